@@ -6,11 +6,13 @@ BIN := $(VENV)/bin
 LOWEST := .venv-lowest
 LOWEST_PYTHON ?= python3.11
 LOWEST_QUICK := tests/test_lowest_versions.py tests/test_sklearn_checks.py tests/test_format.py \
-	tests/storage/test_models.py tests/sources/test_hdf5.py tests/exchange \
+	tests/models/test_model_files.py tests/sources/test_hdf5.py tests/report/test_onnx.py tests/models/test_skops.py \
 	tests/test_jobs.py::test_a_model_is_trained tests/report/test_drawing.py \
-	tests/report/test_classes.py tests/monitor/test_metrics.py tests/monitor/test_panels.py
+	tests/report/test_class_figures.py tests/monitor/test_metrics.py tests/monitor/test_dashboard_panels.py
 
-.PHONY: demo test waiting computing lowest lowest-quick check bench clean
+SIDE_BY_SIDE := --numprocesses=2 --dist=loadfile
+
+.PHONY: demo test test-slow slow lowest lowest-quick check bench clean
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -33,16 +35,17 @@ check: $(VENV)/installed
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Tests that wait for processes and tests that compute, side by side; where one is done, some with
-# the lowest versions.  `make lowest` runs all with those: PYTEST="-m cluster" and the like choose.
+# What is fast.
 test: check
-	$(MAKE) --jobs=2 --output-sync=target waiting computing lowest-quick
+	$(BIN)/python -m pytest -m 'not (slow or cluster)' $(SIDE_BY_SIDE)
 
-waiting: $(VENV)/installed
-	$(BIN)/python -m pytest -m 'slow or cluster'
+# Clusters, faults, browsers, the programs of jobs/, and some tests with the lowest versions, side
+# by side.  `make lowest` runs all with those: PYTEST="-m cluster" and the like choose.
+test-slow: $(VENV)/installed
+	$(MAKE) --jobs=2 --output-sync=target slow lowest-quick
 
-computing: $(VENV)/installed
-	$(BIN)/python -m pytest -m 'not (slow or cluster)'
+slow: $(VENV)/installed
+	$(BIN)/python -m pytest -m 'slow or cluster' $(SIDE_BY_SIDE)
 
 lowest: $(LOWEST)/installed
 	$(LOWEST)/bin/python -m pytest $(PYTEST)

@@ -15,7 +15,7 @@ from pathlib import Path
 from chaos import write_rows
 
 import streamkern
-from streamkern import plan
+from streamkern.parameters import plan
 
 
 def main() -> None:

@@ -29,10 +29,10 @@ import numpy as np
 from fuzzing.restructure import BESIDE, prepare, restructure
 
 import streamkern
-from streamkern.clusterfile import read_cluster_file
+from streamkern import RandomFeatureRidge
+from streamkern.engine.cluster_file import read_cluster_file
 from streamkern.errors import StreamkernError
-from streamkern.model import RidgeModel
-from streamkern.storage.plain import read_plain, write_plain
+from streamkern.storage.codec import read_plain, write_plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,15 +57,15 @@ NASTY = [
 
 def predict(path: Path) -> None:
     model = streamkern.load(path)
-    model.predict(np.zeros((3, model.predictor_.feature_map.n_features)))
+    model.predict(np.zeros((3, model.n_features_in_)))
 
 
 def solve(path: Path) -> None:
-    RidgeModel(n_components="auto", alpha=1.0).solve(streamkern.load_moments(path))
+    RandomFeatureRidge(n_components="auto", alpha=1.0).solve(streamkern.load_moments(path))
 
 
 def fit(path: Path) -> None:
-    RidgeModel(n_components=8, alpha=1.0).fit(streamkern.open_hdf5(path))
+    RandomFeatureRidge(n_components=8, alpha=1.0).fit(streamkern.open_hdf5(path))
 
 
 def fit_whole(path: Path) -> None:
@@ -101,9 +101,9 @@ def seeds(folder: Path) -> dict[str, list[bytes]]:
         path.unlink()
 
     for options in ({}, {"paired": False}, {"feature_map": "identity"}, {"sparse": 4}):
-        RidgeModel(n_components=8, alpha=0.1, **options).fit(X, y).save(path)
+        RandomFeatureRidge(n_components=8, alpha=0.1, **options).fit(X, y).save(path)
         take("model")
-    RidgeModel(n_components=8, alpha="cv").moments(X, y[:, 0]).save(path)
+    RandomFeatureRidge(n_components=8, alpha="cv").moments(X, y[:, 0]).save(path)
     take("moments")
     for options in ({}, {"compression": "gzip"}, {"compression": "lzf", "shuffle": True}):
         with h5py.File(path, "w") as file:

@@ -25,7 +25,7 @@ from typing import Any
 import h5py
 import numpy as np
 
-from streamkern.memory import in_words, peak_bytes, usable_cores
+from streamkern.runtime.memory import in_words, peak_bytes, usable_cores
 
 TEST_ROWS = 2000
 # By how the penalty is chosen: leaving out rows one by one, fifths in order, or not at all.

@@ -20,10 +20,10 @@ import dask
 import numpy as np
 
 import streamkern
-from streamkern import engine
+from streamkern.engine import reduction
 from streamkern.features import projection, spectral, standardized
-from streamkern.memory import usable_cores
-from streamkern.statistics import moments, triangle
+from streamkern.runtime.memory import usable_cores
+from streamkern.statistics import feature_moments, triangle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -61,7 +61,7 @@ def watch_steps() -> None:
     """Put clocks around the steps of the pass."""
     for module, watched in (
         (projection, Numpy(matmul="projections")),
-        (moments, Numpy(matmul="products with the targets")),
+        (feature_moments, Numpy(matmul="products with the targets")),
         (triangle, Numpy(matmul="products of features", add="sums in double")),
     ):
         module.np = watched  # type: ignore[attr-defined]
@@ -70,14 +70,14 @@ def watch_steps() -> None:
         (standardized.Standardizer, "write", "standardising"),
     ):
         setattr(owner, name, timed(step, getattr(owner, name)))
-    reading_ahead = engine.reading_ahead
+    reading_ahead = reduction.reading_ahead
 
     @contextmanager
     def watched_reading(blocks: Any) -> Iterator[Any]:
         with reading_ahead(blocks) as handed_over:
             yield iter(timed("waiting for rows", lambda: next(handed_over, None)), None)
 
-    engine.reading_ahead = watched_reading
+    reduction.reading_ahead = watched_reading
 
 
 def model(components: int, precision: str) -> streamkern.RandomFeatureRidge:
@@ -99,7 +99,7 @@ def on_one_thread(source: Any, components: int, precision: str) -> None:
 def on_workers(source: Any, components: int, precision: str, n_workers: int) -> None:
     """Print what part of the cores' time every kind of thread computes, in a fit on workers."""
     with streamkern.connect(n_workers=n_workers) as client:
-        client.run(import_module, "streamkern.fitting")
+        client.run(import_module, "streamkern.models.moments_fit")
         model(components, precision).fit(source)
         workers = client.run(os.getpid).values()
         before = [_seconds_of_threads(pid) for pid in (os.getpid(), *workers)]

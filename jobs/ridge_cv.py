@@ -21,7 +21,7 @@ import h5py
 import numpy as np
 
 import streamkern
-from streamkern.memory import in_words, peak_bytes
+from streamkern.runtime.memory import in_words, peak_bytes
 
 CHUNK_ROWS = 4096
 ALPHAS = np.geomspace(1e-1, 1e8, 28)

@@ -30,7 +30,7 @@ import psutil
 from chaos import SHARD_ROWS, write_rows
 
 from streamkern.cli import main as commands
-from streamkern.observing import observed
+from streamkern.runtime.events import observed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

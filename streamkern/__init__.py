@@ -11,19 +11,8 @@ from typing import TYPE_CHECKING, Any
 from streamkern._version import __version__
 
 if TYPE_CHECKING:
-    from streamkern.cluster import connect
-    from streamkern.comparison import compare
-    from streamkern.conversion import convert
-    from streamkern.datamoments import DataMoments, load_moments
-    from streamkern.engine import accumulate
-    from streamkern.estimators import (
-        RandomFeatureAdaBoost,
-        RandomFeatureClassifier,
-        RandomFeatureRidge,
-        load,
-    )
-    from streamkern.exact import ExactKernelRidge
-    from streamkern.exchange import to_onnx
+    from streamkern.engine.cluster import connect
+    from streamkern.engine.reduction import accumulate
     from streamkern.features import FeatureMap
     from streamkern.kernels import (
         Cauchy,
@@ -37,17 +26,14 @@ if TYPE_CHECKING:
         Polynomial,
         RationalQuadratic,
     )
-    from streamkern.local import LocalClassifier, LocalModel
-    from streamkern.monitor import progress
-    from streamkern.pca.estimator import RandomFeaturePCA
-    from streamkern.recipes import Recipe
-    from streamkern.report import write_report
-    from streamkern.searching import mended_searches
-    from streamkern.sources import open_hdf5
-    from streamkern.sparse_models import sparsify
-    from streamkern.statistics import ColumnStatistics, Moments
-    from streamkern.storage import read_recipe
-    from streamkern.transformers import (
+    from streamkern.models.data_moments import DataMoments, load_moments
+    from streamkern.models.estimators.exact_kernel_ridge import ExactKernelRidge
+    from streamkern.models.estimators.load import load
+    from streamkern.models.estimators.random_feature_adaboost import RandomFeatureAdaBoost
+    from streamkern.models.estimators.random_feature_classifier import RandomFeatureClassifier
+    from streamkern.models.estimators.random_feature_pca import RandomFeaturePCA
+    from streamkern.models.estimators.random_feature_ridge import RandomFeatureRidge
+    from streamkern.models.estimators.transformers import (
         GridFourierFeatures,
         Identity,
         Nystroem,
@@ -57,53 +43,58 @@ if TYPE_CHECKING:
         StructuredFourierFeatures,
         TensorSketch,
     )
-    from streamkern.window import fit_window
+    from streamkern.models.sparse_models import sparsify
+    from streamkern.monitor import progress
+    from streamkern.report.comparison import compare
+    from streamkern.report.html_page import write_report
+    from streamkern.report.onnx import to_onnx
+    from streamkern.sources import open_hdf5
+    from streamkern.sources.preprocessing import Recipe
+    from streamkern.statistics import ColumnStatistics, Moments
+    from streamkern.storage import read_recipe
+    from streamkern.storage.table_conversion import convert
 
 _HOMES = {
     "Cauchy": "kernels",
     "ColumnStatistics": "statistics",
-    "DataMoments": "datamoments",
-    "ExactKernelRidge": "exact",
+    "DataMoments": "models.data_moments",
+    "ExactKernelRidge": "models.estimators.exact_kernel_ridge",
     "FeatureMap": "features",
     "Gaussian": "kernels",
-    "GridFourierFeatures": "transformers",
-    "Identity": "transformers",
+    "GridFourierFeatures": "models.estimators.transformers",
+    "Identity": "models.estimators.transformers",
     "InverseMultiquadric": "kernels",
     "Kernel": "kernels",
     "Laplacian": "kernels",
     "Linear": "kernels",
-    "LocalClassifier": "local",
-    "LocalModel": "local",
     "Matern": "kernels",
     "Moments": "statistics",
-    "Nystroem": "transformers",
+    "Nystroem": "models.estimators.transformers",
     "Periodic": "kernels",
     "Polynomial": "kernels",
-    "QuasiRandomFourierFeatures": "transformers",
-    "RandomBinning": "transformers",
-    "RandomFeatureAdaBoost": "estimators",
-    "RandomFeatureClassifier": "estimators",
-    "RandomFeaturePCA": "pca.estimator",
-    "RandomFeatureRidge": "estimators",
-    "RandomFourierFeatures": "transformers",
+    "QuasiRandomFourierFeatures": "models.estimators.transformers",
+    "RandomBinning": "models.estimators.transformers",
+    "RandomFeatureAdaBoost": "models.estimators.random_feature_adaboost",
+    "RandomFeatureClassifier": "models.estimators.random_feature_classifier",
+    "RandomFeaturePCA": "models.estimators.random_feature_pca",
+    "RandomFeatureRidge": "models.estimators.random_feature_ridge",
+    "RandomFourierFeatures": "models.estimators.transformers",
     "RationalQuadratic": "kernels",
-    "Recipe": "recipes",
-    "StructuredFourierFeatures": "transformers",
-    "TensorSketch": "transformers",
-    "accumulate": "engine",
-    "compare": "comparison",
-    "connect": "cluster",
-    "convert": "conversion",
-    "fit_window": "window",
-    "load": "estimators",
-    "load_moments": "datamoments",
-    "mended_searches": "searching",
+    "Recipe": "sources.preprocessing",
+    "StructuredFourierFeatures": "models.estimators.transformers",
+    "TensorSketch": "models.estimators.transformers",
+    "accumulate": "engine.reduction",
+    "compare": "report.comparison",
+    "connect": "engine.cluster",
+    "convert": "storage.table_conversion",
+    "load": "models.estimators.load",
+    "load_moments": "models.data_moments",
     "open_hdf5": "sources",
     "progress": "monitor",
     "read_recipe": "storage",
-    "sparsify": "sparse_models",
-    "to_onnx": "exchange",
-    "write_report": "report",
+    "sparsify": "models.sparse_models",
+    "to_onnx": "report.onnx",
+    "write_report": "report.html_page",
 }
 
 __all__ = [
@@ -119,8 +110,6 @@ __all__ = [
     "Kernel",
     "Laplacian",
     "Linear",
-    "LocalClassifier",
-    "LocalModel",
     "Matern",
     "Moments",
     "Nystroem",
@@ -142,10 +131,8 @@ __all__ = [
     "compare",
     "connect",
     "convert",
-    "fit_window",
     "load",
     "load_moments",
-    "mended_searches",
     "open_hdf5",
     "progress",
     "read_recipe",

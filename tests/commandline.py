@@ -22,9 +22,28 @@ JOBS = Path(__file__).parents[1] / "jobs"
 
 def streamkern(*arguments):
     """Run a command that must succeed."""
-    result = CliRunner().invoke(main, [str(argument) for argument in arguments])
+    result = invoke(*arguments)
     assert result.exit_code == 0, result.output
     return result
+
+
+def invoke(*arguments):
+    """Run a command, whatever comes of it."""
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+def refused(*arguments, status=1):
+    """The one sentence that a command refuses its arguments with, and nothing else."""
+    result = invoke(*arguments)
+    assert result.exit_code == status, result.output
+    assert isinstance(result.exception, SystemExit), result.exception
+    assert result.stdout == ""
+    assert result.stderr.count("Error: ") == 1
+    sentence = result.stderr[result.stderr.index("Error: ") :].strip()
+    if "Usage:" not in result.stderr:
+        assert "\n" not in sentence
+        assert sentence.endswith(".")
+    return sentence
 
 
 def job(folder, name, *arguments, dies=False):

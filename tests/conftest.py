@@ -71,19 +71,27 @@ def running_scheduler(folder: Path, *more: Any, dashboard: bool = False) -> Iter
         yield file
 
 
+@contextmanager
+def running_worker(
+    file: Path, *more: Any, log: str = "worker"
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a `dask worker` of one thread for a scheduler that wrote a file."""
+    where = ("--scheduler-file", file, "--local-directory", file.parent, "--host", "127.0.0.1")
+    options = ("worker", *where, "--nthreads", 1, "--no-dashboard", *more)
+    with dask_process(file.with_name(f"{log}.log"), *options) as process:
+        yield process
+
+
 @pytest.fixture(scope="session")
 def external_scheduler_file(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The scheduler file of a `dask scheduler` with two `dask worker` processes."""
     from distributed import Client
 
     folder = tmp_path_factory.mktemp("external")
-    options = ("--nthreads", 1, "--memory-limit", "4GB", "--no-dashboard", "--host", "127.0.0.1")
     with ExitStack() as stack:
         file = stack.enter_context(running_scheduler(folder))
         for i in range(2):
-            log = folder / f"worker-{i}.log"
-            arguments = ("worker", "--scheduler-file", file, "--local-directory", folder, *options)
-            stack.enter_context(dask_process(log, *arguments))
+            stack.enter_context(running_worker(file, "--memory-limit", "4GB", log=f"worker-{i}"))
         with Client(json.loads(file.read_text())["address"], set_as_default=False) as client:
             client.wait_for_workers(2, timeout=SECONDS_TO_START)
         yield file

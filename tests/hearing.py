@@ -27,3 +27,22 @@ class Passes:
 
     def finished(self):
         pass
+
+
+class When(Passes):
+    """Does something when so many shards are reported, of the passes of a label if one is given."""
+
+    def __init__(self, what, after=1, label=None):
+        super().__init__()
+        self.what, self.left, self.label = what, after, label
+        self.rows = 0  # that were reported, of those passes
+
+    def started(self, label, n_rows):  # noqa: ARG002  as it is called
+        self.present = label
+
+    def advanced(self, n_rows):
+        if self.label in (None, self.present):
+            self.rows += n_rows
+            self.left -= 1
+            if not self.left:
+                self.what()

@@ -11,6 +11,7 @@ from typing import Any
 import h5py
 import numpy as np
 import yaml
+from conftest import wait_until
 
 FILES = Path(__file__).parents[1] / "jobs" / "clusters"
 N, P, N_COMPONENTS = 300_000, 5, 512
@@ -69,3 +70,32 @@ def adjusted(name: str, folder: Path, changes: dict[str, Any], **top: Any) -> Pa
     path = folder / name
     path.write_text(yaml.safe_dump({k: v for k, v in content.items() if v is not None}))
     return path
+
+
+def check_the_jobs_run(folder: Path, rows: Path, *place: Any, **options: Any) -> None:
+    """Run the programs that train and predict at a place."""
+    out = ("--out", "model.h5", "--components", 64)
+    train = (sys.executable, FILES.parent / "train.py", rows, *place, *out)
+    assert "model.h5 written" in output_of(started(folder, *train, **options))
+    predict = (sys.executable, FILES.parent / "predict.py", "model.h5", rows, *place)
+    assert f"{N:,} predictions" in output_of(started(folder, *predict, **options))
+
+
+def stopped_fit(folder: Path, rows: Path, *place: Any, number: int, **options: Any) -> int:
+    """Send a signal to a fit with a checkpoint when it has saved sums, and return its status."""
+    fit = fit_started(folder, rows, *place, "--checkpoint", folder / "saved", **options)
+    wait_until(
+        lambda: list(folder.glob("saved/*moments*")) or fit.poll() is not None, "a group", 120
+    )
+    fit.send_signal(number)
+    fit.communicate(timeout=60)
+    return fit.returncode
+
+
+def check_it_goes_on(
+    folder: Path, rows: Path, expected: bytes, *place: Any, **options: Any
+) -> None:
+    """Go on with a fit that was stopped."""
+    place = (*place, "--checkpoint", folder / "saved")
+    assert report_of(fit_started(folder, rows, *place, **options))["resumed_shards"] >= 1
+    assert bits(folder / "model.h5") == expected

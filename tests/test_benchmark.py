@@ -6,7 +6,6 @@ import json
 import math
 import pickle
 import re
-import statistics
 import subprocess
 import sys
 from pathlib import Path
@@ -36,7 +35,7 @@ def benchmark(folder, *arguments):
 @pytest.mark.slow
 @pytest.mark.cluster
 def test_one_run_gives_one_table_one_picture_and_one_file(tmp_path):
-    size = ("--rows", 4000, "--components", 64, "--repeats", 2, "--workers", 2)
+    size = ("--rows", 4000, "--components", 64, "--repeats", 1, "--workers", 2)
     results, said = benchmark(tmp_path, *size)
     assert {"command", "begun", "ended", "machine", "repeats", "sweeps", "cases"} <= results.keys()
     assert {"processor", "cores", "memory_bytes", "libraries", "blas"} <= results["machine"].keys()
@@ -48,12 +47,12 @@ def test_one_run_gives_one_table_one_picture_and_one_file(tmp_path):
     assert list(found) == [
         *("roofline", "streamkern", "choice", "dask", "ridge", "nystroem", "sgd"),
     ]
-    base = statistics.median(run["seconds"] for run in found["roofline"]["runs"])
+    base = found["roofline"]["runs"][0]["seconds"]
     for name, contender in found.items():
         seconds = [run["seconds"] for run in contender["runs"]]
-        assert len(seconds) == 2
-        assert contender["seconds"]["median"] == pytest.approx(statistics.median(seconds))
-        assert contender["ratio"] == pytest.approx(statistics.median(seconds) / base)
+        assert len(seconds) == 1
+        assert contender["seconds"]["median"] == pytest.approx(seconds[0])
+        assert contender["ratio"] == pytest.approx(seconds[0] / base)
         assert 50e6 < contender["peak_bytes"] < 2e9
         if name != "roofline":
             assert 0.0 < contender["test_rmse"] < spread

@@ -7,11 +7,9 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
-from click.testing import CliRunner
-from commandline import rows, small_files, streamkern, write
+from commandline import invoke, rows, small_files, streamkern, write
 
-from streamkern import plan
-from streamkern.cli import main
+from streamkern.parameters import plan
 
 N = 4000
 FIT = ("data.h5", "--components", 64, "--alpha", 1.0)
@@ -55,10 +53,6 @@ def folder(made, tmp_path, monkeypatch):
 
 def contents(folder):
     return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
-def invoke(*arguments):
-    return CliRunner().invoke(main, [str(argument) for argument in arguments])
 
 
 @pytest.mark.parametrize("old", [b"old", None], ids=["old", "none"])
@@ -128,8 +122,19 @@ def test_a_checkpoint_on_a_disk_that_was_full_goes_on_when_there_is_room(folder,
 
 
 def test_pictures_that_cannot_be_written_leave_none(folder):
+    compare = (
+        "compare",
+        "data.h5",
+        "--components",
+        16,
+        "--rows",
+        100,
+        "--out",
+        "folder",
+        "--quiet",
+    )
     with small_files():
-        result = invoke("compare", "data.h5", "--components", "16", "--out", "folder", "--quiet")
+        result = invoke(*compare)
     assert result.exit_code == 1, result.output
     assert "the disk or quota is full" in result.stderr
     assert "Traceback" not in result.output

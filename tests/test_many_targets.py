@@ -13,7 +13,7 @@ from tolerances import assert_close
 
 from streamkern import RandomFeatureRidge
 from streamkern.features import Identity
-from streamkern.plan import plan_fit
+from streamkern.parameters.plan import plan_fit
 from streamkern.solve import Eigenbasis
 from streamkern.sources import ArraySource
 from streamkern.statistics import Moments
@@ -23,7 +23,7 @@ Q = 2000
 FIT = """
 import json, sys
 from streamkern import RandomFeatureRidge, open_hdf5
-from streamkern.memory import peak_bytes
+from streamkern.runtime.memory import peak_bytes
 options = {"alpha": sys.argv[2], "alphas": [0.1, 1, 10, 100, 1000], "per_target": True}
 model = RandomFeatureRidge(feature_map="identity", **options).fit(open_hdf5(sys.argv[1]))
 peak = max(model.report_["peak_worker_bytes"], peak_bytes())

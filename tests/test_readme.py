@@ -108,7 +108,7 @@ def test_the_other_python_examples_run(heading):
     X, _ = names["given"]
     assert names["scores"].shape == (50, 2)
     assert names["model"].report_["rows"] == 40
-    np.testing.assert_array_equal(names["small"].predict(X), names["model"].predict(X))
+    np.testing.assert_array_equal(names["predictions"], names["model"].predict(X))
 
 
 def on_the_command_line(block):

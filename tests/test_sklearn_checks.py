@@ -51,16 +51,16 @@ PLAIN = {"n_components": 128, "alpha": "gcv", "alphas": [0.1, 1.0], "precision":
 BOOSTED = RandomFeatureAdaBoost(RandomFeatureRidge(**PLAIN), n_estimators=1)
 
 
+WEIGHTS = "check_sample_weight_equivalence_on_dense_data"
+
+
 @pytest.mark.parametrize(
     ("check", "estimator"),
     [
         ("check_fit_score_takes_y", Keeping(n_components=32)),
-        ("check_sample_weight_equivalence_on_dense_data", RandomFeatureRidge(**PLAIN)),
-        (
-            "check_sample_weight_equivalence_on_dense_data",
-            RandomFeatureClassifier(**PLAIN, calibration=None),
-        ),
-        ("check_sample_weight_equivalence_on_dense_data", BOOSTED),
+        (WEIGHTS, RandomFeatureRidge(**PLAIN)),
+        (WEIGHTS, RandomFeatureClassifier(**PLAIN, calibration=None)),
+        (WEIGHTS, BOOSTED),
         ("check_methods_subset_invariance", BOOSTED),
     ],
 )
@@ -70,20 +70,17 @@ def test_an_expected_failure_passes_without_its_reason(check, estimator):
         getattr(estimator_checks, check)(type(estimator).__name__, estimator)
 
 
-def test_what_is_not_expected_is_told(capsys):
-    identity = streamkern.Identity()
-    assert job.checked(job.Case(identity))
-    assert " passed, 0 failed as expected, 0 failed, " in capsys.readouterr().out
-    assert not job.checked(job.Case(identity, {"check_fit2d_1sample": "the check is a wrong one"}))
-    assert "NOT EXPECTED: check_fit2d_1sample passes" in capsys.readouterr().out
-
-
 class Warns(streamkern.Identity):
     def transform(self, X):
         warnings.warn("of no use", UserWarning, stacklevel=1)
         return super().transform(X)
 
 
-def test_a_warning_fails_a_check(capsys):
+def test_what_is_not_expected_is_told_and_a_warning_fails_a_check(capsys):
+    identity = streamkern.Identity()
+    assert job.checked(job.Case(identity))
+    assert " passed, 0 failed as expected, 0 failed, " in capsys.readouterr().out
+    assert not job.checked(job.Case(identity, {"check_fit2d_1sample": "the check is a wrong one"}))
+    assert "NOT EXPECTED: check_fit2d_1sample passes" in capsys.readouterr().out
     assert not job.checked(job.Case(Warns()))
     assert "NOT EXPECTED: check_" in capsys.readouterr().out

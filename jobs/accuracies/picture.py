@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from streamkern.plots import _GREY, _STYLE, _UNDATED, pyplot
+from streamkern.report.plots import GREY, STYLE, UNDATED, pyplot
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +25,7 @@ def draw(found: Sequence[dict[str, Any]], path: Path) -> None:
     across = min(_MOST_ACROSS, len(sets))
     down = -(-len(sets) // across)
     height = down * (len(labels) * _ROW_HEIGHT + 0.7)
-    with plt.style.context(["default", _STYLE]):
+    with plt.style.context(["default", STYLE]):
         figure, axes = plt.subplots(
             down, across, figsize=(_WIDTH, height), squeeze=False, layout="constrained", sharey=True
         )
@@ -36,7 +36,7 @@ def draw(found: Sequence[dict[str, Any]], path: Path) -> None:
         figure.supxlabel("root mean square error on rows held out, over sd(y)", fontsize=8)
         try:
             form = path.suffix[1:].lower()
-            figure.savefig(path, dpi=200, format=form, metadata=_UNDATED.get(form))
+            figure.savefig(path, dpi=200, format=form, metadata=UNDATED.get(form))
         finally:
             plt.close(figure)
 
@@ -56,9 +56,9 @@ def _panel(axis: Any, found: Sequence[dict[str, Any]], labels: Sequence[str]) ->
         axis.plot(one["error"], height, "o", color=colour, markersize=4)
         axis.annotate(
             f"{one['error']:.3f}", (one["error"], height), xytext=(5, 0), fontsize=6,
-            textcoords="offset points", va="center", color=_GREY,
+            textcoords="offset points", va="center", color=GREY,
         )  # fmt: skip
-    axis.axvline(best, color=_GREY, linewidth=0.5)
+    axis.axvline(best, color=GREY, linewidth=0.5)
     axis.set_yticks(range(len(labels)), labels)
     axis.set_ylim(len(labels) - 0.5, -0.5)
     low, high = best, max(one["error"] for one in found)

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from streamkern.memory import usable_cores
+from streamkern.runtime.memory import usable_cores
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

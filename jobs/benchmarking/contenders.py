@@ -82,7 +82,7 @@ def _place(case: Case) -> Iterator[None]:
         with dask.config.set(scheduler="threads", num_workers=case.workers):
             yield
     else:
-        with _workers(case, "streamkern.fitting", "streamkern.prediction"):
+        with _workers(case, "streamkern.models.moments_fit", "streamkern.models.prediction"):
             yield
 
 

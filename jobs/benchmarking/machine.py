@@ -14,8 +14,8 @@ import distributed  # noqa: F401  brings its part of the Dask configuration
 import psutil
 import scipy.linalg  # noqa: F401  brings a BLAS of its own
 
-from streamkern.machine import blas_libraries, processor
-from streamkern.memory import total_bytes, usable_cores
+from streamkern.runtime.memory import total_bytes, usable_cores
+from streamkern.runtime.threads import blas_libraries, processor
 
 _LIBRARIES = (
     *("streamkern", "numpy", "scipy", "scikit-learn", "dask", "distributed"),

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 
 from benchmarking.contenders import CONTENDERS
-from streamkern.memory import available_bytes, in_words
+from streamkern.runtime.memory import available_bytes, in_words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from benchmarking.cases import SWEEPS
 from benchmarking.contenders import CONTENDERS
 from benchmarking.wording import Wording, machine_of, said
-from streamkern.plots import _GREY, _LINES, _STYLE, _UNDATED, pyplot
+from streamkern.report.plots import GREY, LINES, STYLE, UNDATED, pyplot
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ _MOST_LABELS, _LEGEND_ACROSS = 4, 3
 # Beyond this ratio of the largest to the least, an axis is logarithmic.
 _WIDE = 5.0
 _LOOKS = dict(
-    zip(("streamkern", "dask", "ridge", "nystroem", "sgd", "choice"), _LINES, strict=True)
+    zip(("streamkern", "dask", "ridge", "nystroem", "sgd", "choice"), LINES, strict=True)
 ) | {"prediction": ("#0072B2", "o"), "learn": ("#0072B2", "o")}
 _AXIS = {
     "rows": "rows $n$",
@@ -44,12 +44,12 @@ def draw(results: Mapping[str, Any], path: Path) -> None:
     point; several give ratios to the roofline and memory along the axes that vary.
     """
     plt = pyplot()
-    with plt.style.context(["default", _STYLE]):
+    with plt.style.context(["default", STYLE]):
         make = _bars if len(results["cases"]) == 1 else _multiples
         figure = make(plt, results)
         try:
             form = path.suffix[1:].lower()
-            figure.savefig(path, dpi=300, format=form, metadata=_UNDATED.get(form))
+            figure.savefig(path, dpi=300, format=form, metadata=UNDATED.get(form))
         finally:
             plt.close(figure)
 
@@ -62,7 +62,7 @@ def _caption(figure: Any, results: Mapping[str, Any], text: str) -> None:
         f"interleaved."
     )
     shown = fill(words, _CAPTION_WIDTH, break_on_hyphens=False)
-    figure.supxlabel(shown, x=0.01, ha="left", fontsize=7, color=_GREY)
+    figure.supxlabel(shown, x=0.01, ha="left", fontsize=7, color=GREY)
 
 
 def _bars(plt: Any, results: Mapping[str, Any]) -> Any:
@@ -91,7 +91,7 @@ def _bars(plt: Any, results: Mapping[str, Any]) -> Any:
     axes.set_xlabel("seconds")
     axes.set_xlim(left=0.0)
     for title, x in _COLUMNS.items():
-        beside.text(x, 1.04, title, transform=beside.transAxes, ha="right", color=_GREY)
+        beside.text(x, 1.04, title, transform=beside.transAxes, ha="right", color=GREY)
     for name in rooflines:
         at = found[name]["seconds"]["median"]
         axes.axvline(at, color="black", linewidth=1.0, zorder=3)
@@ -107,7 +107,7 @@ def _bars(plt: Any, results: Mapping[str, Any]) -> Any:
 def _bar(axes: Any, y: int, name: str, contender: Mapping[str, Any]) -> None:
     if "seconds" not in contender:
         reason = contender.get("refused", contender.get("failed"))
-        axes.text(0.0, y, f" {reason}", va="center", style="italic", color=_GREY)
+        axes.text(0.0, y, f" {reason}", va="center", style="italic", color=GREY)
         return
     parts, look = contender.get("parts"), {"height": 0.62, "zorder": 2}
     colour = _OURS if name in _OF_STREAMKERN else _OTHERS

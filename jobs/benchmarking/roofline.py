@@ -125,7 +125,7 @@ def _numpy_waves(angles: Any, cosine: Any, sine: Any) -> None:
 
 
 def _streamkern_waves(angles: Any, cosine: Any, sine: Any) -> None:
-    from streamkern.features.trigonometry import cosines_and_sines
+    from streamkern.features.cosines import cosines_and_sines
 
     cosines_and_sines(angles, cosine, sine)
 

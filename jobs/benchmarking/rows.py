@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import h5py
 import numpy as np
 
-from streamkern.memory import in_words
+from streamkern.runtime.memory import in_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from streamkern._version import __version__
-from streamkern.urls import without_secrets
+from streamkern.errors.urls import without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +30,6 @@ COMMANDS = {
     "merge": "Merge the moments of different rows.",
     "forget": "Take rows out of moments.",
     "solve": "Make a model of moments.",
-    "window": "Fit the last files of a series, reading only those that are new.",
     "pca": "Find the principal components of features of rows, or of moments.",
     "transform": "Take every row of a data set to its scores along principal components.",
     "export": "Write the predictions of a model as an ONNX file.",

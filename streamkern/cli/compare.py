@@ -6,97 +6,71 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from streamkern.cli.model_options import kernel_named, kernel_option, penalty_of
-from streamkern.cli.options import (
-    Say,
-    bad_rows_option,
-    common,
-    data_options,
-    force_option,
-    place_options,
-)
+from streamkern.cli import options as shared
+from streamkern.cli.console import Say, command
+from streamkern.cli.job import check_outputs, place_of, source_of
+from streamkern.errors import ParameterError
 
 if TYPE_CHECKING:
-    from streamkern.comparison import Comparison, Trial
+    from streamkern.report.comparison_trials import Comparison, Trial
 
 _HEADER = (
-    "model",
-    "D",
-    "test rmse",
-    "over\nexact",
-    "kernel\nerror",
-    "fit\ns",
-    "test\ns",
-    "matrix\nMB",
+    *("model", "D", "test rmse", "over\nexact"),
+    *("kernel\nerror", "fit\ns", "test\ns", "matrix\nMB"),
 )
 
 
-@click.command()
-@data_options
-@click.option("--out", required=True, metavar="DIR", help="The folder for JSON and pictures.")
-@click.option("--test", multiple=True, metavar="DATA", help="Test on these rows instead.")
-@kernel_option
-@click.option(
-    "--maps",
-    default="orthogonal,iid",
-    show_default=True,
-    metavar="MAP[,MAP...]",
-    help="Maps as of fit --map, in pairs of cosine and sine; with -phase at the end, cosines with "
-    "random phases.",
+@command(
+    *shared.data_options,
+    shared.out_option("DIR", "The folder for JSON and pictures."),
+    click.option("--test", multiple=True, metavar="DATA", help="Test on these rows instead."),
+    click.option(
+        "--maps",
+        default="orthogonal,iid",
+        show_default=True,
+        metavar="MAP[,MAP...]",
+        help="Maps as of fit --map, in pairs of cosine and sine; with -phase at the end, cosines "
+        "with random phases.",
+    ),
+    click.option(
+        "--components",
+        default="64,128,256,512,1024,2048",
+        show_default=True,
+        metavar="D[,D...]",
+        help="Numbers of random features.",
+    ),
+    click.option(
+        "--seeds", type=int, default=5, show_default=True, help="How many times every map is drawn."
+    ),
+    click.option(
+        "--rows",
+        type=click.IntRange(min=2),
+        default=4000,
+        show_default=True,
+        help="Rows to fit, a uniform sample; exact kernel ridge needs their square.",
+    ),
+    *shared.parameter_options(
+        *("kernel", "alpha", "n_folds", "on_bad_rows", "random_state"),
+        alpha={
+            "help": "The penalty, in units of the sum of squares.  Where it is chosen, every model "
+            "chooses its own; exact kernel ridge by leave-one-out."
+        },
+        random_state={"help": "Seed of the sample of rows, and the first of the maps' seeds."},
+    ),
+    *shared.place_options,
+    shared.force_option,
 )
-@click.option(
-    "--components",
-    default="64,128,256,512,1024,2048",
-    show_default=True,
-    metavar="D[,D...]",
-    help="Numbers of random features.",
-)
-@click.option(
-    "--seeds", type=int, default=5, show_default=True, help="How many times every map is drawn."
-)
-@click.option(
-    "--seed",
-    type=click.IntRange(min=0),
-    default=0,
-    show_default=True,
-    help="Seed of the sample of rows, and the first of the maps' seeds.",
-)
-@click.option(
-    "--alpha",
-    default="cv",
-    show_default=True,
-    metavar="cv|gcv|evidence|loo|FLOAT[,FLOAT...]",
-    help="The penalty, in units of the sum of squares.  Where it is chosen, every model chooses "
-    "its own; exact kernel ridge by leave-one-out.",
-)
-@click.option("--folds", type=int, default=5, show_default=True, help="K of cross-validation.")
-@click.option(
-    "--rows",
-    type=click.IntRange(min=2),
-    default=4000,
-    show_default=True,
-    help="Rows to fit, a uniform sample; exact kernel ridge needs their square.",
-)
-@bad_rows_option
-@place_options
-@force_option
-@common
 def compare(say: Say, **options: Any) -> None:
     """Compare exact kernel ridge regression with random features, over their number and map.
 
     All models are fitted to the same sample of rows and tested on the same others.  Writes
     comparison.json, comparison.png and comparison.svg into DIR.
     """
-    from streamkern.cli.outputs import check_outputs
-    from streamkern.cli.place import Place
-    from streamkern.comparison import compare as compare_source
-    from streamkern.comparison.sweep import checked_comparison
-    from streamkern.errors import ParameterError
-    from streamkern.estimators import RandomFeatureRidge
-    from streamkern.plots import plot_comparison, pyplot
-    from streamkern.sources import open_hdf5
+    from streamkern.errors.formatting import json_text
+    from streamkern.models.estimators.random_feature_ridge import RandomFeatureRidge
+    from streamkern.report import comparison
+    from streamkern.report.plots import plot_comparison, pyplot
     from streamkern.storage import make_folder, replacing
-    from streamkern.wording import json_text
 
     try:
         components = [int(text) for text in options["components"].split(",")]
@@ -105,35 +79,19 @@ def compare(say: Say, **options: Any) -> None:
             f"--components must be whole numbers with commas between, not "
             f"{options['components']!r}; give some."
         ) from error
-    maps = options["maps"].split(",")
-    rules = {"fold_by": "auto", "per_target": False, "one_standard_error": False, "alphas": None}
-    model = RandomFeatureRidge(
-        kernel_named(options["kernel"], options["length_scale"]),
-        **penalty_of(options | rules),
-        on_bad_rows=options["on_bad_rows"],
-        random_state=options["seed"],
-    )
-    checked_comparison(model, components, maps, options["seeds"])
+    maps, n_seeds = options["maps"].split(","), options["seeds"]
+    model = RandomFeatureRidge(**shared.values_of(options))
+    comparison.checked_comparison(model, components, maps, n_seeds)
     pyplot()
-    source = open_hdf5(options["data"], options["x"], options["y"], weights=options["weights"])
-    test = None
-    if options["test"]:
-        test = open_hdf5(options["test"], options["x"], options["y"], weights=options["weights"])
+    source = source_of(options)
+    test = source_of(options | {"data": options["test"]}) if options["test"] else None
     folder, force = make_folder(options["out"]), options["force"]
-    results = folder / "comparison.json"
-    pictures = [folder / "comparison.png", folder / "comparison.svg"]
+    results, *pictures = (folder / f"comparison.{form}" for form in ("json", "png", "svg"))
     sources = (source,) if test is None else (source, test)
     check_outputs(options, *sources, outs=[results, *pictures], formats=())
-    with Place.of(options).entered(say):
-        found = compare_source(
-            source,
-            model,
-            n_components=components,
-            maps=maps,
-            n_seeds=options["seeds"],
-            n_train=options["rows"],
-            test=test,
-        )
+    sizes = {"n_components": components, "n_seeds": n_seeds, "n_train": options["rows"]}
+    with place_of(say, options):
+        found = comparison.compare(source, model, maps=maps, test=test, **sizes)
     with replacing(results, force=force) as temporary:
         temporary.write_text(json_text(found.as_dict(), indent=1))
     for path in pictures:

@@ -6,52 +6,56 @@ from typing import Any
 
 import click
 
-from streamkern.cli.options import Say, common, force_option
+from streamkern.cli import options as shared
+from streamkern.cli.console import Say, command
 
 # Columns that are named.
 _SHOWN = 50
 
 
-@click.command()
-@click.argument("src")
-@click.argument("dst", metavar="DST.h5")
-@click.option(
-    "--target",
-    "targets",
-    multiple=True,
-    metavar="NAME",
-    help="Column of a target: its name, in a .npy its number; may be given several times.",
+@command(
+    click.argument("src"),
+    click.argument("dst", metavar="DST.h5"),
+    click.option(
+        "--target",
+        "targets",
+        multiple=True,
+        metavar="NAME",
+        help="Column of a target: its name, in a .npy its number; may be given several times.",
+    ),
+    click.option("--no-target", is_flag=True, help="All columns are inputs, as for `predict`."),
+    click.option(
+        "--categorical",
+        multiple=True,
+        metavar="NAME",
+        help="Column of categories that are numbers.",
+    ),
+    click.option(
+        "--ordinal",
+        multiple=True,
+        metavar="NAME=LEAST,...,MOST",
+        help="Column whose categories have an order, and the order.",
+    ),
+    click.option(
+        "--missing",
+        multiple=True,
+        metavar="TEXT",
+        help="What means missing, in place of '?', 'NA', 'NaN', 'null' and the like.",
+    ),
+    click.option("--drop", multiple=True, metavar="NAME", help="Column to leave out."),
+    click.option("--weights", metavar="NAME", help="Column of weights of rows."),
+    click.option(
+        "--max-levels",
+        type=click.IntRange(min=2),
+        default=64,
+        show_default=True,
+        help="Inputs that a column of categories may become.",
+    ),
+    click.option("--impute", is_flag=True, help="Fill missing numbers of later tables too."),
+    click.option("--no-header", is_flag=True, help="SRC has no names; columns are 0, 1, 2, ..."),
+    click.option("--like", metavar="FILE.h5", help="Do as for these rows, or for this model's."),
+    shared.force_option,
 )
-@click.option("--no-target", is_flag=True, help="All columns are inputs, as for `predict`.")
-@click.option(
-    "--categorical", multiple=True, metavar="NAME", help="Column of categories that are numbers."
-)
-@click.option(
-    "--ordinal",
-    multiple=True,
-    metavar="NAME=LEAST,...,MOST",
-    help="Column whose categories have an order, and the order.",
-)
-@click.option(
-    "--missing",
-    multiple=True,
-    metavar="TEXT",
-    help="What means missing, in place of '?', 'NA', 'NaN', 'null' and the like.",
-)
-@click.option("--drop", multiple=True, metavar="NAME", help="Column to leave out.")
-@click.option("--weights", metavar="NAME", help="Column of weights of rows.")
-@click.option(
-    "--max-levels",
-    type=click.IntRange(min=2),
-    default=64,
-    show_default=True,
-    help="Inputs that a column of categories may become.",
-)
-@click.option("--impute", is_flag=True, help="Fill missing numbers of later tables too.")
-@click.option("--no-header", is_flag=True, help="SRC has no names; columns are 0, 1, 2, ...")
-@click.option("--like", metavar="FILE.h5", help="Do as for these rows, or for this model's.")
-@force_option
-@common
 def convert(say: Say, src: str, dst: str, **options: Any) -> None:
     """Write the table SRC as the datasets X and y of DST.h5, in chunks.
 
@@ -64,33 +68,30 @@ def convert(say: Say, src: str, dst: str, **options: Any) -> None:
     input that says where. What became of every column is kept in DST.h5 and in models fitted to it,
     so `predict` and `evaluate` take such tables as they are.
     """
-    from streamkern.conversion import convert as convert_table
     from streamkern.errors import ParameterError
+    from streamkern.storage.table_conversion import convert as convert_table
 
     targets = options["targets"]
     if options["no_target"] and targets:
         raise ParameterError("--target and --no-target exclude each other; give one of them.")
+    named = ("categorical", "drop", "weights", "max_levels", "impute", "like", "force")
     result = convert_table(
         src,
         dst,
         targets=None if options["no_target"] else targets,
-        categorical=options["categorical"],
         ordinal=dict(map(_ordered, options["ordinal"])),
         missing=options["missing"] or None,
-        drop=options["drop"],
-        weights=options["weights"],
-        max_levels=options["max_levels"],
-        impute=options["impute"],
         header=not options["no_header"],
-        like=options["like"],
-        force=options["force"],
+        **{name: options[name] for name in named},
     )
     say.line(
         f"{result['rows']:,} rows of {result['n_features']:,} inputs and {result['n_targets']:,} "
         f"target{'s' * (result['n_targets'] != 1)} in {dst}"
     )
     if "columns" in result:
-        _tell_columns(say, result["columns"])
+        rows = list(result["columns"].items())
+        more = [("...", f"and {len(rows) - _SHOWN:,} more")] if len(rows) > _SHOWN else []
+        say.table("Columns", [*rows[:_SHOWN], *more])
     if result.get("unlabelled_rows"):
         say.note(f"{result['unlabelled_rows']:,} rows without a label were left out.")
     if result["missing_rows"]:
@@ -112,11 +113,3 @@ def _ordered(given: str) -> tuple[str, list[str]]:
     if not mark:
         raise ParameterError(f"--ordinal must be NAME=LEAST,...,MOST, not {given}; name the order.")
     return name, [level.strip() for level in levels.split(",")]
-
-
-def _tell_columns(say: Say, columns: dict[str, str]) -> None:
-    """Say what became of the first columns."""
-    rows = list(columns.items())
-    if len(rows) > _SHOWN:
-        rows = [*rows[:_SHOWN], ("...", f"and {len(rows) - _SHOWN:,} more")]
-    say.table("Columns", rows)

@@ -8,32 +8,27 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from streamkern.cli.options import Say, common
+from streamkern.cli.console import Say, command
+from streamkern.cli.job import place_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
-    from streamkern._typing import Floats
+    from streamkern._typing import Array
 
 _NOISE = 0.5
 _INPUTS = 8
 _ROWS_AT_ONCE = 250_000
 _FEW = 4000
 _TEST = 20_000
+_option = partial(click.option, show_default=True)
 
 
-@click.command()
-@click.option(
-    "--out", default="demo", show_default=True, metavar="DIR", help="Where files are written."
+@command(
+    _option("--out", default="demo", metavar="DIR", help="Where files are written."),
+    _option("--rows", type=click.IntRange(min=_FEW), default=4_000_000, help="n."),
+    _option("--components", type=click.IntRange(min=2), default=1024, help="D."),
 )
-@click.option(
-    "--rows", type=click.IntRange(min=_FEW), default=4_000_000, show_default=True, help="n."
-)
-@click.option(
-    "--components", type=click.IntRange(min=2), default=1024, show_default=True, help="D."
-)
-@common
 def demo(say: Say, out: str, rows: int, components: int) -> None:
     """Fit a data set whose features do not fit in memory, and compare with smaller ways.
 
@@ -41,49 +36,38 @@ def demo(say: Say, out: str, rows: int, components: int) -> None:
     """
     import numpy as np
 
-    from streamkern.cli.place import Place
-    from streamkern.estimators import RandomFeatureRidge
-    from streamkern.exact import ExactKernelRidge
     from streamkern.kernels import Gaussian, Linear
-    from streamkern.memory import in_words, total_bytes
-    from streamkern.plan import plan_fit
+    from streamkern.models.estimators.exact_kernel_ridge import ExactKernelRidge
+    from streamkern.models.estimators.random_feature_ridge import RandomFeatureRidge
+    from streamkern.parameters.plan import plan_fit
+    from streamkern.runtime.memory import in_words, total_bytes
     from streamkern.sources import open_hdf5
     from streamkern.storage import make_folder
 
     folder = make_folder(out)
     train, test = folder / "train.h5", folder / "test.h5"
     say.line(f"Writing {rows:,} rows of {_INPUTS} inputs to {train}, {_TEST:,} to {test}.")
-    _write(train, rows, seed=0)
-    _write(test, _TEST, seed=1)
-    few = _read(train, _FEW)
-    X_test, y_test = _read(test, _TEST)
-    source = open_hdf5(train)
+    X_few, y_few = (first[:_FEW].astype(float) for first in _write(train, rows, seed=0))
+    X_test, y_test = (first.astype(float) for first in _write(test, _TEST, seed=1))
+    few, source = (X_few, y_few), open_hdf5(train)
     # Inputs are standard normal, so that all models see the same rows in the same units.
-    kernel, alpha = Gaussian(3.0), 0.1
-    ridge = partial(RandomFeatureRidge, alpha=alpha, n_components=components, standardize=False)
-    exact = ExactKernelRidge(kernel, alpha=alpha, standardize=False)
-    trials: list[tuple[str, int, float, Callable[[], Any]]] = [
-        ("linear ridge", rows, 8.0 * _INPUTS**2, lambda: ridge(Linear()).fit(source)),
-        ("exact kernel ridge", _FEW, 8.0 * _FEW**2, lambda: exact.fit(*few)),
-        ("random features", _FEW, 8.0 * components**2, lambda: ridge(kernel).fit(*few)),
-        ("random features", rows, 8.0 * components**2, lambda: ridge(kernel).fit(source)),
+    given: dict[str, Any] = {"alpha": 0.1, "standardize": False}
+    ridge: Any = partial(RandomFeatureRidge, n_components=components, **given)
+    trials: list[tuple[str, int, int, Any, tuple[Any, ...]]] = [
+        ("linear ridge", rows, _INPUTS, ridge(Linear()), (source,)),
+        ("exact kernel ridge", _FEW, _FEW, ExactKernelRidge(Gaussian(3.0), **given), few),
+        ("random features", _FEW, components, ridge(Gaussian(3.0)), few),
+        ("random features", rows, components, model := ridge(Gaussian(3.0)), (source,)),
     ]
     found: list[dict[str, Any]] = []
-    with Place().entered(say, plan_fit(source, components)):
-        for name, n_rows, matrix_bytes, fit in trials:
+    with place_of(say, {}, plan_fit(source, components)):
+        for name, n_rows, order, estimator, data in trials:
             begun = time.perf_counter()
-            model = fit()
+            estimator.fit(*data)
             seconds = time.perf_counter() - begun
-            rmse = float(np.sqrt(np.mean((model.predict(X_test) - y_test) ** 2)))
-            found.append(
-                {
-                    "model": name,
-                    "rows": n_rows,
-                    "matrix_bytes": matrix_bytes,
-                    "seconds": seconds,
-                    "test_rmse": rmse,
-                }
-            )
+            rmse = float(np.sqrt(np.mean((estimator.predict(X_test) - y_test) ** 2)))
+            trial = {"model": name, "rows": n_rows, "matrix_bytes": 8.0 * order**2}
+            found.append(trial | {"seconds": seconds, "test_rmse": rmse})
     model.save(folder / "model.h5", force=True)
     report = model.report_
     say.table(
@@ -97,8 +81,7 @@ def demo(say: Say, out: str, rows: int, components: int) -> None:
             ("rows a second", f"{report['rows_per_second']:,.0f}"),
         ],
     )
-    if not say.as_json:
-        click.echo()
+    say.line()
     say.table(
         f"Errors on {_TEST:,} new rows (noise alone: {_NOISE})",
         [
@@ -117,8 +100,8 @@ def demo(say: Say, out: str, rows: int, components: int) -> None:
     say.result({"trials": found, "report": report, "model": str(folder / "model.h5")})
 
 
-def _write(path: Path, n_rows: int, seed: int) -> None:
-    """Write standard normal inputs and a smooth function of six of them, with noise."""
+def _write(path: Path, n_rows: int, seed: int) -> tuple[Array, Array]:
+    """Write standard normal inputs and a smooth function of six, with noise; return the first."""
     import numpy as np
 
     from streamkern.storage import RowWriter
@@ -129,18 +112,9 @@ def _write(path: Path, n_rows: int, seed: int) -> None:
             n = min(_ROWS_AT_ONCE, n_rows - start)
             X = rng.standard_normal((n, _INPUTS), dtype=np.float32)
             y = np.sin(X[:, 0] + X[:, 1]) + 0.5 * (X[:, 2] * X[:, 3] + X[:, 5]) + np.cos(X[:, 4])
+            y += _NOISE * rng.standard_normal(n, dtype=np.float32)
             writer.append("X", X)
-            writer.append("y", y + _NOISE * rng.standard_normal(n, dtype=np.float32))
-
-
-def _read(path: Path, n_rows: int) -> tuple[Floats, Floats]:
-    """Return the first rows of a file, which are in random order."""
-    import numpy as np
-
-    from streamkern.sources import Shard, open_hdf5
-
-    X, y = [], []
-    for block in open_hdf5(path).reader(Shard(0, 0, n_rows)).blocks(n_rows):
-        X.append(block.X.astype(float))
-        y.append(block.y[:, 0].copy())
-    return np.concatenate(X), np.concatenate(y)
+            writer.append("y", y)
+            if start == 0:
+                first = X, y
+    return first

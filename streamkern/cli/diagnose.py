@@ -2,54 +2,54 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import click
 
-from streamkern.cli.class_options import classifier_of
-from streamkern.cli.options import Say, bad_rows_option, common, data_options, place_options
+from streamkern.cli import options as shared
+from streamkern.cli.console import Say, command
+from streamkern.cli.job import place_of, source_of
 
 
-@click.command()
-@click.argument("model")
-@data_options
-@click.option(
-    "--largest",
-    type=click.IntRange(min=1),
-    default=10,
-    show_default=True,
-    help="How many rows of largest leverage, and of largest error, to name.",
+@command(
+    click.argument("model"),
+    *shared.data_options,
+    click.option(
+        "--largest",
+        type=click.IntRange(min=1),
+        default=10,
+        show_default=True,
+        help="How many rows of largest leverage, and of largest error, to name.",
+    ),
+    shared.bad_rows_option,
+    *shared.place_options,
 )
-@bad_rows_option
-@place_options
-@common
 def diagnose(say: Say, **options: Any) -> None:
     """Say how MODEL would do on each row of DATA without that row.
 
     DATA holds the rows that MODEL was fitted on.  One pass gives the leave-one-out error of all of
     them without fitting again, and names the rows of largest leverage and of largest error.
     """
-    from streamkern.cli.place import Place
-    from streamkern.model import RidgeModel, restored
-    from streamkern.sources import Source, open_hdf5
-    from streamkern.storage import read_model
+    from streamkern.models.fitted_classes import FittedClassifier
+    from streamkern.models.loading import load_fitted
+    from streamkern.report.report_rows import brief
 
-    file = read_model(options["model"])
-    model = restored(RidgeModel, file, options["model"])
-    classifier = classifier_of(file, options["model"])
-    model.on_bad_rows = options["on_bad_rows"]
-    labels, names = classifier is not None, (options["x"], options["y"])
-    source: Source = open_hdf5(options["data"], *names, weights=options["weights"], labels=labels)
-    if classifier is not None:
-        source = classifier._labelled(source, weighted=True)
-    with Place.of(options).entered(say):
-        found = model.diagnose(source, n_largest=options["largest"])
+    model: Any = load_fitted(options["model"], boosted=False, components=False)
+    is_classifier = isinstance(model, FittedClassifier)
+    source: Any = source_of(options, labels=is_classifier)
+    if is_classifier:
+        source = model.labelled(source, weighted=True)
+    parameters = replace(model.ridge.parameters, on_bad_rows=options["on_bad_rows"])
+    ridge = replace(model.ridge, parameters=parameters)
+    with place_of(say, options):
+        found = ridge.diagnose(source, n_largest=options["largest"])
     say.table(
         f"Leave-one-out on {found['rows']:,} rows",
         [
-            ("leave-one-out rmse", _brief(found["loo_rmse"])),
-            ("training rmse", _brief(model.report_["train_rmse"])),
-            ("cross-validated rmse", _brief(model.report_["cv_rmse"])),
+            ("leave-one-out rmse", brief(found["loo_rmse"])),
+            ("training rmse", brief(ridge.report["train_rmse"])),
+            ("cross-validated rmse", brief(ridge.report["cv_rmse"])),
             ("effective degrees of freedom", f"{found['effective_dof']:,.1f}"),
             ("rows of leverage 1", f"{found['rows_of_leverage_one']:,}"),
         ],
@@ -60,13 +60,7 @@ def diagnose(say: Say, **options: Any) -> None:
     ):
         say.table(
             title,
-            [(row["place"], f"{row['leverage']:.4f}", _brief(row["error"])) for row in found[key]],
+            [(row["place"], f"{row['leverage']:.4f}", brief(row["error"])) for row in found[key]],
             header=("row", "leverage", "error"),
         )
     say.result(found)
-
-
-def _brief(value: Any) -> str:
-    if isinstance(value, list):
-        return ", ".join(_brief(item) for item in value)
-    return "none" if value is None else f"{value:.5g}"

@@ -6,16 +6,17 @@ from typing import Any
 
 import click
 
-from streamkern.cli.class_options import confusion_rows, error_rows, opened_model
-from streamkern.cli.options import Say, bad_rows_option, common, data_options, place_options
+from streamkern.cli import options as shared
+from streamkern.cli.console import Say, command
+from streamkern.cli.job import place_of
+
+# Classes whose confusions are printed.
+_MOST_CLASSES = 12
 
 
-@click.command()
-@click.argument("model")
-@data_options
-@bad_rows_option
-@place_options
-@common
+@command(
+    click.argument("model"), *shared.data_options, shared.bad_rows_option, *shared.place_options
+)
 def evaluate(say: Say, **options: Any) -> None:
     """Compare the predictions of MODEL with the targets of DATA, in one pass.
 
@@ -24,20 +25,21 @@ def evaluate(say: Say, **options: Any) -> None:
     long as the command runs.  Rows of such a table count by the column that was --weights there, or
     by the one that --weights names here.
     """
-    from streamkern.classification import evaluate_classes
-    from streamkern.cli.place import Place
-    from streamkern.cli.rows import opened_rows
-    from streamkern.scoring import evaluate as evaluate_source
+    from streamkern.cli.input_rows import opened_rows
+    from streamkern.models.fitted_classes import FittedClasses
+    from streamkern.models.loading import load_fitted
+    from streamkern.models.scoring import evaluate as evaluate_source
+    from streamkern.report.report_rows import class_error_rows
 
-    (predictor, classifier, _, card), place = opened_model(options["model"]), Place.of(options)
-    opened = opened_rows(options, card, options["y"], labels=classifier is not None)
+    model: Any = load_fitted(options["model"], components=False, with_equations=False)
+    is_classifier = isinstance(model, FittedClasses)
+    opened = opened_rows(options, model.report, options["y"], labels=is_classifier)
     skip = options["on_bad_rows"] == "skip"
-    with opened as (source, unlabelled, unexpected), place.entered(say):
-        if classifier is not None:
-            labelled = classifier._labelled(source)
-            found = evaluate_classes(predictor, classifier.rule_, labelled, skip_bad_rows=skip)
+    with opened as (source, unlabelled, unexpected), place_of(say, options):
+        if is_classifier:
+            found = model.evaluate(model.labelled(source), skip_bad_rows=skip)
         else:
-            found = evaluate_source(predictor, source, skip_bad_rows=skip)
+            found = evaluate_source(model.predictor, source, skip_bad_rows=skip)
     found |= unexpected
     rows = [("rows", f"{found['rows']:,}")]
     if unlabelled:
@@ -45,15 +47,17 @@ def evaluate(say: Say, **options: Any) -> None:
         rows.append(("rows without a label", f"{unlabelled:,}, left out"))
     if found["skipped_rows"]:
         rows.append(("rows skipped", f"{found['skipped_rows']:,}"))
-    if classifier is not None:
-        say.table("Errors", [*rows, *error_rows(found)])
-        header, counts = confusion_rows(found)
-        say.table("Rows of each class, by the class predicted", counts, header=header)
-        say.result(found)
-        return
-    for name in ("rmse", "mae", "r2"):
-        value = found.get(f"{name}_mean", found[name])
-        label = f"{name}, mean over targets" if f"{name}_mean" in found else name
-        rows.append((label, f"{value:.6g}"))
-    say.table("Errors", rows)
+    if is_classifier:
+        say.table("Errors", [*rows, *class_error_rows(found, "{:.6g}".format)])
+        names = [str(value) for value in found["classes"][:_MOST_CLASSES]]
+        cells = [
+            (name, *map("{:,.10g}".format, row[:_MOST_CLASSES]))
+            for name, row in zip(names, found["confusion_matrix"], strict=False)
+        ]
+        say.table("Rows of each class, by the class predicted", cells, ("class", *names))
+    else:
+        for name in ("rmse", "mae", "r2"):
+            label = f"{name}, mean over targets" if f"{name}_mean" in found else name
+            rows.append((label, f"{found.get(f'{name}_mean', found[name]):.6g}"))
+        say.table("Errors", rows)
     say.result(found)

@@ -7,19 +7,21 @@ from typing import Any
 
 import click
 
-from streamkern.cli.moments import report_on
-from streamkern.cli.options import Say, common, data_options, force_option, place_options
+from streamkern.cli import options as shared
+from streamkern.cli.console import Say, command
+from streamkern.cli.job import check_outputs, place_of, source_of
+from streamkern.cli.saving import save_moments
 
 
-@click.command()
-@click.argument("moments", metavar="M.h5")
-@data_options
-@click.option(
-    "--out", metavar="NEW.h5", help="The moments file to write; by default M.h5 is replaced."
+@command(
+    click.argument("moments", metavar="M.h5"),
+    *shared.data_options,
+    click.option(
+        "--out", metavar="NEW.h5", help="The moments file to write; by default M.h5 is replaced."
+    ),
+    *shared.place_options,
+    shared.force_option,
 )
-@place_options
-@force_option
-@common
 def forget(say: Say, **options: Any) -> None:
     """Take the rows of DATA out of the sums in the moments M.h5.
 
@@ -27,29 +29,22 @@ def forget(say: Say, **options: Any) -> None:
     still know the rows: solve again. Standardisation and length scale stay as they were chosen
     when the rows were in.
     """
-    from streamkern.cli.outputs import check_outputs
-    from streamkern.cli.place import Place
-    from streamkern.datamoments import load_moments
     from streamkern.errors import OutputError
-    from streamkern.sources import open_hdf5
+    from streamkern.models.data_moments import load_moments
 
-    out = options["out"] or options["moments"]
-    before = _state(options["moments"])
-    moments = load_moments(options["moments"])
-    labels = "classes" in moments.report
-    names = options["x"], options["y"]
-    source = open_hdf5(options["data"], *names, weights=options["weights"], labels=labels)
-    force = options["force"] or options["out"] is None
-    taken = options["moments"] if options["out"] else None  # or else replaced
-    check_outputs(options | {"out": out, "force": force, "moments": taken}, source)
-    with Place.of(options).entered(say):
+    path, in_place = options["moments"], options["out"] is None
+    before, moments = _state(path), load_moments(path)
+    source = source_of(options, labels="classes" in moments.report)
+    if in_place:
+        options |= {"out": path, "force": True, "moments": None}  # to be replaced
+    check_outputs(options, source)
+    with place_of(say, options):
         left = moments.forget(source)
-    if options["out"] is None and _state(out) != before:
+    if in_place and _state(path) != before:
         raise OutputError(
-            f"{out} was changed by another job meanwhile, and is kept; run the command again."
+            f"{path} was changed by another job meanwhile, and is kept; run the command again."
         )
-    left.save(out, force=force)
-    report_on(say, "Left", left, out)
+    save_moments(say, "Left", left, options["out"], force=options["force"])
 
 
 def _state(path: str) -> tuple[int, ...] | None:

@@ -6,30 +6,30 @@ from typing import Any
 
 import click
 
-from streamkern.cli.moments import report_on
-from streamkern.cli.options import Say, common, force_option
-from streamkern.errors import DataError
+from streamkern.cli import options as shared
+from streamkern.cli.console import Say, command
+from streamkern.cli.job import check_outputs
+from streamkern.cli.saving import save_moments
 
 
-@click.command()
-@click.argument("paths", nargs=-1, required=True, metavar="A.h5 B.h5...")
-@click.option("--out", required=True, metavar="C.h5", help="The moments file to write.")
-@click.option(
-    "--repeated-rows",
-    is_flag=True,
-    help="Rows with equal values in two files are different observations, and count twice.",
+@command(
+    click.argument("paths", nargs=-1, required=True, metavar="A.h5 B.h5..."),
+    shared.out_option("C.h5", "The moments file to write."),
+    click.option(
+        "--repeated-rows",
+        is_flag=True,
+        help="Rows with equal values in two files are different observations, and count twice.",
+    ),
+    shared.force_option,
 )
-@force_option
-@common
 def merge(say: Say, **options: Any) -> None:
     """Merge the moments of different rows, as if all rows had been read together.
 
     They must be of the same map: made with --like the first, or all with --no-standardize and the
     same options, --length-scale among them. Files that share rows are refused.
     """
-    from streamkern.cli.outputs import check_outputs
-    from streamkern.datamoments import load_moments
-    from streamkern.errors import ParameterError
+    from streamkern.errors import DataError, ParameterError
+    from streamkern.models.data_moments import load_moments
 
     first, *rest = options["paths"]
     if not rest:
@@ -42,5 +42,4 @@ def merge(say: Say, **options: Any) -> None:
             total = total.merge(more, repeated_rows=options["repeated_rows"])
         except DataError as error:
             raise DataError(f"{path}: {error}") from error
-    total.save(options["out"], force=options["force"])
-    report_on(say, "Merged", total, options["out"])
+    save_moments(say, "Merged", total, options["out"], force=options["force"])

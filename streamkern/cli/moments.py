@@ -2,52 +2,22 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import click
+from streamkern.cli import options as shared
+from streamkern.cli.console import Say, command
+from streamkern.cli.job import prepared
+from streamkern.cli.saving import drop_checkpoint, save_moments
 
-from streamkern.cli.class_options import class_options, class_rows, regression_of
-from streamkern.cli.model_options import (
-    check_like,
-    folds_of,
-    folds_options,
-    like_option,
-    map_options,
-    model_of,
-    prepared,
+
+@command(
+    *shared.data_options,
+    shared.out_option("M.h5", "The moments file to write."),
+    *shared.parameter_options(*shared.OF_MOMENTS),
+    shared.like_option,
+    *shared.class_options,
+    *shared.job_options,
 )
-from streamkern.cli.options import (
-    Say,
-    bad_rows_option,
-    checkpoint_option,
-    common,
-    data_options,
-    drop_checkpoint,
-    force_option,
-    place_options,
-)
-from streamkern.cli.reporting import folders_option
-from streamkern.kernels import length_scale_of
-
-if TYPE_CHECKING:
-    from streamkern.datamoments import DataMoments
-
-
-@click.command()
-@data_options
-@click.option("--out", required=True, metavar="M.h5", help="The moments file to write.")
-@map_options
-@like_option
-@folds_options
-@class_options
-@bad_rows_option
-@checkpoint_option
-@place_options
-@folders_option
-@click.option("--dry-run", is_flag=True, help="Print the plan, and read no rows.")
-@force_option
-@common
 def moments(say: Say, **options: Any) -> None:
     """Reduce the rows of DATA to the moments that `solve` makes models of.
 
@@ -55,59 +25,18 @@ def moments(say: Say, **options: Any) -> None:
     read together. For that every row is known again: by 9 bytes, in memory and in the file.
     Moments of further rows are made with --like M.h5.
     """
-    from streamkern.model import pattern_of
-    from streamkern.ridgeoptions import RidgeOptions
+    from streamkern.models.loading import template_of
     from streamkern.storage import holds_moments
 
-    like_path = options["like"]
-    check_like(like_path, *(["folds"] if like_path and holds_moments(like_path) else []))
-    model = model_of(options, **folds_of(options))
-    like = pattern_of(like_path)
-    checked = RidgeOptions(regression_of(model)).moments(like)
-    job = prepared(say, options, checked, indexed=True)
-    if job is None:
-        return
-    source, place, plan = job
-    with place.entered(say, plan, options["out"]):
-        given = like_path if options["classify"] else like
-        found = model.moments(source, like=given, checkpoint=options["checkpoint"]).gathered()
-    found.save(options["out"], force=options["force"])
+    like = options["like"]
+    if like:
+        decided = (*shared.OF_LIKE, "n_folds") if holds_moments(like) else shared.OF_LIKE
+        shared.refuse_given(decided, f"is decided by --like {like}; leave out one of the two.")
+    task, parameters = shared.task_of(options), shared.parameters_of(options)
+    template = template_of(like)
+    source, place = prepared(say, options, parameters.moments(template), indexed=True)
+    with place:
+        how = {"template": template, "checkpoint": options["checkpoint"]}
+        found = task.moments(parameters, (source, None, None), **how).gathered()
+    save_moments(say, "Moments", found, options["out"], force=options["force"])
     drop_checkpoint(options["checkpoint"])
-    report_on(say, "Moments", found, options["out"])
-
-
-def report_on(say: Say, title: str, found: DataMoments, path: str) -> None:
-    """Say what a moments file holds, to people and to programs."""
-    report = moments_report(found, path)
-    say.table(title, moments_rows(report))
-    say.result(report)
-
-
-def moments_report(found: DataMoments, path: str) -> dict[str, Any]:
-    """Return the JSON of moments: the keys of the contract first."""
-    parameters = found.kernel.parameters()
-    report = {key: value for key, value in found.report.items() if key != "data"}
-    return {
-        **report,
-        "n_components": found.feature_map.n_components,
-        "kernel": found.kernel.name,
-        "kernel_parameters": parameters,
-        "length_scale": length_scale_of(found.kernel),
-        "bytes": Path(path).stat().st_size,
-        "moments": str(path),
-    }
-
-
-def moments_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return what a person wants to know of moments, as pairs of a name and a value."""
-    from streamkern.cli.fit import data_rows, pass_rows
-    from streamkern.memory import in_words
-
-    n_folds = report["n_folds"]
-    return [
-        *data_rows(report),
-        *class_rows(report),
-        ("folds", f"{n_folds} by {report['fold_by']}" if n_folds else "none"),
-        *pass_rows(report),
-        ("moments", f"{report['moments']}, {in_words(report['bytes'])}"),
-    ]

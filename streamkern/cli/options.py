@@ -1,261 +1,274 @@
-"""What commands share: how they speak, how they fail, and the options that several of them take."""
+"""Options of commands: those that several share, and those made from the table of parameters."""
 
 from __future__ import annotations
 
-import errno
-import functools
-import sys
-import traceback
-import warnings
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
-from streamkern.errors import StreamkernError, StreamkernWarning, first_line
-from streamkern.stopping import end_at_once, raised, stoppable
-from streamkern.urls import without_secrets
-from streamkern.wording import json_text, printable
+from streamkern.errors import ParameterError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection
+    from dataclasses import Field
 
-    Command = Callable[..., Any]
+    from streamkern.kernels import Kernel
+    from streamkern.models.tasks import Task
+    from streamkern.parameters.parameters import Option, Parameters
 
-# What standard output says where it cannot be written: full, gone, too large.
-_UNWRITTEN = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
+    Decorator = Callable[[Any], Any]
 
-
-class Say:
-    """How a command speaks: to people on standard output, or to programs with one JSON line.
-
-    Parameters
-    ----------
-    as_json : bool
-    quiet : bool
-        No progress on standard error.
-    log_json : bool
-        Everything on standard error is JSON, an object a line.
-    """
-
-    def __init__(self, *, as_json: bool, quiet: bool, log_json: bool = False) -> None:
-        self.as_json = as_json
-        self.quiet = quiet
-        self.log_json = log_json
-
-    def line(self, text: str = "") -> None:
-        """Print one line for people."""
-        if not self.as_json:
-            click.echo(printable(text))
-
-    def table(
-        self, title: str, rows: Sequence[Sequence[str]], header: Sequence[str] | None = None
-    ) -> None:
-        """Print a table for people: pairs of name and value, or columns under a header."""
-        if self.as_json:
-            return
-        from rich.box import SIMPLE_HEAD
-        from rich.console import Console
-        from rich.markup import escape
-        from rich.table import Table
-
-        table = Table(
-            box=SIMPLE_HEAD if header else None,
-            show_header=bool(header),
-            padding=(0, 1),
-        )
-        for i in range(max((len(row) for row in rows), default=0)):
-            right = bool(header) and i > 0
-            table.add_column(
-                escape("\n".join(map(printable, header[i].split("\n")))) if header else "",
-                justify="right" if right else "left",
-                overflow="fold",
-                no_wrap=bool(header),
-            )
-        for row in rows:
-            table.add_row(*(escape(printable(cell)) for cell in row))
-        # A file or a pipe has no width of its own.
-        console = Console(width=None if sys.stdout.isatty() else 120, highlight=False)
-        if header:
-            # Lines that a narrow terminal breaks still hold every digit.
-            console.width = max(console.width, Console(width=1000).measure(table).maximum)
-        console.print(f"[bold]{escape(printable(title))}[/bold]")
-        console.print(table)
-
-    def result(self, values: dict[str, Any]) -> None:
-        """Print the result for programs, as the last line."""
-        if self.as_json:
-            click.echo(json_text(values))
-
-    def note(self, text: str) -> None:
-        """Print a note on standard error, for everyone."""
-        self._aside("note", text)
-
-    def error(self, text: str) -> None:
-        """Print why the command failed, on standard error."""
-        self._aside("Error", text)
-
-    def _aside(self, kind: str, text: str) -> None:
-        text = without_secrets(text)
-        if self.log_json:
-            from streamkern.monitor.lines import write_event
-
-            write_event(kind.lower(), {"text": text})
-        else:
-            click.echo(f"{kind}: {printable(text)}", err=True)
+# Parameters of a map, of the moments that it makes, and of what is made of moments.
+OF_MAPS = ("kernel", "feature_map", "paired", "standardize", "precision", "random_state")
+OF_MOMENTS = (*OF_MAPS, "n_components", "metric", "n_folds", "fold_by", "on_bad_rows")
+OF_MODELS = (
+    *("n_components", "alpha", "alphas", "per_target", "one_standard_error", "sparse"),
+    *("sparse_method", "fit_intercept"),
+)
+# What moments or a model that others are to be like decide.
+OF_LIKE = (*OF_MAPS, "length_scale", "n_components", "metric")
 
 
-def common(command: Command) -> Command:
-    """Give a command --json, --quiet, --log-json and --debug, and turn errors into a sentence."""
-
-    @click.option("--json", "as_json", is_flag=True, help="End with one JSON object on one line.")
-    @click.option("--quiet", is_flag=True, help="Show no progress.")
-    @click.option("--log-json", is_flag=True, help="Log in JSON, a line an event.")
-    @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
-    @functools.wraps(command)
-    def run(
-        *args: Any, as_json: bool, quiet: bool, log_json: bool, debug: bool, **kwargs: Any
-    ) -> None:
-        say = Say(as_json=as_json, quiet=quiet, log_json=log_json)
-        fail = functools.partial(_fail, say, debug=debug)
-        try:
-            from streamkern.memory import check_addresses
-
-            check_addresses()
-            with stoppable(), warnings.catch_warnings():
-                warnings.simplefilter("default", StreamkernWarning)
-                warnings.showwarning = _as_note(say)
-                command(*args, say=say, **kwargs)
-        except (click.ClickException, click.exceptions.Exit, click.Abort):
-            raise
-        except (Exception, KeyboardInterrupt) as error:
-            stopped = raised()
-            if stopped is not None:  # of which others may have made an error of their own
-                end_at_once()
-                fail(_interrupted(kwargs.get("checkpoint")), stopped.exit_status)
-            if isinstance(error, KeyboardInterrupt):
-                fail(_interrupted(kwargs.get("checkpoint")), 130)
-            if isinstance(error, StreamkernError):
-                fail(str(error), error.exit_status)
-            if isinstance(error, BrokenPipeError):
-                raise  # who reads has read enough, which click says by its exit status
-            if isinstance(error, OSError) and error.errno in _UNWRITTEN and not error.filename:
-                fail(
-                    f"what this command prints cannot be written ({error.strerror}); send it "
-                    f"elsewhere, files it named are whole.",
-                    1,
-                )
-            if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
-                fail("too many files are open; raise ulimit -n, or take fewer workers.", 1)
-            if isinstance(error, MemoryError):
-                fail("out of memory; take fewer components, or shut other programs.", 1)
-            fail(
-                f"unexpected {type(error).__name__} ({first_line(error)}); run again with --debug "
-                f"and report what it prints.",
-                1,
-            )
-
-    return run
+def out_option(metavar: str, text: str) -> Decorator:
+    """Return the option of the file or folder that a command writes."""
+    return click.option("--out", required=True, metavar=metavar, help=text)
 
 
-def _interrupted(checkpoint: str | None) -> str:
-    if checkpoint is None:
-        return "interrupted; the output was not written."
-    return (
-        f"interrupted; the output was not written; run the same command again to go on from "
-        f"{checkpoint}, where finished sums are kept."
+def given_options(names: Collection[str]) -> list[click.Parameter]:
+    """Return those of the options named that the command line gives a value to."""
+    context = click.get_current_context()
+    return [
+        parameter
+        for parameter in context.command.params
+        if (name := parameter.name) in names
+        and context.get_parameter_source(name or "") is ParameterSource.COMMANDLINE
+    ]
+
+
+def refuse_given(names: Collection[str], why: str) -> None:
+    """Raise ParameterError if the command line gives a value to one of the options named."""
+    for parameter in given_options(names):
+        raise ParameterError(f"{parameter.opts[0]} {why}")
+
+
+rows_argument = click.argument("data", nargs=-1, required=True, metavar="DATA...")
+x_option = click.option("--x", default="X", show_default=True, help="Dataset of inputs.")
+weights_option = click.option(
+    "--weights",
+    metavar="NAME",
+    help="Dataset of weights, one a row: a row of weight 2 counts as two, of 0 as none.",
+)
+data_options = (
+    rows_argument,
+    x_option,
+    click.option("--y", default="y", show_default=True, help="Dataset of targets."),
+    weights_option,
+)
+bad_rows_option = click.option(
+    "--on-bad-rows",
+    type=click.Choice(["error", "skip"]),
+    default="error",
+    show_default=True,
+    help="What to do about rows with NaN or infinite values.",
+)
+place_options = (
+    click.option("--cluster", metavar="FILE.yaml", help="Start the cluster of this file."),
+    click.option(
+        "--trust-cluster-file",
+        is_flag=True,
+        help="Take every option of the file of --cluster: who chose a host, image, address or"
+        " program in it can run code as you.",
+    ),
+    click.option(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="Join the cluster at this address; who answers there can run code as you.",
+    ),
+    click.option("--scheduler-file", metavar="FILE", help="Join the cluster of this file."),
+    click.option("--workers", type=click.IntRange(min=1), help="Start so many local workers."),
+)
+checkpoint_option = click.option(
+    "--checkpoint",
+    metavar="DIR",
+    help="Save sums in this folder as they are made, and go on from there if stopped.",
+)
+folders_option = click.option(
+    "--folders",
+    is_flag=True,
+    help="Say in models and reports in which folders the files are, not their names alone.",
+)
+report_option = click.option(
+    "--report",
+    metavar="FILE.html",
+    help="Write what was fitted, how well it does on rows left out, and what it took.",
+)
+dry_run_option = click.option("--dry-run", is_flag=True, help="Print the plan, and read no rows.")
+force_option = click.option("--force", is_flag=True, help="Replace an existing output.")
+# Of the commands that read all rows.
+job_options = (checkpoint_option, *place_options, folders_option, dry_run_option, force_option)
+model_option = out_option("MODEL.h5", "The model file to write.")
+like_option = click.option(
+    "--like",
+    metavar="M.h5",
+    help="Moments or a model, whose map to take: standardisation, kernel and precision.",
+)
+classify_option = click.option(
+    "--classify", is_flag=True, help="y holds labels of classes: text, booleans or whole numbers."
+)
+
+
+def calibration_option(*methods: str, default: str | None = "sigmoid") -> Decorator:
+    """Return the choice of how to calibrate."""
+    return click.option(
+        "--calibration",
+        type=click.Choice(methods),
+        default=default,
+        show_default="sigmoid",
+        help="How scores of classes become probabilities, by rows left out in turn.",
     )
 
 
-def _as_note(say: Say) -> Callable[..., None]:
-    usual = warnings.showwarning
-
-    def show(message: Warning | str, category: type[Warning], *rest: Any, **named: Any) -> None:
-        if issubclass(category, StreamkernWarning):
-            say.note(str(message))
-        else:
-            usual(message, category, *rest, **named)
-
-    return show
-
-
-def _fail(say: Say, sentence: str, status: int, *, debug: bool) -> NoReturn:
-    if debug:
-        click.echo(without_secrets(traceback.format_exc()), err=True)
-    say.error(sentence)
-    sys.exit(status)
+class_options = (
+    classify_option,
+    click.option(
+        "--class-weight",
+        type=click.Choice(["balanced"]),
+        help="Weigh rows so that all classes weigh the same.",
+    ),
+    calibration_option("sigmoid", "isotonic", "none"),
+)
 
 
-def weights_option(command: Command) -> Command:
-    """Give a command the name of the dataset of weights."""
-    return click.option(
-        "--weights",
-        metavar="NAME",
-        help="Dataset of weights, one a row: a row of weight 2 counts as two, of 0 as none.",
-    )(command)
+def parameter_options(*names: str, **changes: dict[str, Any]) -> list[Decorator]:
+    """Return the options of all parameters, or of those named, as the table has them.
+
+    `changes` are other arguments of `click.option`, by the names of the parameters.
+    """
+    from streamkern.parameters.parameters import OPTIONS
+
+    made = []
+    for field in OPTIONS:
+        if not names or field.name in names:
+            made.append(_parameter_option(field, changes.get(field.name, {})))
+            if field.name == "kernel":
+                made.append(_length_scale_option)
+    return made
 
 
-def data_options(command: Command) -> Command:
-    """Give a command its data: paths, and the names of the datasets in them."""
-    for option in (
-        weights_option,
-        click.option("--y", "y", default="y", show_default=True, help="Dataset of targets."),
-        click.option("--x", "x", default="X", show_default=True, help="Dataset of inputs."),
-        click.argument("data", nargs=-1, required=True, metavar="DATA..."),
-    ):
-        command = option(command)
-    return command
+_length_scale_option = click.option(
+    "--length-scale",
+    default="median",
+    show_default=True,
+    metavar="median|FLOAT[,FLOAT...]",
+    help="In units of the standardised inputs; several: one per input.  Of all kernels for which "
+    "--kernel says none.",
+)
 
 
-def place_options(command: Command) -> Command:
-    """Give a command the choice of where it runs."""
-    for option in (
-        click.option("--workers", type=click.IntRange(min=1), help="Start so many local workers."),
-        click.option("--scheduler-file", metavar="FILE", help="Join the cluster of this file."),
-        click.option(
-            "--scheduler",
-            metavar="ADDRESS",
-            help="Join the cluster at this address; who answers there can run code as you.",
-        ),
-        click.option(
-            "--trust-cluster-file",
-            is_flag=True,
-            help="Take every option of the file of --cluster: who chose a host, image, address or"
-            " program in it can run code as you.",
-        ),
-        click.option("--cluster", metavar="FILE.yaml", help="Start the cluster of this file."),
-    ):
-        command = option(command)
-    return command
+def _parameter_option(field: Field[Any], changes: dict[str, Any]) -> Decorator:
+    option: Option = field.metadata["option"]
+    default = getattr(field.default, "name", field.default)  # of a kernel its name
+    named: dict[str, Any] = {"help": option.help}
+    if isinstance(default, bool):
+        named["is_flag"] = True
+        if default:
+            named["callback"] = lambda _context, _option, flag: not flag
+    else:
+        named |= {"default": default, "show_default": default is not None}
+        if option.choices:
+            named["type"] = click.Choice([*option.choices, *filter(None, [option.form])])
+        elif option.form:
+            named |= {"type": str, "metavar": option.form}
+        elif option.least is not None:
+            named["type"] = click.IntRange(min=option.least)
+    named |= changes
+    if option.listed:
+        named["help"] += f": {option.listed()}"
+    return click.option(_flag_of(field), field.name, **named)
 
 
-def bad_rows_option(command: Command) -> Command:
-    """Give a command the choice of what to do about rows that are not finite."""
-    return click.option(
-        "--on-bad-rows",
-        type=click.Choice(["error", "skip"]),
-        default="error",
-        show_default=True,
-        help="What to do about rows with NaN or infinite values.",
-    )(command)
+def _flag_of(field: Field[Any]) -> str:
+    option: Option = field.metadata["option"]
+    return f"--{option.name or field.name.replace('_', '-')}"
 
 
-def checkpoint_option(command: Command) -> Command:
-    """Give a command a folder to save what is done, and to go on from."""
-    return click.option(
-        "--checkpoint",
-        metavar="DIR",
-        help="Save sums in this folder as they are made, and go on from there if stopped.",
-    )(command)
+def values_of(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the parameters that the options of a command give, by name."""
+    from streamkern.parameters.parameters import OPTIONS
+
+    return {field.name: _value(field, options) for field in OPTIONS if field.name in options}
 
 
-def drop_checkpoint(folder: str | None) -> None:
-    """Remove a checkpoint whose work is saved elsewhere now."""
-    from streamkern.storage import remove_checkpoint
+def parameters_of(options: dict[str, Any]) -> Parameters:
+    """Return the parameters of a fit that the options of a command give."""
+    from streamkern.parameters.parameters import Parameters
 
-    if folder is not None:
-        remove_checkpoint(folder)
+    return Parameters(**values_of(options))
 
 
-def force_option(command: Command) -> Command:
-    """Give a command leave to replace its output."""
-    return click.option("--force", is_flag=True, help="Replace an existing output.")(command)
+def _value(field: Field[Any], options: dict[str, Any]) -> Any:
+    """Return a parameter that may be given as text: a kernel, numbers, a whole number, words."""
+    given, option = options[field.name], field.metadata["option"]
+    if field.name == "kernel":
+        return kernel_named(given, options["length_scale"])
+    words = (option.form or "").split("|")
+    if not isinstance(given, str) or given in words or option.choices:
+        return given
+    if words[-1] == "FLOAT[,FLOAT...]":
+        others = "".join(f"{word}, " for word in words[:-1])
+        numbers = _numbers(given, _flag_of(field), others and f"{others}or ")
+        return numbers[0] if others and len(numbers) == 1 else numbers
+    if "auto" not in words:
+        return given
+    try:
+        return int(given)
+    except ValueError as error:
+        raise ParameterError(
+            f"{_flag_of(field)} must be a whole number or auto, not {given!r}; give one of these."
+        ) from error
+
+
+def _numbers(text: str, option: str, others: str = "") -> list[float]:
+    """Return the numbers that an option names, in place of which it takes others."""
+    try:
+        return [float(number) for number in text.split(",")]
+    except ValueError as error:
+        raise ParameterError(
+            f"{option} must be {others}numbers with commas between, not {text!r}; give "
+            f"{'one of these' if others else 'some'}."
+        ) from error
+
+
+def kernel_named(text: str, length_scale: str) -> Kernel:
+    """Return the kernel that --kernel and --length-scale describe."""
+    from streamkern.kernels import length_scale_of, parsed_kernel
+
+    kernel = parsed_kernel(text, "median")
+    if length_scale == "median":
+        return kernel
+    if length_scale_of(kernel) != "median":
+        said = "no length scale" if length_scale_of(kernel) is None else "its own length scale"
+        raise ParameterError(f"the {text} kernel has {said}; leave --length-scale out.")
+    numbers = tuple(_numbers(length_scale, "--length-scale", "'median' or "))
+    return parsed_kernel(text, numbers[0] if len(numbers) == 1 else numbers)
+
+
+def task_of(options: dict[str, Any]) -> Task:
+    """Return the task that the options of `class_options` describe."""
+    from streamkern.models.classification import Classification
+    from streamkern.models.tasks import Regression
+
+    task: Task = Regression()
+    if options["classify"]:
+        how = options["calibration"]
+        calibration = None if how == "none" else how
+        task = Classification(class_weight=options.get("class_weight"), calibration=calibration)
+    else:
+        refuse_given(
+            ("class_weight", "calibration"),
+            "is for labels of classes, which y is taken for with --classify; leave it out for "
+            "numbers.",
+        )
+    task.check()
+    return task

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import click
 
-from streamkern.cli.class_options import opened_model
-from streamkern.cli.options import Say, bad_rows_option, common, force_option, place_options
+from streamkern.cli import options as shared
+from streamkern.cli.console import Say, command
 from streamkern.errors import ModelFileError, ParameterError
 
 
-@click.command()
-@click.argument("model")
-@click.argument("data", nargs=-1, required=True, metavar="DATA...")
-@click.option("--x", default="X", show_default=True, help="Dataset of inputs.")
-@click.option("--out", required=True, metavar="PRED.h5", help="What to write; also .csv, .parquet.")
-@click.option("--proba", is_flag=True, help="Write the probabilities of classes, as y_proba.")
-@click.option("--std", is_flag=True, help="Write standard deviations of new targets, as y_std.")
-@bad_rows_option
-@place_options
-@force_option
-@common
+@command(
+    click.argument("model"),
+    shared.rows_argument,
+    shared.x_option,
+    shared.out_option("PRED.h5", "What to write; also .csv, .parquet."),
+    click.option("--proba", is_flag=True, help="Write the probabilities of classes, as y_proba."),
+    click.option("--std", is_flag=True, help="Write standard deviations of new targets, as y_std."),
+    shared.bad_rows_option,
+    *shared.place_options,
+    shared.force_option,
+)
 def predict(say: Say, **options: Any) -> None:
     """Predict every row of DATA into the dataset y_pred of PRED.h5, or a column of PRED.csv.
 
@@ -37,61 +36,14 @@ def predict(say: Say, **options: Any) -> None:
     With --on-bad-rows skip, rows with NaN or infinite values are predicted as NaN, or as an empty
     text.
     """
-    from streamkern.classification import predict_classes_to_hdf5
-    from streamkern.cli.outputs import check_outputs
-    from streamkern.cli.place import Place
-    from streamkern.cli.rows import opened_rows
-    from streamkern.prediction import predict_to_hdf5
-    from streamkern.storage import FORMATS, exported
+    from streamkern.cli.input_rows import write_rows
+    from streamkern.models.fitted_classes import FittedClasses
+    from streamkern.models.loading import load_fitted
+    from streamkern.models.prediction import predict_to_hdf5
 
-    opened = opened_model(options["model"], with_equations=options["std"])
-    predictor, classifier, equations, card = opened
-    _check_kind(options, is_classifier=classifier is not None)
-    if options["std"] and equations is None:
-        raise ModelFileError(
-            f"--std needs the normal equations, but {options['model']} was saved without them; fit "
-            f"it again without --compact."
-        )
-    out, force, skip = options["out"], options["force"], options["on_bad_rows"] == "skip"
-    begun = time.perf_counter()
-    with opened_rows(options, card, y=None) as (source, _, unexpected):
-        predictor.check((source.n_samples, source.n_features))
-        check_outputs(options, source, formats=FORMATS)
-        place = Place.of(options)
-        with place.entered(say), exported(out, force=force) as path:
-            if classifier is not None:
-                skipped = predict_classes_to_hdf5(
-                    *(predictor, classifier.rule_, source, path),
-                    probabilities=options["proba"],
-                    skip_bad_rows=skip,
-                    force=force,
-                )
-            else:
-                skipped = predict_to_hdf5(
-                    *(predictor, source, path),
-                    equations=equations,
-                    skip_bad_rows=skip,
-                    force=force,
-                )
-    seconds = time.perf_counter() - begun
-    missing = "NaN" if classifier is None else "without a class"
-    noted = f", {skipped:,} of them {missing}" if skipped else ""
-    more = " and y_std" * options["std"] + " and y_proba" * options["proba"]
-    say.line(f"{source.n_samples:,} predictions in {out}:y_pred{more}{noted}")
-    say.result(
-        {
-            "rows": source.n_samples,
-            "skipped_rows": skipped,
-            "seconds": seconds,
-            "rows_per_second": source.n_samples / seconds,
-            "predictions": out,
-            **unexpected,
-        }
-    )
-
-
-def _check_kind(options: dict[str, Any], *, is_classifier: bool) -> None:
-    """Raise ParameterError if something is asked of a model that it is not made for."""
+    how: dict[str, Any] = {"components": False, "with_equations": options["std"]}
+    model: Any = load_fitted(options["model"], **how)
+    is_classifier = isinstance(model, FittedClasses)
     if options["proba"] and not is_classifier:
         raise ParameterError(
             f"--proba is for classifiers, but {options['model']} is a regression; leave it out."
@@ -100,3 +52,23 @@ def _check_kind(options: dict[str, Any], *, is_classifier: bool) -> None:
         raise ParameterError(
             f"--std is for regressions, but {options['model']} is a classifier; take --proba."
         )
+    if options["std"] and model.equations is None:
+        raise ModelFileError(
+            f"--std needs the normal equations, but {options['model']} was saved without them; fit "
+            f"it again without --compact."
+        )
+    how = {"skip_bad_rows": options["on_bad_rows"] == "skip", "force": options["force"]}
+
+    def write(source: Any, path: Any) -> int:
+        if is_classifier:
+            n_bad: int = model.predict_to_hdf5(source, path, probabilities=options["proba"], **how)
+            return n_bad
+        equations = model.equations if options["std"] else None
+        return predict_to_hdf5(model.predictor, source, path, equations=equations, **how)
+
+    found, out = write_rows(say, options, model, write), options["out"]
+    missing = "without a class" if is_classifier else "NaN"
+    noted = f", {found['skipped_rows']:,} of them {missing}" if found["skipped_rows"] else ""
+    more = " and y_std" * options["std"] + " and y_proba" * options["proba"]
+    say.line(f"{found['rows']:,} predictions in {out}:y_pred{more}{noted}")
+    say.result(found | {"predictions": out})

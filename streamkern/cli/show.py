@@ -2,124 +2,57 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
-from streamkern.cli.options import Say, common
+from streamkern.cli.console import Say, command
+from streamkern.cli.saving import moments_report, show_search
 from streamkern.errors import ModelFileError, StreamkernError, first_line
-from streamkern.wording import listed
-
-# Columns that are named.
-_NAMED = 8
 
 
-@click.command()
-@click.argument("model")
-@common
+@command(click.argument("model"))
 def show(say: Say, model: str) -> None:
     """Show the card of a model: what it was fitted on, how, and with what result.
 
     Of a file of moments or of principal components, show which rows it is of, and how they were
     read.
     """
+    from streamkern.models.loading import read_fitted
+    from streamkern.report.report_rows import boosted_rows, card_rows, component_rows, model_rows
+    from streamkern.report.trial_tables import round_table
     from streamkern.storage import holds_components, holds_ensemble, holds_moments
     from streamkern.storage.untrusted import WRONG_VALUES
 
-    if holds_moments(model):
-        shown = _show_moments
-    elif holds_components(model):
-        shown = _show_components
-    elif holds_ensemble(model):
-        shown = _show_boosted
-    else:
-        shown = _show_model
+    kind, options = "Model", {}
     try:
-        shown(say, model)
+        if holds_moments(model):
+            _show_moments(say, model)
+            return
+        if holds_components(model):
+            kind, card, rows = "Principal components", read_fitted(model)[1], component_rows
+        elif holds_ensemble(model):
+            card, rows = read_fitted(model)[1], boosted_rows
+            options = card["base"]
+        else:
+            card, rows = read_fitted(model, with_equations=False)[1], model_rows
+            options = card["options"]
+        report = card["report"]
+        say.table(f"{kind} {model}", card_rows(card, rows(report), options.get("random_state")))
+        if report.get("rounds"):
+            say.table("Training error after every round", **round_table(report)._asdict())
+        if report.get("tuning"):
+            show_search(say, report)
+        say.result(card)
     except StreamkernError:
         raise
     except WRONG_VALUES as error:
         raise ModelFileError(f"{model} is damaged ({first_line(error)}); copy it again.") from error
 
 
-def _show_model(say: Say, path: str) -> None:
-    from streamkern.cli.fit import card_rows
-    from streamkern.cli.tune import tell_search
-    from streamkern.storage import read_model
-
-    card = read_model(path, with_equations=False).card
-    report = card["report"]
-    say.table(f"Model {path}", _card_rows(card, card_rows(report), card["options"]))
-    if report.get("tuning"):
-        tell_search(say, report)
-    say.result(card)
-
-
-def _table_rows(card: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return which columns of a table or of a data frame the model takes, where they have names."""
-    from streamkern.recipes import recipe_of
-    from streamkern.recipes.names import input_names
-
-    recipe = recipe_of(card["report"])
-    names = input_names(card["report"]) or card.get("feature_names")
-    if recipe is None or names is None:
-        return [] if names is None else [("columns", listed(names, _NAMED))]
-    rows = [("columns of a table", listed((column.name for column in recipe.columns), _NAMED))]
-    return rows if recipe.is_plain else [*rows, ("inputs made of them", listed(names, _NAMED))]
-
-
-def _show_boosted(say: Say, path: str) -> None:
-    from streamkern.cli.boosting import boosted_rows, tell_rounds
-    from streamkern.storage import read_ensemble
-
-    card = read_ensemble(path).card
-    report = card["report"]
-    say.table(f"Model {path}", _card_rows(card, boosted_rows(report), card["base"]))
-    tell_rounds(say, report)
-    say.result(card)
-
-
-def _card_rows(
-    card: dict[str, Any], rows: list[tuple[str, str]], options: dict[str, Any]
-) -> list[tuple[str, str]]:
-    """Return what a card says beside the rows that say what was fitted."""
-    report, versions = card["report"], card["versions"]
-    return [
-        ("made", f"{card['created']} by streamkern {versions['streamkern']}"),
-        *rows,
-        ("feature map", f"{report['feature_map']}, seed {options['random_state']}"),
-        ("data", _named(report["data"])),
-        *_table_rows(card),
-        ("libraries", ", ".join(f"{k} {v}" for k, v in versions.items())),
-    ]
-
-
 def _show_moments(say: Say, path: str) -> None:
-    from streamkern.cli.moments import moments_report, moments_rows
-    from streamkern.datamoments import moments_header
+    from streamkern.models.data_moments import moments_header
+    from streamkern.report.report_rows import Row, data_words, moments_rows
 
     found = moments_header(path)
-    report = moments_report(found, path)
-    data = found.report["data"]
-    say.table(f"Moments {path}", [*moments_rows(report), ("data", _named(data))])
+    report, data = moments_report(found, path), found.report["data"]
+    say.table(f"Moments {path}", [*moments_rows(report), Row("data", data_words(data))])
     say.result(report | {"data": data})
-
-
-def _show_components(say: Say, path: str) -> None:
-    from streamkern.cli.pca import pca_rows
-    from streamkern.storage import read_components
-
-    _, card = read_components(path)
-    made = f"{card['created']} by streamkern {card['versions']['streamkern']}"
-    data = _named(card["report"]["data"])
-    rows = [("made", made), *pca_rows(card["report"]), ("data", data)]
-    rows += _table_rows(card)
-    say.table(f"Principal components {path}", rows)
-    say.result(card)
-
-
-def _named(data: dict[str, Any]) -> str:
-    """Return the first files of a data set, or what else it is."""
-    files = [entry["path"] for entry in data.get("files", [])]
-    more = f", ... ({len(files)})" if len(files) > 3 else ""
-    return ", ".join(files[:3]) + more if files else str(data["kind"])

@@ -6,77 +6,60 @@ from typing import Any
 
 import click
 
-from streamkern.cli.class_options import calibration_option, class_choices
-from streamkern.cli.model_options import (
-    alpha_of,
-    alpha_options,
-    components_of,
-    sparse_of,
-    sparse_options,
-)
-from streamkern.cli.options import Say, common, force_option, place_options
-from streamkern.cli.reporting import report_option, write_report
+from streamkern.cli import options as shared
+from streamkern.cli.console import Say, command
+from streamkern.cli.job import check_outputs, place_of
+from streamkern.cli.saving import save_model, show_model
 
 
-@click.command()
-@click.argument("moments", metavar="M.h5")
-@click.option("--out", required=True, metavar="MODEL.h5", help="The model file to write.")
-@alpha_options
-@sparse_options
-@calibration_option("sigmoid", "none", default=None)
-@click.option(
-    "--components",
-    metavar="D|auto",
-    help="The first D features; auto: the smallest number that is good enough; by default all.",
+@command(
+    click.argument("moments", metavar="M.h5"),
+    shared.model_option,
+    *shared.parameter_options(
+        *shared.OF_MODELS,
+        n_components={
+            "default": None,
+            "help": "The first D features; auto: the smallest number that is good enough; by "
+            "default all.",
+        },
+    ),
+    shared.calibration_option("sigmoid", "none", default=None),
+    click.option(
+        "--compact",
+        is_flag=True,
+        help="Leave the normal equations out of MODEL.h5, and with them standard deviations.",
+    ),
+    shared.report_option,
+    *shared.place_options,
+    shared.force_option,
 )
-@click.option("--no-intercept", is_flag=True, help="Fit through the origin.")
-@click.option(
-    "--compact",
-    is_flag=True,
-    help="Leave the normal equations out of MODEL.h5, and with them standard deviations.",
-)
-@report_option
-@place_options
-@force_option
-@common
 def solve(say: Say, **options: Any) -> None:
     """Make the model that `fit` would make of the rows that the moments M.h5 are of.
 
     Of moments with classes that is a classifier, calibrated by the scores of every fold that the
     other folds give, as the moments tell them.
     """
-    from streamkern.cli.fit import report_on
-    from streamkern.cli.outputs import check_outputs
-    from streamkern.cli.place import Place
-    from streamkern.datamoments import load_moments
     from streamkern.errors import ParameterError
-    from streamkern.model import RidgeModel
+    from streamkern.models.data_moments import load_moments
+    from streamkern.parameters.parameters import Parameters
 
-    chosen = alpha_of(options) | sparse_of(options)
-    components = options["components"] and components_of(options["components"])
+    chosen = shared.values_of(options)
     check_outputs(options)
     moments = load_moments(options["moments"])
     D = moments.feature_map.n_components
-    if moments.options.is_identity and components not in (None, D):
+    chosen["n_components"] = chosen["n_components"] or D
+    if moments.options.is_identity and chosen["n_components"] != D:
         raise ParameterError(
             f"the identity map has {D:,} features and no smaller part; leave --components out."
         )
     is_classifier = "classes" in moments.report
-    if is_classifier:
-        from streamkern.classifier import ClassifierModel
-
-        if options["calibration"] is None:
-            options["calibration"] = "sigmoid" if moments.n_folds > 1 else "none"
-            if moments.n_folds == 1:
-                say.note("there are no folds to calibrate by: probabilities are of plain scores.")
-    model: Any = (ClassifierModel if is_classifier else RidgeModel)(
-        **moments.options.parameters()
-        | chosen
-        | class_choices(options | {"classify": is_classifier})
-        | {"n_components": components or D, "fit_intercept": not options["no_intercept"]}
-    )
-    with Place.of(options).entered(say, what=options["out"]):
-        model.solve(moments, keep_moments=bool(options["report"]))
-        model.save(options["out"], compact=options["compact"], force=options["force"])
-        write_report(say, model, options, None)
-    report_on(say, "Solved", model, options["out"])
+    if is_classifier and options["calibration"] is None:
+        options["calibration"] = "sigmoid" if moments.n_folds > 1 else "none"
+        if moments.n_folds == 1:
+            say.note("there are no folds to calibrate by: probabilities are of plain scores.")
+    parameters = Parameters(**moments.options.parameters() | chosen)
+    task = shared.task_of(options | {"classify": is_classifier})
+    with place_of(say, options):
+        model = task.solve(parameters, moments)
+        save_model(say, model, options)
+    show_model(say, "Solved", model, options["out"])

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import click
 
-from streamkern.cli.options import Say, bad_rows_option, common, force_option, place_options
+from streamkern.cli import options as shared
+from streamkern.cli.console import Say, command
 
 
-@click.command()
-@click.argument("model", metavar="PCA.h5")
-@click.argument("data", nargs=-1, required=True, metavar="DATA...")
-@click.option("--x", default="X", show_default=True, help="Dataset of inputs.")
-@click.option("--out", required=True, metavar="Z.h5", help="What to write; also .csv, .parquet.")
-@bad_rows_option
-@place_options
-@force_option
-@common
+@command(
+    click.argument("model", metavar="PCA.h5"),
+    shared.rows_argument,
+    shared.x_option,
+    shared.out_option("Z.h5", "What to write; also .csv, .parquet."),
+    shared.bad_rows_option,
+    *shared.place_options,
+    shared.force_option,
+)
 def transform(say: Say, **options: Any) -> None:
     """Write the scores of every row of DATA along the components of PCA.h5.
 
@@ -30,32 +30,18 @@ def transform(say: Say, **options: Any) -> None:
 
     With --on-bad-rows skip, rows with NaN or infinite values become NaN.
     """
-    from streamkern.cli.outputs import check_outputs
-    from streamkern.cli.place import Place
-    from streamkern.cli.rows import opened_rows
-    from streamkern.pca.components import DATASET, transform_to_hdf5
-    from streamkern.storage import FORMATS, exported, read_components
+    from streamkern.cli.input_rows import write_rows
+    from streamkern.models.component_fit import DATASET, FittedComponents
+    from streamkern.models.loading import read_fitted
 
-    found, card = read_components(options["model"])
-    begun = time.perf_counter()
-    with opened_rows(options, card, y=None) as (source, _, unexpected):
-        found.feature_map.check((source.n_samples, source.n_features))
-        check_outputs(options, source, formats=FORMATS)
-        out, force, skip = options["out"], options["force"], options["on_bad_rows"] == "skip"
-        with Place.of(options).entered(say, what=out), exported(out, force=force) as path:
-            skipped = transform_to_hdf5(found, source, path, skip_bad_rows=skip, force=force)
-    seconds = time.perf_counter() - begun
-    K = len(found.components)
-    noted = f", {skipped:,} of them NaN" if skipped else ""
-    say.line(f"{source.n_samples:,} rows of {K:,} scores in {options['out']}:{DATASET}{noted}")
-    say.result(
-        {
-            "rows": source.n_samples,
-            "skipped_rows": skipped,
-            "n_components": K,
-            "seconds": seconds,
-            "rows_per_second": source.n_samples / seconds,
-            "scores": options["out"],
-            **unexpected,
-        }
-    )
+    model: FittedComponents = read_fitted(options["model"], FittedComponents)[0]
+    how = {"skip_bad_rows": options["on_bad_rows"] == "skip", "force": options["force"]}
+
+    def write(source: Any, path: Any) -> int:
+        return model.transform_to_hdf5(source, path, **how)
+
+    found = write_rows(say, options, model, write)
+    K, out = len(model.components.components), options["out"]
+    noted = f", {found['skipped_rows']:,} of them NaN" if found["skipped_rows"] else ""
+    say.line(f"{found['rows']:,} rows of {K:,} scores in {out}:{DATASET}{noted}")
+    say.result(found | {"n_components": K, "scores": out})

@@ -1,20 +1,16 @@
 """Feature maps phi with phi(x)^T phi(x') = k(x, x') in expectation, a family a file."""
 
-from streamkern.features.base import FeatureMap
-from streamkern.features.binning import RandomBinning
-from streamkern.features.chosen import Chosen
-from streamkern.features.cosines import Cosines
+# ruff: noqa: I001  families are listed in the order in which they are declared
+from streamkern.features.base import MAPS, FeatureMap
 from streamkern.features.families import FAMILIES, Family
-from streamkern.features.flattened import FlattenedSimilarities
-from streamkern.features.fourier import RandomFourierFeatures
-from streamkern.features.grid import GridFourierFeatures
-from streamkern.features.identity import Identity
-from streamkern.features.nystroem import Nystroem, Projected
-from streamkern.features.quasi import QuasiRandomFourierFeatures
-from streamkern.features.similarity import Similarities
-from streamkern.features.sketch import TensorSketch
-from streamkern.features.standardized import Standardized, Standardizer
-from streamkern.features.structured import StructuredFourierFeatures
+from streamkern.features.kernel_map import Chosen, KernelMap
+from streamkern.features.random_fourier import RandomFourierFeatures, StructuredFourierFeatures
+from streamkern.features.quadrature import GridFourierFeatures, QuasiRandomFourierFeatures
+from streamkern.features.nystroem import FlattenedSimilarities, Nystroem
+from streamkern.features.hashing import RandomBinning, TensorSketch
+from streamkern.features.standardized import Identity, Standardized, Standardizer
+from streamkern.features.cosines import Cosines
+from streamkern.features.kernel_values import Projected, Similarities
 
 __all__ = [
     "FAMILIES",
@@ -26,6 +22,7 @@ __all__ = [
     "FlattenedSimilarities",
     "GridFourierFeatures",
     "Identity",
+    "KernelMap",
     "Nystroem",
     "Projected",
     "QuasiRandomFourierFeatures",
@@ -37,23 +34,3 @@ __all__ = [
     "StructuredFourierFeatures",
     "TensorSketch",
 ]
-
-MAPS: dict[str, type[FeatureMap]] = {
-    feature_map.name: feature_map
-    for feature_map in (
-        RandomFourierFeatures,
-        StructuredFourierFeatures,
-        QuasiRandomFourierFeatures,
-        GridFourierFeatures,
-        Cosines,
-        Identity,
-        Nystroem,
-        FlattenedSimilarities,
-        Projected,
-        Similarities,
-        RandomBinning,
-        TensorSketch,
-        Chosen,
-        Standardized,
-    )
-}

@@ -1,4 +1,4 @@
-"""What every feature map offers."""
+"""Feature maps: what all of them offer, and how they are declared."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from streamkern.errors import DataError, ParameterError
-from streamkern.kernels import kernel_from
+from streamkern.errors import DataError, ModelFileError, ParameterError
+from streamkern.features.families import FAMILIES, OWNERS, Family
+from streamkern.kernels.base import declare
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -17,11 +18,23 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from streamkern._typing import Array, Floats
-    from streamkern.kernels import Kernel
-    from streamkern.scratch import Scratch
+    from streamkern.runtime.scratch import Scratch
 
 # Features are made for a few rows at a time, so that they are still in cache for the cosines.
 _CACHED_VALUES = 1 << 18
+
+
+class _Maps(dict[str, "type[FeatureMap]"]):
+    """Maps by the names that files have for them."""
+
+    def __missing__(self, name: object) -> type[FeatureMap]:
+        raise ModelFileError(
+            f"the map {name!r} of the file is not declared here; import the module that declares "
+            f"it, and load the file again."
+        )
+
+
+MAPS = _Maps()
 
 
 class FeatureMap(ABC):
@@ -29,11 +42,24 @@ class FeatureMap(ABC):
 
     A map is drawn once, for a number of inputs, and is from then on a plain function: `evaluate`
     for programs that own the memory, `evaluated` for those that use the features while they are in
-    cache, `transform` for everyone else.  A new map is one class with the methods that are abstract
-    here, one entry in `MAPS`, and one in `FAMILIES` for every way that options ask for it.
+    cache, `transform` for everyone else.  A map of your own is a class with a `name`, `families`
+    and the methods that are abstract here.  Models are fitted, searched and loaded with it wherever
+    the module that declares it is imported.
 
     Attributes
     ----------
+    name : str
+        The name in files.
+    families : mapping
+        For every name of the map in options: what it is, in a few words, and the arguments of the
+        class that make it so.  Of `kernel`, `n_components`, `paired`, `jitter` and `random_state`
+        the class is given those that its constructor takes.
+    rows_a_feature : int
+        Rows of the spread sample for every feature, for a map that is made from rows.
+    takes_linear : bool
+        Whether it is a map for the linear kernel, which others leave to the identity.
+    no_part : str
+        Why no leading part of `{}` features stands for the whole, where that is so.
     n_features : int
         p, known once the map is drawn.
     n_components : int
@@ -45,64 +71,47 @@ class FeatureMap(ABC):
         Leading parts are of multiples of so many features; 0 where there are none.
     exact_rows : bool
         Whether something is subtracted from rows, so that they are to come in double.
+    has_gradients : bool
+        Whether `gradients` is there.
     """
 
     name: ClassVar[str]
+    families: ClassVar[Mapping[str, tuple[str, Mapping[str, Any]]]] = {}
+    rows_a_feature: ClassVar[int] = 0
+    takes_linear: ClassVar[bool] = False
+    no_part: ClassVar[str] = "this map has no part of {} features that stands for the whole."
     nesting: int = 0
     exact_rows: ClassVar[bool] = False
+    has_gradients: bool = False
     n_features: int = 0
     n_components: int
     scale: float
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "name" in vars(cls):
+            declare(MAPS, cls.name, cls)
+            for name, (text, arguments) in vars(cls).get("families", {}).items():
+                declare(OWNERS, name, cls)
+                FAMILIES[name] = Family(cls, text, arguments)
+
     @abstractmethod
     def draw(self, n_features: int, rows: Array | None = None) -> Self:
-        """Draw what is random, for rows of `n_features` inputs, and return the map itself.
+        """Draw what is random, for rows of p inputs, and return the map itself.
 
-        Parameters
-        ----------
-        n_features : int
-        rows : ndarray of shape (m, p), optional
-            Spread over the data, for maps that are made from rows.
-
-        Raises
-        ------
-        ParameterError
-            If there are no inputs, or no rows where the map is made from them.
+        `rows` are spread over the data, for maps that are made from rows.
         """
 
     def check_inputs(self, n_features: int) -> None:  # noqa: B027  most maps take any number
         """Raise ParameterError unless the map can be drawn for rows of so many inputs."""
 
     def chosen(self, rows: Array, weights: Floats | None = None) -> Array:  # noqa: ARG002
-        """Return the rows that `draw` is to make the map of, where rows count by weight.
-
-        Parameters
-        ----------
-        rows : ndarray of shape (m, p)
-        weights : ndarray of shape (m,), optional
-            How often each row counts; all count once by default.
-
-        Returns
-        -------
-        ndarray of shape (m', p)
-            All rows, for a map that only their range matters to.
-        """
+        """Return the rows that `draw` is to make the map of, where rows count by weight."""
         return rows
 
-    def representatives(self, rows: Array, weights: Floats | None = None) -> Array | None:  # noqa: ARG002
-        """Return rows that `draw` makes the same map of, at every length scale of the kernel.
-
-        Parameters
-        ----------
-        rows, weights
-            As of `chosen`.
-
-        Returns
-        -------
-        ndarray of shape (m', p), or None
-            None where there are none, or the map is not made from rows.
-        """
-        return None
+    def representatives(self, rows: Array, weights: Floats | None = None) -> Array | None:
+        """Return rows that `draw` makes the same map of at every length scale, None without any."""
+        return self.chosen(rows, weights) if self.rows_a_feature else None
 
     def evaluate(self, X: Array, out: Array, shift: Array | float = 0.0) -> None:
         """Write phi(X) / scale - shift into `out`; parameters as of `evaluated`."""
@@ -119,70 +128,29 @@ class FeatureMap(ABC):
         ----------
         X : ndarray of shape (n, p), any real dtype
         out : ndarray of shape (n, D), float32 or float64
-            Receives the features; its dtype is the precision they are computed in.
+            Its dtype is the precision that features are computed in.
         shift : ndarray of shape (D,), same dtype as `out`, or 0
-            Subtracted from every row.
         scratch : Scratch, optional
             Memory to work in, lent until the last slice is asked for.
-
-        Yields
-        ------
-        slice
-            Rows of `out` that are complete, and few enough to be in cache still.
         """
 
-    @abstractmethod
     def first(self, n_components: int) -> FeatureMap:
-        """Return the map that the first `n_components` features belong to.
-
-        Its features are the leading columns of this map's, up to the factor sqrt(L / L').
-
-        Raises
-        ------
-        ParameterError
-            If the map has no such leading part.
-        """
+        """Return the map of the leading features, up to the factor sqrt(L / L'), or refuse."""
+        raise ParameterError(self.no_part.format(n_components))
 
     @abstractmethod
     def subset(self, indices: Array) -> FeatureMap:
-        """Return the map of some of the features, evaluated without the others.
-
-        Parameters
-        ----------
-        indices : ndarray of shape (K,), int
-            Columns of this map's features, each once; the new map has them in this order, with
-            this map's scale.
-
-        Raises
-        ------
-        ParameterError
-            If an index is named twice, or is not one of a feature.
-        """
+        """Return the map of some of the features, in this order, with this map's scale."""
 
     def summed(self) -> FeatureMap:
         """Return the map whose features a pass makes and sums: this one, but for a good reason."""
         return self
 
     def solved(self, n_components: int | None = None) -> tuple[FeatureMap, Floats | None]:
-        """Return the map whose features are solved for, and what turns these into them.
+        """Return the map whose features, or first K of them, are solved for, and R.
 
-        Parameters
-        ----------
-        n_components : int, optional
-            Its first features, K of them; by default all.
-
-        Returns
-        -------
-        map : FeatureMap
-            For a map that `summed` returned in the place of another, that other.
-        turning : ndarray of shape (D, K), or None
-            R, where its features are phi = R^T psi of the features psi of this map; None where
-            they are these.
-
-        Raises
-        ------
-        ParameterError
-            If the map has no leading part, and is asked for one.
+        For a map that `summed` returned in the place of another, that is the other, with features
+        phi = R^T psi of the features psi of this map; R (D, K) is None where they are these.
         """
         return self if n_components in (None, self.n_components) else self.first(n_components), None
 
@@ -191,27 +159,11 @@ class FeatureMap(ABC):
         return None
 
     def condensed(self, coef: Floats, *, alike: bool = False) -> tuple[FeatureMap, Floats]:  # noqa: ARG002
-        """Return a map, and coefficients of its features, that make the same function for less.
+        """Return a map, and coefficients of its features, that make (phi / scale)^T coef for less.
 
-        Parameters
-        ----------
-        coef : ndarray of shape (D, q)
-            Of the features without their scale: the function is (phi(x) / scale)^T coef.
-        alike : bool
-            Features hardly differ between rows, and no form will do that needs their digits.
-
-        Returns
-        -------
-        map : FeatureMap
-            This map itself, where it has no shorter form.
-        coef : ndarray of shape (K, q)
+        Where features hardly differ between rows (`alike`), a form must not need their digits.
         """
         return self, coef
-
-    @property
-    def has_gradients(self) -> bool:
-        """Whether `gradients` is there."""
-        return False
 
     def gradients(
         self,
@@ -219,20 +171,9 @@ class FeatureMap(ABC):
         coef: Floats,  # noqa: ARG002
         scratch: Scratch | None = None,  # noqa: ARG002
     ) -> Array:
-        """Return the gradients (n, p) of the function (phi(x) / scale)^T coef at some rows.
+        """Return the gradients (n, p) of (phi(x) / scale)^T coef, in the precision of the rows.
 
-        Parameters
-        ----------
-        X : ndarray of shape (n, p), float32 or float64
-            Its dtype is the precision that gradients are computed in.
-        coef : ndarray of shape (D,)
-        scratch : Scratch, optional
-            Memory to work in, and for the gradients, which the next call overwrites.
-
-        Raises
-        ------
-        ParameterError
-            If the features have no gradients.
+        They are held in `scratch`, where the next call overwrites them.
         """
         raise ParameterError(
             f"the features of the map {self.name!r} have no gradients; take a map of Fourier "
@@ -258,23 +199,7 @@ class FeatureMap(ABC):
         return self.draw(rows.shape[1], rows)
 
     def transform(self, X: ArrayLike, dtype: type[np.floating[Any]] = np.float64) -> Floats:
-        """Return the features of some rows.
-
-        Parameters
-        ----------
-        X : array_like of shape (n, p)
-        dtype : {float64, float32}
-            The precision of the features.
-
-        Returns
-        -------
-        ndarray of shape (n, D)
-
-        Raises
-        ------
-        DataError
-            If `X` is not 2-D or has another number of columns than the map was drawn for.
-        """
+        """Return the features (n, D) of some rows, in double or single precision."""
         rows = np.asarray(X)
         self.check(rows.shape)
         features = np.empty((len(rows), self.n_components), dtype=dtype)
@@ -336,17 +261,22 @@ class FeatureMap(ABC):
             )
 
 
+def restored_inner(parameters: Mapping[str, Any], arrays: Mapping[str, Array]) -> FeatureMap:
+    """Return the map that another one holds in its file form."""
+    inner = {k.removeprefix("inner_"): v for k, v in arrays.items() if "inner_" in k}
+    return MAPS[parameters["inner"]].restore(parameters["inner_parameters"], inner)
+
+
+def inner_arrays(inner: FeatureMap) -> dict[str, Array]:
+    """Return the arrays of a map that another one holds, by their names in its file form."""
+    return {f"inner_{name}": array for name, array in inner.arrays().items()}
+
+
 def cached_slices(n_rows: int, n_components: int) -> Iterator[slice]:
     """Yield slices of rows whose features fit in a core's cache."""
     step = max(_CACHED_VALUES // max(n_components, 1), 16)
     for start in range(0, n_rows, step):
         yield slice(start, min(start + step, n_rows))
-
-
-def kernel_and_options(parameters: Mapping[str, Any]) -> tuple[Kernel, dict[str, Any]]:
-    """Return the kernel that the parameters of a map name, and the other parameters."""
-    options = dict(parameters)
-    return kernel_from(options.pop("kernel"), options.pop("kernel_parameters")), options
 
 
 def checked_seed(random_state: Any) -> int:
@@ -368,3 +298,8 @@ def checked_n_components(n_components: Any) -> int:
     if n_components < 1:
         raise ParameterError(f"n_components must be at least 1, not {n_components}; give how many.")
     return int(n_components)
+
+
+def stream(seed: int, *key: int) -> np.random.Generator:
+    """Return random numbers of a seed for one use; more of them never change those of others."""
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=key)))

@@ -1,4 +1,20 @@
-"""Landmarks: rows that stand for all, chosen from a sample that is spread over them."""
+"""Landmarks: rows that stand for all, and the dynamic range of the values of a kernel at them.
+
+Whitened features L^-1 k cost as much a row as their products.  Summing products of plain values k
+and whitening the sums costs nothing a row, but K_nm^T K_nm has the squares of the eigenvalues of
+K_mm, and in single precision the small ones drown in the rounding of the large.  Here the few
+largest eigenvalues s_1, ..., s_r of K_mm are levelled: with an orthogonal Q whose first r columns
+are their eigenvectors, up to signs,
+
+    psi = T Q^T k,   T = diag(s_r / s_1, ..., s_r / s_r, 1, ..., 1),
+
+which makes sums of psi psi^T about flat in these directions.  Q is the product of r reflections, so
+that takes 4 m r operations a row, and
+
+    L^-1 k = R^T psi,   R = T^-1 Q^T L^-T
+
+turns the sums into those of whitened features, once, in double.
+"""
 
 from __future__ import annotations
 
@@ -7,67 +23,40 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from streamkern.errors import ParameterError
-from streamkern.features.streams import stream
+from streamkern.features.base import stream
 from streamkern.kernels import Kernel, ShiftInvariantKernel
 from streamkern.kernels.scaled import DistanceKernel
-from streamkern.wording import unknown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from streamkern._typing import Array, Floats
+    from streamkern._typing import Floats
 
 # Lloyd's iterations: the first few move centres most, and a map is no better for the others.
 _ITERATIONS = 10
-# The stream of waiting times; pivots have another.
+# The stream of waiting times.
 _WAITING = 4
 # A weight that counts for nothing beside the largest, so that products with it are not zero.
 _NOTHING = 1e-150
-# Pivots that are proposed at once, as a share of all, and at most.
-_PROPOSED_SHARE, _MOST_PROPOSED = 1 / 8, 256
 # Rows whose kernel matrix is made for the sake of its diagonal.
 _SIDE_BY_SIDE = 16
-# A residual of the diagonal that is rounding, as a part of the largest diagonal element.
-_ROUNDING = 1e-13
+# Steps of the iteration that finds them, vectors that it takes besides, and the stream of those it
+# begins with.
+_STEPS, _MORE, _BEGINNING = 3, 16, 3
 
 
 def landmarks(
-    kernel: Kernel,
-    rows: Floats,
-    n_landmarks: int,
-    *,
-    how: str,
-    seed: int,
-    weights: Floats | None = None,
+    kernel: Kernel, rows: Floats, n_landmarks: int, *, seed: int, weights: Floats | None = None
 ) -> Floats:
-    """Choose landmarks.
+    """Choose landmarks from rows in random order, fewer than m where so few are different.
 
-    Parameters
-    ----------
-    kernel : Kernel
-        With a numeric length scale, if it has one.
-    rows : ndarray of shape (k, p)
-        A spread sample, in random order.
-    n_landmarks : int
-        m.
-    how : {'kmeans', 'uniform', 'pivoted'}
-    seed : int
-    weights : ndarray of shape (k,), optional
-        How often each row counts; rows of weight 0 are none.  Equal rows count by their weights
-        together, but once where all weights are equal.
-
-    Returns
-    -------
-    ndarray of shape (m', p)
-        m' is less than m where so few rows are different, or tell landmarks apart.
+    Rows of weight 0 are none; equal rows count by their weights together, but once where all
+    weights are equal.
     """
     if weights is not None:
         rows, weights = _weighed(rows, weights, seed)
     distinct, weights = _distinct(rows, weights)
     if len(distinct) <= n_landmarks:
         return distinct
-    return CHOICES[how](kernel, distinct, weights, n_landmarks, seed)
+    return kmeans(kernel, distinct, weights, n_landmarks, seed)
 
 
 def _weighed(rows: Floats, weights: Floats, seed: int) -> tuple[Floats, Floats | None]:
@@ -97,17 +86,6 @@ def _distinct(rows: Floats, weights: Floats | None) -> tuple[Floats, Floats | No
     return rows[firsts[order]], weights
 
 
-def uniform(
-    kernel: Kernel,  # noqa: ARG001
-    rows: Floats,
-    weights: Floats | None,  # noqa: ARG001
-    n_landmarks: int,
-    seed: int,  # noqa: ARG001
-) -> Floats:
-    """Take the first rows, which are in random order already, heavy ones sooner."""
-    return rows[:n_landmarks]
-
-
 def kmeans(
     kernel: Kernel, rows: Floats, weights: Floats | None, n_landmarks: int, seed: int
 ) -> Floats:
@@ -125,7 +103,7 @@ def kmeans(
     from sklearn.cluster import KMeans  # noqa: PLC0415  slow, and only for this
     from sklearn.exceptions import ConvergenceWarning  # noqa: PLC0415
 
-    from streamkern.threads import openmp_thread  # noqa: PLC0415  predictions need NumPy alone
+    from streamkern.runtime.threads import openmp_thread  # noqa: PLC0415  predictions need NumPy alone
 
     p = rows.shape[1]
     scales = kernel.scales(p) if isinstance(kernel, DistanceKernel) else np.ones(p)
@@ -139,69 +117,6 @@ def kmeans(
     return _distinct(found.cluster_centers_ * scales, None)[0]
 
 
-def pivoted(
-    kernel: Kernel, rows: Floats, weights: Floats | None, n_landmarks: int, seed: int
-) -> Floats:
-    """Take the pivots of a randomly pivoted Cholesky factorisation of the kernel of the rows.
-
-    Each is drawn in proportion to what those before it leave unexplained of every row, times its
-    weight.  They are proposed many at a time and thinned out by rejection, which has the same law
-    and is made of matrix products.
-
-    References
-    ----------
-    Chen, Epperly, Tropp and Webber (2022), "Randomly pivoted Cholesky".
-    Epperly, Tropp and Webber (2024), "Embrace rejection: kernel matrix approximation by
-    accelerated randomly pivoted Cholesky".
-    """
-    rng = stream(seed, 1)
-    residual = diagonal(kernel, rows)
-    smallest = _ROUNDING * residual.max(initial=0.0)
-    factor = np.empty((len(rows), n_landmarks))
-    chosen: list[int] = []
-    n_proposed = int(min(max(n_landmarks * _PROPOSED_SHARE, 1), _MOST_PROPOSED))
-    while len(chosen) < n_landmarks and residual.max(initial=0.0) > smallest:
-        done = factor[:, : len(chosen)]
-        shares = residual if weights is None else residual * weights
-        proposed = rng.choice(len(rows), n_proposed, p=shares / shares.sum())
-        left = kernel(rows[proposed], rows[proposed]) - done[proposed] @ done[proposed].T
-        # What is refused because rounding has left so little of it is not to be proposed again.
-        residual[proposed] = np.minimum(residual[proposed], np.maximum(np.diagonal(left), 0.0))
-        accepted, triangle = _accepted(left, rng.random(n_proposed), smallest)
-        accepted = accepted[: n_landmarks - len(chosen)]
-        triangle = triangle[: len(accepted), : len(accepted)]
-        pivots = proposed[accepted]
-        columns = kernel(rows, rows[pivots]) - done @ done[pivots].T
-        columns = np.asarray(np.linalg.solve(triangle, columns.T), dtype=np.float64).T
-        factor[:, len(chosen) : len(chosen) + len(pivots)] = columns
-        residual = np.maximum(residual - np.square(columns).sum(axis=1), 0.0)
-        chosen += pivots.tolist()
-        residual[chosen] = 0.0
-    return rows[chosen]
-
-
-def _accepted(left: Floats, uniform: Floats, smallest: float) -> tuple[Array, Floats]:
-    """Thin out proposed pivots, given their residual matrix, and factorise that of the others.
-
-    A pivot is kept with the probability that those kept before it have not explained it.
-    """
-    at_first = np.diagonal(left).copy()
-    kept: list[int] = []
-    factor = np.zeros_like(left)
-    for i in range(len(left)):
-        row = factor[i, : len(kept)]
-        pivot = left[i, i] - row @ row
-        if not pivot > max(uniform[i] * at_first[i], smallest):
-            continue
-        below = slice(i + 1, None)
-        factor[below, len(kept)] = (left[below, i] - factor[below, : len(kept)] @ row) / np.sqrt(
-            pivot
-        )
-        factor[i, len(kept)] = np.sqrt(pivot)
-        kept.append(i)
-    return np.array(kept, dtype=int), factor[kept][:, : len(kept)]
-
-
 def diagonal(kernel: Kernel, rows: Floats) -> Floats:
     """Return k(x, x) of every row, (n,)."""
     if isinstance(kernel, ShiftInvariantKernel):
@@ -210,18 +125,34 @@ def diagonal(kernel: Kernel, rows: Floats) -> Floats:
     return np.concatenate([np.diagonal(kernel(part, part)) for part in parts] or [np.empty(0)])
 
 
-CHOICES: dict[str, Callable[[Kernel, Floats, Floats | None, int, int], Floats]] = {
-    "kmeans": kmeans,
-    "uniform": uniform,
-    "pivoted": pivoted,
-}
+def leading(factor: Floats, r: int) -> tuple[Floats, Floats]:
+    """Return the largest eigenvalues (r,) of L L^T, descending, and eigenvectors (m, r), about.
+
+    By a few steps of subspace iteration, since whatever orthogonal matrix is taken, it is undone.
+
+    References
+    ----------
+    Halko, Martinsson and Tropp (2011), "Finding structure with randomness".
+    """
+    m = len(factor)
+    block = stream(0, _BEGINNING).standard_normal((m, min(r + _MORE, m)))
+    for _ in range(_STEPS):
+        block = np.linalg.qr(factor @ (factor.T @ block))[0]
+    narrow = factor.T @ block
+    eigenvalues, vectors = np.linalg.eigh(narrow.T @ narrow)
+    return eigenvalues[: -r - 1 : -1], block @ vectors[:, : -r - 1 : -1]
 
 
-def checked_choice(how: str) -> str:
-    """Return how landmarks are chosen, or raise ParameterError unless there is such a way."""
-    if how not in CHOICES:
-        raise ParameterError(
-            f"landmarks must be one of {', '.join(CHOICES)}, not "
-            f"{unknown(how, CHOICES)}; choose one of them."
-        )
-    return how
+def reflections(columns: Floats) -> tuple[Floats, Floats]:
+    """Return Y and F of Q = I - Y F Y^T, whose first columns are orthonormal ones, up to signs."""
+    from scipy.linalg import qr  # noqa: PLC0415  where it is needed
+
+    (packed, scales), _ = qr(columns, mode="raw")
+    r = columns.shape[1]
+    reflectors = np.tril(packed[:, :r], -1) + np.eye(len(columns), r)
+    factors = np.zeros((r, r))
+    products = reflectors.T @ reflectors
+    for j, scale in enumerate(scales):
+        factors[:j, j] = -scale * (factors[:j, :j] @ products[:j, j])
+        factors[j, j] = scale
+    return reflectors, factors

@@ -8,66 +8,57 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from streamkern.errors import ParameterError
-from streamkern.features.base import (
-    FeatureMap,
-    checked_n_components,
-    checked_seed,
-    kernel_and_options,
-)
-from streamkern.features.flattened import FlattenedSimilarities
-from streamkern.features.landmarks import checked_choice, diagonal, landmarks
-from streamkern.features.made import MadeFeatures
-from streamkern.features.similarity import Similarities, has_slopes
-from streamkern.features.streams import stream
-from streamkern.scratch import Scratch
+from streamkern.features.base import stream
+from streamkern.features.kernel_map import ChosenFeatures, KernelMap
+from streamkern.features.kernel_values import LandmarkFeatures, Projected, Similarities, has_slopes
+from streamkern.features.landmarks import diagonal, landmarks, leading, reflections
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import ArrayLike
 
     from streamkern._typing import Array, Floats
+    from streamkern.features.base import FeatureMap
     from streamkern.kernels import Kernel
+    from streamkern.runtime.scratch import Scratch
 
 # The stream of the order that rows are taken in; landmarks have others.
 _ORDER = 2
+# Eigenvectors of K_mm that are levelled: a share of all, and at least so many.
+_LEVELLED, _FEWEST = 1 / 8, 64
+_LEVELLING = ("reflectors", "factors", "levels")
 
 
-class Nystroem(FeatureMap):
-    """The features phi(x) = L^-1 (k(x, z_1), ..., k(x, z_m)), with K_mm = L L^T.
+class Nystroem(KernelMap, LandmarkFeatures):
+    """The kernel at landmarks, for every kernel: phi(x) = L^-1 (k(x, z_1), ..., k(x, z_m)).
 
-    phi(x)^T phi(x') is the Nystroem approximation of the kernel, exact where x or x' is a
-    landmark, but for the jitter.  L is lower triangular, so the first features are those of the
-    first landmarks.
+    With K_mm = L L^T, phi(x)^T phi(x') is the Nystroem approximation of the kernel, exact where x
+    or x' is a landmark, but for the jitter.  L is lower triangular, so the first features are those
+    of the first landmarks.
 
     Parameters
     ----------
     kernel : Kernel
-        With a numeric length scale, if it has one.
     n_components : int
-        D, the number m of landmarks; fewer are drawn where rows are fewer, or where landmarks can
-        hardly be told apart.
-    landmarks : {'kmeans', 'uniform', 'pivoted'}
-        The centres of k-means, rows at random, or the pivots of a randomly pivoted Cholesky
-        factorisation of the kernel.
+        The number m of landmarks, the centres of k-means in a sample of eight rows for each; fewer
+        are drawn where rows are fewer, or where landmarks can hardly be told apart.
     jitter : float
         Added to the diagonal of K_mm, as a part of the largest k(z, z).  A landmark of which less
         is left beside the others is left out.
     random_state : int
         Seed.
 
-    Raises
-    ------
-    ParameterError
-        If D or the jitter is not positive, or there is no such choice of landmarks.
-
     References
     ----------
     Williams and Seeger (2001), "Using the Nystroem method to speed up kernel machines".
-    Chen, Epperly, Tropp and Webber (2022), "Randomly pivoted Cholesky".
+    Zhang, Tsang and Kwok (2008), "Improved Nystroem low-rank approximation and error analysis".
     """
 
-    name: ClassVar[str] = "nystroem"
+    name = "nystroem"
+    families: ClassVar = {"nystroem": ("the kernel at landmarks, centres of k-means", {})}
+    rows_a_feature = 8
+    takes_linear = True
     nesting = 1
     scale = 1.0
     exact_rows = True
@@ -80,15 +71,13 @@ class Nystroem(FeatureMap):
         kernel: Kernel,
         n_components: int = 2048,
         *,
-        landmarks: str = "kmeans",
         jitter: float = 1e-10,
         random_state: int = 0,
     ) -> None:
-        self.kernel = kernel
-        self.n_components = self._most = checked_n_components(n_components)
-        self.landmarks = checked_choice(landmarks)
+        super().__init__(kernel, n_components, random_state)
+        self._most = self.n_components
         self.jitter = _checked_jitter(jitter)
-        self.random_state = checked_seed(random_state)
+        self.has_gradients = has_slopes(kernel)
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:  # noqa: ARG002  scikit-learn's signature
         """Choose landmarks for rows such as those of `X`, whatever order these are in."""
@@ -112,45 +101,24 @@ class Nystroem(FeatureMap):
     def chosen(self, rows: Array, weights: Floats | None = None) -> Floats:
         """Return landmarks, of which `draw` takes all."""
         rows = np.asarray(rows, dtype=np.float64)
-        how, seed, m = self.landmarks, self.random_state, self._most  # whatever was found earlier
-        return landmarks(self.kernel, rows, m, how=how, seed=seed, weights=weights)
-
-    def representatives(self, rows: Array, weights: Floats | None = None) -> Array | None:
-        """Return the landmarks, unless their choice depends on the length scale."""
-        return None if self.landmarks == "pivoted" else self.chosen(rows, weights)
+        m, seed = self._most, self.random_state  # whatever was found earlier
+        return landmarks(self.kernel, rows, m, seed=seed, weights=weights)
 
     def _drawn(self, chosen: Floats, factor: Floats) -> Self:
-        self.__dict__.pop("whitening", None)  # of an earlier draw
+        self.__dict__.pop("weights", None)  # of an earlier draw
         self.similarities = Similarities(self.kernel, chosen)
         self.factor = factor
         self.n_components, self.n_features = chosen.shape
         return self
 
     @cached_property
-    def whitening(self) -> Floats:
+    def weights(self) -> Floats:  # type: ignore[override]
         """L^-T (m, m): features are the kernel's values times this."""
         from scipy.linalg import solve_triangular  # noqa: PLC0415  where it is needed
 
         identity = np.eye(self.n_components)
         upper: Floats = solve_triangular(self.factor, identity, lower=True).T
         return np.ascontiguousarray(upper)
-
-    def evaluated(
-        self, X: Array, out: Array, shift: Array | float = 0.0, scratch: Scratch | None = None
-    ) -> Iterator[slice]:
-        """Write the features, less `shift`, into `out`."""
-        scratch, shifted = scratch or Scratch(), np.any(shift)
-        m = self.n_components
-        whitening = scratch.array("whitening", (m, m), out.dtype)
-        whitening[...] = self.whitening
-        for rows in self.similarities.evaluated(X, out, scratch=scratch):
-            features = out[rows]
-            values = scratch.array("similarities", features.shape, out.dtype)
-            values[...] = features
-            np.matmul(values, whitening, out=features)
-            if shifted:
-                features -= shift
-            yield rows
 
     def summed(self) -> FlattenedSimilarities:
         """Return the map whose products are summed: no whitening a row, and as good digits."""
@@ -159,13 +127,7 @@ class Nystroem(FeatureMap):
     def first(self, n_components: int) -> Nystroem:
         """Return the map of the first landmarks; see `FeatureMap`."""
         k = self.checked_part(n_components)
-        smaller = Nystroem(
-            self.kernel,
-            k,
-            landmarks=self.landmarks,
-            jitter=self.jitter,
-            random_state=self.random_state,
-        )
+        smaller = Nystroem(self.kernel, **{**self.arguments(), "n_components": k})
         return smaller._drawn(
             self.similarities.landmarks[:k], np.ascontiguousarray(self.factor[:k, :k])
         )
@@ -175,20 +137,7 @@ class Nystroem(FeatureMap):
         chosen = self.checked_subset(indices)
         needed = int(chosen.max()) + 1
         similarities = Similarities(self.kernel, self.similarities.landmarks[:needed])
-        return Projected(similarities, np.ascontiguousarray(self.whitening[:needed, chosen]))
-
-    def condensed(self, coef: Floats, *, alike: bool = False) -> tuple[FeatureMap, Floats]:  # noqa: ARG002
-        """Return the kernel at the landmarks: the function sum_j c_j k(x, z_j), c = L^-T coef."""
-        return self.similarities, self.whitening @ coef
-
-    @property
-    def has_gradients(self) -> bool:
-        """Whether the kernel at the landmarks has."""
-        return has_slopes(self.kernel)
-
-    def gradients(self, X: Array, coef: Floats, scratch: Scratch | None = None) -> Array:
-        """Return gradients of the kernel at the landmarks; see `FeatureMap`."""
-        return self.similarities.gradients(X, self.whitening @ coef, scratch)
+        return Projected(similarities, np.ascontiguousarray(self.weights[:needed, chosen]))
 
     def kernel_diagonal(self, X: Array) -> Floats:
         """Return k(x, x), of which the landmarks explain a part; see `FeatureMap`."""
@@ -196,30 +145,16 @@ class Nystroem(FeatureMap):
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave behind what can be computed again."""
-        return {name: value for name, value in vars(self).items() if name != "whitening"}
-
-    def parameters(self) -> dict[str, Any]:
-        """Return the constructor's arguments as plain JSON values."""
-        return {
-            "kernel": self.kernel.name,
-            "kernel_parameters": self.kernel.parameters(),
-            "n_components": self.n_components,
-            "landmarks": self.landmarks,
-            "jitter": self.jitter,
-            "random_state": self.random_state,
-        }
+        return {name: value for name, value in vars(self).items() if name != "weights"}
 
     def arrays(self) -> dict[str, Array]:
         """Return the landmarks (m, p), and L row by row up to the diagonal."""
         rows, columns = np.tril_indices(self.n_components)
         return {"landmarks": self.similarities.landmarks, "factor": self.factor[rows, columns]}
 
-    @classmethod
-    def restore(cls, parameters: Mapping[str, Any], arrays: Mapping[str, Array]) -> Self:
-        """Rebuild the map from its file form: the landmarks and the factor that were made."""
-        kernel, options = kernel_and_options(parameters)
-        restored = cls(kernel, **options)
-        chosen, packed, m = arrays["landmarks"], arrays["factor"], restored.n_components
+    def take_arrays(self, arrays: Mapping[str, Array]) -> None:
+        """Take the landmarks and the factor that were made; see `KernelMap`."""
+        chosen, packed, m = arrays["landmarks"], arrays["factor"], self.n_components
         if chosen.ndim != 2 or len(chosen) != m or packed.shape != (m * (m + 1) // 2,):
             raise ParameterError(
                 f"expected {m} landmarks and their factor, found shapes {chosen.shape} and "
@@ -229,78 +164,92 @@ class Nystroem(FeatureMap):
         factor[np.tril_indices(m)] = packed
         if not (np.diagonal(factor) > 0).all():
             raise ParameterError("a factor's diagonal must be positive; the file is damaged.")
-        return restored._drawn(np.asarray(chosen, dtype=np.float64), factor)
+        self._drawn(np.asarray(chosen, dtype=np.float64), factor)
 
 
-class Projected(MadeFeatures):
-    """Linear combinations of the values of a kernel at landmarks.
+class FlattenedSimilarities(ChosenFeatures):
+    """Values of a kernel at the landmarks of a Nystroem map, levelled; see `landmarks`.
 
-    Parameters
-    ----------
-    similarities : Similarities
-        Of m landmarks.
-    weights : ndarray of shape (m, K)
+    Reflectors Y (m, r) and factors F (r, r) are of Q = I - Y F Y^T, levels are s_r / s_i.
     """
 
-    name: ClassVar[str] = "projected"
+    name = "flattened"
+    no_part = (
+        "levelled values have no part of {} that stands for the kernel; take that of the Nystroem "
+        "map."
+    )
     scale = 1.0
     exact_rows = True
 
-    def __init__(self, similarities: Similarities, weights: Floats) -> None:
-        m = similarities.n_components
-        if weights.ndim != 2 or len(weights) != m or not weights.size:
+    def __init__(
+        self, whitened: Nystroem, reflectors: Floats, factors: Floats, levels: Floats
+    ) -> None:
+        m, r = whitened.n_components, len(levels)
+        if reflectors.shape != (m, r) or factors.shape != (r, r) or not (levels > 0).all():
             raise ParameterError(
-                f"expected weights of {m} landmarks, found shape {weights.shape}; give one row a "
-                f"landmark."
+                f"expected {r} reflectors of {m} numbers and positive levels, found shapes "
+                f"{reflectors.shape} and {factors.shape}; the file is damaged."
             )
-        self.similarities = similarities
-        self.weights = weights
-        self.n_features, self.n_components = similarities.n_features, weights.shape[1]
+        self.whitened = whitened
+        self.reflectors = np.ascontiguousarray(reflectors)
+        self.factors = factors
+        self.levels = levels
+        self.n_components, self.n_features = m, whitened.n_features
 
-    def evaluated(
-        self, X: Array, out: Array, shift: Array | float = 0.0, scratch: Scratch | None = None
-    ) -> Iterator[slice]:
-        """Write the combinations, less `shift`, into `out`."""
-        scratch, shifted = scratch or Scratch(), np.any(shift)
-        weights = self.weights.astype(out.dtype)
-        values = scratch.array("similarities", (len(out), len(weights)), out.dtype)
-        for rows in self.similarities.evaluated(X, values, scratch=scratch):
-            features = out[rows]
-            np.matmul(values[rows], weights, out=features)
-            if shifted:
-                features -= shift
-            yield rows
+    @classmethod
+    def of(cls, whitened: Nystroem) -> Self:
+        """Return the map for a drawn Nystroem map."""
+        m = whitened.n_components
+        r = min(max(int(m * _LEVELLED), _FEWEST), m)
+        largest, vectors = leading(whitened.factor, r)
+        reflectors, factors = reflections(vectors)
+        return cls(whitened, reflectors, factors, largest[-1:] / largest)
 
-    def subset(self, indices: Array) -> Projected:
-        """Return some of the combinations."""
-        chosen = self.checked_subset(indices)
-        return Projected(self.similarities, np.ascontiguousarray(self.weights[:, chosen]))
+    def prepared(self, dtype: Any, scratch: Scratch) -> Callable[[Array, Array], None]:
+        """Return a function that writes the levelled values."""
+        write_values = self.whitened.similarities.prepared(dtype, scratch)
+        reflectors, levels = self.reflectors.astype(dtype), self.levels.astype(dtype)
+        changes = (self.factors @ self.reflectors.T).astype(dtype)
 
-    def condensed(self, coef: Floats, *, alike: bool = False) -> tuple[FeatureMap, Floats]:  # noqa: ARG002
-        """Return the kernel at the landmarks."""
-        return self.similarities, self.weights @ coef
+        def write(X: Array, features: Array) -> None:
+            write_values(X, features)
+            along = scratch.array("along", (len(features), len(levels)), dtype)
+            change = scratch.array("change", features.shape, dtype)
+            np.matmul(features, reflectors, out=along)
+            features -= np.matmul(along, changes, out=change)
+            features[:, : len(levels)] *= levels
 
-    @property
-    def has_gradients(self) -> bool:
-        """Whether the kernel at the landmarks has."""
-        return self.similarities.has_gradients
+        return write
 
-    def gradients(self, X: Array, coef: Floats, scratch: Scratch | None = None) -> Array:
-        """Return gradients of the kernel at the landmarks; see `FeatureMap`."""
-        return self.similarities.gradients(X, self.weights @ coef, scratch)
+    def solved(self, n_components: int | None = None) -> tuple[Nystroem, Floats]:
+        """Return the Nystroem map, or its leading part, and R; see `FeatureMap`."""
+        k = self.n_components if n_components is None else n_components
+        whitening = self.whitened.weights[:, :k]
+        along = self.factors.T @ (self.reflectors.T @ whitening)
+        turning = whitening - self.reflectors @ along
+        turning[: len(self.levels)] /= self.levels[:, None]
+        return self.whitened.first(k), turning
+
+    def subset(self, indices: Array) -> FeatureMap:  # noqa: ARG002
+        """Refuse, as `first` does."""
+        raise ParameterError(
+            "levelled values have no subset that stands for something; take one of the features "
+            "of the Nystroem map."
+        )
 
     def parameters(self) -> dict[str, Any]:
-        """Return those of the kernel."""
-        return self.similarities.parameters()
+        """Return those of the Nystroem map."""
+        return self.whitened.parameters()
 
     def arrays(self) -> dict[str, Array]:
-        """Return the landmarks (m, p) and the weights (m, K)."""
-        return {**self.similarities.arrays(), "weights": self.weights}
+        """Return those of the Nystroem map, the reflectors, their factors and the levels."""
+        return {**self.whitened.arrays(), **{name: getattr(self, name) for name in _LEVELLING}}
 
     @classmethod
     def restore(cls, parameters: Mapping[str, Any], arrays: Mapping[str, Array]) -> Self:
         """Rebuild the map from its file form."""
-        return cls(Similarities.restore(parameters, arrays), arrays["weights"])
+        whitened = Nystroem.restore(parameters, arrays)
+        return cls(whitened, *(arrays[name] for name in _LEVELLING))
 
 
 def _independent(kernel: Kernel, chosen: Floats, jitter: float) -> tuple[Floats, Floats]:

@@ -1,88 +1,40 @@
-"""Linear maps from rows to angles: what is the same for all functions of projections."""
+"""Projections of rows on frequencies: held one by one, or made by fast Hadamard transforms.
+
+A projection makes the angles w_k^T x of rows x, for L frequencies w_k of p numbers each.
+
+A Hadamard matrix has entries 1 and -1 and orthogonal rows.  That of a product of orders is the
+Kronecker product of theirs, so a row of P numbers is transformed by small matrices along the axes
+of an array: P times the sum of the orders, and not P^2, multiply-adds.
+"""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Self
+import math
+from functools import cache
+from typing import TYPE_CHECKING, Self, TypeAlias
 
 import numpy as np
 
 from streamkern.errors import ParameterError
+from streamkern.runtime.scratch import Scratch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from streamkern._typing import Array, Floats
-    from streamkern.scratch import Scratch
+
+# Orders of matrices that are no products of smaller ones, by which sizes can be near any number.
+_OTHER_ORDERS = (1, 12, 20)
+# Blocks are no smaller: with fewer dimensions random signs are too far from a random rotation.
+_FEWEST = 64
+# Bits of the order of a small matrix, or one more: larger ones take longer in all.
+_BITS = 4
+# Rows of frequencies that are written out at a time.
+_ROWS = 256
 
 
-class Projection(ABC):
-    """The angles w_k^T x of a row x, for L frequencies w_k of p numbers each.
-
-    Attributes
-    ----------
-    n_features : int
-        p.
-    n_draws : int
-        L.
-    """
-
-    n_features: int
-    n_draws: int
-
-    @property
-    @abstractmethod
-    def frequencies(self) -> Floats:
-        """The frequencies (L, p)."""
-
-    @abstractmethod
-    def prepared(
-        self, dtype: np.dtype[np.floating], scratch: Scratch
-    ) -> Callable[[Array, Array], None]:
-        """Return a function that writes the angles (n, L) of rows (n, p) into its second argument.
-
-        Parameters
-        ----------
-        dtype : dtype
-            That of the angles.
-        scratch : Scratch
-            Memory to work in, as long as the function is used.
-        """
-
-    @abstractmethod
-    def pulled_back(
-        self, dtype: np.dtype[np.floating], scratch: Scratch
-    ) -> Callable[[Array, Array], None]:
-        """Return a function that writes sum_k s_k w_k (n, p), of slopes (n, L), into its second.
-
-        The slopes may be lost; parameters are those of `prepared`.
-        """
-
-    @abstractmethod
-    def rows(self, indices: Array) -> Floats:
-        """Return some frequencies (K, p)."""
-
-    @abstractmethod
-    def first(self, n_draws: int) -> Projection:
-        """Return the projection on the first frequencies."""
-
-    @abstractmethod
-    def arrays(self) -> dict[str, Array]:
-        """Return what describes it, by name, as arrays for a model file."""
-
-    @classmethod
-    @abstractmethod
-    def restore(cls, arrays: Mapping[str, Array]) -> Self:
-        """Rebuild the projection from its arrays, or raise ParameterError if they do not fit."""
-
-
-class Frequencies(Projection):
-    """A projection on frequencies that are held one by one, O(p L) a row.
-
-    Parameters
-    ----------
-    frequencies : ndarray of shape (L, p)
-    """
+class Frequencies:
+    """A projection on frequencies (L, p) that are held one by one, O(p L) a row."""
 
     def __init__(self, frequencies: Floats) -> None:
         if frequencies.ndim != 2:
@@ -91,18 +43,13 @@ class Frequencies(Projection):
                 f"damaged."
             )
         # In the order that a file gives them back in, or products would differ in their last bits.
-        self._frequencies = np.ascontiguousarray(frequencies)
+        self.frequencies = np.ascontiguousarray(frequencies)
         self.n_draws, self.n_features = frequencies.shape
-
-    @property
-    def frequencies(self) -> Floats:
-        """The frequencies (L, p)."""
-        return self._frequencies
 
     def prepared(
         self, dtype: np.dtype[np.floating], scratch: Scratch
     ) -> Callable[[Array, Array], None]:
-        """Return the product with the frequencies."""
+        """Return a function that writes the angles (n, L) of rows (n, p) to its second argument."""
         frequencies = self._held(dtype, scratch)
 
         def project(X: Array, angles: Array) -> None:
@@ -113,7 +60,7 @@ class Frequencies(Projection):
     def pulled_back(
         self, dtype: np.dtype[np.floating], scratch: Scratch
     ) -> Callable[[Array, Array], None]:
-        """Return the product with the frequencies, from the other side."""
+        """Return a function that writes sum_k s_k w_k (n, p) of slopes (n, L), maybe lost."""
         frequencies = self._held(dtype, scratch)
 
         def pull_back(slopes: Array, out: Array) -> None:
@@ -135,10 +82,201 @@ class Frequencies(Projection):
         return Frequencies(self.frequencies[:n_draws])
 
     def arrays(self) -> dict[str, Array]:
-        """Return the frequencies."""
+        """Return what describes it, by name, as arrays for a model file."""
         return {"frequencies": self.frequencies}
 
     @classmethod
     def restore(cls, arrays: Mapping[str, Array]) -> Self:
-        """Rebuild the projection from its frequencies."""
+        """Rebuild the projection from its arrays, or raise ParameterError if they do not fit."""
         return cls(arrays["frequencies"])
+
+
+def block_size(n_features: int) -> int:
+    """Return the order P of the smallest Hadamard matrix here that is at least p, and 64."""
+    least = max(n_features, _FEWEST)
+    return min(order << (-(-least // order) - 1).bit_length() for order in _OTHER_ORDERS)
+
+
+@cache
+def small_matrices(order: int) -> tuple[Array, ...]:
+    """Return Hadamard matrices, float32, whose Kronecker product has this order.
+
+    Orders are a power of 2 times 1, 12 or 20: Paley (1933), "On orthogonal matrices".
+    """
+    for other in _OTHER_ORDERS:
+        power = order // other
+        if other * power == order and power & (power - 1) == 0:
+            break
+    else:
+        raise ParameterError(f"{order} is no order of a Hadamard matrix; the file is damaged.")
+    matrices = [] if other == 1 else [_paley(other - 1)]
+    bits = power.bit_length() - 1
+    n_factors = max(-(-(bits - 1) // _BITS), min(bits, 1))
+    matrices += [_sylvester((bits + factor) // n_factors) for factor in range(n_factors)]
+    return tuple(matrix.astype(np.float32) for matrix in matrices)
+
+
+def _sylvester(bits: int) -> Floats:
+    """Return the Hadamard matrix (-1)^(number of bits that i and j share), of order 2^bits."""
+    numbers = np.arange(1 << bits)
+    shared = np.bitwise_count(numbers[:, None] & numbers[None, :])
+    return np.where(shared % 2, -1.0, 1.0)
+
+
+def _paley(prime: int) -> Floats:
+    """Return the Hadamard matrix of order q + 1, q a prime that leaves 3 when divided by 4."""
+    squares = np.zeros(prime, dtype=bool)
+    squares[np.arange(1, prime) ** 2 % prime] = True
+    difference = (np.arange(prime)[None, :] - np.arange(prime)[:, None]) % prime
+    matrix = np.ones((prime + 1, prime + 1))
+    matrix[1:, 1:] = np.where(squares[difference], 1.0, -1.0)
+    return matrix
+
+
+def transform(
+    values: Array, other: Array, matrices: Sequence[Array], *, transposed: bool = False
+) -> tuple[Array, Array]:
+    """Multiply vectors (..., P) by the Kronecker product of some matrices, or its transpose.
+
+    Values, which are contiguous, are overwritten, and so is the memory to work in beside them; of
+    these two the products are returned first, and then the one that is free.
+    """
+    before, after = math.prod(values.shape[:-1]), values.shape[-1]
+    for matrix in matrices:
+        order = len(matrix)
+        after //= order
+        of_axis = matrix.T if transposed else matrix
+        if after == 1:
+            shape: tuple[int, ...] = (before, order)
+            np.matmul(values.reshape(shape), of_axis.T, out=other.reshape(shape))
+        else:
+            shape = (before, order, after)
+            np.matmul(of_axis, values.reshape(shape), out=other.reshape(shape))
+        values, other = other, values
+        before *= order
+    return values, other
+
+
+class HadamardProjection:
+    """Angles by blocks of frequencies l_k (H D_1 H D_2 H D_3)_k, O(L log p) a row.
+
+    H is a Hadamard matrix of order P over sqrt(P), D_1 to D_3 are diagonal: `inputs` (B, p) are the
+    diagonals of D_3, `signs` (B, 2, P) those of D_2 and D_1.  Inputs are filled up with zeros to P
+    numbers.  `lengths` (L,) are those of the first L frequencies of all blocks.
+
+    Yu, Suresh, Choromanski, Holtmann-Rice and Kumar (2016), "Orthogonal random features".
+    """
+
+    def __init__(self, inputs: Floats, signs: Array, lengths: Floats) -> None:
+        L = lengths.size
+        P = signs.shape[-1] if signs.ndim == 3 else 1
+        if (
+            inputs.ndim != 2
+            or not 1 <= inputs.shape[1] <= P
+            or lengths.ndim != 1
+            or not (len(inputs) - 1) * P < L <= len(inputs) * P
+            or signs.shape != (len(inputs), 2, P)
+            or not (np.abs(signs) == 1).all()
+        ):
+            raise ParameterError(
+                f"expected inputs (B, p), signs (B, 2, P) and lengths (L,) of B blocks, found "
+                f"shapes {inputs.shape}, {signs.shape} and {lengths.shape}; the file is damaged."
+            )
+        small_matrices(P)
+        self.inputs, self.signs, self.lengths = inputs, signs, lengths
+        self.n_draws, self.n_features = L, inputs.shape[1]
+
+    @property
+    def frequencies(self) -> Floats:
+        """The frequencies (L, p), written out."""
+        return self.rows(np.arange(self.n_draws))
+
+    def prepared(
+        self, dtype: np.dtype[np.floating], scratch: Scratch
+    ) -> Callable[[Array, Array], None]:
+        """Return three transforms, with their signs in between."""
+        B, _, P = self.signs.shape
+        p, L = self.n_features, self.n_draws
+        inputs, signs, lengths, matrices = self._as(dtype)
+
+        def project(X: Array, angles: Array) -> None:
+            values, other = (
+                scratch.array(f"transform {i}", (len(X), B, P), dtype) for i in range(2)
+            )
+            np.multiply(X[:, None, :], inputs, out=values[:, :, :p], casting="same_kind")
+            values[:, :, p:] = 0.0
+            values, other = transform(values, other, matrices)
+            for diagonal in (0, 1):
+                values *= signs[:, diagonal]
+                values, other = transform(values, other, matrices)
+            np.multiply(values.reshape(len(X), B * P)[:, :L], lengths, out=angles)
+
+        return project
+
+    def pulled_back(
+        self, dtype: np.dtype[np.floating], scratch: Scratch
+    ) -> Callable[[Array, Array], None]:
+        """Return the same, the other way round."""
+        B, _, P = self.signs.shape
+        p, L = self.n_features, self.n_draws
+        inputs, signs, lengths, matrices = self._as(dtype)
+
+        def pull_back(slopes: Array, out: Array) -> None:
+            values, other = (
+                scratch.array(f"transform {i}", (len(slopes), B, P), dtype) for i in range(2)
+            )
+            flat = values.reshape(len(slopes), B * P)
+            np.multiply(slopes, lengths, out=flat[:, :L])
+            flat[:, L:] = 0.0
+            values, other = transform(values, other, matrices, transposed=True)
+            for diagonal in (1, 0):
+                values *= signs[:, diagonal]
+                values, other = transform(values, other, matrices, transposed=True)
+            np.einsum("nbp,bp->np", values[:, :, :p], inputs, out=out)
+
+        return pull_back
+
+    def _as(self, dtype: np.dtype[np.floating]) -> tuple[Array, Array, Array, list[Array]]:
+        """Return inputs, signs, lengths and small matrices in a precision."""
+        P = self.signs.shape[2]
+        # Over P^(3/2), since the matrices here are not divided by sqrt(P).
+        lengths = self.lengths * float(P) ** -1.5
+        matrices = [matrix.astype(dtype) for matrix in small_matrices(P)]
+        return self.inputs.astype(dtype), self.signs.astype(dtype), lengths.astype(dtype), matrices
+
+    def rows(self, indices: Array) -> Floats:
+        """Return some frequencies (K, p), from slopes that are 1 for one of them."""
+        frequencies, P = np.empty((len(indices), self.n_features)), self.signs.shape[2]
+        blocks, places = np.divmod(indices, P)
+        for block in np.unique(blocks):
+            mine, only = np.flatnonzero(blocks == block), slice(block, block + 1)
+            lengths = self.lengths[block * P : (block + 1) * P]
+            alone = HadamardProjection(self.inputs[only], self.signs[only], lengths)
+            pull_back = alone.pulled_back(np.dtype(np.float64), Scratch())
+            for start in range(0, len(mine), _ROWS):
+                some = mine[start : start + _ROWS]
+                slopes = np.zeros((len(some), len(lengths)))
+                found = np.empty((len(some), self.n_features))
+                slopes[np.arange(len(some)), places[some]] = 1.0
+                pull_back(slopes, found)
+                frequencies[some] = found
+        return frequencies
+
+    def first(self, n_draws: int) -> HadamardProjection:
+        """Return the projection on the first frequencies, with no more blocks than they need."""
+        n_blocks = -(-n_draws // self.signs.shape[2])
+        return HadamardProjection(
+            self.inputs[:n_blocks], self.signs[:n_blocks], self.lengths[:n_draws]
+        )
+
+    def arrays(self) -> dict[str, Array]:
+        """Return what the inputs are multiplied by, the signs, and the lengths."""
+        return {"inputs": self.inputs, "signs": self.signs, "lengths": self.lengths}
+
+    @classmethod
+    def restore(cls, arrays: Mapping[str, Array]) -> Self:
+        """Rebuild the projection from its arrays."""
+        return cls(arrays["inputs"], arrays["signs"], arrays["lengths"])
+
+
+Projection: TypeAlias = Frequencies | HadamardProjection

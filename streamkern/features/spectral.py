@@ -3,43 +3,42 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
 from streamkern.errors import ParameterError
-from streamkern.features.base import FeatureMap, checked_n_components, kernel_and_options
-from streamkern.features.cosines import Cosines, ProjectedFeatures
+from streamkern.features.base import stream
+from streamkern.features.cosines import (
+    Cosines,
+    ProjectedFeatures,
+    cosines,
+    cosines_and_sines,
+)
+from streamkern.features.kernel_map import KernelMap
 from streamkern.features.projection import Frequencies, Projection
-from streamkern.features.streams import stream
-from streamkern.features.trigonometry import cosines, cosines_and_sines
 from streamkern.kernels import ShiftInvariantKernel
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from streamkern._typing import Array, Floats
+    from streamkern.features.base import FeatureMap
     from streamkern.kernels import Kernel
-    from streamkern.scratch import Scratch
+    from streamkern.runtime.scratch import Scratch
 
 # Streams of random numbers, kept apart so that more of one never changes another.
 DIRECTIONS, UNIFORMS, PHASES, LENGTHS = range(4)
 
 
-class SpectralFeatures(ProjectedFeatures):
+class SpectralFeatures(KernelMap, ProjectedFeatures):
     """Cosines and sines of frequencies that a shift-invariant kernel is made of.
 
-    A new choice of frequencies is one class: `draw`, and the options that it is made with.
+    A new choice of frequencies is one class with a constructor and `draw`.
 
-    Attributes
-    ----------
-    kernel : ShiftInvariantKernel
-    paired : bool
-        Pairs (b = 2, L = D / 2) or the phase form (b = 1, L = D).  Of an odd D the last frequency
-        has a cosine alone, with its phase, so that it is of half the kernel in expectation too.
-    amplitudes : ndarray of shape (L,) or None
-        What the waves of a frequency are multiplied by, where that differs between frequencies.
+    Features are pairs (b = 2, L = D / 2) or have phases (b = 1, L = D).  Of an odd D the last
+    frequency has a cosine alone, with its phase, so that it is of half the kernel in expectation
+    too.  Where amplitudes (L,) are given, waves of a frequency are multiplied by them.
     """
 
     nesting = 2
@@ -47,7 +46,21 @@ class SpectralFeatures(ProjectedFeatures):
     projected_by: ClassVar[type[Projection]] = Frequencies
     amplitudes: Floats | None = None
 
-    def __init__(self, kernel: ShiftInvariantKernel, n_components: int, *, paired: bool) -> None:
+    def __init__(
+        self,
+        kernel: Kernel,
+        n_components: int = 2048,
+        *,
+        paired: bool = True,
+        random_state: int = 0,
+    ) -> None:
+        super().__init__(kernel, n_components, random_state)
+        self.paired = paired
+        # D / 2 pairs, each of the kernel in expectation, and cosines with phases, of half of it.
+        self.scale = math.sqrt(2.0 / self.n_components)
+
+    def check_kernel(self, kernel: Kernel) -> None:
+        """Raise ParameterError unless the kernel is shift-invariant, and one for the map."""
         if not isinstance(kernel, ShiftInvariantKernel):
             raise ParameterError(
                 f"random Fourier features need a shift-invariant kernel, not {kernel!r}; take "
@@ -58,15 +71,6 @@ class SpectralFeatures(ProjectedFeatures):
                 f"the map {self.name!r} is for kernels of the Euclidean distance, not "
                 f"{kernel.name!r}; take the orthogonal map."
             )
-        self.kernel = kernel
-        self.n_components = checked_n_components(n_components)
-        self.paired = paired
-        # D / 2 pairs, each of the kernel in expectation, and cosines with phases, of half of it.
-        self.scale = math.sqrt(2.0 / self.n_components)
-
-    @abstractmethod
-    def options(self) -> dict[str, Any]:
-        """Return the arguments that it was made with, besides the kernel and D, as JSON values."""
 
     @property
     def n_draws(self) -> int:
@@ -96,14 +100,7 @@ class SpectralFeatures(ProjectedFeatures):
         return self
 
     def waves(self, angles: Array, out: Array, scratch: Scratch) -> None:
-        """Write the cosines (and sines, interleaved) of angles (n, L), which are lost, into `out`.
-
-        Parameters
-        ----------
-        angles : ndarray of shape (n, L)
-        out : ndarray of shape (n, D), of the same dtype
-        scratch : Scratch
-        """
+        """Write the cosines (and sines, interleaved) of angles (n, L), which are lost, to `out`."""
         if not self.paired:
             cosines(angles, out)
             return
@@ -118,20 +115,14 @@ class SpectralFeatures(ProjectedFeatures):
         out[:, 1::2] = angles[:, : self.n_components // 2]
 
     def first(self, n_components: int) -> Self:
-        """Return the map of the first draws, which is the map with that many and the same seed.
-
-        Raises
-        ------
-        ParameterError
-            If there are not so many features, or a pair would be parted.
-        """
+        """Return the map of the first draws, which is the map with that many and the same seed."""
         size = self.checked_part(n_components)
         if self.paired and size % 2 and size < self.n_components:
             raise ParameterError(
                 f"n_components must be even of a part of a map of pairs, not {size}; ask for "
                 f"{size + 1}."
             )
-        smaller = type(self)(self.kernel, n_components, **self.options())
+        smaller = type(self)(self.kernel, **{**self.arguments(), "n_components": n_components})
         L = smaller.n_draws
         amplitudes = None if self.amplitudes is None else self.amplitudes[:L]
         projection = self.projection.first(L)
@@ -167,15 +158,6 @@ class SpectralFeatures(ProjectedFeatures):
         single, weights = self.as_cosines(coef[:, 0])
         return single, weights[:, None]
 
-    def parameters(self) -> dict[str, Any]:
-        """Return the constructor's arguments as plain JSON values."""
-        return {
-            "kernel": self.kernel.name,
-            "kernel_parameters": self.kernel.parameters(),
-            "n_components": self.n_components,
-            **self.options(),
-        }
-
     def arrays(self) -> dict[str, Array]:
         """Return the arrays of the projection, the phases (L,), and amplitudes (L,) if any."""
         arrays = {**self.projection.arrays(), "phases": self.phases}
@@ -183,15 +165,10 @@ class SpectralFeatures(ProjectedFeatures):
             arrays["amplitudes"] = self.amplitudes
         return arrays
 
-    @classmethod
-    def restore(cls, parameters: Mapping[str, Any], arrays: Mapping[str, Array]) -> Self:
-        """Rebuild the map from its file form: the frequencies that were drawn, not a new draw."""
-        kernel, options = kernel_and_options(parameters)
-        if not isinstance(kernel, ShiftInvariantKernel):
-            raise ParameterError(f"{kernel!r} has no random Fourier features; the file is damaged.")
-        restored = cls(kernel, **options)
-        projection = cls.projected_by.restore(arrays)
-        return restored._drawn(projection, arrays["phases"], arrays.get("amplitudes"))
+    def take_arrays(self, arrays: Mapping[str, Array]) -> None:
+        """Take the frequencies that were drawn; see `KernelMap`."""
+        projection = self.projected_by.restore(arrays)
+        self._drawn(projection, arrays["phases"], arrays.get("amplitudes"))
 
 
 def drawn_uniforms(seed: int, n_draws: int, n_uniforms: int) -> Floats:

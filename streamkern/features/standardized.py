@@ -1,4 +1,4 @@
-"""A map applied to standardised inputs, which is what a fitted model holds."""
+"""Standardised inputs, the map of them that a fitted model holds, and inputs as features."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from streamkern.errors import ParameterError
-from streamkern.features.base import FeatureMap, cached_slices
-from streamkern.scratch import Scratch
+from streamkern.features.base import FeatureMap, cached_slices, inner_arrays, restored_inner
+from streamkern.runtime.scratch import Scratch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -28,23 +28,13 @@ class Standardizer:
 
     z = A (x - mean) / deviation, where A makes the distance of a metric M = A^T A out of the plain
     one; without A it is the identity.
-
-    Parameters
-    ----------
-    columns : ndarray of shape (p',), int
-        The inputs that are kept; constant ones are left out.
-    mean, deviation : ndarray of shape (p',), float64
-    n_features : int
-        p, before columns are left out.
-    linear : ndarray of shape (r, p') or (p',), float64, optional
-        A, or its diagonal.
     """
 
-    columns: Array
+    columns: Array  # (p',) that are kept; constant ones are left out
     mean: Floats
     deviation: Floats
-    n_features: int
-    linear: Floats | None = None
+    n_features: int  # p, before columns are left out
+    linear: Floats | None = None  # A (r, p'), or its diagonal (p',)
 
     @property
     def n_outputs(self) -> int:
@@ -93,13 +83,7 @@ class Standardizer:
         return replace(self, linear=linear)
 
     def then(self, other: Standardizer) -> Standardizer:
-        """Return the standardizer that does what this one and then another one do.
-
-        Raises
-        ------
-        ParameterError
-            If this one turns its rows, so that the other does not see single inputs.
-        """
+        """Return the standardizer that does what this one and then another one do."""
         if self.linear is not None:
             raise ParameterError(
                 "inputs in a metric are not inputs any more, and cannot be standardised again; "
@@ -116,16 +100,9 @@ class Standardizer:
 
 
 class Standardized(FeatureMap):
-    """A drawn map, applied to standardised rows.
+    """A drawn map, applied to standardised rows."""
 
-    Parameters
-    ----------
-    standardizer : Standardizer
-    inner : FeatureMap
-        Drawn for what the standardizer makes of a row.
-    """
-
-    name: ClassVar[str] = "standardized"
+    name = "standardized"
 
     def __init__(self, standardizer: Standardizer, inner: FeatureMap) -> None:
         self.standardizer = standardizer
@@ -133,7 +110,7 @@ class Standardized(FeatureMap):
         self.n_features = standardizer.n_features
         self.n_components = inner.n_components
         self.scale = inner.scale
-        self.nesting = inner.nesting
+        self.nesting, self.has_gradients = inner.nesting, inner.has_gradients
 
     def draw(self, n_features: int, rows: Array | None = None) -> Self:
         """Draw the inner map for standardised rows."""
@@ -161,11 +138,6 @@ class Standardized(FeatureMap):
     def kernel_diagonal(self, X: Array) -> Floats | None:
         """Return that of the inner map; see `FeatureMap`."""
         return self.inner.kernel_diagonal(self.standardizer(X))
-
-    @property
-    def has_gradients(self) -> bool:
-        """Whether the inner map has."""
-        return self.inner.has_gradients
 
     def gradients(self, X: Array, coef: Floats, scratch: Scratch | None = None) -> Array:
         """Return the gradients with respect to the rows as they come, by the chain rule."""
@@ -216,16 +188,13 @@ class Standardized(FeatureMap):
             "mean": self.standardizer.mean,
             "deviation": self.standardizer.deviation,
             **({} if linear is None else {"linear": linear}),
-            **{f"inner_{name}": array for name, array in self.inner.arrays().items()},
+            **inner_arrays(self.inner),
         }
 
     @classmethod
     def restore(cls, parameters: Mapping[str, Any], arrays: Mapping[str, Array]) -> Standardized:
         """Rebuild the map from its file form."""
-        from streamkern.features import MAPS  # noqa: PLC0415  the table lists this class too
-
-        inner_arrays = {k.removeprefix("inner_"): v for k, v in arrays.items() if "inner_" in k}
-        inner = MAPS[parameters["inner"]].restore(parameters["inner_parameters"], inner_arrays)
+        inner = restored_inner(parameters, arrays)
         columns, mean, deviation = arrays["columns"], arrays["mean"], arrays["deviation"]
         linear = arrays.get("linear")
         n_kept = inner.n_features if linear is None else (0, *linear.shape)[-1]
@@ -246,3 +215,53 @@ class Standardized(FeatureMap):
             raise ParameterError(f"expected no {p:,} inputs; the file is damaged.")
         standardizer = Standardizer(columns, mean, deviation, p, linear)
         return cls(standardizer, inner)
+
+
+class Identity(FeatureMap):
+    """The inputs as features, so that the model is linear ridge; its kernel is x^T x'."""
+
+    name = "identity"
+    families: ClassVar = {"identity": ("the inputs as features", {})}
+    no_part = (
+        "the identity map has no part of {} features that stands for the whole; select columns "
+        "instead."
+    )
+    scale = 1.0
+    exact_rows = True
+
+    def draw(self, n_features: int, rows: Array | None = None) -> Self:  # noqa: ARG002  nothing is drawn
+        """Note the number of inputs, which is the number of features."""
+        self.n_features = self.n_components = n_features
+        return self
+
+    def evaluated(
+        self,
+        X: Array,
+        out: Array,
+        shift: Array | float = 0.0,
+        scratch: Scratch | None = None,  # noqa: ARG002  nothing is in between
+    ) -> Iterator[slice]:
+        """Write the inputs, less `shift`, into `out`."""
+        for rows in cached_slices(len(out), self.n_components):
+            np.subtract(X[rows], shift, out=out[rows], casting="same_kind")
+            yield rows
+
+    def subset(self, indices: Array) -> Standardized:
+        """Return some of the inputs, as they are: a mean of 0, a deviation of 1."""
+        chosen = self.checked_subset(indices)
+        K = len(chosen)
+        columns = Standardizer(chosen, np.zeros(K), np.ones(K), self.n_features)
+        return Standardized(columns, Identity().draw(K))
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the number of inputs."""
+        return {"n_features": self.n_features}
+
+    def arrays(self) -> dict[str, Array]:
+        """Return nothing: nothing was drawn."""
+        return {}
+
+    @classmethod
+    def restore(cls, parameters: Mapping[str, Any], arrays: Mapping[str, Array]) -> Self:  # noqa: ARG003
+        """Rebuild the map from the number of inputs."""
+        return cls().draw(int(parameters["n_features"]))

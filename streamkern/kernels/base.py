@@ -1,18 +1,17 @@
-"""What every kernel offers, and what those of differences have in common."""
+"""Kernels: what all of them offer, how they are declared, and those of differences."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from streamkern.errors import ParameterError
-from streamkern.kernels.naming import all_parameters, own_parameters, with_parameters
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import ArrayLike
 
@@ -21,44 +20,72 @@ if TYPE_CHECKING:
 
 LengthScale = float | tuple[float, ...] | str
 
+# Kernels by their families: declaring a class is enough for options, texts and files to find it.
+DECLARED: dict[str, type[Kernel]] = {}
+# What `+`, `*`, a weight and columns make; filled where combined kernels are, which are kernels.
+OPERATIONS: dict[str, Callable[..., Combined]] = {}
+
+
+def declare(declared: dict[str, type[Any]], name: str, declaration: type) -> None:
+    """Add a class to those that are found by name, or replace it where its module runs again."""
+    known = declared.get(name, declaration)
+    if (known.__module__, known.__qualname__) != (declaration.__module__, declaration.__qualname__):
+        raise ParameterError(
+            f"{name!r} is the name of {known.__module__}.{known.__qualname__}; give "
+            f"{declaration.__qualname__} another."
+        )
+    declared[name] = declaration
+
 
 @dataclass(frozen=True)
 class Kernel(ABC):
     """A positive definite function of two rows.
 
+    A kernel of your own is a frozen dataclass with a `family`.  Models are fitted, searched and
+    loaded with it wherever the module that declares it is imported.
+
     Attributes
     ----------
-    name : str
-        As the command line takes it and model files call it: with parameters that are not the
-        usual ones, and without length scales.
+    family : str
+        The name of the class in texts and files.
+    spellings : mapping
+        Names of the kernel at some parameters, such as matern32; the family's is another of them.
+    aliases : tuple of str
+        Other names, which are read but not written.
     along_axes : bool
         Whether inputs count one by one, so that other axes make another kernel.
     """
 
+    family: ClassVar[str]
+    spellings: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+    aliases: ClassVar[tuple[str, ...]] = ()
     along_axes: ClassVar[bool] = False
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "family" in vars(cls):
+            declare(DECLARED, cls.family, cls)
+
     @property
-    @abstractmethod
     def name(self) -> str:
-        """The name of the kernel."""
+        """The name in texts and files: with unusual parameters, and without length scales."""
+        named = [field for field in fields(self) if field.name != "length_scale"]
+        for spelling, parameters in self.spellings.items():
+            if all(getattr(self, f.name) == parameters.get(f.name, f.default) for f in named):
+                return spelling
+        values = [
+            (f.name, getattr(self, f.name)) for f in named if getattr(self, f.name) != f.default
+        ]
+        unusual = ",".join(f"{name}={value_text(value)}" for name, value in values)
+        return f"{self.family}({unusual})" if unusual else self.family
 
     @abstractmethod
     def __call__(self, X: ArrayLike, Z: ArrayLike) -> Floats:
-        """Evaluate the kernel on every pair of rows.
-
-        Parameters
-        ----------
-        X : array_like of shape (n, p)
-        Z : array_like of shape (m, p)
-
-        Returns
-        -------
-        ndarray of shape (n, m), float64
-        """
+        """Evaluate the kernel on every pair of rows (n, p) and (m, p): (n, m), float64."""
 
     def parameters(self) -> dict[str, Any]:
         """Return the parameters as plain JSON values."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        values = self.get_params(deep=False)
         return {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -66,17 +93,35 @@ class Kernel(ABC):
 
         So grids of `GridSearchCV` can name `kernel__length_scale`.
         """
-        return all_parameters(self) if deep else own_parameters(self)
+        found = {field.name: getattr(self, field.name) for field in fields(self)}
+        for name, part in self._named_parts().items() if deep else ():
+            found |= {f"{name}__{inner}": value for inner, value in part.get_params().items()}
+        return found
 
     def with_params(self, **parameters: Any) -> Self:
-        """Return this kernel with other parameters, named as by `get_params`.
+        """Return this kernel with other parameters, named as by `get_params`."""
+        own, nested = split_names(parameters)
+        unknown = own.keys() - self.get_params(deep=False) | nested.keys() - self._named_parts()
+        if unknown:
+            known = ", ".join(self.get_params()) or "none"
+            raise ParameterError(
+                f"the kernel {self.name!r} has the parameters {known}, not {min(unknown)!r}; name "
+                f"one of these."
+            )
+        changed: Any = replace(self, **own)
+        for name, inner in nested.items():
+            parts = changed._named_parts()  # noqa: SLF001  its own class
+            parts[name] = parts[name].with_params(**inner)
+            changed = changed.of_parts(list(parts.values()))
+        return changed  # type: ignore[no-any-return]
 
-        Raises
-        ------
-        ParameterError
-            If there is no parameter of that name, or it cannot have that value.
-        """
-        return with_parameters(self, parameters)
+    def _named_parts(self) -> dict[str, Kernel]:
+        """Return the kernels that it is made of: by their argument, or by place in it."""
+        found: dict[str, Kernel] = {}
+        for name, value in self.get_params(deep=False).items():
+            several = enumerate(value) if isinstance(value, tuple) else [(name, value)]
+            found |= {str(place): part for place, part in several if isinstance(part, Kernel)}
+        return found
 
     def __sklearn_clone__(self) -> Self:
         """Return the kernel itself, which nobody can change."""
@@ -101,11 +146,14 @@ class ShiftInvariantKernel(Kernel):
     stretches_frequencies : bool
         Whether a kernel that is stretched turns the same random numbers into frequencies that are
         divided by the factor.
+    used_columns : tuple of int or None
+        The columns that it is a kernel of, None for all of them.
     """
 
     normal_sets: int = 1
     n_uniforms: int = 1
     stretches_frequencies: bool = True
+    used_columns: tuple[int, ...] | None = None
     # Operators of NumPy's scalars leave the product to the kernel.
     __array_ufunc__: ClassVar[None] = None
 
@@ -116,7 +164,7 @@ class ShiftInvariantKernel(Kernel):
 
     @abstractmethod
     def spectral(self, normal: Floats, uniform: Floats) -> Floats:
-        """Turn standard normal rows into frequencies.
+        """Return draws (L, p) of the spectral distribution, in units of 1 / length_scale.
 
         Parameters
         ----------
@@ -124,33 +172,13 @@ class ShiftInvariantKernel(Kernel):
             Rows whose marginal distribution is standard normal.
         uniform : ndarray of shape (L, n_uniforms)
             Numbers in (0, 1], independent of `normal`, for kernels that mix.
-
-        Returns
-        -------
-        ndarray of shape (L, p)
-            Draws from the spectral distribution, in units of 1 / length_scale of the inputs.
         """
 
     @abstractmethod
     def density(self, frequencies: Floats) -> Floats:
-        """Return the density of the spectral distribution, which `spectral` draws from.
+        """Return the spectral density (L,) at frequencies (L, p), or refuse where there is none.
 
-        k(x, x') is the integral of density(w) cos(w^T (x - x')) over w.
-
-        Parameters
-        ----------
-        frequencies : ndarray of shape (L, p)
-            In units of 1 / length_scale of the inputs.
-
-        Returns
-        -------
-        ndarray of shape (L,)
-            Infinite at 0 for kernels that fall off slowly.
-
-        Raises
-        ------
-        ParameterError
-            If the distribution has no density.
+        It is infinite at 0 for kernels that fall off slowly.
         """
 
     @abstractmethod
@@ -163,14 +191,8 @@ class ShiftInvariantKernel(Kernel):
     ) -> Self:
         """Return this kernel with a number for every length scale 'median', that of some rows.
 
-        Parameters
-        ----------
-        rows : ndarray of shape (m, p)
-            Standardised, spread over the data.
-        columns : ndarray of int, optional
-            Which of the kernel's inputs the columns of `rows` are, if not all of them.
-        weights : ndarray of shape (m,), optional
-            How often each row counts; all count once by default.
+        Rows are standardised, spread over the data, and of those inputs of the kernel that are
+        named by `columns`; each counts as often as its weight says.
         """
 
     @abstractmethod
@@ -181,38 +203,30 @@ class ShiftInvariantKernel(Kernel):
     def restricted(self, columns: Array | Sequence[int]) -> ShiftInvariantKernel:
         """Return this kernel for rows of which only some columns are kept, in their order.
 
-        Those that are not kept are constant, and rows do not differ in them.
-
-        Raises
-        ------
-        ParameterError
-            If the kernel is one of other columns alone.
+        Rows do not differ in the others, which are constant; a kernel of these alone is refused.
         """
 
-    @abstractmethod
     def remains(self, columns: Array | Sequence[int]) -> bool:
         """Say whether the kernel is one of any of these columns."""
+        used = self.used_columns
+        return len(columns) > 0 if used is None else not set(used).isdisjoint(columns)
 
     def on(self, columns: Sequence[int]) -> Combined:
         """Return this kernel of some columns of the rows, counted from 0."""
-        from streamkern.kernels.combined import on_columns  # noqa: PLC0415  kernels make it
-
-        return on_columns(self, columns)
+        return OPERATIONS["columns"](self, columns)
 
     def __add__(self, other: object) -> Combined:
         """Return the mean of two kernels, or of the terms of two sums, by their weights."""
-        from streamkern.kernels.combined import added  # noqa: PLC0415
-
-        return added(self, other) if isinstance(other, ShiftInvariantKernel) else NotImplemented
+        if not isinstance(other, ShiftInvariantKernel):
+            return NotImplemented
+        return OPERATIONS["+"](self, other)
 
     def __mul__(self, other: object) -> Combined:
         """Return the product with a kernel, or with a number, which is a weight in a sum."""
-        from streamkern.kernels.combined import multiplied, weighted  # noqa: PLC0415
-
         if isinstance(other, ShiftInvariantKernel):
-            return multiplied(self, other)
+            return OPERATIONS["*"](self, other)
         if isinstance(other, (int, float, np.integer, np.floating)):
-            return weighted(self, float(other))
+            return OPERATIONS["weight"](self, float(other))
         return NotImplemented
 
     __rmul__ = __mul__
@@ -224,17 +238,24 @@ def length_scale_of(kernel: Kernel) -> Any:
     return list(scale) if isinstance(scale, tuple) else scale
 
 
-def number_text(value: float) -> str:
-    """Return a number as the command line takes it, to the last digit."""
-    text = repr(float(value))
-    return text.removesuffix(".0")
+def split_names(names: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """Return what is named without an owner, and what is named with one, by owner."""
+    own: dict[str, Any] = {}
+    nested: dict[str, dict[str, Any]] = {}
+    for name, value in names.items():
+        owner, separator, inner = name.partition("__")
+        if separator:
+            nested.setdefault(owner, {})[inner] = value
+        else:
+            own[name] = value
+    return own, nested
 
 
-def numbers_text(value: float | tuple[float, ...]) -> str:
-    """Return a number, or several in parentheses."""
+def value_text(value: Any) -> str:
+    """Return a number to the last digit, several in parentheses, or a word, as texts have them."""
     if isinstance(value, tuple):
-        return f"({','.join(map(number_text, value))})"
-    return number_text(value)
+        return f"({','.join(map(value_text, value))})"
+    return value if isinstance(value, str) else repr(float(value)).removesuffix(".0")
 
 
 def checked_rows(X: ArrayLike) -> Floats:

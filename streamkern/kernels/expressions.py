@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from streamkern.errors import ParameterError
 from streamkern.kernels.base import Kernel, LengthScale, ShiftInvariantKernel
-from streamkern.kernels.combined.making import added, multiplied
+from streamkern.kernels.combined import added
+from streamkern.kernels.products import multiplied
 from streamkern.kernels.registry import KERNELS, restored_kernel, simple_kernel
 
 if TYPE_CHECKING:
@@ -31,51 +32,19 @@ _DEEPEST = 50
 
 
 def kernel_from(name: str, parameters: Mapping[str, Any]) -> Kernel:
-    """Build a kernel from its name and parameters, as a model file holds them.
-
-    Parameters
-    ----------
-    name : str
-        Of a kernel; without parameters, also an expression such as those of the command line.
-    parameters : mapping
-        JSON values, as of `Kernel.parameters`.
-
-    Raises
-    ------
-    ParameterError
-        If there is no kernel of that name, or it does not take these parameters.
-    """
+    """Build a kernel from its name and its `parameters()`, or without these from an expression."""
     if not parameters:
         return parsed_kernel(name)
     return simple_kernel(name, parameters) if name in KERNELS else restored_kernel(name, parameters)
 
 
 def parsed_kernel(text: str, length_scale: LengthScale | None = None) -> Kernel:
-    """Return the kernel that a text describes.
-
-    Parameters
-    ----------
-    text : str
-        As above.
-    length_scale : float, sequence of float, or 'median', optional
-        Of kernels for which the text says none; by default 'median'.
-
-    Raises
-    ------
-    ParameterError
-        If the text is not one of a kernel.
-    """
+    """Return the kernel that a text describes, with a length scale where it says none."""
     return _Parser(text, length_scale).kernel()
 
 
 def as_kernel(kernel: Kernel | str) -> Kernel:
-    """Return a kernel, or the one that a text describes.
-
-    Raises
-    ------
-    ParameterError
-        If it is neither.
-    """
+    """Return a kernel, or the one that a text describes; refuse what is neither."""
     if isinstance(kernel, str):
         return parsed_kernel(kernel)
     if not isinstance(kernel, Kernel):
@@ -102,10 +71,8 @@ class _Parser:
     """One reading of a text, by recursive descent."""
 
     def __init__(self, text: str, length_scale: LengthScale | None) -> None:
-        self.text = text
-        self.length_scale = length_scale
-        self.at = 0
-        self.depth = 0
+        self.text, self.length_scale = text, length_scale
+        self.at = self.depth = 0
         self.advance()
 
     def kernel(self) -> Kernel:
@@ -115,7 +82,6 @@ class _Parser:
         return found
 
     def advance(self) -> None:
-        """Find the next token."""
         match = _TOKENS.match(self.text, self.at)
         if match is None:
             self.kind, self.token = "none", self.text[self.at :].strip()[:1]
@@ -132,7 +98,6 @@ class _Parser:
         )
 
     def take(self, token: str) -> bool:
-        """Go past a sign if it is next."""
         if self.kind != "sign" or self.token != token:
             return False
         self.advance()
@@ -142,12 +107,15 @@ class _Parser:
         if not self.take(token):
             self.fail(repr(token))
 
-    def number(self, what: str) -> float:
-        if self.kind != "number":
-            self.fail(what)
-        value = float(self.token)
+    def next(self, kind: str, expected: str) -> str:
+        if self.kind != kind:
+            self.fail(expected)
+        token = self.token
         self.advance()
-        return value
+        return token
+
+    def number(self, expected: str) -> float:
+        return float(self.next("number", expected))
 
     def sum(self) -> Kernel:
         self.depth += 1
@@ -174,9 +142,8 @@ class _Parser:
                 break
         if not factors:
             self.fail("'*' and a kernel")
-        found = factors[0]
-        if len(factors) > 1:
-            found = multiplied(*map(self.combinable, factors))
+        several = len(factors) > 1
+        found = multiplied(*map(self.combinable, factors)) if several else factors[0]
         return found if weight == 1.0 else weight * self.combinable(found)
 
     def factor(self) -> Kernel:
@@ -191,10 +158,7 @@ class _Parser:
         return found
 
     def named(self) -> Kernel:
-        if self.kind != "word":
-            self.fail("the name of a kernel")
-        name = self.token
-        self.advance()
+        name = self.next("word", "the name of a kernel")
         parameters = self.parameters() if self.take("(") else {}
         if self.length_scale is not None and "length_scale" in getattr(
             KERNELS.get(name), "__dataclass_fields__", ()
@@ -205,10 +169,7 @@ class _Parser:
     def parameters(self) -> dict[str, Any]:
         found: dict[str, Any] = {}
         while True:
-            if self.kind != "word":
-                self.fail("the name of a parameter")
-            name = self.token.replace("-", "_")
-            self.advance()
+            name = self.next("word", "the name of a parameter").replace("-", "_")
             self.need("=")
             if name in found:
                 raise ParameterError(f"the kernel {self.text!r} has {name} twice; give it once.")
@@ -219,9 +180,7 @@ class _Parser:
 
     def value(self, name: str) -> Any:
         if self.kind == "word":
-            word = self.token
-            self.advance()
-            return word
+            return self.next("word", "")
         if self.take("("):
             several = [self.number("a number")]
             while self.take(","):

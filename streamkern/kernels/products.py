@@ -1,86 +1,169 @@
-"""Kernels of the inner product."""
+"""Products of kernels."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from streamkern.errors import ParameterError
-from streamkern.kernels.base import Kernel, number_text
+from streamkern.kernels.base import OPERATIONS
+from streamkern.kernels.combined import Reduced, Several, Sum, described, reduced
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import ArrayLike
 
-    from streamkern._typing import Floats
+    from streamkern._typing import Array, Floats
+    from streamkern.kernels.base import ShiftInvariantKernel
+
+# Frequencies take as many sets of normal numbers; and texts of strangers' files are kernels.
+_MOST_FACTORS = 2000
 
 
-@dataclass(frozen=True)
-class Linear(Kernel):
-    """The linear kernel x^T x'; its features are the inputs themselves."""
+@dataclass(frozen=True, repr=False)
+class Product(Several):
+    """A product of kernels; made by `*`.
 
-    name = "linear"
-
-    def __call__(self, X: ArrayLike, Z: ArrayLike) -> Floats:
-        """Evaluate the kernel on every pair of rows; see `Kernel`."""
-        return _inner_products(X, Z)
-
-
-@dataclass(frozen=True)
-class Polynomial(Kernel):
-    """The polynomial kernel (c + x^T x')^d.
-
-    Parameters
-    ----------
-    degree : int
-        d, at least 1.
-    constant : float
-        c, at least 0; with 0 only products of exactly d inputs count.
-
-    Raises
-    ------
-    ParameterError
-        If the degree is not a whole number of at least 1, or the constant is negative, which
-        would leave the kernel indefinite.
-
-    References
-    ----------
-    Pham and Pagh (2013), "Fast and scalable polynomial kernels via explicit feature maps".
+    A draw of frequencies is the sum of draws of its factors.  Factors of different columns share
+    the normal numbers of a draw, each taking those of its columns; others have sets of their own.
     """
 
-    degree: int = 2
-    constant: float = 1.0
+    factors: tuple[ShiftInvariantKernel, ...]
+    held = "factors"
 
-    def __post_init__(self) -> None:
-        degree, constant = self.degree, self.constant
-        if isinstance(degree, bool) or not isinstance(degree, (int, np.integer)) or degree < 1:
+    def _count_draws(self) -> None:
+        if sum(factor.normal_sets for factor in self.factors) > _MOST_FACTORS:
             raise ParameterError(
-                f"degree must be a whole number of at least 1, not {degree!r}; give one."
+                f"a product has at most {_MOST_FACTORS:,} kernels, but one has more; take fewer."
             )
-        is_number = isinstance(constant, (int, float, np.integer, np.floating))
-        if isinstance(constant, bool) or not is_number or not 0.0 <= constant < math.inf:
-            raise ParameterError(
-                f"constant must be a number of at least 0, not {constant!r}; give one."
-            )
-        object.__setattr__(self, "degree", int(degree))
-        object.__setattr__(self, "constant", float(constant))
+        pairs = zip(self._first_sets(), self.factors, strict=True)
+        self._set_draws(
+            normal_sets=max(first + factor.normal_sets for first, factor in pairs),
+            n_uniforms=sum(factor.n_uniforms for factor in self.factors),
+        )
 
     @property
     def name(self) -> str:
-        """polynomial, with a degree that is not 2 and a constant that is not 1."""
-        unusual = [f"degree={self.degree}"] if self.degree != 2 else []
-        if self.constant != 1.0:
-            unusual.append(f"constant={number_text(self.constant)}")
-        return f"polynomial({','.join(unusual)})" if unusual else "polynomial"
+        """The factors, sums in parentheses."""
+        return "*".join(_enclosed(factor, factor.name) for factor in self.factors)
+
+    def __repr__(self) -> str:
+        """Return the Python expression."""
+        return " * ".join(_enclosed(factor, repr(factor)) for factor in self.factors)
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the factors as plain JSON values."""
+        return {"factors": list(map(described, self.factors))}
 
     def __call__(self, X: ArrayLike, Z: ArrayLike) -> Floats:
         """Evaluate the kernel on every pair of rows; see `Kernel`."""
-        values: Floats = (self.constant + _inner_products(X, Z)) ** self.degree
+        values = self.factors[0](X, Z)
+        for factor in self.factors[1:]:
+            values *= factor(X, Z)
         return values
 
+    def _first_sets(self) -> list[int]:
+        """Return for each factor the first of its sets of normal numbers: none is used twice."""
+        used: list[frozenset[int] | None] = []
+        found = []
+        taken: dict[int, int] = {}  # the sets of a column up to its first that is free
+        for factor in self.factors:
+            columns = None if factor.used_columns is None else frozenset(factor.used_columns)
+            first = max((taken.get(j, 0) for j in columns or ()), default=len(used))
+            while any(
+                columns is None or some is None or columns & some
+                for some in used[first : first + factor.normal_sets]
+            ):
+                first += 1
+            for i in range(first, first + factor.normal_sets):
+                if i == len(used):
+                    used.append(frozenset())
+                some = used[i]
+                used[i] = None if columns is None or some is None else some | columns
+            ends = first + factor.normal_sets
+            taken |= {j: ends for j in columns or () if taken.get(j, 0) == first}
+            found.append(first)
+        return found
 
-def _inner_products(X: ArrayLike, Z: ArrayLike) -> Floats:
-    product: Floats = np.asarray(X, dtype=float) @ np.asarray(Z, dtype=float).T
-    return product
+    def spectral(self, normal: Floats, uniform: Floats) -> Floats:
+        """Return the sums of the factors' draws."""
+        p = normal.shape[1] // self.normal_sets
+        frequencies = np.zeros((len(normal), p))
+        column = 0
+        for first, factor in zip(self._first_sets(), self.factors, strict=True):
+            frequencies += factor.spectral(
+                normal[:, first * p : (first + factor.normal_sets) * p],
+                uniform[:, column : column + factor.n_uniforms],
+            )
+            column += factor.n_uniforms
+        return frequencies
+
+    def density(self, frequencies: Floats) -> Floats:
+        """Return the product of the factors' densities, if each has columns of its own."""
+        if self.normal_sets > 1:
+            raise ParameterError(
+                f"the kernel {self.name} has factors of the same columns, and no density that is "
+                f"known; take a map that draws frequencies."
+            )
+        values = np.ones(len(frequencies))
+        missing = set(range(frequencies.shape[1]))
+        for factor in self.factors:
+            columns = sorted(factor.used_columns or ())
+            missing -= set(columns)
+            values *= factor.restricted(columns).density(frequencies[:, columns])
+        if missing:
+            raise ParameterError(
+                f"the frequencies of the kernel {self.name} are 0 in column {min(missing)} and "
+                f"have no density there; take a map that draws frequencies."
+            )
+        return values
+
+    def reduced(self, columns: Array | Sequence[int]) -> Reduced:
+        """Return the product of the factors that differ, multiplied out where a part is constant.
+
+        (c + (1 - c) k) m is the sum of m and k m with weights c and 1 - c.
+        """
+        products: list[tuple[float, tuple[ShiftInvariantKernel, ...]]] = [(1.0, ())]
+        for factor in self.factors:
+            c, kernel = reduced(factor, columns)
+            with_it = [
+                (weight * (1.0 - c), (*some, *factors_of(kernel)))
+                for weight, some in products
+                if kernel is not None
+            ]
+            products = with_it + [(weight * c, some) for weight, some in products if c > 0.0]
+        constant = sum(weight for weight, some in products if not some)
+        weights = tuple(weight for weight, some in products if some)
+        terms = tuple(Product(some) if len(some) > 1 else some[0] for _, some in products if some)
+        if len(terms) > 1:
+            return constant, Sum(terms, weights)
+        return (constant, terms[0]) if terms else (1.0, None)
+
+
+def factors_of(kernel: ShiftInvariantKernel) -> tuple[ShiftInvariantKernel, ...]:
+    """Return the factors of a product, or any other kernel as the only one."""
+    return kernel.factors if isinstance(kernel, Product) else (kernel,)
+
+
+def _enclosed(factor: ShiftInvariantKernel, text: str) -> str:
+    return f"({text})" if isinstance(factor, Sum) else text
+
+
+def multiplied(*kernels: ShiftInvariantKernel) -> Product | Sum:
+    """Return the product of kernels; a weight of one term is then that of the product."""
+    weight = 1.0
+    factors: list[ShiftInvariantKernel] = []
+    for kernel in kernels:
+        if isinstance(kernel, Sum) and len(kernel.terms) == 1:
+            weight *= kernel.weights[0]
+            factors += factors_of(kernel.terms[0])
+        else:
+            factors += factors_of(kernel)
+    product = Product(tuple(factors))
+    return product if weight == 1.0 else Sum((product,), (weight,))
+
+
+OPERATIONS["*"] = multiplied

@@ -1,4 +1,4 @@
-"""Kernels of the Euclidean distance: normal frequencies, each stretched by a random factor."""
+"""Kernels of a distance: radial kernels, the Gaussian, and the Laplacian of the Manhattan one."""
 
 from __future__ import annotations
 
@@ -10,17 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamkern.errors import ParameterError
-from streamkern.kernels.base import number_text
-from streamkern.kernels.bessel import log_bessel_k
 from streamkern.kernels.scaled import DistanceKernel, distances
 
 if TYPE_CHECKING:
     from streamkern._typing import Floats
 
-# Longer frequencies are as good as random, and have no place in single precision.
-_LONGEST = 1e18
-# exp(-a) is 0 at this a and beyond, where a^2 or infinity times that would be no number.
-_FARTHEST = 1e4
 # Of rougher kernels no two rows are alike, and of smoother ones the Bessel functions cannot be told
 # from their limit, the Gaussian.
 _ROUGHEST, _SMOOTHEST = 1e-6, 100.0
@@ -39,10 +33,7 @@ class RadialKernel(DistanceKernel):
 
     @abstractmethod
     def slope(self, distances: Floats) -> Floats:
-        """Return h'(r) / r of the profile h at distances r, and 0 where that has no limit.
-
-        The gradient of the kernel is that times (x - x') / length_scale^2.
-        """
+        """Return h'(r) / r of the profile h at distances r, and 0 where that has no limit."""
 
     @abstractmethod
     def stretch(self, uniform: Floats) -> Floats:
@@ -65,7 +56,8 @@ class Gaussian(RadialKernel):
     Rahimi and Recht (2007), "Random features for large-scale kernel machines".
     """
 
-    name = "gaussian"
+    family = "gaussian"
+    aliases = ("rbf",)
 
     def profile(self, distances: Floats) -> Floats:
         """Return exp(-r^2 / 2)."""
@@ -73,8 +65,7 @@ class Gaussian(RadialKernel):
 
     def profile_of_squares(self, squares: Floats) -> Floats:
         """Return exp(-r^2 / 2)."""
-        values: Floats = np.exp(-0.5 * squares)
-        return values
+        return np.exp(-0.5 * squares)
 
     def slope(self, distances: Floats) -> Floats:
         """Return -exp(-r^2 / 2)."""
@@ -87,186 +78,44 @@ class Gaussian(RadialKernel):
     def unit_log_density(self, frequencies: Floats) -> Floats:
         """Return that of N(0, I)."""
         squares = (frequencies**2).sum(axis=1)
-        values: Floats = -0.5 * (squares + frequencies.shape[1] * math.log(2.0 * math.pi))
-        return values
+        return -0.5 * (squares + frequencies.shape[1] * math.log(2.0 * math.pi))  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)
-class Matern(RadialKernel):
-    """The Matern kernel of smoothness nu.
-
-    2^(1-nu) / Gamma(nu) a^nu K_nu(a) with a = sqrt(2 nu) r / l, which is exp(-a) for nu = 1/2,
-    (1 + a) exp(-a) for nu = 3/2 and (1 + a + a^2 / 3) exp(-a) for nu = 5/2.  Its frequencies follow
-    the multivariate Student distribution with 2 nu degrees of freedom.
-
-    Parameters
-    ----------
-    length_scale : float, sequence of float, or 'median'
-    nu : float
-        From 1e-6 to 100; functions of the kernel's space have less than nu + p / 2 derivatives.
-
-    Raises
-    ------
-    ParameterError
-        If nu or a length scale is another number than it can be.
+class Laplacian(DistanceKernel):
+    """The Laplacian kernel exp(-sum_j |x_j - x'_j| / l_j); frequencies are Cauchy(0, 1 / l_j).
 
     References
     ----------
-    Rasmussen and Williams (2006), "Gaussian processes for machine learning", section 4.2.
+    Rahimi and Recht (2007), "Random features for large-scale kernel machines".
     """
 
-    nu: float = 1.5
+    family = "laplacian"
+    along_axes = True
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "nu", _checked_smoothness("nu", self.nu))
-
-    @property
-    def name(self) -> str:
-        """matern12, matern32, matern52, or matern(nu=...)."""
-        if self.nu in (0.5, 1.5, 2.5):
-            return f"matern{2 * self.nu:.0f}2"
-        return f"matern(nu={number_text(self.nu)})"
-
-    def _scaled_distances(self, distances: Floats) -> Floats:
-        """Return sqrt(2 nu) r, or where that is longer what has the value 0 as well.
-
-        In double for Bessel functions, whose logarithms are large, and cancel.
-        """
-        precise = distances if self.nu in (0.5, 1.5, 2.5) else np.asarray(distances, dtype=float)
-        return np.minimum(math.sqrt(2.0 * self.nu) * precise, _FARTHEST)
+    def distance(self, X: Floats, Z: Floats) -> Floats:
+        """Return Manhattan distances (n, m)."""
+        return distances(X, Z, "cityblock")
 
     def profile(self, distances: Floats) -> Floats:
-        """Return the values at distances r, of a = sqrt(2 nu) r."""
-        nu, a = self.nu, self._scaled_distances(distances)
-        if nu in (0.5, 1.5, 2.5):
-            polynomial = {0.5: 1.0, 1.5: 1.0 + a, 2.5: 1.0 + a + a**2 / 3.0}[nu]
-            values: Floats = polynomial * np.exp(-a)
-            return values
-        # Equal rows have the value 1, and no logarithm of their distance.
-        apart = np.where(a > 0, a, 1.0)
-        constant = (1.0 - nu) * math.log(2.0) - math.lgamma(nu)
-        logarithm = constant + nu * np.log(apart) + log_bessel_k(nu, apart)
-        return np.where(a > 0, np.exp(np.minimum(logarithm, 0.0)), 1.0)
+        """Return exp(-r)."""
+        return np.exp(-distances)
 
-    def slope(self, distances: Floats) -> Floats:
-        """Return -2 nu 2^(1-nu) / Gamma(nu) a^(nu-1) K_(nu-1)(a), of a = sqrt(2 nu) r."""
-        nu, a = self.nu, self._scaled_distances(distances)
-        if nu in (1.5, 2.5):
-            values: Floats = np.exp(-a) * (-3.0 if nu == 1.5 else -5.0 / 3.0 * (1.0 + a))
-            return values
-        apart = np.where(a > 0, a, 1.0)
-        constant = math.log(2.0 * nu) + (1.0 - nu) * math.log(2.0) - math.lgamma(nu)
-        logarithm = constant + (nu - 1.0) * np.log(apart) + log_bessel_k(abs(nu - 1.0), apart)
-        return np.where(a > 0, -np.exp(logarithm), -nu / (nu - 1.0) if nu > 1.0 else 0.0)
+    def spectral(self, normal: Floats, uniform: Floats) -> Floats:  # noqa: ARG002
+        """Return each normal number carried to the Cauchy number of the same quantile."""
+        from scipy.special import ndtr  # noqa: PLC0415  imported where it is needed
 
-    def stretch(self, uniform: Floats) -> Floats:
-        """Return sqrt(2 nu / chi2), chi2 being the quantile of `uniform`."""
-        from scipy.special import gammaincinv  # noqa: PLC0415  imported where it is needed
-
-        quantiles = np.maximum(gammaincinv(self.nu, uniform), self.nu / _LONGEST**2)
-        factors: Floats = np.sqrt(self.nu / quantiles)
-        return factors
+        # Quantiles are taken in the lower half, where they keep their digits, and mirrored.
+        cauchy: Floats = np.copysign(1.0 / np.tan(math.pi * ndtr(-np.abs(normal))), normal)
+        return cauchy / self.scales(normal.shape[1])
 
     def unit_log_density(self, frequencies: Floats) -> Floats:
-        """Return that of the multivariate Student distribution with 2 nu degrees of freedom."""
-        p, nu = frequencies.shape[1], self.nu
-        constant = math.lgamma(nu + p / 2) - math.lgamma(nu) - p / 2 * math.log(2 * math.pi * nu)
-        squares = (frequencies**2).sum(axis=1)
-        values: Floats = constant - (nu + p / 2) * np.log1p(squares / (2 * nu))
-        return values
+        """Return that of independent standard Cauchy numbers."""
+        return -np.log(math.pi * (1.0 + frequencies**2)).sum(axis=1)  # type: ignore[no-any-return]
 
 
-class GammaMixture(RadialKernel):
-    """(1 + r^2 / (2 a l^2))^-a: Gaussians whose inverse squared widths follow a Gamma law."""
-
-    shape: float
-
-    def profile(self, distances: Floats) -> Floats:
-        """Return (1 + r^2 / (2 a))^-a."""
-        return self.profile_of_squares(distances**2)
-
-    def profile_of_squares(self, squares: Floats) -> Floats:
-        """Return (1 + r^2 / (2 a))^-a."""
-        values: Floats = np.exp(-self.shape * np.log1p(squares / (2.0 * self.shape)))
-        return values
-
-    def slope(self, distances: Floats) -> Floats:
-        """Return -(1 + r^2 / (2 a))^(-a - 1)."""
-        logarithm = np.log1p(distances**2 / (2.0 * self.shape))
-        values: Floats = -np.exp(-(self.shape + 1.0) * logarithm)
-        return values
-
-    def stretch(self, uniform: Floats) -> Floats:
-        """Return the root of a Gamma number of shape and rate a, of upper quantile `uniform`."""
-        from scipy.special import gammainccinv  # noqa: PLC0415  imported where it is needed
-
-        factors: Floats = np.sqrt(gammainccinv(self.shape, uniform) / self.shape)
-        return factors
-
-    def unit_log_density(self, frequencies: Floats) -> Floats:
-        """Return that of normal numbers of Gamma variance; infinite at 0 for a <= p / 2."""
-        p, a = frequencies.shape[1], self.shape
-        order = a - p / 2
-        length = np.sqrt((frequencies**2).sum(axis=1))
-        z = np.maximum(math.sqrt(2.0 * a) * length, 1e-150)
-        constant = a * math.log(a) - math.lgamma(a) - p / 2 * math.log(2 * math.pi) + math.log(2.0)
-        values = constant + order * np.log(z / (2.0 * a)) + log_bessel_k(order, z)
-        return np.where((length > 0) | (order > 0), values, np.inf)
-
-
-@dataclass(frozen=True)
-class RationalQuadratic(GammaMixture):
-    """The rational quadratic kernel (1 + |x - x'|^2 / (2 a l^2))^-a.
-
-    Its frequencies are N(0, tau I / l^2), tau following the Gamma distribution of shape and rate a.
-
-    Parameters
-    ----------
-    length_scale : float, sequence of float, or 'median'
-    shape : float
-        a, from 1e-6 to 100; the kernel falls off the slower, the smaller it is, and is the Gaussian
-        in the limit.
-
-    Raises
-    ------
-    ParameterError
-        If the shape or a length scale is another number than it can be.
-
-    References
-    ----------
-    Rasmussen and Williams (2006), "Gaussian processes for machine learning", section 4.2.
-    """
-
-    shape: float = 1.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "shape", _checked_smoothness("shape", self.shape))
-
-    @property
-    def name(self) -> str:
-        """rational-quadratic, with a shape that is not 1."""
-        usual = "rational-quadratic"
-        return usual if self.shape == 1.0 else f"{usual}(shape={number_text(self.shape)})"
-
-
-@dataclass(frozen=True)
-class InverseMultiquadric(GammaMixture):
-    """The inverse multiquadric kernel (1 + |x - x'|^2 / l^2)^(-1/2).
-
-    It is the rational quadratic kernel of shape 1/2.
-
-    References
-    ----------
-    Hardy (1971), "Multiquadric equations of topography and other irregular surfaces".
-    """
-
-    name = "inverse-multiquadric"
-    shape = 0.5
-
-
-def _checked_smoothness(name: str, value: Any) -> float:
+def checked_smoothness(name: str, value: Any) -> float:
+    """Return a parameter that tells how smooth a kernel is, or raise ParameterError."""
     is_number = isinstance(value, (int, float, np.integer, np.floating))
     if isinstance(value, bool) or not is_number or not 0.0 < value < math.inf:
         raise ParameterError(f"{name} must be positive and finite, not {value!r}; give a number.")

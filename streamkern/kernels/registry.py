@@ -1,47 +1,50 @@
-"""Kernels by their names, and from what model files hold."""
+"""Kernels by name: those that were declared, and what model files hold of them."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from streamkern.errors import ParameterError
-from streamkern.kernels.base import Kernel, ShiftInvariantKernel
-from streamkern.kernels.combined import OnColumns, Product, Sum
-from streamkern.kernels.products import Linear, Polynomial
-from streamkern.kernels.radial import Gaussian, InverseMultiquadric, Matern, RationalQuadratic
+from streamkern.errors import ModelFileError, ParameterError
+from streamkern.errors.formatting import unknown
+from streamkern.kernels.base import DECLARED, Kernel, ShiftInvariantKernel
+from streamkern.kernels.combined import Sum
+from streamkern.kernels.input_subset import OnColumns
+from streamkern.kernels.products import Product
 from streamkern.kernels.scaled import ScaledKernel
-from streamkern.kernels.separable import Cauchy, Laplacian, Periodic
-from streamkern.wording import unknown
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator
 
-_USUAL: tuple[Kernel, ...] = (
-    Gaussian(),
-    Laplacian(),
-    Matern(nu=0.5),
-    Matern(nu=1.5),
-    Matern(nu=2.5),
-    RationalQuadratic(),
-    InverseMultiquadric(),
-    Cauchy(),
-    Periodic(),
-    Polynomial(),
-    Linear(),
-)
-_OTHER_NAMES = {"matern": Matern(), "rbf": Gaussian()}
-KERNELS: dict[str, Kernel] = {kernel.name: kernel for kernel in _USUAL} | _OTHER_NAMES
+
+class _Kernels(Mapping[str, Kernel]):
+    """Kernels of usual parameters by all their names, those that are only read last."""
+
+    def __getitem__(self, name: str) -> Kernel:
+        for family, declared in DECLARED.items():
+            if name in (family, *declared.aliases):
+                return declared()
+            if name in declared.spellings:
+                return declared(**declared.spellings[name])
+        raise KeyError(name)
+
+    def __iter__(self) -> Iterator[str]:
+        aliases = []
+        for family, declared in DECLARED.items():
+            yield from declared.spellings or (family,)
+            aliases += [*declared.aliases, *([family] if declared.spellings else [])]
+        yield from sorted(aliases)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+KERNELS: Mapping[str, Kernel] = _Kernels()
 
 
 def simple_kernel(name: str, parameters: Mapping[str, Any]) -> Kernel:
-    """Return the kernel of one of the names in `KERNELS`, with other parameters.
-
-    Raises
-    ------
-    ParameterError
-        If there is no kernel of that name, or it does not take these parameters.
-    """
+    """Return the kernel of one of the names in `KERNELS`, with other parameters."""
     if name == "multiquadric":
         raise ParameterError(
             "the multiquadric sqrt(1 + r^2) is not positive definite, so there is no kernel ridge "
@@ -61,16 +64,10 @@ def simple_kernel(name: str, parameters: Mapping[str, Any]) -> Kernel:
 
 
 def restored_kernel(name: str, parameters: Mapping[str, Any]) -> Kernel:
-    """Return the kernel that a name and JSON parameters were taken from.
-
-    Raises
-    ------
-    ParameterError
-        If there is no such kernel.
-    """
+    """Return the kernel that a name and JSON parameters were taken from."""
     try:
         kernel = _restored(name, parameters)
-    except ParameterError:
+    except (ModelFileError, ParameterError):
         raise
     except (
         ArithmeticError,
@@ -102,7 +99,13 @@ def _restored(name: str, parameters: Mapping[str, Any]) -> Kernel:
         if not isinstance(kernel, ScaledKernel):
             raise TypeError(kernel)
         return OnColumns(kernel, tuple(parameters["columns"]))
-    return simple_kernel(name.partition("(")[0], parameters)
+    family = name.partition("(")[0]
+    if family not in KERNELS:
+        raise ModelFileError(
+            f"the kernel {family!r} of the file is not declared here; import the module that "
+            f"declares it, and load the file again."
+        )
+    return simple_kernel(family, parameters)
 
 
 def _part(stored: Mapping[str, Any]) -> ShiftInvariantKernel:

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from streamkern.errors import ParameterError
+from streamkern.errors import DataError, ParameterError
 from streamkern.kernels.base import LengthScale, ShiftInvariantKernel, checked_rows
-from streamkern.kernels.median import median_distance
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,6 +20,8 @@ if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
 
 _ROWS_AT_ONCE = 1024
+# Rows whose pairs the median is taken over: half a million pairs.
+MEDIAN_ROWS = 1024
 # Squares of numbers in between, and their products of a few, are numbers still.
 _SMALLEST, _LARGEST = 1e-100, 1e100
 
@@ -103,8 +104,7 @@ class ScaledKernel(ShiftInvariantKernel):
     def density(self, frequencies: Floats) -> Floats:
         """Return the spectral density; see `ShiftInvariantKernel`."""
         scales = self.scales(frequencies.shape[1])
-        values: Floats = np.exp(self.unit_log_density(frequencies * scales) + np.log(scales).sum())
-        return values
+        return np.exp(self.unit_log_density(frequencies * scales) + np.log(scales).sum())  # type: ignore[no-any-return]
 
     def __call__(self, X: ArrayLike, Z: ArrayLike) -> Floats:
         """Evaluate the kernel on every pair of rows; see `Kernel`."""
@@ -122,13 +122,7 @@ class ScaledKernel(ShiftInvariantKernel):
         return values
 
     def scaled(self, X: ArrayLike) -> Floats:
-        """Return the rows divided by the length scale, float64 (n, p).
-
-        Raises
-        ------
-        ParameterError
-            If the length scale is 'median', or no number holds the quotients.
-        """
+        """Return the rows divided by the length scale, float64 (n, p)."""
         if isinstance(self.length_scale, str):
             raise ParameterError(
                 "the length scale 'median' is known only once a model is fitted; give a number "
@@ -167,7 +161,7 @@ class ScaledKernel(ShiftInvariantKernel):
         """Return this kernel with a number for the length scale; see `ShiftInvariantKernel`."""
         if self.length_scale != "median":
             return self
-        kernel = self._of_columns(columns)
+        kernel = self if columns is None else self.restricted(columns)
         return self.with_length_scale(median_distance(kernel, rows, weights))
 
     def stretched(self, factor: float) -> Self:
@@ -177,13 +171,10 @@ class ScaledKernel(ShiftInvariantKernel):
 
     def restricted(self, columns: Array | Sequence[int]) -> Self:
         """Return this kernel for rows of which only some columns are kept, in their order."""
-        return self._of_columns(columns)
-
-    def _of_columns(self, columns: Array | Sequence[int] | None) -> Self:
         several = {
             name: tuple(np.asarray(value)[columns].tolist())
             for name, value in vars(self).items()
-            if columns is not None and isinstance(value, tuple)
+            if isinstance(value, tuple)
         }
         return replace(self, **several) if several else self
 
@@ -209,5 +200,37 @@ def distances(X: Floats, Z: Floats, metric: str) -> Floats:
     # Not by |x|^2 - 2 x z + |z|^2, which leaves equal rows a distance of their rounding.
     from scipy.spatial.distance import cdist  # noqa: PLC0415  imported where it is needed
 
-    distances: Floats = cdist(X, Z, metric=metric)
-    return distances
+    return cdist(X, Z, metric=metric)  # type: ignore[no-any-return]
+
+
+def median_distance(kernel: ScaledKernel, rows: Floats, weights: Floats | None = None) -> float:
+    """Return the median distance between pairs of different rows, in the kernel's own metric.
+
+    Of standardised rows that are spread over the data the first 1,024 are used, each as often as
+    its weight says.  Garreau, Jitkrittum and Kanagawa (2017), "Large sample analysis of the median
+    heuristic".
+    """
+    rows = rows[:MEDIAN_ROWS]
+    left, right = np.triu_indices(len(rows), 1)
+    pairs = kernel.distance(rows, rows)[left, right]
+    # Rows that are equal, as in tables with many repeats, say nothing about scale.
+    differ = pairs > 0
+    positive = pairs[differ]
+    if not len(positive):
+        raise DataError(
+            "the median length scale needs two different rows, but all sampled rows are equal; "
+            "give a number (--length-scale)."
+        )
+    if weights is None:
+        return float(np.median(positive))
+    return _weighted_median(positive, weights[left[differ]] * weights[right[differ]])
+
+
+def _weighted_median(values: Floats, weights: Floats) -> float:
+    """Return the median of values that each count as often as their weight says."""
+    order = np.argsort(values)
+    values, reached = values[order], np.cumsum(weights[order])
+    half = reached[-1] / 2.0
+    # The middle lies between two values where the first ones have just half of the weight.
+    low, high = np.searchsorted(reached, half), np.searchsorted(reached, half, side="right")
+    return float(values[low] + values[min(high, len(values) - 1)]) / 2.0

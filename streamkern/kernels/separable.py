@@ -1,4 +1,4 @@
-"""Kernels that are products over inputs."""
+"""Separable kernels: products over inputs."""
 
 from __future__ import annotations
 
@@ -9,14 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from streamkern.errors import ParameterError
-from streamkern.kernels.base import numbers_text
-from streamkern.kernels.scaled import (
-    DistanceKernel,
-    ScaledKernel,
-    checked_numbers,
-    distances,
-    spread,
-)
+from streamkern.kernels.scaled import ScaledKernel, checked_numbers, distances, spread
 
 if TYPE_CHECKING:
     from streamkern._typing import Floats
@@ -24,41 +17,6 @@ if TYPE_CHECKING:
 # Beyond this concentration the frequencies of a periodic kernel are rounded normal numbers, to a
 # relative 1e-7 of their probabilities.
 _CONCENTRATED = 1e6
-
-
-@dataclass(frozen=True)
-class Laplacian(DistanceKernel):
-    """The Laplacian kernel exp(-sum_j |x_j - x'_j| / l_j); frequencies are Cauchy(0, 1 / l_j).
-
-    References
-    ----------
-    Rahimi and Recht (2007), "Random features for large-scale kernel machines".
-    """
-
-    name = "laplacian"
-    along_axes = True
-
-    def distance(self, X: Floats, Z: Floats) -> Floats:
-        """Return Manhattan distances (n, m)."""
-        return distances(X, Z, "cityblock")
-
-    def profile(self, distances: Floats) -> Floats:
-        """Return exp(-r)."""
-        values: Floats = np.exp(-distances)
-        return values
-
-    def spectral(self, normal: Floats, uniform: Floats) -> Floats:  # noqa: ARG002
-        """Return each normal number carried to the Cauchy number of the same quantile."""
-        from scipy.special import ndtr  # noqa: PLC0415  imported where it is needed
-
-        # Quantiles are taken in the lower half, where they keep their digits, and mirrored.
-        cauchy: Floats = np.copysign(1.0 / np.tan(math.pi * ndtr(-np.abs(normal))), normal)
-        return cauchy / self.scales(normal.shape[1])
-
-    def unit_log_density(self, frequencies: Floats) -> Floats:
-        """Return that of independent standard Cauchy numbers."""
-        values: Floats = -np.log(math.pi * (1.0 + frequencies**2)).sum(axis=1)
-        return values
 
 
 @dataclass(frozen=True)
@@ -72,7 +30,7 @@ class Cauchy(ScaledKernel):
     Rahimi and Recht (2007), "Random features for large-scale kernel machines".
     """
 
-    name = "cauchy"
+    family = "cauchy"
     along_axes = True
 
     def distance(self, X: Floats, Z: Floats) -> Floats:
@@ -95,8 +53,7 @@ class Cauchy(ScaledKernel):
 
     def unit_log_density(self, frequencies: Floats) -> Floats:
         """Return that of independent standard Laplace numbers."""
-        values: Floats = -(np.abs(frequencies) + math.log(2.0)).sum(axis=1)
-        return values
+        return -(np.abs(frequencies) + math.log(2.0)).sum(axis=1)  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)
@@ -128,16 +85,12 @@ class Periodic(ScaledKernel):
     """
 
     period: float | tuple[float, ...] = 1.0
+    family = "periodic"
     stretches_frequencies = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "period", checked_numbers("period", self.period))
-
-    @property
-    def name(self) -> str:
-        """periodic, with a period that is not 1."""
-        return "periodic" if self.period == 1.0 else f"periodic(period={numbers_text(self.period)})"
 
     def check_inputs(self, n_features: int) -> None:
         """Raise ParameterError if there are other numbers of length scales or periods."""
@@ -153,8 +106,7 @@ class Periodic(ScaledKernel):
         scales = self.scales(X.shape[1])
         radii = np.concatenate([scales, scales])
         r = distances(self._wound(X * scales) / radii, self._wound(Z * scales) / radii, "euclidean")
-        values: Floats = np.exp(-0.5 * r**2)
-        return values
+        return np.exp(-0.5 * r**2)
 
     def _wound(self, rows: Floats) -> Floats:
         angles = rows * (2.0 * math.pi / spread("period", self.period, rows.shape[1]))
@@ -184,11 +136,9 @@ def _harmonics(normal: Floats, concentration: float) -> Floats:
 
     root = math.sqrt(concentration)
     if concentration > _CONCENTRATED:
-        rounded: Floats = np.rint(root * normal)
-        return rounded
+        return np.rint(root * normal)
     # The variance of J is c, so the last probabilities are below the smallest quantile.
     probabilities = ive(np.arange(int(40 + 12 * root)), concentration)
     upper = np.cumsum(probabilities[::-1])[::-1]  # P(J >= j)
     size = np.searchsorted(-upper[1:], -ndtr(-np.abs(normal)), side="right")
-    signed: Floats = np.copysign(size, normal)
-    return signed
+    return np.copysign(size, normal)  # type: ignore[no-any-return]

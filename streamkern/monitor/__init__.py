@@ -1,5 +1,5 @@
 """Watching jobs: what was told of them, in the terminal, on the dashboard and as metrics."""
 
-from streamkern.monitor.progress import progress
+from streamkern.monitor.log_lines import progress
 
 __all__ = ["progress"]

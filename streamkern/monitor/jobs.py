@@ -1,4 +1,4 @@
-"""What is known of jobs under way, from what was told."""
+"""Jobs under way and past, from the events that were heard of them."""
 
 from __future__ import annotations
 
@@ -6,72 +6,51 @@ import threading
 import time
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from numbers import Integral, Real
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from streamkern.monitor.passes import Pass
+from streamkern.runtime.events import FIELDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from streamkern.observing import Event
+    from streamkern.runtime.events import Event
 
 # Jobs that are over are kept, up to so many.
 _KEPT = 20
 # No figure is larger.
 _MOST: Any = 1e18
-# What fields of events must be, for figures to be made of them.
-_FIELDS: dict[str, Any] = {
-    **dict.fromkeys(("kind", "job", "pass", "name", "label", "worker"), str),
-    **dict.fromkeys(("client", "dashboard", "error"), (str, type(None))),
-    **dict.fromkeys(("rows", "shards", "shard", "leading", "n_components"), Integral),
-    **dict.fromkeys(("row_bytes", "row_flops", "worker_bytes"), Real),
-    **dict.fromkeys(("elapsed", "attainable", "peak_bytes"), Real),
-    "seconds": dict,
-}
-_OF_KIND = {"validated": {"error": Real}, "merged": {"seconds": Real}}
 
 
-def _understood(event: Event) -> Event:
+def _checked(event: Event) -> Event:
     """Return an event whose texts can be encoded, or raise an error if a field is malformed."""
-    found: dict[str, Any] = {
+    event = {
         key: value.encode(errors="backslashreplace").decode() if isinstance(value, str) else value
         for key, value in event.items()
     }
-    for key, kind in (_FIELDS | _OF_KIND.get(found["kind"], {})).items():
-        if key in found and not _fits(found[key], kind):
-            raise TypeError(f"{key} is {found[key]!r}")
-    if found["kind"] == "solved" and not {"alpha", "cv_rmse", "alpha_curve"} <= found.keys():
-        raise KeyError(found["kind"])
-    curve = found.get("alpha_curve")
-    if curve and (not curve["criterion"] or len(curve["alphas"]) != len(curve["values"])):
-        raise TypeError(curve)
-    return found
+    for key, kind in FIELDS[event["kind"]].items():
+        if key in event and kind is not None and not _fits(event[key], kind):
+            raise TypeError(f"{key} is {event[key]!r}")
+    if event["kind"] == "solved":
+        if missing := FIELDS["solved"].keys() - event.keys():
+            raise KeyError(*missing)
+        curve = event["alpha_curve"]
+        if curve and (not curve["criterion"] or len(curve["alphas"]) != len(curve["values"])):
+            raise TypeError(curve)
+    return event
 
 
 def _fits(value: Any, kind: Any) -> bool:
     """Say whether a value is of a kind, and its numbers, or itself, no larger than figures are."""
-    if isinstance(value, dict):
-        return kind is dict and all(_fits(each, Real) for each in value.values())
+    if isinstance(value, dict) and kind is dict:
+        return all(_fits(each, Real) for each in value.values())
     return isinstance(value, kind) and (not isinstance(value, Real) or -_MOST <= value <= _MOST)
 
 
 @dataclass
 class Job:
-    """A fit, a prediction, or what else is told of as one.
-
-    Parameters
-    ----------
-    number, name : str
-    begun : float
-        On the clock of `Jobs`.
-    when : datetime
-        The same on the clock of the machine.
-    client : str, optional
-        Who began it.
-    dashboard : str, optional
-        The address of a page about the cluster.
-    """
+    """A fit, a prediction, or what else is told of as one; seconds are those of `Jobs.clock`."""
 
     number: str
     name: str
@@ -119,18 +98,7 @@ class Job:
 
 
 class Jobs:
-    """All jobs that were told of; what it hears, from any thread, it adds up.
-
-    Parameters
-    ----------
-    clock : callable
-        Returns seconds.
-
-    Attributes
-    ----------
-    lock : lock
-        For whoever reads several figures that belong together.
-    """
+    """All jobs that were told of; whoever reads several figures of them holds `lock`."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.clock = clock
@@ -149,33 +117,19 @@ class Jobs:
         return next(iter(self), None)
 
     def hear(self, event: Event, ago: float = 0.0) -> None:
-        """Take in one event; those of jobs that nobody told of do not count.
+        """Take in one event of so many seconds ago, unless nobody told of its job.
 
-        Parameters
-        ----------
-        event : dict
-        ago : float
-            Seconds since it happened.
-
-        Raises
-        ------
-        TypeError, KeyError, ValueError, AttributeError
-            If it is malformed, or lacks something; what is known of jobs stays as it was.
+        A malformed one raises TypeError, KeyError, ValueError or AttributeError, and changes
+        nothing.
         """
         with self.lock:
-            event = _understood(event)
-            now, kind = self.clock() - ago, event["kind"]
-            if kind == "job begun":
-                when = datetime.now() - timedelta(seconds=ago)
-                self.jobs[event["job"]] = Job(
-                    event["job"],
-                    event["name"],
-                    now,
-                    when,
-                    event.get("client"),
-                    event.get("dashboard"),
-                )
-                self._forget()
+            event = _checked(event)
+            now = self.clock() - ago
+            if event["kind"] == "job begun":
+                number, when = event["job"], datetime.now() - timedelta(seconds=ago)
+                place = event.get("client"), event.get("dashboard")
+                self.jobs[number] = Job(number, event["name"], now, when, *place)
+                self._drop_old()
             elif (found := self.jobs.get(event.get("job", ""))) is not None:
                 self._hear_of_job(found, event, now)
             elif (reading := self._passes.get(event.get("pass", ""))) is not None:
@@ -210,20 +164,15 @@ class Jobs:
             case "planned":
                 job.worker_bytes = event["worker_bytes"]
             case "pass begun":
-                job.passes[event["pass"]] = self._passes[event["pass"]] = Pass(
-                    event["label"],
-                    event["rows"],
-                    event.get("shards", 0),
-                    event.get("row_bytes", 0),
-                    event.get("row_flops", 0.0),
-                    now,
-                )
+                size = event["rows"], event.get("shards", 0), event.get("row_bytes", 0)
+                reading = Pass(event["label"], *size, event.get("row_flops", 0.0), now)
+                job.passes[event["pass"]] = self._passes[event["pass"]] = reading
             case "solved":
                 job.solved = event
             case "job ended":
                 job.ended, job.error = now, event["error"]
 
-    def _forget(self) -> None:
+    def _drop_old(self) -> None:
         for number in [job.number for job in self.jobs.values() if job.ended is not None]:
             if len(self.jobs) <= _KEPT:
                 return

@@ -1,13 +1,8 @@
-"""The series of the jobs that a scheduler hears of.
-
-References
-----------
-Prometheus, "Metric and label naming", https://prometheus.io/docs/practices/naming/
-"""
+"""Prometheus series: of the jobs that a scheduler hears of, and of a worker's tasks."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -15,108 +10,107 @@ from prometheus_client.registry import Collector
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from streamkern.monitor.jobs import Job, Jobs
-    from streamkern.monitor.passes import Pass
+    from streamkern.monitor.jobs import Jobs
+
+    Value = Callable[[Any, float], float | None]
 
 # `job` is Prometheus' own.
-_LABELS = ("id", "name")
+_LABELS = ["id", "name"]
+_PASS_LABELS = [*_LABELS, "pass", "number"]
 _STATES = ("waiting", "running", "done", "resumed", "retried", "failed")
+# Name, unit, help, and value of a job or pass now.
+_JOBS: list[tuple[str, str, str, Value]] = [
+    ("job_running", "", "1 while the job runs, 0 after", lambda job, _: job.ended is None),
+    ("job_failed", "", "1 if the job ended with an error", lambda job, _: bool(job.error)),
+    ("job_elapsed", "seconds", "How long the job has taken", lambda job, now: job.elapsed(now)),
+    ("job_planned_worker_memory", "bytes", "Plan of a worker", lambda job, _: job.worker_bytes),
+]
+_PASSES: list[tuple[str, str, str, Value]] = [
+    ("pass_rows", "", "Rows that the pass reads", lambda each, _: each.n_rows),
+    ("pass_rows_done", "", "Rows that are done", lambda each, _: each.rows_done),
+    ("pass_read", "bytes", "Inputs read", lambda each, _: each.rows_read * each.row_bytes),
+    ("pass_left", "seconds", "Estimate of the time left", lambda each, now: each.seconds_left(now)),
+    ("pass_peak_memory", "bytes", "The largest process", lambda each, _: each.peak_bytes()),
+    ("pass_flops_per_second", "", "FLOP/s of products of features", lambda p, now: p.speed(now)),
+    (
+        "pass_attainable_flops_per_second",
+        "",
+        "FLOP/s that products alone attain on the processes that took part",
+        lambda each, _: each.attainable(),
+    ),
+    (
+        "pass_validation_rmse",
+        "",
+        "RMSE on new rows, in units of y, of a model of at most 512 leading features",
+        lambda each, _: each.validation[-1][1] if each.validation else None,
+    ),
+]
 
 
 class JobsCollector(Collector):
-    """The jobs that a scheduler hears of.
-
-    Parameters
-    ----------
-    jobs : Jobs
-    """
+    """Collects the figures of every job that is kept, by its number and name."""
 
     def __init__(self, jobs: Jobs) -> None:
         self.jobs = jobs
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the figures of every job that is kept, by its number and name."""
+        """Yield a family of samples for every figure."""
         with self.jobs.lock:
             now = self.jobs.clock()
-            yield from self._of_jobs(now)
-            yield from self._of_passes(now)
+            jobs = [([job.number, job.name], job) for job in self.jobs]
+            passes = [
+                ([*labels, reading.label, str(i)], reading)
+                for labels, job in jobs
+                for i, reading in enumerate(job.passes.values(), start=1)
+            ]
+            yield from _gauges(_JOBS, _LABELS, jobs, now)
+            yield from _gauges(_PASSES, _PASS_LABELS, passes, now)
+            shards = GaugeMetricFamily(
+                "streamkern_pass_shards", "Shards by state", labels=[*_PASS_LABELS, "state"]
+            )
+            seconds = _activities("pass", _PASS_LABELS)
+            for labels, reading in passes:
+                for state in _STATES:
+                    shards.add_metric([*labels, state], reading.shards()[state])
+                for activity, amount in sorted(reading.seconds.items()):
+                    seconds.add_metric([*labels, activity], amount)
+            yield from (shards, seconds)
 
-    def _of_jobs(self, now: float) -> Iterator[Metric]:
-        facts: list[tuple[str, str, str, Callable[[Job], float]]] = [
-            ("job_running", "1 while the job runs, 0 after", "", lambda job: job.ended is None),
-            ("job_failed", "1 if the job ended with an error", "", lambda job: bool(job.error)),
-            ("job_elapsed", "How long the job has taken", "seconds", lambda job: job.elapsed(now)),
-            (
-                "job_planned_worker_memory",
-                "What the plan projects for a worker",
-                "bytes",
-                lambda job: job.worker_bytes,
-            ),
-        ]
-        for name, text, unit, value in facts:
-            family = GaugeMetricFamily(_named(name, unit), text, labels=_LABELS, unit=unit)
-            for job in self.jobs:
-                family.add_metric([job.number, job.name], float(value(job)))
-            yield family
 
-    def _of_passes(self, now: float) -> Iterator[Metric]:
-        labels = [*_LABELS, "pass", "number"]
-        facts: list[tuple[str, str, str, Callable[[Pass], float | None]]] = [
-            ("pass_rows", "Rows that the pass reads", "", lambda each: each.n_rows),
-            ("pass_rows_done", "Rows that are done", "", lambda each: each.rows_done),
-            ("pass_read", "Inputs read", "bytes", lambda each: each.rows_read * each.row_bytes),
-            ("pass_left", "Estimate of the time left", "seconds", lambda p: p.seconds_left(now)),
-            (
-                "pass_flops_per_second",
-                "Operations of products of features a second",
-                "",
-                lambda each: each.speed(now),
-            ),
-            (
-                "pass_attainable_flops_per_second",
-                "What products alone attain on the processes that took part",
-                "",
-                lambda each: each.attainable(),
-            ),
-            ("pass_peak_memory", "The largest process", "bytes", lambda p: p.peak_bytes()),
-            (
-                "pass_validation_rmse",
-                "RMSE on new rows, in units of y, of a model of at most 512 leading features",
-                "",
-                lambda each: each.validation[-1][1] if each.validation else None,
-            ),
-        ]
-        for name, text, unit, value in facts:
-            family = GaugeMetricFamily(_named(name, unit), text, labels=labels, unit=unit)
-            for of, reading in self._passes():
-                found = value(reading)
-                if found is not None:
-                    family.add_metric(of, found)
-            yield family
-        shards = GaugeMetricFamily(
-            "streamkern_pass_shards", "Shards by state", labels=[*labels, "state"]
-        )
-        seconds = CounterMetricFamily(
-            "streamkern_pass_activity_seconds",
-            "Time of threads, by what they were at",
-            labels=[*labels, "activity"],
-            unit="seconds",
-        )
-        for of, reading in self._passes():
-            states = reading.shards() | {"retried": reading.retried}
-            for state in _STATES:
-                shards.add_metric([*of, state], states[state])
-            for activity, each in sorted(reading.seconds.items()):
-                seconds.add_metric([*of, activity], each)
-        yield shards
+def _gauges(
+    table: list[tuple[str, str, str, Value]],
+    labels: list[str],
+    labelled: list[tuple[list[str], Any]],
+    now: float,
+) -> Iterator[Metric]:
+    for name, unit, text, value in table:
+        full = "_".join(filter(None, ("streamkern", name, unit)))
+        family = GaugeMetricFamily(full, text, labels=labels, unit=unit)
+        for of, each in labelled:
+            if (found := value(each, now)) is not None:
+                family.add_metric(of, float(found))
+        yield family
+
+
+class TotalsCollector(Collector):
+    """Collects rows, shards and seconds of the tasks of this process since it began."""
+
+    def __init__(self, totals: Callable[[], dict[str, float]]) -> None:
+        self.totals = totals
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield a counter for every total."""
+        totals = self.totals()
+        for name, text in (("rows", "Rows that were read"), ("shards", "Shards that were done")):
+            amount = totals.pop(name, 0)
+            yield CounterMetricFamily(f"streamkern_worker_{name}", text, value=amount)
+        seconds = _activities("worker", [])
+        for activity, amount in sorted(totals.items()):
+            seconds.add_metric([activity], amount)
         yield seconds
 
-    def _passes(self) -> Iterator[tuple[list[str], Pass]]:
-        """Yield the labels of every pass, and the pass."""
-        for job in self.jobs:
-            for i, reading in enumerate(job.passes.values(), start=1):
-                yield [job.number, job.name, reading.label, str(i)], reading
 
-
-def _named(name: str, unit: str) -> str:
-    return f"streamkern_{name}_{unit}" if unit else f"streamkern_{name}"
+def _activities(of: str, labels: list[str]) -> CounterMetricFamily:
+    """Return a family of seconds by activity, without samples."""
+    name, text = f"streamkern_{of}_activity_seconds", "Time of threads, by activity"
+    return CounterMetricFamily(name, text, labels=[*labels, "activity"], unit="seconds")

@@ -1,4 +1,4 @@
-"""What is known of a pass, from what was told of it: the figures that every view shows."""
+"""Figures of a pass, from the events that were heard of it; every view shows them."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from streamkern.observing import Event
+    from streamkern.runtime.events import Event
 
-# What is left is told from so many seconds, or from such a part of those since the beginning.
+# What is left is estimated from so many seconds, or from such a part of those since the beginning.
 _WINDOW, _PART = 15.0, 1 / 3
 # Seconds between two samples of how far a pass is, at least, and how many it has about.
 _SAMPLE, _SAMPLES = 1.0, 100
@@ -22,40 +22,23 @@ _SMOOTH = 4
 
 @dataclass
 class Worker:
-    """What one process did in a pass.
+    """What one process did in a pass, since it began with its first shard."""
 
-    Parameters
-    ----------
-    rows : int
-    busy : float
-        Seconds that its threads computed, all together.
-    attainable : float
-        Operations a second that products alone attain on it, 0 where they were not measured.
-    peak_bytes : int
-    since : float
-        When it began with its first shard.
-    """
-
+    since: float
     rows: int = 0
-    busy: float = 0.0
-    attainable: float = 0.0
+    busy: float = 0.0  # seconds of all its threads
+    attainable: float = 0.0  # operations a second of products alone, 0 where not measured
     peak_bytes: int = 0
-    since: float = 0.0
+
+    def figures(self) -> dict[str, Any]:
+        """Return the figures as plain values."""
+        figures = {"rows": self.rows, "busy": self.busy, "peak_bytes": self.peak_bytes}
+        return figures | {"attainable_flops_per_second": self.attainable}
 
 
 @dataclass
 class Pass:
-    """One reading of the rows.
-
-    Parameters
-    ----------
-    label : str
-    n_rows, n_shards : int
-    row_bytes, row_flops : float
-        Bytes of X, and operations of products of features, a row.
-    begun : float
-        On the clock of `Jobs`, as all times.
-    """
+    """One reading of the rows, with bytes of X and operations of products of features a row."""
 
     label: str
     n_rows: int
@@ -68,7 +51,6 @@ class Pass:
     rows_read: int = 0
     rows_resumed: int = 0
     shards_resumed: int = 0
-    merges: int = 0
     attempts: Counter[int] = field(default_factory=Counter)
     running: dict[int, str] = field(default_factory=dict)
     done: set[int] = field(default_factory=set)
@@ -89,22 +71,25 @@ class Pass:
         return self.rows_read + self.rows_resumed
 
     @property
+    def share(self) -> float:
+        """The part of the rows that is done."""
+        return self.rows_done / self.n_rows if self.n_rows else 1.0
+
+    @property
     def retried(self) -> int:
         """Shards that were begun more than once."""
         return sum(count > 1 for count in self.attempts.values())
 
     def shards(self) -> dict[str, int]:
-        """Return how many shards are in which state."""
-        running = len(self.running) if self.ended is None else 0
-        done, failed = len(self.done), len(self.failed)
-        others = done + self.shards_resumed + running + failed
-        return {
-            "done": done,
+        """Return how many shards are in which state, and how many were begun again."""
+        states = {
+            "done": len(self.done),
             "resumed": self.shards_resumed,
-            "running": running,
-            "failed": failed,
-            "waiting": max(self.n_shards - others, 0),
+            "running": len(self.running) if self.ended is None else 0,
+            "failed": len(self.failed),
         }
+        waiting = max(self.n_shards - sum(states.values()), 0)
+        return states | {"waiting": waiting, "retried": self.retried}
 
     def elapsed(self, now: float) -> float:
         """Return the seconds that it has taken, or took."""
@@ -170,33 +155,27 @@ class Pass:
             "elapsed": self.elapsed(now),
             "left": self.seconds_left(now),
             "peak_worker_bytes": self.peak_bytes(),
-            "shards": self.shards() | {"retried": self.retried},
+            "shards": self.shards(),
             "seconds": dict(self.seconds),
             "validation": self.validation[-1] if self.validation else None,
             "validation_components": self.leading,
-            "workers": {
-                name: {
-                    "rows": worker.rows,
-                    "busy": worker.busy,
-                    "attainable_flops_per_second": worker.attainable,
-                    "peak_bytes": worker.peak_bytes,
-                }
-                for name, worker in self.workers.items()
-            },
+            "workers": {name: worker.figures() for name, worker in self.workers.items()},
         }
 
     def hear(self, event: Event, now: float) -> None:
         """Take in one event of this pass."""
         match event["kind"]:
             case "shard begun":
-                self._shard_begun(event, now)
+                self.attempts[event["shard"]] += 1
+                self.failed.discard(event["shard"])
+                self.running[event["shard"]] = event["worker"]
+                self.workers.setdefault(event["worker"], Worker(since=now))
             case "shard done":
                 self._shard_done(event, now)
             case "shard failed":
                 self.running.pop(event["shard"], None)
                 self.failed.add(event["shard"])
             case "merged":
-                self.merges += 1
                 self.seconds["merging"] += event["seconds"]
             case "validated":
                 self.leading, self.n_components = event["leading"], event["n_components"]
@@ -212,12 +191,6 @@ class Pass:
             del self.running[shard]
         if worker in self.workers:
             self.workers[worker].attainable = 0.0
-
-    def _shard_begun(self, event: Event, now: float) -> None:
-        self.attempts[event["shard"]] += 1
-        self.failed.discard(event["shard"])
-        self.running[event["shard"]] = event["worker"]
-        self.workers.setdefault(event["worker"], Worker(since=now))
 
     def _shard_done(self, event: Event, now: float) -> None:
         """Add a shard; its rows count once."""

@@ -1,4 +1,4 @@
-"""A few live lines on a terminal."""
+"""Live progress lines on a terminal."""
 
 from __future__ import annotations
 
@@ -10,13 +10,12 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from streamkern.monitor import wording
-from streamkern.wording import printable
+from streamkern.errors.formatting import printable
+from streamkern.monitor import job_text
 
 if TYPE_CHECKING:
     from streamkern.monitor.jobs import Job, Jobs
-    from streamkern.monitor.passes import Pass
-    from streamkern.observing import Event
+    from streamkern.runtime.events import Event
 
 _REFRESHES_A_SECOND = 4
 # What was over sooner nobody waited for.
@@ -25,12 +24,7 @@ _BAR = 30
 
 
 class LiveLines:
-    """Jobs in lines that are written anew until they are over, and then left above.
-
-    Parameters
-    ----------
-    jobs : Jobs
-    """
+    """Jobs in lines that are written anew until they are over, and then left above."""
 
     def __init__(self, jobs: Jobs) -> None:
         self.jobs = jobs
@@ -72,7 +66,7 @@ class LiveLines:
 def _lines_of(job: Job, now: float) -> RenderableType:
     name = (printable(job.name), "bold")
     head = Text.assemble(name, "  ", (job.phase, "dim"), no_wrap=True, overflow="ellipsis")
-    head.append(f"  {wording.duration(job.elapsed(now))}")
+    head.append(f"  {job_text.duration(job.elapsed(now))}")
     if job.dashboard and job.ended is None:
         head.append(f"  {job.dashboard}", "dim")
     table = Table.grid(padding=(0, 2))
@@ -84,40 +78,25 @@ def _lines_of(job: Job, now: float) -> RenderableType:
         if reading.ended is None or reading is job.main or reading.elapsed(now) >= _SHORT
     ]
     for reading in passes:
-        table.add_row(*_row_of(reading, now))
+        left = f"{job_text.duration(reading.seconds_left(now))} left"
+        took = f"in {job_text.duration(reading.elapsed(now))}"
+        done = f"{reading.share:4.0%}  {job_text.rows_of(reading)}"
+        bar = ProgressBar(reading.n_rows, reading.rows_done, width=_BAR)
+        bar.complete_style = bar.finished_style = "cyan"
+        table.add_row(
+            Text(f"  {reading.label}"),
+            bar,
+            Text(f"{done}  {left if reading.ended is None else took}"),
+        )
     if not passes:
         return head
-    details = [line for line in _details(job, passes[-1], now) if line]
-    return Group(head, table, *(Text(f"  {line}", "dim", no_wrap=True) for line in details))
-
-
-def _row_of(reading: Pass, now: float) -> tuple[RenderableType, ...]:
-    left = f"{wording.duration(reading.seconds_left(now))} left"
-    took = f"in {wording.duration(reading.elapsed(now))}"
-    return (
-        Text(f"  {reading.label}"),
-        ProgressBar(
-            reading.n_rows,
-            reading.rows_done,
-            width=_BAR,
-            complete_style="cyan",
-            finished_style="cyan",
-        ),
-        Text(
-            f"{wording.share(reading):4.0%}  {wording.rows_of(reading)}  "
-            f"{left if reading.ended is None else took}"
-        ),
-    )
-
-
-def _details(job: Job, reading: Pass, now: float) -> list[str]:
-    solved = wording.solution_of(job.solved) if job.solved else ""
-    n_workers = len(reading.workers.keys() - {""})
+    known, n_workers = job_text.details(job, reading, now), len(reading.workers.keys() - {""})
     workers = f"{n_workers} worker{'s' * (n_workers > 1)} · " if n_workers else ""
-    memory = wording.memory_of(job, reading)
-    return [
-        workers + wording.rates_of(reading, now),
-        " · ".join(filter(None, (wording.times_of(reading), memory))),
-        " · ".join(filter(None, (wording.shards_of(reading), wording.validation_of(reading)))),
-        solved,
+    lines = [
+        workers + known["rates"],
+        " · ".join(filter(None, (known["times"], known["memory"]))),
+        " · ".join(filter(None, (known["shards"], known["validation"]))),
+        job_text.solution_of(job.solved) if job.solved else "",
     ]
+    shown = (Text(f"  {line}", "dim", no_wrap=True) for line in lines if line)
+    return Group(head, table, *shown)

@@ -1,5 +1,1 @@
-"""What a fit did and how well, as one HTML file that needs nothing else."""
-
-from streamkern.report.page import write_report
-
-__all__ = ["write_report"]
+"""Reports: what a fit did and how well, in words, pictures, HTML and ONNX."""

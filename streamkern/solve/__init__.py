@@ -1,8 +1,8 @@
 """Ridge regression on the D x D system: one penalty by Cholesky, all of them by eigenvalues."""
 
 from streamkern.solve.cholesky import Cholesky, inverting_bytes
-from streamkern.solve.decomposition import decomposed, decomposition_bytes
-from streamkern.solve.equations import NormalEquations, kept_gram
+from streamkern.solve.eigendecomposition import decomposed, decomposition_bytes
+from streamkern.solve.normal_equations import NormalEquations, kept_gram
 from streamkern.solve.ridge import checked_alpha, solve_each, solve_ridge
 from streamkern.solve.solution import (
     RidgeSolution,

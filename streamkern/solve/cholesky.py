@@ -1,9 +1,9 @@
 """Cholesky factorisation of a triangle in its own memory, on all cores with one BLAS thread each.
 
 For every panel j: A_ij -= L_i L_j^T of the columns before it, A_jj = L_jj L_jj^T, L_ij = A_ij
-L_jj^-T, the rows below in strips side by side.  Strips do not depend on who computes them, so the
-number of threads changes no bit.  NumPy's products give up the interpreter's lock; what SciPy's
-wrappers do, which hold it, are blocks of the diagonal, a millisecond each.
+L_jj^-T.  The rows below are cut into the same strips whatever the number of threads, which changes
+no bit.  NumPy's products run without the interpreter's lock; SciPy's wrappers, which hold it,
+compute only blocks of the diagonal, a millisecond each.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.linalg import blas, lapack
 
-from streamkern.memory import usable_cores
+from streamkern.runtime.memory import usable_cores
+from streamkern.runtime.threads import blas_threads
 from streamkern.statistics.triangle import PANEL, rows_of
-from streamkern.threads import blas_threads
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,43 +35,23 @@ _MOST_STEPS = 5
 
 @dataclass(frozen=True)
 class Cholesky:
-    """L, the lower triangle for which L L^T is a positive definite matrix A.
+    """L, the lower triangle for which L L^T is a positive definite matrix A."""
 
-    Parameters
-    ----------
-    panels : list of ndarray
-        Rows of L up to the diagonal block.
-    blocks : list of ndarray
-        The diagonal blocks, by rows without a gap.
-    n_threads : int
-        Threads to work on.
-    """
-
-    panels: list[Array]
-    blocks: list[Floats]
+    panels: list[Array]  # rows of L up to the diagonal block
+    blocks: list[Floats]  # the diagonal blocks, contiguous
     n_threads: int
 
     @classmethod
     def of(cls, matrix: Triangle, n_threads: int | None = None) -> Cholesky:
-        """Factorise in place: D^3 / 6 multiply-adds.
+        """Factorise a matrix of double precision in place: D^3 / 6 multiply-adds.
 
-        Parameters
-        ----------
-        matrix : Triangle
-            In double precision; its panels become those of L.
-        n_threads : int, optional
-            All cores that this process may use, unless given.
-
-        Raises
-        ------
-        LinAlgError
-            If the matrix is not positive definite.  Its panels are lost then too.
+        Its panels are lost also where it is not positive definite, which raises LinAlgError.
         """
         n_threads = n_threads or usable_cores()
         blocks: list[Floats] = []
         with blas_threads(1), ThreadPoolExecutor(n_threads) as pool:
             for j, panel in enumerate(matrix.panels):
-                # First in the queue, so that the strips that wait for it never wait in vain.
+                # First in the queue, so that no thread waits for a block that is not yet begun.
                 block = pool.submit(_diagonal, panel)
                 strips = [
                     pool.submit(_strip, below[start : start + _STRIP], panel, block)
@@ -83,6 +63,13 @@ class Cholesky:
                     strip.result()
         return cls(matrix.panels, blocks, n_threads)
 
+    @classmethod
+    def of_shifted(cls, gram: Triangle, alpha: float, n_threads: int | None = None) -> Cholesky:
+        """Factorise G + alpha I in a copy of G."""
+        shifted = gram.astype(np.float64)
+        shifted.add_diagonal(float(alpha))
+        return cls.of(shifted, n_threads)
+
     @property
     def order(self) -> int:
         """D."""
@@ -90,23 +77,21 @@ class Cholesky:
 
     def solve(self, columns: Floats) -> Floats:
         """Return A^-1 C of columns C (D, k)."""
-        found = np.array(columns)
+        X = np.array(columns)
         with blas_threads(1):
             for panel, block in zip(self.panels, self.blocks, strict=True):
                 start, stop = rows_of(panel)
-                found[start:stop] -= panel[:, :start] @ found[:start]
-                _solve_block(block, found[start:stop])
+                X[start:stop] -= panel[:, :start] @ X[:start]
+                _solve_block(block, X[start:stop])
             for panel, block in zip(self.panels[::-1], self.blocks[::-1], strict=True):
                 start, stop = rows_of(panel)
-                _solve_block(block, found[start:stop], transposed=True)
-                found[:start] -= panel[:, :start].T @ found[start:stop]
-        return found
+                _solve_block(block, X[start:stop], transposed=True)
+                X[:start] -= panel[:, :start].T @ X[start:stop]
+        return X
 
     def condition(self, norm: float) -> float:
-        """Return an estimate of the condition of A in the 1-norm, which is given; rarely too small.
+        """Estimate the condition of A in the 1-norm, which is given; it is rarely too small.
 
-        References
-        ----------
         Higham (1988), "FORTRAN codes for estimating the one-norm of a real or complex matrix, with
         applications to condition estimation".
         """
@@ -130,13 +115,10 @@ class Cholesky:
         return math.fsum(self.over_inverse(lambda _, part: float(np.vdot(part, part))))
 
     def over_inverse(self, function: Callable[[slice, Floats], Any]) -> list[Any]:
-        """Return what a function makes of parts of L^-1 that together are all but its zeros.
+        """Return the values of a function of parts of L^-1, which together are all but its zeros.
 
-        Parameters
-        ----------
-        function : callable
-            Of columns, a slice, and of the last rows in them, down from a row at or above the
-            diagonal: (D - r, width).  Called from several threads.
+        Its arguments are a slice of columns, and the rows of these from the diagonal's panel down,
+        (D - r, width).  Several threads call it.
         """
         n_threads = _inverting_threads(self.order, self.n_threads)
         with blas_threads(1), ThreadPoolExecutor(n_threads) as pool:
@@ -173,12 +155,12 @@ def inverting_bytes(order: int) -> int:
 
 
 def _inverting_threads(order: int, n_threads: int) -> int:
-    """Return how many parts of the inverse are under way, together less than another triangle."""
+    """Return how many parts of the inverse may be in memory: less than another triangle."""
     return min(n_threads, max(order // (2 * _COLUMNS), 1))
 
 
 def _diagonal(panel: Floats) -> Floats:
-    """Factorise the diagonal block of a panel, whose rows are done up to there."""
+    """Factorise the diagonal block of a panel, whose columns before it are those of L."""
     start = rows_of(panel)[0]
     block = panel[:, start:].copy()
     if start:

@@ -1,4 +1,4 @@
-"""Routines of LAPACK without the interpreter's lock, as SciPy offers them to Cython."""
+"""LAPACK routines that run without the interpreter's lock, from SciPy's interface for Cython."""
 
 from __future__ import annotations
 
@@ -20,31 +20,24 @@ _ADDRESS_IN = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char
 )
 
 
-def _capsule(name: str) -> Any:
-    routines = cython_lapack.__pyx_capi__ | cython_blas.__pyx_capi__
-    return routines[name]
+_ROUTINES: dict[str, Any] = cython_lapack.__pyx_capi__ | cython_blas.__pyx_capi__
 
 
 @cache
 def has_c_integers() -> bool:
     """Say whether the routines take plain C integers, as they do up to SciPy 1.17 at least."""
-    return b" int *" in _NAME_OF(_capsule("dstedc"))
+    return b" int *" in _NAME_OF(_ROUTINES["dstedc"])
 
 
 @cache
 def routine(name: str) -> Callable[..., None]:
     """Return a routine of double precision, such as "dstedc".
 
-    It takes what the documentation of LAPACK says but for `info`, an error there being raised:
-    arrays stand for the addresses of their first numbers, in memory by columns; numbers and letters
-    are passed on by address.
-
-    Raises
-    ------
-    LinAlgError
-        When it is called, if it says that it failed.
+    It takes the arguments of LAPACK's documentation but for `info`, where a failure is raised as a
+    LinAlgError.  Arrays are passed by the address of their first number, in memory by columns;
+    numbers and letters by their own.
     """
-    capsule = _capsule(name)
+    capsule = _ROUTINES[name]
     signature = _NAME_OF(capsule)
     n_arguments = signature.count(b",") + 1
     # A function made this way gives up the interpreter's lock while it runs.
@@ -54,8 +47,8 @@ def routine(name: str) -> Callable[..., None]:
 
     def call(*arguments: Any) -> None:
         info = ctypes.c_int(0)
-        told = [ctypes.byref(info)] * (n_arguments - len(arguments))
-        function(*map(_address, arguments), *told)
+        last = [ctypes.byref(info)] * (n_arguments - len(arguments))
+        function(*map(_address, arguments), *last)
         if info.value:
             raise np.linalg.LinAlgError(f"{name} failed with code {info.value}.")
 

@@ -8,9 +8,10 @@ import numpy as np
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from streamkern.errors import ParameterError
-from streamkern.memory import check_free
+from streamkern.runtime.memory import check_free
+from streamkern.runtime.threads import blas_threads
 from streamkern.solve.cholesky import Cholesky
-from streamkern.solve.decomposition import decomposition_bytes
+from streamkern.solve.eigendecomposition import decomposition_bytes
 from streamkern.solve.solution import (
     RidgeSolution,
     check_finite,
@@ -18,7 +19,6 @@ from streamkern.solve.solution import (
     rss_rounding,
 )
 from streamkern.solve.spectrum import Eigenbasis
-from streamkern.threads import blas_threads
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,35 +48,11 @@ def solve_ridge(
     """Minimise the penalised sum of squares that the moments describe.
 
     w = (G + alpha I)^-1 C by Cholesky factorisation, on all cores, in a copy of the triangle of G.
-    Where that fails, or alpha lies below the precision floor of G, by eigendecomposition without
-    the eigenvalues below the floor.
+    With `again`, which computes the moments anew, the triangle itself is overwritten.  Where the
+    factorisation fails, or alpha lies below the precision floor of G, by eigendecomposition without
+    the eigenvalues below the floor; that raises SingularSystemError if alpha is 0, and
+    InsufficientMemoryError if there is no memory for it.
 
-    Parameters
-    ----------
-    moments : CentredMoments
-    alpha : float
-        The penalty, in the units of the sum of squares: not divided by n.
-    again : callable, optional
-        Makes the moments anew.  Then the triangle of those that are given is overwritten, where it
-        would be copied.
-
-    Returns
-    -------
-    RidgeSolution
-
-    Raises
-    ------
-    ParameterError
-        If alpha is negative or not a number.
-    SingularSystemError
-        If alpha is 0 and some eigenvalue of G is below the floor.
-    OverflowedError
-        If the moments are not finite.
-    InsufficientMemoryError
-        If eigenvalues are needed, and there is no memory for them.
-
-    References
-    ----------
     Hastie, Tibshirani and Friedman (2009), "The elements of statistical learning", section 3.4.
     """
     alpha = checked_alpha(alpha)
@@ -96,7 +72,7 @@ def solve_ridge(
 
 
 def solve_each(moments: CentredMoments, alpha: float | Floats) -> RidgeSolution:
-    """Solve with one penalty for all targets, or with one for each, (q,); the rest is as above."""
+    """Solve with one penalty for all targets, or with one for each (q,)."""
     if isinstance(alpha, float):
         return solve_ridge(moments, alpha)
     return Eigenbasis.of(moments).solve(alpha)

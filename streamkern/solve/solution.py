@@ -1,4 +1,4 @@
-"""What solving a ridge regression yields, and how far the sums it is solved from can be trusted."""
+"""The solution of a ridge regression, and how far the sums that it comes from can be trusted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from streamkern.errors import OverflowedError
 if TYPE_CHECKING:
     from streamkern._typing import Floats
     from streamkern.statistics import CentredMoments
-    from streamkern.statistics.centred import Precision
+    from streamkern.statistics.centred_moments import Precision
 
 # Relative to the largest eigenvalue of G: the noise that products leave in it.  In single
 # precision the measured error of G is 1e-8 to 1e-7 of its norm; in double, a few units of D eps.
@@ -23,55 +23,25 @@ _DOUBLE_ROUNDING = 16.0 * float(np.finfo(float).eps)
 
 @dataclass(frozen=True)
 class RidgeSolution:
-    """Coefficients of a ridge regression, and its diagnostics.
+    """Coefficients of a ridge regression, and its diagnostics."""
 
-    Parameters
-    ----------
-    coef : ndarray of shape (D, q)
-    intercept : ndarray of shape (q,)
-    alpha : float, or ndarray of shape (q,)
-        One penalty for all targets, or one for each.
-    solver : {'cholesky', 'eigen'}
-        What the coefficients come from.
-    condition : float
-        Of G + alpha I: estimated in the 1-norm for 'cholesky', of what was kept for 'eigen'; the
-        largest where there are several penalties.
-    effective_dof : float, or ndarray of shape (q,)
-        tr (G + alpha I)^-1 G, plus 1 for an intercept; one a penalty.
-    train_rss : ndarray of shape (q,)
-        Residual sum of squares on the rows of the moments, `rss_rounding` at least.
-    rss_rounding : ndarray of shape (q,)
-        How far rounding may have moved it.
-    floor : float
-        The penalty below which the precision of G decides the solution, not the data.
-    n_clipped : int
-        Eigenvalues of G below the floor that were left out, since the penalty was below it too.
-    note : str
-        One sentence where the solution is not the plain one, else empty.
-    """
-
-    coef: Floats
-    intercept: Floats
-    alpha: float | Floats
-    solver: str
+    coef: Floats  # (D, q)
+    intercept: Floats  # (q,)
+    alpha: float | Floats  # one penalty for all targets, or one for each (q,)
+    solver: str  # 'cholesky' or 'eigen'
+    # Of G + alpha I: estimated in the 1-norm for 'cholesky', of the eigenvalues that were kept for
+    # 'eigen'; the largest where there are several penalties.
     condition: float
-    effective_dof: float | Floats
-    train_rss: Floats
-    rss_rounding: Floats
-    floor: float
-    n_clipped: int = 0
-    note: str = ""
+    effective_dof: float | Floats  # tr (G + alpha I)^-1 G, plus 1 for an intercept; as alpha
+    train_rss: Floats  # residual sum of squares of the rows (q,), `rss_rounding` at least
+    rss_rounding: Floats  # how far rounding may have moved it
+    floor: float  # the penalty below which the precision of G decides the solution, not the data
+    n_clipped: int = 0  # eigenvalues of G that were left out, since they and alpha are below it
+    note: str = ""  # one sentence where the solution is not the plain one
 
 
 def precision_floor(moments: CentredMoments, largest: float) -> float:
-    """Return the size of eigenvalues of G that its precision cannot tell from zero.
-
-    Parameters
-    ----------
-    moments : CentredMoments
-    largest : float
-        The largest eigenvalue of G.
-    """
+    """Return the size of eigenvalues of G that its precision cannot tell from zero."""
     D = moments.gram.order
     noise = _SINGLE_NOISE if moments.precision == "single" else 4.0 * D * np.finfo(float).eps
     return noise * largest
@@ -93,20 +63,7 @@ def rss_rounding(target: Floats, diagonal: Floats, coef: Floats, precision: Prec
 
     That is e (S^(1/2) + B^(1/2))^2, where e is the relative rounding of a sum of products, and
     B = sum_j G_jj w_j^2: the entries of G and C are taken to be off by e times the norms of the two
-    columns they are of, each for itself.
-
-    Parameters
-    ----------
-    target : ndarray of shape (q,)
-        The diagonal of S.
-    diagonal : ndarray of shape (D,)
-        Of G.
-    coef : ndarray of shape (D, q)
-    precision : {'single', 'double'}
-
-    Returns
-    -------
-    ndarray of shape (q,)
+    columns they are of, each for itself.  `target` and `diagonal` are the diagonals of S and G.
     """
     target = np.maximum(target, 0.0)
     along = np.maximum(diagonal, 0.0) @ coef**2

@@ -1,7 +1,7 @@
-"""The eigendecomposition of G: one factorisation that serves every penalty.
+"""The eigendecomposition of G: one factorisation for every penalty.
 
-With G = V diag(d) V^T and z = V^T C, everything that ridge regression says at a penalty alpha is a
-sum over d and z: w = V z / (d + alpha), RSS = S - sum z^2 (d + 2 alpha) / (d + alpha)^2, and
+With G = V diag(d) V^T and z = V^T C, what ridge regression yields at a penalty alpha are sums over
+d and z: w = V z / (d + alpha), RSS = S - sum z^2 (d + 2 alpha) / (d + alpha)^2, and
 df = sum d / (d + alpha).
 """
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from streamkern.errors import SingularSystemError
-from streamkern.solve.decomposition import decomposed, decomposed_in_range
+from streamkern.solve.eigendecomposition import decomposed, decomposed_in_range
 from streamkern.solve.solution import (
     RidgeSolution,
     check_finite,
@@ -24,7 +24,7 @@ from streamkern.solve.solution import (
 if TYPE_CHECKING:
     from streamkern._typing import Floats
     from streamkern.statistics import CentredMoments
-    from streamkern.statistics.centred import Precision
+    from streamkern.statistics.centred_moments import Precision
 
 # A rank below this share of D is worth looking for the range.
 _LOW_RANK = 0.375
@@ -34,38 +34,19 @@ _TARGETS = 256
 
 @dataclass(frozen=True)
 class Spectrum:
-    """The eigenvalues of G, and the targets seen along its eigenvectors.
+    """The eigenvalues of G, and the projections of the targets on its eigenvectors."""
 
-    Parameters
-    ----------
-    values : ndarray of shape (D,)
-        d, ascending, not negative.
-    projections : ndarray of shape (D, q)
-        z = V^T C.
-    target : ndarray of shape (q,)
-        The diagonal of S.
-    weight : float
-        N.
-    floor : float
-        Eigenvalues of G below it are noise of its precision.
-    intercept : bool
-    precision : {'single', 'double'}
-        Of the products that G and C are sums of.
-    row_weight : float
-        The mean weight of the rows where that is less than 1, else 1.
-    """
-
-    values: Floats
-    projections: Floats
-    target: Floats
-    weight: float
-    floor: float
+    values: Floats  # d (D,), ascending, not negative
+    projections: Floats  # z = V^T C, (D, q)
+    target: Floats  # the diagonal of S, (q,)
+    weight: float  # N
+    floor: float  # eigenvalues of G below it are noise of its precision
     intercept: bool
-    precision: Precision = "double"
-    row_weight: float = 1.0
+    precision: Precision = "double"  # of the products that G and C are sums of
+    row_weight: float = 1.0  # the mean weight of the rows where that is less than 1
 
     def counting_rows(self) -> Spectrum:
-        """Return the spectrum of weights over their mean, where they cannot count rows."""
+        """Return the spectrum with weights over their mean, where they do not count rows."""
         if self.row_weight == 1.0:
             return self
         parts = ("values", "projections", "target", "weight", "floor", "row_weight")
@@ -86,8 +67,6 @@ class Spectrum:
     def gcv(self, alphas: Floats) -> Floats:
         """Return generalised cross-validation, N RSS / (N - df)^2, (A, q).
 
-        References
-        ----------
         Golub, Heath and Wahba (1979), "Generalized cross-validation as a method for choosing a good
         ridge parameter".
         """
@@ -103,8 +82,6 @@ class Spectrum:
         -(m/2) log(2 pi s2) - (1/2) sum log(1 + d/alpha) - m/2 with s2 = (S - C^T w) / m, where
         m = N - 1, or N without an intercept.
 
-        References
-        ----------
         MacKay (1992), "Bayesian interpolation".
         """
         m = self.weight - self.intercept
@@ -119,37 +96,19 @@ class Spectrum:
 
 @dataclass(frozen=True)
 class Eigenbasis:
-    """A spectrum with its eigenvectors, which gives the solution at any penalty.
-
-    Parameters
-    ----------
-    spectrum : Spectrum
-    vectors : ndarray of shape (D, D)
-        V, in columns; 0 where the number of rows alone says that the eigenvalue is.
-    feature_mean : ndarray of shape (D,)
-    target_mean : ndarray of shape (q,)
-    """
+    """A spectrum with its eigenvectors, which gives the solution at any penalty."""
 
     spectrum: Spectrum
-    vectors: Floats
-    feature_mean: Floats
-    target_mean: Floats
+    vectors: Floats  # V (D, D), in columns; 0 where the number of rows says that the eigenvalue is
+    feature_mean: Floats  # (D,)
+    target_mean: Floats  # (q,)
 
     @classmethod
     def of(cls, moments: CentredMoments, rank: int | None = None) -> Eigenbasis:
         """Decompose centred moments: about 5 D^3 multiply-adds, on all cores.
 
-        Parameters
-        ----------
-        moments : CentredMoments
-        rank : int, optional
-            What their rows allow at most; far below D, it takes 3 D^2 rank multiply-adds instead,
-            and some D rank^2 on one core.
-
-        Raises
-        ------
-        OverflowedError
-            If the moments are not finite.
+        Where their rows allow a rank far below D at most, it takes 3 D^2 rank multiply-adds
+        instead, and some D rank^2 on one core.
         """
         check_finite(moments)
         if rank is not None and rank < _LOW_RANK * moments.gram.order:
@@ -170,19 +129,10 @@ class Eigenbasis:
         return cls(spectrum, vectors, moments.feature_mean, moments.target_mean)
 
     def solve(self, alpha: float | Floats) -> RidgeSolution:
-        """Return the solution with one penalty for all targets, or one for each.
+        """Return the solution with one penalty for all targets, or one for each (q,).
 
         Where a penalty lies below the precision floor, the eigenvalues below the floor are left
-        out for it.
-
-        Parameters
-        ----------
-        alpha : float, or ndarray of shape (q,)
-
-        Raises
-        ------
-        SingularSystemError
-            If a penalty is 0 and some eigenvalue is below the floor.
+        out for it, or SingularSystemError is raised if it is 0.
         """
         values, floor = self.spectrum.values[:, None], self.spectrum.floor
         # Penalties that several targets share are one.

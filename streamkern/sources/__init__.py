@@ -1,18 +1,15 @@
 """Where rows come from: HDF5 files and arrays, cut into shards and read in blocks."""
 
-from streamkern.classes import Classes
-from streamkern.sources.ahead import reading_ahead
 from streamkern.sources.arrays import ArraySource, as_source, labelled_rows
-from streamkern.sources.base import Block, Reader, Shard, Source
-from streamkern.sources.derived import DerivedSource
+from streamkern.sources.base import Block, Reader, Shard, Source, reading_ahead
+from streamkern.sources.class_labels import Classes
 from streamkern.sources.hdf5 import HDF5Source, open_hdf5
-from streamkern.sources.labelled import LabelledSource
+from streamkern.sources.labelled_source import LabelledSource
 
 __all__ = [
     "ArraySource",
     "Block",
     "Classes",
-    "DerivedSource",
     "HDF5Source",
     "LabelledSource",
     "Reader",

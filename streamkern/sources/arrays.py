@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from dask.base import is_dask_collection, tokenize
+from dask.base import tokenize
 
 from streamkern.errors import DataError
-from streamkern.numeric import as_numbers, as_table
-from streamkern.sources.base import (
-    Block,
-    Reader,
-    Segment,
-    Shard,
-    Source,
-    negative_weight,
-    rounding_of,
-)
-from streamkern.sources.label_columns import ArrayLabels, DaskLabels
+from streamkern.sources.base import Block, Reader, Segment, Source, negative_weight, rounding_of
+from streamkern.sources.labelled_source import ArrayLabels, tasks_of
 from streamkern.sources.lazy import (
+    as_numbers,
+    as_table,
     is_dask_frame,
     is_lazy,
     lazy_array,
@@ -32,7 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from streamkern._typing import Array
-    from streamkern.sources.label_columns import LabelColumn
+    from streamkern.sources.base import Shard
+    from streamkern.sources.labelled_source import LabelColumn
 
 
 # Libraries whose tables have names.
@@ -40,23 +35,7 @@ _FRAMES = ("pandas", "polars")
 
 
 def as_source(X: Any, y: Any = None, sample_weight: Any = None) -> Source:
-    """Return `X` if it is a source, else a source of its rows.
-
-    Parameters
-    ----------
-    X : Source, array_like, dask.array.Array or dask.dataframe.DataFrame, of shape (n, p)
-        Chunks of unknown size, as those of data frames, are counted: computed once for their
-        lengths alone, all that is given in one go.  Data that is dear to compute is better
-        persisted first.
-    y : array_like or Dask collection of shape (n,) or (n, q), optional
-    sample_weight : array_like or Dask collection of shape (n,), optional
-        Numbers of at least 0: a row of weight s counts as s equal rows.
-
-    Raises
-    ------
-    DataError
-        If the arrays are not tables of numbers of equal length.
-    """
+    """Return `X` if it is a source, else a source of its rows."""
     if isinstance(X, Source):
         if y is not None or sample_weight is not None:
             raise DataError(
@@ -73,20 +52,7 @@ def as_rows(X: Any) -> Any:
 
 
 def labelled_rows(X: Any, y: Any = None, sample_weight: Any = None) -> tuple[Source, LabelColumn]:
-    """Return rows without targets, and their labels.
-
-    Parameters
-    ----------
-    X : Source, array_like or Dask collection, of shape (n, p)
-    y : array_like or Dask collection of shape (n,), optional
-        Labels of any kind that `Classes` takes.
-    sample_weight : array_like or Dask collection of shape (n,), optional
-
-    Raises
-    ------
-    DataError
-        If the arrays are not a table of numbers and a label a row, or a source has no labels.
-    """
+    """Return rows without targets, and their labels."""
     if isinstance(X, Source):
         return as_source(X, y, sample_weight).labelled()
     rows = as_source(X, None, sample_weight)
@@ -98,7 +64,7 @@ def labelled_rows(X: Any, y: Any = None, sample_weight: Any = None) -> tuple[Sou
         return rows, ArrayLabels(labels)
     (labels,) = with_known_chunks(_one_label(lazy_values(y)))
     _check_lengths(rows.X, labels, None)
-    return rows, DaskLabels(labels.rechunk({0: rows.X.chunks[0]}))
+    return rows, ArrayLabels(labels.rechunk({0: rows.X.chunks[0]}))
 
 
 def _one_label(y: Any) -> Any:
@@ -112,15 +78,6 @@ def _one_label(y: Any) -> Any:
     return y
 
 
-def made_of(function: Any, *arguments: Any) -> Any:
-    """Return what a function makes of its arguments, or a Dask task of it if one of them is."""
-    if not any(is_dask_collection(argument) for argument in arguments):
-        return function(*arguments)
-    from dask import delayed  # noqa: PLC0415  slow, and whoever made a task has imported it
-
-    return delayed(function, traverse=False)(*arguments)
-
-
 def _check_table(name: str, array: Any, ndims: tuple[int, ...]) -> None:
     if array.dtype.kind not in "fiub":
         raise DataError(
@@ -132,11 +89,6 @@ def _check_table(name: str, array: Any, ndims: tuple[int, ...]) -> None:
             f"{name} must have {' or '.join(map(str, ndims))} dimensions, but has shape "
             f"{array.shape}; reshape it."
         )
-
-
-def _counts(weights: Any) -> Any:
-    """Return weights as numbers, where they say which rows count."""
-    return weights.astype(float) if weights is not None and weights.dtype.kind == "b" else weights
 
 
 def _check_lengths(X: Any, y: Any, weights: Any) -> None:
@@ -153,14 +105,7 @@ def _check_lengths(X: Any, y: Any, weights: Any) -> None:
 
 @dataclass(frozen=True)
 class NamedRows:
-    """Rows in memory, with what a source of them says of their columns.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, p)
-    described : dict
-        `recipe` or `feature_names`, and `target_names`, as plain JSON values.
-    """
+    """Rows in memory, with what a source of them says of their columns."""
 
     X: Array
     described: dict[str, Any]
@@ -170,36 +115,81 @@ class NamedRows:
         return np.array(self.X, dtype=dtype, copy=copy)
 
 
-class ArraySource(Source):
-    """Rows of NumPy arrays; parameters as in `as_source`."""
+class _Arrays(Source):
+    """Rows of NumPy or of Dask arrays; parameters as in `as_source`."""
+
+    kind: str
 
     def __init__(self, X: Any, y: Any = None, sample_weight: Any = None) -> None:
-        self.described: dict[str, Any] = getattr(X, "described", {})
-        self.X = as_table("X", X)
-        self.y = None if y is None else np.asarray(y)
-        weights = None if sample_weight is None else _counts(np.asarray(sample_weight))
-        _check_table("X", self.X, (2,))
-        if self.y is not None:
-            _check_table("y", self.y, (1, 2))
-        if weights is not None:
-            _check_table("sample_weight", weights, (1,))
-        _check_lengths(self.X, self.y, weights)
+        self.described: dict[str, Any] = self._description(X, y)
+        given = {"X": (X, (2,)), "y": (y, (1, 2)), "sample_weight": (sample_weight, (1,))}
+        arrays = []
+        for name, (values, ndims) in given.items():
+            array = None if values is None else self._array(name, values)
+            if array is not None:
+                _check_table(name, array, ndims)
+            arrays.append(array)
+        self.X, self.y, weights = self._aligned(*arrays)
         self.weights = None if weights is None else weights.astype(float)
         self.weighted_by = None if weights is None else "sample_weight"
-        if self.weights is not None and (self.weights < 0).any():
-            place = int((self.weights < 0).argmax())
-            raise DataError(f"{self.locate(place)} {negative_weight(self.weights[place], place)}")
-        self.n_samples, self.n_features = self.X.shape
-        self.n_targets = _n_targets(self.y)
+        self.n_samples, self.n_features = map(int, self.X.shape)
+        self.n_targets = 0 if self.y is None else int(np.prod(self.y.shape[1:], dtype=int))
         self.target_ndim = 1 if self.y is None else self.y.ndim
         self.dtype = self.X.dtype
         self.rounding = rounding_of(self.dtype)
+
+    @abstractmethod
+    def _description(self, X: Any, y: Any) -> dict[str, Any]:
+        """Return what inputs and targets say of their columns."""
+
+    @abstractmethod
+    def _array(self, name: str, values: Any) -> Any:
+        """Return values as an array."""
+
+    @abstractmethod
+    def _aligned(self, X: Any, y: Any, weights: Any) -> tuple[Any, Any, Any]:
+        """Return arrays with numbers in the same rows, or raise DataError."""
 
     def labelled(self) -> tuple[Source, LabelColumn]:
         """Return the inputs without targets, and the targets as labels of classes."""
         if self.y is None:
             return super().labelled()
-        return ArraySource(self.X, None, self.weights), ArrayLabels(_one_label(self.y))
+        return as_source(self.X, None, self.weights), ArrayLabels(_one_label(self.y))
+
+    def check_unchanged(self) -> None:
+        """Trust the arrays."""
+
+    def locate(self, row: int) -> str:
+        """Name the row."""
+        return f"row {row:,}"
+
+    def describe(self) -> dict[str, Any]:
+        """Return the shape, and the names of columns."""
+        return {"kind": self.kind, "rows": self.n_samples, **self.described}
+
+    def token(self) -> str:
+        """Return a hash of all values, or of the graph that computes them."""
+        return str(tokenize(self.X, self.y, self.weights))
+
+
+class ArraySource(_Arrays):
+    """Rows of NumPy arrays."""
+
+    kind = "array"
+
+    def _description(self, X: Any, y: Any) -> dict[str, Any]:  # noqa: ARG002  targets say nothing
+        described: dict[str, Any] = getattr(X, "described", {})
+        return described
+
+    def _array(self, name: str, values: Any) -> Any:
+        return as_table(name, values) if name == "X" else np.asarray(values)
+
+    def _aligned(self, X: Any, y: Any, weights: Any) -> tuple[Any, Any, Any]:
+        _check_lengths(X, y, weights)
+        if weights is not None and (weights < 0).any():
+            place = int((weights < 0).argmax())
+            raise DataError(f"{self.locate(place)} {negative_weight(weights[place], place)}")
+        return X, y, weights
 
     def segments(self) -> list[Segment]:
         """Return one segment that may be cut anywhere."""
@@ -208,98 +198,49 @@ class ArraySource(Source):
     def reader(self, shard: Shard) -> ArrayReader:
         """Return the shard's rows themselves."""
         rows = slice(shard.start, shard.stop)
-        return ArrayReader(
-            (self.X[rows],),
-            () if self.y is None else (self.y[rows],),
-            () if self.weights is None else (self.weights[rows],),
-            shard.start,
-        )
-
-    def check_unchanged(self) -> None:
-        """Trust the arrays."""
-
-    def locate(self, row: int) -> str:
-        """Name the row."""
-        return f"row {row:,}"
-
-    def describe(self) -> dict[str, Any]:
-        """Return the shape."""
-        return {"kind": "array", "rows": self.n_samples, **self.described}
-
-    def token(self) -> str:
-        """Return a hash of all values."""
-        return str(tokenize(self.X, self.y, self.weights))
+        arrays = (self.X, self.y, self.weights)
+        X, y, weights = (() if array is None else (array[rows],) for array in arrays)
+        return ArrayReader(X, y, weights, shard.start)
 
 
-class DaskSource(Source):
-    """Rows of Dask arrays, a shard being whole row chunks; parameters as in `as_source`."""
+class DaskSource(_Arrays):
+    """Rows of Dask arrays, a shard being whole row chunks."""
 
+    kind = "dask array"
     loads_whole_shards = True
 
-    def __init__(self, X: Any, y: Any = None, sample_weight: Any = None) -> None:
-        given = {"X": (X, (2,)), "y": (y, (1, 2)), "sample_weight": (sample_weight, (1,))}
-        called = {"feature_names": column_names(X), "target_names": column_names(y)}
-        self.described = {what: names for what, names in called.items() if names}
-        lazy = []
-        for name, (values, ndims) in given.items():
-            array = None if values is None else lazy_array(name, values)
-            lazy.append(_counts(array) if name == "sample_weight" else array)
-            if array is not None:
-                _check_table(name, lazy[-1], ndims)
-        X, y, weights = with_known_chunks(*lazy)
-        _check_lengths(X, y, weights)
-        self.X = as_numbers(X).rechunk({1: -1})
-        rows = {0: self.X.chunks[0]}
-        self.y = y if y is None else y.rechunk(rows | ({1: -1} if y.ndim == 2 else {}))
-        self.weights = weights if weights is None else weights.rechunk(rows).astype(float)
-        self.weighted_by = None if weights is None else "sample_weight"
-        self.n_samples, self.n_features = map(int, X.shape)
-        self.n_targets = _n_targets(y)
-        self.target_ndim = 1 if y is None else y.ndim
-        self.dtype = self.X.dtype
-        self.rounding = rounding_of(self.dtype)
-        self.chunk_bytes = max(X.chunks[0]) * self.row_bytes
+    def _description(self, X: Any, y: Any) -> dict[str, Any]:
+        named = {"feature_names": column_names(X), "target_names": column_names(y)}
+        return {what: names for what, names in named.items() if names}
 
-    def labelled(self) -> tuple[Source, LabelColumn]:
-        """Return the inputs without targets, and the targets as labels of classes."""
-        if self.y is None:
-            return super().labelled()
-        return DaskSource(self.X, None, self.weights), DaskLabels(_one_label(self.y))
+    def _array(self, name: str, values: Any) -> Any:
+        return lazy_array(name, values)
+
+    def _aligned(self, X: Any, y: Any, weights: Any) -> tuple[Any, Any, Any]:
+        X, y, weights = with_known_chunks(X, y, weights)
+        _check_lengths(X, y, weights)
+        X, rows = as_numbers(X).rechunk({1: -1}), {0: X.chunks[0]}
+        y = y if y is None else y.rechunk(rows | ({1: -1} if y.ndim == 2 else {}))
+        return X, y, weights if weights is None else weights.rechunk(rows)
+
+    @property
+    def chunk_bytes(self) -> int:  # type: ignore[override]
+        """What the largest chunk of rows takes."""
+        return int(max(self.X.chunks[0])) * self.row_bytes
 
     def segments(self) -> list[Segment]:
         """Return one segment a row chunk, not to be cut."""
-        stops = np.cumsum(self.X.chunks[0]).tolist()
         sizes = self.X.chunks[0]
+        stops = np.cumsum(sizes).tolist()
         return [Segment(b - n, b, n) for b, n in zip(stops, sizes, strict=True) if n]
 
     def reader(self, shard: Shard) -> Any:
         """Return a Dask task that makes a reader of the shard's chunks."""
         from dask import delayed  # noqa: PLC0415  slow, and X has already imported it
 
-        starts = np.cumsum((0, *self.X.chunks[0]))[:-1]
-        inside = np.flatnonzero((starts >= shard.start) & (starts < shard.stop))
-        chunks = slice(int(inside[0]), int(inside[-1]) + 1)
-        # Optimised one by one they would not share what they are made of.
-        parts = [
-            [] if part is None else part.blocks[chunks].to_delayed(optimize_graph=False).ravel()
-            for part in (self.X, self.y, self.weights)
-        ]
-        return delayed(ArrayReader)(*map(list, parts), shard.start)
-
-    def check_unchanged(self) -> None:
-        """Trust the arrays."""
-
-    def locate(self, row: int) -> str:
-        """Name the row."""
-        return f"row {row:,}"
-
-    def describe(self) -> dict[str, Any]:
-        """Return the shape."""
-        return {"kind": "dask array", "rows": self.n_samples, **self.described}
-
-    def token(self) -> str:
-        """Return what Dask calls the arrays: the same for the same computation."""
-        return str(tokenize(self.X, self.y, self.weights))
+        arrays = (self.X, self.y, self.weights)
+        parts = ([] if array is None else tasks_of(array, shard) for array in arrays)
+        return delayed(ArrayReader)(*parts, shard.start)
 
 
 def column_names(table: Any) -> list[str]:
@@ -308,12 +249,6 @@ def column_names(table: Any) -> list[str]:
         return []
     names = list(table.columns) if hasattr(table, "columns") else [getattr(table, "name", None)]
     return [str(name) for name in names] if all(isinstance(name, str) for name in names) else []
-
-
-def _n_targets(y: Any) -> int:
-    if y is None:
-        return 0
-    return 1 if y.ndim == 1 else int(y.shape[1])
 
 
 @dataclass(frozen=True)

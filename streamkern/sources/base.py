@@ -1,21 +1,26 @@
-"""Shards, blocks, and what every source of rows offers."""
+"""Sources of rows: the interface, and the shards and blocks that rows are read in."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Generator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager, nullcontext
+from contextvars import copy_context
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from streamkern.errors import DataError
-from streamkern.recipes.names import bad_columns, input_names
+from streamkern.errors import DataError, OverflowedError, WorkersLostError
+from streamkern.runtime.timing import timed
+from streamkern.sources.preprocessing.column_names import bad_columns, input_names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from streamkern._typing import Array, Floats
-    from streamkern.sources.label_columns import LabelColumn
+    from streamkern.sources.labelled_source import LabelColumn
 
 # As soon as no more than so many shards are left, these become smaller.
 _LAST_SHARDS = 4
@@ -36,7 +41,7 @@ class Shard:
 
     @property
     def n_rows(self) -> int:
-        """The number of rows in the shard."""
+        """How many rows the shard has."""
         return self.stop - self.start
 
 
@@ -52,26 +57,14 @@ class Segment(NamedTuple):
 class Block:
     """Rows held in memory at once.
 
-    Parameters
-    ----------
-    X : ndarray of shape (rows, p), real
-        May be overwritten once the block after the next is asked for, so that the next can be read
-        while this one is in use.
-    y : ndarray of shape (rows, q), float64
-        q is 0 where there is no target.
-    start : int
-        The place of the first row in the source.
-    weights : ndarray of shape (rows,), float64, optional
-        Sample weights, all 1 if there are none; a row of weight s counts as s equal rows.
-    rows : ndarray of shape (rows,), int, optional
-        The place of every row, where some were left out.
+    X may be overwritten once the block after the next is asked for: the next is read meanwhile.
     """
 
-    X: Array
-    y: Floats
-    start: int
-    weights: Floats | None = None
-    rows: Array | None = None
+    X: Array  # (rows, p)
+    y: Floats  # (rows, q)
+    start: int  # of the source
+    weights: Floats | None = None  # (rows,), None for all 1
+    rows: Array | None = None  # (rows,), their places in the source where some were left out
 
     def __len__(self) -> int:
         return len(self.X)
@@ -92,13 +85,7 @@ class Block:
         return finite
 
     def counting(self) -> Block:
-        """Return the rows that count, which are all but those of weight 0, whatever they hold.
-
-        Raises
-        ------
-        DataError
-            If a weight is negative.
-        """
+        """Return the rows that count, which are all but those of weight 0, whatever they hold."""
         if self.weights is None:
             return self
         negative = np.flatnonzero(self.weights < 0)
@@ -133,38 +120,19 @@ class Reader(ABC):
 
 
 class Source(ABC):
-    """Rows of inputs and targets, too many to hold at once.
-
-    Attributes
-    ----------
-    n_samples, n_features, n_targets : int
-        n, p and q; q is 0 where there is no target.
-    target_ndim : int
-        1 where the target is stored as (n,), else 2.
-    dtype : numpy.dtype
-        Of X in a block.
-    rounding : float
-        Relative rounding of the values of X as they are stored, 0 for integers.
-    loads_whole_shards : bool
-        Whether a shard is in memory before its first block is.
-    chunk_bytes : int
-        What a reader keeps of the storage chunks it is in the middle of.
-    weighted_by : str or None
-        The name of the weights, None where all rows count once.
-    paths : sequence of str
-        All files here that rows are read from.
-    """
+    """Rows of inputs and targets, too many to hold at once."""
 
     n_samples: int
     n_features: int
-    n_targets: int
-    target_ndim: int
-    dtype: np.dtype[Any]
-    rounding: float
-    loads_whole_shards: bool = False
-    chunk_bytes: int = 0
-    weighted_by: str | None = None
-    paths: Sequence[str] = ()
+    n_targets: int  # 0 where there is no target
+    target_ndim: int  # 1 where the target is stored as (n,), else 2
+    dtype: np.dtype[Any]  # of X in a block
+    rounding: float  # relative, of the values of X as they are stored; 0 for integers
+    loads_whole_shards: bool = False  # before their first block
+    chunk_bytes: int = 0  # that a reader keeps of the storage chunks it is in the middle of
+    weighted_by: str | None = None  # the name of the weights, None where all rows count once
+    missing_labels: str = ""  # what bad rows are where targets stand for labels
+    paths: Sequence[str] = ()  # of all files here that rows are read from
 
     @property
     def is_weighted(self) -> bool:
@@ -189,20 +157,14 @@ class Source(ABC):
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
-        """Return where the rows are, as plain JSON values, for the model file."""
+        """Return where the rows are, as plain JSON values."""
 
     def token(self) -> str | None:
         """Return what stands for all values, or None where reading them all takes too long."""
         return None
 
     def labelled(self) -> tuple[Source, LabelColumn]:
-        """Return the inputs without targets, and the targets as labels of classes.
-
-        Raises
-        ------
-        DataError
-            If there is nothing that could be one label a row.
-        """
+        """Return the inputs without targets, and the targets as labels of classes."""
         raise DataError(
             "a classifier needs labels, but these rows have none; give them with y, or open files "
             "with labels=True."
@@ -220,19 +182,16 @@ class Source(ABC):
     def bad_rows_error(self, n_bad: int, first: int, counts: Any = ()) -> DataError:
         """Return the error that says which rows are not finite, and which columns (p + q,)."""
         held = "values" if self.weighted_by is None else "values or weights"
-        return DataError(
-            f"{n_bad:,} of {self.n_samples:,} rows hold NaN or infinite {held}"
-            f"{self._bad_rows_end(first, counts)}"
-        )
-
-    def _bad_rows_end(self, first: int, counts: Any) -> str:
+        bad = self.missing_labels or f"hold NaN or infinite {held}"
         names, p = input_names({"data": self.describe()}), self.n_features
-        inputs, n_targets = bad_columns(names, counts[:p]), int(sum(counts[p:]))
-        said = [*filter(None, [inputs]), *[f"the targets ({n_targets:,})"] * (n_targets > 0)]
+        inputs = bad_columns(names, counts[:p])
+        n_targets = 0 if self.missing_labels else int(sum(counts[p:]))
+        places = [*filter(None, [inputs]), *[f"the targets ({n_targets:,})"] * (n_targets > 0)]
         fill = ", or convert the table with --impute, which fills missing cells" * bool(inputs)
-        return (
-            f"{', in ' * bool(said)}{' and '.join(said)}, the first at {self.locate(first)}; give "
-            f"on_bad_rows 'skip' (--on-bad-rows skip) to leave them out{fill}."
+        return DataError(
+            f"{n_bad:,} of {self.n_samples:,} rows {bad}{', in ' * bool(places)}"
+            f"{' and '.join(places)}, the first at {self.locate(first)}; give on_bad_rows 'skip' "
+            f"(--on-bad-rows skip) to leave them out{fill}."
         )
 
     def none_left_error(self, n_skipped: int, n_weightless: int) -> DataError:
@@ -256,9 +215,8 @@ class Source(ABC):
     def shards(self, n_rows: int, fewest: int | None = None) -> tuple[Shard, ...]:
         """Cut all rows into shards of about `n_rows`, between storage chunks.
 
-        The last ones are smaller, in multiples of about `fewest` rows, so that those who work on
-        them end at about the same time.  The cuts depend on the source and these numbers alone,
-        never on who will do the work.
+        The last ones are smaller, in multiples of about `fewest` rows, so that all workers end at
+        about the same time.  The cuts depend on the source and these numbers alone.
         """
         step = n_rows if fewest is None else min(fewest, n_rows)
         shards: list[Shard] = []
@@ -279,3 +237,54 @@ class Source(ABC):
         if start < self.n_samples:
             shards.append(Shard(len(shards), start, self.n_samples))
         return tuple(shards)
+
+
+@contextmanager
+def reading_ahead(blocks: Iterable[Block]) -> Iterator[Iterator[Block]]:
+    """Give the same blocks in order, each read by another thread while the one before is in use.
+
+    The first is read at once.  What reading raises is raised where the block is asked for.
+    """
+    source, context = iter(blocks), copy_context()
+    # A generator is closed, and with it the files it reads from, however it was left.
+    end = closing(source) if isinstance(source, Generator) else nullcontext()
+
+    def read() -> Block | None:
+        with timed("reading"):
+            return next(source, None)
+
+    with end, ThreadPoolExecutor(1, "read-ahead") as reader:
+        first = reader.submit(context.run, read)
+
+        def handed_over() -> Iterator[Block]:
+            coming = first
+            while (block := coming.result()) is not None:
+                coming = reader.submit(context.run, read)
+                yield block
+
+        yield handed_over()
+
+
+@contextmanager
+def naming_rows(source: Source, shards: Sequence[Shard], name: str) -> Iterator[None]:
+    """Say where the rows are that workers died at, whose sums overflowed, or that are refused."""
+    try:
+        yield
+    except OverflowedError as error:
+        if error.rows is None:
+            raise
+        raise OverflowedError(f"{source.locate(error.rows[0])}: {error}") from error
+    except DataError as error:
+        if error.row is None:
+            raise
+        raise DataError(f"{source.locate(error.row)} {error}") from error
+    except WorkersLostError as error:
+        ours = [task for task in error.tasks if task.startswith(f"{name}-")]
+        if not ours:
+            raise
+        shard = shards[int(ours[0].rpartition("-")[2])]
+        what = (
+            f"shard {shard.index + 1} of {len(shards)}, from {source.locate(shard.start)}, to "
+            f"{source.locate(shard.stop - 1)}, or one beside it,"
+        )
+        raise WorkersLostError(error.tasks, error.times, what) from error

@@ -11,18 +11,17 @@ import numpy as np
 from tlz import partition_all
 
 from streamkern.errors import DataError, ParameterError
+from streamkern.errors.urls import is_url
 from streamkern.sources.base import Segment, Shard, Source, rounding_of
 from streamkern.sources.headers import CHUNK_CACHE_BYTES, FileRows, describe_rows, matching
-from streamkern.sources.label_columns import HDF5Labels
-from streamkern.sources.pieces import HDF5Reader, Piece
-from streamkern.sources.ranges import FRONTS, HELD_BYTES, fetch_fronts
-from streamkern.sources.stores import StoredFile, side_by_side
-from streamkern.urls import is_url
+from streamkern.sources.object_stores import StoredFile, in_threads
+from streamkern.sources.range_file import FRONTS, HELD_BYTES, fetch_fronts
+from streamkern.sources.shard_reader import HDF5Labels, HDF5Reader, Piece
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from streamkern.sources.label_columns import LabelColumn
+    from streamkern.sources.labelled_source import LabelColumn
 
 _SINGLE_EXACT = {"b1", "f2", "f4", "i1", "u1", "i2", "u2"}
 
@@ -76,7 +75,7 @@ def open_hdf5(
         raise ParameterError(
             "storage_options are for URLs, but only paths are given; leave them out."
         )
-    named = side_by_side(matching, [(str(path), storage_options) for path in given])
+    named = in_threads(matching, [(str(path), storage_options) for path in given])
     names = [name for some in named for name in some]
     if not names:
         raise DataError("no files are named; give at least one.")
@@ -111,22 +110,7 @@ def open_hdf5(
 
 @dataclass(frozen=True)
 class HDF5Source(Source):
-    """Rows in HDF5 files; made by `open_hdf5`.
-
-    Parameters
-    ----------
-    files : tuple of FileRows
-    x : str
-    y : str, optional
-    weighted_by : str, optional
-        The dataset of weights.
-    is_tolerant : bool
-        Whether rows that cannot be read are NaN.
-    labels : str, optional
-        The dataset of labels, where that is known not to be one of targets.
-    folders : bool
-        Whether `without_folders` leaves folders in.
-    """
+    """Rows in HDF5 files; made by `open_hdf5`."""
 
     files: tuple[FileRows, ...]
     x: str
@@ -136,48 +120,23 @@ class HDF5Source(Source):
     labels: str | None = None
     folders: bool = False
 
-    @property
-    def n_samples(self) -> int:  # type: ignore[override]
-        """The number of rows in all files."""
-        return sum(file.n_rows for file in self.files)
-
-    @property
-    def n_features(self) -> int:  # type: ignore[override]
-        """The number of columns of X."""
-        return self.files[0].n_features
-
-    @property
-    def n_targets(self) -> int:  # type: ignore[override]
-        """The number of columns of y, 0 without y."""
-        return sum(self.files[0].target_shape) if self.files[0].target_shape else 1
-
-    @property
-    def target_ndim(self) -> int:  # type: ignore[override]
-        """The number of dimensions of y as stored."""
-        return 1 + len(self.files[0].target_shape)
-
-    @property
-    def dtype(self) -> np.dtype[Any]:  # type: ignore[override]
-        """The dtype that blocks of X have: single where that holds every stored value exactly."""
-        single = all(file.dtype in _SINGLE_EXACT for file in self.files)
-        return np.dtype(np.float32 if single else np.float64)
-
-    @property
-    def chunk_bytes(self) -> int:  # type: ignore[override]
-        """The decoded size of the largest row of storage chunks, and what is fetched ahead."""
+    def __post_init__(self) -> None:
+        first, dtypes = self.files[0], [np.dtype(file.dtype) for file in self.files]
+        # Blocks are single where that holds every stored value exactly.
+        is_single = all(file.dtype in _SINGLE_EXACT for file in self.files)
         largest = max(file.chunk_bytes for file in self.files)
         is_stored = any(isinstance(file.path, StoredFile) for file in self.files)
-        return 2 * largest + HELD_BYTES if is_stored else largest
-
-    @property
-    def paths(self) -> list[str]:  # type: ignore[override]
-        """All files that rows are read from, through links and virtual datasets too."""
-        return [path for file in self.files for path in file.paths]
-
-    @property
-    def rounding(self) -> float:  # type: ignore[override]
-        """The relative rounding of the coarsest file."""
-        return max(rounding_of(np.dtype(file.dtype)) for file in self.files)
+        vars(self).update(  # frozen for all others
+            n_samples=sum(file.n_rows for file in self.files),
+            n_features=first.n_features,
+            n_targets=sum(first.target_shape) if first.target_shape else 1,
+            target_ndim=1 + len(first.target_shape),
+            dtype=np.dtype(np.float32 if is_single else np.float64),
+            rounding=max(map(rounding_of, dtypes)),
+            # What is fetched ahead counts too.
+            chunk_bytes=2 * largest + HELD_BYTES if is_stored else largest,
+            paths=[path for file in self.files for path in file.paths],
+        )
 
     def tolerant(self) -> HDF5Source:
         """Return the same rows, with NaN in the place of what is stored but cannot be read."""
@@ -207,31 +166,20 @@ class HDF5Source(Source):
 
     def pieces_of(self, shard: Shard) -> tuple[Piece, ...]:
         """Return the places of the shard's rows in the files."""
-        return tuple(
-            Piece(
-                file.path,
-                max(shard.start, segment.start) - segment.start,
-                min(shard.stop, segment.stop) - segment.start,
-            )
-            for file, segment in zip(self.files, self.segments(), strict=True)
-            if segment.start < shard.stop and shard.start < segment.stop
-        )
+        pieces = []
+        for file, (begin, end, _) in zip(self.files, self.segments(), strict=True):
+            start, stop = max(shard.start, begin), min(shard.stop, end)
+            if start < stop:
+                pieces.append(Piece(file.path, start - begin, stop - begin))
+        return tuple(pieces)
 
     def reader(self, shard: Shard) -> HDF5Reader:
         """Return a reader of the shard's rows, where they are in the files."""
+        names, shape = (self.x, self.y, self.weighted_by), (self.n_features, self.n_targets)
         cache_bytes = max(CHUNK_CACHE_BYTES, *(file.chunk_bytes for file in self.files))
-        return HDF5Reader(
-            self.pieces_of(shard),
-            self.x,
-            self.y,
-            self.weighted_by,
-            shard.start,
-            self.dtype.str,
-            self.n_features,
-            self.n_targets,
-            cache_bytes,
-            self.is_tolerant,
-        )
+        place = shard.start, self.dtype.str
+        pieces = self.pieces_of(shard)
+        return HDF5Reader(pieces, *names, *place, *shape, cache_bytes, self.is_tolerant)
 
     def locate(self, row: int) -> str:
         """Say which file a row is in, and where."""
@@ -242,7 +190,7 @@ class HDF5Source(Source):
 
     def check_unchanged(self) -> None:
         """Raise DataError if a file is not what it was when it was described."""
-        same = side_by_side(FileRows.is_unchanged, [(file,) for file in self.files])
+        same = in_threads(FileRows.is_unchanged, [(file,) for file in self.files])
         for file, is_same in zip(self.files, same, strict=True):
             if not is_same:
                 raise DataError(f"{file.path} changed while it was in use; start again.")
@@ -271,9 +219,9 @@ def without_folders(data: dict[str, Any]) -> dict[str, Any]:
     """
     if data.get("folders") or "files" not in data:
         return data
-    return data | {"files": [file | _named(file["path"], file["parts"]) for file in data["files"]]}
-
-
-def _named(path: str, parts: Iterable[tuple[str, int, float]]) -> dict[str, Any]:
-    named = tuple((Path(part).name, size, time) for part, size, time in parts)
-    return {"path": path if is_url(path) else Path(path).name, "parts": named}
+    files = []
+    for file in data["files"]:
+        name = file["path"] if is_url(file["path"]) else Path(file["path"]).name
+        parts = tuple((Path(part).name, size, time) for part, size, time in file["parts"])
+        files.append(file | {"path": name, "parts": parts})
+    return data | {"files": files}

@@ -1,4 +1,4 @@
-"""What the headers of HDF5 files say, checked before any row is read."""
+"""Headers of HDF5 files: opened, and checked before any row is read."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import h5py
 
 from streamkern.errors import DataError
-from streamkern.recipes import RECIPE, Recipe
-from streamkern.sources.elsewhere import need_plain_file
-from streamkern.sources.ranges import RangeFile
-from streamkern.sources.stores import StoredFile, files_at
-from streamkern.sources.wholeness import Tables, filters_of
-from streamkern.urls import is_url
+from streamkern.errors.urls import is_url
+from streamkern.sources.dataset_checks import Tables, compression
+from streamkern.sources.external_files import check_plain_file
+from streamkern.sources.object_stores import StoredFile, files_at
+from streamkern.sources.preprocessing import RECIPE, Recipe
+from streamkern.sources.range_file import RangeFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -43,15 +43,9 @@ T = TypeVar("T")
 
 
 class FileRows(NamedTuple):
-    """The rows of one file, as its header describes them.
+    """The rows of one file, as its header describes them."""
 
-    Its path is a `StoredFile` where it is in a store, and `modified` then what the store says of
-    its content; else the time of its last change.  Its parts are the other files that rows are in,
-    behind links and virtual datasets, with size and time.  Its recipe is how a table became these
-    rows, as JSON, or empty.
-    """
-
-    path: str
+    path: str  # a `StoredFile` where it is in a store
     n_rows: int
     n_features: int
     target_shape: tuple[int, ...]
@@ -59,10 +53,10 @@ class FileRows(NamedTuple):
     chunk_rows: int
     chunk_bytes: int
     file_bytes: int
-    modified: float | str
+    modified: float | str  # the time of its last change, or what a store says of its content
     storage: str
-    parts: tuple[tuple[str, int, float], ...] = ()
-    recipe: str = ""
+    parts: tuple[tuple[str, int, float], ...] = ()  # other files that rows are in, size and time
+    recipe: str = ""  # how a table became these rows, as JSON
 
     def is_unchanged(self) -> bool:
         """Say whether the file, and all others that its rows are in, are what they were."""
@@ -85,17 +79,13 @@ class FileRows(NamedTuple):
     @property
     def columns(self) -> str:
         """How many columns there are, in words."""
-        target = "".join(f", {q}" for q in self.target_shape)
-        return f"{self.n_features} inputs and targets (n{target or ','})"
+        target = "".join(f", {q}" for q in self.target_shape) or ","
+        return f"{self.n_features} inputs and targets (n{target})"
 
 
 def _size_and_time(path: str | Path) -> tuple[int, float]:
     status = Path(path).stat()
     return status.st_size, status.st_mtime
-
-
-def _size_and_version(path: str) -> tuple[int, float | str]:
-    return (path.size, path.version) if isinstance(path, StoredFile) else _size_and_time(path)
 
 
 def matching(pattern: str, storage_options: Mapping[str, Any] | None = None) -> list[str]:
@@ -118,10 +108,9 @@ def opened(
     where: str | RangeFile, cache_bytes: int = CHUNK_CACHE_BYTES, *, name: str | None = None
 ) -> Iterator[h5py.File]:
     """Open a file for reading, or raise DataError saying why it cannot be, by its name if given."""
-    if isinstance(where, StoredFile):
-        where = RangeFile(where)
-    if isinstance(where, RangeFile):
-        with where, _opened_range(where, cache_bytes) as file:
+    if isinstance(where, (StoredFile, RangeFile)):
+        raw = where if isinstance(where, RangeFile) else RangeFile(where)
+        with raw, _open_range(raw, cache_bytes) as file:
             yield file
         return
     path = Path(where)
@@ -130,11 +119,11 @@ def opened(
         if path.is_dir():
             raise DataError(f"{name or where} is a folder, not an HDF5 file; name the files in it.")
         path.stat()
-        need_plain_file(path)
+        check_plain_file(path, name)
         return h5py.File(path, "r", locking="best-effort", rdcc_nbytes=cache_bytes)
 
     try:
-        file = patiently(open_file, lambda error: error.errno in _PASSING)
+        file = with_retries(open_file, lambda error: error.errno in _PASSING)
     except OSError as error:
         why = _why_not_opened(error, lambda: h5py.is_hdf5(path))
         raise DataError(f"{name or where} {why}") from error
@@ -142,23 +131,18 @@ def opened(
         yield file
 
 
-@contextmanager
-def _opened_range(raw: RangeFile, cache_bytes: int) -> Iterator[h5py.File]:
-    why = None
+def _open_range(raw: RangeFile, cache_bytes: int) -> h5py.File:
     try:
-        file = h5py.File(raw, "r", rdcc_nbytes=cache_bytes)
+        return h5py.File(raw, "r", rdcc_nbytes=cache_bytes)
     except OSError as error:
         unsigned = "signature not found" in str(error)
         why = _why_not_opened(error, lambda: not unsigned)
         # What its frames hold would crash h5py 3.16 if it lived to the end of the program.
         clear_frames(error.__traceback__)
-    if why is not None:
-        raise DataError(f"{raw} {why}")
-    with file:
-        yield file
+    raise DataError(f"{raw} {why}")  # out of the handler, to take nothing along
 
 
-def patiently(read: Callable[[], T], passes: Callable[[OSError], bool]) -> T:
+def with_retries(read: Callable[[], T], passes: Callable[[OSError], bool]) -> T:
     """Return what a function reads, which is called again after errors that may pass."""
     for seconds in _WAITS:
         try:
@@ -204,46 +188,60 @@ def describe_rows(
     path: str, x: str, y: str | None, weights: str | None = None, labels: str | None = None
 ) -> FileRows:
     """Return what the header of a file says of its rows, or raise DataError if it has none."""
-    need_plain_file(path)  # which errors call as the user does
     whole = path if isinstance(path, StoredFile) else os.path.realpath(path)
     with opened(whole, name=path) as file, undamaged(path):
         tables = Tables(file, path)
+
+        def require(condition: bool, otherwise: str) -> None:
+            if not condition:
+                raise DataError(f"{path}: {otherwise}")
+
         X = tables.numbers(x)
-        if X.ndim != 2:
-            raise DataError(
-                f"{path}: {x} must be 2-D (rows, columns), but has shape {X.shape}; store it as a "
-                f"table."
-            )
-        if not X.shape[1]:
-            raise DataError(f"{path}: {x} has no columns; at least one is needed.")
-        target_shape: tuple[int, ...] = (0,)
+        require(
+            X.ndim == 2,
+            f"{x} must be 2-D (rows, columns), but has shape {X.shape}; store it as a table.",
+        )
+        require(0 not in X.shape[1:], f"{x} has no columns; at least one is needed.")
+        n, target_shape = len(X), (0,)
         if y is not None:
             target = tables.numbers(y, with_booleans=False)
-            if target.ndim not in (1, 2) or 0 in target.shape[1:]:
-                raise DataError(
-                    f"{path}: {y} must have shape (n,) or (n, q), but has {target.shape}; store "
-                    f"one row of targets per row of {x}."
-                )
-            if len(target) != len(X):
-                raise DataError(
-                    f"{path}: {x} has {len(X):,} rows but {y} has {len(target):,}; they must be "
-                    f"equally long."
-                )
+            require(
+                target.ndim in (1, 2) and 0 not in target.shape[1:],
+                f"{y} must have shape (n,) or (n, q), but has {target.shape}; store one row of "
+                f"targets per row of {x}.",
+            )
+            require(
+                len(target) == n,
+                f"{x} has {n:,} rows but {y} has {target.shape[0]:,}; they must be equally long.",
+            )
             target_shape = target.shape[1:]
         if weights is not None:
-            counted = tables.numbers(weights)
-            if counted.shape != (len(X),):
-                raise DataError(
-                    f"{path}: {weights} must hold one weight a row, with shape ({len(X)},), but "
-                    f"has {counted.shape}; store one number per row of {x}."
-                )
+            shape = tables.numbers(weights).shape
+            require(
+                shape == (n,),
+                f"{weights} must hold one weight a row, with shape ({n},), but has {shape}; store "
+                f"one number per row of {x}.",
+            )
         chunk_bytes = tables.chunk_bytes
         if labels is not None:
-            _check_labels(tables.labels(labels), path, labels, len(X))
-        size, modified = _size_and_version(path)
+            shape = tables.labels(labels).shape
+            require(
+                len(shape) in (1, 2) and shape[1:] in ((), (1,)),
+                f"{labels} must have shape (n,) to hold labels, but has {shape}; store one label "
+                f"a row.",
+            )
+            require(
+                shape[0] == n,
+                f"there are {n:,} rows but {labels} has {shape[0]:,}; they must be equally long.",
+            )
+        modified: float | str
+        if isinstance(path, StoredFile):
+            size, modified = path.size, path.version
+        else:
+            size, modified = _size_and_time(path)
         return FileRows(
             path=whole,
-            n_rows=len(X),
+            n_rows=n,
             n_features=X.shape[1],
             target_shape=target_shape,
             dtype=X.dtype.str[1:],
@@ -254,19 +252,6 @@ def describe_rows(
             storage=_storage(X),
             parts=tuple((part, *_size_and_time(part)) for part in sorted(tables.files)),
             recipe=_recipe(file, X.shape[1]) if x == "X" else "",
-        )
-
-
-def _check_labels(labels: h5py.Dataset, path: str, name: str, n_rows: int) -> None:
-    if labels.ndim not in (1, 2) or labels.shape[1:] not in ((), (1,)):
-        raise DataError(
-            f"{path}: {name} must have shape (n,) to hold labels, but has {labels.shape}; store "
-            f"one label a row."
-        )
-    if len(labels) != n_rows:
-        raise DataError(
-            f"{path}: there are {n_rows:,} rows but {name} has {len(labels):,}; they must be "
-            f"equally long."
         )
 
 
@@ -288,5 +273,5 @@ def _storage(dataset: h5py.Dataset) -> str:
         return "virtual"
     if not dataset.chunks:
         return "contiguous"
-    labels = " + ".join(label.split(";")[0] for _, label in filters_of(dataset)) or "uncompressed"
-    return f"chunks {'x'.join(map(str, dataset.chunks))}, {labels}"
+    filters = compression(dataset) or "uncompressed"
+    return f"chunks {'x'.join(map(str, dataset.chunks))}, {filters}"

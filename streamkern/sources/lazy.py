@@ -1,14 +1,16 @@
-"""Dask collections as Dask arrays: data frames as numbers, and chunks whose sizes are known."""
+"""Array-likes as arrays of numbers: in memory, and as Dask arrays whose chunks have known sizes."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from streamkern.errors import DataError
-from streamkern.numeric import in_one_type
+
+if TYPE_CHECKING:
+    from streamkern._typing import Array
 
 
 def is_dask_array(X: Any) -> bool:
@@ -27,20 +29,7 @@ def is_lazy(X: Any) -> bool:
 
 
 def lazy_array(name: str, values: Any) -> Any:
-    """Return values as a Dask array, without computing any: the sizes of chunks may be unknown.
-
-    Parameters
-    ----------
-    name : str
-        What errors call them.
-    values : dask.dataframe.DataFrame, dask.dataframe.Series, dask.array.Array or array_like
-        The columns of a data frame are numbers or booleans; missing ones become NaN.
-
-    Raises
-    ------
-    DataError
-        If a column of a data frame holds something else.
-    """
+    """Return values as a Dask array, without computing any: the sizes of chunks may be unknown."""
     if not is_dask_frame(values):
         import dask.array as da  # noqa: PLC0415  slow
 
@@ -65,10 +54,7 @@ def lazy_frame(array: Any, columns: Any, index: Any = None) -> Any:
 
 
 def once(value: Any) -> Any:
-    """Return a value as one task of Dask: a graph holds it once, however many blocks take it.
-
-    A value that is a task already stays that.
-    """
+    """Return a value as one task of Dask: a graph holds it once, however many blocks take it."""
     from dask import delayed  # noqa: PLC0415  slow
     from dask.base import is_dask_collection  # noqa: PLC0415
 
@@ -77,18 +63,9 @@ def once(value: Any) -> Any:
 
 
 def with_known_chunks(*arrays: Any) -> list[Any]:
-    """Return Dask arrays with the sizes of all chunks of rows, computing those that are unknown.
-
-    Parameters
-    ----------
-    *arrays : dask.array.Array or None
-
-    Raises
-    ------
-    DataError
-        If an array has an unknown number of columns.
-    """
+    """Return Dask arrays with the sizes of all chunks of rows, computing those that are unknown."""
     import dask  # noqa: PLC0415  slow
+    import dask.array as da  # noqa: PLC0415
 
     given = [array for array in arrays if array is not None]
     for array in given:
@@ -99,21 +76,40 @@ def with_known_chunks(*arrays: Any) -> list[Any]:
             )
     unknown = [array for array in given if any(math.isnan(size) for size in array.chunks[0])]
     # In one go, and as the graphs are, so that what they have in common is computed once.
-    lengths = dask.compute(*map(_lengths, unknown)) if unknown else ()
-    known = {id(array): _with_rows(array, n) for array, n in zip(unknown, lengths, strict=True)}
+    chunks = (a.to_delayed(optimize_graph=False).reshape(a.numblocks[0], -1)[:, 0] for a in unknown)
+    lengths = dask.compute(*([dask.delayed(len)(chunk) for chunk in each] for each in chunks))
+    known = {
+        id(array): da.Array(array.dask, array.name, (tuple(n), *array.chunks[1:]), array.dtype)
+        for array, n in zip(unknown, lengths, strict=True)
+    }
     return [known.get(id(array), array) for array in arrays]
 
 
-def _lengths(array: Any) -> list[Any]:
-    """Return tasks of the numbers of rows of all chunks."""
-    from dask import delayed  # noqa: PLC0415  slow
+def as_table(name: str, values: Any) -> Array:
+    """Return rows in memory as an array whose truth values are numbers."""
+    if type(values).__module__.startswith("pandas") and values.ndim == 2:
+        values = in_one_type(name, values)
+    table: Array = as_numbers(np.asarray(values))
+    return table
 
-    parts = array.to_delayed(optimize_graph=False).reshape(array.numblocks[0], -1)[:, 0]
-    return [delayed(len)(part) for part in parts]
+
+def as_numbers(array: Any) -> Any:
+    """Return truth values of an array, of NumPy or Dask, as 0 and 1, and others as they are."""
+    return array.astype(np.uint8) if array.dtype.kind == "b" else array
 
 
-def _with_rows(array: Any, lengths: list[int]) -> Any:
-    import dask.array as da  # noqa: PLC0415  slow
-
-    chunks = tuple(lengths), *array.chunks[1:]
-    return da.Array(array.dask, array.name, chunks, dtype=array.dtype)
+def in_one_type(name: str, frame: Any) -> Any:
+    """Return a data frame or series, of pandas or Dask, as numbers of one type of NumPy."""
+    # Columns may share a name.
+    types = list(frame.dtypes.items()) if frame.ndim == 2 else [(frame.name, frame.dtype)]
+    others = [str(column) for column, dtype in types if dtype.kind not in "fiub"]
+    if others:
+        raise DataError(
+            f"{name} must hold numbers only, but the column{'s' * (len(others) > 1)} "
+            f"{', '.join(others[:10])} do{'es' * (len(others) == 1)} not; encode or "
+            f"leave out, compute() a frame that fits in memory, or convert its files."
+        )
+    # Where values may be missing, a type is none of NumPy.
+    kinds = [dtype if isinstance(dtype, np.dtype) else np.dtype(float) for _, dtype in types]
+    kinds = [np.dtype(np.uint8) if dtype.kind == "b" else dtype for dtype in kinds]
+    return frame.astype(np.result_type(*kinds)) if types else frame

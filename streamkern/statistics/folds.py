@@ -1,4 +1,4 @@
-"""Rows dealt to folds by a rule, and a statistic of every fold in one reading."""
+"""Folds of cross-validation: rules that deal rows to them, and a statistic of every fold."""
 
 from __future__ import annotations
 
@@ -6,32 +6,25 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from streamkern.errors import ParameterError
-from streamkern.statistics.base import Statistic
-from streamkern.statistics.sample import hashed
+from streamkern.statistics.base import Statistic, Sum, declared
+from streamkern.statistics.spread_sample import hashed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from streamkern._typing import Array
-    from streamkern.ensemble import Ensemble
     from streamkern.sources import Block, Shard
     from streamkern.statistics.work import Work
 
 
 @dataclass(frozen=True)
 class Folds(ABC):
-    """A rule that deals every row to one of K folds, by its place in the source.
-
-    Parameters
-    ----------
-    n_folds : int
-        K.
-    """
+    """A rule that deals every row to one of K folds, by its place in the source."""
 
     n_folds: int
 
@@ -42,15 +35,7 @@ class Folds(ABC):
 
 @dataclass(frozen=True)
 class RangeFolds(Folds):
-    """Contiguous ranges of rows, each in one fold.
-
-    Parameters
-    ----------
-    n_folds : int
-    starts : ndarray of shape (r,), int64
-        The first place of every range, ascending from 0.
-    folds : ndarray of shape (r,), int
-    """
+    """Contiguous ranges of rows, each in one fold, by their first places, ascending from 0."""
 
     starts: Array
     folds: Array
@@ -63,13 +48,7 @@ class RangeFolds(Folds):
 
 @dataclass(frozen=True)
 class ListedFolds(Folds):
-    """A fold for every place, by name.
-
-    Parameters
-    ----------
-    n_folds : int
-    folds : ndarray of shape (n,), int
-    """
+    """A fold for every place, (n,)."""
 
     folds: Array
 
@@ -86,13 +65,7 @@ def unplaced_folds(n_folds: int) -> ListedFolds:
 
 @dataclass(frozen=True)
 class RowFolds(Folds):
-    """The rows gK to (g + 1)K - 1 go to K different folds, turned by a hash of g.
-
-    Parameters
-    ----------
-    n_folds : int
-    random_state : int
-    """
+    """The rows gK to (g + 1)K - 1 go to K different folds, turned by a hash of g."""
 
     random_state: int
 
@@ -115,58 +88,73 @@ def shard_folds(shards: Sequence[Shard], n_folds: int, random_state: int) -> Ran
 
 
 def block_folds(n_rows: int, n_folds: int) -> RangeFolds:
-    """Cut the rows into K contiguous folds, for rows in the order of time.
+    """Cut rows in the order of time into the K contiguous folds of `sklearn.model_selection.KFold`.
 
-    They are those of `sklearn.model_selection.KFold`: where K does not divide the rows, the first
-    folds have one more.
+    Where K does not divide the rows, the first folds have one more.
     """
     numbers = np.arange(n_folds)
     size, more = divmod(n_rows, n_folds)
     return RangeFolds(n_folds, numbers * size + np.minimum(numbers, more), numbers)
 
 
+def rows_by_fold(rule: Folds, block: Block) -> Iterator[tuple[int, Block]]:
+    """Yield every fold that has rows of a block, with these."""
+    folds = rule.of(block.places())
+    for fold in np.unique(folds).tolist():
+        yield fold, block.where(folds == fold)
+
+
+class Weighting(Protocol):
+    """What weighs rows anew where they are read."""
+
+    def reweighted(self, block: Block) -> Block:
+        """Return the rows with their new weights."""
+        ...
+
+
+class _OfFolds(Sum):
+    """Statistics by fold.  What only one side has is passed on as it is, and then is shared."""
+
+    def detached(self, value: Any) -> Any:
+        return {fold: part.detached() for fold, part in value.items()}
+
+    def attached(self, holder: Any, name: str, value: Any) -> Any:  # noqa: ARG002
+        parts = {fold: holder.empty.attached(sums) for fold, sums in value.items()}
+        for part in parts.values():
+            part.shared = True  # whoever sent the sums may still hold them
+        return parts
+
+
+def _merge_folds(mine: dict[int, Any], theirs: dict[int, Any]) -> dict[int, Any]:
+    both = {}
+    for fold in sorted(mine.keys() | theirs.keys()):
+        if fold in mine and fold in theirs:
+            both[fold] = mine[fold].merge(theirs[fold])
+        else:
+            both[fold] = mine[fold] if fold in mine else theirs[fold]
+            both[fold].shared = True
+    return both
+
+
 class ByFold(Statistic):
-    """A statistic of every fold.
+    """A statistic of every fold that has rows, in one reading."""
 
-    Parameters
-    ----------
-    rule : Folds
-    empty : Statistic
-        Its parameters are those of every fold's.
-    weighting : Ensemble, optional
-        Whose weights rows are given before they are dealt.
-
-    Attributes
-    ----------
-    parts : dict of int to Statistic
-        By fold; a fold without rows has none.
-    shared : set of int
-        Folds whose part another statistic holds too, so that it is copied before it changes.
-    """
-
-    def __init__(self, rule: Folds, empty: Statistic, weighting: Ensemble | None = None) -> None:
-        self.rule = rule
-        self.empty = empty
-        self.weighting = weighting
-        self.parts: dict[int, Statistic] = {}
-        self.shared: set[int] = set()
+    rule: Folds
+    empty: Statistic  # with the parameters of every fold's
+    weighting: Weighting | None = None  # whose weights rows are given before they are dealt
+    parts: dict[int, Statistic] = declared(_OfFolds(dtype=dict, start=(), merge=_merge_folds))
 
     @property
     def work(self) -> Work | None:
         """That of one fold, since every row is in one."""
         return self.empty.work
 
-    def zero(self) -> ByFold:
-        """Return the statistics of no rows."""
-        return ByFold(self.rule, self.empty, self.weighting)
-
     def update(self, blocks: Iterable[Block]) -> None:
         """Add rows, each to its fold's statistic; consecutive blocks of a fold go together."""
         for fold, dealt in groupby(self._dealt(blocks), key=itemgetter(0)):
             part = self.parts.setdefault(fold, self.empty.zero())
-            if fold in self.shared:
+            if part.shared:
                 part = self.parts[fold] = part.merge(self.empty.zero())
-                self.shared.discard(fold)
             part.scratch = self.scratch
             part.update(block for _, block in dealt)
             part.scratch = None
@@ -174,37 +162,13 @@ class ByFold(Statistic):
     def _dealt(self, blocks: Iterable[Block]) -> Iterator[tuple[int, Block]]:
         for block in blocks:
             rows = block if self.weighting is None else self.weighting.reweighted(block)
-            folds = self.rule.of(rows.places())
-            for fold in np.unique(folds).tolist():
-                yield fold, rows.where(folds == fold)
+            yield from rows_by_fold(self.rule, rows)
 
-    def merge(self, other: ByFold) -> ByFold:
-        """Merge fold by fold; what only one side has is passed on as it is."""
+    def compatible(self, other: ByFold) -> ByFold:
+        """Raise ParameterError unless both have as many folds."""
         if self.rule.n_folds != other.rule.n_folds:
             raise ParameterError(
                 f"statistics merge only with as many folds, not {self.rule.n_folds} and "
                 f"{other.rule.n_folds}; compute both with the same number."
             )
-        both = self.zero()
-        for fold in sorted(self.parts.keys() | other.parts.keys()):
-            mine, theirs = self.parts.get(fold), other.parts.get(fold)
-            if mine is not None and theirs is not None:
-                both.parts[fold] = mine.merge(theirs)
-                continue
-            lender = self if theirs is None else other
-            both.parts[fold] = lender.parts[fold]
-            both.shared.add(fold)
-            lender.shared.add(fold)
-        return both
-
-    def detached(self) -> dict[int, Any]:
-        """Return the sums of every fold that has rows."""
-        return {fold: part.detached() for fold, part in self.parts.items()}
-
-    def attached(self, sums: dict[int, Any]) -> ByFold:
-        """Return the statistics with their parameters."""
-        whole = self.zero()
-        whole.parts = {fold: self.empty.attached(part) for fold, part in sums.items()}
-        # Sums that came by may still be held by whoever sent them.
-        whole.shared = set(sums)
-        return whole
+        return other

@@ -1,14 +1,14 @@
-"""Which rows were read: a hash of every row's values, so that they can be known again."""
+"""Hashes of the values of rows, by which rows are known again."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from streamkern.errors import ParameterError
-from streamkern.statistics.base import Statistic
-from streamkern.statistics.sample import mixed
+from streamkern.statistics.base import Statistic, concatenated
+from streamkern.statistics.spread_sample import mixed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -22,46 +22,33 @@ _VALUES_AT_ONCE = 15_000
 
 
 class RowIndex(Statistic):
-    """A hash of the values of every row, and the fold it is dealt to, or its place.
+    """A hash of the values of every row, whatever their type, and the fold or place of the row.
 
     Unlike other statistics it grows with the number of rows: by 9 bytes a row with up to 256
-    folds, by 16 with places.  Of n rows, two with different values have the same hash with a
-    probability of about n^2 / 2^65.
-
-    Parameters
-    ----------
-    rule : Folds, optional
-        How rows are dealt to folds; without it the places of the rows are kept.
-
-    Attributes
-    ----------
-    hashes : ndarray of shape (n,), uint64
-        Of inputs, targets and weight by value, whatever the type they are stored in.
-    labels : ndarray of shape (n,), int
-        The fold or the place of every row.
+    folds, by 16 with places, which are kept where there is no rule.  Of n rows, two with different
+    values have the same hash with a probability of about n^2 / 2^65.
     """
 
-    stays_behind = ("rule",)
+    rule: Folds | None = None
+    hashes: Array = concatenated(np.uint64)
+    labels: Array = concatenated("label_type")
 
-    def __init__(self, rule: Folds | None = None) -> None:
-        self.rule = rule
-        self.hashes = np.empty(0, dtype=np.uint64)
-        kind = np.int64 if rule is None else np.min_scalar_type(rule.n_folds - 1)
-        self.labels: Array = np.empty(0, dtype=kind)
+    @property
+    def label_type(self) -> np.dtype[Any]:
+        """The smallest that holds every fold, or that of places."""
+        return (
+            np.dtype(np.int64) if self.rule is None else np.min_scalar_type(self.rule.n_folds - 1)
+        )
 
     @classmethod
     def of(cls, hashes: Array, labels: Array, rule: Folds | None = None) -> RowIndex:
         """Return the index that holds these hashes and labels."""
         index = cls(rule)
-        index.hashes, index.labels = hashes, labels.astype(index.labels.dtype, copy=False)
+        index.hashes, index.labels = hashes, labels.astype(index.label_type, copy=False)
         return index
 
     def __len__(self) -> int:
         return len(self.hashes)
-
-    def zero(self) -> RowIndex:
-        """Return the index of no rows."""
-        return RowIndex(self.rule)
 
     def update(self, blocks: Iterable[Block]) -> None:
         """Add rows, a few at a time."""
@@ -71,33 +58,22 @@ class RowIndex(Statistic):
             step = max(_VALUES_AT_ONCE // columns, 1)
             weights = np.ones(len(block)) if block.weights is None else block.weights
             for start in range(0, len(block), step):
-                part = slice(start, start + step)
-                parts = (block.X[part], block.y[part], weights[part, None])
-                hashes.append(row_hashes(np.concatenate(parts, axis=1, dtype=float)))
+                few = slice(start, start + step)
+                values = block.X[few], block.y[few], weights[few, None]
+                hashes.append(row_hashes(np.concatenate(values, axis=1, dtype=float)))
             places = block.places()
             labels.append(places if self.rule is None else self.rule.of(places))
-        kind = self.labels.dtype
         self.hashes = np.concatenate(hashes)
-        self.labels = np.concatenate([part.astype(kind, copy=False) for part in labels])
+        self.labels = np.concatenate([each.astype(self.label_type, copy=False) for each in labels])
 
-    def merge(self, other: RowIndex) -> RowIndex:
-        """Return the index of both sets of rows.
-
-        Raises
-        ------
-        ParameterError
-            If one holds folds and the other places, or another number of folds.
-        """
+    def compatible(self, other: RowIndex) -> RowIndex:
+        """Raise ParameterError unless both hold places, or as many folds."""
         mine, theirs = (index.rule and index.rule.n_folds for index in (self, other))
         if mine != theirs:
             raise ParameterError(
                 "indices merge only with as many folds each, or places in both; index both alike."
             )
-        return RowIndex.of(
-            np.concatenate([self.hashes, other.hashes]),
-            np.concatenate([self.labels, other.labels]),
-            self.rule,
-        )
+        return other
 
     def in_order(self) -> RowIndex:
         """Return the index with its rows ascending by hash, and then by label."""
@@ -110,15 +86,8 @@ class RowIndex(Statistic):
     def positions(self, hashes: Array) -> Array:
         """Return where rows are in this index, each row of it for one of them: (m,), int64.
 
-        Parameters
-        ----------
-        hashes : ndarray of shape (m,), uint64
-            Ascending, as those of this index must be.
-
-        Returns
-        -------
-        ndarray
-            -1 for a row that is not there, or there less often than it is asked for.
+        Both are ascending by hash.  The position is -1 for a row that is not there, or there less
+        often than it is asked for.
         """
         nth = np.arange(len(hashes)) - np.searchsorted(hashes, hashes)
         position = np.searchsorted(self.hashes, hashes) + nth

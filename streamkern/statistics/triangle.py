@@ -25,16 +25,8 @@ _PRODUCT = 2048
 class Triangle:
     """The lower triangle of a symmetric (D, D) matrix: D (D + 512) / 2 numbers at most.
 
-    Panel i holds rows 512 i to 512 (i + 1) up to the diagonal block, which is kept whole.
-
-    Parameters
-    ----------
-    order : int
-        D.
-    dtype : numpy.dtype
-        Of the panels.
-    first_row : int
-        Panels before it are left out, for one of the `strips` that `joined` makes whole.
+    Panel i holds rows 512 i to 512 (i + 1) up to the diagonal block, which is kept whole.  One of
+    the `strips` that `joined` makes whole leaves out the panels before its first row.
     """
 
     def __init__(self, order: int, dtype: Any = np.float64, first_row: int = 0) -> None:
@@ -55,8 +47,7 @@ class Triangle:
     @classmethod
     def joined(cls, strips: Sequence[Triangle]) -> Triangle:
         """Return the whole of consecutive strips, sharing their memory."""
-        panels = [panel for strip in strips for panel in strip.panels]
-        return cls.of_panels(panels)
+        return cls.of_panels([panel for strip in strips for panel in strip.panels])
 
     def add(self, matrix: Array) -> None:
         """Add a symmetric (D, D) matrix of any float dtype, in place."""
@@ -67,14 +58,10 @@ class Triangle:
     def add_products(self, rows: Array, buffer: Array) -> None:
         """Add A^T A of rows A (n, D), in place: a rank-k update of the triangle alone.
 
-        The products of a few panels are made in the precision of the rows and summed in that of
-        the triangle.  NumPy's product releases the interpreter's lock, and takes a product with its
-        own transpose for what it is, at half the cost.
-
-        Parameters
-        ----------
-        rows : ndarray of shape (n, D)
-        buffer : ndarray of shape (`product_size(D)`,), of the same dtype
+        The products of a few panels are made in the precision of the rows, in a buffer of
+        `product_size` numbers, and summed in that of the triangle.  NumPy's product releases the
+        interpreter's lock, and takes a product with its own transpose for what it is, at half the
+        cost.
         """
         for group in partition_all(_PRODUCT // PANEL, self.panels):
             (start, _), (_, stop) = rows_of(group[0]), rows_of(group[-1])
@@ -168,14 +155,10 @@ class Triangle:
         return (order * (order + PANEL) - first_row * (first_row + PANEL)) // 2
 
     def __add__(self, other: Triangle) -> Triangle:
-        """Return the sum, leaving the two as they are."""
-        pairs = zip(self.panels, other.panels, strict=True)
-        return self.of_panels([a + b for a, b in pairs])
+        return self.of_panels([a + b for a, b in zip(self.panels, other.panels, strict=True)])
 
     def __sub__(self, other: Triangle) -> Triangle:
-        """Return the difference, leaving the two as they are."""
-        pairs = zip(self.panels, other.panels, strict=True)
-        return self.of_panels([a - b for a, b in pairs])
+        return self.of_panels([a - b for a, b in zip(self.panels, other.panels, strict=True)])
 
     def leading(self, order: int) -> Triangle:
         """Return the leading (order, order) block, a view of this one."""
@@ -200,8 +183,8 @@ class Triangle:
         for panel in turned.panels:
             start, stop = rows_of(panel)
             np.matmul(left[start:stop], turning[:, :stop], out=panel)
-            block = panel[:, start:]
-            block[...] = np.tril(block) + np.tril(block, -1).T
+            panel[:, start:] = np.tril(panel[:, start:])
+            _mirror(panel[:, start:])
         return turned
 
     @classmethod
@@ -213,23 +196,12 @@ class Triangle:
 
     def packed(self) -> Array:
         """Return the rows of the triangle up to the diagonal, one after the other."""
-        i = 0
-        rows = []
-        for panel in self.panels:
-            for row in panel:
-                i += 1
-                rows.append(row[:i])
-        return np.concatenate(rows) if rows else np.empty(0)
+        rows = (row for panel in self.panels for row in panel)
+        return np.concatenate([row[: i + 1] for i, row in enumerate(rows)] or [np.empty(0)])
 
     @classmethod
     def unpacked(cls, packed: Array) -> Triangle:
-        """Return the triangle that `packed` made an array of D (D + 1) / 2 numbers.
-
-        Raises
-        ------
-        ParameterError
-            If there is no D of so many numbers.
-        """
+        """Return the triangle of a `packed` array, which must have D (D + 1) / 2 numbers."""
         order = (math.isqrt(8 * len(packed) + 1) - 1) // 2
         if order * (order + 1) // 2 != len(packed):
             raise ParameterError(
@@ -238,12 +210,12 @@ class Triangle:
             )
         triangle = cls(order, packed.dtype)
         start = 0
-        for p, panel in enumerate(triangle.panels):
-            for i, row in enumerate(panel):
-                stop = start + p * PANEL + i + 1
-                row[: stop - start] = packed[start:stop]
-                start = stop
-            _mirror(panel[:, p * PANEL :])
+        for panel in triangle.panels:
+            first, _ = rows_of(panel)
+            for length, row in enumerate(panel, first + 1):
+                row[:length] = packed[start : start + length]
+                start += length
+            _mirror(panel[:, first:])
         return triangle
 
     def dense(self) -> Floats:

@@ -1,4 +1,4 @@
-"""The arithmetic of a pass, and how fast a core does what most of it is."""
+"""Arithmetic of a pass: floating-point operations a row, and how many a core attains."""
 
 from __future__ import annotations
 
@@ -14,16 +14,9 @@ _TIMES = 2
 
 
 class Work(NamedTuple):
-    """The arithmetic that a statistic takes.
+    """The arithmetic of a statistic, in products of order D.
 
-    Parameters
-    ----------
-    flops_per_row : float
-        Floating-point operations a row: a multiplication and an addition are two.
-    order : int
-        D, of the products of features with each other.
-    dtype : str
-        Of the products.
+    A multiplication and an addition are two operations.
     """
 
     flops_per_row: float

@@ -23,9 +23,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streamkern.errors import CheckpointError, StreamkernWarning, first_line
-from streamkern.storage.cards import plain
+from streamkern.storage.codec import is_whole, plain, read_plain, write_plain
 from streamkern.storage.outputs import make_folder, remove_abandoned, replacing
-from streamkern.storage.plain import is_whole, read_plain, write_plain
 from streamkern.storage.untrusted import json_of
 
 if TYPE_CHECKING:
@@ -33,40 +32,25 @@ if TYPE_CHECKING:
 
 _JOB, _LOCK = "job.json", "lock"
 _GROUP, _TOTAL = "group", "up-to"
-_ENDING = ".h5"
 _DIGITS, _TOKEN = 5, 12
 
 
-def _files(folder: str | Path, kind: str, pattern: str = "*") -> list[Path]:
-    return list(Path(folder).glob(f"{pattern}-{kind}-{'[0-9]' * _DIGITS}{_ENDING}"))
-
-
-def _remove_temporary(where: Path) -> None:
-    """Remove what killed processes left, and nothing of jobs that write in the folder now."""
-    for lock in where.glob(".streamkern-*.lock"):
-        remove_abandoned(lock)
-    for path in where.glob(".streamkern-*.partial"):
-        if not path.with_suffix(".lock").exists():
-            path.unlink(missing_ok=True)
+def _files(folder: str | Path, *kinds: str, name: str = "*") -> list[Path]:
+    """Return the files of sums of some kinds, of all passes or of one."""
+    ending = f"{'[0-9]' * _DIGITS}.h5"
+    return [path for kind in kinds for path in Path(folder).glob(f"{name}-{kind}-{ending}")]
 
 
 @dataclass(frozen=True)
 class SavedPass:
-    """What is saved of one pass; small, and the same for every task of it.
-
-    Parameters
-    ----------
-    folder : str
-    name : str
-        Of the pass, with its token.
-    """
+    """What is saved of one pass, whose name has its token; the same for every task of it."""
 
     folder: str
     name: str
 
     def last_total(self) -> int:
         """Return the last group that is in a saved total, or -1."""
-        return max(self._saved(_TOTAL), default=-1)
+        return max(self._numbers(_TOTAL), default=-1)
 
     def holds(self, number: int) -> bool:
         """Say whether the sums of a group are saved, alone or in a total."""
@@ -88,81 +72,58 @@ class SavedPass:
         """Save the sums of all groups up to one, and remove what that makes superfluous."""
         write_plain(self._path(_TOTAL, number), sums)
         for kind, end in ((_TOTAL, number), (_GROUP, number + 1)):
-            for older in self._saved(kind):
+            for older in self._numbers(kind):
                 if older < end:
                     self._path(kind, older).unlink(missing_ok=True)
 
     def _path(self, kind: str, number: int) -> Path:
-        return Path(self.folder, f"{self.name}-{kind}-{number:0{_DIGITS}}{_ENDING}")
+        return Path(self.folder, f"{self.name}-{kind}-{number:0{_DIGITS}}.h5")
 
-    def _saved(self, kind: str) -> list[int]:
+    def _numbers(self, kind: str) -> list[int]:
         """Return the numbers of the groups that there are files for."""
-        return [int(path.stem[-_DIGITS:]) for path in _files(self.folder, kind, self.name)]
+        return [int(path.stem[-_DIGITS:]) for path in _files(self.folder, kind, name=self.name)]
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A folder that this job alone works in; made by `opened_checkpoint`.
-
-    Parameters
-    ----------
-    folder : str
-    job : str
-        A hash of what the job is.
-    """
+    """A folder that this job alone works in, with a hash of what the job is."""
 
     folder: str
     job: str
 
     def of_pass(self, name: str, token: str) -> SavedPass:
-        """Return what is saved of a pass.
-
-        Parameters
-        ----------
-        name : str
-        token : str
-            Of all that its sums depend on, besides the job.
-        """
+        """Return what is saved of a pass; its token is of all that its sums depend on."""
         both = hashlib.sha256(f"{self.job} {token}".encode()).hexdigest()
         return SavedPass(self.folder, f"{name}-{both[:_TOKEN]}")
 
 
 @contextmanager
 def opened_checkpoint(folder: str | Path, job: dict[str, Any]) -> Iterator[Checkpoint]:
-    """Hold a folder for a job: a new one, or one that the same job left.
+    """Hold a folder for a job, a new one or one that the same job left.
 
-    Parameters
-    ----------
-    folder : path
-        Made if it is not there.
-    job : dict
-        All that the sums depend on, as plain JSON values.
-
-    Raises
-    ------
-    CheckpointError
-        If the folder is in use, holds something else, or belongs to a job that differs.
-    OutputError
-        If it cannot be written to.
+    The job is all that the sums depend on, as plain JSON values.  Raises CheckpointError if the
+    folder is in use, holds something else, or belongs to another job.
     """
     where = make_folder(folder)
-    with locked(where) as alone:
+    with _locked(where) as alone:
         text = json.dumps(job, indent=1, sort_keys=True, default=plain)
-        job = json.loads(text)
         manifest = where / _JOB
         if manifest.exists():
-            _check_same(where, _read_job(manifest), job)
+            differences = list(_differences("", _read_job(manifest), json.loads(text)))
+            if differences:
+                more = f", and {len(differences) - 3} more" if len(differences) > 3 else ""
+                raise CheckpointError(
+                    f"the folder {where} is of another job: {'; '.join(differences[:3])}{more}; "
+                    f"name another folder, or remove this one."
+                )
         else:
             # Workers of a job that has gone may have written what nobody reads any more.
-            own = {where / _LOCK, *_files(where, _GROUP), *_files(where, _TOTAL)}
-            strangers = sorted(
-                path.name
-                for path in where.iterdir()
-                if path not in own and not path.name.startswith(".")
-            )
-            if strangers:
+            own = {where / _LOCK, *_files(where, _GROUP, _TOTAL)}
+            others = {path.name for path in where.iterdir() if path not in own}
+            others = {name for name in others if not name.startswith(".")}
+            if others:
                 raise CheckpointError(
-                    f"the folder {where} holds {strangers[0]!r} but no checkpoint of this program; "
+                    f"the folder {where} holds {min(others)!r} but no checkpoint of this program; "
                     f"name an empty or a new folder."
                 )
             with replacing(manifest) as temporary:
@@ -173,10 +134,19 @@ def opened_checkpoint(folder: str | Path, job: dict[str, Any]) -> Iterator[Check
         yield Checkpoint(str(where.resolve()), hashlib.sha256(text.encode()).hexdigest())
 
 
+def _remove_temporary(where: Path) -> None:
+    """Remove what killed processes left, and nothing of jobs that write in the folder now."""
+    for lock in where.glob(".streamkern-*.lock"):
+        remove_abandoned(lock)
+    for path in where.glob(".streamkern-*.partial"):
+        if not path.with_suffix(".lock").exists():
+            path.unlink(missing_ok=True)
+
+
 def _remove_damaged(where: Path) -> None:
-    damaged = [path for kind in (_GROUP, _TOTAL) for path in _files(where, kind)]
+    files = _files(where, _GROUP, _TOTAL)
     # A thread of a job that was stopped may end it meanwhile, and remove what it has merged.
-    damaged = [path for path in damaged if not is_whole(path) and path.exists()]
+    damaged = [path for path in files if not is_whole(path) and path.exists()]
     for path in damaged:
         path.unlink(missing_ok=True)
     if damaged:
@@ -189,30 +159,24 @@ def _remove_damaged(where: Path) -> None:
 
 
 def remove_checkpoint(folder: str | Path) -> None:
-    """Remove the files of a checkpoint, and the folder if nothing else is in it.
-
-    Another job that has taken the folder meanwhile keeps it.
-    """
+    """Remove the files of a checkpoint, and the folder if nothing else is in it."""
     where = Path(folder)
     if not where.is_dir():
         return
-    with suppress(CheckpointError), locked(where):
+    with suppress(CheckpointError), _locked(where):
         _remove_temporary(where)
-        for path in (*_files(where, _GROUP), *_files(where, _TOTAL), where / _JOB, where / _LOCK):
+        for path in (*_files(where, _GROUP, _TOTAL), where / _JOB, where / _LOCK):
             path.unlink(missing_ok=True)
         with suppress(OSError):
             where.rmdir()
 
 
 @contextmanager
-def locked(where: Path, *, passing: bool = False) -> Iterator[bool]:
-    """Hold the lock of a folder, and say whether that keeps others out: not on all file systems.
-
-    Where it is `passing`, its file goes with it.
-    """
-    alone = True
+def _locked(where: Path) -> Iterator[bool]:
+    """Hold the lock of a folder, and say whether that keeps others out: not on all file systems."""
+    alone, lock = True, where / _LOCK
     try:
-        descriptor = os.open(where / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
         raise CheckpointError(
             f"the folder {where} cannot be written to ({error.strerror}); write elsewhere."
@@ -227,21 +191,17 @@ def locked(where: Path, *, passing: bool = False) -> Iterator[bool]:
             ) from error
         except OSError:
             alone = False  # a file system without locks
-        if alone and not _is_that(where / _LOCK, descriptor):
+        # Who held the lock before may have removed its file.
+        if alone and not _leads_to(lock, descriptor):
             raise CheckpointError(
                 f"the folder {where} was just given up by another job; try again."
             )
-        try:
-            yield alone
-        finally:
-            if passing:
-                (where / _LOCK).unlink(missing_ok=True)
+        yield alone
     finally:
         os.close(descriptor)
 
 
-def _is_that(path: Path, descriptor: int) -> bool:
-    """Say whether a path still leads to an open file."""
+def _leads_to(path: Path, descriptor: int) -> bool:
     try:
         return os.path.samestat(path.stat(), os.fstat(descriptor))
     except FileNotFoundError:
@@ -263,28 +223,14 @@ def _read_job(manifest: Path) -> dict[str, Any]:
     return job
 
 
-def _check_same(where: Path, saved: dict[str, Any], job: dict[str, Any]) -> None:
-    differences = list(_differences("", saved, job))
-    if differences:
-        more = f", and {len(differences) - 3} more" if len(differences) > 3 else ""
-        raise CheckpointError(
-            f"the folder {where} is of another job: {'; '.join(differences[:3])}{more}; name "
-            f"another folder, or remove this one."
-        )
-
-
 def _differences(name: str, saved: Any, found: Any) -> Iterator[str]:
     if isinstance(saved, dict) and isinstance(found, dict):
         for key in sorted(saved.keys() | found.keys()):
-            place = f"{name} {key}".strip()
-            yield from _differences(place, saved.get(key), found.get(key))
+            yield from _differences(f"{name} {key}".strip(), saved.get(key), found.get(key))
     elif isinstance(saved, list) and isinstance(found, list) and len(saved) == len(found):
         for i, pair in enumerate(zip(saved, found, strict=True)):
             yield from _differences(f"{name} {i + 1}".strip(), *pair)
     elif saved != found:
-        yield f"{name} was {_short(saved)}, now {_short(found)}"
-
-
-def _short(value: Any) -> str:
-    text = json.dumps(value)
-    return text if len(text) <= 40 else f"{text[:37]}..."
+        texts = [json.dumps(value) for value in (saved, found)]
+        before, now = (text if len(text) <= 40 else f"{text[:37]}..." for text in texts)
+        yield f"{name} was {before}, now {now}"

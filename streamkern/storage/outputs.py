@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from streamkern.errors import OutputError, ParameterError
-from streamkern.stopping import held
-from streamkern.urls import is_url, shown
+from streamkern.errors.urls import is_url, shown
+from streamkern.runtime.signals import held
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 # Seconds after which nobody is taken to write any more.
 _OLD = 7 * 24 * 3600
-
-
 # What endings of names say.
 _FORMATS = {
     ".csv": "CSV", ".tsv": "TSV", ".parquet": "Parquet", ".npy": "NumPy", ".npz": "NumPy",
@@ -52,31 +50,20 @@ def check_output(
     inputs: Iterable[str | Path] = (),
     formats: Sequence[str] = (),
 ) -> Path:
-    """Raise OutputError unless `path` can be written, before the work that fills it is done.
-
-    Parameters
-    ----------
-    path : path
-    force : bool
-        An existing file may be replaced.
-    inputs : iterable of path
-        Files that are read for the output, and so may not be replaced by it, whatever the path.
-    formats : sequence of str
-        What can be written there, as in `check_format`.
-    """
+    """Raise OutputError unless `path` can be written, before the work that fills it is done."""
     if formats:
         check_format(path, *formats)
     _need_path(path)
     try:
         target = Path(path).resolve()
-        is_folder, exists, is_file = target.is_dir(), target.exists(), target.is_file()
+        exists = target.exists()
     except OSError as error:
         raise OutputError(
             f"{path} cannot be written ({error.strerror}); write elsewhere."
         ) from error
-    if is_folder:
+    if target.is_dir():
         raise OutputError(f"{path} is a folder; name a file to write.")
-    if exists and not is_file:
+    if exists and not target.is_file():
         raise OutputError(f"{path} is not a plain file; name a file to write.")
     if any(_are_one_file(target, name) for name in inputs):
         raise OutputError(f"{path} is an input of this job; name another file to write.")
@@ -133,14 +120,9 @@ def local_path(path: str | Path) -> Path:
 def replacing(path: str | Path, *, force: bool = False) -> Iterator[Path]:
     """Give a temporary path beside `path`, which takes its place when all is written.
 
-    Until the last moment `path` stays as it was; after an error or an interruption the temporary
-    file is gone.  A file that is replaced passes on its mode, and its owner and group where this
-    user may set them.  Without `force` a file that another job made meanwhile is kept.
-
-    Raises
-    ------
-    OutputError
-        If the file cannot be written; an OSError of the writer is turned into one.
+    A file that is replaced passes on its mode, and its owner and group where this user may set
+    them.  Without `force` a file that another job made meanwhile is kept.  An OSError of the writer
+    becomes an OutputError.
     """
     target = check_output(path, force=force)
     try:
@@ -152,7 +134,10 @@ def replacing(path: str | Path, *, force: bool = False) -> Iterator[Path]:
             os.utime(descriptor, (0, 0))  # until something is written
             os.close(descriptor)
             yield temporary
-            _to_disk(temporary)
+            with temporary.open("rb+") as file:
+                os.fsync(file.fileno())
+                if not os.fstat(file.fileno()).st_mtime:
+                    raise OSError(errno.ENODATA, "nothing was written")  # noqa: TRY301
             if old is not None:
                 _pass_on(old, temporary)
             if force:
@@ -178,20 +163,19 @@ def temporary_path(folder: Path) -> Iterator[Path]:
         # All of the name, because that of another machine may begin with that of this one.
         if lock.stem[:-32] == ours or _is_old(lock):
             remove_abandoned(lock)
+
+    @held()
+    def remove() -> None:
+        _remove(path)
+        if descriptor is not None:
+            path.with_suffix(".lock").unlink(missing_ok=True)
+            os.close(descriptor)
+
     with ExitStack() as stack:
         with held():
             path, descriptor = _new_path(folder, ours)
-            stack.callback(_end, path, descriptor)
+            stack.callback(remove)
         yield path
-
-
-@held()
-def _end(path: Path, descriptor: int | None) -> None:
-    """Remove a temporary path and its lock."""
-    _remove(path)
-    if descriptor is not None:
-        path.with_suffix(".lock").unlink(missing_ok=True)
-        os.close(descriptor)
 
 
 def _new_path(folder: Path, beginning: str) -> tuple[Path, int | None]:
@@ -239,16 +223,8 @@ def _remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _to_disk(path: Path) -> None:
-    """Have all of a file on the disk, or raise OSError if nothing was written to it."""
-    with path.open("rb+") as file:
-        os.fsync(file.fileno())
-        if not os.fstat(file.fileno()).st_mtime:
-            raise OSError(errno.ENODATA, "nothing was written")
-
-
 def _pass_on(old: os.stat_result, path: Path) -> None:
-    """Give a file the group, mode and owner of another, as far as this user may."""
+    """Give a file the group, mode and owner of another as far as this user may set them."""
     mode = stat.S_IMODE(old.st_mode)
     if path.stat().st_gid != old.st_gid:
         try:

@@ -3,6 +3,8 @@
 Texts are of fixed length.  HDF5 keeps those of variable length in a heap, and one that was tampered
 with sends HDF5 (2.0.0, H5HG__cache_heap_deserialize) into an endless loop.  No filters: two of
 them make a gigabyte of a kilobyte.
+
+All functions that read a value raise ValueError if it is not what they are to return.
 """
 
 from __future__ import annotations
@@ -17,6 +19,8 @@ import h5py
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from streamkern._typing import Array
 
 # What values of other types and sizes than expected can lead to, and reading them besides.
@@ -28,13 +32,7 @@ _MOST_DIGITS = 100
 
 
 def opened(path: str | Path) -> h5py.File:
-    """Open a plain file for reading; to open a pipe would be to wait for who writes to it.
-
-    Raises
-    ------
-    OSError
-        If it is anything else, or not HDF5.
-    """
+    """Open a plain file for reading; opening a pipe would be waiting for who writes to it."""
     if not stat.S_ISREG(Path(path).stat().st_mode):
         raise OSError(f"{path} is not a plain file")
     return h5py.File(path, "r", locking="best-effort")
@@ -46,7 +44,7 @@ def check_contents(file: h5py.File) -> None:
     So there are no links, nothing has two names, and arrays have no more bytes than the file.
     """
     room, groups = file.id.get_filesize(), [h5py.h5g.open(file.id, b"/")]
-    seen = {h5py.h5o.get_info(groups[0]).addr}
+    addresses = {h5py.h5o.get_info(groups[0]).addr}
     while groups:
         group = groups.pop()
         for name in group:
@@ -54,9 +52,9 @@ def check_contents(file: h5py.File) -> None:
                 raise ValueError(f"{name!r} is a link")
             item = h5py.h5o.open(group, name)
             address = h5py.h5o.get_info(item).addr
-            if address in seen:
+            if address in addresses:
                 raise ValueError(f"{_name(item)} has another name")
-            seen.add(address)
+            addresses.add(address)
             if isinstance(item, h5py.h5g.GroupID):
                 groups.append(item)
             else:
@@ -65,12 +63,12 @@ def check_contents(file: h5py.File) -> None:
 
 def _claimed_bytes(dataset: h5py.h5d.DatasetID, most: int) -> int:
     """Return how many bytes reading a dataset takes, or raise ValueError unless it has them."""
-    made, kind = dataset.get_create_plist(), dataset.get_type()
-    if made.get_layout() == h5py.h5d.VIRTUAL or made.get_external_count():
+    layout, kind = dataset.get_create_plist(), dataset.get_type()
+    if layout.get_layout() == h5py.h5d.VIRTUAL or layout.get_external_count():
         raise ValueError(f"{_name(dataset)} is in other files")
-    if made.get_nfilters():
+    if layout.get_nfilters():
         raise ValueError(f"{_name(dataset)} has filters")
-    chunk = made.get_chunk() if made.get_layout() == h5py.h5d.CHUNKED else (0,)
+    chunk = layout.get_chunk() if layout.get_layout() == h5py.h5d.CHUNKED else (0,)
     claimed: int = max(math.prod(dataset.shape or ()), math.prod(chunk)) * kind.get_size()
     if claimed > most:
         raise ValueError(f"{_name(dataset)} claims {claimed:,} bytes that were not written")
@@ -82,15 +80,7 @@ def _name(item: Any) -> str:
 
 
 def json_of(text: str) -> Any:
-    """Return the plain values of a JSON text.
-
-    Raises
-    ------
-    RecursionError
-        If they are nested without end.
-    ValueError
-        If it is none, or has integers that no seed has.
-    """
+    """Return the plain values of a JSON text; RecursionError if they are nested without end."""
     return json.loads(text, parse_int=_integer)
 
 
@@ -121,13 +111,7 @@ def mark(item: h5py.File | h5py.Group, name: str) -> str | int | None:
 
 
 def text(group: h5py.Group, name: str) -> str:
-    """Return a dataset that is one text.
-
-    Raises
-    ------
-    ValueError
-        If it is anything else.
-    """
+    """Return a dataset that is one text."""
     dataset = member(group, name)
     if dataset.shape or dataset.dtype.kind != "S":
         raise ValueError(f"{dataset.name} holds {dataset.dtype}, not a text of fixed length")
@@ -135,26 +119,14 @@ def text(group: h5py.Group, name: str) -> str:
 
 
 def member(group: h5py.Group, name: str) -> Any:
-    """Return what a group holds by a name, itself and not by a link to elsewhere.
-
-    Raises
-    ------
-    ValueError
-        If it is a link.
-    """
+    """Return what a group holds by a name, itself and not by a link to elsewhere."""
     if not isinstance(group.get(name, getlink=True), h5py.HardLink):
         raise ValueError(f"{group.name} holds no {name!r}")  # noqa: TRY004  damage, not a type
     return group[name]
 
 
 def array(dataset: h5py.Dataset, kinds: str = "fiu") -> Array:
-    """Return a dataset of numbers, or a number, of some kinds of dtype.
-
-    Raises
-    ------
-    ValueError
-        If it is anything else, or claims more than was written.
-    """
+    """Return a dataset of numbers, or a number, of some kinds of dtype."""
     if dataset.dtype.kind not in kinds:
         raise ValueError(f"{dataset.name} holds {dataset.dtype}, not numbers")
     _claimed_bytes(dataset.id, dataset.id.get_storage_size())  # as little as the file has
@@ -165,22 +137,7 @@ def array(dataset: h5py.Dataset, kinds: str = "fiu") -> Array:
 def finite_array(
     group: h5py.Group, name: str, shape: tuple[int, ...] | None = None, kinds: str = "fiu"
 ) -> Array:
-    """Return a dataset of finite numbers.
-
-    Parameters
-    ----------
-    group : h5py.Group
-    name : str
-    shape : tuple of int, optional
-        That it must have.
-    kinds : str
-        Kinds of dtype that it may have.
-
-    Raises
-    ------
-    ValueError
-        If it is anything else.
-    """
+    """Return a dataset of finite numbers, of a shape if one is given."""
     dataset = member(group, name)
     if shape is not None and dataset.shape != shape:
         raise ValueError(f"{dataset.name} has shape {dataset.shape}, not {shape}")
@@ -188,3 +145,10 @@ def finite_array(
     if not np.isfinite(found).all():
         raise ValueError(f"{dataset.name} holds values that are not finite")
     return found
+
+
+def finite_arrays(
+    group: h5py.Group, shapes: Mapping[str, tuple[int, ...]], kinds: str = "fiu"
+) -> dict[str, Array]:
+    """Return several datasets of finite numbers, by their names and shapes."""
+    return {name: finite_array(group, name, shape, kinds) for name, shape in shapes.items()}

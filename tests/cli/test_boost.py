@@ -5,10 +5,7 @@ from __future__ import annotations
 import h5py
 import numpy as np
 import pytest
-from click.testing import CliRunner
-from commandline import report_of, streamkern
-
-from streamkern.cli import main
+from commandline import invoke, refused, report_of, streamkern
 
 SMALL = ("--components", 16, "--length-scale", 0.5, "--alpha", 0.1)
 
@@ -70,7 +67,7 @@ def test_bad_rows_are_skipped_where_that_is_asked_for(folder):
     found = report_of("predict", model, bad, "--out", out, "--on-bad-rows", "skip")
     assert found["skipped_rows"] == 1
     for given in (("evaluate", model, bad), ("predict", model, bad, "--out", out, "--force")):
-        assert CliRunner().invoke(main, [str(each) for each in given]).exit_code == 1
+        assert invoke(*given).exit_code == 1
 
 
 @pytest.mark.parametrize(
@@ -84,10 +81,8 @@ def test_bad_rows_are_skipped_where_that_is_asked_for(folder):
     ],
 )
 def test_what_does_not_go_with_rounds_is_refused(options, said, folder):
-    given = ["fit", folder / "data.h5", "--out", folder / "other.h5", *options]
-    result = CliRunner().invoke(main, [str(each) for each in given])
-    assert result.exit_code == 2
-    assert said in result.stderr
+    given = ("fit", folder / "data.h5", "--out", folder / "other.h5", *options)
+    assert said in refused(*given, status=2)
     assert not (folder / "other.h5").exists()
 
 

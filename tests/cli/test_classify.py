@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import h5py
 import numpy as np
 import pytest
-from click.testing import CliRunner
-from commandline import report_of, streamkern
+from commandline import refused, report_of, streamkern
 
 from streamkern import RandomFeatureClassifier, load
-from streamkern.cli import main
 
 NAMES = np.array(["hay", "oats", "straw"])
 
@@ -29,22 +25,14 @@ def write(path, X, y):
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def labelled(folder):
     write("train.h5", *rows())
     write("test.h5", *rows(200, seed=1))
-    return tmp_path
 
 
 def fitted(*options, name="model.h5", command="fit"):
     common = ("--classify", "--components", 32, "--out", name)
     return report_of(command, "train.h5", *common, *options)
-
-
-def refused(*arguments):
-    result = CliRunner().invoke(main, [str(argument) for argument in arguments])
-    assert result.exit_code
-    return result.output
 
 
 def test_a_fit_is_that_of_python():
@@ -57,14 +45,6 @@ def test_a_fit_is_that_of_python():
     assert report["classes"] == {"kind": "text", "values": NAMES.tolist()}
     assert report["calibration"] == "isotonic"
     assert report["n_targets"] == 3
-
-
-def test_errors_are_those_of_python():
-    fitted()
-    found = report_of("evaluate", "model.h5", "test.h5")
-    assert found == load("model.h5").evaluate(*rows(200, seed=1))
-    keys = {"rows", "accuracy", "log_loss", "auc", "expected_calibration_error", "confusion_matrix"}
-    assert keys < set(found)
 
 
 def test_people_see_errors_and_confusions():
@@ -110,7 +90,7 @@ def test_rows_that_cannot_be_predicted_have_no_label(text):
     fitted()
     X[5, 0] = np.nan
     write("new.h5", X, y)
-    output = refused("predict", "model.h5", "new.h5", "--out", "p.h5")
+    output = refused("predict", "model.h5", "new.h5", "--out", "p.h5", "--quiet")
     assert "1 of 240 rows have no finite score" in output
     arguments = ("predict", "model.h5", "new.h5", "--out", "p.h5", "--on-bad-rows", "skip")
     assert report_of(*arguments, "--proba")["skipped_rows"] == 1
@@ -121,14 +101,6 @@ def test_rows_that_cannot_be_predicted_have_no_label(text):
         assert np.flatnonzero(np.isnan(file["y_proba"][:]).any(axis=1)).tolist() == [5]
         expected = load("model.h5").predict(np.delete(X, 5, axis=0))
         assert (np.delete(predicted, 5) == expected).all()
-
-
-def test_the_card_tells_the_classes():
-    fitted("--class-weight", "balanced")
-    output = streamkern("show", "model.h5").stdout
-    assert "3: hay, oats, straw" in output
-    assert "calibration" in output
-    assert "weights of classes" in output
 
 
 def test_moments_are_solved_to_a_classifier():
@@ -149,7 +121,7 @@ def test_moments_are_solved_to_a_classifier():
 def test_moments_without_folds_cannot_calibrate():
     fitted("--folds", "1", command="moments", name="m.h5")
     solve = ("solve", "m.h5", "--out", "model.h5", "--alpha", "gcv", "--force")
-    assert "needs 2 folds or more, and" in refused(*solve, "--calibration", "sigmoid")
+    assert "needs 2 folds or more, and" in refused(*solve, "--calibration", "sigmoid", status=2)
     streamkern(*solve, "--calibration", "none")
     assert load("model.h5").calibration is None
     assert "there are no folds to calibrate by" in streamkern(*solve).stderr
@@ -163,33 +135,6 @@ def test_what_is_in_a_label_does_not_reach_the_terminal():
     said = streamkern("evaluate", "odd-model.h5", "odd.h5").output
     assert "\x1b" not in said
     assert said.count("p\\x1b]0;x\\x07") == 2
-
-
-def test_rows_with_labels_are_forgotten():
-    X, y = rows()
-    write("part.h5", X[:50], y[:50])
-    fitted("--class-weight", "balanced", command="moments", name="m.h5")
-    assert report_of("forget", "m.h5", "part.h5", "--out", "left.h5")["rows"] == 190
-
-
-def test_more_rows_are_read_like_others_though_a_class_is_missing():
-    fitted(command="moments", name="m.h5")
-    X, y = rows(100, seed=2)
-    write("more.h5", X[y != "hay"], y[y != "hay"])
-    streamkern("moments", "more.h5", "--classify", "--like", "m.h5", "--out", "more-m.h5")
-    report = report_of("merge", "m.h5", "more-m.h5", "--out", "both.h5")
-    assert report["rows"] == 240 + np.sum(y != "hay")
-
-
-def test_a_search_makes_a_classifier():
-    report = fitted(command="tune")
-    assert report["tuning"]
-    assert load("model.h5").score(*rows()) > 0.7
-
-
-def test_rows_left_out_one_by_one_are_those_of_the_scores():
-    fitted()
-    assert len(report_of("diagnose", "model.h5", "train.h5")["loo_rmse"]) == 3
 
 
 def test_weights_of_rows_and_of_classes_are_multiplied_and_named():
@@ -210,11 +155,6 @@ def test_weights_of_rows_and_of_classes_are_multiplied_and_named():
     assert report_of("forget", *arguments)["rows"] == 240
     found = report_of("evaluate", "model.h5", "train.h5", "--weights", "s")
     assert found == load("model.h5").evaluate(X, y, weights)
-
-
-def test_a_report_of_a_classifier_is_written():
-    fitted("--report", "report.html")
-    assert "--classify" in Path("report.html").read_text()
 
 
 @pytest.mark.parametrize(
@@ -239,6 +179,5 @@ def test_what_cannot_be_is_told_in_a_sentence(arguments, said):
     streamkern("fit", "real.h5", "--out", "ridge.h5", "--components", 8)
     write("other.h5", X, np.where(np.arange(len(y)) == 3, "rye", y))
     write("one.h5", X, np.full(len(y), "hay"))
-    output = refused(*arguments.split())
-    assert said in output
-    assert len(output.strip().splitlines()) == 1
+    status = 2 if "--std" in arguments or "--proba" in arguments or "weight" in arguments else 1
+    assert said in refused(*arguments.split(), status=status)

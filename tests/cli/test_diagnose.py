@@ -4,38 +4,19 @@ from __future__ import annotations
 
 import json
 
-import h5py
 import numpy as np
 import pytest
-from click.testing import CliRunner
-from commandline import report_of, rows, streamkern, write
+from commandline import invoke, refused, report_of, rows, streamkern, write
 
 from streamkern import load, open_hdf5
-from streamkern.cli import main
 
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("folder")
 
 
 def fitted(*options, q=None, n=300):
     write("train.h5", *rows(n, q=q))
     streamkern("fit", "train.h5", "--out", "model.h5", "--components", 32, "--quiet", *options)
     return load("model.h5")
-
-
-def refused(*arguments):
-    """The one sentence that the command refuses its arguments with."""
-    result = CliRunner().invoke(main, ["diagnose", *map(str, arguments)])
-    assert result.exit_code == 1, result.output
-    assert result.stderr.count("Error: ") == 1
-    sentence = result.stderr[result.stderr.index("Error: ") :].strip()
-    assert "\n" not in sentence
-    assert sentence.endswith(".")
-    assert result.stdout == ""
-    return sentence
 
 
 @pytest.mark.parametrize("q", [None, 1, 2])
@@ -71,8 +52,7 @@ def test_the_number_of_rows_that_are_named_can_be_given():
     for key in ("largest_leverages", "largest_errors"):
         assert len(ten[key]) == 10
         assert found[key] == ten[key][:3]
-    result = CliRunner().invoke(main, ["diagnose", "model.h5", "train.h5", "--largest", "0"])
-    assert result.exit_code == 2
+    assert invoke(*["diagnose", "model.h5", "train.h5", "--largest", "0"]).exit_code == 2
 
 
 def test_rows_are_named_by_file():
@@ -87,21 +67,13 @@ def test_rows_are_named_by_file():
     assert worst["place"].endswith("b.h5, row 70")
 
 
-def test_datasets_may_have_other_names():
-    fitted()
-    write("named.h5", *rows(), x_name="in/puts", y_name="out")
-    named = report_of("diagnose", "model.h5", "named.h5", "--x", "in/puts", "--y", "out")
-    plain = report_of("diagnose", "model.h5", "train.h5")
-    assert named["loo_rmse"] == plain["loo_rmse"]
-
-
 def test_bad_rows_are_refused_or_left_out():
     X, y = rows()
     X[17, 1], y[40] = np.nan, np.inf
     write("train.h5", X, y)
     skip = ("--on-bad-rows", "skip")
     streamkern("fit", "train.h5", "--out", "model.h5", "--components", 32, "--quiet", *skip)
-    sentence = refused("model.h5", "train.h5", "--quiet")
+    sentence = refused("diagnose", "model.h5", "train.h5", "--quiet")
     assert "2 of 300 rows" in sentence
     assert "train.h5, row 17" in sentence
     found = report_of("diagnose", "model.h5", "train.h5", *skip)
@@ -113,20 +85,20 @@ def test_bad_rows_are_refused_or_left_out():
 def test_other_rows_are_refused_in_one_sentence():
     fitted()
     write("other.h5", *rows(300, seed=1))
-    sentence = refused("model.h5", "other.h5", "--quiet", "--json")
+    sentence = refused("diagnose", "model.h5", "other.h5", "--quiet", "--json")
     assert "these are not the rows that the model was fitted on" in sentence
 
 
 def test_other_numbers_of_targets_are_refused():
     fitted()
     write("two.h5", *rows(q=2))
-    assert "but the data has 2" in refused("model.h5", "two.h5", "--quiet")
+    assert "but the data has 2" in refused("diagnose", "model.h5", "two.h5", "--quiet")
 
 
 def test_a_model_without_its_normal_equations_is_refused():
     model = fitted()
     model.save("compact.h5", compact=True)
-    sentence = refused("compact.h5", "train.h5", "--quiet")
+    sentence = refused("diagnose", "compact.h5", "train.h5", "--quiet")
     assert "saved without them" in sentence
 
 
@@ -146,11 +118,3 @@ def test_workers_say_what_this_process_says():
     fitted(n=40_000)
     here = report_of("diagnose", "model.h5", "train.h5")
     assert report_of("diagnose", "model.h5", "train.h5", "--workers", 2) == here
-
-
-def test_data_files_are_left_as_they_are(folder):
-    fitted()
-    before = {path.name: path.read_bytes() for path in folder.iterdir()}
-    streamkern("diagnose", "model.h5", "train.h5", "--quiet")
-    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
-    assert h5py.is_hdf5("train.h5")

@@ -9,13 +9,7 @@ from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_err
 
 from streamkern import load
 
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    write("data.h5", *rows())
-    return tmp_path
-
+pytestmark = pytest.mark.usefixtures("folder")
 
 METRICS = {"rmse": root_mean_squared_error, "mae": mean_absolute_error, "r2": r2_score}
 
@@ -75,13 +69,6 @@ def test_skipped_rows_are_counted():
     found = report_of(*arguments)
     assert (found["rows"], found["skipped_rows"]) == (298, 2)
     assert "rows skipped" in streamkern(*arguments).stdout
-
-
-def test_nothing_is_written(folder):
-    fitted()
-    before = {path: path.stat().st_mtime_ns for path in folder.iterdir()}
-    streamkern("evaluate", "model.h5", "data.h5")
-    assert {path: path.stat().st_mtime_ns for path in folder.iterdir()} == before
 
 
 @pytest.mark.cluster

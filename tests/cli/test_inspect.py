@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 
 import h5py
 import hdf5plugin
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from commandline import invoke
 from h5py import h5t
 
-from streamkern.cli import main
 from streamkern.errors import DataError
-from streamkern.plan import plan_fit
+from streamkern.parameters.plan import plan_fit
 from streamkern.sources import open_hdf5
-from streamkern.sources.contents import describe_file
+from streamkern.sources.file_contents import describe_file
 
 
 @pytest.fixture
@@ -33,7 +30,7 @@ def data(tmp_path):
 
 
 def run(*arguments):
-    return CliRunner().invoke(main, ["inspect", *map(str, arguments)])
+    return invoke("inspect", *arguments)
 
 
 def result(*arguments):
@@ -79,12 +76,6 @@ def test_a_fit_is_planned_for_all_rows_together(data):
     assert fit["shard_rows"] == plan.shard_rows
 
 
-def test_more_components_need_more_memory(data):
-    few, many = (result(data / "a.h5", "--components", D)["fit"] for D in (256, 4096))
-    assert many["client_bytes"] > few["client_bytes"]
-    assert many["flops"] > few["flops"]
-
-
 def test_people_see_datasets_and_the_plan(data):
     done = run(data / "a.h5")
     assert (done.exit_code, done.stderr) == (0, "")
@@ -110,21 +101,6 @@ def test_a_file_without_the_datasets_named_is_still_listed(data, options, missin
     assert len(found["files"][0]["datasets"]) == 3
 
 
-def test_other_names_are_planned_for(data):
-    with h5py.File(data / "a.h5", "r+") as file:
-        file.move("X", "train/inputs")
-        file.move("y", "train/price")
-    fit = result(data / "a.h5", "--x", "train/inputs", "--y", "train/price")["fit"]
-    assert fit["n_rows"] == 1500
-
-
-def test_a_file_without_datasets_is_an_empty_list(tmp_path):
-    with h5py.File(tmp_path / "a.h5", "w"):
-        pass
-    found = result(tmp_path / "a.h5")
-    assert found == {"files": [{"path": str(tmp_path / "a.h5"), "datasets": []}], "fit": None}
-
-
 @pytest.mark.parametrize(
     ("name", "why"),
     [
@@ -141,40 +117,6 @@ def test_what_cannot_be_opened_is_one_sentence_and_status_one(data, name, why):
     assert done.stderr.startswith("Error: ")
     assert why in done.stderr
     assert done.stderr.count("\n") == 1
-
-
-@pytest.mark.parametrize("arguments", [(), ("a.h5", "--components", "0"), ("a.h5", "--nothing")])
-def test_wrong_usage_is_status_two(arguments):
-    done = run(*arguments)
-    assert done.exit_code == 2
-    assert "Usage:" in done.stderr
-
-
-def test_a_name_with_brackets_is_shown_as_it_is(tmp_path):
-    with h5py.File(tmp_path / "run[bold].h5", "w") as file:
-        file["[red]X"] = np.zeros((2, 2))
-    done = run(tmp_path / "run[bold].h5", "--x", "[red]X")
-    assert "[red]X" in done.stdout
-    assert "run[bold].h5" in done.stdout.replace("\n", "")
-
-
-def test_contents_name_every_kind_of_storage(tmp_path):
-    with h5py.File(tmp_path / "part.h5", "w") as file:
-        file["X"] = np.zeros((4, 2))
-    layout = h5py.VirtualLayout((4, 2), "f8")
-    layout[:] = h5py.VirtualSource(tmp_path / "part.h5", "X", (4, 2))
-    with h5py.File(tmp_path / "a.h5", "w") as file:
-        file.create_virtual_dataset("virtual", layout)
-        file.create_dataset("zstd", data=np.zeros((9, 2)), chunks=(3, 2), **hdf5plugin.Zstd())
-        file.create_dataset("empty", data=h5py.Empty("f4"))
-        file.create_dataset("pairs", data=np.zeros(3, [("u", "i2"), ("v", "f4")]))
-    found = {item.name: item for item in describe_file(tmp_path / "a.h5")}
-    assert list(found) == ["empty", "pairs", "virtual", "zstd"]
-    assert found["virtual"].compression == "virtual"
-    assert found["zstd"].chunks == (3, 2)
-    assert "zstd" in found["zstd"].compression
-    assert found["empty"].shape == ()
-    assert found["pairs"].dtype == "[('u', '<i2'), ('v', '<f4')]"
 
 
 @pytest.fixture
@@ -222,36 +164,6 @@ def test_rows_of_such_types_and_names_are_refused_in_one_sentence(odd, name, why
     assert why in done.stderr
 
 
-def test_damaged_headers_are_one_sentence(tmp_path):
-    path = tmp_path / "a.h5"
-    with h5py.File(path, "w", libver="v110") as file:
-        file["X"] = np.zeros((4, 2))
-        header = h5py.h5o.get_info(file["X"].id).addr
-    damaged = bytearray(path.read_bytes())
-    damaged[header + 10] ^= 255
-    path.write_bytes(damaged)
-    with pytest.raises(DataError, match=r"a\.h5 has damaged headers .*; copy it again"):
-        describe_file(path)
-
-
-def test_the_installed_program_inspects_without_the_cluster_libraries(data):
-    code = (
-        "import sys; from streamkern.cli import main\n"
-        "try: main()\n"
-        "finally: assert not {'distributed', 'sklearn', 'pandas'} & set(sys.modules)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code, "inspect", "a.h5", "--json"],
-        cwd=data,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    assert json.loads(done.stdout)["fit"]["n_rows"] == 1500
-
-
 def test_a_fit_to_labels_is_planned_where_they_are_said_to_be_labels(tmp_path):
     with h5py.File(tmp_path / "labels.h5", "w") as file:
         file["X"], file["y"] = np.zeros((90, 2)), np.array([b"a", b"b", b"c"] * 30)
@@ -263,3 +175,34 @@ def test_a_fit_to_labels_is_planned_where_they_are_said_to_be_labels(tmp_path):
         file["X"], file["y"] = np.zeros((90, 2)), np.zeros((90, 3))
     alike = result(tmp_path / "targets.h5", "--components", 64)
     assert found["fit"]["worker_bytes"] == pytest.approx(alike["fit"]["worker_bytes"], rel=0.01)
+
+
+def test_contents_name_every_kind_of_storage(tmp_path):
+    with h5py.File(tmp_path / "part.h5", "w") as file:
+        file["X"] = np.zeros((4, 2))
+    layout = h5py.VirtualLayout((4, 2), "f8")
+    layout[:] = h5py.VirtualSource(tmp_path / "part.h5", "X", (4, 2))
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_virtual_dataset("virtual", layout)
+        file.create_dataset("zstd", data=np.zeros((9, 2)), chunks=(3, 2), **hdf5plugin.Zstd())
+        file.create_dataset("empty", data=h5py.Empty("f4"))
+        file.create_dataset("pairs", data=np.zeros(3, [("u", "i2"), ("v", "f4")]))
+    found = {item.name: item for item in describe_file(tmp_path / "a.h5")}
+    assert list(found) == ["empty", "pairs", "virtual", "zstd"]
+    assert found["virtual"].compression == "virtual"
+    assert found["zstd"].chunks == (3, 2)
+    assert "zstd" in found["zstd"].compression
+    assert found["empty"].shape == ()
+    assert found["pairs"].dtype == "[('u', '<i2'), ('v', '<f4')]"
+
+
+def test_damaged_headers_are_one_sentence(tmp_path):
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w", libver="v110") as file:
+        file["X"] = np.zeros((4, 2))
+        header = h5py.h5o.get_info(file["X"].id).addr
+    damaged = bytearray(path.read_bytes())
+    damaged[header + 10] ^= 255
+    path.write_bytes(damaged)
+    with pytest.raises(DataError, match=r"a\.h5 has damaged headers .*; copy it again"):
+        describe_file(path)

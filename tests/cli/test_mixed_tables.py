@@ -8,10 +8,9 @@ import h5py
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
+from commandline import invoke, streamkern
 
 from streamkern import load
-from streamkern.cli import main
 from streamkern.errors import StreamkernWarning
 from streamkern.storage import exported
 
@@ -24,75 +23,66 @@ TABLE = """age, workclass, hours, income
 """
 
 
-def run(command, *arguments):
-    return CliRunner().invoke(main, [command, *map(str, arguments)])
-
-
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
+def table(folder):
     """A folder with a raw table, its rows, and a model of them."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "train.csv").write_text(TABLE.replace(", ", ","))
-    assert run("convert", "train.csv", "train.h5", "--target", "income").exit_code == 0
+    (folder / "train.csv").write_text(TABLE.replace(", ", ","))
+    streamkern("convert", "train.csv", "train.h5", "--target", "income")
     options = ("--components", 16, "--alpha", 0.1, "--quiet")
-    done = run("fit", "train.h5", "--out", "model.h5", *options)
-    assert done.exit_code == 0, done.output
-    (tmp_path / "new.csv").write_text("hours,workclass,more,age\n40,?,x,41\n?,Never,y,30\n")
-    return tmp_path
+    streamkern("fit", "train.h5", "--out", "model.h5", *options)
+    (folder / "new.csv").write_text("hours,workclass,more,age\n40,?,x,41\n?,Never,y,30\n")
+    return folder
 
 
 def inside(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_what_became_of_every_column_is_said(folder):
-    done = run("convert", "train.csv", "o.h5", "--target", "income", "--drop", "age")
-    assert done.exit_code == 0, done.output
+def test_what_became_of_every_column_is_said(table):
+    done = streamkern("convert", "train.csv", "o.h5", "--target", "income", "--drop", "age")
     assert done.stdout.startswith("5 rows of 5 inputs and 1 target in o.h5\nColumns\n")
     said = [" ".join(line.split()) for line in done.stdout.splitlines()]
     assert "workclass 2 categories" in said
     assert "hours number, 41.25 where missing" in said
     assert "age left out: dropped" in said
-    as_json = run("convert", "train.csv", "p.h5", "--target", "income", "--json")
+    as_json = invoke("convert", "train.csv", "p.h5", "--target", "income", "--json")
     columns = json.loads(as_json.stdout)["columns"]
     assert columns["workclass"] == "2 categories"
     assert columns["income"] == "target"
 
 
-def test_the_raw_table_is_predicted_as_its_converted_rows_are(folder):
-    assert run("predict", "model.h5", "new.csv", "--out", "raw.h5", "--std").exit_code == 0
-    assert run("convert", "new.csv", "new.h5", "--like", "model.h5", "--no-target").exit_code == 0
-    assert run("predict", "model.h5", "new.h5", "--out", "rows.h5", "--std").exit_code == 0
+def test_the_raw_table_is_predicted_as_its_converted_rows_are(table):
+    streamkern("predict", "model.h5", "new.csv", "--out", "raw.h5", "--std")
+    streamkern("convert", "new.csv", "new.h5", "--like", "model.h5", "--no-target")
+    streamkern("predict", "model.h5", "new.h5", "--out", "rows.h5", "--std")
     with h5py.File("raw.h5") as raw, h5py.File("rows.h5") as rows:
         for name in ("y_pred", "y_std"):
             assert raw[name].shape == (2,)
             np.testing.assert_array_equal(raw[name][:], rows[name][:])
-    done = run("predict", "model.h5", "*.csv", "--out", "pred.csv", "--std", "--json")
-    assert done.exit_code == 0, done.output
+    done = streamkern("predict", "model.h5", "*.csv", "--out", "pred.csv", "--std", "--json")
     assert json.loads(done.stdout.splitlines()[-1])["rows"] == 7
     frame = pd.read_csv("pred.csv")
     assert list(frame) == ["y_pred", "y_std"]
     with h5py.File("raw.h5") as raw:
         np.testing.assert_allclose(frame["y_pred"][:2], raw["y_pred"][:], rtol=1e-6)
     left = {"model.h5", "new.csv", "new.h5", "pred.csv", "raw.h5", "rows.h5", "train.csv"}
-    assert set(inside(folder)) == {*left, "train.h5"}
+    assert set(inside(table)) == {*left, "train.h5", "data.h5"}
 
 
-def test_cells_that_the_recipe_did_not_expect_are_counted_and_said(folder):
-    (folder / "odd.csv").write_text("hours,workclass,age\n40,astronaut,41\n?,Private,\n")
-    done = run("predict", "model.h5", "odd.csv", "--out", "p.h5", "--json", "--quiet")
-    assert done.exit_code == 0, done.output
+def test_cells_that_the_recipe_did_not_expect_are_counted_and_said(table):
+    (table / "odd.csv").write_text("hours,workclass,age\n40,astronaut,41\n?,Private,\n")
+    done = streamkern("predict", "model.h5", "odd.csv", "--out", "p.h5", "--json", "--quiet")
     report = json.loads(done.stdout)
     assert (report["unseen_categories"], report["imputed_cells"]) == (1, 2)
     assert done.stderr.count("\n") == 1
     assert "had not: 1, workclass=astronaut (1); and that are missing and" in done.stderr
     assert "imputed: 2, age (1), hours (1)." in done.stderr
-    assert run("convert", "odd.csv", "o.h5", "--like", "model.h5", "--no-target").exit_code == 0
+    streamkern("convert", "odd.csv", "o.h5", "--like", "model.h5", "--no-target")
 
 
-def test_the_raw_table_is_evaluated(folder):
-    raw = run("evaluate", "model.h5", "train.csv", "--json")
-    rows = run("evaluate", "model.h5", "train.h5", "--json")
+def test_the_raw_table_is_evaluated(table):
+    raw = invoke("evaluate", "model.h5", "train.csv", "--json")
+    rows = invoke("evaluate", "model.h5", "train.h5", "--json")
     assert raw.exit_code == 0, raw.output
     counted = {"unseen_categories": 0, "imputed_cells": 2}
     assert json.loads(raw.stdout.splitlines()[-1]) == counted | json.loads(rows.stdout)
@@ -109,38 +99,34 @@ def weighted():
         "convert people.csv people.h5 --target pay --weights w --drop w2",
         "fit people.h5 --weights weights --out weighted.h5 --components 16 --alpha 1 --quiet",
     ):
-        done = run(*command.split())
-        assert done.exit_code == 0, done.output
+        streamkern(*command.split())
     return frame
 
 
 def errors(*arguments):
-    done = run("evaluate", "weighted.h5", *arguments, "--json")
-    assert done.exit_code == 0, done.output
+    done = streamkern("evaluate", "weighted.h5", *arguments, "--json")
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def test_rows_of_a_raw_table_count_by_the_weights_of_the_recipe_or_by_others(folder):
+def test_rows_of_a_raw_table_count_by_the_weights_of_the_recipe_or_by_others(table):
     frame = weighted()
     assert errors("people.csv") == errors("people.h5", "--weights", "weights")
     assert errors("people.csv") == errors("people.csv", "--weights", "w")
     assert errors("people.csv")["rmse"] != errors("people.h5")["rmse"]
     assert errors("people.csv")["rows"] == (frame["w"] > 0).sum()
-    done = run("predict", "weighted.h5", "people.csv", "--out", "pred.csv")
-    assert done.exit_code == 0, done.output
+    streamkern("predict", "weighted.h5", "people.csv", "--out", "pred.csv")
     residuals = pd.read_csv("pred.csv")["y_pred"] - frame["pay"]
     for name in ("w", "w2", "age"):
         expected = np.sqrt(np.average(residuals**2, weights=frame[name]))
         assert errors("people.csv", "--weights", name)["rmse"] == pytest.approx(expected, rel=1e-6)
 
 
-def test_predictions_ask_for_no_weights_and_errors_do(folder):
+def test_predictions_ask_for_no_weights_and_errors_do(table):
     frame = weighted()
     frame.drop(columns=["w", "pay"]).to_csv("bare.csv", index=False)
     frame.drop(columns="w").to_csv("equal.csv", index=False)
-    done = run("predict", "weighted.h5", "bare.csv", "--out", "pred.csv")
-    assert done.exit_code == 0, done.output
-    refused = run("evaluate", "weighted.h5", "equal.csv", "--quiet")
+    streamkern("predict", "weighted.h5", "bare.csv", "--out", "pred.csv")
+    refused = invoke("evaluate", "weighted.h5", "equal.csv", "--quiet")
     assert refused.exit_code == 1
     assert "no column 'w', which the recipe needs; its columns are" in refused.stderr
     assert refused.stderr.endswith("a column of ones weighs all rows the same.\n")
@@ -149,8 +135,7 @@ def test_predictions_ask_for_no_weights_and_errors_do(folder):
     assert errors("equal.csv") == unweighted
 
 
-def test_rows_without_a_label_are_left_out_and_counted(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_rows_without_a_label_are_left_out_and_counted(folder):
     frame = pd.DataFrame({"age": np.arange(40.0), "pay": ["low", "high"] * 20})
     frame.to_csv("all.csv", index=False)
     frame.assign(pay=frame["pay"].where(frame.index != 7)).to_csv("some.csv", index=False)
@@ -158,32 +143,30 @@ def test_rows_without_a_label_are_left_out_and_counted(tmp_path, monkeypatch):
         "convert all.csv all.h5 --target pay",
         "fit all.h5 --classify --out model.h5 --components 16 --alpha 1 --quiet",
     ):
-        assert run(*command.split()).exit_code == 0
-    done = run("evaluate", "model.h5", "some.csv", "--json")
-    assert done.exit_code == 0, done.output
-    table = run("evaluate", "model.h5", "some.csv").stdout
+        streamkern(*command.split())
+    done = streamkern("evaluate", "model.h5", "some.csv", "--json")
+    table = invoke("evaluate", "model.h5", "some.csv").stdout
     assert " ".join(table.split()).count("rows without a label 1, left out") == 1
     found = json.loads(done.stdout.splitlines()[-1])
     assert (found["rows"], found["unlabelled_rows"]) == (39, 1)
-    assert "without a label" not in run("evaluate", "model.h5", "all.csv").stdout
+    assert "without a label" not in invoke("evaluate", "model.h5", "all.csv").stdout
     frame.assign(pay="").to_csv("none.csv", index=False)
-    refused = run("evaluate", "model.h5", "none.csv", "--quiet")
+    refused = invoke("evaluate", "model.h5", "none.csv", "--quiet")
     assert refused.exit_code == 1
     assert "none of the 40 rows of none.csv has a label in 'pay'" in refused.stderr
 
 
 def components():
     options = ("--random-features", 16, "--components", 2, "--quiet")
-    done = run("pca", "train.h5", "--out", "pca.h5", *options)
-    assert done.exit_code == 0, done.output
+    streamkern("pca", "train.h5", "--out", "pca.h5", *options)
     return load("pca.h5")
 
 
-def test_the_raw_table_has_the_scores_of_its_converted_rows(folder):
+def test_the_raw_table_has_the_scores_of_its_converted_rows(table):
     found = components()
-    assert run("transform", "pca.h5", "new.csv", "--out", "raw.h5").exit_code == 0
-    assert run("convert", "new.csv", "new.h5", "--like", "pca.h5", "--no-target").exit_code == 0
-    assert run("transform", "pca.h5", "new.h5", "--out", "rows.h5").exit_code == 0
+    streamkern("transform", "pca.h5", "new.csv", "--out", "raw.h5")
+    streamkern("convert", "new.csv", "new.h5", "--like", "pca.h5", "--no-target")
+    streamkern("transform", "pca.h5", "new.h5", "--out", "rows.h5")
     with h5py.File("raw.h5") as raw, h5py.File("rows.h5") as rows:
         assert raw["X"].shape == (2, 2)
         np.testing.assert_array_equal(raw["X"][:], rows["X"][:])
@@ -191,26 +174,18 @@ def test_the_raw_table_has_the_scores_of_its_converted_rows(folder):
         with pytest.warns(StreamkernWarning, match="X has no names of columns"):
             mine = found.transform(found.recipe_.transform(frame))
         np.testing.assert_allclose(raw["X"][:], mine, rtol=1e-6, atol=1e-9)
-    done = run("transform", "pca.h5", "*.csv", "--out", "both.h5", "--json")
+    done = invoke("transform", "pca.h5", "*.csv", "--out", "both.h5", "--json")
     assert json.loads(done.stdout.splitlines()[-1])["rows"] == 7
     for name, read in (("z.csv", pd.read_csv), ("z.parquet", pd.read_parquet)):
-        assert run("transform", "pca.h5", "new.csv", "--out", name).exit_code == 0
+        streamkern("transform", "pca.h5", "new.csv", "--out", name)
         assert list(read(name)) == ["X_0", "X_1"]
         np.testing.assert_allclose(read(name), mine, rtol=1e-6, atol=1e-9)
-    refused = run("transform", "pca.h5", "new.csv", "--out", "new.csv", "--force", "--quiet")
+    refused = invoke("transform", "pca.h5", "new.csv", "--out", "new.csv", "--force", "--quiet")
     assert "new.csv is an input of this job" in refused.stderr
-    assert not [name for name in inside(folder) if name.startswith(".")]
+    assert not [name for name in inside(table) if name.startswith(".")]
 
 
-def test_the_card_names_the_columns_of_the_table(folder):
-    components()
-    for model in ("model.h5", "pca.h5"):
-        said = run("show", model).stdout
-        assert "columns of a table" in said
-        assert "age, workclass, hours" in said
-
-
-def test_text_labels_of_a_raw_table_are_predicted_and_evaluated(folder):
+def test_text_labels_of_a_raw_table_are_predicted_and_evaluated(table):
     rng = np.random.default_rng(0)
     age, hours = rng.integers(18, 80, 200), rng.integers(10, 60, 200)
     work = rng.choice(["Private", "State-gov"], 200)
@@ -224,13 +199,12 @@ def test_text_labels_of_a_raw_table_are_predicted_and_evaluated(folder):
         "predict classes.h5 people.csv --out pred.csv --proba",
         "predict classes.h5 people.h5 --out rows.csv",
     ):
-        done = run(*command.split())
-        assert done.exit_code == 0, done.output
+        streamkern(*command.split())
     predicted = pd.read_csv("pred.csv")
     names = sorted(frame["income"].unique())
     assert list(predicted) == ["y_pred", *(f"y_proba_{name}" for name in names)]
     assert predicted["y_pred"].tolist() == pd.read_csv("rows.csv")["y_pred"].tolist()
-    found = run("evaluate", "classes.h5", "people.csv", "--json")
+    found = invoke("evaluate", "classes.h5", "people.csv", "--json")
     assert found.exit_code == 0, found.output
     errors = json.loads(found.stdout.splitlines()[-1])
     assert errors["classes"] == names
@@ -241,7 +215,7 @@ def test_text_labels_of_a_raw_table_are_predicted_and_evaluated(folder):
     mine = p[np.arange(200), [names.index(label) for label in frame["income"]]]
     assert errors["log_loss"] == pytest.approx(-np.log(mine).mean(), rel=1e-6)
     frame.assign(income="none").to_csv("others.csv", index=False)
-    refused = run("evaluate", "classes.h5", "others.csv")
+    refused = invoke("evaluate", "classes.h5", "others.csv")
     assert refused.exit_code == 1
     assert "target 'income' is 'none' in a row, but was one of '>50K', " in refused.stderr
 
@@ -257,47 +231,44 @@ def test_text_labels_of_a_raw_table_are_predicted_and_evaluated(folder):
         ("predict model.h5 none.csv --out o.h5", "none.csv does not exist"),
         ("predict model.h5 new.csv --out new.csv --force", "new.csv is an input of this job"),
         ("predict model.h5 inf.csv --out o.h5", "first at inf.csv, row 1"),
-        (
-            "convert new.csv o.h5 --like model.h5",
-            "'income', .* --no-target` take inputs alone",
-        ),
+        ("convert new.csv o.h5 --like model.h5", "'income', .* --no-target` take inputs alone"),
         ("convert new.csv o.h5 --like new.csv", "new.csv has no recipe that can be read"),
         ("convert new.csv o.h5 --ordinal size", "--ordinal must be NAME=LEAST,...,MOST, not size"),
     ],
 )
-def test_an_error_is_one_sentence_and_leaves_nothing(folder, command, why):
-    (folder / "short.csv").write_text("age,hours\n1,2\n")
-    (folder / "words.csv").write_text("age,hours,workclass\n1,many,Private\n")
-    (folder / "inf.csv").write_text("age,hours,workclass\n1,2,Private\n1,inf,Private\n")
-    before = inside(folder)
-    done = run(*command.split(), "--quiet") if command[0] != "c" else run(*command.split())
+def test_an_error_is_one_sentence_and_leaves_nothing(table, command, why):
+    (table / "short.csv").write_text("age,hours\n1,2\n")
+    (table / "words.csv").write_text("age,hours,workclass\n1,many,Private\n")
+    (table / "inf.csv").write_text("age,hours,workclass\n1,2,Private\n1,inf,Private\n")
+    before = inside(table)
+    done = invoke(*command.split(), "--quiet") if command[0] != "c" else invoke(*command.split())
     assert done.exit_code in (1, 2)
     assert done.stdout == ""
     assert done.stderr.count("\n") == 1
     assert why.partition(", .* ")[0] in done.stderr
     assert why.rpartition(", .* ")[2] in done.stderr
-    assert inside(folder) == before
+    assert inside(table) == before
 
 
-def test_a_model_of_rows_alone_cannot_take_a_table(folder):
+def test_a_model_of_rows_alone_cannot_take_a_table(table):
     with h5py.File("plain.h5", "w") as file:
         file["X"], file["y"] = np.arange(20.0).reshape(10, 2), np.arange(10.0)
     options = ("--components", 16, "--alpha", 0.1, "--quiet")
-    assert run("fit", "plain.h5", "--out", "other.h5", *options).exit_code == 0
-    done = run("predict", "other.h5", "new.csv", "--out", "o.h5")
+    streamkern("fit", "plain.h5", "--out", "other.h5", *options)
+    done = invoke("predict", "other.h5", "new.csv", "--out", "o.h5")
     assert done.exit_code == 1
     assert "other.h5 was not fitted to a table that `streamkern convert` read" in done.stderr
 
 
-def test_columns_of_predictions_become_columns_of_a_csv(tmp_path):
+def test_columns_of_predictions_become_columns_of_a_csv(folder):
     values = np.random.default_rng(0).standard_normal((70_000, 2))
     labels = np.where(values[:, 0] > 0, "é".encode(), b"no")
-    with exported(tmp_path / "p.csv") as path, h5py.File(path, "w") as file:
+    with exported(folder / "p.csv") as path, h5py.File(path, "w") as file:
         file["y_pred"] = labels.astype(h5py.string_dtype("utf-8", 2))
         file["y_proba"] = values
         file["classes"] = np.array([b"no", "é".encode()], h5py.string_dtype("utf-8", 2))
-    frame = pd.read_csv(tmp_path / "p.csv", dtype=str)  # as numbers some readers round them
+    frame = pd.read_csv(folder / "p.csv", dtype=str)  # as numbers some readers round them
     assert list(frame) == ["y_pred", "y_proba_no", "y_proba_é"]
     assert frame["y_pred"].tolist() == [label.decode() for label in labels.tolist()]
     np.testing.assert_allclose(frame.iloc[:, 1:].astype(float), values, rtol=1e-14)
-    assert inside(tmp_path) == ["p.csv"]
+    assert inside(folder) == ["data.h5", "p.csv"]

@@ -6,10 +6,7 @@ import os
 import h5py
 import numpy as np
 import pytest
-from click.testing import CliRunner
-from commandline import rows, streamkern, write
-
-from streamkern.cli import main
+from commandline import invoke, rows, streamkern, write
 
 COMPONENTS = ("--components", 8)
 
@@ -37,15 +34,11 @@ def made(tmp_path_factory):
     streamkern("fit", folder / "converted.h5", *COMPONENTS, "--out", folder / "model.h5")
     streamkern("moments", folder / "rows.h5", *COMPONENTS, "--out", folder / "moments.h5")
     streamkern("pca", folder / "rows.h5", "--random-features", 8, "--out", folder / "pca.h5")
-    (folder / "keep").mkdir()
     (folder / "folder").mkdir()
     (folder / "folder" / "comparison.json").symlink_to(folder / "rows.h5")
-    keep = ("--last", 1, "--keep", folder / "keep", "--out", folder / "window.h5")
-    streamkern("window", folder / "rows.h5", *COMPONENTS, *keep)
     (folder / "model.onnx").symlink_to(folder / "model.h5")
     (folder / "soft.h5").symlink_to(folder / "rows.h5")
     os.link(folder / "rows.h5", folder / "hard.h5")
-    (folder / "kept.h5").symlink_to(next((folder / "keep").glob("*.moments.h5")))
     return folder
 
 
@@ -68,9 +61,6 @@ CASES = [
     ("pca", "moments.h5", "--cluster", "cluster.yaml", "--out", "cluster.yaml"),
     ("solve", "moments.h5", "--out", "moments.h5"),
     ("solve", "moments.h5", "--cluster", "cluster.yaml", "--out", "cluster.yaml"),
-    ("window", "virtual.h5", "--last", 1, "--keep", "other", *COMPONENTS, "--out", "rows.h5"),
-    ("window", "rows.h5", "--last", 1, "--keep", "keep", *COMPONENTS, "--out", "kept.h5"),
-    ("window", "[ry]*.h5", "--last", 1, "--keep", "other", *COMPONENTS, "--out", "rows.h5"),
     ("merge", "moments.h5", "model.h5", "--out", "moments.h5"),
     ("forget", "moments.h5", "virtual.h5", "--out", "rows.h5"),
     ("export", "model.h5", "--out", "model.onnx"),
@@ -88,7 +78,7 @@ CASES = [
 def test_what_a_command_reads_is_not_replaced_even_by_force(made, monkeypatch, arguments):
     monkeypatch.chdir(made)
     before = digests(made)
-    done = CliRunner().invoke(main, [*map(str, arguments), "--force", "--quiet"])
+    done = invoke(*arguments, "--force", "--quiet")
     assert "is an input of this job; name another" in done.stderr
     assert done.exit_code == 1
     assert digests(made) == before
@@ -99,5 +89,5 @@ def test_a_checkpoint_is_not_replaced(made, monkeypatch):
     (made / "checkpoint").mkdir()
     write(made / "checkpoint" / "first-0123456789ab-group-00000.h5", np.ones(3))
     out = "checkpoint/first-0123456789ab-group-00000.h5"
-    arguments = [*map(str, FIT), "--checkpoint", "checkpoint", "--out", out, "--force"]
-    assert "is an input of this job" in CliRunner().invoke(main, arguments).stderr
+    done = invoke(*FIT, "--checkpoint", "checkpoint", "--out", out, "--force")
+    assert "is an input of this job" in done.stderr

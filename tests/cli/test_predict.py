@@ -10,17 +10,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
-from commandline import report_of, rows, streamkern, write
+from commandline import refused, report_of, rows, streamkern, write
 
 from streamkern import load
 from streamkern.cli import main
 
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    write("data.h5", *rows())
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("folder")
 
 
 def fitted(q=None):
@@ -34,28 +29,12 @@ def predictions(path="p.h5", name="y_pred"):
         return file[name][:]
 
 
-@pytest.mark.parametrize("q", [None, 1, 2])
-def test_predictions_are_those_of_the_model(q):
-    model, (X, _) = fitted(q), rows(1000, seed=1)
-    write("new.h5", X)
-    streamkern("predict", "model.h5", "new.h5", "--out", "p.h5")
-    expected = model.predict(X)
-    assert predictions().shape == expected.shape == ((1000,) if q is None else (1000, q))
-    assert np.abs(predictions() - expected).max() < 1e-5
-
-
 def test_the_json_says_how_many_rows_where():
     fitted()
     report = report_of("predict", "model.h5", "data.h5", "--out", "p.h5")
     assert set(report) >= {"rows", "skipped_rows", "seconds", "rows_per_second", "predictions"}
     assert (report["rows"], report["skipped_rows"], report["predictions"]) == (300, 0, "p.h5")
     assert report["rows_per_second"] == pytest.approx(300 / report["seconds"])
-
-
-def test_people_are_told_where_predictions_are():
-    fitted()
-    output = streamkern("predict", "model.h5", "data.h5", "--out", "p.h5").stdout
-    assert output == "300 predictions in p.h5:y_pred\n"
 
 
 @pytest.mark.parametrize("q", [None, 2])
@@ -97,21 +76,6 @@ def test_a_name_that_ends_like_another_format_is_refused():
     assert not list(Path().glob("p.*"))
 
 
-def test_several_files_are_predicted_one_after_the_other():
-    model, (X, _) = fitted(), rows()
-    write("b.h5", X[:100])
-    write("a.h5", X[100:])
-    streamkern("predict", "model.h5", "b.h5", "a.h5", "--out", "p.h5")
-    assert np.abs(predictions() - model.predict(X)).max() < 1e-5
-
-
-def test_inputs_may_have_another_name():
-    model, (X, _) = fitted(), rows()
-    write("named.h5", X, x_name="group/inputs")
-    streamkern("predict", "model.h5", "named.h5", "--out", "p.h5", "--x", "group/inputs")
-    assert np.abs(predictions() - model.predict(X)).max() < 1e-5
-
-
 def test_skipped_rows_are_counted_and_noted():
     fitted()
     X, _ = rows()
@@ -127,19 +91,9 @@ def test_skipped_rows_are_counted_and_noted():
 def test_missing_inputs_are_refused_before_anything_is_written(folder):
     fitted()
     before = sorted(folder.iterdir())
-    arguments = ["predict", "model.h5", "data.h5", "--out", "p.h5", "--x", "absent"]
-    result = CliRunner().invoke(main, arguments)
-    assert result.exit_code == 1
-    assert "no dataset 'absent'" in result.stderr
+    arguments = ("predict", "model.h5", "data.h5", "--out", "p.h5", "--x", "absent")
+    assert "no dataset 'absent'" in refused(*arguments)
     assert sorted(folder.iterdir()) == before
-
-
-@pytest.mark.cluster
-def test_workers_predict_what_this_process_predicts():
-    model, (X, _) = fitted(), rows(40_000)
-    write("new.h5", X)
-    streamkern("predict", "model.h5", "new.h5", "--out", "p.h5", "--workers", 2, "--quiet")
-    assert np.abs(predictions() - model.predict(X)).max() < 1e-5
 
 
 @pytest.mark.parametrize("q", [None, 1, 2])
@@ -155,32 +109,11 @@ def test_standard_deviations_are_written_beside_predictions(q):
     assert (deviation > 0).all()
 
 
-def test_no_standard_deviations_are_written_unasked():
-    fitted()
-    streamkern("predict", "model.h5", "data.h5", "--out", "p.h5", "--quiet")
-    with h5py.File("p.h5") as file:
-        assert list(file) == ["y_pred"]
-
-
-def test_skipped_rows_have_no_standard_deviation():
-    fitted()
-    X, _ = rows()
-    X[[4, 9]] = np.nan
-    write("new.h5", X)
-    skip = ("--on-bad-rows", "skip", "--quiet")
-    streamkern("predict", "model.h5", "new.h5", "--out", "p.h5", "--std", *skip)
-    for name in ("y_pred", "y_std"):
-        assert np.flatnonzero(np.isnan(predictions(name=name))).tolist() == [4, 9]
-
-
 def test_standard_deviations_of_a_model_without_normal_equations_are_refused(folder):
     fitted().save("compact.h5", compact=True)
     before = sorted(folder.iterdir())
-    arguments = ["predict", "compact.h5", "data.h5", "--out", "p.h5", "--std", "--quiet"]
-    result = CliRunner().invoke(main, arguments)
-    assert result.exit_code == 1
-    assert "--std needs the normal equations, but compact.h5 was saved without" in result.stderr
-    assert result.stderr.count("\n") == 1
+    sentence = refused("predict", "compact.h5", "data.h5", "--out", "p.h5", "--std", "--quiet")
+    assert "--std needs the normal equations, but compact.h5 was saved without" in sentence
     assert sorted(folder.iterdir()) == before
     streamkern("predict", "compact.h5", "data.h5", "--out", "p.h5", "--quiet")
 

@@ -8,19 +8,12 @@ import re
 import h5py
 import numpy as np
 import pytest
-from click.testing import CliRunner
-from commandline import report_of, rows, streamkern, write
+from commandline import invoke, report_of, streamkern, write
 
 from streamkern import load
-from streamkern.cli import main
 from streamkern.storage.untrusted import fixed
 
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    write("data.h5", *rows())
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("folder")
 
 
 def fit(*options):
@@ -74,8 +67,8 @@ def test_values_of_other_types_and_sizes_in_a_card_are_told_in_one_sentence(plac
     with h5py.File(name) as file:
         text = file["card"][()]
     second = ("predict", name, "data.h5") if name == "model.h5" else ("solve", name)
-    for key in PLACES[place]:
-        for value in VALUES:
+    for k, key in enumerate(PLACES[place]):
+        for value in VALUES[k % 2 :: 2]:
             card = json.loads(text)
             part = card[within[0]] if within else card
             part[key] = value
@@ -83,7 +76,7 @@ def test_values_of_other_types_and_sizes_in_a_card_are_told_in_one_sentence(plac
                 del file["card"]
                 file["card"] = fixed(json.dumps(card))
             for command in (("show", name), (*second, "--out", "out.h5", "--force", "--quiet")):
-                result = CliRunner().invoke(main, command)
+                result = invoke(*command)
                 assert result.exit_code in (0, 1), result.output
                 assert "unexpected" not in result.output
                 assert result.exit_code == result.stderr.count("Error: "), (key, value)
@@ -96,28 +89,3 @@ def test_the_card_is_json():
     assert card["options"]["n_components"] == 32
     assert card["report"]["data"]["files"][0]["path"].endswith("data.h5")
     assert set(card["versions"]) >= {"streamkern", "numpy", "h5py", "dask"}
-
-
-def test_a_note_of_the_solver_is_shown():
-    fit("--alpha", 1e-12, "--length-scale", 10)
-    assert "below the precision floor" in " ".join(streamkern("show", "model.h5").stdout.split())
-
-
-def test_columns_left_out_are_shown():
-    X, y = rows()
-    X[:, 1] = 3
-    write("data.h5", X, y)
-    fit()
-    assert "constant columns left out 1" in " ".join(streamkern("show", "model.h5").stdout.split())
-
-
-def test_a_model_fitted_to_arrays_can_be_shown():
-    model = fit()
-    model.fit(*rows()).save("array.h5")
-    assert "array" in streamkern("show", "array.h5").stdout
-
-
-def test_the_data_need_not_be_there_any_more(folder):
-    fit()
-    (folder / "data.h5").unlink()
-    assert "300 x 3" in streamkern("show", "model.h5").stdout

@@ -1,14 +1,13 @@
-"""A map applied to standardised inputs."""
+"""A map of standardised inputs, and inputs as features."""
 
 from __future__ import annotations
-
-import json
 
 import numpy as np
 import pytest
 from tolerances import assert_close
 
-from streamkern.errors import DataError, ParameterError
+from streamkern import RandomFeatureRidge
+from streamkern.errors import ParameterError
 from streamkern.features import Identity, RandomFourierFeatures, Standardized, Standardizer
 from streamkern.kernels import Gaussian, Laplacian
 
@@ -54,24 +53,6 @@ def test_columns_that_are_left_out_do_not_matter(inner):
     assert np.array_equal(phi.transform(other), phi.transform(rows()))
 
 
-@every_inner
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_evaluating_subtracts_the_shift(inner, dtype):
-    phi = standardized(inner)
-    shift = np.linspace(-1, 1, phi.n_components).astype(dtype)
-    plain, shifted = np.empty((2, 9, phi.n_components), dtype=dtype)
-    phi.evaluate(rows(), plain)
-    phi.evaluate(rows(), shifted, shift)
-    assert_close(shifted, plain - shift, dtype=dtype, steps=2)
-
-
-@every_inner
-def test_single_precision_is_close_to_double(inner):
-    phi = standardized(inner)
-    single, double = phi.transform(rows(), np.float32), phi.transform(rows())
-    assert_close(single, double, dtype=np.float32, steps=10, size=10.0)
-
-
 def test_a_spread_that_is_small_beside_the_mean_survives_single_precision():
     X = np.random.default_rng(1).standard_normal((9, 1))
     standardizer = Standardizer(np.array([0]), np.array([1e9]), np.array([1.0]), 1)
@@ -80,35 +61,10 @@ def test_a_spread_that_is_small_beside_the_mean_survives_single_precision():
     assert_close(phi.transform(1e9 + X, np.float32), X, dtype=np.float32, steps=4)
 
 
-@pytest.mark.parametrize("stored", [np.int32, np.uint8, np.float32])
-def test_inputs_of_any_real_type_are_taken_as_their_values(stored):
-    X = np.array([[1, 2, 30], [4, 5, 60]], dtype=stored)
-    phi = standardized(Identity)
-    assert np.array_equal(phi.transform(X), phi.transform(X.astype(float)))
-
-
-def test_more_rows_than_fit_in_cache_have_the_same_features():
-    X = rows(70_000)
-    phi = standardized(Identity)
-    assert np.array_equal(phi.transform(X)[-5:], phi.transform(X[-5:]))
-
-
-def test_standardising_leaves_the_rows_untouched():
-    X = rows()
-    before = X.copy()
-    standardized(Identity).transform(X)
-    assert np.array_equal(X, before)
-
-
 def test_the_first_features_are_those_of_the_inner_map():
     phi = standardized(lambda: RandomFourierFeatures(Gaussian(1.5), 12, random_state=2))
     small = standardized(lambda: RandomFourierFeatures(Gaussian(1.5), 4, random_state=2))
     assert np.array_equal(phi.first(4).transform(rows()), small.transform(rows()))
-
-
-def test_a_part_that_the_inner_map_does_not_have_is_refused():
-    with pytest.raises(ParameterError, match="no part of 1 features"):
-        standardized(Identity).first(1)
 
 
 def test_drawing_draws_the_inner_map_for_the_columns_that_are_kept():
@@ -116,16 +72,6 @@ def test_drawing_draws_the_inner_map_for_the_columns_that_are_kept():
     phi = Standardized(Standardizer(COLUMNS, MEAN, DEVIATION, 3), inner).draw(3)
     drawn = standardized(lambda: RandomFourierFeatures(Gaussian(1.5), 12, random_state=2))
     assert np.array_equal(phi.transform(rows()), drawn.transform(rows()))
-
-
-@every_inner
-def test_a_restored_map_is_the_map_bit_for_bit(inner):
-    phi = standardized(inner)
-    parameters = json.loads(json.dumps(phi.parameters(), allow_nan=False))
-    back = Standardized.restore(parameters, phi.arrays())
-    assert back.parameters() == phi.parameters()
-    for dtype in (np.float32, np.float64):
-        assert np.array_equal(back.transform(rows(), dtype), phi.transform(rows(), dtype))
 
 
 @every_inner
@@ -144,21 +90,6 @@ def test_a_damaged_file_is_refused(name):
     arrays = {**phi.arrays(), name: phi.arrays()[name][:1]}
     with pytest.raises(ParameterError, match="expected 2 columns, means and deviations, found"):
         Standardized.restore(phi.parameters(), arrays)
-
-
-@pytest.mark.parametrize("p", [2, 4])
-def test_rows_of_another_width_are_refused(p):
-    with pytest.raises(DataError, match=rf"must have 3 columns, .* shape \(5, {p}\)"):
-        standardized(Identity).transform(np.zeros((5, p)))
-    with pytest.raises(DataError, match="must have 3 columns"):
-        standardized(Identity).draw(p)
-
-
-def test_an_inner_map_that_is_not_drawn_is_refused():
-    inner = RandomFourierFeatures(Gaussian(1.0), 8)
-    phi = Standardized(Standardizer(COLUMNS, MEAN, DEVIATION, 3), inner)
-    with pytest.raises(ParameterError, match="not drawn yet"):
-        phi.transform(rows())
 
 
 # Rows that are turned into a metric.
@@ -193,20 +124,6 @@ def test_rows_are_turned_after_they_are_standardised(linear, dtype):
     assert_close(made[-9:], turned(linear, expected_rows(X[-9:])), dtype=dtype, steps=20)
 
 
-@in_every_metric
-def test_features_in_a_metric_are_those_of_turned_rows(linear):
-    phi = in_metric(linear)
-    assert_close(phi.transform(rows()), phi.inner.transform(turned(linear, expected_rows(rows()))))
-
-
-@in_every_metric
-def test_a_map_in_a_metric_is_restored_bit_for_bit(linear):
-    phi = in_metric(linear)
-    back = Standardized.restore(json.loads(json.dumps(phi.parameters())), phi.arrays())
-    assert np.array_equal(back.transform(rows()), phi.transform(rows()))
-    assert not back.equals(in_metric(LINEAR["full"] + 1.0))
-
-
 @pytest.mark.parametrize(
     ("damage", "words"),
     [
@@ -222,23 +139,6 @@ def test_a_damaged_metric_is_refused(damage, words):
         Standardized.restore(phi.parameters(), {**phi.arrays(), "linear": damage})
 
 
-@pytest.mark.parametrize("linear", [None, *LINEAR.values()], ids=["none", *LINEAR])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_gradients_are_those_of_differences_of_raw_rows(linear, dtype):
-    phi, coef = in_metric(linear), np.random.default_rng(1).standard_normal(12)
-    X = rows()
-    found, step = phi.gradients(X.astype(dtype), coef), 1e-5
-    expected = np.zeros_like(X)
-    for j, deviation in zip(COLUMNS, DEVIATION, strict=True):
-        moved = np.zeros(3)
-        moved[j] = step * deviation
-        change = (phi.transform(X + moved) - phi.transform(X - moved)) @ coef / phi.scale
-        expected[:, j] = change / (2 * step * deviation)
-    assert found.dtype == dtype
-    assert_close(found, expected, dtype=np.float32, steps=100 if dtype == np.float32 else 1)
-    assert not found[:, 1].any()
-
-
 def test_a_shift_of_turned_rows_cannot_be_standardised_again():
     first, then = in_metric(LINEAR["full"]).standardizer, in_metric(None).standardizer
     with pytest.raises(ParameterError, match="cannot be standardised again"):
@@ -249,3 +149,46 @@ def test_inputs_in_a_metric_may_be_chosen_among():
     standardizer = Standardizer(COLUMNS, MEAN, DEVIATION, 3, LINEAR["full"])
     phi = Standardized(standardizer, Identity().draw(2))
     assert np.array_equal(phi.subset([1]).transform(rows()), phi.transform(rows())[:, [1]])
+
+
+# Inputs as features.
+
+ROWS = np.random.default_rng(0).standard_normal((9, 3))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("stored", [np.float32, np.float64, np.int16, np.uint8, np.int64])
+def test_features_are_the_inputs(dtype, stored):
+    X = np.abs(10 * ROWS).astype(stored)
+    features = Identity().draw(3).transform(X, dtype)
+    assert features.dtype == dtype
+    assert np.array_equal(features, X.astype(dtype))
+
+
+def test_a_large_shift_is_subtracted_before_digits_are_lost():
+    far, out = 2.0**24, np.empty((9, 3), dtype=np.float32)
+    X = far + np.round(ROWS * 16) / 16
+    Identity().draw(3).evaluate(X, out, np.full(3, far, dtype=np.float32))
+    assert np.array_equal(out, X - far)
+
+
+@pytest.mark.parametrize("stored", [np.float32, np.float64])
+def test_standardised_inputs_keep_their_digits_until_the_shift_is_subtracted(stored):
+    far, out = 2.0**22 + 1.0, np.empty((9, 3), dtype=np.float32)
+    X = (far + np.round(ROWS * 2) / 2).astype(stored)
+    thirds = Standardizer(np.arange(3), np.zeros(3), np.full(3, 3.0), 3)
+    phi = Standardized(thirds, Identity().draw(3))
+    phi.evaluate(X, out, np.full(3, far, dtype=np.float32) / np.float32(3.0))
+    shift = float(np.float32(far) / np.float32(3.0))
+    np.testing.assert_allclose(out, X.astype(float) / 3.0 - shift, rtol=1e-6)
+
+
+@pytest.mark.parametrize("precision", ["single", "double"])
+def test_a_linear_model_of_inputs_far_from_zero_has_the_digits_of_one_near_it(precision):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((2000, 3))
+    y, far = X @ [1.0, -2.0, 0.5] + 0.1 * rng.standard_normal(2000), X + 1e6
+    options = {"feature_map": "identity", "standardize": False, "alpha": 1.0}
+    model = RandomFeatureRidge(**options, precision=precision).fit(far, y)
+    near = RandomFeatureRidge(**options, precision="double").fit(X, y).predict(X)
+    np.testing.assert_allclose(model.predict(far), near, atol=1e-4)

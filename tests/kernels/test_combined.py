@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.base import clone
 from tolerances import assert_close
 
 import streamkern
@@ -19,9 +20,11 @@ from streamkern.kernels import (
     Cauchy,
     Gaussian,
     Laplacian,
+    Linear,
     Matern,
     OnColumns,
     Periodic,
+    Polynomial,
     Product,
     RationalQuadratic,
     Sum,
@@ -30,7 +33,7 @@ from streamkern.kernels import (
     parsed_kernel,
     simple_kernels,
 )
-from streamkern.kernels.combined.base import reduced
+from streamkern.kernels.combined import reduced
 
 P = 4
 # sin(x) of one input beside a Gaussian of two, and a rough part of all.
@@ -148,6 +151,8 @@ def test_a_constant_term_of_a_factor_leaves_the_other_factor():
     )
     nothing_left = (Gaussian().on([0]) + Gaussian().on([1])) * Cauchy().on([0])
     assert nothing_left.reduced([1]) == (0.5, Gaussian().on([0]))
+    rest = Sum((Gaussian().on([0]), Laplacian().on([0])), (0.5, 1.0))
+    assert (nothing_left + Laplacian().on([1])).reduced([1]) == (0.25, rest)
 
 
 def test_weights_count_by_their_share():
@@ -173,6 +178,7 @@ def test_columns_of_columns_are_counted_among_them():
     assert kernel == OnColumns(Gaussian((1.0, 2.0)), (7, 5))
     both = (Gaussian() * Laplacian().on([0]) + Cauchy()).on([3, 2])
     assert both.name == "gaussian[3,2]*laplacian[3]+cauchy[3,2]"
+    assert Gaussian().on([0, 1, 2, 5, 7, 8]).name == "gaussian[0-2,5,7,8]"
 
 
 def test_factors_of_different_columns_share_normal_numbers_and_others_do_not():
@@ -284,7 +290,7 @@ def test_only_kernels_are_added(other):
     with pytest.raises(TypeError, match="unsupported operand"):
         Gaussian() + other
     with pytest.raises(TypeError, match="unsupported operand"):
-        Gaussian() + streamkern.Linear()
+        Gaussian() + Linear()
 
 
 @pytest.mark.parametrize(
@@ -308,3 +314,58 @@ def test_only_kernels_are_added(other):
 def test_parameters_that_are_not_those_of_the_kernel_are_refused(name, parameters):
     with pytest.raises(ParameterError, match=r"the file is damaged|whole numbers from 0"):
         kernel_from(name, parameters)
+
+
+# Parameters by name.
+
+SEASONAL = Gaussian((2.0, 3.0)).on([0, 1]) * Periodic(period=7).on([2])
+SUM = SEASONAL + 0.5 * Matern(4.0, nu=2.5)
+
+
+def test_parameters_are_those_that_the_kernel_was_made_with():
+    assert Matern(2.0, nu=1.5).get_params() == {"length_scale": 2.0, "nu": 1.5}
+    assert Polynomial(3).get_params(deep=False) == {"degree": 3, "constant": 1.0}
+    assert Linear().get_params() == {}
+
+
+def test_parameters_of_parts_have_the_place_of_the_part_in_front():
+    found = SUM.get_params()
+    assert found["1__length_scale"] == 4.0
+    assert found["0__0__kernel__length_scale"] == (2.0, 3.0)
+    assert found["0__1__columns"] == (2,)
+    assert set(SUM.get_params(deep=False)) == {"terms", "weights"}
+
+
+def test_a_kernel_with_other_parameters_is_another_kernel():
+    kernel = Matern(2.0, nu=1.5)
+    assert kernel.with_params(nu=2.5) == Matern(2.0, nu=2.5)
+    assert kernel == Matern(2.0, nu=1.5)
+
+
+def test_parameters_of_parts_are_changed_by_their_names():
+    changed = SUM.with_params(**{"1__length_scale": 9.0, "0__1__kernel__period": 30.0})
+    other = Gaussian((2.0, 3.0)).on([0, 1]) * Periodic(period=30).on([2])
+    assert changed == other + 0.5 * Matern(9.0, nu=2.5)
+    assert changed.with_params(**SUM.get_params()) == SUM
+
+
+def test_own_parameters_are_set_before_those_of_the_parts_that_they_bring():
+    changed = SUM.with_params(**{"1__nu": 0.5, "terms": (SEASONAL, Matern(1.0, nu=1.5))})
+    assert changed.get_params()["1__nu"] == 0.5
+    assert changed.get_params()["1__length_scale"] == 1.0
+
+
+@pytest.mark.parametrize("name", ["gamma", "kernel__length_scale", "2__length_scale"])
+def test_an_unknown_parameter_is_refused_with_the_names_there_are(name):
+    with pytest.raises(ParameterError, match=r"has the parameters .*1__nu, not"):
+        SUM.with_params(**{name: 1.0})
+
+
+def test_a_value_that_cannot_be_is_refused():
+    with pytest.raises(ParameterError, match="positive"):
+        Gaussian().with_params(length_scale=-1.0)
+
+
+@pytest.mark.parametrize("kernel", [Gaussian([1.0, 2.0]), SUM, Linear()])
+def test_the_clone_of_a_kernel_is_itself(kernel):
+    assert clone(kernel) is kernel

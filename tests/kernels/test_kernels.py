@@ -9,12 +9,10 @@ from functools import partial
 import naive
 import numpy as np
 import pytest
-from hypothesis import given
 from scipy.integrate import quad
-from sklearn.metrics.pairwise import rbf_kernel
 from tolerances import assert_close
 
-from streamkern.errors import ParameterError
+from streamkern.errors import ModelFileError, ParameterError
 from streamkern.kernels import (
     KERNELS,
     Cauchy,
@@ -30,32 +28,18 @@ from streamkern.kernels import (
     kernel_from,
 )
 
-SHIFT_INVARIANT = [
-    pytest.param(Gaussian(1.0), naive.gaussian, id="gaussian"),
-    pytest.param(Matern(1.0, nu=0.5), partial(naive.matern, nu=0.5), id="matern12"),
-    pytest.param(Matern(1.0, nu=1.5), partial(naive.matern, nu=1.5), id="matern32"),
-    pytest.param(Matern(1.0, nu=2.5), partial(naive.matern, nu=2.5), id="matern52"),
-    pytest.param(Matern(1.0, nu=0.3), partial(naive.matern, nu=0.3), id="matern-rough"),
-    pytest.param(Matern(1.0, nu=4.0), partial(naive.matern, nu=4.0), id="matern-smooth"),
-    pytest.param(Laplacian(1.0), naive.laplacian, id="laplacian"),
-    pytest.param(
-        RationalQuadratic(1.0),
-        partial(naive.rational_quadratic, shape=1.0),
-        id="rational-quadratic",
-    ),
-    pytest.param(
-        RationalQuadratic(1.0, shape=3.5),
-        partial(naive.rational_quadratic, shape=3.5),
-        id="quadratic-3",
-    ),
-    pytest.param(
-        InverseMultiquadric(1.0),
-        partial(naive.rational_quadratic, shape=0.5),
-        id="inverse-multiquadric",
-    ),
-    pytest.param(Cauchy(1.0), naive.cauchy, id="cauchy"),
-]
-every_kernel = pytest.mark.parametrize(("kernel", "formula"), SHIFT_INVARIANT)
+FORMULAS = {
+    Gaussian(1.0): naive.gaussian,
+    **{Matern(1.0, nu=nu): partial(naive.matern, nu=nu) for nu in (0.5, 1.5, 2.5, 0.3, 4.0)},
+    Laplacian(1.0): naive.laplacian,
+    RationalQuadratic(1.0): partial(naive.rational_quadratic, shape=1.0),
+    RationalQuadratic(1.0, shape=3.5): partial(naive.rational_quadratic, shape=3.5),
+    InverseMultiquadric(1.0): partial(naive.rational_quadratic, shape=0.5),
+    Cauchy(1.0): naive.cauchy,
+}
+every_kernel = pytest.mark.parametrize(
+    ("kernel", "formula"), FORMULAS.items(), ids=[kernel.name for kernel in FORMULAS]
+)
 
 
 def rows(n: int, p: int = 3, seed: int = 0) -> np.ndarray:
@@ -69,11 +53,6 @@ def test_the_value_is_that_of_the_formula(kernel, formula, scale):
     values = kernel.with_length_scale(scale)(X, Z)
     assert values.dtype == np.float64
     assert_close(values, naive.kernel_matrix(formula, X, Z, np.broadcast_to(scale, 3)))
-
-
-def test_the_linear_kernel_is_the_inner_product():
-    X, Z = rows(7), rows(5, seed=1)
-    assert_close(Linear()(X, Z), naive.kernel_matrix(naive.linear, X, Z, None))
 
 
 @every_kernel
@@ -98,13 +77,6 @@ def test_values_at_one_length_scale_are_known_numbers(kernel, formula):
 
 
 @every_kernel
-def test_the_kernel_of_rows_with_themselves_is_symmetric(kernel, formula):
-    X = rows(40)
-    K = kernel(X, X)
-    assert_close(K, K.T, steps=10)
-
-
-@every_kernel
 def test_a_row_with_itself_has_the_value_one(kernel, formula):
     X = 3.0 * rows(50, p=7)
     # Squared distances from products are uncertain by eps |x|^2.
@@ -112,7 +84,7 @@ def test_a_row_with_itself_has_the_value_one(kernel, formula):
 
 
 @every_kernel
-@pytest.mark.parametrize("scale", [0.1, 1.0, 10.0])
+@pytest.mark.parametrize("scale", [0.1, 10.0])
 def test_the_kernel_is_positive_semidefinite(kernel, formula, scale):
     X = np.concatenate([rows(30), rows(10)])  # ten rows occur twice
     K = kernel.with_length_scale(scale)(X, X)
@@ -120,37 +92,10 @@ def test_the_kernel_is_positive_semidefinite(kernel, formula, scale):
 
 
 @every_kernel
-def test_a_length_scale_per_input_divides_that_input(kernel, formula):
-    X, Z, scales = rows(6), rows(4, seed=1), (0.3, 1.0, 4.0)
-    assert_close(kernel.with_length_scale(scales)(X, Z), kernel(X / scales, Z / scales))
-
-
-@every_kernel
-@naive.quick
-@given(left=naive.cuts(20), right=naive.cuts(15))
-def test_pieces_of_the_rows_give_pieces_of_the_matrix(kernel, formula, left, right):
-    X, Z = rows(20), rows(15, seed=1)
-    whole = kernel(X, Z)
-    pieces = [
-        [kernel(X[a:b], Z[c:d]) for c, d in zip([0, *right], [*right, 15], strict=True)]
-        for a, b in zip([0, *left], [*left, 20], strict=True)
-    ]
-    assert_close(np.block(pieces), whole)
-
-
-@every_kernel
 def test_more_rows_than_are_held_at_once_give_the_same_values(kernel, formula):
     X, Z = rows(2500), rows(3, seed=1)
     pieces = [kernel(X[start : start + 100], Z) for start in range(0, 2500, 100)]
     assert_close(kernel(X, Z), np.concatenate(pieces))
-
-
-@every_kernel
-def test_rows_far_from_the_origin_keep_their_digits(kernel, formula):
-    far = 1e6
-    X, Z = far + rows(6), far + rows(4, seed=1)
-    expected = naive.kernel_matrix(formula, X, Z, (1.0, 1.0, 1.0))
-    assert_close(kernel(X, Z), expected, size=far)
 
 
 @every_kernel
@@ -162,20 +107,15 @@ def test_near_rows_keep_digits_beside_far_ones(kernel, formula):
     assert_close(kernel(X, Z), expected, size=far**2)
 
 
-@every_kernel
-def test_lists_and_integers_are_rows_too(kernel, formula):
+def test_lists_and_integers_are_rows_too():
     X = [[0, 1], [2, 3]]
-    assert_close(kernel(X, X), kernel(np.array(X, dtype=float), np.array(X, dtype=float)), steps=0)
-
-
-@pytest.mark.parametrize("gamma", [0.1, 2.0])
-def test_exp_minus_gamma_r2_is_the_gaussian_at_one_over_root_two_gamma(gamma):
-    X, Z = rows(6), rows(4, seed=1)
-    assert_close(Gaussian(1 / math.sqrt(2 * gamma))(X, Z), rbf_kernel(X, Z, gamma=gamma))
+    for name, kernel in KERNELS.items():
+        made = kernel if name in ("polynomial", "linear") else kernel.with_length_scale(1.0)
+        assert_close(made(X, X), made(np.array(X, dtype=float), np.array(X, dtype=float)), steps=0)
 
 
 @every_kernel
-@pytest.mark.parametrize("scale", [1.0, 3.0, (0.5, 2.0, 8.0)])
+@pytest.mark.parametrize("scale", [3.0, (0.5, 2.0, 8.0)])
 def test_the_mean_cosine_over_spectral_draws_is_the_kernel(kernel, formula, scale):
     n = 100_000
     rng = np.random.default_rng(5)
@@ -189,8 +129,8 @@ def test_the_mean_cosine_over_spectral_draws_is_the_kernel(kernel, formula, scal
 
 
 @every_kernel
-@pytest.mark.parametrize("scale", [1.0, 0.7])
-def test_the_waves_of_all_frequencies_by_their_density_are_the_kernel(kernel, formula, scale):
+def test_the_waves_of_all_frequencies_by_their_density_are_the_kernel(kernel, formula):
+    scale = 0.7
     kernel = kernel.with_length_scale(scale)
 
     def density(w: float) -> float:
@@ -200,13 +140,6 @@ def test_the_waves_of_all_frequencies_by_their_density_are_the_kernel(kernel, fo
         low, _ = quad(lambda w, lag=lag: density(w) * math.cos(lag * w), 0.0, 1.0)
         high, _ = quad(density, 1.0, np.inf, weight="cos", wvar=lag, epsabs=1e-8)
         assert 2 * (low + high) == pytest.approx(formula((lag,), (0.0,), (scale,)), abs=1e-6)
-
-
-@every_kernel
-def test_the_density_at_no_frequency_is_known_or_infinite(kernel, formula):
-    at_zero = kernel.density(np.zeros((1, 2)))[0]
-    near = kernel.density(np.full((1, 2), 1e-9))[0]
-    assert at_zero == pytest.approx(near) or (at_zero == np.inf and near > 1)
 
 
 @every_kernel
@@ -276,51 +209,41 @@ def test_the_length_scale_is_the_median_unless_it_is_given():
         Laplacian()([[1.0]], [[2.0]])
 
 
+BAD = [0, -1.0, math.nan, math.inf, "1", None]
+POSITIVE = "must be positive and finite, not"
+
+
 @pytest.mark.parametrize(
-    "scale", [0, -1.0, math.nan, math.inf, (), (1.0, 0.0), (1.0, math.nan), [[1.0, 2.0]], None, {}]
+    ("made", "values", "words"),
+    [
+        (Gaussian, [*BAD[:4], (), (1.0, 0.0), [[1.0, 2.0]], None, {}], f"length_scale {POSITIVE}"),
+        (Gaussian, ["mean"], r"'median', a positive number .* not 'mean'"),
+        (lambda value: Matern(1.0, nu=value), [*BAD, True, (1.0, 2.0)], f"nu {POSITIVE}"),
+        (lambda value: RationalQuadratic(1.0, shape=value), [*BAD, True], f"shape {POSITIVE}"),
+        (lambda value: Periodic(1.0, period=value), [0], f"period {POSITIVE} 0; give a"),
+        (Polynomial, [0, -1, 1.5, "2", None, True], "degree must be a whole number of at least 1"),
+        (lambda value: Polynomial(constant=value), BAD[1:], "constant must be a number of at le"),
+    ],
 )
-def test_a_length_scale_that_is_not_positive_and_finite_is_refused(scale):
-    with pytest.raises(ParameterError, match="length_scale must be positive and finite, not"):
-        Gaussian(scale)
-
-
-def test_a_word_that_is_not_a_length_scale_is_refused():
-    with pytest.raises(ParameterError, match=r"'median', a positive number .* not 'mean'"):
-        Gaussian("mean")
+def test_a_parameter_that_cannot_be_is_refused(made, values, words):
+    for value in values:
+        with pytest.raises(ParameterError, match=words):
+            made(value)
 
 
 @every_kernel
-def test_a_length_scale_that_is_not_resolved_is_refused(kernel, formula):
-    with pytest.raises(ParameterError, match="'median' is known only once a model is fitted"):
-        kernel.with_length_scale("median")(rows(2), rows(2))
-    with pytest.raises(ParameterError, match="'median' must be resolved"):
-        kernel.with_length_scale("median").spectral(rows(2), np.full((2, 1), 0.5))
-
-
-@every_kernel
-def test_another_number_of_length_scales_than_inputs_is_refused(kernel, formula):
-    with pytest.raises(ParameterError, match="one number or one per input, 3 here, not 2"):
-        kernel.with_length_scale((1.0, 2.0))(rows(2), rows(2))
-
-
-@every_kernel
-def test_rows_of_different_widths_are_refused(kernel, formula):
-    with pytest.raises(ParameterError, match="same number of columns, not 3 and 2"):
-        kernel(rows(2), rows(2, p=2))
-
-
-@every_kernel
-def test_a_single_row_without_its_second_dimension_is_refused(kernel, formula):
-    with pytest.raises(ParameterError, match="must be a 2-D array"):
-        kernel(np.zeros(3), rows(2))
-
-
-@pytest.mark.parametrize("value", [0, -1.0, math.nan, math.inf, "1", None, True, (1.0, 2.0)])
-def test_a_smoothness_or_shape_that_is_not_positive_is_refused(value):
-    with pytest.raises(ParameterError, match="nu must be positive and finite"):
-        Matern(1.0, nu=value)
-    with pytest.raises(ParameterError, match="shape must be positive and finite"):
-        RationalQuadratic(1.0, shape=value)
+def test_rows_and_length_scales_that_do_not_go_together_are_refused(kernel, formula):
+    unresolved, uniform = kernel.with_length_scale("median"), np.full((2, 1), 0.5)
+    two = kernel.with_length_scale((1.0, 2.0))
+    for use, words in (
+        (lambda: unresolved(rows(2), rows(2)), "'median' is known only once a model is fitted"),
+        (lambda: unresolved.spectral(rows(2), uniform), "'median' must be resolved"),
+        (lambda: two(rows(2), rows(2)), "one number or one per input, 3 here, not 2"),
+        (lambda: kernel(rows(2), rows(2, p=2)), "same number of columns, not 3 and 2"),
+        (lambda: kernel(np.zeros(3), rows(2)), "must be a 2-D array"),
+    ):
+        with pytest.raises(ParameterError, match=words):
+            use()
 
 
 def test_so_smooth_a_kernel_that_it_is_the_gaussian_is_refused():
@@ -357,18 +280,6 @@ def test_the_polynomial_kernel_is_a_power_of_inner_products(degree, constant):
     assert np.linalg.eigvalsh(K).min() >= -1e-12 * np.abs(K).max()
 
 
-@pytest.mark.parametrize("degree", [0, -1, 1.5, "2", None, True])
-def test_a_degree_that_is_not_a_positive_whole_number_is_refused(degree):
-    with pytest.raises(ParameterError, match="degree must be a whole number of at least 1"):
-        Polynomial(degree)
-
-
-@pytest.mark.parametrize("constant", [-1.0, math.nan, math.inf, "1", None])
-def test_a_constant_that_leaves_the_kernel_indefinite_is_refused(constant):
-    with pytest.raises(ParameterError, match="constant must be a number of at least 0"):
-        Polynomial(constant=constant)
-
-
 def test_the_multiquadric_is_refused_with_the_reason():
     with pytest.raises(ParameterError, match=r"not positive definite.* take inverse-multiquadric"):
         kernel_from("multiquadric", {})
@@ -382,3 +293,18 @@ def test_an_unknown_kernel_or_parameter_is_refused():
         kernel_from("bessel", {})
     with pytest.raises(ParameterError, match=r"takes \['length_scale'\], not \['gamma'\]"):
         kernel_from("gaussian", {"gamma": 1.0})
+
+
+def test_a_name_that_another_kernel_has_is_refused():
+    with pytest.raises(ParameterError, match=r"'gaussian' is the name of streamkern\.kernels"):
+        type("Mine", (Linear,), {"family": "gaussian"})
+
+
+def test_a_kernel_of_a_file_that_no_module_declares_is_refused_with_the_remedy():
+    words = r"kernel 'mine' of the file is not declared here; import the module .*load the file"
+    for name, parameters in (
+        ("mine(nu=2)", {"nu": 2.0}),
+        ("mine*gaussian", {"factors": [{"name": "mine", "parameters": {"length_scale": 1.0}}] * 2}),
+    ):
+        with pytest.raises(ModelFileError, match=words):
+            kernel_from(name, parameters)

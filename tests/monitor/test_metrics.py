@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import socket
 import subprocess
 import time
 import urllib.error
@@ -17,6 +16,7 @@ from conftest import wait_until
 from monitor.events import Story
 from prometheus_client import REGISTRY, CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
+from servers import free_port
 
 import streamkern
 from streamkern.monitor.metrics import JobsCollector
@@ -69,14 +69,12 @@ def exposed(story):
     return families(generate_latest(registry).decode())
 
 
-def test_every_series_has_a_type_and_says_what_it_is():
-    found = exposed(told())
+def test_series_hold_the_figures_of_a_job_and_a_hostile_name_stays_one_label():
+    name = 'a" }\\ 1\n# TYPE b gauge\n<script>'
+    story = told(name)
+    found = exposed(story)
     assert {name: family.type for name, family in found.items()} == OF_JOBS
     assert all(family.documentation for family in found.values())
-
-
-def test_series_hold_the_figures_of_a_job():
-    found = exposed(told())
 
     def values(name):
         return [sample.value for sample in found[name].samples]
@@ -89,39 +87,32 @@ def test_series_hold_the_figures_of_a_job():
     assert shards["done"] == 3
     assert shards["waiting"] == 7
     of = found["streamkern_pass_rows"].samples[0].labels
-    assert of == {"id": "j", "name": "fit model.h5", "pass": "moments", "number": "1"}
-
-
-def test_a_hostile_name_stays_one_label():
-    name = 'a" }\\ 1\n# TYPE b gauge\n<script>'
-    found = exposed(told(name))
-    assert set(found) == set(OF_JOBS)
-    assert found["streamkern_pass_rows"].samples[0].labels["name"] == name
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def test_passes_that_are_called_alike_are_told_apart():
-    story = told()
+    assert of == {"id": "j", "name": name, "pass": "moments", "number": "1"}
     story.begin_pass(number="q")
     samples = exposed(story)["streamkern_pass_rows"].samples
     assert [sample.labels["number"] for sample in samples] == ["1", "2"]
 
 
-@pytest.mark.cluster
-def test_workers_expose_what_their_tasks_did():
+@pytest.fixture(scope="module")
+def after_a_fit():
+    """The addresses where the processes of a cluster of two workers serve, after a fit there."""
     X = np.random.default_rng(0).standard_normal((40_000, 4))
     with streamkern.connect(n_workers=2) as client:
         streamkern.RandomFeatureRidge(n_components=64).fit(X, X[:, 0])
-        found = []
-        for worker in workers_of(client):
-            url = f"http://127.0.0.1:{worker['services']['dashboard']}/metrics"
-            with urllib.request.urlopen(url, timeout=10) as page:
-                found.append(families(page.read().decode()))
+        info = client.scheduler_info(n_workers=-1)
+        workers = info["workers"].values()
+        yield [f"127.0.0.1:{each['services']['dashboard']}" for each in (*workers, info)]
+    # A cluster that is closed leaves no series behind.
+    assert "streamkern_job_running" not in generate_latest(REGISTRY).decode()
+
+
+@pytest.mark.cluster
+def test_workers_expose_what_their_tasks_did(after_a_fit):
+    assert "streamkern_job_running" in generate_latest(REGISTRY).decode()
+    found = []
+    for address in after_a_fit[:2]:
+        with urllib.request.urlopen(f"http://{address}/metrics", timeout=10) as page:
+            found.append(families(page.read().decode()))
     for each in found:
         assert {name: family.type for name, family in each.items()} == OF_PROCESSES
     assert sum(each["streamkern_worker_rows"].samples[0].value for each in found) == 80_000
@@ -130,57 +121,38 @@ def test_workers_expose_what_their_tasks_did():
 
 
 @pytest.mark.cluster
-def test_a_cluster_that_is_closed_leaves_no_series_behind():
-    with streamkern.connect(n_workers=1):
-        assert "streamkern_job_running" in generate_latest(REGISTRY).decode()
-    assert "streamkern_job_running" not in generate_latest(REGISTRY).decode()
-
-
-@pytest.mark.cluster
-def test_prometheus_finds_the_series_of_scheduler_and_workers(tmp_path):
+def test_prometheus_finds_the_series_of_scheduler_and_workers(after_a_fit, tmp_path):
     program = shutil.which("prometheus")
     if program is None:
         pytest.skip("Prometheus is not installed (Debian: apt-get install prometheus)")
-    X = np.random.default_rng(0).standard_normal((40_000, 4))
-    with streamkern.connect(n_workers=2) as client:
-        streamkern.RandomFeatureRidge(n_components=64).fit(X, X[:, 0])
-        ports = [worker["services"]["dashboard"] for worker in workers_of(client)]
-        ports.append(client.scheduler_info()["services"]["dashboard"])
-        targets = json.dumps([f"127.0.0.1:{port}" for port in ports])
-        (tmp_path / "prometheus.yml").write_text(
-            "global: {scrape_interval: 1s}\n"
-            f"scrape_configs: [{{job_name: dask, static_configs: [{{targets: {targets}}}]}}]\n"
-        )
-        root = f"http://127.0.0.1:{free_port()}"
-        process = subprocess.Popen(
-            [
-                program,
-                f"--config.file={tmp_path / 'prometheus.yml'}",
-                f"--storage.tsdb.path={tmp_path / 'data'}",
-                f"--web.listen-address={root.removeprefix('http://')}",
-            ],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        try:
-            wait_until(lambda: len(asked(root, "up == 1")) == 3, "scraping three processes")
-            (rows,) = asked(root, 'streamkern_pass_rows_done{pass="moments"}')
-            assert rows["value"][1] == "40000"
-            assert rows["metric"]["name"] == "fit"
-            read = asked(root, "sum(streamkern_worker_rows_total)")
-            assert read[0]["value"][1] == "80000"  # in two passes
-            known = answer(f"{root}/api/v1/metadata")
-            for name, kind in {**OF_JOBS, **OF_PROCESSES}.items():
-                full = name if kind == "gauge" else f"{name}_total"
-                assert [each["type"] for each in known[full]] == [kind]
-                assert known[full][0]["help"]
-        finally:
-            process.terminate()
-            process.wait(20)
-
-
-def workers_of(client):
-    return client.scheduler_info(n_workers=-1)["workers"].values()
+    (tmp_path / "prometheus.yml").write_text(
+        "global: {scrape_interval: 1s}\nscrape_configs: [{job_name: dask, "
+        f"static_configs: [{{targets: {json.dumps(after_a_fit)}}}]}}]\n"
+    )
+    listen = f"127.0.0.1:{free_port()}"
+    options = {"config.file": tmp_path / "prometheus.yml", "storage.tsdb.path": tmp_path / "data"}
+    options |= {"web.listen-address": listen}
+    process = subprocess.Popen(
+        [program, *(f"--{name}={value}" for name, value in options.items())],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    root = f"http://{listen}"
+    try:
+        wait_until(lambda: len(asked(root, "up == 1")) == 3, "scraping three processes")
+        (rows,) = asked(root, 'streamkern_pass_rows_done{pass="moments"}')
+        assert rows["value"][1] == "40000"
+        assert rows["metric"]["name"] == "fit"
+        read = asked(root, "sum(streamkern_worker_rows_total)")
+        assert read[0]["value"][1] == "80000"  # in two passes
+        known = answer(f"{root}/api/v1/metadata")
+        for name, kind in {**OF_JOBS, **OF_PROCESSES}.items():
+            full = name if kind == "gauge" else f"{name}_total"
+            assert [each["type"] for each in known[full]] == [kind]
+            assert known[full][0]["help"]
+    finally:
+        process.terminate()
+        process.wait(20)
 
 
 def answer(url):

@@ -10,28 +10,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rows_read import together
 
 from streamkern.errors import DataError
 from streamkern.sources import ArraySource, as_source
 from streamkern.sources.arrays import DaskSource
-
-
-def together(source, shard_rows=10**9, block_rows=7):
-    X, y, weights, at = [], [], [], 0
-    for shard in source.shards(shard_rows):
-        (reader,) = dask.compute(source.reader(shard), scheduler="synchronous")
-        for block in reader.blocks(block_rows):
-            assert block.start == at
-            assert 0 < len(block) <= block_rows
-            assert block.y.dtype == np.float64
-            at += len(block)
-            X.append(block.X.copy())
-            y.append(block.y.copy())
-            if block.weights is not None:
-                weights.append(block.weights.copy())
-        assert at == shard.stop
-    assert at == source.n_samples
-    return np.concatenate(X), np.concatenate(y), np.concatenate(weights) if weights else None
 
 
 def rows(n=50, p=3):
@@ -49,7 +32,10 @@ def test_blocks_put_together_are_the_data(n, shard_rows, block_rows, q):
     X = rows(n)
     y = None if q is None else np.arange(n * max(q, 1)).reshape((n, q) if q else (n,))
     weights = np.arange(n) / 7
-    read = together(as_source(X, y, weights), shard_rows, block_rows)
+    source = as_source(X, y, weights)
+    assert source.n_targets == (0 if q is None else max(q, 1))
+    assert source.target_ndim == (2 if q else 1)
+    read = together(source, shard_rows, block_rows)
     np.testing.assert_array_equal(read[0], X)
     np.testing.assert_array_equal(read[1], np.empty((n, 0)) if y is None else y.reshape(n, -1))
     np.testing.assert_array_equal(read[2], weights)
@@ -67,29 +53,12 @@ def test_arrays_keep_their_type(dtype):
     np.testing.assert_array_equal(y[:, 0], X[:, 0].astype(float))
 
 
-def test_lists_are_arrays():
-    source = as_source([[1, 2], [3, 4]], [5, 6])
-    assert (source.n_samples, source.n_features, source.n_targets) == (2, 2, 1)
-
-
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_numpy_rows_are_not_copied(order):
     X = np.asarray(rows(), order=order)
     source = as_source(X)
     block = next(source.reader(source.shards(20)[1]).blocks(5))
     assert np.shares_memory(block.X, X)
-
-
-@pytest.mark.parametrize(
-    ("shape", "n_targets", "ndim"), [((50,), 1, 1), ((50, 1), 1, 2), ((50, 4), 4, 2)]
-)
-@pytest.mark.parametrize("kind", ["numpy", "dask"])
-def test_the_form_of_the_targets_is_known(shape, n_targets, ndim, kind):
-    X, y = rows(), np.zeros(shape)
-    if kind == "dask":
-        X, y = da.from_array(X, chunks=(20, 3)), da.from_array(y, chunks=20)
-    source = as_source(X, y)
-    assert (source.n_targets, source.target_ndim) == (n_targets, ndim)
 
 
 def test_a_source_is_taken_as_it_is():
@@ -108,56 +77,36 @@ def test_readers_of_arrays_hold_their_shard_alone():
     np.testing.assert_array_equal(block.X, rows(10_000)[300:400])
 
 
-@pytest.mark.parametrize("kind", ["numpy", "dask"])
-@pytest.mark.parametrize(
-    ("X", "why"),
-    [
-        (np.zeros(5), "X must have 2 dimensions"),
-        (np.zeros((5, 2, 2)), "X must have 2 dimensions"),
-        (np.zeros((0, 2)), "at least one row and one column"),
-        (np.zeros((5, 0)), "at least one row and one column"),
-        (np.zeros((5, 2), complex), "type is complex128"),
-        (np.zeros((5, 2), object), "type is object"),
-        (np.full((5, 2), "a"), "type is <U1"),
-        (np.zeros((5, 2), "M8[s]"), r"type is datetime64\[s\]"),
-    ],
-)
-def test_inputs_that_are_not_tables_of_numbers_are_refused(X, why, kind):
-    with pytest.raises(DataError, match=why):
-        as_source(da.from_array(X, chunks=5) if kind == "dask" else X)
+ROWS = np.random.default_rng(0).standard_normal((50, 3))
 
 
 @pytest.mark.parametrize("kind", ["numpy", "dask"])
 @pytest.mark.parametrize(
-    ("y", "why"),
+    ("X", "y", "weights", "why"),
     [
-        (np.zeros(49), "X has 50 rows but y has 49"),
-        (np.zeros((50, 2, 2)), "y must have 1 or 2 dimensions"),
-        (np.full(50, "a"), "y must hold floats or integers"),
-        (np.zeros((50, 0)), "y .*at least one"),
+        (np.zeros(5), None, None, "X must have 2 dimensions"),
+        (np.zeros((5, 2, 2)), None, None, "X must have 2 dimensions"),
+        (np.zeros((0, 2)), None, None, "at least one row and one column"),
+        (np.zeros((5, 0)), None, None, "at least one row and one column"),
+        (np.zeros((5, 2), complex), None, None, "type is complex128"),
+        (np.zeros((5, 2), object), None, None, "type is object"),
+        (np.full((5, 2), "a"), None, None, "type is <U1"),
+        (np.zeros((5, 2), "M8[s]"), None, None, r"type is datetime64\[s\]"),
+        (ROWS, np.zeros(49), None, "X has 50 rows but y has 49"),
+        (ROWS, np.zeros((50, 2, 2)), None, "y must have 1 or 2 dimensions"),
+        (ROWS, np.full(50, "a"), None, "y must hold floats or integers"),
+        (ROWS, np.zeros((50, 0)), None, "y .*at least one"),
+        (ROWS, None, np.ones((50, 1)), r"sample_weight must have 1 dim.*has shape \(50, 1\)"),
+        (ROWS, None, 1.0, "sample_weight must have 1 dimensions"),
+        (ROWS, None, ["many"] * 50, "sample_weight must hold floats or integers"),
+        (ROWS, None, np.ones(49), "X has 50 rows but sample_weight has 49"),
     ],
 )
-def test_targets_that_do_not_fit_are_refused(y, why, kind):
-    X = rows()
+def test_what_is_no_table_of_numbers_of_equal_length_is_refused(X, y, weights, why, kind):
     if kind == "dask":
-        X, y = da.from_array(X, chunks=(20, 3)), da.from_array(y, chunks=20)
+        X = da.from_array(X, chunks=20)
     with pytest.raises(DataError, match=why):
-        as_source(X, y)
-
-
-@pytest.mark.parametrize(
-    ("weights", "why"),
-    [
-        (np.ones((50, 1)), r"sample_weight must have 1 dimensions, but has shape \(50, 1\)"),
-        (1.0, "sample_weight must have 1 dimensions"),
-        (["many"] * 50, "sample_weight must hold floats or integers"),
-    ],
-)
-@pytest.mark.parametrize("kind", ["numpy", "dask"])
-def test_weights_that_are_not_one_number_a_row_are_refused(weights, why, kind):
-    X = rows() if kind == "numpy" else da.from_array(rows(), chunks=(20, 3))
-    with pytest.raises(DataError, match=why):
-        as_source(X, sample_weight=weights)
+        as_source(X, y, weights)
 
 
 def test_a_negative_weight_is_named_before_any_pass():
@@ -174,11 +123,6 @@ def test_weights_of_true_and_false_say_which_rows_count(kind):
     np.testing.assert_array_equal(together(as_source(given, None, mask), 20)[2], mask)
 
 
-def test_weights_of_another_length_are_refused():
-    with pytest.raises(DataError, match="X has 50 rows but sample_weight has 49"):
-        as_source(rows(), sample_weight=np.ones(49))
-
-
 # Dask arrays.
 
 
@@ -186,24 +130,24 @@ def test_weights_of_another_length_are_refused():
 @given(
     chunks=st.lists(st.integers(1, 20), min_size=1, max_size=6),
     y_chunk=st.integers(1, 60),
+    weight_chunk=st.integers(1, 60),
     shard_rows=st.integers(1, 70),
     block_rows=st.integers(1, 70),
 )
-def test_dask_blocks_put_together_are_the_data(chunks, y_chunk, shard_rows, block_rows):
+def test_dask_blocks_put_together_are_the_data_in_whole_chunks(
+    chunks, y_chunk, weight_chunk, shard_rows, block_rows
+):
     X = rows(sum(chunks))
-    y = np.arange(2.0 * len(X)).reshape(-1, 2)
+    y, weights = np.arange(2.0 * len(X)).reshape(-1, 2), np.arange(len(X))
     source = as_source(
-        da.from_array(X, chunks=(tuple(chunks), 2)), da.from_array(y, chunks=(y_chunk, 1))
+        da.from_array(X, chunks=(tuple(chunks), 2)),
+        da.from_array(y, chunks=(y_chunk, 1)),
+        da.from_array(weights, chunks=weight_chunk),
     )
+    assert (source.n_targets, source.target_ndim) == (2, 2)
     read = together(source, shard_rows, block_rows)
-    np.testing.assert_array_equal(read[0], X)
-    np.testing.assert_array_equal(read[1], y)
-
-
-@given(chunks=st.lists(st.integers(1, 20), min_size=1, max_size=6), shard_rows=st.integers(1, 70))
-@settings(deadline=None, max_examples=40)
-def test_dask_chunks_are_kept_whole(chunks, shard_rows):
-    source = as_source(da.zeros((sum(chunks), 3), chunks=(tuple(chunks), 3)))
+    for found, expected in zip(read, (X, y, weights), strict=True):
+        np.testing.assert_array_equal(found, expected)
     boundaries = set(np.cumsum(chunks).tolist())
     assert {shard.stop for shard in source.shards(shard_rows)} <= boundaries
 
@@ -213,10 +157,11 @@ def test_dask_arrays_stay_lazy():
         raise AssertionError("computed too early")
 
     X = da.zeros((50, 3), chunks=(10, 3)).map_blocks(never, dtype=float, meta=np.empty((0, 0)))
-    source = as_source(X, X[:, 0])
+    source = as_source(X, X[:, 0], X[:, 1])
     assert isinstance(source, DaskSource)
     source.reader(source.shards(20)[0])
     assert source.describe() == {"kind": "dask array", "rows": 50}
+    assert source.weighted_by == "sample_weight"
 
 
 def test_a_shard_computes_its_own_chunks_alone():
@@ -272,53 +217,13 @@ def test_columns_of_unknown_number_are_refused():
         as_source(X[:, da.from_array(np.array([True, False, True]), chunks=3)])
 
 
-def test_dask_targets_with_chunks_of_unknown_size_are_measured():
+def test_numpy_and_dask_arrays_go_together():
     X = rows()
-    y = da.from_array(X[:, 0], chunks=10)
-    read = together(as_source(da.from_array(X, chunks=(20, 3)), y[y > -np.inf]))
-    np.testing.assert_array_equal(read[1][:, 0], X[:, 0])
-
-
-def test_numpy_targets_go_with_dask_inputs():
-    X = rows()
-    read = together(as_source(da.from_array(X, chunks=(20, 3)), X[:, 0]), 20)
-    np.testing.assert_array_equal(read[1][:, 0], X[:, 0])
-
-
-def test_dask_targets_with_numpy_inputs_are_read_too():
-    X = rows()
-    read = together(as_source(X, da.from_array(X[:, 0], chunks=7)), 20)
-    np.testing.assert_array_equal(read[1][:, 0], X[:, 0])
-
-
-@settings(deadline=None, max_examples=20)
-@given(
-    chunks=st.lists(st.integers(1, 20), min_size=1, max_size=6),
-    weight_chunk=st.integers(1, 60),
-    shard_rows=st.integers(1, 70),
-)
-def test_weights_of_any_chunks_stay_beside_their_rows(chunks, weight_chunk, shard_rows):
-    X = rows(sum(chunks))
-    weights = np.arange(len(X))
-    lazy = da.from_array(weights, chunks=weight_chunk)
-    source = as_source(da.from_array(X, chunks=(tuple(chunks), 3)), None, lazy)
-    read = together(source, shard_rows)
-    np.testing.assert_array_equal(read[0], X)
-    np.testing.assert_array_equal(read[2], weights)
-
-
-def test_weights_stay_lazy():
-    def never(_):
-        raise AssertionError("computed too early")
-
-    X = da.zeros((50, 3), chunks=(10, 3))
-    weights = X[:, 0].map_blocks(never, dtype=float, meta=np.empty(0))
-    source = as_source(X, X[:, 0], weights)
-    source.reader(source.shards(20)[0])
-    assert source.weighted_by == "sample_weight"
-
-
-def test_one_chunk_of_columns_is_made_of_several():
-    X = rows(40, 6)
-    read = together(as_source(da.from_array(X, chunks=(10, 2))), 20)
-    np.testing.assert_array_equal(read[0], X)
+    lazy, y = da.from_array(X, chunks=(20, 3)), da.from_array(X[:, 0], chunks=7)
+    for source in (
+        as_source(lazy, X[:, 0]),
+        as_source(X, y),
+        as_source(lazy, y[y > -np.inf]),  # chunks of unknown size
+    ):
+        assert (source.n_targets, source.target_ndim) == (1, 1)
+        np.testing.assert_array_equal(together(source, 20)[1][:, 0], X[:, 0])

@@ -10,13 +10,14 @@ import dask
 import h5py
 import numpy as np
 import pytest
+from rows_read import together
 
 import streamkern
-from streamkern import plan
+from streamkern import RandomFeatureRidge
 from streamkern.errors import DataError
-from streamkern.model import RidgeModel
+from streamkern.parameters import plan
 from streamkern.sources import headers
-from streamkern.sources.pieces import HDF5Reader
+from streamkern.sources.shard_reader import HDF5Reader
 
 N, CHUNK = 2000, 100
 DAMAGED = 700  # the first row of the chunk that is
@@ -56,7 +57,7 @@ def damage(path, name="X"):
 def fit(path, **options):
     options = {"n_components": 8, "alpha": 1.0} | options
     with dask.config.set(scheduler="synchronous"):
-        return RidgeModel(**options).fit(streamkern.open_hdf5(path))
+        return RandomFeatureRidge(**options).fit(streamkern.open_hdf5(path))
 
 
 CODECS = {"gzip": {"compression": "gzip"}, "checksum": {"fletcher32": True}}
@@ -85,6 +86,13 @@ def test_its_rows_are_skipped_and_counted_and_no_others(tmp_path, rows, codec, n
     y[DAMAGED : DAMAGED + CHUNK] = np.nan
     same = fit(store(tmp_path / "b.h5", X, y), on_bad_rows="skip", random_state=3)
     assert np.array_equal(model.coef_, same.coef_)
+
+
+@pytest.mark.parametrize("block_rows", [150, 1000])
+def test_only_the_damaged_chunk_is_left_out_wherever_blocks_begin(tmp_path, rows, block_rows):
+    path = damage(store(tmp_path / "a.h5", *rows, fletcher32=True))
+    X, *_ = together(streamkern.open_hdf5(path).tolerant(), block_rows=block_rows)
+    assert np.flatnonzero(np.isnan(X).any(axis=1)).tolist() == [*range(DAMAGED, DAMAGED + CHUNK)]
 
 
 class Flaky:

@@ -1,19 +1,20 @@
-"""Dask data frames as rows: fitted in place of arrays, and predicted lazily."""
+"""Data frames, lazy ones and truth values as rows: fitted in place of arrays, predicted lazily."""
 
 from __future__ import annotations
 
 import dask
 import dask.array as da
 import dask.dataframe as dd
+import h5py
 import numpy as np
 import pandas as pd
 import pytest
 
-from streamkern import Gaussian, RandomFeatureRidge
+from streamkern import Gaussian, RandomFeatureRidge, open_hdf5
 from streamkern.errors import DataError
 from streamkern.sources import as_source
-from streamkern.sources.arrays import DaskSource, as_rows
-from streamkern.sources.lazy import lazy_array
+from streamkern.sources.arrays import as_rows
+from streamkern.sources.lazy import as_table, lazy_array
 
 
 @pytest.fixture(autouse=True)
@@ -45,68 +46,11 @@ INPUTS = ["a", "b", "c"]
 @pytest.mark.parametrize("targets", ["y", ["y"], ["y", "z"]])
 def test_a_fit_to_a_data_frame_is_that_to_its_values(targets):
     frame = table()
-    found = ridge().fit(lazy(frame)[INPUTS], lazy(frame)[targets], lazy(frame)["w"])
-    expected = ridge().fit(
-        frame[INPUTS].to_numpy(), frame[targets].to_numpy(), frame["w"].to_numpy()
-    )
+    parts = lazy(frame, 5)[INPUTS], lazy(frame, 3)[targets], lazy(frame)["w"]
+    found = ridge().fit(*parts)
+    expected = ridge().fit(*(frame[names].to_numpy() for names in (INPUTS, targets, "w")))
     assert found.coef_.shape == expected.coef_.shape
     np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-9, atol=1e-9)
-
-
-def test_partitions_of_rows_may_differ_between_inputs_and_targets():
-    frame = table()
-    found = ridge().fit(lazy(frame, 5)[INPUTS], lazy(frame, 3)["y"], frame["w"].to_numpy())
-    expected = ridge().fit(frame[INPUTS], frame["y"], frame["w"])
-    np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-9, atol=1e-9)
-
-
-def test_predictions_of_a_data_frame_are_a_lazy_array():
-    frame = table()
-    model = ridge().fit(frame[INPUTS], frame["y"])
-    computed = []
-
-    def look(part):
-        computed.append(len(part))
-        return part
-
-    X = lazy(frame)[INPUTS].map_partitions(look, meta=frame[INPUTS].iloc[:0])
-    computed.clear()
-    predicted, deviations = model.predict(X, return_std=True)
-    features = model.transform(X)
-    assert not computed
-    for made, expected in (
-        (predicted, model.predict(frame[INPUTS])),
-        (deviations, model.predict(frame[INPUTS], return_std=True)[1]),
-        (features, model.transform(frame[INPUTS])),
-    ):
-        assert isinstance(made, da.Array)
-        assert made.ndim == expected.ndim
-        np.testing.assert_allclose(made.compute(), expected, rtol=1e-12)
-
-
-def test_errors_on_a_data_frame_are_those_on_its_values():
-    frame = table()
-    model = ridge().fit(frame[INPUTS], frame["y"])
-    found = model.evaluate(lazy(frame)[INPUTS], lazy(frame)["y"], lazy(frame)["w"])
-    expected = model.evaluate(frame[INPUTS], frame["y"], frame["w"])
-    assert found == pytest.approx(expected, rel=1e-12)
-
-
-def test_the_lengths_of_chunks_are_computed_once_for_all():
-    values, loads = np.random.default_rng(0).standard_normal((100, 5)), []
-
-    def look(block):
-        loads.append(len(block))
-        return block
-
-    read = da.from_array(values, chunks=(20, 5)).map_blocks(look, meta=np.empty((0, 0)))
-    chosen = read[read[:, 0] > 0]
-    loads.clear()
-    with dask.config.set(scheduler="synchronous"):
-        source = as_source(chosen[:, :3], chosen[:, 3], chosen[:, 4] ** 2)
-    assert isinstance(source, DaskSource)
-    assert source.n_samples == (values[:, 0] > 0).sum()
-    assert len(loads) == 5
 
 
 def columns(**values):
@@ -155,18 +99,6 @@ def test_columns_that_are_no_numbers_are_named(values, said):
         lazy_array("y", columns(**values).iloc[:, 0])
 
 
-def test_frames_of_another_length_are_refused():
-    frame = table()
-    with pytest.raises(DataError, match="X has 120 rows but y has 60"):
-        as_source(lazy(frame)[INPUTS], lazy(frame.iloc[:60])["y"])
-
-
-def test_a_frame_of_weights_is_refused():
-    frame = table()
-    with pytest.raises(DataError, match="sample_weight must have 1 dimensions"):
-        as_source(lazy(frame)[INPUTS], lazy(frame)["y"], lazy(frame)[["w"]])
-
-
 def test_rows_and_targets_of_one_array_are_loaded_once_a_pass():
     loads = []
 
@@ -180,3 +112,70 @@ def test_rows_and_targets_of_one_array_are_loaded_once_a_pass():
     with dask.config.set(scheduler="synchronous"):
         RandomFeatureRidge(n_components=8, alpha=1.0).fit(whole[:, :3], whole[:, 3])
     assert len(loads) == 2 * 3  # two passes, three chunks
+
+
+# Truth values.
+
+TRUTHS = np.random.default_rng(0).random((200, 3)) > 0.5
+NUMBERS = TRUTHS.astype(float)
+Y = NUMBERS @ [2.0, 1.0, -0.5]
+FRAME = pd.DataFrame(TRUTHS, columns=["a", "b", "c"])
+MIXED = FRAME.assign(a=FRAME["a"].astype(float))
+TABLES = {
+    "list": TRUTHS.tolist(),
+    "array": TRUTHS,
+    "frame": FRAME,
+    "frame of several types": MIXED,
+    "frame with room for missing values": FRAME.astype("boolean"),
+    "Arrow": FRAME.convert_dtypes(dtype_backend="pyarrow"),
+    "lazy array": da.from_array(TRUTHS, chunks=(60, 2)),
+    "lazy frame": dd.from_pandas(FRAME, npartitions=3, sort=False),
+    "lazy frame of several types": dd.from_pandas(MIXED, npartitions=3, sort=False),
+}
+KEPT = np.arange(200) % 3 > 0
+OPTIONS = {"n_components": 32, "alpha": 0.1}
+
+
+def model():
+    return RandomFeatureRidge(Gaussian(1.5), **OPTIONS)
+
+
+@pytest.mark.parametrize("kind", TABLES)
+@pytest.mark.filterwarnings("ignore:X (has|does not have valid) feature names")
+def test_models_take_truth_values_as_numbers(kind):
+    table, expected = TABLES[kind], model().fit(NUMBERS, Y)
+    fitted = model().fit(table, Y)
+    assert fitted.coef_ == pytest.approx(expected.coef_, rel=1e-6, abs=1e-9)
+    for found, wanted in (
+        (fitted.predict(table), expected.predict(NUMBERS)),
+        (fitted.predict(table, return_std=True)[1], expected.predict(NUMBERS, return_std=True)[1]),
+        (fitted.transform(table), expected.transform(NUMBERS)),
+        (expected.predict(table), expected.predict(NUMBERS)),
+    ):
+        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_booleans_of_files_are_inputs_and_weights_but_no_targets(tmp_path):
+    with h5py.File(tmp_path / "rows.h5", "w") as file:
+        file["X"], file["y"], file["numbers"] = TRUTHS, Y, NUMBERS
+        file.create_dataset("chunked", data=TRUTHS, chunks=(50, 3), compression="gzip")
+        file["kept"] = KEPT
+    expected = RandomFeatureRidge(Gaussian(1.5), **OPTIONS).fit(
+        open_hdf5(tmp_path / "rows.h5", "numbers")
+    )
+    for x in ("X", "chunked"):
+        source = open_hdf5(tmp_path / "rows.h5", x)
+        assert source.dtype == np.float32
+        np.testing.assert_allclose(model().fit(source).coef_, expected.coef_, rtol=1e-6, atol=1e-9)
+    weighted = model().fit(open_hdf5(tmp_path / "rows.h5", weights="kept"))
+    kept = model().fit(NUMBERS, Y, KEPT)
+    np.testing.assert_allclose(weighted.coef_, kept.coef_, rtol=1e-4, atol=1e-5)
+    with pytest.raises(DataError, match=r"boolean; .* if these are labels of classes"):
+        open_hdf5(tmp_path / "rows.h5", y="kept")
+
+
+def test_columns_may_share_a_name():
+    frame = pd.DataFrame(np.arange(6.0).reshape(2, 3), columns=["a", "a", "b"])
+    assert np.array_equal(as_table("X", frame), frame.to_numpy())
+    with pytest.raises(DataError, match="column a does not"):
+        as_table("X", pd.DataFrame([["x", 1.0], ["y", 2.0]], columns=["a", "a"]).iloc[:, :2])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
-import subprocess
+import re
 import sys
 from collections import Counter
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -13,6 +13,8 @@ from threading import Thread
 import h5py
 import numpy as np
 import pytest
+from rows_read import STORED, N, P, python, write
+from rows_read import together as read_together
 from servers import (
     KEY,
     SECRET,
@@ -26,18 +28,8 @@ from servers import (
 import streamkern
 from streamkern import open_hdf5
 from streamkern.errors import DataError, ParameterError
-from streamkern.plan import plan_fit
-from streamkern.sources import Shard, ranges, stores
-
-N, P = 6000, 7
-STORED = {
-    "contiguous": {},
-    "chunks": {"chunks": (512, P)},
-    "chunks of columns": {"chunks": (300, 3)},
-    "gzip": {"chunks": (512, P), "compression": "gzip", "shuffle": True},
-    "one chunk": {"chunks": (N, P)},
-    "many chunks": {"chunks": (16, P)},
-}
+from streamkern.parameters.plan import plan_fit
+from streamkern.sources import Shard, object_stores, range_file
 
 
 @pytest.fixture(scope="module")
@@ -48,33 +40,19 @@ def bucket():
 
 @pytest.fixture(autouse=True)
 def short_waits(monkeypatch):
-    monkeypatch.setattr(stores, "_WAITS", (0.01,) * 7)
+    monkeypatch.setattr(object_stores, "_WAITS", (0.01,) * 7)
 
 
 @pytest.fixture
 def small_pieces(monkeypatch):
     """Have small files read as large ones are."""
-    monkeypatch.setattr(ranges, "_STEP_BYTES", 8 << 10)
-    monkeypatch.setattr(ranges, "_REQUEST_BYTES", 4 << 10)
-    monkeypatch.setattr(ranges, "_AHEAD_BYTES", 32 << 10)
-
-
-def write(path, n=N, seed=0, libver="earliest", userblock=0, **stored):
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n, P)).astype("f4")
-    with h5py.File(path, "w", libver=libver, userblock_size=userblock) as file:
-        file.create_dataset("X", data=X, **stored)
-        file.create_dataset("y", data=np.sin(X[:, 0]) + X[:, 1], chunks=(min(n, 700),))
-    return path
+    monkeypatch.setattr(range_file, "_STEP_BYTES", 8 << 10)
+    monkeypatch.setattr(range_file, "_REQUEST_BYTES", 4 << 10)
+    monkeypatch.setattr(range_file, "_AHEAD_BYTES", 32 << 10)
 
 
 def together(source, shard_rows=2000, block_rows=999):
-    blocks = [
-        (block.X.copy(), block.y.copy())
-        for shard in source.shards(shard_rows)
-        for block in source.reader(shard).blocks(block_rows)
-    ]
-    return [np.concatenate(part) for part in zip(*blocks, strict=True)]
+    return read_together(source, shard_rows, block_rows)[:2]
 
 
 def equal(first, second):
@@ -91,43 +69,23 @@ def test_rows_in_a_store_are_the_rows_of_the_file(tmp_path, bucket, small_pieces
     source.check_unchanged()
 
 
-@pytest.mark.parametrize("userblock", [512, 8192])
-def test_what_is_before_the_rows_does_not_matter(tmp_path, bucket, small_pieces, userblock):
-    path = write(tmp_path / "a.h5", userblock=userblock, chunks=(512, P))
-    with path.open("r+b") as raw:
-        raw.write(b"#!/bin/sh\n")
-    source = open_hdf5(bucket.put(path), storage_options=bucket.options)
-    assert equal(together(source), together(open_hdf5(path)))
-
-
-def test_a_fit_and_predictions_have_the_bits_of_those_from_the_file(tmp_path, bucket):
-    path = write(tmp_path / "a.h5", chunks=(512, P))
-    source = open_hdf5(bucket.put(path), storage_options=bucket.options)
-    model, same = (
-        streamkern.RandomFeatureRidge(n_components=32).fit(rows)
-        for rows in (source, open_hdf5(path))
-    )
-    assert np.array_equal(model.coef_, same.coef_)
-    model.predict_to_hdf5(source, tmp_path / "a.out")
-    same.predict_to_hdf5(open_hdf5(path), tmp_path / "b.out")
-    with h5py.File(tmp_path / "a.out") as first, h5py.File(tmp_path / "b.out") as second:
-        assert np.array_equal(first["y_pred"][:], second["y_pred"][:])
-
-
-def test_weights_in_a_store_are_those_of_the_file(tmp_path, bucket, small_pieces):
+def test_a_fit_and_predictions_have_the_bits_of_those_from_the_file(tmp_path, bucket, small_pieces):
     path = write(tmp_path / "a.h5", chunks=(512, P))
     with h5py.File(path, "a") as file:
         file.create_dataset("w", data=np.arange(N) % 3, chunks=(1000,), compression="gzip")
     source = open_hdf5(bucket.put(path), weights="w", storage_options=bucket.options)
-    assert equal(together(source), together(open_hdf5(path)))
-    blocks = [b for shard in source.shards(2000) for b in source.reader(shard).blocks(999)]
-    assert [len(block) for block in blocks] == [len(block.weights) for block in blocks]
+    here = open_hdf5(path, weights="w")
+    assert np.array_equal(read_together(source, 2000, 999)[2], np.arange(N) % 3)
     model, same = (
         streamkern.RandomFeatureRidge(n_components=32, alpha=1.0).fit(rows)
-        for rows in (source, open_hdf5(path, weights="w"))
+        for rows in (source, here)
     )
     assert np.array_equal(model.coef_, same.coef_)
     assert model.report_["weight"] == (np.arange(N) % 3).sum()
+    model.predict_to_hdf5(source, tmp_path / "a.out")
+    same.predict_to_hdf5(here, tmp_path / "b.out")
+    with h5py.File(tmp_path / "a.out") as first, h5py.File(tmp_path / "b.out") as second:
+        assert np.array_equal(first["y_pred"][:], second["y_pred"][:])
 
 
 def test_a_pattern_is_the_files_sorted_by_name(tmp_path, bucket):
@@ -139,13 +97,6 @@ def test_a_pattern_is_the_files_sorted_by_name(tmp_path, bucket):
         f"s3://rows/part-{i}.h5" for i in ("1", "10", "2")
     ]
     assert equal(together(source), together(open_hdf5(str(tmp_path / "part-*.h5"))))
-    with pytest.raises(DataError, match=r"s3://rows/none-\*\.h5 does not exist"):
-        open_hdf5("s3://rows/none-*.h5", storage_options=bucket.options)
-
-
-def test_a_name_with_brackets_is_a_file_where_there_is_one(tmp_path, bucket):
-    url = bucket.put(write(tmp_path / "run[1].h5", 10))
-    assert open_hdf5(url, storage_options=bucket.options).n_samples == 10
 
 
 def test_paths_and_urls_are_rows_of_one_data_set(tmp_path, bucket):
@@ -173,12 +124,7 @@ def test_readers_in_another_process_bring_what_it_takes_to_read(tmp_path, bucket
         "import pickle, sys; reader = pickle.load(open(sys.argv[1], 'rb')); print(reader);"
         "print(sum(float(b.X.sum(dtype=float)) for b in reader.blocks(50)))"
     )
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code, tmp_path / "reader"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = python(code, tmp_path / "reader")
     shown, total = done.stdout.splitlines()
     assert float(total) == pytest.approx(together(source)[0][100:300].sum(dtype=float))
     assert "s3://rows/a.h5" in shown
@@ -215,7 +161,7 @@ def test_every_byte_is_asked_for_about_once_and_in_few_requests(tmp_path, bucket
 
 def test_requests_go_side_by_side(tmp_path, bucket, small_pieces, monkeypatch):
     path = write(tmp_path / "a.h5", 10_000, chunks=(256, P))
-    usual, under_way, at_once = ranges.read, [], []
+    usual, under_way, at_once = range_file.read, [], []
 
     def read(*arguments):
         under_way.append(arguments)
@@ -225,7 +171,7 @@ def test_requests_go_side_by_side(tmp_path, bucket, small_pieces, monkeypatch):
         finally:
             under_way.remove(arguments)
 
-    monkeypatch.setattr(ranges, "read", read)
+    monkeypatch.setattr(range_file, "read", read)
     url = bucket.put(path)
     with late_proxy(bucket.server, "--seconds", 0.1) as (proxy, _):
         source = open_hdf5(url, storage_options=bucket.options_at(proxy))
@@ -238,40 +184,40 @@ def test_requests_go_side_by_side(tmp_path, bucket, small_pieces, monkeypatch):
 def test_what_a_reader_holds_is_bounded_and_in_the_plan(tmp_path, bucket, small_pieces):
     path = write(tmp_path / "a.h5", 20_000, chunks=(256, P))
     source = open_hdf5(bucket.put(path), storage_options=bucket.options)
-    most, usual = [0], ranges.Fetch.ready
+    most, usual = [0], range_file.Fetch.ready
 
     def ready(fetch, first, last):
         usual(fetch, first, last)
-        held = [future.result() for future in fetch._raw._coming.values()]
+        held = [coming.result() for _, coming in fetch._raw.requested.values()]
         most[0] = max(most[0], sum(map(len, held)))
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(ranges.Fetch, "ready", ready)
+        patched.setattr(range_file.Fetch, "ready", ready)
         together(source, shard_rows=20_000, block_rows=1000)
     chunk = 256 * P * 4 + 700 * 8
     assert (32 << 10) < most[0] <= (32 << 10) + (8 << 10) + 2 * chunk
     plans = [plan_fit(rows, 64, n_workers=1) for rows in (source, open_hdf5(path))]
-    assert plans[0].worker_bytes - plans[1].worker_bytes >= ranges.HELD_BYTES
+    assert plans[0].worker_bytes - plans[1].worker_bytes >= range_file.HELD_BYTES
 
 
 # What goes wrong.
 
 
-def test_answers_that_fail_now_and_then_are_asked_for_again(tmp_path, bucket, small_pieces):
-    path = write(tmp_path / "a.h5", chunks=(256, P))
-    url, log = bucket.put(path), tmp_path / "log"
-    troubles = ("--seconds", 0, "--errors", 0.1, "--drops", 0.1, "--log", log)
-    with late_proxy(bucket.server, *troubles) as (proxy, _):
-        source = open_hdf5(url, storage_options=bucket.options_at(proxy))
-        assert equal(together(source), together(open_hdf5(path)))
-    assert sum(status == "503" for *_, status in requests_in(log)) > 1
-
-
-def test_a_web_server_that_fails_now_and_then_is_asked_again(tmp_path, small_pieces):
+@pytest.mark.parametrize("kind", ["store", "web server"])
+def test_answers_that_fail_now_and_then_are_asked_for_again(tmp_path, bucket, small_pieces, kind):
     path, log = write(tmp_path / "a.h5", chunks=(256, P)), tmp_path / "log"
-    troubles = ("--seconds", 0, "--errors", 0.1, "--drops", 0.1, "--log", log)
-    with web_server(tmp_path) as server, late_proxy(server, *troubles) as (proxy, _):
-        source = open_hdf5(f"http://{proxy}/a.h5")
+    url, troubles = bucket.put(path), ("--seconds", 0, "--errors", 0.1, "--drops", 0.1)
+    with (
+        web_server(tmp_path) as server,
+        late_proxy(bucket.server if kind == "store" else server, *troubles, "--log", log) as (
+            proxy,
+            _,
+        ),
+    ):
+        if kind == "store":
+            source = open_hdf5(url, storage_options=bucket.options_at(proxy))
+        else:
+            source = open_hdf5(f"http://{proxy}/a.h5")
         assert equal(together(source), together(open_hdf5(path)))
     assert sum(status == "503" for *_, status in requests_in(log)) > 1
 
@@ -299,7 +245,7 @@ def test_a_server_that_goes_while_headers_are_read_is_an_error(tmp_path, monkeyp
     with web_server(tmp_path) as server, late_proxy(server, "--seconds", 0) as (proxy, process):
         source = open_hdf5(f"http://{proxy}/a.h5")
         process.kill()
-        ranges._page.cache_clear()
+        range_file._page.cache_clear()
         with pytest.raises(DataError, match=rf"^http://{proxy}/a\.h5 cannot be read \(.* 8 times"):
             list(source.reader(Shard(0, 0, N)).blocks(512))
 
@@ -371,50 +317,34 @@ def test_a_signed_url_is_used_and_not_shown(tmp_path, bucket):
     assert source.files[0].path == f"http://{bucket.server}/rows/a.h5?..."
 
 
-def test_what_is_not_in_a_store_is_refused(bucket):
-    for url in ("s3://rows/none.h5", "s3://no-bucket/a.h5"):
-        with pytest.raises(DataError, match=f"^{url} does not exist; check the URL.$"):
+def test_what_is_not_in_a_store_or_no_hdf5_is_refused(tmp_path, bucket):
+    whole = write(tmp_path / "a.h5").read_bytes()
+    for name, content in (("cut", whole[:100_000]), ("text", b"a,b\n"), ("empty", b"")):
+        (tmp_path / name).write_bytes(content)
+        bucket.put(tmp_path / name)
+    bucket.put(tmp_path / "a.h5", "folder/a.h5")
+    for url, why in (
+        ("s3://rows/none.h5", "does not exist; check the URL.$"),
+        ("s3://rows/none-*.h5", "does not exist; check the URL.$"),
+        ("s3://no-bucket/a.h5", "does not exist; check the URL.$"),
+        ("s3://rows/folder", "is a folder, not an HDF5 file"),
+        ("s3://rows/cut", "is a truncated HDF5 file"),
+        ("s3://rows/text", "is not an HDF5 file"),
+        ("s3://rows/empty", "is not an HDF5 file"),
+    ):
+        with pytest.raises(DataError, match=f"^{re.escape(url)} {why}"):
             open_hdf5(url, storage_options=bucket.options)
-
-
-def test_a_folder_is_refused(tmp_path, bucket):
-    bucket.put(write(tmp_path / "a.h5", 10), "folder/a.h5")
-    with pytest.raises(DataError, match="s3://rows/folder is a folder, not an HDF5 file"):
-        open_hdf5("s3://rows/folder", storage_options=bucket.options)
-
-
-@pytest.mark.parametrize("content", [b"", b"a,b\n1,2\n", b"\x00" * 5000])
-def test_an_object_that_is_not_hdf5_is_refused(tmp_path, bucket, content):
-    (tmp_path / "a.csv").write_bytes(content)
-    with pytest.raises(DataError, match=r"s3://rows/a\.csv is not an HDF5 file"):
-        open_hdf5(bucket.put(tmp_path / "a.csv"), storage_options=bucket.options)
 
 
 def test_a_program_that_ends_with_such_an_error_does_not_crash(tmp_path, bucket):
     (tmp_path / "a.csv").write_bytes(b"a,b" * 1000)
     bucket.put(tmp_path / "a.csv")
     code = "import streamkern; streamkern.open_hdf5('s3://rows/a.csv')"
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env={
-            **os.environ,
-            "AWS_ACCESS_KEY_ID": KEY,
-            "AWS_SECRET_ACCESS_KEY": SECRET,
-            "AWS_ENDPOINT_URL": bucket.options["endpoint_url"],
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    keys = {"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET}
+    endpoint = {"AWS_ENDPOINT_URL": bucket.options["endpoint_url"]}
+    done = python(code, env={**os.environ, **keys, **endpoint})
     assert done.stderr.splitlines()[-1].startswith("streamkern.errors.DataError: s3://rows/a.csv")
     assert done.returncode == 1
-
-
-def test_an_object_cut_short_is_refused(tmp_path, bucket):
-    path = write(tmp_path / "a.h5")
-    path.write_bytes(path.read_bytes()[:100_000])
-    with pytest.raises(DataError, match=r"s3://rows/a\.h5 is a truncated HDF5 file"):
-        open_hdf5(bucket.put(path), storage_options=bucket.options)
 
 
 def test_damage_inside_a_chunk_is_an_error_that_names_the_rows(tmp_path, bucket):
@@ -474,6 +404,8 @@ def test_an_unknown_option_is_refused_without_its_value(bucket):
     with pytest.raises(DataError, match=r"s3://rows/a\.h5 cannot be asked for \(") as error:
         open_hdf5("s3://rows/a.h5", storage_options=options)
     assert "hunter2" not in str(error.value)
+    with pytest.raises(DataError, match=r"^what://a\.h5 cannot be asked for \(ValueError\)"):
+        open_hdf5("what://a.h5")
 
 
 def test_options_without_a_url_are_refused(tmp_path):
@@ -499,8 +431,3 @@ def test_a_package_that_is_not_installed_is_named(monkeypatch, url, package, rem
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(DataError, match=f"needs a package that is not installed; .*{remedy}"):
         open_hdf5(url)
-
-
-def test_an_unknown_protocol_is_refused():
-    with pytest.raises(DataError, match=r"^what://a\.h5 cannot be asked for \(ValueError\)"):
-        open_hdf5("what://a.h5")

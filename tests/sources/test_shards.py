@@ -9,10 +9,10 @@ from itertools import pairwise
 import h5py
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamkern.sources import Shard, Source, as_source, open_hdf5
+from streamkern.sources import Shard, Source, open_hdf5
 from streamkern.sources.base import Segment
 
 
@@ -53,42 +53,25 @@ sources = st.lists(st.tuples(st.integers(0, 200), st.integers(1, 60)), min_size=
 sources = sources.filter(lambda sizes: sum(n for n, _ in sizes)).map(Cuts)
 
 
+@settings(max_examples=250)
 @given(source=sources, n_rows=st.integers(1, 300))
-def test_shards_cover_every_row_once_in_order(source, n_rows):
-    shards = source.shards(n_rows)
+def test_shards_cover_every_row_once_and_are_as_large_as_chunks_allow(source, n_rows):
+    shards, segments = source.shards(n_rows), source.segments()
     assert [shard.index for shard in shards] == list(range(len(shards)))
-    assert shards[0].start == 0
-    assert shards[-1].stop == source.n_samples
-    for before, after in pairwise(shards):
-        assert before.stop == after.start
-    assert all(shard.n_rows > 0 for shard in shards)
-    assert sum(shard.n_rows for shard in shards) == source.n_samples
-
-
-@given(source=sources, n_rows=st.integers(1, 300))
-def test_shards_are_cut_between_chunks(source, n_rows):
-    assert {shard.stop for shard in source.shards(n_rows)} <= allowed_cuts(source.segments())
-
-
-@given(source=sources, n_rows=st.integers(1, 300))
-def test_a_shard_is_no_larger_than_asked_unless_one_chunk_is(source, n_rows):
-    largest = max(segment.chunk_rows for segment in source.segments())
-    assert all(shard.n_rows <= max(n_rows, largest) for shard in source.shards(n_rows))
-
-
-@given(source=sources, n_rows=st.integers(1, 300))
-def test_no_shard_has_room_for_another_whole_chunk(source, n_rows):
-    for shard in source.shards(n_rows)[:-1]:
-        for segment in source.segments():
+    assert (shards[0].start, shards[-1].stop) == (0, source.n_samples)
+    assert all(before.stop == after.start for before, after in pairwise(shards))
+    assert {shard.stop for shard in shards} <= allowed_cuts(segments)
+    largest = max(segment.chunk_rows for segment in segments)
+    assert all(0 < shard.n_rows <= max(n_rows, largest) for shard in shards)
+    for shard in shards[:-1]:  # has no room for another whole chunk
+        for segment in segments:
             if segment.start <= shard.stop <= segment.stop - segment.chunk_rows:
                 assert shard.n_rows + segment.chunk_rows > n_rows
 
 
-@given(n=st.integers(1, 500), chunk=st.integers(1, 50), n_rows=st.integers(1, 600))
-def test_asking_for_whole_chunks_gives_exactly_those(n, chunk, n_rows):
-    whole = n_rows * chunk
-    sizes = [shard.n_rows for shard in Cuts([(n, chunk)]).shards(whole)]
-    assert sizes == [whole] * (n // whole) + [n % whole] * bool(n % whole)
+def test_the_last_shards_become_smaller_in_whole_steps():
+    sizes = [shard.n_rows for shard in Cuts([(1000, 1)]).shards(200, 50)]
+    assert sizes == [200, 200, 150, 100, *[50] * 7]
 
 
 def test_small_files_share_a_shard():
@@ -114,10 +97,3 @@ def test_columns_of_chunks_do_not_change_where_rows_are_cut(tmp_path):
     wide, narrow = (open_hdf5(tmp_path / f"{n}.h5", y=None) for n in ("wide", "narrow"))
     assert wide.shards(30) == narrow.shards(30)
     assert wide.chunk_bytes == narrow.chunk_bytes == 8 * 6 * 8
-
-
-@given(n=st.integers(1, 100), n_rows=st.integers(1, 120))
-def test_arrays_may_be_cut_anywhere(n, n_rows):
-    shards = as_source(np.zeros((n, 1))).shards(n_rows)
-    assert {shard.n_rows for shard in shards[:-1]} <= {n_rows}
-    assert len(shards) == -(-n // n_rows)

@@ -83,13 +83,6 @@ def test_each_group_of_as_many_rows_as_folds_has_one_in_every_fold(K, group, see
     assert sorted(folds.tolist()) == list(range(K))
 
 
-def test_folds_by_rows_have_no_period():
-    folds = RowFolds(4, 0).of(np.arange(4000))
-    for step in (4, 8, 12, 20, 400):
-        # By chance, a row and a later one of another group share a fold every fourth time.
-        assert abs((folds[step:] == folds[:-step]).mean() - 0.25) < 0.08
-
-
 @pytest.mark.parametrize("kind", ["rows", "shards"])
 def test_another_seed_deals_otherwise(kind):
     assert rules(seed=0)[kind][1] != rules(seed=1)[kind][1]
@@ -165,19 +158,6 @@ def test_rows_that_were_left_out_change_the_fold_of_no_other(kind):
     kept = [fold for fold, is_good in zip(expected, good, strict=True) if is_good]
     statistic = naive.accumulated(of_moments(rule), cut)
     assert_folds(statistic, kept, X[good], y[good], s[good])
-
-
-@every_kind
-def test_all_folds_merged_are_all_rows(kind):
-    X, y, s = table()
-    statistic = naive.accumulated(of_moments(rules()[kind][0]), naive.blocks(X, y, [9], s))
-    first, *rest = statistic.parts.values()
-    for part in rest:
-        first = first.merge(part)
-    whole = first.centred()
-    for name, values in naive.moments(X, y, s, intercept=True).items():
-        assert_close(naive.array_of(whole, name), values, size=20.0 * N)
-    assert first.n_rows == N
 
 
 def test_a_fold_without_rows_has_no_statistic():

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamkern.engine import accumulate
+from streamkern.engine.reduction import accumulate
 from streamkern.errors import ParameterError
 from streamkern.sources import ArraySource, Block
 from streamkern.statistics import RowFolds, RowIndex
@@ -98,14 +98,6 @@ def test_any_cuts_and_any_order_give_the_same_index(rule, cuts, chance):
     assert parts.labels.tolist() == whole.labels.tolist()
 
 
-def test_blocks_that_are_overwritten_were_read_in_time():
-    X, y = rows()
-    blocks = naive.blocks(X.copy(), y, [7, 7, 30])
-    index = RowIndex()
-    index.update(naive.overwritten(blocks))
-    assert index.hashes.tolist() == index_of(X, y).hashes.tolist()
-
-
 def test_places_are_kept_without_a_rule_and_folds_with_one():
     X, y = rows(5)
     block = Block(X, y, 0, rows=np.array([3, 10, 11, 12, 40]))
@@ -156,10 +148,3 @@ def test_rows_that_were_skipped_are_not_in():
 def test_indices_of_another_kind_do_not_merge(other):
     with pytest.raises(ParameterError, match="merge only with as many folds each, or places"):
         RowIndex(RowFolds(3, 0)).merge(other)
-
-
-def test_merging_leaves_the_two_as_they_are():
-    X, y = rows()
-    left, right = index_of(X[:20], y[:20]), index_of(X[20:], y[20:])
-    assert len(left.merge(right)) == 60
-    assert (len(left), len(right), len(left.zero())) == (20, 40, 0)

@@ -1,0 +1,124 @@
+"""What commands save, models and moments, with their reports and the command that made them."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from streamkern.cli.options import given_options
+from streamkern.errors.urls import shown, without_secrets
+
+if TYPE_CHECKING:
+    from streamkern.cli.console import Say
+    from streamkern.models.data_moments import DataMoments
+    from streamkern.sources import Source
+
+# Options whose values may look like absolute paths.
+_DATASETS = {"x", "y", "weights"}
+
+
+def save_model(say: Say, model: Any, options: dict[str, Any], source: Source | None = None) -> None:
+    """Save a model and write its report if one is wanted; the model stays whatever comes."""
+    out, force = options["out"], options["force"]
+    more = {"compact": options["compact"]} if "compact" in options else {}
+    model.save(out, force=force, **more)
+    if options["report"] is not None:
+        from streamkern.report.html_page import write_report
+
+        names = {"title": Path(out).name, "command": command_line()}
+        try:
+            write_report(model, options["report"], source, **names, force=force)
+        except BaseException:
+            say.note(f"the model is saved in {out}; only the report is missing.")
+            raise
+    drop_checkpoint(options.get("checkpoint"))
+
+
+def drop_checkpoint(folder: str | None) -> None:
+    """Remove a checkpoint whose work is saved elsewhere now."""
+    from streamkern.storage import remove_checkpoint
+
+    if folder is not None:
+        remove_checkpoint(folder)
+
+
+def show_model(say: Say, title: str, model: Any, path: str) -> None:
+    """Print what a model file holds, for people and for programs."""
+    from streamkern.report.report_rows import model_rows
+
+    report = json_report(model.report, model=path)
+    say.table(title, model_rows(report))
+    say.result(report)
+
+
+def show_search(say: Say, report: dict[str, Any]) -> None:
+    """Print what a search tried, and what of it is worth its cost."""
+    from streamkern.report.trial_tables import frontier_table, tuning_table
+
+    say.table("Tried", **tuning_table(report)._asdict())
+    say.table("Error against cost", **frontier_table(report)._asdict())
+
+
+def json_report(report: dict[str, Any], **file: str) -> dict[str, Any]:
+    """Return a report as commands print it: without its files, but with the one written."""
+    return {key: value for key, value in report.items() if key != "data"} | file
+
+
+def save_moments(say: Say, title: str, found: DataMoments, path: str, *, force: bool) -> None:
+    """Save moments, and print what they are of."""
+    from streamkern.report.report_rows import moments_rows
+
+    found.save(path, force=force)
+    report = moments_report(found, path)
+    say.table(title, moments_rows(report))
+    say.result(report)
+
+
+def moments_report(found: DataMoments, path: str) -> dict[str, Any]:
+    """Return the JSON of a moments file."""
+    from streamkern.kernels import length_scale_of
+
+    return json_report(found.report) | {
+        "n_components": found.feature_map.n_components,
+        "kernel": found.kernel.name,
+        "kernel_parameters": found.kernel.parameters(),
+        "length_scale": length_scale_of(found.kernel),
+        "bytes": Path(path).stat().st_size,
+        "moments": path,
+    }
+
+
+def command_line() -> str:
+    """Return the command that is running, as a shell reads it: what was given, and no more.
+
+    What may be secret in a URL is left out, and the folders of absolute paths unless wanted.
+    """
+    context = click.get_current_context()
+    words, arguments = ["streamkern", context.info_name or ""], []
+    for parameter in given_options(context.params):
+        name = parameter.name or ""
+        value = context.params[name]
+        values = [str(each) for each in (value if isinstance(value, tuple) else (value,))]
+        if name not in _DATASETS and not context.params.get("folders"):
+            values = [Path(each).name if Path(each).is_absolute() else each for each in values]
+        if isinstance(parameter, click.Argument):
+            arguments += values
+        elif isinstance(parameter, click.Option) and parameter.is_flag:
+            words.append(parameter.opts[0])
+        else:
+            words += [word for each in values for word in (parameter.opts[0], each)]
+    # Whatever begins with a dash would be taken for an option.
+    dashed = any(argument.startswith("-") for argument in arguments)
+    words += ["--"] * dashed + arguments
+    return " ".join(quoted(without_secrets(shown(word))) for word in words)
+
+
+def quoted(word: str) -> str:
+    """Return a word as a shell reads it: where it cannot be printed, as numbers of bytes."""
+    if word.isprintable():
+        return shlex.quote(word)
+    return "$'" + "".join(f"\\x{byte:02x}" for byte in os.fsencode(word)) + "'"

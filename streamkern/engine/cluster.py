@@ -1,0 +1,268 @@
+"""Connections to Dask clusters: of a cluster file, an address, a scheduler file, or our own."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+import os
+import socket
+import threading
+import time
+from concurrent.futures import Future
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import dask
+from dask.utils import parse_bytes, parse_timedelta
+from distributed import Client, LocalCluster, Security, rpc
+
+from streamkern.engine.cluster_file import (
+    ClusterFile,
+    checked_address,
+    read_cluster_file,
+    read_scheduler_file,
+)
+from streamkern.engine.cluster_start import (
+    NO_WORKERS,
+    configuration,
+    local_options,
+    start_cluster,
+)
+from streamkern.engine.futures import heartbeat_of
+from streamkern.engine.worker_lifetime import restart_missing_workers
+from streamkern.errors import ClusterError, ParameterError, first_line
+from streamkern.monitor.scheduler_plugin import Watch
+from streamkern.runtime.memory import usable_cores
+from streamkern.runtime.resources import LOST
+from streamkern.storage import local_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_LARGE_GRAPH = "distributed.admin.large-graph-warning-threshold"
+
+
+@contextmanager
+def connect(
+    *,
+    cluster: str | Path | None = None,
+    trust_cluster_file: bool = False,
+    scheduler: str | None = None,
+    scheduler_file: str | Path | None = None,
+    n_workers: int | None = None,
+    blas_threads: int = 1,
+    timeout: float = 20,
+) -> Iterator[Client]:
+    """Connect to a Dask cluster, and leave nothing running that was started for it.
+
+    The first place that is given counts: `cluster`, `scheduler`, `scheduler_file`, `n_workers`,
+    the environment variable DASK_SCHEDULER_ADDRESS; else a LocalCluster with a worker a core.
+    A script connects under `if __name__ == "__main__":`, since local workers import the script.
+
+    Parameters
+    ----------
+    cluster : path, optional
+        A YAML file with `version: 1`, `module`, `class`, and optionally `args`, `kwargs`, `scale`
+        (workers or jobs to ask for), `adapt` (`minimum`, `maximum`) and `config` (merged into the
+        Dask configuration while connected).  Classes outside Dask's own packages are refused, and
+        so are options that are not about sizes, resources, names and times: your own Dask
+        configuration may hold them, as `streamkern.cluster-options.CLASS`.
+    trust_cluster_file : bool
+        Take all options of `cluster`.  Whoever chose a host, image, address, folder or program in
+        it can run code in your account.
+    scheduler : str, optional
+        The address of a running scheduler, such as tcp://10.0.0.1:8786.  Whoever answers there can
+        run code in your account.
+    scheduler_file : path, optional
+        What `dask scheduler --scheduler-file` wrote: an address, of which the same is true.
+    n_workers : int, optional
+        Worker processes of a LocalCluster, which listens on this machine's loopback only.
+    blas_threads : int
+        BLAS threads of a process of clusters that are started here.
+    timeout : float
+        Seconds within which a scheduler must answer and a first worker be there.  Where jobs
+        queue, `distributed.scheduler.no-workers-timeout` in `config` is the time to wait.
+
+    Yields
+    ------
+    distributed.Client
+        The current client until the context ends.
+
+    Raises
+    ------
+    ParameterError, ClusterError
+        If an option or a file is not what it must be; if a cluster cannot be started, nobody
+        answers, or there are no workers.
+
+    Examples
+    --------
+    >>> with connect(n_workers=2) as client:  # doctest: +SKIP
+    ...     model.fit(source)
+    >>> with connect(cluster="cluster.yaml") as client:  # doctest: +SKIP
+    ...     model.fit(source)
+    """
+    for name, value in (("n_workers", n_workers), ("blas_threads", blas_threads)):
+        if value is not None and value < 1:
+            raise ParameterError(f"{name} must be 1 or more, not {value}; give another number.")
+    if not timeout > 0:
+        raise ParameterError(f"timeout must be positive, not {timeout}; give seconds.")
+    if trust_cluster_file and cluster is None:
+        raise ParameterError(
+            "to trust a cluster file one must be given, but none is; name it, or leave "
+            "--trust-cluster-file (trust_cluster_file) out."
+        )
+    deadline = time.monotonic() + timeout
+    address = scheduler
+    if cluster is None and scheduler is None:
+        if scheduler_file is not None:
+            address = read_scheduler_file(local_path(scheduler_file))
+        elif n_workers is None:
+            address = os.environ.get("DASK_SCHEDULER_ADDRESS") or None
+    with ExitStack() as stack:
+        # What they log about a cluster that does not start or is lost, they also raise.
+        for name in ("distributed.client", "distributed.deploy"):
+            log = logging.getLogger(name)
+            stack.callback(log.setLevel, log.level)
+            log.setLevel(logging.CRITICAL)
+        # The frequencies travel in the graph, once.
+        threshold = max(parse_bytes(dask.config.get(_LARGE_GRAPH, 0)), 256 << 20)
+        stack.enter_context(dask.config.set({_LARGE_GRAPH: threshold}))
+        if cluster is None and address is not None:
+            yield _reached(stack, address, deadline, timeout)
+            return
+        stack.enter_context(dask.config.set(configuration(blas_threads)))
+        if cluster is not None:
+            file = read_cluster_file(local_path(cluster), trusted=trust_cluster_file)
+            yield _from_file(stack, file, timeout)
+            return
+        n_workers = n_workers or max(usable_cores() // blas_threads, 1)
+        options = {"n_workers": n_workers, "threads_per_worker": 1, "processes": True}
+        client = _started(stack, partial(LocalCluster, **local_options(options)), "a LocalCluster")
+        _wait_for_worker(client, timeout, "the LocalCluster")
+        yield client
+
+
+def _reached(stack: ExitStack, address: str, deadline: float, timeout: float) -> Client:
+    host, port, encrypted = checked_address(address)
+    if encrypted and not Security().get_connection_args("client")["ssl_context"]:
+        raise ClusterError(
+            f"{address} needs TLS certificates, but none is configured; set distributed.comm.tls "
+            f"in the Dask configuration."
+        )
+    try:
+        socket.getaddrinfo(host, port)
+        kind = _kind_at(address, _left(deadline))
+        client = Client(address, timeout=_left(deadline)) if kind == "Scheduler" else None
+    except socket.gaierror as error:
+        raise ClusterError(
+            f"the host of {address} is unknown ({error.strerror}); check the address."
+        ) from error
+    except Exception as error:
+        why = "" if isinstance(error, OSError) else f" ({first_line(error)})"
+        raise ClusterError(
+            f"no Dask scheduler answers at {address} within {timeout:g} s{why}; check that it runs "
+            f"and can be reached from here."
+        ) from error
+    if client is None:
+        raise ClusterError(f"{address} is a Dask {kind}; give the address of its scheduler.")
+    stack.enter_context(client)
+    _wait_for_worker(client, _left(deadline), f"the scheduler at {address}")
+    _watch(client)
+    return client
+
+
+def _watch(client: Client) -> None:
+    """Look after the scheduler, and have it show jobs, which it needs streamkern for."""
+    heartbeat_of(client).n_waiting += 1  # until it is closed
+    if dask.config.get("streamkern.monitoring", True):
+        with suppress(Exception):
+            client.register_plugin(Watch())
+
+
+def _kind_at(address: str, seconds: float) -> str:
+    """Return what serves at an address; a client would wait without end for a silent one."""
+
+    async def identity() -> str:
+        arguments = Security().get_connection_args("client")
+        async with asyncio.timeout(seconds), rpc(address, connection_args=arguments) as server:
+            return str((await server.identity())["type"])
+
+    answer: Future[str] = Future()
+
+    def ask() -> None:
+        try:
+            answer.set_result(asyncio.run(identity()))
+        except BaseException as error:  # noqa: BLE001  it is raised where it is waited for
+            answer.set_exception(error)
+
+    # In a thread, since this one may have a loop, and nobody waits for the thread's end.
+    threading.Thread(target=ask, name="ask", daemon=True).start()
+    return answer.result()
+
+
+def _left(deadline: float) -> float:
+    return max(deadline - time.monotonic(), 0.5)
+
+
+def _wait_for_worker(client: Client, seconds: float, where: str, remedy: str = "") -> None:
+    try:
+        client.wait_for_workers(1, timeout=seconds)
+    except TimeoutError as error:
+        raise ClusterError(
+            f"no worker joined {where} within {seconds:.3g} s, but at least one is needed; start "
+            f"workers{remedy}."
+        ) from error
+    except OSError as error:
+        raise ClusterError(LOST) from error
+
+
+def _started(stack: ExitStack, start: partial[Any], what: str, *, adaptive: bool = False) -> Client:
+    try:
+        client = start_cluster(stack, start)
+    except Exception as error:
+        raise ClusterError(
+            f"{what} could not be started ({first_line(error)}); correct its options, or start it "
+            f"yourself and give its address."
+        ) from error
+    _watch(client)
+    if isinstance(client.cluster, LocalCluster) and not adaptive:
+        restart_missing_workers(client.cluster)
+    return client
+
+
+def _from_file(stack: ExitStack, file: ClusterFile, timeout: float) -> Client:
+    try:
+        patience = parse_timedelta(file.config.get(NO_WORKERS) or timeout)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ParameterError(
+            f"{file.path}: {NO_WORKERS} must be a time such as 60s, but is not; correct it."
+        ) from error
+    stack.enter_context(dask.config.set(file.config))
+    start = file.cluster_class()
+    try:
+        call = inspect.signature(start).bind(*file.args, **file.options(start))
+        if start is LocalCluster:
+            call.arguments = local_options(call.arguments)
+    except TypeError as error:
+        raise ParameterError(
+            f"{file.path}: {file.name} does not take these args and kwargs ({error}); correct them."
+        ) from error
+    what = f"the {file.name} of {file.path}"
+    adaptive = file.adapt is not None
+    client = _started(stack, partial(start, *call.args, **call.kwargs), what, adaptive=adaptive)
+    if file.scale is not None:
+        client.cluster.scale(file.scale)
+    if file.adapt is not None:
+        client.cluster.adapt(**file.adapt)
+    # An adaptive cluster may have no worker before there is work.
+    if file.adapt is None or file.adapt["minimum"]:
+        _wait_for_worker(
+            client,
+            patience,
+            what,
+            f" with scale or n_workers, or, where jobs queue, set {NO_WORKERS} in its config",
+        )
+    return client

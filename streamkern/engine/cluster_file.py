@@ -1,0 +1,276 @@
+"""Cluster files and scheduler files, checked before anything in them is used.
+
+A cluster file is shared and copied, so it may start clusters but not run code: its module must be
+in a known package, its options in `cluster_options.py`, unless the user trusts whoever wrote it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+import re
+import shutil
+import stat
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import dask
+import yaml
+from distributed import SpecCluster, SSHCluster
+from distributed.deploy import Cluster
+
+from streamkern.engine.cluster_options import OWN_OPTIONS, refuse_untrusted
+from streamkern.errors import ClusterError, ParameterError, first_line
+from streamkern.errors.urls import shown
+from streamkern.runtime.signals import handlers_kept
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_PACKAGES = (
+    "distributed",
+    "dask_jobqueue",
+    "dask_kubernetes",
+    "dask_cloudprovider",
+    "dask_gateway",
+    "dask_yarn",
+    "dask_cuda",
+)
+# Of a file that anybody may have written; YAML takes long to read.
+_MOST_BYTES, _MOST_BRACKETS = 32 << 10, 1000
+_FORMS = (
+    ("module", str, "a module such as dask.distributed"),
+    ("class", str, "a class such as LocalCluster"),
+    ("args", list, "a list"),
+    ("kwargs", dict, "a mapping"),
+    ("scale", int, "a whole number"),
+    ("adapt", dict, "a mapping of minimum and maximum"),
+    ("config", dict, "a mapping"),
+)
+_KEYS = ("version", *(key for key, _, _ in _FORMS))
+# What a file adds to, rather than replaces, of the configuration of a site.
+_OF_SITE = (
+    *("scheduler-options", "worker-extra-args", "job-extra-directives"),
+    *("interface", "local-directory"),
+)
+_SIXTIES = ("tag:yaml.org,2002:str", re.compile(r"\d+(:[0-5]?\d)+$"))
+_ADDRESS = re.compile(r"(?:(tcp|tls|ws|wss)://)?(\[[^]]+\]|[^:/\s@]+):(\d{1,5})")
+
+
+class _Loader(yaml.SafeLoader):
+    """Reads 10:00:00 as the text that job schedulers mean, not as a number to the base 60."""
+
+    yaml_implicit_resolvers = {  # noqa: RUF012  as its base has it
+        first: [_SIXTIES, *others]
+        for first, others in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+
+def _whole(loader: _Loader, node: yaml.ScalarNode) -> int:
+    number: int = loader.construct_yaml_int(node)
+    if number.bit_length() > 31:  # and too many digits to be shown
+        raise yaml.constructor.ConstructorError(
+            problem="found too large a number", problem_mark=node.start_mark
+        )
+    return number
+
+
+_Loader.add_constructor("tag:yaml.org,2002:int", _whole)
+
+
+@dataclass(frozen=True)
+class ClusterFile:
+    """What a cluster file says, well-formed, and harmless or trusted; `config` by dotted key."""
+
+    path: Path
+    module: str
+    name: str
+    args: list[Any]
+    kwargs: dict[str, Any]
+    scale: int | None
+    adapt: dict[str, int] | None
+    config: dict[str, Any]
+    trusted: bool
+
+    def cluster_class(self) -> Any:
+        """Import and return the class, or function, that starts the cluster."""
+        package = self.module.split(".")[0]
+        try:
+            with handlers_kept():  # which dask_jobqueue replaces by its own
+                found = getattr(importlib.import_module(self.module), self.name, None)
+        except ImportError as error:
+            raise ClusterError(
+                f"{self.path} needs {self.module}, which cannot be imported ({first_line(error)}); "
+                f"install it with pip install {package.replace('_', '-')}."
+            ) from error
+        # SpecCluster takes classes by name; SSHCluster is a function, GatewayCluster stands alone.
+        is_cluster = inspect.isclass(found) and (
+            (issubclass(found, Cluster) and found not in (Cluster, SpecCluster))
+            or (package == "dask_gateway" and self.name == "GatewayCluster")
+        )
+        if not is_cluster and found is not SSHCluster:
+            raise ParameterError(
+                f"{self.path}: class must be a cluster class of {self.module}, such as "
+                f"LocalCluster of dask.distributed, but {self.name} is not; correct it."
+            )
+        return found
+
+    def options(self, start: Any) -> dict[str, Any]:
+        """Return the file's options, with those of the user's own configuration beside them."""
+        own = {}
+        if job := getattr(start, "job_cls", None):
+            # A scheduler that waits for jobs listens on the network.
+            if not shutil.which(job.submit_command):
+                raise ClusterError(
+                    f"{self.path} needs {job.submit_command}, which is not on this machine; run "
+                    f"the command where jobs are submitted."
+                )
+            site = dask.config.get(f"jobqueue.{job.config_name}", {})
+            own = {key: site[key] for key in _OF_SITE if site.get(key)}
+        own |= dask.config.get(f"{OWN_OPTIONS}.{self.name}", None) or {}
+        own = {key.replace("-", "_"): value for key, value in own.items()}
+        options = own | self.kwargs
+        for key in own.keys() & self.kwargs.keys():
+            if isinstance(own[key], dict):
+                options[key] = own[key] | (self.kwargs[key] or {})
+            elif not self.trusted and isinstance(own[key], list):
+                options[key] = [*own[key], *self.kwargs[key]]
+            elif not self.trusted and key in ("interface", "local_directory"):
+                options[key] = own[key]
+        return options
+
+
+def read_cluster_file(path: Path, *, trusted: bool = False) -> ClusterFile:
+    """Read and check a cluster file; that is trusted whose writer may run code as the user."""
+    content = _mapping_in(path)
+    unknown = sorted(str(key) for key in content if key not in _KEYS)
+    if unknown:
+        raise ParameterError(
+            f"{path} has the unknown key {unknown[0]!r}; the known keys are {', '.join(_KEYS)}."
+        )
+    version = content.get("version")
+    if version != 1 or isinstance(version, bool):
+        raise ParameterError(f"{path} must say version: 1, but says {version!r}; correct it.")
+    for key, kind, form in _FORMS:
+        value = content.get(key)
+        if value is None and key not in ("module", "class"):
+            continue
+        if not isinstance(value, kind) or isinstance(value, bool):
+            raise ParameterError(f"{path}: {key} must be {form}, not {value!r}; correct it.")
+    scale, adapt = content.get("scale"), content.get("adapt")
+    if scale is not None and scale < 1:
+        raise ParameterError(f"{path}: scale must be 1 or more, not {scale}; correct it.")
+    if scale is not None and adapt is not None:
+        raise ParameterError(f"{path} has both scale and adapt; keep one of them.")
+    if adapt is not None:
+        limits = {"minimum": 0, "maximum": 0} | adapt
+        low, high = limits["minimum"], limits["maximum"]
+        whole = all(isinstance(number, int) and number is not True for number in (low, high))
+        if len(limits) > 2 or not whole or not 0 <= low <= high or not high:
+            raise ParameterError(
+                f"{path}: adapt must be {{minimum: 0 or more, maximum: at least that}}, not "
+                f"{adapt}; correct it."
+            )
+        adapt = limits
+    module, name = content["module"], content["class"]
+    package, *inner = module.removeprefix("dask.").split(".")
+    if package not in _PACKAGES or not all(part.isidentifier() for part in inner):
+        raise ParameterError(
+            f"{path}: module must be in one of dask.distributed, {', '.join(_PACKAGES)}, not "
+            f"{module!r}; other code is not run from a cluster file."
+        )
+    if not name.isidentifier():
+        raise ParameterError(f"{path}: class must be the name of one class, not {name!r}.")
+    file = ClusterFile(
+        path,
+        module,
+        name,
+        content.get("args") or [],
+        content.get("kwargs") or {},
+        scale,
+        adapt,
+        dict(_dotted(content.get("config") or {})),
+        trusted,
+    )
+    if not trusted:
+        refuse_untrusted(path, name, file.args, file.kwargs, file.config)
+    return file
+
+
+def read_scheduler_file(path: Path) -> str:
+    """Return the address in a file that `dask scheduler --scheduler-file` wrote."""
+    try:
+        return str(json.loads(_text_of(path))["address"])
+    except FileNotFoundError as error:
+        raise ParameterError(
+            f"{path} does not exist; start the scheduler with --scheduler-file first."
+        ) from error
+    except (OSError, RecursionError, ValueError, TypeError, KeyError) as error:
+        raise ParameterError(
+            f"{path} must be the JSON that `dask scheduler --scheduler-file` writes, with an "
+            f"address, but is not; name another file."
+        ) from error
+
+
+def checked_address(address: str) -> tuple[str, int, bool]:
+    """Return the host and port in a scheduler's address, and whether it is encrypted."""
+    match = _ADDRESS.fullmatch(address)
+    if not match or not 0 < int(match[3]) < 1 << 16:
+        raise ParameterError(
+            f"a scheduler address looks like tcp://host:8786, but {shown(address)!r} was given; "
+            f"correct it."
+        )
+    return match[2].strip("[]"), int(match[3]), match[1] in ("tls", "wss")
+
+
+def _text_of(path: Path) -> str:
+    """Return what a small file holds; nobody may ever write to a pipe, or end what is in it."""
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode) or status.st_size > _MOST_BYTES:
+        raise OSError(f"it is no plain file of at most {_MOST_BYTES >> 10} KiB")
+    return path.read_text(encoding="utf-8")
+
+
+def _mapping_in(path: Path) -> dict[Any, Any]:
+    try:
+        text = _text_of(path)
+    except FileNotFoundError as error:
+        raise ParameterError(f"{path} does not exist; name a cluster file.") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise ParameterError(f"{path} cannot be read ({error}); name a cluster file.") from error
+    try:
+        # A few lines of aliases can stand for more values than memory holds, and brackets within
+        # brackets take the square of their number to read.
+        is_tangled = sum(map(text.count, "[{")) > _MOST_BRACKETS or any(
+            isinstance(token, yaml.AliasToken) for token in yaml.scan(text)
+        )
+        content = None if is_tangled else yaml.load(text, _Loader)  # noqa: S506  a safe one
+    # PyYAML lets errors through of values that are not what they look like, or are tagged.
+    except (yaml.YAMLError, RecursionError, ValueError, LookupError, AttributeError) as error:
+        # Not the line itself, which may hold a password.
+        mark = getattr(error, "problem_mark", None)
+        place = f" in line {mark.line + 1}" if mark else ""
+        problem = getattr(error, "problem", None) or type(error).__name__
+        raise ParameterError(f"{path} is not plain YAML ({problem}{place}); correct it.") from error
+    if is_tangled:
+        raise ParameterError(
+            f"{path} uses YAML aliases, or more than {_MOST_BRACKETS} brackets; write the values "
+            f"out in lines."
+        )
+    if not isinstance(content, dict):
+        raise ParameterError(
+            f"{path} must be a mapping with version, module and class, not "
+            f"{type(content).__name__}; write it as in the example cluster.yaml."
+        )
+    return content
+
+
+def _dotted(config: dict[Any, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the values of nested mappings by dotted key: merged so, they replace no neighbours."""
+    for key, value in config.items():
+        if isinstance(value, dict) and value:
+            yield from _dotted(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value

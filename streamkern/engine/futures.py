@@ -1,0 +1,220 @@
+"""Futures of tasks that a client sends: what they need on the workers, and how long to wait.
+
+A scheduler that stands still keeps its connections and answers nobody; whoever asks it something
+would wait for ever.  So it is asked for a sign of life now and then, a heartbeat, and its client is
+closed when there was none for too long: that ends every wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import time
+import uuid
+import warnings
+from concurrent.futures import CancelledError
+from contextlib import contextmanager, suppress
+from contextvars import Context
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary, WeakSet
+
+import dask
+from dask.utils import parse_timedelta
+
+from streamkern.errors import ClusterError, StreamkernWarning, WorkersLostError
+from streamkern.runtime.resources import LOST, check_installed, reaching
+from streamkern.runtime.signals import stopping
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+_NO_WORKERS, _NO_WORKERS_DEFAULT = "distributed.scheduler.no-workers-timeout", "5 minutes"
+_SPAN = {"name": ("streamkern",), "ids": (str(uuid.uuid4()),)}
+# Clients whose schedulers were told to leave workers alone that are at work.
+_known: WeakSet[Any] = WeakSet()
+# Seconds between two looks at whether there are workers, and that workers have to say whether they
+# have this package.
+_LOOK, _ASK = 2.0, 10.0
+_PATIENCE, _PATIENCE_DEFAULT = "streamkern.scheduler-timeout", "5 minutes"
+# After which part of the patience with a scheduler to say something.
+_PART = 0.1
+_REMEDY = (
+    f"resume or restart it, and run this again (--checkpoint DIR keeps what is done), or set "
+    f"{_PATIENCE} in the Dask configuration to wait longer"
+)
+_heartbeats: WeakKeyDictionary[Any, Heartbeat] = WeakKeyDictionary()
+
+
+class ForgottenError(ClusterError):
+    """The scheduler has dropped a task, with what it needs or itself."""
+
+
+@contextmanager
+def submitting(client: Any) -> Iterator[None]:
+    """Hold to what graphs of this package need while they are sent."""
+    if client not in _known:
+        from streamkern.engine.worker_lifetime import WorkersAtWork  # noqa: PLC0415  imports Dask's
+
+        with reaching(client):
+            client.register_plugin(WorkersAtWork(client.id))
+            _check_workers(client)
+        _known.add(client)
+    with (
+        reaching(client),
+        # It is one node, the map, that is large, and no reason for a warning.
+        dask.config.set({"distributed.admin.large-graph-warning-threshold": "4GB"}),
+        # Of every span Dask keeps measures for ever; without one, of ours or the caller's, it makes
+        # some a pass.
+        dask.annotate(span=dask.get_annotations().get("span", _SPAN)),
+    ):
+        yield
+
+
+def _check_workers(client: Any) -> None:
+    """Raise ClusterError if a worker has not this package, since it would end at the first task."""
+
+    def is_missing() -> bool:
+        return importlib.util.find_spec("streamkern") is None
+
+    with suppress(TimeoutError):  # of workers that stand still
+        found = client.sync(client._run, is_missing, on_error="ignore", callback_timeout=_ASK)  # noqa: SLF001
+        for worker in (worker for worker, missing in found.items() if missing):
+            check_installed(ImportError(f"no streamkern at {worker}"))
+
+
+def submitted(client: Any, root: Any) -> Any:
+    """Return the future of a task that a client sends."""
+    with submitting(client):
+        return client.compute(root)
+
+
+def result_of(future: Any, check: Callable[[], object] | None = None) -> Any:
+    """Return the value of a future, or raise what it raised, or why there will be none."""
+    from distributed import KilledWorker  # noqa: PLC0415  where a client is
+    from distributed.scheduler import NoValidWorkerError, NoWorkerError  # noqa: PLC0415
+
+    try:
+        return _awaited(future, check)
+    except KilledWorker as error:
+        times = error.allowed_failures + 1
+        tasks = str(error.task), *_given_up(future.client, times)
+        raise WorkersLostError(tasks, times) from error
+    except ImportError as error:
+        check_installed(error)
+        raise
+    except (CancelledError, ClusterError) as error:
+        given_up = heartbeat_of(future.client).given_up
+        if given_up is not None:
+            raise ClusterError(given_up) from error
+        if isinstance(error, ClusterError):
+            raise
+        raise ForgottenError(LOST) from error
+    except (NoWorkerError, NoValidWorkerError) as error:
+        raise ClusterError(LOST) from error
+
+
+def _given_up(client: Any, times: int) -> list[str]:
+    """Return the tasks at which workers died so often: the one to blame, and those beside it."""
+
+    def found(dask_scheduler: Any) -> list[str]:
+        tasks = dask_scheduler.tasks.values()
+        return [str(each.key) for each in tasks if each.suspicious >= times]
+
+    with suppress(Exception):  # where the scheduler is gone too
+        return list(client.run_on_scheduler(found))
+    return []
+
+
+def _awaited(future: Any, check: Callable[[], object] | None = None) -> Any:
+    """Return the value of a future, unless there are no workers for too long."""
+    patience = Patience(future.client)
+    while True:
+        try:
+            return future.result(timeout=_LOOK)
+        except TimeoutError:
+            if future.done():  # by now, or with an error of this kind
+                return future.result()
+        if check is not None:
+            check()
+        patience.look()
+
+
+class Patience:
+    """How long a cluster may be without workers."""
+
+    def __init__(self, client: Any) -> None:
+        self.client = client
+        self.seconds = parse_timedelta(dask.config.get(_NO_WORKERS, None) or _NO_WORKERS_DEFAULT)
+        self.last_seen = time.monotonic()
+
+    def look(self) -> bool:
+        """Say whether there are workers, or raise ClusterError if there were none for too long."""
+        with reaching(self.client):
+            n_threads = self.client.nthreads()
+        if n_threads:
+            self.last_seen = time.monotonic()
+        elif time.monotonic() - self.last_seen > self.seconds:
+            raise ClusterError(
+                f"the cluster has had no workers for {self.seconds:.3g} s; start some, and run "
+                f"this again, or set {_NO_WORKERS} in the Dask configuration to wait longer."
+            )
+        return bool(n_threads)
+
+
+class Heartbeat:
+    """The signs of life of a client's scheduler; made by `heartbeat_of`."""
+
+    def __init__(self) -> None:
+        self.n_waiting = 0  # for answers; only then the client is closed
+        self.is_left = False  # nobody waits any more: closed unless it answers now
+        self.given_up: str | None = None  # why the client was closed
+
+    async def watch(self, client: Any) -> None:
+        """Look after a scheduler as long as its client is open."""
+        patience = parse_timedelta(dask.config.get(_PATIENCE, None) or _PATIENCE_DEFAULT)
+        look, silent, is_said = min(_LOOK, _PART * patience), 0.0, False
+        where = f"the scheduler at {client.scheduler.address}"
+        while client.status not in ("closing", "closed"):
+            if not self.n_waiting or await _answers(client, look):
+                silent, is_said, self.is_left = 0.0, False, False
+                await asyncio.sleep(look)
+                continue
+            silent += look  # and not what has passed: this process may have stood still too
+            if silent >= _PART * patience and not is_said:
+                is_said = True
+                text = (
+                    f"{where} has not answered for {silent:.3g} s; given up after {patience:g} s."
+                )
+                with suppress(StreamkernWarning):  # where warnings are errors
+                    warnings.warn(text, StreamkernWarning, stacklevel=1)
+            if silent >= patience or self.is_left or stopping.is_set():
+                self.given_up = f"{where} has not answered for {silent:.3g} s; {_REMEDY}."
+                if client.scheduler_comm is not None:  # which it is while it connects again
+                    client.scheduler_comm.abort()
+                await client._close(fast=True)  # noqa: SLF001  closing in order asks the scheduler
+
+
+async def _answers(client: Any, seconds: float) -> bool:
+    """Say whether a scheduler answers in time, or its client knows that it is gone."""
+    try:
+        await asyncio.wait_for(client.scheduler.echo(data=""), seconds)
+    except TimeoutError:
+        return False
+    except Exception:  # noqa: BLE001  whatever cuts a connection
+        await asyncio.sleep(seconds)
+        return bool(client.status != "running")
+    return True
+
+
+def heartbeat_of(client: Any) -> Heartbeat:
+    """Return the heartbeat of a client's scheduler, which is watched from the first call on.
+
+    The Dask configuration `streamkern.scheduler-timeout`, by default 5 minutes, says how long it
+    may be silent; a warning comes after a tenth of that.
+    """
+    found = _heartbeats.get(client)
+    if found is None:
+        found = _heartbeats[client] = Heartbeat()
+        # Where this client is the current one, it would not be forgotten when it is closed.
+        Context().run(client.loop.add_callback, found.watch, client)
+    return found

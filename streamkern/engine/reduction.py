@@ -1,0 +1,233 @@
+"""The pass: one Dask graph that reduces a source to a statistic.
+
+    zero --+-- accumulate(shard 0) --.
+           +-- accumulate(shard 1) ---+-- merge --.
+           +-- accumulate(shard 2) ----------------+-- merge ---- total of a group --.
+           +-- accumulate(shard 3) --.                                                +-- merge
+           +-- accumulate(shard 4) ---+-- merge --.                                  |
+           +-- accumulate(shard 5) ----------------+-- merge ---- total of a group --'
+
+The graph depends on the source and the options alone, and runs on whatever scheduler is current.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+import uuid
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import dask
+from dask import delayed
+from dask.base import tokenize
+from tlz import partition_all
+
+from streamkern.engine.partials import (
+    SAVED,
+    Partial,
+    PassOptions,
+    accumulate_shard,
+    add_group,
+    merge_partials,
+    save_group,
+)
+from streamkern.engine.retries import Attempts, restarting_stragglers
+from streamkern.engine.scheduler import is_task, kept, run, task
+from streamkern.engine.shard_task import ComputeSlots, pass_facts
+from streamkern.errors import IncompletePassError
+from streamkern.runtime.events import passing, tell
+from streamkern.runtime.memory import reset_peak
+from streamkern.runtime.resources import current_client, local_threads
+from streamkern.sources.base import naming_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from streamkern.sources import Shard, Source
+    from streamkern.statistics import Statistic
+    from streamkern.storage import Checkpoint
+
+S = TypeVar("S", bound="Statistic")
+
+# What to do where workers die faster than sums are made.
+_LONGER = "give a checkpoint (--checkpoint DIR), which keeps them, or workers that live longer"
+_AGAIN = "run this again, which goes on from the checkpoint, with workers that live longer"
+
+
+@dataclass(frozen=True)
+class PassResult(Generic[S]):
+    """What one pass yields."""
+
+    statistic: S
+    n_rows: int  # that are in the statistic
+    n_skipped: int  # rows left out for values that are not finite
+    n_shards: int
+    retried_shards: int  # begun more than once, because a worker was lost
+    resumed_shards: int  # found in the checkpoint
+    peak_worker_bytes: int  # the largest resident size of a process that took part
+    seconds: float
+    n_weightless: int = 0  # rows of weight 0, which are in no statistic
+
+
+def accumulate(
+    source: Source,
+    statistic: S,
+    *,
+    shard_rows: int = 65536,
+    block_rows: int = 8192,
+    skip_bad_rows: bool = False,
+    label: str | None = None,
+    n_threads: int | None = None,
+    keep: bool = False,
+    group: Callable[[Shard], int] | None = None,
+    checkpoint: Checkpoint | None = None,
+    validate: Callable[[S, S], dict[str, Any] | None] | None = None,
+) -> PassResult[S]:
+    """Read every row once and reduce the rows to a statistic; rows of weight 0 are no rows.
+
+    Runs on the current Dask scheduler: a distributed client if there is one, else threads, or what
+    the Dask configuration names.  The result is the same bits on all of them, with one BLAS thread
+    a task; the Dask configuration `streamkern.blas-threads` gives tasks more.
+
+    Parameters
+    ----------
+    source : Source
+    statistic : Statistic, or a task of one
+        Its parameters say what to accumulate; its own sums, if any, do not count.  Of a task the
+        result is `detached`, unless it is kept.
+    shard_rows, block_rows : int
+        Rows of one task, and of one product; shards end between storage chunks, and the last ones
+        are smaller.
+    skip_bad_rows : bool
+        Leave out, and count, rows with a value that is not finite.
+    label : str, optional
+        The name of the pass, for progress and for the dashboard.
+    n_threads : int, optional
+        Tasks that compute at a time, where they run on threads of this process; one more reads.
+    keep : bool
+        Leave the statistic where it was merged; the result then holds a Dask task in its place.
+    group : callable, optional
+        Shards for which it returns the same number are merged with each other first.
+    checkpoint : Checkpoint, optional
+        Where sums are saved as they are made, and those of an earlier run are found.
+    validate : callable, optional
+        Takes the statistic of the rows so far and that of those to come next, and returns what
+        to tell of an error, or None.
+
+    Returns
+    -------
+    PassResult
+
+    Raises
+    ------
+    DataError, OverflowedError, IncompletePassError, ClusterError, CheckpointError
+        If rows cannot be read, sums are not finite, rows are missing or there twice, the cluster
+        lost the tasks for good, or sums that were saved cannot be read.
+    """
+    source = source.tolerant() if skip_bad_rows else source
+    shards = source.shards(shard_rows, block_rows)
+    label = label or type(statistic).__name__.lower()
+    job, threads = uuid.uuid4().hex, dask.config.get("streamkern.blas-threads", 1)
+    monitored = dask.config.get("streamkern.monitoring", True)
+    validate = validate if monitored else None
+    of_task = is_task(statistic)
+    zero: Any = statistic if of_task else statistic.zero()
+    saved = None
+    if checkpoint is not None:
+        token = tokenize(zero, block_rows, skip_bad_rows, threads)
+        saved = checkpoint.of_pass(label, token)
+    options = PassOptions(block_rows, skip_bad_rows, threads, job, monitored, validate, saved)
+    if not of_task:
+        zero = delayed(zero, traverse=False, name=f"zero-{label}-{job}")
+    n_slots = n_threads or local_threads()
+    slots = delayed(ComputeSlots(n_slots), traverse=False, name=f"slots-{label}-{job}")
+    accumulating = delayed(accumulate_shard, traverse=False)
+    # As many shards a group as groups.
+    ordered = shards if group is None else sorted(shards, key=group)
+    groups = list(partition_all(math.isqrt(len(shards) - 1) + 1, ordered))
+    found = set() if saved is None else {i for i in range(len(groups)) if saved.holds(i)}
+    resumed = [shard for i in found for shard in groups[i]]
+
+    def partial_of(shard: Shard, number: int) -> Any:
+        reader, key = source.reader(shard), f"accumulate-{label}-{job}-{shard.index}"
+        return accumulating(zero, reader, shard, options, slots, group=number, dask_key_name=key)
+
+    partials = [
+        [SAVED] if i in found else [partial_of(shard, i) for shard in members]
+        for i, members in enumerate(groups)
+    ]
+    root = _merged(zero, partials, label, options)
+    client, pool = current_client(), n_slots + 1  # threads: one more reads
+    if client is None:
+        reset_peak()
+    work = None if of_task else statistic.work
+    begun, attempts = time.perf_counter(), Attempts()
+    check = partial(attempts.check, _LONGER if checkpoint is None else _AGAIN)
+    with (
+        passing(job, label, attempts.heard, **pass_facts(source, shards, work)),
+        naming_rows(source, shards, f"accumulate-{label}-{job}"),
+        restarting_stragglers(client, job, attempts),
+    ):
+        if resumed:
+            n_resumed = sum(shard.n_rows for shard in resumed)
+            tell("resumed", **{"pass": job}, rows=n_resumed, shards=len(resumed))
+        if keep:
+            root = kept(root, pool)
+            merged = run(task(Partial.counts, root, name=f"rows-{label}"), check=check)
+            whole = task(Partial.whole, root, zero, name=f"whole-{label}")
+            merged = merged._replace(statistic=whole)
+        else:
+            merged = run(root, pool, check=check)
+            if not of_task:
+                merged = merged._replace(statistic=statistic.attached(merged.statistic))
+    source.check_unchanged()
+    _check_complete(merged, shards, source.n_samples)
+    return PassResult(
+        statistic=merged.statistic,
+        n_rows=merged.n_rows,
+        n_skipped=merged.n_skipped,
+        n_shards=len(shards),
+        retried_shards=attempts.n_retried,
+        resumed_shards=len(resumed),
+        peak_worker_bytes=merged.peak_bytes,
+        seconds=time.perf_counter() - begun,
+        n_weightless=merged.n_weightless,
+    )
+
+
+def _merged(zero: Any, groups: Sequence[Sequence[Any]], label: str, options: PassOptions) -> Any:
+    """Merge shards into groups, and groups into the whole, one after the other.
+
+    So a running total of a group and one of the whole wait in memory, however many shards there
+    are; in a balanced tree it would be one a level.
+    """
+    name, saved = f"{label}-{options.job}", options.saved
+    merge, save, add = (delayed(f, traverse=False) for f in (merge_partials, save_group, add_group))
+    whole = None
+    for i, (first, *rest) in enumerate(groups):
+        total = first
+        for j, part in enumerate(rest):
+            total = merge(zero, options, total, part, dask_key_name=f"merge-{name}-group-{i}-{j}")
+        if saved is not None:
+            total = save(options, i, total, dask_key_name=f"save-{name}-group-{i}")
+        if saved is None and whole is None:
+            whole = total
+        else:
+            whole = add(zero, options, i, whole, total, dask_key_name=f"merge-{name}-all-{i}")
+    return whole
+
+
+def _check_complete(merged: Partial, shards: tuple[Shard, ...], n_samples: int) -> None:
+    if sorted(merged.shards) != list(range(len(shards))):
+        raise IncompletePassError(
+            f"the pass must hold each of {len(shards):,} shards once, but holds "
+            f"{len(merged.shards):,}; run it again."
+        )
+    n_found = merged.n_rows + merged.n_skipped + merged.n_weightless
+    if n_found != n_samples:
+        raise IncompletePassError(
+            f"the source has {n_samples:,} rows, but the pass accounts for {n_found:,}; a file "
+            f"changed meanwhile, run it again."
+        )

@@ -1,0 +1,244 @@
+"""Dask tasks: on a distributed client if there is one, else in this process."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+import uuid
+from collections import deque
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from contextlib import suppress
+from contextvars import copy_context
+from functools import partial
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+import dask
+import dask.threaded
+from dask import delayed
+from dask.base import named_schedulers
+from dask.delayed import Delayed
+from tlz import partition_all
+
+from streamkern.engine.futures import (
+    ForgottenError,
+    Patience,
+    heartbeat_of,
+    result_of,
+    submitted,
+    submitting,
+)
+from streamkern.errors import ClusterError
+from streamkern.runtime.aligned_arrays import aligned
+from streamkern.runtime.resources import (
+    LOST,
+    current_client,
+    local_scheduler,
+    local_threads,
+    reaching,
+)
+from streamkern.runtime.threads import blas_threads
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+# What was sent to workers, by the futures that stand for it, to be sent again if they die.
+_sent: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+# How often something is sent before the cluster counts as lost, and seconds in between.
+_MOST_SENT, _AGAIN = 10, 0.5
+
+
+def _begin_anew() -> None:
+    """Leave to a parent its pools and clients, whose threads a child that was forked has not."""
+    dask.threaded.default_pool = None
+    dask.threaded.pools.clear()
+    dask.threaded.pools_lock = threading.Lock()
+    if "distributed.client" in sys.modules:
+        from distributed.client import Client, _current_client  # noqa: PLC0415  where it is used
+
+        _current_client.set(None)
+        for client in list(Client._instances):  # noqa: SLF001
+            client.status = "closed"
+        if dask.config.get("scheduler", None) == "dask.distributed":
+            dask.config.config["scheduler"] = None  # without the lock that `set` takes
+
+
+os.register_at_fork(after_in_child=_begin_anew)
+
+
+def task(function: Callable[..., Any], *arguments: Any, name: str) -> Any:
+    """Return a Dask task of a function, with BLAS held to one thread while it runs.
+
+    Of arguments that are tasks the values are meant; `name` is what the dashboard calls it.
+    """
+    run_alone = delayed(_alone, traverse=False)
+    return run_alone(function, *arguments, dask_key_name=f"{name}-{uuid.uuid4().hex}")
+
+
+def is_task(value: Any) -> bool:
+    """Say whether a value is a task, or stands for itself."""
+    return isinstance(value, Delayed)
+
+
+def _alone(function: Callable[..., Any], *arguments: Any) -> Any:
+    with blas_threads(1):
+        return function(*aligned(arguments))
+
+
+def run(
+    root: Any, n_threads: int | None = None, *, check: Callable[[], object] | None = None
+) -> Any:
+    """Return the value of a Dask task, or raise what it raised.
+
+    In this process `n_threads` tasks run at a time.  While workers run it, `check` is called every
+    few seconds; what it raises ends the wait.
+    """
+    client = current_client()
+    if client is None:
+        return _locally(dask.compute, root, n_threads)
+    heartbeat = heartbeat_of(client)
+    heartbeat.n_waiting += 1
+    try:
+        for _ in range(_MOST_SENT):
+            future = submitted(client, root)
+            try:
+                return aligned(result_of(future, check))
+            except ForgottenError:
+                if not _sent_again(client, root):
+                    raise
+            finally:
+                with suppress(Exception):  # of a client that is closed
+                    future.cancel()
+    except KeyboardInterrupt:
+        heartbeat.is_left = True
+        raise
+    finally:
+        heartbeat.n_waiting -= 1
+    raise ClusterError(LOST)
+
+
+def kept(root: Any, n_threads: int | None = None) -> Any:
+    """Start a task whose value stays where it is made, as long as the returned task is held."""
+    client = current_client()
+    if client is None:
+        return _locally(dask.persist, root, n_threads)
+    with submitting(client):
+        return client.persist(root)
+
+
+def _locally(compute: Callable[..., Any], root: Any, n_threads: int | None) -> Any:
+    """Compute or persist a task in this process, unless it needs what a client held."""
+    if "distributed" in sys.modules and is_task(root):
+        from distributed.client import futures_of  # noqa: PLC0415  where a client was
+
+        if futures_of(root):
+            raise ClusterError(
+                "what this needs was left on the workers of a cluster that is gone; keep the "
+                "client open until the end, or take `moments.gathered()` while it is."
+            )
+    threads = {"num_workers": n_threads} if n_threads else {}
+    return compute(root, scheduler=local_scheduler(), **threads)[0]
+
+
+def run_all(tasks: Sequence[Any], n_threads: int | None = None) -> list[Any]:
+    """Return the values of Dask tasks that may run side by side."""
+    return list(run(task(_together, *tasks, name="gather"), n_threads))
+
+
+def _together(*values: Any) -> tuple[Any, ...]:
+    return values
+
+
+def shared(value: Any) -> Any:
+    """Return a value as an argument for many tasks: sent once, where tasks run elsewhere.
+
+    It is on two workers, if there are so many; if both die, `run` sends it again for a task that
+    takes it as an argument.
+    """
+    client = current_client()
+    if client is None:
+        return value
+    sent = _scattered(client, f"{type(value).__name__}-{uuid.uuid4().hex}", value)
+    _sent[sent] = value
+    return sent
+
+
+def _scattered(client: Any, key: str, value: Any) -> Any:
+    """Return the future of a value on two workers, whichever die while it is sent."""
+    for _ in range(_MOST_SENT):
+        patience = Patience(client)
+        while not patience.look():
+            time.sleep(_AGAIN)
+        with suppress(OSError, KeyError, ValueError):  # because a worker has died
+            sent = client.scatter({key: value})[key]
+            client.replicate([sent], n=2)
+            return sent
+        time.sleep(_AGAIN)
+    raise ClusterError(LOST)
+
+
+def _sent_again(client: Any, root: Any) -> bool:
+    """Send what a task needs and no worker has any more; say whether there was something."""
+    needed = {key for node in root.dask.values() for key in getattr(node, "dependencies", ())}
+    lost = []
+    for future in [each for each in list(_sent) if each.key in needed]:
+        with reaching(client), suppress(CancelledError):
+            if any(client.who_has([future]).values()):
+                continue
+        lost.append(future)
+    for future in lost:
+        _scattered(client, future.key, _sent[future])
+    return bool(lost)
+
+
+def stream(tasks: Iterator[Any]) -> Iterator[Any]:
+    """Yield the results of tasks in order, with no more under way than keep everyone busy."""
+    client = current_client()
+    if client is not None:
+        with reaching(client):
+            window = 2 * max(sum(client.nthreads().values()), 1)
+        yield from _in_window(tasks, window, partial(submitted, client), result_of, client.cancel)
+        return
+    scheduler, n_threads = local_scheduler(), local_threads()
+    if scheduler is not named_schedulers.get("threads"):
+        for batch in partition_all(n_threads, tasks):
+            yield from dask.compute(*batch, scheduler=scheduler)
+        return
+    with ThreadPoolExecutor(n_threads + 1, "stream") as pool:  # one more reads
+
+        def begin(task: Any) -> Future[Any]:
+            return pool.submit(copy_context().run, _computed, task)
+
+        def cancel(pending: list[Future[Any]]) -> None:
+            for future in pending:
+                future.cancel()
+
+        yield from _in_window(tasks, n_threads + 2, begin, Future.result, cancel)
+
+
+def _computed(task: Any) -> Any:
+    """Return the value of a task, worked out by the thread that calls this."""
+    # Dask's callbacks belong to the process: threads that lay them aside would mix them up.
+    return dask.compute(task, scheduler=dask.local.get_sync, callbacks=())[0]
+
+
+def _in_window(
+    tasks: Iterator[Any],
+    window: int,
+    begin: Callable[[Any], Any],
+    result: Callable[[Any], Any],
+    cancel: Callable[[list[Any]], object],
+) -> Iterator[Any]:
+    """Yield the results of tasks in order, with `window` of them begun and not yet yielded."""
+    pending: deque[Any] = deque()
+    try:
+        for task in tasks:
+            pending.append(begin(task))
+            if len(pending) >= window:
+                yield result(pending.popleft())
+        while pending:
+            yield result(pending.popleft())
+    finally:
+        cancel(list(pending))

@@ -1,0 +1,145 @@
+"""The frame of every task on a shard: it reads ahead, takes a compute slot, measures, and tells.
+
+A process reads for more shards than it has cores to compute on.  A task that begins its last block
+lets the worker begin the next one, which reads its first block and then waits for a slot.  So
+neither slow storage nor the way to the scheduler keeps a core idle.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import contextmanager
+from queue import LifoQueue
+from typing import TYPE_CHECKING, Any
+
+from streamkern.monitor.worker_totals import add_to_totals, expose_totals
+from streamkern.runtime.events import tell_from_task
+from streamkern.runtime.memory import peak_bytes
+from streamkern.runtime.resources import current_worker, metered
+from streamkern.runtime.scratch import Scratch
+from streamkern.runtime.signals import stopping
+from streamkern.runtime.threads import blas_threads
+from streamkern.runtime.timing import timed_each, timing
+from streamkern.sources import reading_ahead
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from streamkern.sources import Block, Reader, Shard, Source
+    from streamkern.statistics import Work
+
+# Activities of the thread that reads ahead, beside the one that computes.
+_BESIDE = ("reading", "decoding")
+
+
+class ComputeSlots:
+    """Places to compute at, each with its working memory, in every process that a pass runs in.
+
+    A node of the graph of the pass: tasks in one process share one object, a copy that is sent to
+    another process begins empty there, and Dask frees the memory when the last task has had it.
+    A worker has as many as threads, a process that runs its own tasks `n_slots`.
+    """
+
+    def __init__(self, n_slots: int) -> None:
+        self.n_slots = n_slots
+        self._lock = threading.Lock()
+        self._free: LifoQueue[Scratch] | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Leave the memory behind."""
+        return ComputeSlots, (self.n_slots,)
+
+    @property
+    def here(self) -> int:
+        """How many there are in the process of the present task."""
+        worker = current_worker()
+        return self.n_slots if worker is None else int(worker.state.nthreads)
+
+    @contextmanager
+    def taken(self) -> Iterator[Scratch]:
+        """Wait for a slot, and hold it with its working memory."""
+        with self._lock:
+            if self._free is None:
+                self._free = LifoQueue()
+                for _ in range(self.here):
+                    self._free.put(Scratch())
+        scratch = self._free.get()
+        try:
+            yield scratch
+        finally:
+            self._free.put(scratch)
+
+
+def pass_facts(source: Source, shards: Sequence[Shard], work: Work | None = None) -> dict[str, Any]:
+    """Return what is told of a pass when it begins."""
+    return {
+        "rows": source.n_samples,
+        "row_bytes": source.row_bytes,
+        "shards": len(shards),
+        "row_flops": work.flops_per_row if work else 0.0,
+    }
+
+
+@contextmanager
+def at_shard(
+    number: str,
+    shard: Shard,
+    reader: Reader,
+    block_rows: int,
+    slots: ComputeSlots,
+    *,
+    threads: int = 1,
+    work: Work | None = None,
+) -> Iterator[tuple[Iterator[Block], Scratch]]:
+    """Give the blocks of a shard, and memory to work in; tell of it to the pass of a number."""
+    if current_worker() is not None:
+        expose_totals()
+    tell_from_task(number, "shard begun", shard=shard.index)
+    try:
+        with (
+            timing() as seconds,
+            blas_threads(threads),
+            reading_ahead(reader.blocks(block_rows)) as blocks,
+            slots.taken() as scratch,
+        ):
+            attainable = work.attainable(threads) if work else 0.0
+            begun = time.perf_counter()
+            yield timed_each("waiting", _to_the_last(blocks, shard.n_rows, number)), scratch
+            elapsed = time.perf_counter() - begun
+    except Exception:
+        tell_from_task(number, "shard failed", shard=shard.index)
+        raise
+    beside = {name: seconds.pop(name) for name in _BESIDE if name in seconds}
+    seconds["other"] = elapsed - sum(seconds.values())
+    metered(seconds)
+    add_to_totals({**seconds, **beside, "rows": shard.n_rows, "shards": 1})
+    tell_from_task(
+        number,
+        "shard done",
+        shard=shard.index,
+        rows=shard.n_rows,
+        elapsed=elapsed,
+        seconds={**seconds, **beside},
+        peak_bytes=peak_bytes(),
+        attainable=attainable * slots.here,
+    )
+
+
+def _to_the_last(blocks: Iterable[Block], n_rows: int, job: str) -> Iterator[Block]:
+    """Yield blocks of so many rows; with the last, the worker may begin another task.
+
+    Where tasks run on threads of one process there is a thread more than slots instead.
+    """
+    done = 0
+    for block in blocks:
+        if stopping.is_set():
+            raise KeyboardInterrupt
+        done += len(block)
+        worker = current_worker() if done == n_rows else None
+        # A whole pass may run inside somebody else's task, which goes on for long after this.
+        if worker is not None and job in str(worker.get_current_task()):
+            from distributed import secede  # noqa: PLC0415  where a worker is
+
+            secede()
+        yield block

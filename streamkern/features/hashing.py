@@ -1,0 +1,287 @@
+"""Hashed features: cells of random grids, and products of inputs (TensorSketch)."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+from streamkern.errors import ParameterError
+from streamkern.features.base import checked_n_components, stream
+from streamkern.features.kernel_map import Chosen, KernelMap
+from streamkern.kernels import Laplacian, Polynomial
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from streamkern._typing import Array, Floats
+    from streamkern.kernels import Kernel
+    from streamkern.runtime.scratch import Scratch
+
+# Entries of a grid, where D is a multiple.
+_ENTRIES = 8
+_ARRAYS = ("widths", "offsets", "multipliers")
+
+
+class RandomBinning(KernelMap):
+    """Cells of random grids, hashed to signed entries, for the Laplacian kernel.
+
+    Two rows are in the same cell of a grid of width delta with probability max(0, 1 - d / delta);
+    widths drawn from the density delta exp(-delta / l) / l^2 in every input make that the kernel.
+    A grid has endlessly many cells, so each is hashed to one of B entries of the features and to a
+    sign.  The signs let cells that share an entry cancel, so that phi(x)^T phi(x') = k(x, x') in
+    expectation nevertheless, with the variance (k + (1 - k) / B - k^2) / P of P = D / B grids.
+
+    Parameters
+    ----------
+    kernel : Laplacian
+    n_components : int
+        D.
+    n_entries : int, optional
+        B, which divides D; the largest that divides both D and 8 by default.
+    random_state : int
+        Seed.  Nested: the first features of a larger map of as many entries are those of a smaller
+        one, up to scale.
+
+    References
+    ----------
+    Rahimi and Recht (2007), "Random features for large-scale kernel machines".
+    Weinberger et al. (2009), "Feature hashing for large scale multitask learning", for the signs.
+    """
+
+    name = "binning"
+    families: ClassVar = {"binning": ("cells of random grids, for the Laplacian kernel", {})}
+    usual_kernel = Laplacian("median")
+
+    widths: Floats
+    offsets: Floats
+    multipliers: Array
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        n_components: int = 2048,
+        *,
+        n_entries: int | None = None,
+        random_state: int = 0,
+    ) -> None:
+        super().__init__(kernel, n_components, random_state)
+        B = math.gcd(self.n_components, _ENTRIES) if n_entries is None else n_entries
+        self.n_entries = checked_n_components(B)
+        if self.n_components % B:
+            raise ParameterError(
+                f"n_components must be a multiple of the {B} entries of a grid, not "
+                f"{n_components}; give such a number."
+            )
+        self.nesting = self.n_entries
+        self.n_grids = self.n_components // self.n_entries
+        self.scale = 1.0 / math.sqrt(self.n_grids)
+
+    def check_kernel(self, kernel: Kernel) -> None:
+        """Raise ParameterError unless the kernel is Laplacian."""
+        if not isinstance(kernel, Laplacian):
+            raise ParameterError(
+                f"random binning is for the Laplacian kernel, not for {kernel!r}; take that "
+                f"kernel, or another map."
+            )
+
+    def draw(self, n_features: int, rows: Array | None = None) -> Self:  # noqa: ARG002  rows do not matter
+        """Draw grids for rows of `n_features` inputs."""
+        self.check_some_inputs(n_features)
+        shape = (self.n_grids, n_features)
+        widths = stream(self.random_state, 0).gamma(2.0, size=shape)
+        widths *= self.kernel.scales(n_features)
+        offsets = stream(self.random_state, 1).random(shape) * widths
+        bits = stream(self.random_state, 2).integers(1 << 64, size=shape, dtype=np.uint64)
+        return self._drawn(widths, offsets, bits | np.uint64(1))
+
+    def _drawn(self, widths: Floats, offsets: Floats, multipliers: Array) -> Self:
+        self.widths, self.offsets, self.multipliers = widths, offsets, multipliers
+        self.n_features = widths.shape[1]
+        return self
+
+    @np.errstate(invalid="ignore")
+    def cells(self, X: Array) -> Array:
+        """Return a hash (n, P), uint64, of the cell of every grid that rows (n, p) are in."""
+        words = np.zeros((len(X), self.n_grids), dtype=np.uint64)
+        for j in range(self.n_features):
+            steps = np.floor((X[:, j, None] - self.offsets[:, j]) / self.widths[:, j])
+            words += steps.astype(np.int64).view(np.uint64) * self.multipliers[:, j]
+        words ^= words >> np.uint64(32)
+        words *= np.uint64(0xD6E8FEB86659FD93)
+        words ^= words >> np.uint64(32)
+        return words
+
+    def prepared(self, dtype: Any, scratch: Scratch) -> Callable[[Array, Array], None]:  # noqa: ARG002
+        """Return a function that writes the signed entries."""
+        begins = self.n_entries * np.arange(self.n_grids)
+
+        def write(X: Array, features: Array) -> None:
+            inputs = np.asarray(X, dtype=np.float64)
+            words = self.cells(inputs)
+            entries = begins + (words % np.uint64(self.n_entries)).astype(np.int64)
+            signs = 1.0 - 2.0 * (words >> np.uint64(63)).astype(dtype)
+            features[...] = 0.0
+            np.put_along_axis(features, entries, signs.astype(dtype), axis=1)
+            features[~np.isfinite(inputs).all(axis=1)] = np.nan
+
+        return write
+
+    def first(self, n_components: int) -> RandomBinning:
+        """Return the map of the first grids; see `FeatureMap`."""
+        self.check_drawn()
+        B = self.n_entries
+        if not 1 <= n_components <= self.n_components or n_components % B:
+            raise ParameterError(
+                f"a part of this map has a multiple of {B} features, up to {self.n_components}, "
+                f"not {n_components}; ask for such a number."
+            )
+        smaller = RandomBinning(
+            self.kernel, n_components, n_entries=B, random_state=self.random_state
+        )
+        return smaller._drawn(*(array[: smaller.n_grids] for array in self.arrays().values()))
+
+    def subset(self, indices: Array) -> Chosen:
+        """Return some of the entries, of which a grid makes all."""
+        return Chosen(self, indices)
+
+    def arrays(self) -> dict[str, Array]:
+        """Return widths, offsets and multipliers of the hash, (P, p) each."""
+        return {name: getattr(self, name) for name in _ARRAYS}
+
+    def take_arrays(self, arrays: Mapping[str, Array]) -> None:
+        """Take the grids that were drawn; see `KernelMap`."""
+        found = [arrays[name] for name in _ARRAYS]
+        widths, _, multipliers = found
+        P = self.n_grids
+        if any(part.shape != widths.shape or part.ndim != 2 or len(part) != P for part in found):
+            raise ParameterError(
+                f"expected widths, offsets and multipliers of {P} grids, found shapes "
+                f"{', '.join(str(part.shape) for part in found)}; the file is damaged."
+            )
+        if not (widths > 0).all() or multipliers.dtype != np.uint64 or not widths.size:
+            raise ParameterError("grids must have positive widths; the file is damaged.")
+        self._drawn(*found)
+
+
+class TensorSketch(KernelMap):
+    """Count sketches of the products of d inputs, for the kernel (c + x^T x')^d.
+
+    The inputs and sqrt(c) are sketched d times: input j is added to entry h_ij of D, with the sign
+    s_ij.  The circular convolution of the d sketches is the sketch of all products of d inputs,
+    and sketches keep inner products in expectation.  It is made by Fourier transforms; those of the
+    count sketches are linear in the inputs, so each is one matrix product.
+
+    Parameters
+    ----------
+    kernel : Polynomial
+    n_components : int
+        D.
+    random_state : int
+        Seed.  A smaller map is another one, not a part of this.
+
+    References
+    ----------
+    Pham and Pagh (2013), "Fast and scalable polynomial kernels via explicit feature maps".
+    """
+
+    name = "sketch"
+    families: ClassVar = {"sketch": ("products of inputs, hashed, for the polynomial kernel", {})}
+    usual_kernel = Polynomial()
+    no_part = (
+        "a sketch has no part of {} features that stands for the kernel; draw one of that size."
+    )
+    scale = 1.0
+
+    places: Array
+    signs: Array
+
+    def __init__(self, kernel: Kernel, n_components: int = 2048, *, random_state: int = 0) -> None:
+        super().__init__(kernel, n_components, random_state)
+
+    def check_kernel(self, kernel: Kernel) -> None:
+        """Raise ParameterError unless the kernel is polynomial."""
+        if not isinstance(kernel, Polynomial):
+            raise ParameterError(
+                f"a sketch is of the polynomial kernel, not of {kernel!r}; take that kernel, or "
+                f"another map."
+            )
+
+    def draw(self, n_features: int, rows: Array | None = None) -> Self:  # noqa: ARG002  rows do not matter
+        """Draw places and signs for rows of `n_features` inputs."""
+        self.check_some_inputs(n_features)
+        rng = stream(self.random_state)
+        shape = (self.kernel.degree, n_features + 1)
+        places = rng.integers(self.n_components, size=shape)
+        return self._drawn(places, 2 * rng.integers(2, size=shape) - 1)
+
+    def _drawn(self, places: Array, signs: Array) -> Self:
+        self.places, self.signs = places, signs
+        self.n_features = places.shape[1] - 1
+        self._made: dict[Any, Array] = {}
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave behind what can be computed again."""
+        return vars(self) | {"_made": {}}
+
+    def transforms(self, dtype: np.dtype[Any]) -> Array:
+        """Return the Fourier transforms (d, p + 1, D / 2 + 1) of the sketches of unit inputs."""
+        D = self.n_components
+        if dtype not in self._made:
+            # Whole turns are taken out, so that angles keep their digits.
+            turns = self.places[..., None] * np.arange(D // 2 + 1) % D
+            waves = self.signs[..., None] * np.exp(-2j * math.pi / D * turns)
+            waves[:, -1] *= math.sqrt(self.kernel.constant)
+            self._made[dtype] = waves.astype(_complex(dtype))
+        return self._made[dtype]
+
+    def prepared(self, dtype: Any, scratch: Scratch) -> Callable[[Array, Array], None]:
+        """Return a function that writes the sketches."""
+        D, p, complex_type = self.n_components, self.n_features, _complex(dtype)
+        # Complex numbers as pairs, so that products with rows are real.
+        waves = self.transforms(dtype).view(dtype)
+
+        def write(X: Array, features: Array) -> None:
+            shape = (len(X), D // 2 * 2 + 2)
+            product = scratch.array("transforms", shape, dtype)
+            factor = scratch.array("factor", shape, dtype)
+            made = product
+            for linear in waves:
+                np.matmul(X.astype(dtype, copy=False), linear[:p], out=made)
+                made += linear[p]
+                if made is factor:
+                    product.view(complex_type)[...] *= factor.view(complex_type)
+                made = factor
+            features[...] = np.fft.irfft(product.view(complex_type), n=D, axis=1)
+
+        return write
+
+    def subset(self, indices: Array) -> Chosen:
+        """Return some of the entries, of which the transform makes all."""
+        return Chosen(self, indices)
+
+    def arrays(self) -> dict[str, Array]:
+        """Return the places and signs, (d, p + 1) each."""
+        return {"places": self.places, "signs": self.signs}
+
+    def take_arrays(self, arrays: Mapping[str, Array]) -> None:
+        """Take the places and signs that were drawn; see `KernelMap`."""
+        places, signs = arrays["places"], arrays["signs"]
+        D, d = self.n_components, self.kernel.degree
+        if places.ndim != 2 or len(places) != d or signs.shape != places.shape or not places.size:
+            raise ParameterError(
+                f"expected places and signs of {d} sketches, found shapes {places.shape} and "
+                f"{signs.shape}; the file is damaged."
+            )
+        inside = places.dtype.kind in "iu" and (places >= 0).all() and (places < D).all()
+        if not inside or not np.isin(signs, (-1, 1)).all():
+            raise ParameterError(
+                f"places must be from 0 to {D - 1} and signs 1 or -1; the file is damaged."
+            )
+        self._drawn(places, signs)
+
+
+def _complex(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    return np.result_type(dtype, np.complex64)

@@ -1,0 +1,155 @@
+"""Maps that write features a few rows at a time: drawn for a kernel, or chosen of another map."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from inspect import signature
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+from streamkern.errors import ParameterError
+from streamkern.features.base import (
+    FeatureMap,
+    cached_slices,
+    checked_n_components,
+    checked_seed,
+    inner_arrays,
+    restored_inner,
+)
+from streamkern.kernels import Gaussian, Kernel, kernel_from
+from streamkern.runtime.scratch import Scratch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from streamkern._typing import Array
+
+
+class WrittenFeatures(FeatureMap):
+    """Features that are written a few rows at a time."""
+
+    # Numbers a row that are to stay in cache, where they are others than the features.
+    width: int = 0
+
+    @abstractmethod
+    def prepared(self, dtype: np.dtype[Any], scratch: Scratch) -> Callable[[Array, Array], None]:
+        """Return a function that writes phi(X) / scale of a few rows into its second argument.
+
+        `dtype` is that of the features; `scratch` is memory to work in while the function is used.
+        """
+
+    def evaluated(
+        self, X: Array, out: Array, shift: Array | float = 0.0, scratch: Scratch | None = None
+    ) -> Iterator[slice]:
+        """Write the features, less `shift`, into `out`; see `FeatureMap`."""
+        write, shifted = self.prepared(out.dtype, scratch or Scratch()), np.any(shift)
+        for rows in cached_slices(len(out), self.width or self.n_components):
+            features = out[rows]
+            write(X[rows], features)
+            if shifted:
+                features -= shift
+            yield rows
+
+
+class KernelMap(WrittenFeatures):
+    """Features that are drawn for a kernel.
+
+    Arguments of the constructor are attributes of the same names, which files hold.
+    """
+
+    # That of the transformer that is not given another one.
+    usual_kernel: ClassVar[Kernel] = Gaussian("median")
+
+    def __init__(self, kernel: Kernel, n_components: int, random_state: int = 0) -> None:
+        self.check_kernel(kernel)
+        self.kernel: Any = kernel
+        self.n_components = checked_n_components(n_components)
+        self.random_state = checked_seed(random_state)
+
+    def check_kernel(self, kernel: Kernel) -> None:
+        """Raise ParameterError unless the map is one for this kernel."""
+
+    def check_some_inputs(self, n_features: int) -> None:
+        """Raise ParameterError unless there are inputs."""
+        if n_features < 1:
+            raise ParameterError(f"a map needs at least 1 input, not {n_features}; give some.")
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments of the constructor besides the kernel."""
+        return {name: getattr(self, name) for name in _argument_names(type(self))}
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the arguments of the constructor as plain JSON values."""
+        kernel = {"kernel": self.kernel.name, "kernel_parameters": self.kernel.parameters()}
+        return {**kernel, **self.arguments()}
+
+    @classmethod
+    def restore(cls, parameters: Mapping[str, Any], arrays: Mapping[str, Array]) -> Self:
+        """Rebuild the map from its file form: what was drawn, not a new draw."""
+        kernel = kernel_from(parameters["kernel"], parameters["kernel_parameters"])
+        names = _argument_names(cls)  # files of earlier versions hold more
+        restored = cls(kernel, **{name: parameters[name] for name in names if name in parameters})
+        restored.take_arrays(arrays)
+        return restored
+
+    @abstractmethod
+    def take_arrays(self, arrays: Mapping[str, Array]) -> None:
+        """Take what was drawn from `arrays()`, or raise ParameterError where it does not fit."""
+
+
+def _argument_names(made: type[KernelMap]) -> list[str]:
+    return [name for name in signature(made).parameters if name != "kernel"]
+
+
+class ChosenFeatures(WrittenFeatures):
+    """Features that were chosen, so that nothing is drawn."""
+
+    no_part = (
+        "features that were chosen have no part of {} that stands for the kernel; choose fewer "
+        "from the whole map."
+    )
+
+    def draw(self, n_features: int, rows: Array | None = None) -> Self:  # noqa: ARG002  nothing is drawn
+        """Check the number of inputs; nothing is random."""
+        self.check((0, n_features))
+        return self
+
+
+class Chosen(ChosenFeatures):
+    """Some features of another drawn map, which makes all of them."""
+
+    name = "chosen"
+
+    def __init__(self, inner: FeatureMap, indices: Array) -> None:
+        self.indices = inner.checked_subset(indices)
+        self.inner = inner
+        self.n_features, self.n_components = inner.n_features, len(self.indices)
+        self.scale, self.width = inner.scale, inner.n_components
+
+    def prepared(self, dtype: Any, scratch: Scratch) -> Callable[[Array, Array], None]:
+        """Return a function that writes the features of the other map, and takes those chosen."""
+
+        def write(X: Array, features: Array) -> None:
+            every = scratch.array("all features", (len(X), self.inner.n_components), dtype)
+            for rows in self.inner.evaluated(X, every, scratch=scratch):
+                features[rows] = every[rows][:, self.indices]
+
+        return write
+
+    def subset(self, indices: Array) -> Chosen:
+        """Return fewer of the same features."""
+        return Chosen(self.inner, self.indices[self.checked_subset(indices)])
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the inner map's name and parameters."""
+        return {"inner": self.inner.name, "inner_parameters": self.inner.parameters()}
+
+    def arrays(self) -> dict[str, Array]:
+        """Return the inner map's arrays, and the indices (K,)."""
+        return {"indices": self.indices, **inner_arrays(self.inner)}
+
+    @classmethod
+    def restore(cls, parameters: Mapping[str, Any], arrays: Mapping[str, Array]) -> Self:
+        """Rebuild the map from its file form."""
+        return cls(restored_inner(parameters, arrays), arrays["indices"])

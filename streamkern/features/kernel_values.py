@@ -1,0 +1,264 @@
+"""Values of a kernel at given rows, as features."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from streamkern.errors import ParameterError
+from streamkern.features.base import cached_slices
+from streamkern.features.kernel_map import ChosenFeatures, WrittenFeatures
+from streamkern.kernels import Kernel, Laplacian, RadialKernel, kernel_from
+from streamkern.kernels.scaled import distances
+from streamkern.runtime.scratch import Scratch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from streamkern._typing import Array, Floats
+    from streamkern.features.base import FeatureMap
+
+# Up to so many inputs, squared distances are made in double, which costs little then.
+_FEW_INPUTS = 64
+# Squared lengths of rows, in length scales, up to which single and double precision make values of
+# a kernel of slope 1 that are off by less than 1e-5; and the same for one of infinite slope.
+_NEAR, _FAR = 8.0, 1e9
+_STEEP = 1e-5
+
+
+class Similarities(ChosenFeatures):
+    """The features k(x, z_1), ..., k(x, z_m), which are what a kernel model predicts from."""
+
+    name = "similarities"
+    no_part = (
+        "values of a kernel have no part of {} that stands for it; take the map of fewer landmarks."
+    )
+    scale = 1.0
+    exact_rows = True
+
+    def __init__(self, kernel: Kernel, landmarks: Floats) -> None:
+        if landmarks.ndim != 2 or not landmarks.size:
+            raise ParameterError(
+                f"landmarks are rows (m, p), but their shape is {landmarks.shape}; give some."
+            )
+        self.kernel = kernel
+        self.landmarks = np.ascontiguousarray(landmarks)
+        self.n_components, self.n_features = landmarks.shape
+        self.has_gradients = has_slopes(kernel)
+
+    def prepared(self, dtype: Any, scratch: Scratch) -> Callable[[Array, Array], None]:
+        """Return a function that writes the kernel's values."""
+        if isinstance(self.kernel, RadialKernel):
+            return _RadialValues(self.kernel, self.landmarks, scratch, np.dtype(dtype)).write
+
+        def write(X: Array, features: Array) -> None:
+            np.copyto(features, self.kernel(X, self.landmarks), casting="same_kind")
+
+        return write
+
+    def subset(self, indices: Array) -> Similarities:
+        """Return the kernel's values at some of the landmarks."""
+        return Similarities(self.kernel, self.landmarks[self.checked_subset(indices)])
+
+    def gradients(self, X: Array, coef: Floats, scratch: Scratch | None = None) -> Array:
+        """Return the gradients of the function sum_j coef_j k(x, z_j); see `FeatureMap`."""
+        self.check(X.shape)
+        scratch = scratch or Scratch()
+        out = scratch.array("gradients", X.shape, X.dtype)
+        if isinstance(self.kernel, RadialKernel):
+            self._radial_gradients(self.kernel, X, coef, out, scratch)
+        elif isinstance(self.kernel, Laplacian):
+            self._laplacian_gradients(self.kernel, X, coef, out)
+        else:
+            return super().gradients(X, coef, scratch)
+        return out
+
+    def _radial_gradients(
+        self, kernel: RadialKernel, X: Array, coef: Floats, out: Array, scratch: Scratch
+    ) -> None:
+        """Write sum_j c_j (h'(r_j) / r_j) (x - z_j), each input over its squared length scale."""
+        values = _RadialValues(kernel, self.landmarks, scratch, X.dtype)
+        landmarks, weights = values.scaled_landmarks.astype(X.dtype), coef.astype(X.dtype)
+        for rows in cached_slices(len(X), self.n_components):
+            scaled = values.centred(X[rows])
+            slopes = scratch.array("slopes", (len(scaled), self.n_components), X.dtype)
+            values.write_squares(scaled, slopes)
+            slopes[...] = kernel.slope(np.sqrt(slopes))
+            slopes *= weights
+            # Far out both terms are large, and cancel.
+            apart: Array = slopes @ landmarks
+            if (np.square(scaled).sum(axis=1) > values.near).any():
+                slopes = slopes.astype(np.float64)
+                apart = slopes @ values.scaled_landmarks
+            steps = scaled * slopes.sum(axis=1)[:, None] - apart
+            out[rows] = steps / values.scales
+
+    def _laplacian_gradients(self, kernel: Laplacian, X: Array, coef: Floats, out: Array) -> None:
+        """Write -sum_j c_j k(x, z_j) sign(x - z_j) / l, input by input."""
+        scales = kernel.scales(X.shape[1])
+        for rows in cached_slices(len(X), self.n_components):
+            weighted = kernel(X[rows], self.landmarks) * coef
+            for j, scale in enumerate(scales):
+                sides = np.sign(X[rows, j, None] - self.landmarks[:, j])
+                out[rows, j] = -np.einsum("nm,nm->n", sides, weighted) / scale
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the kernel as plain JSON values."""
+        return {"kernel": self.kernel.name, "kernel_parameters": self.kernel.parameters()}
+
+    def arrays(self) -> dict[str, Array]:
+        """Return the landmarks (m, p)."""
+        return {"landmarks": self.landmarks}
+
+    @classmethod
+    def restore(cls, parameters: Mapping[str, Any], arrays: Mapping[str, Array]) -> Self:
+        """Rebuild the map from its file form."""
+        kernel = kernel_from(parameters["kernel"], parameters["kernel_parameters"])
+        return cls(kernel, arrays["landmarks"])
+
+
+class LandmarkFeatures(WrittenFeatures):
+    """Linear combinations of the values of a kernel at landmarks."""
+
+    similarities: Similarities
+    weights: Floats  # (m, D)
+
+    def prepared(self, dtype: Any, scratch: Scratch) -> Callable[[Array, Array], None]:
+        """Return a function that writes the combinations."""
+        write_values = self.similarities.prepared(dtype, scratch)
+        weights = scratch.array("weights", self.weights.shape, dtype)
+        weights[...] = self.weights
+
+        def write(X: Array, features: Array) -> None:
+            values = scratch.array("similarities", (len(X), len(weights)), dtype)
+            write_values(X, values)
+            np.matmul(values, weights, out=features)
+
+        return write
+
+    def condensed(self, coef: Floats, *, alike: bool = False) -> tuple[FeatureMap, Floats]:  # noqa: ARG002
+        """Return the kernel at the landmarks: the function sum_j c_j k(x, z_j), c = W coef."""
+        return self.similarities, self.weights @ coef
+
+    def gradients(self, X: Array, coef: Floats, scratch: Scratch | None = None) -> Array:
+        """Return gradients of the kernel at the landmarks; see `FeatureMap`."""
+        return self.similarities.gradients(X, self.weights @ coef, scratch)
+
+
+class Projected(LandmarkFeatures, ChosenFeatures):
+    """Linear combinations, by weights (m, K), of the values of a kernel at m landmarks."""
+
+    name = "projected"
+    scale = 1.0
+    exact_rows = True
+
+    def __init__(self, similarities: Similarities, weights: Floats) -> None:
+        m = similarities.n_components
+        if weights.ndim != 2 or len(weights) != m or not weights.size:
+            raise ParameterError(
+                f"expected weights of {m} landmarks, found shape {weights.shape}; give one row a "
+                f"landmark."
+            )
+        self.similarities = similarities
+        self.weights = weights
+        self.n_features, self.n_components = similarities.n_features, weights.shape[1]
+        self.width, self.has_gradients = m, similarities.has_gradients
+
+    def subset(self, indices: Array) -> Projected:
+        """Return some of the combinations."""
+        chosen = self.checked_subset(indices)
+        return Projected(self.similarities, np.ascontiguousarray(self.weights[:, chosen]))
+
+    def parameters(self) -> dict[str, Any]:
+        """Return those of the kernel."""
+        return self.similarities.parameters()
+
+    def arrays(self) -> dict[str, Array]:
+        """Return the landmarks (m, p) and the weights (m, K)."""
+        return {**self.similarities.arrays(), "weights": self.weights}
+
+    @classmethod
+    def restore(cls, parameters: Mapping[str, Any], arrays: Mapping[str, Array]) -> Self:
+        """Rebuild the map from its file form."""
+        return cls(Similarities.restore(parameters, arrays), arrays["weights"])
+
+
+def has_slopes(kernel: Kernel) -> bool:
+    """Say whether the values of a kernel at landmarks have gradients here."""
+    return isinstance(kernel, (RadialKernel, Laplacian))
+
+
+class _RadialValues:
+    """Values of a kernel of the Euclidean distance, by a product: |x|^2 - 2 x z + |z|^2.
+
+    Its rounding is a part of the squared distance, which does no harm, and of |x|^2, whatever |z|
+    is.  So rows are taken about the mean of the landmarks, and each in the precision that its own
+    length asks for: in single where inputs are many and it is short, in double, or farther out by
+    differences, one by one.
+    """
+
+    def __init__(
+        self, kernel: RadialKernel, landmarks: Floats, scratch: Scratch, dtype: np.dtype[Any]
+    ) -> None:
+        p = landmarks.shape[1]
+        self.kernel, self.scratch = kernel, scratch
+        self.scales = kernel.scales(p)
+        self.centre = landmarks.mean(axis=0)
+        self.dtype = np.dtype(np.float64) if p <= _FEW_INPUTS else dtype
+        self.scaled_landmarks = self.centred(landmarks)
+        # The kernel is steepest, as a function of squared distances, at 0.
+        slope = abs(float(kernel.slope(np.zeros(1))[0]))
+        flat = 1.0 / slope if slope else _STEEP
+        self.near, self.far = _NEAR * flat, _FAR * flat
+        self._factors: dict[np.dtype[Any], Array] = {}
+
+    def centred(self, X: Array) -> Floats:
+        """Return rows about the landmarks' mean, over the length scale."""
+        return (X - self.centre) / self.scales  # type: ignore[no-any-return]
+
+    def write(self, X: Array, out: Array) -> None:
+        """Write the values (n, m) at rows (n, p)."""
+        self.write_squares(self.centred(X), out)
+        out[...] = self.kernel.profile_of_squares(out)
+
+    @np.errstate(over="ignore")  # infinitely far away, where the kernel is 0
+    def write_squares(self, scaled: Floats, out: Array) -> None:
+        """Write squared distances (n, m) of rows (n, p) that are centred."""
+        lengths, double = np.square(scaled).sum(axis=1), np.dtype(np.float64)
+        doubled = lengths > self.near if self.dtype != double else np.ones(len(scaled), dtype=bool)
+        if doubled.all() or not doubled.any():
+            self._multiply(scaled, lengths, out, double if doubled.any() else self.dtype)
+        else:
+            for rows, dtype in ((doubled, double), (~doubled, self.dtype)):
+                part = out[rows]
+                self._multiply(scaled[rows], lengths[rows], part, dtype)
+                out[rows] = part
+        beyond = lengths > self.far
+        if beyond.any():
+            beyond &= np.isfinite(scaled).all(axis=1)
+            out[beyond] = distances(scaled[beyond], self.scaled_landmarks, "sqeuclidean")
+
+    def _multiply(self, scaled: Floats, lengths: Floats, out: Array, dtype: np.dtype[Any]) -> None:
+        """Write squared distances by a product in a precision."""
+        n, p = scaled.shape
+        rows = self.scratch.array(f"row factors in {dtype}", (n, p + 2), dtype)
+        np.multiply(scaled, -2.0, out=rows[:, :p], casting="same_kind")
+        rows[:, p] = lengths
+        rows[:, p + 1] = 1.0
+        squares = out
+        if dtype != out.dtype:
+            squares = self.scratch.array("squares", out.shape, dtype)
+        np.matmul(rows, self._landmark_factors(dtype).T, out=squares)
+        np.maximum(squares, 0.0, out=out, casting="same_kind")
+
+    def _landmark_factors(self, dtype: np.dtype[Any]) -> Array:
+        """Return what (-2 x, |x|^2, 1) of rows is multiplied by, (m, p + 2)."""
+        if dtype not in self._factors:
+            m, p = self.scaled_landmarks.shape
+            factors = self.scratch.array(f"landmarks in {dtype}", (m, p + 2), dtype)
+            factors[:, :p] = self.scaled_landmarks
+            factors[:, p] = 1.0
+            factors[:, p + 1] = np.square(self.scaled_landmarks).sum(axis=1)
+            self._factors[dtype] = factors
+        return self._factors[dtype]

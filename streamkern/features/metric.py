@@ -1,0 +1,217 @@
+"""Metrics: the distance that a kernel takes of two rows, as a matrix, given or learnt."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from streamkern.errors import ParameterError
+from streamkern.features import Standardized
+from streamkern.kernels import Combined, Periodic, ShiftInvariantKernel
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from streamkern._typing import Array, Floats
+    from streamkern.features import FeatureMap, Standardizer
+    from streamkern.kernels import Kernel
+
+N_ROUNDS = 4
+_MOST_ROUNDS = 20
+# What files call a matrix that was given.
+_GIVEN = "given"
+# Of a metric, the eigenvalues and directions that are told.
+_EIGENVALUES, _DIRECTIONS = 40, 3
+_SPELLINGS = re.compile(r"(learn|diagonal)(?::([0-9]{1,9}))?")
+# Of the largest eigenvalue: what rounding may leave below zero.
+_ROUNDING = 1e-9
+# Of the largest element: what the two sides of a matrix may differ by.
+_ASYMMETRY = 1e-6
+
+
+@dataclass(frozen=True)
+class Learning:
+    """How a metric is learnt."""
+
+    n_rounds: int = N_ROUNDS  # fits besides the one of plain distances
+    diagonal: bool = False  # one weight for every input, instead of directions
+
+
+@dataclass(frozen=True, eq=False)
+class GivenMetric:
+    """A metric M: the kernel takes (x - x')^T M (x - x') for the squared distance.
+
+    The matrix (p, p) is positive semi-definite, in units of the standardised inputs.
+    """
+
+    matrix: Floats
+    name: ClassVar[str] = _GIVEN
+
+    def parameters(self) -> dict[str, Any]:
+        """Return what tells this metric from others."""
+        held = np.ascontiguousarray(self.matrix)
+        return {"shape": list(held.shape), "sha256": hashlib.sha256(held.data).hexdigest()}
+
+    def linear(self, kept: Array) -> Floats:
+        """Return A with M = A^T A for the inputs that are kept."""
+        return root_of(self.matrix[np.ix_(kept, kept)])
+
+
+def checked_metric(value: Any) -> str | GivenMetric | None:
+    """Return a metric as options hold it: None, a text, or a matrix that was checked."""
+    if value is None or isinstance(value, GivenMetric):
+        return value
+    if isinstance(value, str):
+        learning_of(value)
+        return value
+    try:
+        matrix = np.array(value, dtype=float)
+    except (TypeError, ValueError):
+        matrix = np.empty(0)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
+        shape = getattr(value, "shape", None)
+        shown = repr(value) if shape is None else f"an array of shape {tuple(shape)}"
+        raise ParameterError(
+            f"metric must be 'learn', 'learn:ROUNDS', 'diagonal', 'diagonal:ROUNDS' or a matrix "
+            f"(p, p), not {shown}; give one of these."
+        )
+    largest = np.abs(matrix).max()
+    if not np.isfinite(largest) or (np.abs(matrix - matrix.T) > _ASYMMETRY * largest).any():
+        raise ParameterError(
+            "a metric must be symmetric and finite, but this one is not; give (M + M^T) / 2."
+        )
+    matrix = (matrix + matrix.T) / 2.0
+    eigenvalues = np.linalg.eigvalsh(matrix)
+    if eigenvalues[0] < -_ROUNDING * eigenvalues[-1] or not eigenvalues[-1] > 0:
+        raise ParameterError(
+            f"a metric must be positive semi-definite and not 0, but this one has eigenvalues from "
+            f"{eigenvalues[0]:.3g} to {eigenvalues[-1]:.3g}; leave out what is negative."
+        )
+    return GivenMetric(matrix)
+
+
+def learning_of(metric: Any) -> Learning | None:
+    """Return how a metric is to be learnt, None where it is not."""
+    if not isinstance(metric, str):
+        return None
+    found = _SPELLINGS.fullmatch(metric)
+    n_rounds = int(found[2] or N_ROUNDS) if found else 0
+    if not found or not 1 <= n_rounds <= _MOST_ROUNDS:
+        raise ParameterError(
+            f"metric must be 'learn', 'learn:ROUNDS', 'diagonal' or 'diagonal:ROUNDS' with 1 to "
+            f"{_MOST_ROUNDS} rounds, or a matrix (p, p), not {metric!r}; give one of these."
+        )
+    return Learning(n_rounds, found[1] == "diagonal")
+
+
+def check_metric(metric: str | GivenMetric | None, n_features: int) -> None:
+    """Raise ParameterError unless a metric that is given is one of so many inputs."""
+    if isinstance(metric, GivenMetric) and len(metric.matrix) != n_features:
+        raise ParameterError(
+            f"the metric is a matrix of {len(metric.matrix)} inputs, but the rows have "
+            f"{n_features}; give one of ({n_features}, {n_features})."
+        )
+
+
+def check_kernel_in_metric(kernel: Kernel) -> None:
+    """Raise ParameterError unless a kernel means something in a metric.
+
+    It has one length scale for all inputs, and no parts or periods of its own along some of them.
+    Where it is of another distance than the Euclidean, rows are turned by the symmetric root of M.
+    """
+    if not isinstance(kernel, ShiftInvariantKernel):
+        raise ParameterError(
+            f"a metric is for kernels with a length scale, not for {kernel!r}; leave it out."
+        )
+    if isinstance(kernel, Combined):
+        raise ParameterError(
+            f"a metric mixes the inputs that the parts of {kernel!r} are of; leave out either."
+        )
+    if isinstance(kernel, Periodic):
+        raise ParameterError(
+            f"a metric turns the inputs that the periods of {kernel!r} are of; leave out either."
+        )
+    if isinstance(kernel.length_scale, tuple):
+        raise ParameterError(
+            "a metric weighs the inputs, and so do length scales of their own; give one "
+            "length scale, or leave the metric out."
+        )
+
+
+def root_of(matrix: Floats) -> Floats:
+    """Return A with A^T A = M: the symmetric root (p, p), or of a diagonal M its diagonal (p,)."""
+    diagonal = np.diagonal(matrix)
+    if np.array_equal(matrix, np.diag(diagonal)):
+        return np.sqrt(np.maximum(diagonal, 0.0))
+    values, vectors = np.linalg.eigh(matrix)
+    return (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T  # type: ignore[no-any-return]
+
+
+def metric_of(linear: Floats | None, kept: Array, n_features: int) -> Floats:
+    """Return M (p, p) of A, by default the identity; it is 0 for inputs that are left out."""
+    if linear is None:
+        linear = np.ones(len(kept))
+    inner = np.diag(linear**2) if linear.ndim == 1 else linear.T @ linear
+    metric = np.zeros((n_features, n_features))
+    metric[np.ix_(kept, kept)] = inner
+    return metric
+
+
+def standardizer_of(feature_map: FeatureMap) -> Standardizer:
+    """Return what rows go through before they meet a fitted map."""
+    if not isinstance(feature_map, Standardized):
+        raise ParameterError(
+            f"the map {feature_map.name!r} is not one of standardised rows; take that of a model "
+            f"that `fit` made."
+        )
+    return feature_map.standardizer
+
+
+def metric_of_map(feature_map: FeatureMap) -> Floats:
+    """Return the metric (p, p) that a fitted map takes distances in."""
+    standardizer = standardizer_of(feature_map)
+    return metric_of(standardizer.linear, standardizer.columns, standardizer.n_features)
+
+
+def described_metric(metric: Any) -> str | None:
+    """Return a metric as the options in a file name it; a matrix is in the map."""
+    return metric if metric is None or isinstance(metric, str) else _GIVEN
+
+
+def with_metric(options: Mapping[str, Any], feature_map: FeatureMap) -> dict[str, Any]:
+    """Return options from a file with the matrix that they do not hold."""
+    given = {"metric": metric_of_map(feature_map)} if options.get("metric") == _GIVEN else {}
+    return {**options, **given}
+
+
+def metric_facts(standardizer: Standardizer, metric: Any) -> dict[str, Any] | None:
+    """Return what a metric says of the inputs, as plain JSON values; None where there is none.
+
+    Of the `columns` that are kept: `importance`, their parts of the trace; `per_unit`, how far
+    apart in the metric two rows are that differ by 1 in one; `eigenvalues`, the largest, as parts
+    of their sum; and `directions`, unit vectors of the first of them.
+    """
+    if metric is None and standardizer.linear is None:
+        return None
+    p = len(standardizer.columns)
+    matrix = metric_of(standardizer.linear, np.arange(p), p)
+    values, vectors = np.linalg.eigh(matrix)
+    diagonal = np.diagonal(matrix)
+    return {
+        "kind": described_metric(metric) or _GIVEN,
+        "columns": standardizer.columns.tolist(),
+        "importance": (diagonal / diagonal.sum()).tolist(),
+        "per_unit": (np.sqrt(diagonal) / standardizer.deviation).tolist(),
+        "eigenvalues": (values[::-1] / values.sum())[:_EIGENVALUES].tolist(),
+        "directions": _signed(vectors[:, ::-1].T[:_DIRECTIONS]).tolist(),
+    }
+
+
+def _signed(directions: Floats) -> Floats:
+    """Return directions (k, p) whose largest entry is positive: their sign has no meaning."""
+    largest = np.abs(directions).argmax(axis=1)
+    return directions * np.sign(directions[np.arange(len(directions)), largest])[:, None]  # type: ignore[no-any-return]

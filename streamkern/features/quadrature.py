@@ -1,0 +1,235 @@
+"""Quadrature of the spectral integral: quasi-Monte Carlo points, and a grid for few inputs."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, ClassVar, Self
+
+import numpy as np
+
+from streamkern.errors import ParameterError
+from streamkern.features.base import stream
+from streamkern.features.projection import Frequencies
+from streamkern.features.spectral import DIRECTIONS, SpectralFeatures
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from streamkern._typing import Array, Floats
+    from streamkern.kernels import ShiftInvariantKernel
+
+# Dimensions that SciPy has direction numbers for.
+_MOST_DIMENSIONS = 21201
+# Points are this far from 0 and 1, where quantiles are infinite.
+_MARGIN = 2.0**-32
+_MOST_INPUTS = 3
+# Errors that may be balanced: there is no better one in double, and no use in a worse one.
+_ERRORS = (1e-12, 0.9)
+_HALVINGS = 16
+# The farthest that waves may repeat, in ranges of an input, where the kernel hardly falls off.
+_FARTHEST = 100.0
+# Points of the box that a grid is chosen from, for every one that is chosen.
+_MOST_POINTS = 64
+
+
+class QuasiRandomFourierFeatures(SpectralFeatures):
+    """Fourier features at the points of a scrambled Sobol sequence.
+
+    Coordinates of the points become normal numbers by their quantile function, and those
+    frequencies; numbers that a kernel mixes by, and the phase, are coordinates of their own.
+    Every point alone is uniform, so there is no bias, and points together are more even than random
+    ones: the error is lower in few dimensions, most at powers of 2.
+
+    Parameters
+    ----------
+    kernel : ShiftInvariantKernel
+    n_components : int
+        D; of an odd D the last frequency has a cosine alone, at a random phase.
+    paired : bool
+        As in `RandomFourierFeatures`.
+    random_state : int
+        Seed of the scrambling.  Nested: fewer points are the first of more.
+
+    References
+    ----------
+    Avron, Sindhwani, Yang and Mahoney (2016), "Quasi-Monte Carlo feature maps for shift-invariant
+    kernels"; Owen (1998), "Scrambling Sobol' and Niederreiter-Xing points".
+    """
+
+    name = "qmc"
+    families: ClassVar = {"qmc": ("frequencies at Sobol points, for few inputs", {})}
+
+    def _n_dimensions(self, n_features: int) -> int:
+        return int(self.kernel.normal_sets * n_features + self.kernel.n_uniforms + 1)
+
+    def check_inputs(self, n_features: int) -> None:
+        """Raise ParameterError unless points of so many numbers are known."""
+        self.kernel.check_inputs(n_features)
+        n_dimensions = self._n_dimensions(n_features)
+        if n_features < 1 or n_dimensions > _MOST_DIMENSIONS:
+            raise ParameterError(
+                f"quasi-random points of up to {_MOST_DIMENSIONS:,} numbers are known, but this "
+                f"kernel of {n_features:,} inputs takes {n_dimensions:,}; take the orthogonal map."
+            )
+
+    def draw(self, n_features: int, rows: Array | None = None) -> Self:  # noqa: ARG002  rows do not matter
+        """Take the first points of the sequence for rows of `n_features` inputs."""
+        from scipy.special import ndtri  # noqa: PLC0415  imported where it is needed
+
+        self.check_inputs(n_features)
+        n_normals = self.kernel.normal_sets * n_features
+        n_dimensions = self._n_dimensions(n_features)
+        points = quasi_random_points(self.n_draws, n_dimensions, self.random_state)
+        normal, uniform = ndtri(points[:, :n_normals]), points[:, n_normals:-1]
+        frequencies = Frequencies(self.kernel.spectral(normal, uniform))
+        return self._drawn(frequencies, 2.0 * math.pi * points[:, -1])
+
+
+def quasi_random_points(n_points: int, n_dimensions: int, seed: int) -> Floats:
+    """Return points (n, d) inside the unit cube; fewer points are the first of more."""
+    from scipy.stats import qmc  # noqa: PLC0415  slow to import
+
+    sobol = qmc.Sobol(n_dimensions, scramble=True, seed=stream(seed, DIRECTIONS))
+    points = sobol.random_base2((n_points - 1).bit_length())[:n_points]
+    return np.clip(points, _MARGIN, 1.0 - _MARGIN)  # type: ignore[no-any-return]
+
+
+class GridFourierFeatures(SpectralFeatures):
+    """Pairs of waves on an equispaced grid of frequencies, for one to three inputs.
+
+    The kernel is the integral of density(w) cos(w^T (x - x')), here a sum over the D / 2
+    frequencies of largest density on a grid whose cells have the sides h_j.  Features are
+    sqrt(2 h_1 ... h_p density(w)) times (cos w^T x, sin w^T x): the points are half a cell off
+    zero, so each stands for its opposite too, and none has a sine that is zero.  Nothing is random.
+
+    Two errors are balanced.  The sum repeats with the period 2 pi / h_j, so rows that far apart
+    less d have the covariance of rows that are d apart; the smaller the cells, the less.  And waves
+    beyond the grid are missing, by the weights that are short of 1; the larger the cells, the
+    less.  Cells follow from the range of the rows, so that the first error, at the ends of the
+    range, is the second.  Rows beyond the range by that d and more are predicted from the other
+    end of it.
+
+    Parameters
+    ----------
+    kernel : ShiftInvariantKernel
+        With a spectral density.
+    n_components : int
+        D; of an odd D the last frequency has a cosine alone.  Nested: the first features are the
+        frequencies of largest density, which is the same grid with a smaller extent.
+
+    References
+    ----------
+    Mutny and Krause (2018), "Efficient high dimensional Bayesian optimization with additivity and
+    quadrature Fourier features"; Greengard, Rachh and Barnett (2022), "Equispaced Fourier
+    representations for efficient Gaussian process regression from a billion data points".
+    """
+
+    name = "grid"
+    families: ClassVar = {"grid": ("a grid of frequencies, for one to three inputs", {})}
+
+    def __init__(self, kernel: ShiftInvariantKernel, n_components: int = 2048) -> None:
+        super().__init__(kernel, n_components, paired=True)
+        self.scale = 1.0
+
+    def check_inputs(self, n_features: int) -> None:
+        """Raise ParameterError unless there are 1 to 3 inputs, and the kernel has a density."""
+        if not 1 <= n_features <= _MOST_INPUTS:
+            raise ParameterError(
+                f"a grid of frequencies is for 1 to {_MOST_INPUTS} inputs, not {n_features}, since "
+                f"its points grow as a power of their number; take the orthogonal map."
+            )
+        self.kernel.check_inputs(n_features)
+        # At any length scale, as that of two rows that differ everywhere.
+        corners = np.stack([np.zeros(n_features), np.ones(n_features)])
+        self.kernel.resolved(corners).density(corners[1:])
+
+    def draw(self, n_features: int, rows: Array | None = None) -> Self:
+        """Lay the grid for rows with the range of these."""
+        self.check_inputs(n_features)
+        if rows is None or not len(rows):
+            raise ParameterError(
+                "a grid of frequencies follows from the range of the rows, but there are none; "
+                "draw it with some."
+            )
+        # Of uniform rows, the range of all is so much larger than that of some.
+        ranges = np.ptp(rows, axis=0) * (len(rows) + 1) / max(len(rows) - 1, 1)
+        frequencies, weights = balanced_grid(self.kernel, self.n_draws, ranges)
+        projection = Frequencies(frequencies)
+        return self._drawn(projection, np.zeros(self.n_draws), np.sqrt(2.0 * weights))
+
+
+def balanced_grid(
+    kernel: ShiftInvariantKernel, n_points: int, ranges: Floats
+) -> tuple[Floats, Floats]:
+    """Return frequencies (L, p), on one side of zero, and weights (L,) of equal errors on a box."""
+
+    def grid(error: float) -> tuple[Floats, Floats]:
+        return _weighted_grid(kernel, n_points, 2.0 * math.pi / _periods(kernel, ranges, error))
+
+    def missing_more_than(error: float) -> bool:
+        return 1.0 - 2.0 * float(grid(error)[1].sum()) > error
+
+    return grid(_bisected(missing_more_than, *_ERRORS))
+
+
+def _bisected(below: Callable[[float], bool], low: float, high: float) -> float:
+    """Return the number, on a scale of ratios, up to which it is below."""
+    if not below(low):
+        return low
+    for _ in range(_HALVINGS):
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if below(middle) else (low, middle)
+    return high
+
+
+def _periods(kernel: ShiftInvariantKernel, ranges: Floats, error: float) -> Floats:
+    """Return the periods (p,) with which rows at the ends of all ranges have this covariance.
+
+    Beside a range that is short they are longer, for a row to have little more with itself.
+    """
+    p = len(ranges)
+    return np.array(
+        [
+            max(
+                ranges[j] + _distance(kernel, p, j, ranges[j], error / p),
+                _distance(kernel, p, j, ranges[j], error / (4 * p)),
+            )
+            for j in range(p)
+        ]
+    )
+
+
+def _distance(
+    kernel: ShiftInvariantKernel, n_features: int, j: int, sides: float, covariance: float
+) -> float:
+    """Return how far along an input rows have this covariance, or a bound of that."""
+    zero, apart = np.zeros((2, 1, n_features))
+
+    def above(distance: float) -> bool:
+        apart[0, j] = distance
+        return bool(kernel(apart, zero)[0, 0] > covariance)
+
+    farthest = _FARTHEST * (sides if sides > 0 else 1.0)
+    return _bisected(above, 1e-9 * farthest, farthest)
+
+
+def _weighted_grid(
+    kernel: ShiftInvariantKernel, n_points: int, cell: Floats
+) -> tuple[Floats, Floats]:
+    """Return the points (L, p) of largest density in half of a grid, and their weights (L,)."""
+    p = len(cell)
+    # Points on both sides of zero along an input, but for the first, where one side is enough.
+    sides = np.ones(p, dtype=int)
+    while True:
+        places = [np.arange(0 if j == 0 else -sides[j], sides[j]) for j in range(p)]
+        indices = np.stack(np.meshgrid(*places, indexing="ij"), axis=-1).reshape(-1, p)
+        if len(indices) < n_points:
+            sides *= 2
+            continue
+        frequencies = (indices + 0.5) * cell
+        weights = kernel.density(frequencies) * cell.prod()
+        chosen = np.argsort(-weights, kind="stable")[:n_points]
+        ends = np.abs(indices[chosen] + 0.5).max(axis=0) > sides - 1
+        if not ends.any() or len(indices) > _MOST_POINTS * n_points:
+            return frequencies[chosen], weights[chosen]
+        sides[ends] *= 2

@@ -1,0 +1,171 @@
+"""Random Fourier features: independent, orthogonal, or orthogonal by fast transforms."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Self
+
+import numpy as np
+
+from streamkern.features.base import stream
+from streamkern.features.projection import Frequencies, HadamardProjection, block_size
+from streamkern.features.spectral import (
+    DIRECTIONS,
+    LENGTHS,
+    SpectralFeatures,
+    drawn_phases,
+    drawn_uniforms,
+)
+from streamkern.kernels import RadialKernel
+
+if TYPE_CHECKING:
+    from streamkern._typing import Array, Floats
+    from streamkern.kernels import ShiftInvariantKernel
+
+
+class RandomFourierFeatures(SpectralFeatures):
+    """Random Fourier features of a shift-invariant kernel.
+
+    One draw of a frequency w gives either the pair (cos w^T x, sin w^T x) or, in the phase form,
+    sqrt(2) cos(w^T x + u) with u uniform on [0, 2 pi].  L draws side by side, over sqrt(L), have
+    phi(x)^T phi(x') = k(x, x') in expectation.
+
+    Parameters
+    ----------
+    kernel : ShiftInvariantKernel
+    n_components : int
+        D; of an odd D the last frequency has a cosine alone, at a random phase.
+    orthogonal : bool
+        Draw frequencies in blocks of p orthogonal directions, their lengths redrawn, which lowers
+        the variance; otherwise independently.
+    paired : bool
+        Pairs (b = 2, L = D / 2) or the phase form (b = 1, L = D).
+    random_state : int
+        Seed.  Nested: the first features of a larger map are those of a smaller one with the same
+        seed, up to scale (and the rounding of an orthogonalisation).
+
+    References
+    ----------
+    Rahimi and Recht (2007), "Random features for large-scale kernel machines".
+    Yu, Suresh, Choromanski, Holtmann-Rice and Kumar (2016), "Orthogonal random features".
+    Sutherland and Schneider (2015), "On the error of random Fourier features".
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import Ridge
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from streamkern import Matern, RandomFourierFeatures
+    >>> model = make_pipeline(StandardScaler(), RandomFourierFeatures(Matern(2.0)), Ridge())
+    """
+
+    name = "fourier"
+    families: ClassVar = {
+        "orthogonal": ("orthogonal frequencies", {"orthogonal": True}),
+        "iid": ("independent frequencies", {"orthogonal": False}),
+    }
+
+    def __init__(
+        self,
+        kernel: ShiftInvariantKernel,
+        n_components: int = 2048,
+        *,
+        orthogonal: bool = True,
+        paired: bool = True,
+        random_state: int = 0,
+    ) -> None:
+        super().__init__(kernel, n_components, paired=paired, random_state=random_state)
+        self.orthogonal = orthogonal
+
+    def draw(self, n_features: int, rows: Array | None = None) -> Self:  # noqa: ARG002  rows do not matter
+        """Draw frequencies and phases for rows of `n_features` inputs."""
+        self.check_some_inputs(n_features)
+        normals = orthogonal_rows if self.orthogonal else independent_rows
+        kernel = self.kernel
+        kernel.check_inputs(n_features)
+        normal = normals(self.n_draws, kernel.normal_sets * n_features, self.random_state)
+        uniform = drawn_uniforms(self.random_state, self.n_draws, kernel.n_uniforms)
+        phases = drawn_phases(self.random_state, self.n_draws)
+        return self._drawn(Frequencies(kernel.spectral(normal, uniform)), phases)
+
+
+class StructuredFourierFeatures(SpectralFeatures):
+    """Random Fourier features whose directions are made by signs and Hadamard transforms.
+
+    A block of P frequencies is sqrt(P) H D_1 H D_2 H D_3 with H a Hadamard matrix over sqrt(P) and
+    D_i diagonal matrices of random signs; P is p, filled up to a power of 2 times 1, 12 or 20.  Row
+    lengths are redrawn from the law of normal rows, and stretched as the kernel asks.  It takes
+    O(D log p) a row where other maps take O(D p), and memory for O(D + p) numbers.
+
+    Directions are only nearly uniform: the bias is of order 1 / P, so P is at least 64.
+
+    Parameters
+    ----------
+    kernel : RadialKernel
+        A kernel of the Euclidean distance.
+    n_components : int
+        D; of an odd D the last frequency has a cosine alone, at a random phase.
+    paired : bool
+        As in `RandomFourierFeatures`.
+    random_state : int
+        Seed.  Nested, as in `RandomFourierFeatures`.
+
+    References
+    ----------
+    Yu, Suresh, Choromanski, Holtmann-Rice and Kumar (2016), "Orthogonal random features".
+    """
+
+    name = "sorf"
+    families: ClassVar = {
+        "sorf": ("orthogonal frequencies by fast transforms, for hundreds of inputs", {})
+    }
+    kernels = RadialKernel
+    projected_by = HadamardProjection
+
+    def draw(self, n_features: int, rows: Array | None = None) -> Self:  # noqa: ARG002  rows do not matter
+        """Draw signs, lengths and phases for rows of `n_features` inputs."""
+        self.check_some_inputs(n_features)
+        assert isinstance(self.kernel, RadialKernel)  # noqa: S101  for the type checker
+        L, P, seed = self.n_draws, block_size(n_features), self.random_state
+        n_blocks = -(-L // P)
+        signs = np.stack([_signs(seed, block, P) for block in range(n_blocks)])
+        inputs = signs[:, 2, :n_features] / self.kernel.scales(n_features)
+        lengths = np.concatenate([_lengths(seed, block, P) for block in range(n_blocks)])[:L]
+        lengths = lengths * self.kernel.stretch(drawn_uniforms(seed, L, 1)[:, 0])
+        projection = HadamardProjection(inputs, np.ascontiguousarray(signs[:, :2]), lengths)
+        return self._drawn(projection, drawn_phases(seed, L))
+
+
+def independent_rows(n_rows: int, n_features: int, seed: int) -> Floats:
+    """Return independent standard normal rows (n_rows, p); fewer rows are the first of more."""
+    return stream(seed, DIRECTIONS).standard_normal((n_rows, n_features))
+
+
+def orthogonal_rows(n_rows: int, n_features: int, seed: int) -> Floats:
+    """Return standard normal rows (n_rows, p), orthogonal within blocks of p.
+
+    Each row alone is N(0, I): a uniform direction times a chi-distributed length.
+
+    References
+    ----------
+    Yu et al. (2016), "Orthogonal random features"; Mezzadri (2007), "How to generate random
+    matrices from the classical compact groups", for the signs.
+    """
+    blocks = []
+    for block, start in enumerate(range(0, n_rows, n_features)):
+        # No more of the p directions than are needed; those are the first of all p.
+        size = (min(n_features, n_rows - start), n_features)
+        Q, R = np.linalg.qr(stream(seed, DIRECTIONS, block).standard_normal(size).T)
+        directions = (Q * np.sign(np.diagonal(R))).T
+        lengths = np.linalg.norm(stream(seed, LENGTHS, block).standard_normal(size), axis=1)
+        blocks.append(directions * lengths[:, None])
+    return np.concatenate(blocks)
+
+
+def _signs(seed: int, block: int, size: int) -> Array:
+    """Return three rows of random signs, int8 (3, P)."""
+    return 2 * stream(seed, DIRECTIONS, block).integers(0, 2, (3, size), dtype=np.int8) - 1
+
+
+def _lengths(seed: int, block: int, size: int) -> Floats:
+    """Return the lengths (P,) of independent normal rows of P numbers."""
+    return np.sqrt(stream(seed, LENGTHS, block).chisquare(size, size))

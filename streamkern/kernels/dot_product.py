@@ -1,0 +1,77 @@
+"""Dot-product kernels."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from streamkern.errors import ParameterError
+from streamkern.kernels.base import Kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from streamkern._typing import Floats
+
+
+@dataclass(frozen=True)
+class Polynomial(Kernel):
+    """The polynomial kernel (c + x^T x')^d.
+
+    Parameters
+    ----------
+    degree : int
+        d, at least 1.
+    constant : float
+        c, at least 0; with 0 only products of exactly d inputs count.
+
+    Raises
+    ------
+    ParameterError
+        If the degree is not a whole number of at least 1, or the constant is negative, which
+        would leave the kernel indefinite.
+
+    References
+    ----------
+    Pham and Pagh (2013), "Fast and scalable polynomial kernels via explicit feature maps".
+    """
+
+    degree: int = 2
+    constant: float = 1.0
+    family = "polynomial"
+
+    def __post_init__(self) -> None:
+        degree, constant = self.degree, self.constant
+        if isinstance(degree, bool) or not isinstance(degree, (int, np.integer)) or degree < 1:
+            raise ParameterError(
+                f"degree must be a whole number of at least 1, not {degree!r}; give one."
+            )
+        is_number = isinstance(constant, (int, float, np.integer, np.floating))
+        if isinstance(constant, bool) or not is_number or not 0.0 <= constant < math.inf:
+            raise ParameterError(
+                f"constant must be a number of at least 0, not {constant!r}; give one."
+            )
+        object.__setattr__(self, "degree", int(degree))
+        object.__setattr__(self, "constant", float(constant))
+
+    def __call__(self, X: ArrayLike, Z: ArrayLike) -> Floats:
+        """Evaluate the kernel on every pair of rows; see `Kernel`."""
+        return (self.constant + _inner_products(X, Z)) ** self.degree
+
+
+@dataclass(frozen=True)
+class Linear(Kernel):
+    """The linear kernel x^T x'; its features are the inputs themselves."""
+
+    family = "linear"
+
+    def __call__(self, X: ArrayLike, Z: ArrayLike) -> Floats:
+        """Evaluate the kernel on every pair of rows; see `Kernel`."""
+        return _inner_products(X, Z)
+
+
+def _inner_products(X: ArrayLike, Z: ArrayLike) -> Floats:
+    return np.asarray(X, dtype=float) @ np.asarray(Z, dtype=float).T  # type: ignore[no-any-return]

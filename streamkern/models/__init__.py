@@ -1,0 +1,1 @@
+"""Fits, what they leave (moments, fitted models, their files), and the estimators."""

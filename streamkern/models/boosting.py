@@ -1,0 +1,188 @@
+"""AdaBoost with random-feature ridge regression: its options, its fit, and what is fitted."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from streamkern.errors import ParameterError
+from streamkern.errors.formatting import unknown
+from streamkern.models.boosting_fit import fit_rounds, round_options
+from streamkern.models.fitted_classes import FittedClasses
+from streamkern.models.fitted_model import (
+    described_parameters,
+    predictor_arrays,
+    restored_parameters,
+    restored_predictor,
+)
+from streamkern.models.labelling import (
+    checked_class_weight,
+    class_facts,
+    described_class_weight,
+    factors_of,
+    labelled_source,
+    restored_class_weight,
+)
+from streamkern.models.scoring import scored
+from streamkern.parameters.parameters import Parameters
+from streamkern.predict.class_rule import AdditiveVotes, ClassRule
+from streamkern.predict.ensemble import ALGORITHMS, Ensemble, Round, StagedErrors
+from streamkern.storage.codec import BOOSTED, map_card
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    import h5py
+
+    from streamkern._typing import Floats
+    from streamkern.sources import LabelledSource
+
+# Of a round, where none is given: several small maps do what one large map does.
+_COMPONENTS = 512
+
+
+@dataclass(frozen=True)
+class Boosting:
+    """How rounds follow each other; the fields are documented in `RandomFeatureAdaBoost`."""
+
+    n_estimators: int = 10
+    algorithm: str = "gentle"
+    learning_rate: float = 1.0
+    class_weight: Any = None
+
+    def __post_init__(self) -> None:
+        T: Any = self.n_estimators
+        rate: Any = self.learning_rate
+        if isinstance(T, bool) or not isinstance(T, Integral) or T < 1:
+            raise ParameterError(
+                f"n_estimators must be a whole number of at least 1, not {T!r}; give how many "
+                f"rounds there may be."
+            )
+        if self.algorithm not in ALGORITHMS:
+            raise ParameterError(
+                f"algorithm must be one of {', '.join(ALGORITHMS)}, not "
+                f"{unknown(self.algorithm, ALGORITHMS)}; choose one of them."
+            )
+        is_number = isinstance(rate, (int, float, np.number)) and not isinstance(rate, bool)
+        if not is_number or not 0 < rate <= 1:
+            raise ParameterError(
+                f"learning_rate must be above 0 and at most 1, not {rate!r}; take 1 for full steps."
+            )
+        checked_class_weight(self.class_weight)
+
+    @staticmethod
+    def parameters_of_a_round() -> Parameters:
+        """Return the parameters of a round where none are given."""
+        return Parameters(n_components=_COMPONENTS)
+
+    def check(self, parameters: Parameters) -> None:
+        """Raise ParameterError unless rounds can have these parameters."""
+        round_options(parameters)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return all but the weights of classes as plain JSON values."""
+        names = ("n_estimators", "algorithm", "learning_rate")
+        return {name: getattr(self, name) for name in names}
+
+    def fit(
+        self, parameters: Parameters, rows: Any, *, checkpoint: str | Path | None = None
+    ) -> FittedEnsemble:
+        """Fit round after round to rows, a triple of X, labels and weights."""
+        skip = parameters.skips_bad_rows
+        source = labelled_source(*rows, class_weight=self.class_weight, skip_bad_rows=skip)
+        ensemble, report = fit_rounds(source, parameters, self, checkpoint)
+        counts: Any = source.class_counts
+        report |= class_facts(source) | {"class_counts": counts.tolist()}
+        rule = ClassRule(source.classes, AdditiveVotes(source.classes.n_targets))
+        return FittedEnsemble(parameters, self, ensemble, report, rule, source.class_weight)
+
+
+@dataclass(frozen=True)
+class FittedEnsemble(FittedClasses):
+    """A boosted classifier; its parameters are those of a round."""
+
+    file_kind = BOOSTED
+    estimator = "RandomFeatureAdaBoost"
+
+    parameters: Parameters
+    boosting: Boosting
+    predictor: Ensemble
+    report: dict[str, Any]
+    rule: ClassRule
+    class_factors: Floats | None = None
+    names: Sequence[str] | None = None
+
+    @property
+    def n_features(self) -> int:
+        """The number of inputs, p."""
+        return self.predictor.n_features
+
+    def staged_evaluate(self, source: LabelledSource, *, skip_bad_rows: bool) -> dict[str, Any]:
+        """Say how the first rounds do, for every number of them, in one pass."""
+        ensemble = self.predictor
+        ensemble.check((source.n_samples, source.n_features))
+        empty, row_bytes = StagedErrors(ensemble), 8 * ensemble.n_components
+        result, found, _ = scored(source, empty, empty, row_bytes, "rounds", skip_bad_rows)
+        bounds = found.error_bounds
+        return {
+            "rows": result.n_rows,
+            "errors": found.errors.tolist(),
+            "error_bounds": None if bounds is None else bounds.tolist(),
+        }
+
+    def stored(self, *, compact: bool) -> tuple[dict[str, Any], dict[str, Any]]:  # noqa: ARG002
+        """Return parameters and rounds; their normal equations are of weights that are gone."""
+        ensemble, weight = self.predictor, self.boosting.class_weight
+        base, kernel = described_parameters(self.parameters)
+        rounds = [
+            {"step": each.step, **map_card(each.predictor.feature_map, each.predictor.precision)}
+            for each in ensemble.rounds
+        ]
+        facts = {"n_classes": ensemble.n_classes, "algorithm": ensemble.algorithm, "rounds": rounds}
+        card = {
+            "options": self.boosting.as_dict() | {"class_weight": described_class_weight(weight)},
+            "base": base,
+            "base_kernel": kernel,
+            "classifier": self.rule.as_dict(),
+            "ensemble": facts,
+        }
+        arrays = [predictor_arrays(each.predictor) for each in ensemble.rounds]
+        return card, {"rounds": {str(i): each for i, each in enumerate(arrays)}}
+
+    @classmethod
+    def restored(cls, file: h5py.File, card: dict[str, Any], *, with_equations: bool) -> Self:  # noqa: ARG003
+        """Return the model of an open file."""
+        ensemble = _restored_ensemble(file, card["ensemble"])
+        feature_map = ensemble.rounds[0].predictor.feature_map
+        parameters = restored_parameters(card["base"], card["base_kernel"], feature_map)
+        rule, options = ClassRule.from_dict(card["classifier"]), dict(card["options"])
+        weight = restored_class_weight(options.pop("class_weight"))
+        boosting, report = Boosting(**options, class_weight=weight), card["report"]
+        boosting.check(parameters)
+        if len(rule.classes) != ensemble.n_classes or boosting.algorithm != ensemble.algorithm:
+            raise ValueError(f"{len(rule.classes)} classes")
+        factors = factors_of(report["class_factors"], rule.classes)
+        return cls(parameters, boosting, ensemble, report, rule, factors, card.get("feature_names"))
+
+
+def _restored_ensemble(file: h5py.File, facts: dict[str, Any]) -> Ensemble:
+    K, algorithm, rounds = facts["n_classes"], facts["algorithm"], []
+    if algorithm not in ALGORITHMS or not isinstance(K, int) or K < 2:
+        raise ValueError(f"{K} classes by {algorithm!r}")
+    q = Ensemble(algorithm, K).n_targets
+    for i, described in enumerate(facts["rounds"]):
+        predictor = restored_predictor(file[f"rounds/{i}"], described, flat=q == 1)
+        step = float(described["step"])
+        if predictor.n_targets != q:
+            raise ValueError(f"a round of {predictor.n_targets} scores, not {q}")
+        if not (math.isfinite(step) and step > 0):
+            raise ValueError(f"a step of {step}")
+        rounds.append(Round(predictor, step))
+    if len({each.predictor.feature_map.n_features for each in rounds}) != 1:
+        raise ValueError(f"{len(rounds)} rounds that are not of the same inputs")
+    return Ensemble(algorithm, K, tuple(rounds))

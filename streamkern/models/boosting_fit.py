@@ -1,0 +1,204 @@
+"""The rounds: ridge on reweighted rows, what its votes count, and the weights that follow.
+
+    column pass --> moments, weights of round 1 --> ridge --> errors, same weights --> step
+                --> moments, weights of round 2 --> ridge --> errors, same weights --> step
+                --> ...                                   --> errors of all rounds
+
+A weight is a function of a row and of the rounds before, made where the row is read, so nothing is
+kept of a row: a round is one pass for moments, and one light pass for errors.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamkern.errors import DataError, ParameterError, StreamkernWarning
+from streamkern.features import Identity, Standardized
+from streamkern.models.checkpoint_job import RowPasses, checkpointed
+from streamkern.models.moments_fit import moments_pass
+from streamkern.models.ridge_solution import solve_moments
+from streamkern.parameters.fit_options import check_folds
+from streamkern.parameters.plan import plan_for
+from streamkern.parameters.template import Template
+from streamkern.predict.ensemble import ALGORITHMS, Ensemble, RoundErrors, StagedErrors
+from streamkern.predict.evaluation import Evaluation
+from streamkern.runtime.threads import blas_threads
+from streamkern.tune.column_pass import run_column_pass
+from streamkern.tune.metric_learning import check_metric_of, in_metric
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from streamkern.kernels import Kernel
+    from streamkern.models.boosting import Boosting
+    from streamkern.models.data_moments import DataMoments
+    from streamkern.parameters.fit_options import FitOptions
+    from streamkern.parameters.parameters import Parameters
+    from streamkern.sources import LabelledSource
+    from streamkern.tune.column_pass import ColumnPass
+    from streamkern.tune.metric_learning import LearntMetric
+
+# Of a solution, what is said of every round; and of a fit, what all of them have in common.
+_OF_ROUND = ("alpha", "effective_dof", "cv_rmse", "n_components", "note")
+_IN_COMMON = (
+    *("rows", "n_features", "n_targets", "skipped_rows", "dropped_columns"),
+    *("nearly_constant_columns", "data", "metric"),
+    *("kernel", "kernel_parameters", "length_scale", "feature_map", "precision"),
+    *("n_folds", "fold_by", "projected_worker_bytes"),
+)
+_SHARDS = ("retried_shards", "resumed_shards")
+
+
+def round_options(parameters: Parameters) -> FitOptions:
+    """Return the checked options of the passes of one round."""
+    if parameters.n_components == "auto":
+        raise ParameterError(
+            "n_components 'auto' is chosen once, but rounds have maps of their own; give the "
+            "number of features of a round."
+        )
+    return parameters.passes()
+
+
+def fit_rounds(
+    source: LabelledSource,
+    parameters: Parameters,
+    boosting: Boosting,
+    checkpoint: str | Path | None = None,
+) -> tuple[Ensemble, dict[str, Any]]:
+    """Fit round after round, and return the ensemble with the report of its fit."""
+    begun, options = time.perf_counter(), round_options(parameters)
+    check_folds(options, source)
+    check_metric_of(options, [options.kernel], source)
+    n_sample, fixed = options.sample_rows(source), parameters.solves_at_once
+    plan = plan_for(source, options, n_sample, fixed_alpha=fixed, n_maps=1 + boosting.n_estimators)
+    told = [boosting.as_dict()]
+    with checkpointed(checkpoint, source, options, plan, searched=told) as saved:
+        seen = run_column_pass(source, options, plan, n_sample, checkpoint=saved)
+        pair = options.kernel, options.feature_map
+        (best, *_), learnt = in_metric(seen, options, [pair])
+        options = replace(options, kernel=best.pairs[0][0])
+        job = _Job(RowPasses(source, options, plan, saved), best.column_pass, learnt, boosting)
+        ensemble, rounds, stopped = Ensemble(boosting.algorithm, len(source.classes)), [], None
+        while len(ensemble) < boosting.n_estimators and stopped is None:
+            ensemble, found, stopped = job.next_round(ensemble, parameters)
+            rounds += found
+        if not len(ensemble):
+            raise DataError(
+                f"{stopped}, so there is nothing to boost; check which dataset holds the labels, "
+                f"or take more components."
+            )
+        staged = job.read(StagedErrors(ensemble), "rounds")
+    report = {name: job.first[name] for name in _IN_COMMON}
+    bounds = staged.error_bounds
+    for i, each in enumerate(rounds):
+        each["train_error"] = float(staged.errors[i])
+        each["train_error_bound"] = None if bounds is None else float(bounds[i])
+    job.seconds["total"] = time.perf_counter() - begun
+    report |= boosting.as_dict() | job.counts
+    report |= {
+        "rounds": rounds,
+        "stopped": stopped,
+        "n_components": sum(each["n_components"] for each in rounds),
+        "train_error": rounds[-1]["train_error"],
+        "train_error_bound": rounds[-1]["train_error_bound"],
+        "seconds": job.seconds,
+        "rows_per_second": len(rounds) * report["rows"] / job.seconds["pass"],
+    }
+    return ensemble, report
+
+
+@dataclass
+class _Job:
+    """What all rounds have in common, and what is counted on the way."""
+
+    rows: RowPasses
+    seen: ColumnPass
+    learnt: LearntMetric | None
+    boosting: Boosting
+
+    kernel: Kernel = field(init=False)
+
+    def __post_init__(self) -> None:
+        passed = self.seen.passed
+        self.first: dict[str, Any] = {}
+        self.seconds = {"columns": passed.seconds, "pass": 0.0, "errors": 0.0, "solve": 0.0}
+        self.counts = {name: getattr(passed, name) for name in ("peak_worker_bytes", *_SHARDS)}
+
+    def next_round(
+        self, before: Ensemble, parameters: Parameters
+    ) -> tuple[Ensemble, list[dict[str, Any]], str | None]:
+        """Return the ensemble with one more round, facts of that, and why it is the last.
+
+        A round that does no better than chance is left out.
+        """
+        number, rate = len(before), self.boosting.learning_rate
+        moments = self._moments(before)
+        with warnings.catch_warnings():  # of residuals: a round is judged by its votes
+            warnings.filterwarnings("ignore", "residuals are smaller", StreamkernWarning)
+            solved = solve_moments(moments, parameters)
+        report = solved.report
+        self.first = self.first or report
+        for name in ("pass", "solve"):
+            self.seconds[name] += report["seconds"][name]
+        first = self.seen.passed  # the report counts it too
+        self._count(report["peak_worker_bytes"], *(report[n] - getattr(first, n) for n in _SHARDS))
+        weighted = Evaluation(solved.predictor, RoundErrors(before, rate))
+        (errors,) = self.read(weighted, f"round-{number + 1}").measures
+        error = errors.wrong / errors.weight
+        step = ALGORITHMS[before.algorithm].step(
+            error, errors.after / errors.weight, rate, before.n_classes
+        )
+        if not step.is_forward:
+            return before, [], f"round {number + 1} does no better than chance on its weights"
+        found = {
+            "round": number + 1,
+            "step": step.size,
+            "weighted_error": error,
+            "shrinkage": step.shrinkage,
+            **{name: report[name] for name in _OF_ROUND},
+        }
+        stopped = None if error else f"round {number + 1} gets no row wrong"
+        return before.grown(solved.predictor, step), [found], stopped
+
+    def _moments(self, before: Ensemble) -> DataMoments:
+        if not len(before):
+            moments = moments_pass(self.rows, self.seen)
+            self.kernel = moments.kernel
+            if self.learnt is None:
+                return moments
+            return replace(moments, report=self.learnt.reported(moments.report))
+        like = Template(self.rows.options, self._drawn(len(before)), self.kernel)
+        return moments_pass(self.rows, self.seen, like=like, weighting=before)
+
+    def _drawn(self, number: int) -> Standardized:
+        """Return the map of a round after the first, with the kernel of that one."""
+        standardizer, options = self.seen.standardizer, self.rows.options
+        if options.is_identity:
+            return Standardized(standardizer, Identity().draw(len(standardizer.columns)))
+        options = replace(options, random_state=options.random_state + number)
+        with blas_threads(1):  # frequencies are part of the result
+            # Landmarks begin at the first rows, whatever the seed.
+            turn = -number * options.n_components
+            rows = np.roll(standardizer(self.seen.sample.X), turn, axis=0)
+            weights = self.seen.weights
+            weights = None if weights is None else np.roll(weights, turn)
+            inner = options.map_of(self.kernel)
+            inner.draw(len(standardizer.columns), inner.chosen(rows, weights))
+        return Standardized(standardizer, inner)
+
+    def read(self, statistic: Any, label: str) -> Any:
+        """Return a statistic of the rows, by one light pass."""
+        passed = self.rows.read(statistic, label)
+        self.seconds["errors"] += passed.seconds
+        self._count(passed.peak_worker_bytes, *(getattr(passed, name) for name in _SHARDS))
+        return passed.statistic
+
+    def _count(self, peak_bytes: int, *shards: int) -> None:
+        for name, n_shards in zip(_SHARDS, shards, strict=True):
+            self.counts[name] += n_shards
+        self.counts["peak_worker_bytes"] = max(self.counts["peak_worker_bytes"], peak_bytes)

@@ -1,0 +1,144 @@
+"""The job of a fit: its passes over the rows, and the checkpoint that their sums are saved in."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import shutil
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from streamkern._version import __version__
+from streamkern.engine.reduction import accumulate
+from streamkern.engine.scheduler import run_all, task
+from streamkern.errors import OutputError
+from streamkern.runtime.memory import in_words
+from streamkern.sources import Shard
+from streamkern.storage import opened_checkpoint
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from streamkern._typing import Array
+    from streamkern.engine.reduction import PassResult
+    from streamkern.parameters.fit_options import FitOptions
+    from streamkern.parameters.plan import Plan
+    from streamkern.parameters.template import Template
+    from streamkern.sources import Reader, Source
+    from streamkern.storage import Checkpoint
+
+# Places in the rows that are looked at, and how many rows there.
+_PLACES, _ROWS = 8, 64
+
+
+class RowPasses(NamedTuple):
+    """Passes over the rows of a fit, of the same plan and with the same checkpoint."""
+
+    source: Source
+    options: FitOptions
+    plan: Plan
+    checkpoint: Checkpoint | None = None
+
+    def read(
+        self, statistic: Any, label: str, *, block_rows: int | None = None, **how: Any
+    ) -> PassResult[Any]:
+        """Return a statistic of all rows, by one pass."""
+        return accumulate(
+            self.source,
+            statistic,
+            shard_rows=self.plan.shard_rows,
+            block_rows=block_rows or self.plan.block_rows,
+            skip_bad_rows=self.options.on_bad_rows == "skip",
+            label=label,
+            n_threads=self.plan.n_threads,
+            checkpoint=self.checkpoint,
+            **how,
+        )
+
+
+@contextmanager
+def checkpointed(
+    folder: str | Path | None,
+    source: Source,
+    options: FitOptions,
+    plan: Plan,
+    *,
+    like: Template | None = None,
+    indexed: bool = False,
+    searched: Sequence[Any] = (),
+) -> Iterator[Checkpoint | None]:
+    """Hold the checkpoint of a fit, or nothing where there is no folder for it."""
+    if folder is None:
+        yield None
+        return
+    source = source.tolerant() if options.on_bad_rows == "skip" else source
+    shards: dict[str, Any] = {"rows": plan.shard_rows, "blocks": plan.block_rows}
+    shards |= {"number": plan.n_shards, "folds by": plan.fold_by}
+    versions = {"streamkern": __version__, "numpy": np.__version__}
+    versions["processor"] = platform.machine()
+    given = {**options.parameters(), "kernel": options.kernel}
+    job = {
+        "data": source.describe() | {"values": source.token() or _hash_of_rows(source)},
+        "options": {name: _plain(value) for name, value in given.items()},
+        "searched": [_plain(each) for each in searched],
+        "like": None if like is None else _hash_of_map(like),
+        "indexed": indexed,
+        "shards": shards,
+        "versions": versions,
+    }
+    with opened_checkpoint(folder, job) as checkpoint:
+        check_space(folder, plan.checkpoint_bytes)
+        yield checkpoint
+
+
+def check_space(folder: str | Path, needed: int) -> None:
+    """Raise OutputError unless a folder has room for a checkpoint, counting what is in it."""
+    held = sum(path.lstat().st_size for path in Path(folder).iterdir())
+    free = shutil.disk_usage(folder).free
+    if needed > held + free:
+        raise OutputError(
+            f"a checkpoint needs up to {in_words(needed)} in {folder}, but {in_words(free)} is "
+            f"free; make room, or name a folder elsewhere."
+        )
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "parameters"):
+        return {"name": value.name, **value.parameters()}
+    return value
+
+
+def _hash_of_rows(source: Source) -> str:
+    """Return a hash of some rows, spread over the source."""
+    starts = sorted({i * max(source.n_samples - _ROWS, 0) // (_PLACES - 1) for i in range(_PLACES)})
+    shards = [Shard(i, s, min(s + _ROWS, source.n_samples)) for i, s in enumerate(starts)]
+    digest = hashlib.sha256()
+    for part in run_all([task(_rows_hashed, source.reader(s), name="sample") for s in shards]):
+        digest.update(part)
+    return digest.hexdigest()
+
+
+def _rows_hashed(reader: Reader) -> bytes:
+    arrays = (
+        array for block in reader.blocks(_ROWS) for array in (block.X, block.y, block.weights)
+    )
+    return _hash_of(arrays).encode()
+
+
+def _hash_of_map(like: Template) -> str:
+    arrays = [array for _, array in sorted(like.feature_map.arrays().items())]
+    if like.empty is not None:
+        arrays += [like.empty.feature_shift, like.empty.target_shift, like.empty.target_unit]
+    return _hash_of(arrays)
+
+
+def _hash_of(arrays: Iterable[Array | None]) -> str:
+    digest = hashlib.sha256()
+    for array in arrays:
+        if array is not None:
+            digest.update(f"{array.dtype} {array.shape}".encode())
+            digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()

@@ -1,0 +1,212 @@
+"""From moments to principal components, and these to files and to rows."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from streamkern.engine.scheduler import is_task, run, shared, task
+from streamkern.errors import DataError, ParameterError, StreamkernWarning
+from streamkern.kernels import Kernel, as_kernel, length_scale_of
+from streamkern.models.fitted_model import FittedModel, described_kernel, restored_kernel
+from streamkern.models.moments_fit import fit_moments
+from streamkern.models.prediction import predict_to_hdf5, predicted_rows
+from streamkern.parameters.fit_options import FitOptions
+from streamkern.parameters.parameters import DEFAULT_KERNEL
+from streamkern.predict.principal_components import PrincipalComponents, checked_number
+from streamkern.solve import Eigenbasis
+from streamkern.storage.codec import COMPONENTS, map_card, restored_map
+from streamkern.storage.untrusted import finite_array, finite_arrays
+from streamkern.tune.fold_solution import total_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    import h5py
+
+    from streamkern.models.data_moments import DataMoments
+    from streamkern.predict.predictor import Predictor
+    from streamkern.sources import Source
+    from streamkern.statistics import ByFold
+
+# Of a fit, what those of principal components take too, by the same names.
+_OPTIONS = ("feature_map", "paired", "standardize", "precision", "on_bad_rows", "random_state")
+_ARRAYS = ("components", "mean", "explained_variance", "total_variance", "weight")
+# What rows become is itself the X of a data set.
+DATASET = "X"
+
+
+@dataclass(frozen=True)
+class ComponentOptions:
+    """What components are of; the fields are documented in `RandomFeaturePCA`."""
+
+    kernel: Kernel | str = DEFAULT_KERNEL
+    n_components: int | float | None = None
+    n_random_features: int = 2048
+    feature_map: str = "orthogonal"
+    paired: bool = True
+    standardize: bool = True
+    precision: str = "single"
+    on_bad_rows: str = "error"
+    random_state: int = 0
+
+    @classmethod
+    def of(cls, options: FitOptions, n_components: int | float | None) -> Self:
+        """Return what makes components of moments that were made by some options."""
+        alike = {name: getattr(options, name) for name in _OPTIONS}
+        D = options.n_components
+        return cls(options.kernel, n_components, n_random_features=D, **alike)
+
+    def passes(self) -> FitOptions:
+        """Return the checked options of the passes over the rows."""
+        checked_number(self.n_components)
+        alike = {name: getattr(self, name) for name in _OPTIONS}
+        D, kernel = self.n_random_features, as_kernel(self.kernel)
+        return FitOptions(kernel, n_components=D, fit_intercept=True, **alike)
+
+    def fit(self, source: Source, *, checkpoint: str | Path | None = None) -> FittedComponents:
+        """Find the components of the features of the rows of a source, in two passes."""
+        options = self.passes()
+        moments = fit_moments(source, options, needs_targets=False, checkpoint=checkpoint)
+        return principal_components(moments, self)
+
+
+@dataclass(frozen=True)
+class FittedComponents(FittedModel):
+    """Principal components of features, with the report of their fit."""
+
+    file_kind = COMPONENTS
+    estimator = "RandomFeaturePCA"
+
+    options: ComponentOptions
+    components: PrincipalComponents
+    report: dict[str, Any]
+    names: Sequence[str] | None = None
+
+    @property
+    def predictor(self) -> Predictor:  # type: ignore[override]
+        """What takes rows to their scores."""
+        return self.components.projection
+
+    @property
+    def n_features(self) -> int:
+        """The number of inputs, p."""
+        return self.components.feature_map.n_features
+
+    def transform(self, X: Any) -> Any:
+        """Return the scores of rows along the components, (n, K)."""
+        self.check_inputs(X)
+        return predicted_rows(self.predictor, X)
+
+    def transform_to_hdf5(
+        self, source: Source, path: str | Path, *, skip_bad_rows: bool, force: bool = False
+    ) -> int:
+        """Write the scores of rows as `X` of a new HDF5 file, and return how many are NaN."""
+        self.check_inputs(source)
+        options: Any = {"skip_bad_rows": skip_bad_rows, "force": force, "dataset": DATASET}
+        return predict_to_hdf5(self.predictor, source, path, **options)
+
+    def stored(self, *, compact: bool) -> tuple[dict[str, Any], dict[str, Any]]:  # noqa: ARG002
+        """Return options, map and components."""
+        options, found = vars(self.options).copy(), self.components
+        kernel = described_kernel(options.pop("kernel"))
+        card = map_card(found.feature_map, found.precision)
+        arrays = {name: getattr(found, name) for name in _ARRAYS}
+        card |= {"options": options, "option_kernel": kernel}
+        return card, {"map": found.feature_map.arrays(), **arrays}
+
+    @classmethod
+    def restored(cls, file: h5py.File, card: dict[str, Any], *, with_equations: bool) -> Self:  # noqa: ARG003
+        """Return the components of an open file."""
+        feature_map = restored_map(file, card)
+        D, components = feature_map.n_components, finite_array(file, "components", kinds="f")
+        if components.ndim != 2 or components.shape[1] != D or not len(components):
+            raise ValueError(f"components of shape {components.shape} for {D} features")
+        shapes = {"explained_variance": components.shape[:1], "mean": (D,)}
+        arrays = finite_arrays(file, shapes | {"total_variance": (), "weight": ()}, "f")
+        variance = arrays["explained_variance"]
+        total, weight = float(arrays["total_variance"]), float(arrays["weight"])
+        if (variance < 0).any() or not (total > 0 and weight > 1):
+            raise ValueError(f"a variance of {total:g} and rows that weigh {weight:g}")
+        found = PrincipalComponents(
+            feature_map, arrays["mean"], components, variance, total, weight, card["precision"]
+        )
+        options = ComponentOptions(restored_kernel(card["option_kernel"]), **card["options"])
+        return cls(options, found, card["report"], card.get("feature_names"))
+
+
+def principal_components(moments: DataMoments, options: ComponentOptions) -> FittedComponents:
+    """Decompose the centred moments of features, where the moments are."""
+    begun, wanted = time.perf_counter(), checked_number(options.n_components)
+    moments = moments.solvable()
+    D, n_rows = moments.feature_map.n_components, int(moments.report["rows"])
+    if isinstance(wanted, int) and wanted > min(D, n_rows):
+        raise ParameterError(
+            f"there are {min(D, n_rows):,} components at most, of {n_rows:,} rows and {D:,} "
+            f"features, but n_components is {wanted:,}; ask for no more."
+        )
+    folds = moments.folds if is_task(moments.folds) else shared(moments.folds)
+    leading: Any = run(task(_leading, folds, wanted, name="principal-components"))
+    rank, *arrays = leading
+    found = PrincipalComponents(moments.feature_map, *arrays)
+    found = replace(found, precision=moments.options.precision)
+    K = len(found.components)
+    if isinstance(wanted, int) and wanted > K:
+        warnings.warn(
+            f"only {K:,} of the {wanted:,} components asked for have a variance above rounding; "
+            f"these are kept.",
+            StreamkernWarning,
+            stacklevel=3,
+        )
+    seconds = dict(moments.report["seconds"])
+    seconds["solve"] = time.perf_counter() - begun
+    seconds["total"] += seconds["solve"]
+    report = moments.report | {
+        "seconds": seconds,
+        "kernel": moments.kernel.name,
+        "kernel_parameters": moments.kernel.parameters(),
+        "length_scale": length_scale_of(moments.kernel),
+        "n_random_features": D,
+        "n_components": K,
+        "rank": rank,
+        "explained_variance": found.explained_variance.tolist(),
+        "explained_variance_ratio": found.explained_variance_ratio.tolist(),
+    }
+    return FittedComponents(options, found, report)
+
+
+def _leading(folds: ByFold, wanted: int | float | None) -> tuple[Any, ...]:
+    """Return the rank of G; and mean, components, their and the total variance, and weight."""
+    total = total_of(folds, None)
+    if total.n_rows < 2 or not total.weight > 1.0:
+        raise DataError(
+            f"principal components need 2 rows at least, but there are {total.n_rows} that weigh "
+            f"{total.weight:g}; add rows, or give weights that count rows."
+        )
+    centred = total.centred()
+    variance = float(centred.gram.diagonal().sum()) / (total.weight - 1.0)
+    basis = Eigenbasis.of(centred, total.n_rows - 1)
+    values = basis.spectrum.values[::-1] / (total.weight - 1.0)
+    # Eigenvalues below the floor are rounding, and their vectors are any.
+    rank = int((basis.spectrum.values > basis.spectrum.floor).sum())
+    if not rank:
+        raise DataError(
+            "the features of all rows are equal, so they have no principal components; take a "
+            "shorter length scale."
+        )
+    kept = rank
+    if isinstance(wanted, float):
+        shares = np.cumsum(values) / variance
+        kept = min(int(np.searchsorted(shares, wanted, side="right")) + 1, rank)
+    elif wanted is not None:
+        kept = min(wanted, rank)
+    components = np.ascontiguousarray(basis.vectors[:, : -kept - 1 : -1].T)
+    largest = np.abs(components).argmax(axis=1)
+    components *= np.sign(components[np.arange(kept), largest])[:, None]
+    mean, variances = basis.feature_mean, values[:kept].copy()
+    return rank, mean, components, variances, variance, total.weight

@@ -1,0 +1,160 @@
+"""What estimators have in common: they hold a fitted model, and check tables of rows."""
+
+from __future__ import annotations
+
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, is_classifier
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_array
+
+from streamkern.models.estimators.conventions import (
+    check_finite,
+    checked_rows,
+    checked_targets,
+    data_errors,
+    encoded,
+)
+from streamkern.models.fitted_model import columns_of
+from streamkern.models.growing import Growing
+from streamkern.sources import Source, as_source
+from streamkern.sources.arrays import NamedRows, column_names
+from streamkern.sources.lazy import is_lazy
+from streamkern.sources.preprocessing import Recipe, recipe_of
+from streamkern.sources.preprocessing.column_names import check_same_inputs
+from streamkern.sources.preprocessing.discovery import is_frame, recipe_of_frame
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streamkern.models.fitted_model import FittedModel
+    from streamkern.parameters.template import Template
+
+Estimator = TypeVar("Estimator")
+
+
+def fitted(name: str, description: str) -> Any:
+    """Return a property that is an attribute of the fitted model."""
+    return property(attrgetter(f"model_.{name}"), doc=description)
+
+
+class TableEstimator(BaseEstimator):  # type: ignore[misc]
+    """An estimator that holds a fitted model, and checks tables as scikit-learn does."""
+
+    on_bad_rows: str
+    n_features_in_: int
+    _state: FittedModel | Growing | None = None
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return self._state is not None
+
+    @property
+    def model_(self) -> Any:
+        """The fitted model, solved for here if rows have come or gone."""
+        if self._state is None:
+            raise NotFittedError("this model is not fitted yet; call fit first.")
+        if isinstance(self._state, Growing):
+            return self._state.solved(self._parameters(), self._task())
+        return self._state
+
+    report_ = fitted("report", "Rows, seconds, memory and diagnostics of the fit.")
+
+    @property
+    def recipe_(self) -> Recipe | None:
+        """How a table became the inputs: a file that `convert` wrote, or a data frame; or None."""
+        return recipe_of(self._known_report())
+
+    @property
+    def _skips(self) -> bool:
+        return self.on_bad_rows == "skip"
+
+    def _known_report(self) -> dict[str, Any]:
+        return _report_of(self._state or self.model_)
+
+    def _tables(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, first: bool = False, **more: Any
+    ) -> tuple[Any, Any, Any]:
+        """Return rows as `_rows` does, targets and weights, checked where they are in memory."""
+        rows = self._rows(X, y, first=first, **more)
+        if not isinstance(X, Source) and (first or y is not None):
+            y = checked_targets(self, y, labels=is_classifier(self))
+        return rows, y, sample_weight
+
+    __streamkern_rows__ = _tables  # for functions of rows that are given an estimator
+
+    def _rows(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        first: bool = False,
+        fewest: int = 1,
+        like: Template | None = None,
+        quiet: bool = False,
+    ) -> Any:
+        """Return rows in memory as an array, checked, and others as they are.
+
+        They are those of a fit where `first` is true, and `fewest` rows at least.  A table becomes
+        inputs by the recipe of the model; in a fit by that of `like`, or by one made of the table.
+        Rows of a fit say what their columns and, with `y`, the targets are called.  Cells that the
+        recipe did not expect are warned of, unless rows are `quiet`, or of a fit.
+        """
+        if isinstance(X, Source):
+            if not first:
+                check_same_inputs(self._known_report(), X.describe())
+            return checked_rows(self, X, first=first, finite=False)
+        finite = not (first or self._skips)
+        recipe = self.recipe_ if not first else None if like is None else like.recipe
+        if first and recipe is None and is_frame(X):
+            recipe = recipe_of_frame(X, keep_missing=self._skips)
+        if recipe is None:
+            rows = checked_rows(self, X, first=first, finite=finite, fewest=fewest)
+            described: dict[str, Any] = {}
+        else:
+            rows = encoded(recipe, X, told=not (first or quiet))
+            if not is_lazy(rows):
+                limits = {"ensure_all_finite": False, "ensure_min_samples": fewest}
+                with data_errors():
+                    rows = check_array(rows, estimator=self, **limits)
+                check_finite(self, rows, recipe.feature_names, finite=finite)
+            described = {"recipe": recipe.as_dict()}
+        if not first or is_lazy(rows):
+            return rows
+        if recipe is None and "feature_names_in_" in vars(self):
+            described = {"feature_names": self.feature_names_in_.tolist()}
+        if targets := column_names(y):
+            described |= {"target_names": targets}
+        return NamedRows(rows, described) if described else rows
+
+    def _source(self, X: Any, y: Any = None, sample_weight: Any = None) -> Source:
+        """Return rows of a fitted model as a source."""
+        self.model_  # noqa: B018  refused before rows are looked at
+        return as_source(*self._tables(X, y, sample_weight))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self._skips
+        return tags
+
+
+def holding(
+    estimator: Estimator, state: FittedModel | Growing, names: Sequence[str] | None = None
+) -> Estimator:
+    """Return an estimator, which takes a fitted model for its own, with the columns it asks for.
+
+    Names (p,) of the inputs count where the report has none.
+    """
+    of_rows = state.moments.feature_map if isinstance(state, Growing) else state
+    n_columns, columns = columns_of(_report_of(state), of_rows.n_features, names)
+    vars(estimator).pop("feature_names_in_", None)
+    if columns is not None:
+        vars(estimator)["feature_names_in_"] = np.array(columns, dtype=object)
+    vars(estimator).update(_state=state, n_features_in_=n_columns)
+    return estimator
+
+
+def _report_of(state: FittedModel | Growing) -> dict[str, Any]:
+    """Return what is reported of the rows, without a solution where rows came or went."""
+    return state.moments.report if isinstance(state, Growing) else state.report

@@ -1,0 +1,234 @@
+"""scikit-learn's conventions: parameters and their names, checks of tables, and `set_output`."""
+
+from __future__ import annotations
+
+import warnings
+from contextlib import contextmanager
+from functools import wraps
+from inspect import Parameter, Signature, signature
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils._set_output import _get_output_config
+from sklearn.utils.validation import check_array, column_or_1d, validate_data
+
+from streamkern.errors import DataError, ParameterError, StreamkernWarning
+from streamkern.errors.formatting import listed
+from streamkern.kernels import as_kernel
+from streamkern.kernels.base import split_names
+from streamkern.sources import Source
+from streamkern.sources.lazy import as_numbers, is_dask_frame, is_lazy, lazy_frame
+from streamkern.sources.preprocessing.column_encoders import Tally
+from streamkern.sources.preprocessing.column_names import bad_columns
+from streamkern.sources.preprocessing.discovery import is_frame
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from sklearn.base import BaseEstimator
+
+    from streamkern.kernels import Kernel
+    from streamkern.sources.preprocessing import Recipe
+
+
+# Parameters.
+
+
+def parameters_of(options: Callable[..., Any]) -> list[Parameter]:
+    """Return what options are made with as parameters of an estimator: by keyword, but a kernel."""
+    return [
+        each.replace(kind=each.KEYWORD_ONLY if each.name != "kernel" else each.kind)
+        for each in signature(options).parameters.values()
+        if each.name != "keeps_folds"  # no parameter of a user's
+    ]
+
+
+def initializer(parameters: Iterable[Parameter]) -> Any:
+    """Return an `__init__` that keeps what it is given under the names of its parameters."""
+    known = Signature(list(parameters))
+
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807  the class's
+        try:
+            given = known.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{type(self).__name__}.__init__() {error}") from None
+        given.apply_defaults()
+        vars(self).update(given.arguments)
+
+    this = Parameter("self", Parameter.POSITIONAL_OR_KEYWORD)
+    __init__.__signature__ = Signature([this, *parameters])  # type: ignore[attr-defined]
+    return __init__
+
+
+class KernelParameters:
+    """An estimator whose `kernel` is a value: to set `kernel__length_scale` replaces the kernel."""
+
+    kernel: Kernel | str
+
+    def set_params(self, **parameters: Any) -> Self:
+        """Set parameters by name, those of the kernel included; ValueError if there is no such."""
+        of_kernel = split_names(parameters)[1].get("kernel", {})
+        others = {name: v for name, v in parameters.items() if not name.startswith("kernel__")}
+        estimator: Any = super()
+        estimator.set_params(**others)
+        if of_kernel:
+            self.kernel = as_kernel(self.kernel).with_params(**of_kernel)
+        return self
+
+
+# Tables.
+
+
+@contextmanager
+def data_errors() -> Iterator[None]:
+    """Have what scikit-learn finds wrong with a table be a DataError, in its words."""
+    try:
+        yield
+    except ValueError as error:
+        raise DataError(str(error)) from error
+
+
+def checked_rows(
+    estimator: BaseEstimator,
+    X: Any,
+    *,
+    first: bool,
+    finite: bool,
+    dtype: Any = "numeric",
+    fewest: int = 1,
+) -> Any:
+    """Return a table of at least `fewest` rows as an array; sources and Dask collections stay.
+
+    Its columns are noted where these are the `first` rows, of a fit, and else compared with those
+    noted.  Passes look for values that are not finite on their own: only with `finite` is it done
+    here.
+    """
+    if isinstance(X, Source):
+        if first:
+            vars(estimator).pop("feature_names_in_", None)
+        return X
+    with data_errors():
+        if is_lazy(X):
+            columns = X._meta if is_dask_frame(X) else X  # noqa: SLF001  Dask's own protocol
+            validate_data(estimator, columns, reset=first, skip_check_array=True)
+            return X
+        limits = {"ensure_all_finite": False, "ensure_min_samples": fewest}
+        rows = validate_data(estimator, X, reset=first, dtype=dtype, **limits)
+    check_finite(estimator, rows, getattr(estimator, "feature_names_in_", None), finite=finite)
+    return as_numbers(rows)
+
+
+def check_finite(estimator: Any, rows: Any, names: Any, *, finite: bool) -> None:
+    """Raise DataError if rows (n, p) are to be finite and are not; it names the columns (p,)."""
+    if not finite or rows.dtype.kind not in "fc":
+        return
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(rows.sum()):  # which is quick to look at
+            return
+    bad = ~np.isfinite(rows)
+    if bad.any():
+        may_skip = "on_bad_rows 'skip' leaves them out, or " * hasattr(estimator, "on_bad_rows")
+        raise DataError(
+            f"Input X contains NaN or infinity in {int(bad.any(axis=1).sum()):,} of {len(rows):,} "
+            f"rows, in {bad_columns(names, bad.sum(axis=0))}; {may_skip}fill missing cells, as "
+            f"`streamkern convert` and a fit to a data frame with missing cells do."
+        )
+
+
+def encoded(recipe: Recipe, X: Any, *, told: bool) -> Any:
+    """Return the inputs that a table becomes, lazily for one of Dask; other rows are inputs.
+
+    With `told` it warns of cells of tables in memory that the recipe did not expect.
+    """
+    if is_dask_frame(X):
+        return X.map_partitions(_encoded_part, recipe, meta=_encoded_part(X._meta, recipe))  # noqa: SLF001
+    if not is_frame(X):
+        if told and not recipe.is_plain:
+            names = recipe.feature_names
+            warnings.warn(
+                f"X has no names of columns, so it is taken for the {len(names)} inputs that are "
+                f"made of a table: {listed(names, 5)}; give a data frame to have them made.",
+                StreamkernWarning,
+                stacklevel=5,
+            )
+        return X
+    tally = Tally()
+    rows = recipe.transform(X, tally)
+    if told:
+        tally.warn(stacklevel=5)
+    return rows
+
+
+def _encoded_part(part: Any, recipe: Recipe) -> Any:
+    import pandas as pd  # noqa: PLC0415  slow, and whoever has a Dask frame has imported it
+
+    return pd.DataFrame(recipe.transform(part), index=part.index)
+
+
+def checked_targets(estimator: BaseEstimator, y: Any, *, labels: bool = False) -> Any:
+    """Return targets (n,) or (n, q) as an array of numbers, or labels (n,) of any kind; lazy stay.
+
+    Passes look for values that are not finite and for labels that are missing, and say where.
+    """
+    if y is None:
+        raise DataError(
+            f"a fit needs targets: {type(estimator).__name__} requires y to be passed, but the "
+            f"target y is None; pass y."
+        )
+    if is_lazy(y):
+        return y
+    with data_errors():
+        if labels:
+            return column_or_1d(y, warn=True)
+        limits = {"ensure_2d": False, "ensure_all_finite": False}
+        return as_numbers(check_array(y, dtype="numeric", input_name="y", **limits))
+
+
+# What `transform` returns.
+
+
+class LazyTransformer(TransformerMixin, auto_wrap_output_keys=None):  # type: ignore[call-arg, misc]
+    """A transformer whose output is lazy for a Dask collection, whatever `set_output` asks for.
+
+    scikit-learn makes a data frame of what a transformer returns, in memory, so it would compute
+    all rows.  Here 'pandas' asks for a Dask DataFrame.
+    """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)  # here scikit-learn puts its own around `transform`
+        method = vars(cls).get("transform")
+        if method is not None:
+            cls.transform = _lazily(method)
+
+    def fit_transform(self, X: Any, y: Any = None, **parameters: Any) -> Any:
+        """Fit to rows, with parameters of `fit`, and return what `transform` makes of them."""
+        fitted: Any = self
+        return fitted.fit(X, y, **parameters).transform(X)
+
+
+def _lazily(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a `transform` that hands lazy rows past scikit-learn, in the container asked for."""
+    plain = getattr(method, "__wrapped__", method)
+
+    @wraps(method)
+    def transform(self: Any, X: Any, *more: Any, **named: Any) -> Any:
+        if not is_lazy(X):
+            return method(self, X, *more, **named)
+        made = plain(self, X, *more, **named)
+        wanted = _get_output_config("transform", self)["dense"]
+        if wanted == "default":
+            return made
+        if wanted != "pandas":
+            raise ParameterError(
+                f"set_output(transform={wanted!r}) would compute all rows, which are a Dask "
+                f"collection; take 'pandas' for a Dask DataFrame, 'default' for a Dask array, or "
+                f"compute the rows first."
+            )
+        return lazy_frame(made, self.get_feature_names_out(), X.index if is_dask_frame(X) else None)
+
+    return transform
+
+
+class KernelFeatures(KernelParameters, ClassNamePrefixFeaturesOutMixin, LazyTransformer):  # type: ignore[misc]
+    """A transformer to features of a kernel, which are called after its class."""

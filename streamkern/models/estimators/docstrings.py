@@ -1,0 +1,107 @@
+"""Numpydoc sections of estimators: what several of them say alike is written here once."""
+
+from __future__ import annotations
+
+import re
+from inspect import cleandoc, getmembers, isdatadescriptor, signature
+from textwrap import fill
+from typing import Any
+
+_PARAMETERS = """
+kernel : Kernel or str
+    By default Gaussian with the median length scale.  A text is a name such as 'matern32', or
+    an expression such as 'gaussian[0-2]*periodic(period=7)[3]'.
+n_components : int or 'auto'
+    D, the number of features.  'auto' makes up to 4,096, and keeps the smallest of 64, 128, ...
+    whose cross-validated error is within one standard error of the best.
+alpha : float, sequence of float, or {'cv', 'gcv', 'evidence', 'loo'}
+    The penalty, in units of the sum of squares, not divided by n.  Or penalties to choose from
+    by cross-validation.  Or how to choose: cross-validation, robust generalised
+    cross-validation, the evidence, or exact leave-one-out, which takes one more pass.  With
+    several targets, errors are divided by the targets' variances and averaged; with 'loo' they
+    are taken as they are, as in `sklearn.linear_model.RidgeCV`.
+alphas : sequence of float, optional
+    What to choose from if `alpha` says how; by default 30 penalties from the precision floor to
+    the largest eigenvalue of G.
+n_folds : int
+    K of cross-validation.
+fold_by : {'auto', 'shards', 'rows', 'blocks'}
+    How rows are dealt to folds: whole shards in a seeded shuffle, which takes no memory while
+    rows are read; single rows by a seeded rule; or contiguous blocks, for rows in the order of
+    time.  'auto' is shards if there are 3 a fold, else rows.
+per_target : bool
+    Choose one penalty for every target, instead of one for all.
+one_standard_error : bool
+    Choose the largest penalty whose error is within one standard error of the least.
+sparse : int or 'auto', optional
+    K, how many of the D features to keep.  'auto' keeps the fewest of 1, 2, 3, 4, 6, 8, ... D
+    whose cross-validated error is within one standard error of the best.
+sparse_method : {'forward', 'omp', 'lasso'}
+    How they are chosen: forward selection, orthogonal matching pursuit, or the path of the
+    lasso.  The coefficients are those of ridge.
+feature_map : str
+    Random Fourier features, 'orthogonal' or independent ('iid'); by fast transforms for
+    hundreds of inputs ('sorf'); quasi-Monte Carlo ('qmc'); on a 'grid' for one to three
+    inputs.  The kernel at landmarks: 'nystroem'.
+    'binning' for the Laplacian kernel, 'sketch' for the polynomial one, 'identity' for the
+    inputs as features, and 'auto', in `tune` alone.
+paired : bool
+    Cosine and sine of every frequency, or cosines with random phases.
+metric : str, or ndarray of shape (p, p), optional
+    M: the kernel takes (x - x')^T M (x - x') of standardised rows for the squared distance.
+    'learn' takes the average gradient outer product of a fit on a sample as the metric of the
+    next fit, in up to four rounds ('learn:ROUNDS'), and keeps the round that predicts held-out
+    rows best.  'diagonal' learns one weight for each input.
+standardize : bool
+    Take inputs less their means, over their standard deviations.  If fewer than a tenth of the
+    rows depart from a column's usual value, its deviation is what it would be if a tenth did.
+fit_intercept : bool
+    Whether the model has an intercept, which is not penalised.
+precision : {'single', 'double'}
+    Of features and products, which are summed in double.
+on_bad_rows : {'error', 'skip'}
+    What to do about rows with values that are not finite, or without a label.
+random_state : int
+    Seed.
+class_weight : 'balanced', or mapping of label to float, optional
+    What weights of rows are multiplied by.  'balanced' is N / (K N_k) for a class of weight
+    N_k, so that all classes weigh the same.  Probabilities are then those of rows so weighted.
+"""
+_INDENT: Any = {"initial_indent": "    ", "subsequent_indent": "    "}
+_ATTRIBUTES = """
+n_features_in_ : int
+    Columns of the rows, before a recipe makes inputs of them.
+feature_names_in_ : ndarray of shape (n_features_in_,)
+    Their names, if they have any.  Predictions ask a data frame for the same.
+"""
+
+
+def documented(cls: type) -> type:
+    """Complete the parameters and fitted attributes in the docstring of an estimator's class.
+
+    A class describes what it has alone, or means otherwise.  The rest is taken from the tables of
+    this module and, for attributes, from the docstrings of properties.
+    """
+    title, *parts = re.split(r"(?m)^(\w+)\n-+\n", cleandoc(cls.__doc__ or ""))
+    sections = dict(zip(parts[::2], parts[1::2], strict=True))
+    sections.pop("Raises", None)  # of a map; an estimator checks its parameters in `fit`
+    described = _paragraphs(_PARAMETERS) | _paragraphs(sections.pop("Parameters", ""))
+    parameters = [described.get(name, name) for name in signature(cls).parameters]
+    properties = {
+        name: f"{name}\n{fill(value.__doc__ or '', 96, **_INDENT)}"
+        for name, value in getmembers(cls, isdatadescriptor)
+        if name.endswith("_") and not name.startswith("_")
+    }
+    attributes = properties | _paragraphs(_ATTRIBUTES + sections.pop("Attributes", ""))
+    sections = {
+        "Parameters": "\n".join(parameters),
+        "Attributes": "\n".join(attributes[name] for name in sorted(attributes)),
+    } | sections
+    texts = [f"{name}\n{'-' * len(name)}\n{text.strip()}" for name, text in sections.items()]
+    cls.__doc__ = "\n\n".join([title.strip(), *texts]) + "\n"
+    return cls
+
+
+def _paragraphs(text: str) -> dict[str, str]:
+    """Return the paragraphs of a section by the names that they describe."""
+    return {each.split()[0]: each for each in re.split(r"\n(?=\S)", text.strip()) if each}

@@ -1,0 +1,269 @@
+"""Estimators of one task: they fit, tune, solve and grow by the same calls, whatever the task."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from copy import copy
+from typing import TYPE_CHECKING, Any, Self
+
+from streamkern.errors import ParameterError
+from streamkern.models.estimators.base import TableEstimator, fitted, holding
+from streamkern.models.estimators.conventions import KernelFeatures
+from streamkern.models.growing import Growing, rows_lock
+from streamkern.models.loading import template_of
+from streamkern.models.tuned_fit import Choice
+from streamkern.parameters.parameters import Parameters
+from streamkern.runtime.events import job
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from streamkern.kernels import Kernel
+    from streamkern.models.data_moments import DataMoments
+    from streamkern.models.tasks import Task
+
+
+class FeatureEstimator(KernelFeatures, TableEstimator):
+    """An estimator of one task: it fits, solves and grows by the same calls, whatever the task."""
+
+    feature_map_ = fitted("ridge.feature_map", "From raw rows to features, standardised before.")
+    coef_ = fitted("ridge.coef", "The coefficients, (D,) or (D, q); of scores for a classifier.")
+    intercept_ = fitted("ridge.intercept", "The intercept, a float or (q,); likewise.")
+    kernel_ = fitted("ridge.kernel", "The kernel, with its length scale resolved.")
+    alpha_ = fitted("ridge.alpha", "The penalty that was given or chosen.")
+    metric_ = fitted("ridge.metric", "M (p, p), the identity by default; 0 for inputs left out.")
+    predictor_ = fitted("ridge.predictor", "What predicts rows, or gives the scores of classes.")
+
+    @abstractmethod
+    def _task(self) -> Task:
+        """Return the task, with its options."""
+
+    def _parameters(self) -> Parameters:
+        return Parameters.of(self)
+
+    @property
+    def moments_(self) -> Any:
+        """The `DataMoments` of the rows, where they are kept or come and go, or None; not saved."""
+        state: Any = self._state
+        known = state if state is None or isinstance(state, Growing) else state.ridge
+        return known and known.moments
+
+    @job("fit")
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        like: Any = None,
+        checkpoint: str | Path | None = None,
+        keep_moments: bool = False,
+    ) -> Self:
+        """Fit the model in two passes; a classifier reads labels first, and rows to calibrate.
+
+        Parameters
+        ----------
+        X : Source, array_like, data frame or Dask collection, of shape (n, p)
+            A source, such as `open_hdf5` returns, brings its own targets and weights.
+        y : array_like or Dask collection, of shape (n,) or (n, q)
+            Targets, or labels (n,): text, bytes, booleans or whole numbers; NaN, None and '' are
+            missing.
+        sample_weight : array_like or Dask collection of shape (n,), optional
+            Numbers of at least 0: a row of weight s counts as s equal rows.  Rows are dealt to
+            folds by their places, so cross-validation agrees only where folds hold the same rows.
+        like : DataMoments, estimator, or path of either, optional
+            Whose map, standardisation and precision are taken, and the classes and their weights.
+        checkpoint : path, optional
+            A folder where sums are saved.  The same fit goes on from there after it was stopped;
+            `report_["resumed_shards"]` is what it did not read again.
+        keep_moments : bool
+            Keep the moments as `moments_`, about 4 D^2 bytes a fold: `partial_fit` adds rows to
+            them, and `write_report` needs no pass to predict rows by models that have not seen
+            them.
+
+        Raises
+        ------
+        ParameterError, DataError
+            If an option has a value that it cannot have, or the rows or labels cannot be used.
+        CheckpointError
+            If the folder is in use, or belongs to a fit that differs.
+        InsufficientMemoryError
+            If the job cannot fit; before the first read.
+        SingularSystemError
+            If `alpha` is 0 and the features are not independent.
+        """
+        parameters, task, template = self._parameters(), self._task(), template_of(like)
+        task.prepared(parameters).passes(template)  # refused before rows are looked at
+        rows = self._tables(X, y, sample_weight, first=True, fewest=2, like=template)
+        options: dict[str, Any] = {"checkpoint": checkpoint, "keep_moments": keep_moments}
+        return holding(self, task.fit(parameters, rows, template=template, **options))
+
+    @job("tune")
+    def tune(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        kernels: Kernel | str | Sequence[Kernel | str] | None = None,
+        maps: str | Sequence[str] | None = None,
+        budget: float | str | None = None,
+        checkpoint: str | Path | None = None,
+        keep_moments: bool = False,
+    ) -> Self:
+        """Choose the length scale, and among kernels and maps, and fit the model with them.
+
+        The choice is made on a sample of the rows by successive halving with cross-validation,
+        before the pass that fits.  `kernel_` and `report_["feature_map"]` are what was chosen,
+        `report_["tuning"]` what was tried, and `report_["frontier"]` the error of each kernel, map
+        and number of features against the seconds that it would take on all rows.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`.
+        kernels : Kernel, its name, sequence of them, or 'auto', optional
+            Each is tried at length scales from an eighth of its own to eight times it; by default
+            `kernel` alone.  'auto' adds Gaussian, Matern 5/2, 3/2 and 1/2, and Laplacian.
+        maps : str, sequence of str, or 'auto', optional
+            Names as of `feature_map`; by default that alone.  'auto' is orthogonal Fourier
+            features, the kernel at landmarks, and a grid of frequencies for up to three inputs.
+        budget : float or str, optional
+            A number of passes, of the work of a fit to all rows; or time such as '120s', '5m' or
+            '1h', and then the choice depends on the machine.  Kernels and maps are 'auto' then,
+            unless they are given; the sample and the features grow with it.  The fit comes on top.
+        checkpoint, keep_moments
+            As in `fit`; the search is made again.
+        """
+        search: dict[str, Any] = {"kernels": kernels, "maps": maps, "budget": budget}
+        search |= {"checkpoint": checkpoint}
+        parameters, task = self._parameters(), self._task()
+        Choice(task.prepared(parameters), **search)  # refused before rows are looked at
+        rows = self._tables(X, y, sample_weight, first=True, fewest=2)
+        return holding(self, task.tune(parameters, rows, keep_moments=keep_moments, **search))
+
+    @job("moments")
+    def moments(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        like: Any = None,
+        checkpoint: str | Path | None = None,
+    ) -> DataMoments:
+        """Read the rows as `fit` does, and return their moments: all that `solve` needs.
+
+        They can be saved and merged with those of other rows, and rows can be removed from them.
+        Those made `like` others, an estimator, or the file of either, have their map and folds, so
+        that the two merge.
+        """
+        template = template_of(like)
+        aside = copy(self)  # this one was not fitted to these rows
+        rows = aside.__streamkern_rows__(X, y, sample_weight, first=True, like=template)
+        options: dict[str, Any] = {"template": template, "checkpoint": checkpoint}
+        return self._task().moments(self._parameters(), rows, **options)
+
+    @job("solve")
+    def solve(self, moments: DataMoments, *, keep_moments: bool = False) -> Self:
+        """Fit the model to moments of at least `n_components` features, without reading rows.
+
+        The map, and what else the moments were made by, is theirs, whatever this model's
+        parameters; of their features the leading ones are taken.  With `keep_moments`, rows can
+        then be added and removed, if the moments know their rows.
+
+        ParameterError is raised if there are fewer features, no folds to choose or to calibrate by,
+        no classes for a classifier, or if the choice of the penalty reads rows.
+        """
+        model = self._task().solve(self._parameters(), moments)
+        return holding(self, model if keep_moments else model.without_moments())
+
+    @job("update")
+    def update(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, repeated_rows: bool = False
+    ) -> Self:
+        """Add rows that are not in yet to a model that keeps its moments, as `partial_fit` does.
+
+        DataError is raised if a row is in already.  With `repeated_rows`, rows with the values of
+        others that are in are other observations, and count too.
+        """
+        return self._grow(X, y, sample_weight, repeated_rows=repeated_rows)
+
+    @job("forget")
+    def forget(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Remove rows from a model that keeps its moments, as if they had never been in.
+
+        Rows have the targets and weights that they have in the model.  The map and the classes stay
+        as they were chosen when the rows were in.
+
+        DataError is raised if a row was never in, or not as often as it is here, if none would be
+        left, or if the rows outweigh the others so far that the digits of these are gone.
+        """
+        with rows_lock(self):
+            state = self._growing()
+            moments = state.known_rows()
+            state.check_unchanged(self._parameters(), self._task())
+            moments = moments.forget(*self._tables(X, y, sample_weight))
+            return holding(self, state.with_moments(moments))
+
+    def _begin_or_grow(
+        self, X: Any, y: Any, sample_weight: Any, like: Any, classes: Any = None
+    ) -> Self:
+        with rows_lock(self):
+            if self._state is not None:
+                if like is not None:
+                    raise ParameterError(
+                        "the model has its map already, from the first rows; leave like out, or "
+                        "begin with a clone."
+                    )
+                return self._grow(X, y, sample_weight, classes, repeated_rows=True)
+            parameters, task, template = self._parameters(), self._task(), template_of(like)
+            rows = self._tables(X, y, sample_weight, first=True, like=template)
+            moments = task.grown(parameters, rows, template=template, classes=classes)
+            weight = getattr(task, "class_weight", None)
+            return holding(self, Growing(moments.gathered(), parameters, weight))
+
+    def _grow(
+        self, X: Any, y: Any, sample_weight: Any, classes: Any = None, *, repeated_rows: bool
+    ) -> Self:
+        with rows_lock(self):
+            state, parameters, task = self._growing(), self._parameters(), self._task()
+            before = state.moments if repeated_rows else state.known_rows()
+            state.check_unchanged(parameters, task)
+            rows = self._tables(X, y, sample_weight, quiet=True)
+            more = task.grown(parameters, rows, before=before, classes=classes)
+            merged = before.merge(more, repeated_rows=repeated_rows)
+            return holding(self, state.with_moments(merged))
+
+    def _growing(self) -> Growing:
+        """Return the moments that rows come to, or raise ParameterError if there are none."""
+        state: Any = self._state
+        if isinstance(state, Growing):
+            return state
+        ridge = self.model_.ridge
+        if ridge.moments is None:
+            raise ParameterError(
+                "rows come and go only where a model keeps the moments of its rows, and this one "
+                "does not; begin with partial_fit instead of fit, or give fit, tune or solve "
+                "keep_moments=True."
+            )
+        weight = getattr(state, "class_weight", None)
+        return Growing(ridge.moments, ridge.parameters, weight, ridge.size)
+
+    def transform(self, X: Any) -> Any:
+        """Return the features (n, D) of rows: standardised, mapped, and scaled.
+
+        Of a Dask collection a lazy Dask array, or what `set_output` asks for, lazily.
+        """
+        return self.model_.ridge.transform(self._rows(X))
+
+    def save(self, path: str | Path, *, compact: bool = False, force: bool = False) -> None:
+        """Write the fitted model to an HDF5 file, which `streamkern.load` reads.
+
+        A `compact` one is without the normal equations, D (D + 1) / 2 numbers, without which there
+        are no standard deviations and no leverages.  `force` replaces a file.
+        """
+        self._current_model().save(path, compact=compact, force=force)
+
+    _n_features_out = fitted("ridge.feature_map.n_components", "D, for scikit-learn.")

@@ -1,0 +1,51 @@
+"""Estimators from files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from streamkern.models.boosting import FittedEnsemble
+from streamkern.models.component_fit import FittedComponents
+from streamkern.models.estimators.base import holding
+from streamkern.models.estimators.random_feature_adaboost import RandomFeatureAdaBoost
+from streamkern.models.estimators.random_feature_classifier import RandomFeatureClassifier
+from streamkern.models.estimators.random_feature_pca import RandomFeaturePCA
+from streamkern.models.estimators.random_feature_ridge import RandomFeatureRidge
+from streamkern.models.fitted_classes import FittedClassifier
+from streamkern.models.fitted_ridge import FittedRidge
+from streamkern.models.loading import load_fitted
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from streamkern.models.fitted_model import FittedModel
+
+
+def load(
+    path: str | Path,
+) -> RandomFeatureRidge | RandomFeatureClassifier | RandomFeatureAdaBoost | RandomFeaturePCA:
+    """Read a model of any kind: what `save`, or `streamkern fit`, `tune`, or `pca`, wrote.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is missing, is not a model, is damaged, or has a newer format.
+    """
+    estimator: RandomFeatureRidge = estimator_of(load_fitted(path))
+    return estimator
+
+
+def estimator_of(model: FittedModel) -> Any:
+    """Return the estimator that a fitted model is of."""
+    if isinstance(model, FittedComponents):
+        estimator: Any = RandomFeaturePCA(**vars(model.options))
+    elif isinstance(model, FittedEnsemble):
+        base = RandomFeatureRidge(**model.parameters.values())
+        estimator = RandomFeatureAdaBoost(base, **vars(model.boosting))
+    elif isinstance(model, FittedClassifier):
+        task = {"class_weight": model.class_weight, "calibration": model.calibration}
+        estimator = RandomFeatureClassifier(**model.ridge.parameters.values(), **task)
+    else:
+        assert isinstance(model, FittedRidge)  # noqa: S101  there are four
+        estimator = RandomFeatureRidge(**model.parameters.values())
+    return holding(estimator, model, model.names)

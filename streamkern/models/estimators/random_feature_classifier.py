@@ -1,0 +1,184 @@
+"""Kernel classification by random features, as scikit-learn's users meet it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+
+from streamkern.models.classification import Classification
+from streamkern.models.estimators.base import TableEstimator, fitted, holding
+from streamkern.models.estimators.conventions import initializer, parameters_of
+from streamkern.models.estimators.docstrings import documented
+from streamkern.models.estimators.feature_estimator import FeatureEstimator
+from streamkern.parameters.parameters import Parameters
+from streamkern.runtime.events import job
+from streamkern.sources import Source, as_source, labelled_rows
+from streamkern.sources.lazy import is_lazy
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from streamkern.models.fitted_classes import FittedClassifier
+    from streamkern.models.tasks import Task
+
+
+class ClassEstimator(ClassifierMixin, TableEstimator):  # type: ignore[misc]
+    """An estimator whose fitted model predicts classes."""
+
+    rule_ = fitted("rule", "How scores become classes and probabilities.")
+    classes_ = fitted("classes", "The classes, in ascending order, (K,).")
+
+    def predict(self, X: Any) -> Any:
+        """Return the classes (n,) of rows, as labels of their own type; lazy for a Dask collection.
+
+        DataError is raised for rows of other columns than the fit's, or without a finite score.
+        """
+        return self.model_.predict(self._rows(X))
+
+    def decision_function(self, X: Any) -> Any:
+        """Return what classes are chosen by: above 0 for the second of two, else the largest.
+
+        These are the log-odds of a class against the rest, as calibrated, or without calibration
+        the scores: (n,) for two classes, else (n, K); lazy for a Dask collection.
+        """
+        return self.model_.decision_function(self._rows(X))
+
+    def predict_proba(self, X: Any) -> Any:
+        """Return the probabilities of the classes, (n, K); lazy for a Dask array."""
+        return self.model_.predict_proba(self._rows(X))
+
+    def predict_log_proba(self, X: Any) -> Any:
+        """Return the logarithms of the probabilities, (n, K); lazy for a Dask array."""
+        return self.model_.predict_log_proba(self._rows(X))
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Return the accuracy, in one pass; parameters are those of `fit`.
+
+        Of arrays, a label that is none of the classes counts as an error.  With `on_bad_rows`
+        'skip', rows with values that are not finite are left out.
+        """
+        if y is None or isinstance(X, Source) or is_lazy(X):
+            return float(self.evaluate(X, y, sample_weight)["accuracy"])
+        model = self.model_
+        rows, *others = self._tables(X, y, sample_weight)
+        labelled_rows(rows, *others)  # checks lengths and weights
+        scores = model.scores(rows)
+        known = np.ones(len(scores), dtype=bool)
+        if self._skips:
+            known = np.isfinite(scores).reshape(len(scores), -1).all(axis=1)
+            if not known.any():
+                raise as_source(rows).none_left_error(len(known), 0)
+        found = model.labels_of_scores(scores[known])
+        weights = None if sample_weight is None else np.asarray(sample_weight)[known]
+        return float(np.average(found == np.asarray(y).ravel()[known], weights=weights))
+
+    def evaluate(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:
+        """Compare predictions with labels, in one pass; parameters are those of `fit`.
+
+        Returns
+        -------
+        dict
+            `rows`, `skipped_rows`, `accuracy`, `balanced_accuracy`, `log_loss`, `brier_score`,
+            `auc`, `auc_error`, `expected_calibration_error`, `classes` and `confusion_matrix`.
+            The area under the curve is counted in bins; the exact one is within `auc_error` of it.
+            For more than two classes it is the mean of each against the rest.  Rows of the matrix
+            are classes, and columns what was predicted.
+        """
+        model = self.model_
+        source = model.labelled(*self._tables(X, y, sample_weight))
+        found: dict[str, Any] = model.evaluate(source, skip_bad_rows=self._skips)
+        return found
+
+    def predict_to_hdf5(
+        self, X: Any, path: str | Path, *, probabilities: bool = False, force: bool = False
+    ) -> int:
+        """Predict the rows of a source or an array into the dataset `y_pred` of a new HDF5 file.
+
+        A dataset `classes` holds the classes; with `probabilities`, `y_proba` (n, K) those.
+        Returned is how many rows have no class, because `on_bad_rows` is 'skip'.
+        """
+        options = {"skip_bad_rows": self._skips, "probabilities": probabilities, "force": force}
+        n_bad: int = self.model_.predict_to_hdf5(self._source(X), path, **options)
+        return n_bad
+
+
+@documented
+class RandomFeatureClassifier(ClassEstimator, FeatureEstimator):
+    """Kernel classification by random features, in a few passes over the rows.
+
+    Ridge regression on +1 for a class and -1 for the rest, as scikit-learn's `RidgeClassifier`: of
+    K classes each against the rest, from the same sums, and of two classes one.  Scores become
+    probabilities by a calibration on rows that the model which predicts them has not seen: every
+    row is predicted from the moments of the other folds.  Classes are chosen by these
+    probabilities, each against the rest.
+
+    The penalty is chosen by the squared error of +1 and -1; with `per_target` there is one for each
+    class.  Folds are made for the calibration too, whatever `alpha` is.
+
+    Parameters
+    ----------
+    calibration : {'sigmoid', 'isotonic'}, optional
+        Platt's sigmoid, or a function that never falls, for each class against the rest.  With
+        None the probability is (1 + s) / 2 of a score s, cut off at 0 and 1, no folds are made for
+        it, and the rows are read once less.
+
+    References
+    ----------
+    Platt (1999), "Probabilistic outputs for support vector machines".
+    Zadrozny and Elkan (2002), "Transforming classifier scores into accurate multiclass probability
+    estimates", for isotonic regression, and for more classes than two.
+    """
+
+    ridge_ = fitted("ridge", "The regression that gives the scores.")
+    class_factors_ = fitted("class_factors", "What weights of rows were multiplied by, (K,).")
+
+    __init__ = initializer([*parameters_of(Parameters), *parameters_of(Classification)])
+
+    def _task(self) -> Task:
+        return Classification(self.class_weight, self.calibration)
+
+    def _current_model(self) -> FittedClassifier:
+        model: FittedClassifier = self.model_
+        return replace(model, class_weight=self.class_weight, calibration=self.calibration)
+
+    @job("partial_fit")
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any = None,
+        classes: Any = None,
+        sample_weight: Any = None,
+        *,
+        like: Any = None,
+    ) -> Self:
+        """Add rows to those that the model was made of, as `RandomFeatureRidge.partial_fit` does.
+
+        Rows are not read again to calibrate by: the sigmoid follows from the scores of every fold
+        by the model without it, as the moments tell them, and can be coarser than that of `fit`.
+        `calibrate` on rows held out takes another one, until rows come or go again.
+
+        `classes` (K,) are all labels that there will be; by default those of `like`, or of the
+        first call.  ParameterError is raised if they are others than in the first call, or
+        `class_weight` is 'balanced' or `calibration` 'isotonic'.
+        """
+        return self._begin_or_grow(X, y, sample_weight, like, classes)
+
+    def calibrate(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        calibration: str | None = "sigmoid",
+    ) -> Self:
+        """Calibrate the probabilities by rows that the model was not fitted on, in one pass.
+
+        The parameter `calibration` stays as it is.  With None the model is without a calibration,
+        and no rows are read.
+        """
+        model: FittedClassifier = self.model_
+        source = model.labelled(*self._tables(X, y, sample_weight), weighted=True)
+        return holding(self, model.calibrated(source, calibration))

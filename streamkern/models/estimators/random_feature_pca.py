@@ -1,0 +1,127 @@
+"""Kernel principal components, as scikit-learn's users meet them."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any, Self
+
+from streamkern.models.component_fit import ComponentOptions, principal_components
+from streamkern.models.estimators.base import TableEstimator, fitted, holding
+from streamkern.models.estimators.conventions import KernelFeatures, initializer, parameters_of
+from streamkern.models.estimators.docstrings import documented
+from streamkern.runtime.events import job
+from streamkern.sources import as_source
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from streamkern.models.component_fit import FittedComponents
+    from streamkern.models.data_moments import DataMoments
+
+
+@documented
+class RandomFeaturePCA(KernelFeatures, TableEstimator):
+    """Kernel principal component analysis by random features, in two passes over the rows.
+
+    The principal components of the features phi(x), from their centred moments.  As phi(x)^T
+    phi(x') is the kernel in expectation, scores are those of kernel PCA; of the identity map they
+    are those of plain PCA.  Memory grows with D^2, not with n.
+
+    Parameters
+    ----------
+    n_components : int or float, optional
+        K, the number of principal components that are kept, as in scikit-learn's `PCA`; or the
+        share of the variance, between 0 and 1, that they explain at least; or all whose variance
+        is more than rounding.
+    n_random_features : int
+        D, which the regressions here call n_components; the identity map has p.
+
+    References
+    ----------
+    Schoelkopf, Smola and Mueller (1998), "Nonlinear component analysis as a kernel eigenvalue
+    problem".
+    Lopez-Paz, Sra, Smola, Ghahramani and Schoelkopf (2014), "Randomized nonlinear component
+    analysis".
+    """
+
+    principal_ = fitted("components", "The components, as a function of rows.")
+    components_ = fitted(
+        "components.components",
+        "Of the features, in orthonormal rows (K, D), whose largest numbers are positive.",
+    )
+    mean_ = fitted("components.mean", "Of the features, (D,).")
+    explained_variance_ = fitted("components.explained_variance", "Descending, (K,).")
+    explained_variance_ratio_ = fitted("components.explained_variance_ratio", "The shares, (K,).")
+    singular_values_ = fitted("components.singular_values", "Lengths of columns of scores, (K,).")
+    feature_map_ = fitted("components.feature_map", "From raw rows to features.")
+    kernel_ = fitted("kernel", "The kernel, with its length scale resolved.")
+
+    __init__ = initializer(parameters_of(ComponentOptions))
+
+    @job("pca")
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,  # noqa: ARG002  scikit-learn's signature
+        sample_weight: Any = None,
+        *,
+        checkpoint: str | Path | None = None,
+    ) -> Self:
+        """Find the components of the features of rows (n, p), each counted as often as it weighs.
+
+        A source needs no targets; those that it has must be finite.  `y` is not looked at, which
+        pipelines hand on.  `checkpoint`, and errors, are those of `RandomFeatureRidge.fit`.
+        """
+        options = self._options()
+        options.passes()  # refused before rows are looked at
+        source = as_source(self._rows(X, first=True, fewest=2), None, sample_weight)
+        return holding(self, options.fit(source, checkpoint=checkpoint))
+
+    @job("solve")
+    def solve(self, moments: DataMoments) -> Self:
+        """Find the components of the features that moments are of, without reading rows.
+
+        The map, and what else the moments were made by, is theirs, whatever this object's options.
+        ParameterError is raised if there are fewer rows or features than components asked for.
+        """
+        return holding(self, principal_components(moments, self._options()))
+
+    def _options(self) -> ComponentOptions:
+        return ComponentOptions(*(getattr(self, each.name) for each in fields(ComponentOptions)))
+
+    def _current_model(self) -> FittedComponents:
+        model: FittedComponents = self.model_
+        return replace(model, options=self._options())
+
+    @property
+    def n_samples_(self) -> int:
+        """The rows that were fitted, n."""
+        return int(self.report_["rows"])
+
+    @property
+    def n_components_(self) -> int:
+        """The number of components, K."""
+        return len(self.components_)
+
+    def transform(self, X: Any) -> Any:
+        """Return the scores (n, K) of rows along the components.
+
+        Of a Dask collection a lazy Dask array, or what `set_output` asks for, lazily.  A row with a
+        value that is not finite, where these are skipped, is NaN.
+        """
+        return self.model_.transform(self._rows(X))
+
+    def transform_to_hdf5(self, X: Any, path: str | Path, *, force: bool = False) -> int:
+        """Write the scores of the rows of a source or an array as `X` of a new HDF5 file.
+
+        Returned is how many rows are NaN, because `on_bad_rows` is 'skip'.
+        """
+        options = {"skip_bad_rows": self._skips, "force": force}
+        n_bad: int = self.model_.transform_to_hdf5(self._source(X), path, **options)
+        return n_bad
+
+    def save(self, path: str | Path, *, force: bool = False) -> None:
+        """Write the components to an HDF5 file, which `streamkern.load` reads; `force` replaces."""
+        self._current_model().save(path, force=force)
+
+    _n_features_out = n_components_

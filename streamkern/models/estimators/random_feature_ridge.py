@@ -1,0 +1,164 @@
+"""Kernel ridge regression by random features, as scikit-learn's users meet it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from sklearn.base import MultiOutputMixin, RegressorMixin
+
+from streamkern.models.estimators.base import fitted
+from streamkern.models.estimators.conventions import initializer, parameters_of
+from streamkern.models.estimators.docstrings import documented
+from streamkern.models.estimators.feature_estimator import FeatureEstimator
+from streamkern.models.tasks import Regression, Task
+from streamkern.parameters.parameters import Parameters
+from streamkern.runtime.events import job
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from streamkern._typing import Floats
+    from streamkern.models.fitted_ridge import FittedRidge
+    from streamkern.solve import NormalEquations
+
+
+@documented
+class RandomFeatureRidge(
+    MultiOutputMixin,  # type: ignore[misc]
+    RegressorMixin,  # type: ignore[misc]
+    FeatureEstimator,
+):
+    """Kernel ridge regression by random features, in two passes over the rows.
+
+    Minimises sum_i s_i |y_i - mu - phi(x_i)^T w|^2 + alpha |w|^2, where s_i is the weight of a row
+    and phi(x)^T phi(x') is the kernel in expectation.  Memory grows with D^2, not with n.  Work
+    runs on the current Dask scheduler.
+
+    Notes
+    -----
+    With `feature_map` 'identity', `standardize` False, `precision` 'double' and `alpha` 'loo' this
+    is `sklearn.linear_model.RidgeCV` out of core.
+
+    References
+    ----------
+    Rahimi and Recht (2007), "Random features for large-scale kernel machines".
+    Radhakrishnan, Beaglehole, Pandit and Belkin (2024), "Mechanism for feature learning in neural
+    networks and backpropagation-free machine learning models", for the metric.
+    """
+
+    equations_ = fitted("equations", "The normal equations of all rows, or None.")
+    penalty_curve_ = fitted(
+        "penalty_curve", "What the penalty was chosen by, with errors of folds, or None; not saved."
+    )
+
+    __init__ = initializer(parameters_of(Parameters))
+
+    def _task(self) -> Task:
+        return Regression()
+
+    def _current_model(self) -> FittedRidge:
+        model: FittedRidge = self.model_
+        return replace(model, parameters=self._parameters())
+
+    @job("partial_fit")
+    def partial_fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, like: Any = None
+    ) -> Self:
+        """Add rows to those that the model was made of, which are not read again.
+
+        The first call decides the map: length scale, standardisation and landmarks.  All calls
+        together, in any order after the first, are `fit` on all rows like the first ones (its
+        `like`), up to rounding: to about 1e-9 in double precision.  Rows that come again count
+        again.
+
+        The system is solved when a fitted attribute or a prediction is next asked for.  Until then
+        the penalty, `sparse` and `fit_intercept` may change; what decides the map may not.  Columns
+        that are constant in the first call count in units of their value, or of 1 if that is
+        larger.
+
+        ParameterError is raised if the model was fitted without its moments, what decides the map
+        has changed, or `alpha` is 'loo', which reads all rows again; DataError if rows have other
+        inputs or targets than the first.
+        """
+        return self._begin_or_grow(X, y, sample_weight, like)
+
+    def predict(self, X: Any, *, return_std: bool = False) -> Any:
+        """Predict targets (n,) or (n, q) of rows (n, p), lazily of a Dask collection.
+
+        With `return_std` the standard deviations of new targets come too: the noise's, and what the
+        coefficients are uncertain by.
+
+        DataError is raised for rows of other columns than the fit's, and ModelFileError if the
+        model was saved without what standard deviations need.
+        """
+        return self.model_.predict(self._rows(X), return_std=return_std)
+
+    def normal_equations(self) -> NormalEquations:
+        """Return the normal equations, or raise ModelFileError if they were not saved."""
+        equations: NormalEquations = self.model_.normal_equations
+        return equations
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Return the coefficient of determination, averaged over targets, in one pass."""
+        return float(np.mean(self.evaluate(X, y, sample_weight)["r2"]))
+
+    def evaluate(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:
+        """Compare predictions with targets, in one pass; parameters are those of `fit`.
+
+        Returns
+        -------
+        dict
+            `rows`, `skipped_rows`, `rmse`, `mae` and `r2`: numbers for targets (n,), else lists,
+            with their means as `rmse_mean` and so on.  A row of weight s counts as s equal rows,
+            but once in `rows`, and there only if s is above 0.
+        """
+        found: dict[str, Any] = self._current_model().evaluate(self._source(X, y, sample_weight))
+        return found
+
+    def gradient_outer_product(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, target_unit: Any = None
+    ) -> Floats:
+        """Return the mean of grad f(x) grad f(x)^T over rows, (p, p), in one pass.
+
+        It says which inputs and directions predictions change along; it is 0 for inputs that are
+        left out.  Gradients are with respect to standardised rows.  Targets, of which none need be
+        given, are divided by `target_unit` (q,) before their outer products are added.
+        ParameterError is raised if the features have no gradients.
+        """
+        unit = None if target_unit is None else np.asarray(target_unit, dtype=float)
+        source = self._source(X, y, sample_weight)
+        found: Floats = self._current_model().gradient_outer_product(source, target_unit=unit)
+        return found
+
+    def diagnose(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, n_largest: int = 10
+    ) -> dict[str, Any]:
+        """Say how the model does on each of its own rows without that row, in one pass.
+
+        The rows are those that the model was fitted on, or DataError is raised.  A row is left out
+        with all its weight: not as one of several equal rows.
+
+        Returns
+        -------
+        dict
+            `rows`, `loo_rmse`, `effective_dof`, `rows_of_leverage_one`, `largest_leverages` and
+            `largest_errors`, which name the `n_largest` rows.
+        """
+        source = self._source(X, y, sample_weight)
+        found: dict[str, Any] = self._current_model().diagnose(source, n_largest=n_largest)
+        return found
+
+    def predict_to_hdf5(
+        self, X: Any, path: str | Path, *, return_std: bool = False, force: bool = False
+    ) -> int:
+        """Predict the rows of a source or an array into the dataset `y_pred` of a new HDF5 file.
+
+        With `return_std`, a dataset `y_std` holds the standard deviations of new targets.  Returned
+        is how many rows were predicted as NaN, because `on_bad_rows` is 'skip'.
+        """
+        source = self._source(X)
+        model, options = self._current_model(), {"return_std": return_std, "force": force}
+        n_bad: int = model.predict_to_hdf5(source, path, **options)
+        return n_bad

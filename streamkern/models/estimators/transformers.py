@@ -1,0 +1,216 @@
+"""scikit-learn transformers of feature maps: options that are drawn when they are fitted.
+
+Every transformer takes its parameters and its docstring from the map that it makes, which knows no
+scikit-learn.
+"""
+
+from __future__ import annotations
+
+import re
+from inspect import cleandoc, signature
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin
+from sklearn.utils.validation import check_is_fitted
+
+from streamkern import features
+from streamkern.engine.reduction import accumulate
+from streamkern.errors import DataError
+from streamkern.features import FeatureMap, KernelMap
+from streamkern.kernels import ShiftInvariantKernel, as_kernel, length_scale_of
+from streamkern.models.estimators.conventions import (
+    KernelFeatures,
+    LazyTransformer,
+    checked_rows,
+    initializer,
+)
+from streamkern.models.estimators.docstrings import documented
+from streamkern.models.prediction import features_of
+from streamkern.parameters.fit_options import sample_size
+from streamkern.runtime.threads import blas_threads
+from streamkern.sources import Source, as_source
+from streamkern.sources.arrays import as_rows
+from streamkern.statistics import ColumnStatistics, RowSample, Together
+from streamkern.tune.column_pass import check_rows
+
+if TYPE_CHECKING:
+    from streamkern._typing import Array, Floats
+
+_PRECISIONS = [np.float64, np.float32]
+_KERNEL = r"""\1 or str
+    Its length scale 'median' is that of the rows that the map is fitted to."""
+_MAP = """
+Attributes
+----------
+feature_map_ : FeatureMap
+"""
+
+
+class MapTransformer(LazyTransformer, BaseEstimator):  # type: ignore[misc]
+    """A map whose parameters are those that its class in `features` is made with.
+
+    A transformer of your own map is `class Mine(KernelTransformer, makes=MyMap)`.
+    """
+
+    makes: ClassVar[type[FeatureMap]]
+    # Rows of a spread sample for every feature, for a map that is made from rows.
+    rows_a_feature: ClassVar[int]
+
+    feature_map_: Any
+
+    def __init_subclass__(cls, makes: type[FeatureMap] | None = None, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if makes is None:
+            return
+        cls.makes = makes
+        cls.rows_a_feature = vars(cls).get("rows_a_feature", makes.rows_a_feature)
+        usual = {"kernel": makes.usual_kernel} if issubclass(makes, KernelMap) else {}
+        cls.__init__ = initializer(  # type: ignore[method-assign]
+            [
+                each.replace(default=usual.get(each.name, each.default))
+                for each in signature(makes).parameters.values()
+            ]
+        )
+        text = cleandoc(cls.__doc__ or makes.__doc__ or "")
+        cls.__doc__ = re.sub("(?m)^(kernel : .*)$", _KERNEL, text) + _MAP
+        documented(cls)
+
+    def draw(
+        self, n_features: int, rows: Array | None = None, weights: Floats | None = None
+    ) -> FeatureMap:
+        """Return the map, drawn for rows of p inputs; the transformer stays as it is.
+
+        What is made from rows is made from those given, spread over the data and in random order,
+        each of which counts as often in a median length scale, and as a landmark, as it weighs.
+        """
+        options = self._options()
+        kernel = options.get("kernel")
+        with blas_threads(1):  # so that the number of cores does not matter
+            if isinstance(kernel, ShiftInvariantKernel):
+                kernel.check_inputs(n_features)
+                if rows is not None:
+                    options["kernel"] = kernel.resolved(rows, weights=weights)
+            made = self.makes(**options)
+            return made.draw(n_features, rows if rows is None else made.chosen(rows, weights))
+
+    def _fitted(self, source: Source, *sample: Any) -> Self:
+        self.feature_map_ = self.draw(source.n_features, *sample)
+        self.n_features_in_ = source.n_features
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Return the features (n, D) of rows, in single precision of such rows.
+
+        Of a Dask collection a lazy Dask array, or what `set_output` asks for, lazily.
+        """
+        check_is_fitted(self)
+        if isinstance(X, Source):
+            raise DataError(
+                "the features of a source would not fit in memory; transform arrays, or fit a "
+                "model with this feature_map to the source."
+            )
+        rows = as_rows(checked_rows(self, X, first=False, finite=True, dtype=_PRECISIONS))
+        single = rows.dtype == np.float32
+        return features_of(self.feature_map_, rows, np.float32 if single else np.float64)
+
+    def _source(self, X: Any, sample_weight: Any = None, *, fewest: int = 1) -> Source:
+        """Return the rows of a fit, checked like the options, which go first."""
+        made = self.makes(**self._options())
+        rows = checked_rows(self, X, first=True, finite=True, dtype=_PRECISIONS, fewest=fewest)
+        source = as_source(rows, None, sample_weight)
+        made.check_inputs(source.n_features)
+        return source
+
+    def _options(self) -> dict[str, Any]:
+        """Return what the map is made with: parameters, with a kernel for its name."""
+        options: dict[str, Any] = self.get_params(deep=False)
+        if "kernel" in options:
+            options["kernel"] = as_kernel(options["kernel"])
+        return options
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+class ShapeTransformer(MapTransformer):
+    """A map that follows from the number of inputs."""
+
+    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002  scikit-learn's signature
+        """Draw the map for rows of as many inputs; what they hold, and y, is not looked at."""
+        return self._fitted(self._source(X))
+
+
+class KernelMapTransformer(KernelFeatures, MapTransformer):
+    """A map of a kernel, which is set by the kernel's parameters too."""
+
+    kernel_ = property(attrgetter("feature_map_.kernel"), doc="With its length scale resolved.")
+    n_components_ = property(attrgetter("feature_map_.n_components"), doc="D of the map.")
+    _n_features_out = n_components_
+
+
+class KernelTransformer(KernelMapTransformer):
+    """A map of a kernel that is drawn for the rows that it is fitted to."""
+
+    n_components: int
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,  # noqa: ARG002  scikit-learn's signature
+        sample_weight: Any = None,
+    ) -> Self:
+        """Draw the map for rows such as these; y is not looked at.
+
+        What is made from rows (landmarks, cells of a grid, a median length scale) is made from a
+        uniform sample of them, in one light pass; else rows are not read.
+
+        A row of weight 0 counts as none, and one of weight s as s equal rows in the median length
+        scale, exactly where the equal rows are 1,024 or fewer.  Landmarks are chosen by weight from
+        rows that are drawn by their places, and a grid follows from the range of these.
+        """
+        reads = self.rows_a_feature > 0 or length_scale_of(as_kernel(self.kernel)) == "median"
+        source = self._source(X, sample_weight, fewest=2 if reads else 1)
+        sample = self._sample(source) if reads else (None, None)
+        return self._fitted(source, *sample)
+
+    def _sample(self, source: Source) -> tuple[Array, Floats | None]:
+        """Return a uniform sample of the rows, in random order, and what they count."""
+        n_sample = sample_size(self.rows_a_feature, self.n_components, source.n_features)
+        seed = getattr(self, "random_state", 0)  # a grid has none
+        empty = ColumnStatistics(source.n_features + source.n_targets), RowSample(n_sample, seed)
+        found = accumulate(source, Together(*empty), label="sample")
+        columns, sample = found.statistic.parts
+        assert isinstance(columns, ColumnStatistics)  # noqa: S101  for the type checker
+        assert isinstance(sample, RowSample)  # noqa: S101
+        check_rows(source, columns, found)
+        return np.asarray(sample.X, dtype=np.float64), sample.counts
+
+
+class RandomFourierFeatures(KernelTransformer, makes=features.RandomFourierFeatures): ...
+
+
+class QuasiRandomFourierFeatures(KernelTransformer, makes=features.QuasiRandomFourierFeatures): ...
+
+
+class StructuredFourierFeatures(KernelTransformer, makes=features.StructuredFourierFeatures): ...
+
+
+class GridFourierFeatures(KernelTransformer, makes=features.GridFourierFeatures):
+    rows_a_feature = 1
+
+
+class Nystroem(KernelTransformer, makes=features.Nystroem): ...
+
+
+class RandomBinning(KernelTransformer, makes=features.RandomBinning): ...
+
+
+class TensorSketch(KernelMapTransformer, ShapeTransformer, makes=features.TensorSketch): ...
+
+
+class Identity(OneToOneFeatureMixin, ShapeTransformer, makes=features.Identity):  # type: ignore[misc]
+    """The inputs as features, computed by someone else already: models of them are linear ridge."""

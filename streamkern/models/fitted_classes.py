@@ -1,0 +1,166 @@
+"""Fitted classifiers: classes and probabilities from scores, their errors, and their files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Self
+
+from streamkern.models.classifier_passes import (
+    calibrated_by_rows,
+    evaluate_classes,
+    predict_classes_to_hdf5,
+)
+from streamkern.models.fitted_model import FittedModel
+from streamkern.models.fitted_ridge import FittedRidge
+from streamkern.models.labelling import (
+    described_class_weight,
+    factors_of,
+    restored_class_weight,
+)
+from streamkern.models.prediction import by_rows, predicted_rows
+from streamkern.predict.calibration_fit import checked_method
+from streamkern.predict.class_rule import ClassRule, PlainRule
+from streamkern.sources import LabelledSource, labelled_rows
+from streamkern.storage.codec import MODEL
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    import h5py
+
+    from streamkern._typing import Array, Floats
+    from streamkern.sources import Source
+
+
+class FittedClasses(FittedModel):
+    """A fitted model whose predictor gives scores, which a rule turns into classes."""
+
+    rule: ClassRule
+    class_factors: Floats | None  # (K,), what weights of rows were multiplied by
+
+    @property
+    def classes(self) -> Array:
+        """The classes, in ascending order, (K,)."""
+        return self.rule.classes.values
+
+    def scores(self, X: Any) -> Any:
+        """Return the scores (n,) or (n, q) of an array, a source, or lazily a Dask array."""
+        self.check_inputs(X)
+        return predicted_rows(self.predictor, X)
+
+    def predict(self, X: Any) -> Any:
+        """Return the classes of rows, (n,)."""
+        return self._by_score(X, ClassRule.labels, None, self.classes.dtype)
+
+    def decision_function(self, X: Any) -> Any:
+        """Return what classes are chosen by, (n,) for two classes, else (n, K)."""
+        K = len(self.classes)
+        return self._by_score(X, ClassRule.plain_decisions, None if K == 2 else K)
+
+    def predict_proba(self, X: Any) -> Any:
+        """Return the probabilities of the classes, (n, K)."""
+        return self._by_score(X, ClassRule.probabilities, len(self.classes))
+
+    def predict_log_proba(self, X: Any) -> Any:
+        """Return the logarithms of the probabilities, (n, K)."""
+        return self._by_score(X, ClassRule.log_probabilities, len(self.classes))
+
+    def _by_score(
+        self, X: Any, method: Callable[..., Any], n_columns: int | None, dtype: Any = float
+    ) -> Any:
+        function = partial(_of_scores, method)
+        return by_rows(function, self.scores(X), n_columns, dtype, rule=self.rule)
+
+    def labelled(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, weighted: bool = False
+    ) -> LabelledSource:
+        """Return labelled rows of these classes, with their weights in the fit or without."""
+        self.check_inputs(X)
+        rows, labels = labelled_rows(X, y, sample_weight)
+        return LabelledSource(
+            rows, labels, self.rule.classes, self.class_factors if weighted else None
+        )
+
+    def labels_of_scores(self, scores: Floats) -> Array:
+        """Return the classes that scores (n,) or (n, q) in memory choose."""
+        found: Array = _of_scores(ClassRule.labels, scores, self.rule)
+        return found
+
+    def evaluate(self, source: LabelledSource, *, skip_bad_rows: bool) -> dict[str, Any]:
+        """Compare predictions with labels, in one pass."""
+        return evaluate_classes(self.predictor, self.rule, source, skip_bad_rows=skip_bad_rows)
+
+    def predict_to_hdf5(self, source: Source, path: str | Path, **options: Any) -> int:
+        """Predict the rows of a source into a new HDF5 file, and return how many have no class."""
+        self.check_inputs(source)
+        return predict_classes_to_hdf5(self.predictor, self.rule, source, path, **options)
+
+
+@dataclass(frozen=True)
+class FittedClassifier(FittedClasses):
+    """A ridge regression that gives scores, and what turns them into classes."""
+
+    file_kind = MODEL
+    estimator = "RandomFeatureClassifier"
+
+    ridge: FittedRidge
+    rule: ClassRule
+    class_factors: Floats | None = None
+    class_weight: Any = None
+    calibration: str | None = None
+
+    def __post_init__(self) -> None:
+        report = {**self.ridge.report, "calibration": self.rule.calibrator.name}
+        for name, value in (
+            ("predictor", self.ridge.predictor),
+            ("names", self.ridge.names),
+            ("report", report),
+        ):
+            object.__setattr__(self, name, value)
+
+    @property
+    def n_features(self) -> int:
+        """The number of inputs, p."""
+        return self.ridge.n_features
+
+    def calibrated(self, source: LabelledSource, method: str | None) -> Self:
+        """Return the model calibrated by rows that it was not fitted on, in one pass."""
+        if checked_method(method) is None:
+            calibrator: Any = PlainRule(source.n_targets)
+        else:
+            calibrator = calibrated_by_rows(self.ridge, source, str(method))
+        return replace(self, rule=ClassRule(self.rule.classes, calibrator))
+
+    def without_moments(self) -> Self:
+        """Return the same model, which does not keep the moments of its rows."""
+        return replace(self, ridge=self.ridge.without_moments())
+
+    def stored(self, *, compact: bool) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return what the regression stores, and what makes classes of its scores."""
+        card, arrays = self.ridge.stored(compact=compact)
+        factors = self.class_factors
+        described = {
+            **self.rule.as_dict(),
+            "class_factors": None if factors is None else factors.tolist(),
+            "option_class_weight": described_class_weight(self.class_weight),
+            "option_calibration": self.calibration,
+        }
+        return card | {"classifier": described}, arrays
+
+    @classmethod
+    def restored(cls, file: h5py.File, card: dict[str, Any], *, with_equations: bool) -> Self:
+        """Return the classifier of an open file."""
+        ridge = FittedRidge.restored(file, card, with_equations=with_equations)
+        described = card["classifier"]
+        rule = ClassRule.from_dict(described)
+        if rule.classes.n_targets != ridge.predictor.coef.shape[1]:
+            raise ValueError(f"{len(rule.classes)} classes")
+        factors = factors_of(described["class_factors"], rule.classes)
+        weight = restored_class_weight(described["option_class_weight"])
+        return cls(ridge, rule, factors, weight, checked_method(described["option_calibration"]))
+
+
+def _of_scores(method: Callable[[ClassRule, Floats], Any], scores: Floats, rule: ClassRule) -> Any:
+    return method(rule, scores[:, None] if scores.ndim == 1 else scores)

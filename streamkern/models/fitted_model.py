@@ -1,0 +1,183 @@
+"""Fitted models: a function of rows, a report, names of columns, and a file.
+
+Frequencies are stored, not drawn again from the seed: neither NumPy's random streams nor LAPACK's
+orthogonal matrices are promised to stay the same over the years, and a model must.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+from streamkern._version import __version__
+from streamkern.features.metric import described_metric, with_metric
+from streamkern.kernels import Kernel, as_kernel, kernel_from
+from streamkern.parameters.parameters import Parameters
+from streamkern.predict.predictor import Predictor
+from streamkern.sources import Source
+from streamkern.sources.preprocessing import recipe_of
+from streamkern.sources.preprocessing.column_names import check_same_inputs, input_names
+from streamkern.statistics.triangle import Triangle
+from streamkern.storage.codec import restored_map, write_card
+from streamkern.storage.untrusted import finite_array, finite_arrays
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    import h5py
+
+    from streamkern.features import FeatureMap
+    from streamkern.predict.predictor import RowFunction
+    from streamkern.solve import NormalEquations
+    from streamkern.sources.preprocessing import Recipe
+    from streamkern.storage.codec import Kind
+
+LIBRARIES = ("dask", "distributed", "h5py", "numpy", "scikit-learn", "scipy")
+
+
+class FittedModel(ABC):
+    """A fitted model, which does not change: estimators hold one, and commands use it alone."""
+
+    file_kind: ClassVar[Kind]
+    estimator: ClassVar[str]  # the name of the one that fits such models
+    predictor: RowFunction  # predictions, or scores of classes, of rows
+    report: dict[str, Any]
+    names: Sequence[str] | None  # of the inputs, where the report has none
+
+    @property
+    @abstractmethod
+    def n_features(self) -> int:
+        """The number of inputs, p."""
+
+    @abstractmethod
+    def stored(self, *, compact: bool) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return what this kind adds to a card, and its arrays, the fewest if it is compact."""
+
+    @classmethod
+    @abstractmethod
+    def restored(cls, file: h5py.File, card: dict[str, Any], *, with_equations: bool) -> Self:
+        """Return the model of an open file; what is raised on the way is damage."""
+
+    def save(self, path: str | Path, *, compact: bool = False, force: bool = False) -> None:
+        """Write the model to an HDF5 file, without normal equations if it is to be compact."""
+        card, arrays = self.stored(compact=compact)
+        card |= {
+            "kind": self.estimator,
+            "report": self.report,
+            "versions": {"streamkern": __version__} | {name: version(name) for name in LIBRARIES},
+            "feature_names": self.feature_names,
+            "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        }
+        write_card(path, self.file_kind, card, arrays, force=force)
+
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel, with its length scale resolved."""
+        return kernel_from(self.report["kernel"], self.report["kernel_parameters"])
+
+    @property
+    def recipe(self) -> Recipe | None:
+        """How a table became the inputs."""
+        return recipe_of(self.report)
+
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        """The names of the inputs, None where neither a file nor a frame named them."""
+        names = input_names(self.report) or self.names
+        return None if names is None else tuple(names)
+
+    def check_inputs(self, X: Any) -> None:
+        """Raise DataError if a source has other inputs than the rows of the fit."""
+        if isinstance(X, Source):
+            check_same_inputs(self.report, X.describe())
+
+
+def columns_of(
+    report: dict[str, Any], n_features: int, names: Sequence[str] | None = None
+) -> tuple[int, list[str] | None]:
+    """Return how many columns predictions ask for, and their names, as a fit reports them."""
+    known, recipe = input_names(report), recipe_of(report)
+    if recipe is not None and len(recipe.feature_names) != n_features:
+        raise ValueError(f"a recipe of {len(recipe.feature_names)} inputs for {n_features}")
+    for each in (known, names):
+        if each is not None:
+            check_names(each, n_features)
+    if recipe is not None:
+        columns = [column.name for column in recipe.columns]
+        return len(columns), columns
+    found = known or names
+    return n_features, None if found is None else list(found)
+
+
+def check_names(names: Any, n_features: int) -> None:
+    """Raise ValueError unless a file's names of columns can be those of so many."""
+    if len(names) != n_features or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"{len(names)} names for {n_features} columns")
+
+
+def described_kernel(kernel: Kernel | str) -> dict[str, Any]:
+    """Return a kernel as plain JSON values."""
+    kernel = as_kernel(kernel)
+    return {"name": kernel.name, "parameters": kernel.parameters()}
+
+
+def restored_kernel(described: dict[str, Any]) -> Kernel:
+    """Return the kernel that a card describes."""
+    return kernel_from(described["name"], described["parameters"])
+
+
+def described_parameters(parameters: Parameters) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return options and their kernel as plain JSON values."""
+    options = parameters.values()
+    kernel = described_kernel(options.pop("kernel"))
+    return options | {"metric": described_metric(options["metric"])}, kernel
+
+
+def restored_parameters(
+    options: dict[str, Any], kernel: dict[str, Any], feature_map: FeatureMap
+) -> Parameters:
+    """Return the parameters that a card describes, a metric from the map."""
+    return Parameters(restored_kernel(kernel), **with_metric(options, feature_map))
+
+
+def predictor_arrays(predictor: Predictor) -> dict[str, Any]:
+    """Return the arrays of a predictor, whose map and precision are on a card."""
+    arrays = {"map": predictor.feature_map.arrays()}
+    return {**arrays, "coef": predictor.coef, "intercept": predictor.intercept}
+
+
+def restored_predictor(group: h5py.Group, card: dict[str, Any], *, flat: bool) -> Predictor:
+    """Return the predictor that a card and its arrays describe."""
+    feature_map = restored_map(group, card)
+    coef, intercept = finite_array(group, "coef"), finite_array(group, "intercept")
+    D = feature_map.n_components
+    if coef.ndim != 2 or len(coef) != D or intercept.shape != coef.shape[1:]:
+        raise ValueError(f"coefficients of shape {coef.shape} for {D} features")
+    return Predictor(feature_map, coef, intercept, precision=card["precision"], flat=flat)
+
+
+def restored_equations(group: h5py.Group, D: int, q: int) -> NormalEquations:
+    """Return the normal equations of D features and q targets in a group."""
+    from streamkern.solve import NormalEquations  # noqa: PLC0415  slow, with SciPy
+
+    gram = Triangle.unpacked(finite_array(group, "gram", (D * (D + 1) // 2,)))
+    mean = finite_array(group, "feature_mean", (D,))
+    vectors = dict.fromkeys(("alphas", "effective_dof", "train_rss"), (q,))
+    found = finite_arrays(group, vectors | dict.fromkeys(("weight", "intercept", "floor"), ()))
+    row_weight = finite_array(group, "row_weight", ()) if "row_weight" in group else np.ones(())
+    weight, intercept = float(found.pop("weight")), bool(found.pop("intercept"))
+    floor = float(found.pop("floor"))
+    if not (weight > 0 and 0 < row_weight <= 1):
+        raise ValueError(f"equations of weight {weight:g}, of which rows have {row_weight:g}")
+    for name, values in found.items():
+        if (values < 0).any():
+            raise ValueError(f"{name} holds numbers below zero")
+    return NormalEquations(
+        gram, mean, weight=weight, intercept=intercept, floor=floor,
+        row_weight=float(row_weight), **found,
+    )  # fmt: skip

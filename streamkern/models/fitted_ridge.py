@@ -1,0 +1,208 @@
+"""A fitted ridge regression: predictions, their deviations and errors, and its file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from streamkern.engine.scheduler import is_task, run, shared, task
+from streamkern.errors import ModelFileError
+from streamkern.features.metric import metric_of_map
+from streamkern.models import scoring
+from streamkern.models.fitted_model import (
+    FittedModel,
+    described_parameters,
+    predictor_arrays,
+    restored_equations,
+    restored_parameters,
+    restored_predictor,
+)
+from streamkern.models.prediction import (
+    by_rows,
+    features_of,
+    predict_to_hdf5,
+    predicted_rows,
+    predicted_shards,
+)
+from streamkern.predict.deviation import Deviation
+from streamkern.sources import Source
+from streamkern.sources.arrays import as_rows
+from streamkern.sources.lazy import is_dask_array
+from streamkern.storage.codec import MODEL, map_card
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    import h5py
+
+    from streamkern._typing import Array, Floats
+    from streamkern.features import FeatureMap
+    from streamkern.models.data_moments import DataMoments
+    from streamkern.parameters.parameters import Parameters
+    from streamkern.predict.predictor import Predictor
+    from streamkern.solve import NormalEquations
+    from streamkern.solve.penalty_curve import PenaltyCurve
+
+
+@dataclass(frozen=True)
+class FittedRidge(FittedModel):
+    """A fitted ridge regression."""
+
+    file_kind = MODEL
+    estimator = "RandomFeatureRidge"
+
+    parameters: Parameters
+    predictor: Predictor
+    report: dict[str, Any]
+    equations: NormalEquations | None = None  # of all rows; not of a model that was saved compact
+    names: Sequence[str] | None = None
+    penalty_curve: PenaltyCurve | None = None  # not of a model that was loaded
+    moments: DataMoments | None = None  # of the rows, where they are kept
+    size: int | None = None  # the leading features of the moments that are solved for
+
+    @property
+    def ridge(self) -> Self:
+        """The regression itself, as classifiers have one."""
+        return self
+
+    @property
+    def n_features(self) -> int:
+        """The number of inputs, p."""
+        return self.feature_map.n_features
+
+    @property
+    def feature_map(self) -> FeatureMap:
+        """From raw rows to features, standardisation included."""
+        return self.predictor.feature_map
+
+    @property
+    def coef(self) -> Floats:
+        """The coefficients, (D,) or (D, q)."""
+        return self.predictor.coef[:, 0] if self.predictor.flat else self.predictor.coef
+
+    @property
+    def intercept(self) -> Any:
+        """The intercept, a float or (q,)."""
+        predictor = self.predictor
+        return float(predictor.intercept[0]) if predictor.flat else predictor.intercept
+
+    @property
+    def alpha(self) -> Any:
+        """The penalty that was given or chosen, a float or a list of q."""
+        return self.report["alpha"]
+
+    @property
+    def metric(self) -> Floats:
+        """The matrix M (p, p) of squared distances of standardised rows; 0 where left out."""
+        return metric_of_map(self.feature_map)
+
+    @property
+    def normal_equations(self) -> NormalEquations:
+        """The normal equations, or ModelFileError if they were not saved."""
+        if self.equations is None:
+            raise ModelFileError(
+                "standard deviations, leverages and sparse models need the normal equations, but "
+                "the model was saved without them; fit it again, and save it with compact=False."
+            )
+        return self.equations
+
+    def predict(self, X: Any, *, return_std: bool = False) -> Any:
+        """Predict rows, with standard deviations of new targets if they are asked for."""
+        self.check_inputs(X)
+        if not return_std:
+            return predicted_rows(self.predictor, X)
+        if isinstance(X, Source):
+            parts = [made for _, made in predicted_shards(self.predictor, X, self.normal_equations)]
+            return tuple(np.concatenate([part[name] for part in parts]) for name in parts[0])
+        rows = as_rows(X)
+        means = predicted_rows(self.predictor, rows)
+        if is_dask_array(rows):
+            n_columns = None if self.predictor.flat else self.predictor.n_targets
+            return means, by_rows(_deviations, rows, n_columns, deviation=self._deviation_task())
+        return means, self._deviation.standard_deviations(rows)
+
+    @cached_property
+    def _deviation(self) -> Deviation:
+        """As costly as a solve, and as lasting."""
+        return run(self._deviation_task())  # type: ignore[no-any-return]
+
+    def _deviation_task(self) -> Any:
+        arguments = self.feature_map, shared(self.normal_equations), self.predictor.flat
+        return task(Deviation.of, *arguments, name="deviation")
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave behind what can be computed again, and moments that are not in this process."""
+        state = {**vars(self)}
+        state.pop("_deviation", None)
+        if self.moments is not None and is_task(self.moments.folds):
+            state["moments"] = None
+        return state
+
+    def transform(self, X: Any) -> Any:
+        """Return the features (n, D) of rows (n, p), lazily of a Dask collection."""
+        self.check_inputs(X)
+        return features_of(self.feature_map, X)
+
+    def evaluate(self, source: Source) -> dict[str, Any]:
+        """Compare predictions with targets, in one pass."""
+        self.check_inputs(source)
+        skip = self.parameters.skips_bad_rows
+        return scoring.evaluate(self.predictor, source, skip_bad_rows=skip)
+
+    def gradient_outer_product(
+        self, source: Source, *, target_unit: Floats | None = None
+    ) -> Floats:
+        """Return the mean of grad f(x) grad f(x)^T over rows, (p, p), in one pass."""
+        self.check_inputs(source)
+        return scoring.gradient_outer_product(self, source, target_unit=target_unit)
+
+    def diagnose(self, source: Source, *, n_largest: int = 10) -> dict[str, Any]:
+        """Say how the model does on each of its own rows without that row, in one pass."""
+        self.check_inputs(source)
+        return scoring.diagnose(self, source, n_largest=n_largest)
+
+    def predict_to_hdf5(
+        self, source: Source, path: str | Path, *, return_std: bool = False, force: bool = False
+    ) -> int:
+        """Predict the rows of a source into a new HDF5 file, and return how many are NaN."""
+        self.check_inputs(source)
+        equations = self.normal_equations if return_std else None
+        skip = self.parameters.skips_bad_rows
+        return predict_to_hdf5(
+            self.predictor, source, path, equations=equations, skip_bad_rows=skip, force=force
+        )
+
+    def stored(self, *, compact: bool) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return parameters, map, coefficients and normal equations."""
+        predictor, arrays = self.predictor, predictor_arrays(self.predictor)
+        options, kernel = described_parameters(self.parameters)
+        card = {"options": options, "option_kernel": kernel, "flat": predictor.flat}
+        if self.equations is not None and not compact:
+            intercept = {"intercept": int(self.equations.intercept)}
+            arrays["equations"] = vars(self.equations) | intercept
+        return card | map_card(predictor.feature_map, predictor.precision), arrays
+
+    @classmethod
+    def restored(cls, file: h5py.File, card: dict[str, Any], *, with_equations: bool) -> Self:
+        """Return the model of an open file."""
+        predictor, equations = restored_predictor(file, card, flat=card["flat"]), None
+        if with_equations and "equations" in file:
+            equations = restored_equations(file["equations"], *predictor.coef.shape)
+        kernel, feature_map = card["option_kernel"], predictor.feature_map
+        parameters = restored_parameters(card["options"], kernel, feature_map)
+        report, names = card["report"], card.get("feature_names")
+        model = cls(parameters, predictor, report, equations, names)
+        _ = model.alpha
+        return model
+
+    def without_moments(self) -> Self:
+        """Return the same model, which does not keep the moments of its rows."""
+        return replace(self, moments=None)
+
+
+def _deviations(X: Array, deviation: Deviation) -> Floats:
+    return deviation.standard_deviations(X)

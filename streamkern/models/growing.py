@@ -1,0 +1,91 @@
+"""Models that rows come to and leave: moments, and a solution made when it is first asked for."""
+
+from __future__ import annotations
+
+from reprlib import repr as shortened
+from threading import Lock, RLock
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from streamkern.errors import ParameterError
+
+if TYPE_CHECKING:
+    from streamkern.models.data_moments import DataMoments
+    from streamkern.models.tasks import Task
+    from streamkern.parameters.parameters import Parameters
+
+# What decides the moments of rows, and so is settled when the first of them come.
+_DECIDING = (
+    *("kernel", "n_components", "n_folds", "feature_map", "paired", "metric", "standardize"),
+    *("precision", "random_state"),
+)
+
+
+_LOCKS: WeakKeyDictionary[Any, RLock] = WeakKeyDictionary()
+_LOCK = Lock()
+
+
+def rows_lock(model: Any) -> RLock:
+    """Return the lock of those who change the rows of a model, which is no part of the model."""
+    with _LOCK:
+        return _LOCKS.setdefault(model, RLock())
+
+
+class Growing:
+    """The moments of the rows that are in; they do not change, but are solved once."""
+
+    def __init__(
+        self,
+        moments: DataMoments,
+        parameters: Parameters,
+        class_weight: Any = None,
+        size: int | None = None,  # how many leading features a solution takes; all by default
+    ) -> None:
+        self.moments, self.parameters = moments, parameters
+        self.class_weight, self.size = class_weight, size
+        self._fitted: Any = None
+        self._lock = Lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _lock=Lock())
+
+    def solved(self, parameters: Parameters, task: Task) -> Any:
+        """Return the fitted model, by the parameters of whoever asks first."""
+        with self._lock:
+            if self._fitted is None:
+                parameters = task.prepared(parameters)
+                self._fitted = task.solved(self.moments, parameters, self.size)
+            return self._fitted
+
+    def with_moments(self, moments: DataMoments) -> Growing:
+        """Return what grows from other moments, made by the same parameters."""
+        return Growing(moments.gathered(), self.parameters, self.class_weight, self.size)
+
+    def known_rows(self) -> DataMoments:
+        """Return the moments, or raise ParameterError if they do not know their rows."""
+        if self.moments.index is None:
+            raise ParameterError(
+                "rows are known again, to be taken out or not to be added twice, only where a "
+                "model began with partial_fit or saved moments, and this one began with fit; add "
+                "rows that are not in yet by partial_fit, or begin with partial_fit instead of fit."
+            )
+        return self.moments
+
+    def check_unchanged(self, parameters: Parameters, task: Task) -> None:
+        """Raise ParameterError if parameters are others than those that the moments are made by."""
+        pairs = [
+            (name, getattr(self.parameters, name), getattr(parameters, name)) for name in _DECIDING
+        ]
+        pairs.append(("class_weight", self.class_weight, getattr(task, "class_weight", None)))
+        for name, then, now in pairs:
+            if now is not then and not np.array_equal(now, then):
+                raise ParameterError(
+                    f"{name} was {shortened(then)} when the first rows came, which decided the "
+                    f"moments that more are added to, but is {shortened(now)} now; set it back, or "
+                    f"begin with a clone."
+                )

@@ -1,0 +1,199 @@
+"""Which classes there are among the labels of rows, and what each of them weighs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import reduce
+from numbers import Real
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamkern.engine.scheduler import stream, task
+from streamkern.errors import DataError, ParameterError
+from streamkern.parameters.plan import cut
+from streamkern.sources import Classes, LabelledSource, labelled_rows
+
+if TYPE_CHECKING:
+    from streamkern._typing import Floats
+    from streamkern.sources import Reader, Source
+    from streamkern.sources.labelled_source import LabelColumn
+
+_BLOCK_ROWS = 8192
+
+
+@dataclass(frozen=True)
+class ClassCounts:
+    """The classes among some labels, with the rows or the weight of each, (K,)."""
+
+    classes: Classes
+    weights: Floats
+
+    def merge(self, other: ClassCounts) -> ClassCounts:
+        """Return the classes of both sets of labels."""
+        classes = self.classes.merge(other.classes)
+        weights = np.zeros(len(classes))
+        for part in (self, other):
+            if len(part.classes):
+                weights[classes.codes(part.classes.values)] += part.weights
+        return ClassCounts(classes, weights)
+
+
+def checked_class_weight(class_weight: Any) -> Any:
+    """Return the weights of classes, or raise ParameterError if they can be none."""
+    if class_weight is None or (isinstance(class_weight, str) and class_weight == "balanced"):
+        return class_weight
+    if not isinstance(class_weight, Mapping):
+        raise ParameterError(
+            f"class_weight must be None, 'balanced' or a dictionary of weights by label, not "
+            f"{class_weight!r}; give one of these."
+        )
+    for label, weight in class_weight.items():
+        if not isinstance(weight, Real) or not 0 <= float(weight) < np.inf:
+            raise ParameterError(
+                f"class_weight must hold non-negative numbers, but has {weight!r} for the class "
+                f"{label!r}; correct it."
+            )
+    return class_weight
+
+
+def described_class_weight(class_weight: Any) -> Any:
+    """Return the option as plain JSON values: a mapping as pairs of label and weight."""
+    if class_weight is None or isinstance(class_weight, str):
+        return class_weight
+    return [
+        [getattr(label, "item", lambda label=label: label)(), float(weight)]
+        for label, weight in class_weight.items()
+    ]
+
+
+def restored_class_weight(described: Any) -> Any:
+    """Return the option that `described_class_weight` described, or raise what damage raises."""
+    return checked_class_weight(dict(described) if isinstance(described, list) else described)
+
+
+def labelled_source(
+    X: Any,
+    y: Any = None,
+    sample_weight: Any = None,
+    *,
+    class_weight: Any = None,
+    skip_bad_rows: bool = False,
+) -> LabelledSource:
+    """Return rows with targets that stand for their labels, whose classes are found by one reading.
+
+    Rows are read too where classes weigh the same, and rows have weights or may be left out.
+    """
+    checked_class_weight(class_weight)
+    rows, labels = labelled_rows(X, y, sample_weight)
+    if skip_bad_rows:
+        rows, labels = rows.tolerant(), labels.tolerant()
+    in_full = class_weight == "balanced" and (rows.is_weighted or skip_bad_rows)
+    counts = count_classes(rows, labels, in_full=in_full)
+    if len(counts.classes) < 2:
+        found = f"every label is {counts.classes}" if len(counts.classes) else "no row has a label"
+        raise DataError(
+            f"{found}, but a classifier needs at least two classes; check which dataset holds the "
+            f"labels."
+        )
+    weights = weights_of_classes(class_weight, counts)
+    source = LabelledSource(rows, labels, counts.classes, weights)
+    source.class_counts = counts.weights
+    return source
+
+
+def count_classes(rows: Source, labels: LabelColumn, *, in_full: bool = False) -> ClassCounts:
+    """Return the classes among labels with their numbers of rows, or weights of rows in full."""
+    shard_rows, block_rows = cut(rows, 1)
+    shards = rows.shards(shard_rows, block_rows)
+
+    def counting(shard: Any) -> Any:
+        if in_full:
+            readers = rows.reader(shard), labels.reader(shard)
+            return task(_weighed, *readers, shard.start, name="classes")
+        return task(_counted, labels.reader(shard), name="classes")
+
+    found: ClassCounts = reduce(ClassCounts.merge, stream(map(counting, shards)))
+    rows.check_unchanged()
+    return found
+
+
+def _counted(labels: Iterable[Any]) -> ClassCounts:
+    """Count the labels of a shard."""
+    counts = ClassCounts(Classes(np.empty(0)), np.empty(0))
+    for part in labels:
+        classes = Classes.of(part)
+        codes = classes.codes(part)
+        weights = np.bincount(codes[codes >= 0], minlength=len(classes)).astype(float)
+        counts = counts.merge(ClassCounts(classes, weights))
+    return counts
+
+
+def _weighed(rows: Reader, labels: Iterable[Any], start: int) -> ClassCounts:
+    """Add up the weights of the finite rows of a shard, by their labels."""
+    classes = _counted(labels).classes
+    if not len(classes):
+        return ClassCounts(classes, np.empty(0))
+    codes = np.concatenate([classes.codes(part) for part in labels])
+    weights = np.zeros(len(classes))
+    for block in rows.blocks(_BLOCK_ROWS):
+        mine = codes[block.start - start :][: len(block)]
+        counted = block.finite() & (mine >= 0)
+        each = np.ones(len(block)) if block.weights is None else block.weights
+        weights += np.bincount(mine[counted], each[counted], len(classes))
+    return ClassCounts(classes, weights)
+
+
+def weights_of_classes(class_weight: Any, counts: ClassCounts) -> Floats | None:
+    """Return what rows of every class are multiplied by, or None where that is 1."""
+    if class_weight is None:
+        return None
+    classes, N = counts.classes, counts.weights
+    if not isinstance(class_weight, Mapping):
+        return np.where(N > 0, N.sum() / (np.count_nonzero(N) * np.where(N > 0, N, 1.0)), 0.0)
+    weights = np.ones(len(classes))
+    for label, weight in class_weight.items():
+        (code,) = classes.codes(np.array([label]))
+        if code < 0:
+            raise ParameterError(
+                f"class_weight names {label!r}, which is none of the {len(classes)} classes "
+                f"{classes}; name one of these."
+            )
+        weights[code] = weight
+    return weights
+
+
+def weighs_alike(class_weight: Any, classes: Classes, factors: Floats | None) -> bool:
+    """Say whether rows with these factors (K,) may have been weighed as `class_weight` asks."""
+    if class_weight == "balanced":  # which follows from the rows
+        return factors is not None
+    own = weights_of_classes(class_weight, ClassCounts(classes, np.empty(0)))
+    return np.array_equal([] if factors is None else factors, [] if own is None else own)
+
+
+def class_facts(source: LabelledSource) -> dict[str, Any]:
+    """Return what a report says of the classes of rows, as plain JSON values."""
+    factors = source.class_weight
+    return {
+        "classes": source.classes.as_dict(),
+        "class_factors": None if factors is None else factors.tolist(),
+    }
+
+
+def classes_of_report(report: dict[str, Any]) -> tuple[Classes, Floats | None] | None:
+    """Return the classes and their weights that a report tells of, or None if it tells of none."""
+    if "classes" not in report:
+        return None
+    classes = Classes.from_dict(report["classes"])
+    return classes, factors_of(report["class_factors"], classes)
+
+
+def factors_of(factors: Any, classes: Classes) -> Floats | None:
+    """Return weights of classes (K,), or raise ValueError if they are none."""
+    if factors is None:
+        return None
+    found = np.array(factors, dtype=np.float64)
+    if found.shape != (len(classes),) or not (np.isfinite(found) & (found >= 0)).all():
+        raise ValueError(f"weights of shape {found.shape} for {len(classes)} classes")
+    return found

@@ -1,0 +1,96 @@
+"""Fitted models of any kind from files, and templates from models, moments and files."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from streamkern.errors import ParameterError
+from streamkern.features import FAMILIES, Cosines
+from streamkern.models.boosting import FittedEnsemble
+from streamkern.models.component_fit import FittedComponents
+from streamkern.models.data_moments import DataMoments, moments_header
+from streamkern.models.fitted_classes import FittedClassifier
+from streamkern.models.fitted_model import columns_of
+from streamkern.models.fitted_ridge import FittedRidge
+from streamkern.parameters.template import Template
+from streamkern.storage import holds_components, holds_ensemble, holds_moments
+from streamkern.storage.codec import opened_card
+
+if TYPE_CHECKING:
+    from streamkern.models.fitted_model import FittedModel
+
+
+def read_fitted(
+    path: str | Path, kind: type[FittedModel] | None = None, *, with_equations: bool = True
+) -> tuple[Any, dict[str, Any]]:
+    """Read a fitted model and its card, of one kind of file or, by default, of any."""
+    if kind is None and holds_ensemble(path):
+        kind = FittedEnsemble
+    elif kind is None and holds_components(path):
+        kind = FittedComponents
+    kind = kind or FittedRidge
+    with opened_card(path, kind.file_kind) as (file, card):
+        if kind is FittedRidge and "classifier" in card:
+            kind = FittedClassifier
+        model = kind.restored(file, card, with_equations=with_equations)
+        columns_of(model.report, model.n_features, model.names)
+        _ = model.kernel
+        return model, card
+
+
+def load_fitted(
+    path: str | Path, *, boosted: bool = True, components: bool = True, with_equations: bool = True
+) -> Any:
+    """Read a fitted model; of kinds that will not do, raise ModelFileError."""
+    wrong = (holds_ensemble(path) and not boosted) or (holds_components(path) and not components)
+    kind = FittedRidge if wrong else None
+    return read_fitted(path, kind, with_equations=with_equations)[0]
+
+
+def fitted_of(model: Any) -> FittedModel:
+    """Return the fitted model that an estimator holds, or the model itself."""
+    fitted: FittedModel = getattr(model, "model_", model)
+    return fitted
+
+
+def template_of(like: Any) -> Template | None:
+    """Return what moments, a fitted model, an estimator, or a path of these are to other rows."""
+    if like is None or isinstance(like, Template):
+        return like
+    if isinstance(like, (str, Path)):
+        like = moments_header(like) if holds_moments(like) else read_fitted(like, FittedRidge)[0]
+    if isinstance(like, DataMoments):
+        return like.template()
+    fitted: Any = fitted_of(like)
+    fitted = getattr(fitted, "ridge", fitted)
+    if not isinstance(fitted, FittedRidge):
+        raise ParameterError(
+            f"like must be moments, a fitted model, or the path of either, not {like!r}; give one "
+            f"of these."
+        )
+    feature_map, report = fitted.feature_map, fitted.report
+    # Of a search, kernel and map are what was chosen.
+    searched = fitted.kernel if "tuning" in report else None
+    options = fitted.parameters.map_options(report.get("feature_map"), searched)
+    paired, name = options.paired, options.feature_map
+    if isinstance(getattr(feature_map, "inner", None), Cosines):
+        # What was chosen from pairs has no pairs any more, and that of a grid no grid.
+        paired, name = False, name if FAMILIES[name].has_phases else "iid"
+    options = replace(
+        options,
+        n_components=feature_map.n_components,
+        paired=paired,
+        feature_map=name,
+        precision=fitted.predictor.precision,  # type: ignore[arg-type]
+    )
+    names = fitted.feature_names
+    report = report if names is None else {"feature_names": names, **report}
+    return Template(options, feature_map, fitted.kernel, report=report)  # type: ignore[arg-type]
+
+
+def rows_of(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> tuple[Any, Any, Any]:
+    """Return rows as the model takes them: an estimator checks tables, and encodes them."""
+    taken = getattr(model, "__streamkern_rows__", None)
+    return (X, y, sample_weight) if taken is None else taken(X, y, sample_weight)

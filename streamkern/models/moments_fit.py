@@ -1,0 +1,237 @@
+"""The two passes of a fit: columns and a sample first, then moments."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamkern.engine.scheduler import run, task
+from streamkern.errors import DataError, ParameterError
+from streamkern.features import Standardized
+from streamkern.features.metric import metric_facts, standardizer_of
+from streamkern.models.checkpoint_job import RowPasses, checkpointed
+from streamkern.models.data_moments import DataMoments
+from streamkern.parameters.fit_options import SAMPLE_ROWS, check_folds
+from streamkern.parameters.plan import plan_for
+from streamkern.runtime.threads import blas_threads
+from streamkern.solve.progressive_validation import progressive_error
+from streamkern.sources.hdf5 import without_folders
+from streamkern.sources.preprocessing.column_names import input_names
+from streamkern.statistics import ByFold, Moments, RowFolds, RowIndex, block_folds, shard_folds
+from streamkern.tune.column_pass import run_column_pass
+from streamkern.tune.metric_learning import check_metric_of, in_metric
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from streamkern.features import FeatureMap
+    from streamkern.parameters.fit_options import FitOptions
+    from streamkern.parameters.plan import Plan
+    from streamkern.parameters.template import Template
+    from streamkern.predict.ensemble import Ensemble
+    from streamkern.sources import Source
+    from streamkern.statistics import Folds
+    from streamkern.tune.column_pass import ColumnPass
+
+
+def fit_moments(
+    source: Source,
+    options: FitOptions,
+    *,
+    like: Template | None = None,
+    indexed: bool = False,
+    fixed_alpha: bool = False,
+    more_to_come: bool = False,
+    needs_targets: bool = True,
+    n_left_out: int = 0,
+    checkpoint: str | Path | None = None,
+) -> DataMoments:
+    """Read the rows twice, lightly for the columns and a sample, then for the moments."""
+    n_sample = SAMPLE_ROWS
+    if like is None:
+        if not more_to_come:
+            check_folds(options, source)
+        check_metric_of(options, [options.kernel], source)
+        n_sample = options.sample_rows(source)
+    else:
+        like.check(source)
+    plan = plan_for(
+        source,
+        options,
+        n_sample,
+        indexed=indexed,
+        fixed_alpha=fixed_alpha,
+        needs_targets=needs_targets,
+        n_left_out=n_left_out,
+    )
+    # Of rows that come in single shards, one fold would get all.
+    few_rows = like is not None or (more_to_come and plan.fold_by != "shards")
+    _, rule = folds_for(source, plan, options, few_rows=few_rows)
+    index = RowIndex(rule) if indexed else None
+    with checkpointed(checkpoint, source, options, plan, like=like, indexed=indexed) as saved:
+        seen = run_column_pass(
+            source,
+            options,
+            plan,
+            n_sample,
+            index=index,
+            like=like,
+            more_to_come=more_to_come,
+            checkpoint=saved,
+        )
+        learnt = None
+        if like is None:
+            pair = options.kernel, options.feature_map
+            (best, *_), learnt = in_metric(seen, options, [pair])
+            seen, ((kernel, _), *_) = best.column_pass, best.pairs
+            options = replace(options, kernel=kernel)
+        passes = RowPasses(source, options, plan, saved)
+        moments = moments_pass(passes, seen, like=like, few_rows=few_rows)
+    if learnt is None:
+        return moments
+    return replace(moments, report=learnt.reported(moments.report))
+
+
+def moments_pass(
+    rows: RowPasses,
+    seen: ColumnPass,
+    *,
+    like: Template | None = None,
+    few_rows: bool = False,
+    weighting: Ensemble | None = None,
+) -> DataMoments:
+    """Read the rows once for the moments, after the column pass that says how."""
+    begun, few_rows = time.perf_counter(), few_rows or like is not None
+    source, options, plan, _ = rows
+    with blas_threads(1):  # frequencies and shift are part of the result
+        if like is None:
+            sample = seen.standardizer(seen.sample.X)
+            inner, kernel = options.map_for(seen.standardizer.columns, sample, seen.weights)
+            feature_map: FeatureMap = Standardized(seen.standardizer, inner)
+        else:
+            feature_map, kernel = like.feature_map, like.kernel
+        feature_map = feature_map.summed()
+        empty = None if like is None else like.empty
+        if empty is None:
+            empty = _empty_moments(source, feature_map, seen, options)
+    by, rule = folds_for(source, plan, options, few_rows=few_rows)
+    strips = empty.strips(plan.n_strips)
+    passes = [
+        rows.read(
+            ByFold(rule, strip, weighting),
+            "moments" if len(strips) == 1 else f"moments-{i + 1}-of-{len(strips)}",
+            keep=True,
+            group=lambda shard: int(rule.of(np.array([shard.start]))[0]),
+            validate=partial(progressive_error, intercept=options.fit_intercept),
+        )
+        for i, strip in enumerate(strips)
+    ]
+    # The last strip knows all but the other strips' rows of the triangle.
+    moments = passes[-1]
+    weights: dict[int, float] = run(task(_weights_of_folds, moments.statistic, name="weights"))
+    for fold in range(rule.n_folds):
+        if not weights.get(fold) and not few_rows:
+            raise DataError(
+                f"fold {fold + 1} of {rule.n_folds} has no rows that could be used; take fewer "
+                f"folds, or another fold_by (--fold-by)."
+            )
+    every, passing = [seen.passed, *passes], sum(passed.seconds for passed in passes)
+    total = seen.passed.seconds + time.perf_counter() - begun
+    data = without_folders(source.describe())
+    names = input_names({"data": data})
+    report = {
+        "rows": moments.n_rows,
+        "n_features": source.n_features,
+        "n_targets": source.n_targets,
+        "seconds": {"total": total, "columns": seen.passed.seconds, "pass": passing},
+        "rows_per_second": moments.n_rows / passing,
+        "peak_worker_bytes": max(passed.peak_worker_bytes for passed in every),
+        "projected_worker_bytes": plan.worker_bytes,
+        "skipped_rows": moments.n_skipped,
+        "weightless_rows": moments.n_weightless,
+        "retried_shards": sum(passed.retried_shards for passed in every),
+        "resumed_shards": sum(passed.resumed_shards for passed in every),
+        **({} if names is None else {"feature_names": names}),
+        "n_folds": rule.n_folds if by else 0,
+        "fold_by": by,
+        "weights": source.weighted_by,
+        "weight": sum(weights[fold] for fold in sorted(weights)),
+        "precision": options.precision,
+        "feature_map": options.feature_map,
+        "dropped_columns": seen.dropped,
+        "nearly_constant_columns": list(seen.nearly_constant),
+        "data": data,
+        "metric": metric_facts(standardizer_of(feature_map), options.metric),
+    }
+    whole = moments.statistic
+    if len(passes) > 1:
+        whole = task(_joined, *(passed.statistic for passed in passes), name="join")
+    return DataMoments(
+        folds=whole,
+        n_folds=rule.n_folds,
+        feature_map=feature_map,
+        kernel=kernel,
+        flat=source.target_ndim == 1,
+        report=report,
+        options=options,
+        index=seen.index,
+        n_threads=plan.n_threads,
+    )
+
+
+def folds_for(
+    source: Source, plan: Plan, options: FitOptions, *, few_rows: bool = False
+) -> tuple[str | None, Folds]:
+    """Return how rows are dealt to folds, by name and as a rule."""
+    K, by = options.n_folds, plan.fold_by
+    if K == 1:
+        return None, block_folds(source.n_samples, 1)
+    shards = source.shards(plan.shard_rows, plan.block_rows)
+    dealt, what = (len(shards), "shards") if by == "shards" else (source.n_samples, "rows")
+    if dealt < K and not few_rows:
+        raise ParameterError(
+            f"{K} folds need as many {what}, but there are {dealt:,}; take fewer folds"
+            + (", or deal rows with fold_by 'rows' (--fold-by rows)." if by == "shards" else ".")
+        )
+    if by == "shards":
+        return by, shard_folds(shards, K, options.random_state)
+    if by == "blocks":
+        return by, block_folds(source.n_samples, K)
+    return by, RowFolds(K, options.random_state)
+
+
+def _weights_of_folds(folds: ByFold) -> dict[int, float]:
+    return {fold: part.weight for fold, part in folds.parts.items()}  # type: ignore[attr-defined]
+
+
+def _joined(*strips: ByFold) -> ByFold:
+    """Return the folds of which these are strips."""
+    empties: list[Any] = [strip.empty for strip in strips]
+    whole = ByFold(strips[-1].rule, Moments.joined(empties))
+    for fold in strips[-1].parts:
+        parts: list[Any] = [strip.parts[fold] for strip in strips]
+        whole.parts[fold] = Moments.joined(parts)
+    return whole
+
+
+def _empty_moments(
+    source: Source, feature_map: FeatureMap, seen: ColumnPass, options: FitOptions
+) -> Moments:
+    p, columns, rows = source.n_features, seen.columns, seen.sample.X[:SAMPLE_ROWS]
+    dtype = np.float32 if options.precision == "single" else np.float64
+    features = np.empty((len(rows), feature_map.n_components), dtype=dtype)
+    feature_map.evaluate(rows, features)
+    deviation = np.sqrt(columns.variance[p:])
+    return Moments(
+        feature_map,
+        source.n_targets,
+        precision=options.precision,
+        # What is subtracted of every row, to the last digit.
+        feature_shift=features.mean(axis=0, dtype=float).astype(dtype).astype(float),
+        target_shift=columns.mean[p:],
+        target_unit=np.where(deviation > 0, deviation, 1.0),
+    )

@@ -1,0 +1,185 @@
+"""Moments of two sets of rows made one: whether they go together, and what is said of both."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamkern.errors import DataError, OverflowedError
+from streamkern.errors.formatting import listed, listed_apart
+from streamkern.features.spectral import SpectralFeatures
+from streamkern.sources.preprocessing import recipe_of
+from streamkern.sources.preprocessing.column_names import input_names
+from streamkern.statistics import ByFold, unplaced_folds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from streamkern._typing import Floats
+    from streamkern.models.data_moments import DataMoments
+    from streamkern.statistics import Moments, RowIndex
+
+
+# What standardizers do besides taking out means.
+_SCALES = ("deviation", "linear")
+
+
+def check_alike(left: DataMoments, right: DataMoments) -> None:
+    """Raise DataError unless two moments are of the same map, and otherwise alike."""
+    for mine, theirs in zip_longest(_traits(left), _traits(right), fillvalue="nothing of the kind"):
+        if mine != theirs:
+            raise DataError(
+                f"moments merge only where they are alike, but the first have {mine} and the "
+                f"second have {theirs}; compute the second again like the first (--like)."
+            )
+    names, others = (input_names(part.report) for part in (left, right))
+    if names and others and names != others:
+        mine, theirs = listed_apart(names, others)
+        raise DataError(
+            f"moments merge only where they are alike, but the columns of the first are {mine} "
+            f"and those of the second {theirs}; give those of the second as the first has them."
+        )
+    first, second = (recipe_of(part.report) for part in (left, right))
+    if first and second and not first.encodes_like(second):
+        raise DataError(
+            "moments merge only where they are alike, but columns of the two tables have other "
+            "categories or codes; convert the second again like the first (--like)."
+        )
+
+
+def turns_between(left: Any, right: Any) -> Floats | None:
+    """Return the angles (L,) that pairs of the left map's features are ahead by, None if it is one.
+
+    cos(w^T (x - m)) and sin(w^T (x - m)) of another m are the same two, turned by the angle
+    w^T (m' - m).  Raise DataError if the maps differ by more than means, or are not of pairs.
+    """
+    if left.equals(right):
+        return None
+    mine, theirs = left.standardizer, right.standardizer
+    apart = set(mine.columns.tolist()) ^ set(theirs.columns.tolist())
+    if apart:
+        why = f"inputs left out as constant in one are not in the other: {listed(sorted(apart))}"
+    elif not all(np.array_equal(*(vars(s)[n] for s in (mine, theirs))) for n in _SCALES):
+        why = "the inputs of the two are standardised by other means or deviations"
+    elif not left.inner.equals(right.inner):
+        why = "the features of the two were chosen from other rows, as landmarks are"
+    elif isinstance(left.inner, SpectralFeatures) and 2 * left.inner.n_draws == left.n_components:
+        means = replace(mine, columns=np.arange(len(mine.mean)), n_features=len(mine.mean))
+        turns: Floats = left.inner.frequencies @ means(theirs.mean[None])[0]
+        return turns
+    else:
+        why = "the inputs of the two are about other means, which only pairs of waves make up for"
+    raise DataError(
+        f"moments merge only where they are alike, but {why}; compute the second again like the "
+        f"first (--like)."
+    )
+
+
+def _traits(moments: DataMoments) -> Iterator[str]:
+    """Yield in words what two moments must have in common."""
+    feature_map = moments.feature_map
+    yield f"{feature_map.n_features} inputs"
+    yield f"{moments.n_targets} targets"
+    yield f"{moments.options.precision} precision"
+    yield f"{moments.n_folds} folds"
+    classes = moments.report.get("classes")
+    yield f"the classes {', '.join(map(repr, classes['values']))}" if classes else "no classes"
+    yield f"map {feature_map.name}"
+    yield from _named(feature_map.parameters())
+
+
+def _named(parameters: Mapping[str, Any]) -> Iterator[str]:
+    for name, value in parameters.items():
+        if isinstance(value, dict):
+            yield from _named(value)
+        else:
+            yield f"{name} {value}"
+
+
+def check_disjoint(left: RowIndex, right: RowIndex) -> None:
+    """Raise DataError if rows are in both."""
+    common = int((left.positions(right.hashes) >= 0).sum())
+    if common:
+        raise DataError(
+            f"{common:,} of the {len(right):,} rows to be merged are in already, and would count "
+            f"twice; leave them out, or give repeated_rows (--repeated-rows) if they are other "
+            f"observations with equal values."
+        )
+
+
+def merged_folds(left: ByFold, right: ByFold, turns: Floats | None = None) -> ByFold:
+    """Return the moments of both, fold by fold, about the shifts and means of the first."""
+    both = ByFold(unplaced_folds(left.rule.n_folds), left.empty)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for fold in sorted(left.parts.keys() | right.parts.keys()):
+            mine: Any = left.parts.get(fold, left.empty)
+            theirs: Any = right.parts.get(fold, right.empty)
+            theirs = theirs if turns is None else theirs.of_map(mine.feature_map, turns)
+            both.parts[fold] = part = mine.merge(theirs)
+            if not is_finite(part):
+                raise OverflowedError(
+                    "the sums of the two overflow about the same shift; compute the second again "
+                    "like the first (--like), from rows in the same units."
+                )
+    return both
+
+
+def is_finite(part: Moments) -> bool:
+    """Say whether all sums are finite."""
+    gram = part.gram.panels if part.gram else []
+    sums = (*gram, part.cross, part.target, part.target_sum, part.weight)
+    return all(np.isfinite(values).all() for values in sums)
+
+
+# What reports count, and what the largest of is meant.
+_COUNTS = (
+    *("rows", "skipped_rows", "weightless_rows", "forgotten_rows"),
+    *("retried_shards", "resumed_shards"),
+)
+_PEAKS = ("peak_worker_bytes", "projected_worker_bytes")
+
+
+def joined_reports(left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any]:
+    """Return the report of both sets of rows."""
+    counts = {
+        name: left.get(name, 0) + right.get(name, 0)
+        for name in _COUNTS
+        if name in left or name in right
+    }
+    mine, theirs = left["seconds"], right["seconds"]
+    seconds = {name: mine.get(name, 0.0) + theirs.get(name, 0.0) for name in {**mine, **theirs}}
+    data = left["data"], right["data"]
+    # Rows without names are taken for inputs that a recipe made; the first fills later tables.
+    recipes = [part["recipe"] for part in data if "recipe" in part]
+    names = left.get("feature_names") or right.get("feature_names")
+    targets = data[0].get("target_names") or data[1].get("target_names")
+    return {
+        **left,
+        **counts,
+        **{name: max(left[name], right[name]) for name in _PEAKS},
+        **({"feature_names": names} if names else {}),
+        "seconds": seconds,
+        "rows_per_second": counts["rows"] / seconds["pass"],
+        "fold_by": _both(left["fold_by"], right["fold_by"]),
+        "weights": _both(left.get("weights"), right.get("weights")),
+        # Files of versions that named no weights are of rows that count once.
+        "weight": sum(part.get("weight", float(part["rows"])) for part in (left, right)),
+        "data": {
+            "kind": _both(*(part["kind"] for part in data)),
+            # Names of datasets, where there are some.
+            **{name: _both(*(part.get(name) for part in data)) for name in ("x", "y", "weights")},
+            "rows": sum(part["rows"] for part in data),
+            "files": [file for part in data for file in part.get("files", [])],
+            **({"recipe": recipes[0]} if recipes else {}),
+            **({"target_names": targets} if targets else {}),
+        },
+    }
+
+
+def _both(left: str | None, right: str | None) -> str | None:
+    """Return both words, each once."""
+    words = dict.fromkeys(word for word in (left, right) if word)
+    return " and ".join(words) or None

@@ -1,0 +1,190 @@
+"""Predictions and features of every row: of an array, lazily, or of a source, to a file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamkern.engine.map_blocks import map_shards
+from streamkern.engine.reduction import accumulate
+from streamkern.engine.scheduler import kept, shared, task
+from streamkern.errors import DataError
+from streamkern.parameters.plan import cut
+from streamkern.predict.deviation import Deviation
+from streamkern.predict.predictor import Predictor
+from streamkern.sources import Source
+from streamkern.sources.arrays import as_rows
+from streamkern.sources.lazy import as_table, is_dask_array, is_lazy, once
+from streamkern.sources.preprocessing.column_names import bad_columns, input_names
+from streamkern.statistics import ColumnStatistics
+from streamkern.storage import RowWriter, check_output
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from streamkern._typing import Array, Floats
+    from streamkern.features import FeatureMap
+    from streamkern.predict.predictor import RowFunction
+    from streamkern.runtime.scratch import Scratch
+    from streamkern.solve import NormalEquations
+    from streamkern.sources import Block, Shard
+
+# What the predictions of one shard may take on their way to the writer.
+_SHARD_BYTES = 32 << 20
+
+
+def by_rows(
+    function: Callable[..., Any],
+    rows: Any,
+    n_columns: int | None,
+    dtype: Any = np.float64,
+    **model: Any,
+) -> Any:
+    """Return what a function makes of rows, lazily of a Dask array."""
+    if not is_dask_array(rows):
+        return function(rows, **model)
+    columns = () if n_columns is None else (n_columns,)
+    rows = rows.rechunk({1: -1}) if rows.ndim == 2 else rows
+    return rows.map_blocks(
+        function,
+        dtype=dtype,
+        drop_axis=1 if rows.ndim == 2 and not columns else None,
+        new_axis=1 if rows.ndim == 1 and columns else None,
+        chunks=(rows.chunks[0], *((q,) for q in columns)),
+        meta=np.empty((0,) * (1 + len(columns)), dtype=dtype),
+        **{name: once(value) for name, value in model.items()},
+    )
+
+
+def features_of(feature_map: FeatureMap, X: Any, dtype: type[np.floating[Any]] = np.float64) -> Any:
+    """Return the features (n, D) of rows (n, p), lazily of a Dask collection."""
+    if not is_lazy(X):
+        return feature_map.transform(as_table("X", X), dtype)
+    rows = as_rows(X)
+    feature_map.check(rows.shape)
+    function = partial(_features, dtype=dtype)
+    return by_rows(function, rows, feature_map.n_components, dtype, feature_map=feature_map)
+
+
+def _features(X: Array, feature_map: FeatureMap, dtype: type[np.floating[Any]]) -> Floats:
+    return feature_map.transform(X, dtype)
+
+
+@dataclass(frozen=True)
+class _PredictShard:
+    predictor: RowFunction
+    block_rows: int
+    deviation: Deviation | None = None
+
+    def __call__(self, blocks: Iterator[Block], n_rows: int, scratch: Scratch) -> dict[str, Floats]:
+        q = self.predictor.n_targets
+        names = ("y_pred",) if self.deviation is None else ("y_pred", "y_std")
+        made = {name: np.empty((n_rows, q)) for name in names}
+        write = self.predictor.buffered(min(n_rows, self.block_rows), scratch)
+        done = 0
+        for block in blocks:
+            rows = slice(done, done + len(block))
+            write(block.X, made["y_pred"][rows])
+            if self.deviation is not None:
+                deviations = self.deviation.standard_deviations(block.X)
+                made["y_std"][rows] = deviations.reshape(len(block), q)
+            done = rows.stop
+        of_rows: Any = (slice(done), 0) if self.predictor.flat else slice(done)
+        return {name: values[of_rows] for name, values in made.items()}
+
+
+def predicted_shards(
+    predictor: RowFunction, source: Source, equations: NormalEquations | None = None
+) -> Iterator[tuple[Shard, dict[str, Floats]]]:
+    """Yield every shard of a source with its predictions, in order.
+
+    They are `y_pred` (rows,) or (rows, q) and, where the normal equations are given, the standard
+    deviations `y_std` of the same shape.
+    """
+    predictor.check((source.n_samples, source.n_features))
+    # Blocks of 2 MiB, if that is not too few rows: two are held, one of them to be read ahead.
+    shard_rows, block_rows = cut(source, 64 * source.row_bytes)
+    made_bytes = 8 * predictor.n_targets * (1 if equations is None else 2)
+    most_rows = max(_SHARD_BYTES // made_bytes, 1)
+    block_rows = min(block_rows, most_rows)
+    function: Any = _PredictShard(predictor, block_rows)
+    if equations is not None:
+        assert isinstance(predictor, Predictor)  # noqa: S101  for the type checker
+        arguments = predictor.feature_map, shared(equations), predictor.flat
+        deviation = task(Deviation.of, *arguments, name="deviation")
+        function = kept(task(_PredictShard, predictor, block_rows, deviation, name="predict"))
+    return map_shards(
+        source,
+        function,
+        shard_rows=min(shard_rows, most_rows),
+        block_rows=block_rows,
+        most_rows=most_rows,
+        label="predict",
+    )
+
+
+def predicted_rows(predictor: RowFunction, X: Any) -> Any:
+    """Return predictions (n,) or (n, q) of an array, a source, or lazily of a Dask array."""
+    if isinstance(X, Source):
+        return np.concatenate([made["y_pred"] for _, made in predicted_shards(predictor, X)])
+    rows = as_rows(X)
+    predictor.check(rows.shape)
+    n_columns = None if predictor.flat else predictor.n_targets
+    return by_rows(_predictions, rows, n_columns, predictor=predictor)
+
+
+def _predictions(X: Array, predictor: RowFunction) -> Floats:
+    return predictor.predict(X)
+
+
+def predict_to_hdf5(
+    predictor: Predictor,
+    source: Source,
+    path: str | Path,
+    *,
+    equations: NormalEquations | None = None,
+    skip_bad_rows: bool = False,
+    force: bool = False,
+    dataset: str = "y_pred",
+) -> int:
+    """Predict the rows of a source into the dataset `y_pred` of a new HDF5 file.
+
+    Where the normal equations of the model are given, a dataset `y_std` holds the standard
+    deviations of new targets.
+    """
+    check_output(path, force=force, inputs=source.paths)
+    source = source.tolerant() if skip_bad_rows else source
+    bad = first = 0
+    with RowWriter.create(path, force=force, release=True) as writer:
+        for shard, made in predicted_shards(predictor, source, equations):
+            rows = made["y_pred"]
+            with np.errstate(over="ignore", invalid="ignore"):
+                total = rows.sum()  # where it is finite no row is NaN, and it is quick
+            if not np.isfinite(total):
+                unknown = np.flatnonzero(np.isnan(rows.reshape(len(rows), -1)).any(axis=1))
+                if len(unknown) and not bad:
+                    first = shard.start + int(unknown[0])
+                bad += len(unknown)
+            for name, values in made.items():
+                writer.append(dataset if name == "y_pred" else name, values)
+        if bad and not skip_bad_rows:
+            raise DataError(
+                f"{bad:,} of {source.n_samples:,} rows have no finite prediction, the first at "
+                f"{source.locate(first)}, because their inputs are NaN, infinite or overflow"
+                f"{bad_inputs(source)}; give on_bad_rows 'skip' (--on-bad-rows skip) to write NaN "
+                f"for them, or fit to a table converted with --impute, which fills missing cells."
+            )
+    return bad
+
+
+def bad_inputs(source: Source) -> str:
+    """Say in which inputs there are values that are not finite, after one more light pass."""
+    statistic = ColumnStatistics(source.n_features + source.n_targets)
+    columns = accumulate(source, statistic, label="columns").statistic
+    names = input_names({"data": source.describe()})
+    found = bad_columns(names, columns.n_nonfinite[: source.n_features].tolist())
+    return f" in {found}" if found else ""

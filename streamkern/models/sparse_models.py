@@ -1,0 +1,111 @@
+"""A model of few features, made of one of many without reading a row."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from streamkern.engine.scheduler import run, shared, task
+from streamkern.errors import ParameterError, StreamkernWarning
+from streamkern.models.estimators.load import estimator_of
+from streamkern.models.estimators.random_feature_ridge import RandomFeatureRidge
+from streamkern.models.fit_report import facts_of
+from streamkern.models.fitted_ridge import FittedRidge
+from streamkern.solve.sparse_selection import Sparsifier, checked_method, checked_size
+
+if TYPE_CHECKING:
+    from streamkern._typing import Array, Floats
+    from streamkern.solve import NormalEquations, RidgeSolution
+
+
+def sparsify(
+    model: RandomFeatureRidge, n_components: int, *, method: str = "forward"
+) -> RandomFeatureRidge:
+    """Return a model of the best K features of a fitted one, which stays as it is.
+
+    Nothing is read but the model: its normal equations hold all that choosing features and solving
+    for their coefficients needs.  The penalty stays the same.
+
+    Parameters
+    ----------
+    model : RandomFeatureRidge
+        Fitted, or loaded from a file that was not saved compact.
+    n_components : int
+        K.
+    method : {'forward', 'omp', 'lasso'}
+        How features are chosen: each the one that lowers the sum of squares most; orthogonal
+        matching pursuit; or the path of the lasso, at its first point with K features.
+
+    Returns
+    -------
+    RandomFeatureRidge
+        Fitted.  Its `report_` has no error left out; fit with `sparse` for one.
+
+    Raises
+    ------
+    ParameterError
+        If K is not a whole number from 1 to D, or there is no such method.
+    ModelFileError
+        If the model was saved without its normal equations.
+
+    References
+    ----------
+    Chen, Chng and Alkadhimi (1996), "Regularized orthogonal least squares algorithm for
+    constructing radial basis function networks".
+    """
+    if not isinstance(model, RandomFeatureRidge):
+        raise ParameterError(
+            f"sparse models are made of a RandomFeatureRidge, not of {type(model).__name__}; give "
+            f"a fitted one."
+        )
+    found = sparse_model(model.model_, n_components, method)
+    estimator: RandomFeatureRidge = estimator_of(found)
+    return estimator
+
+
+def sparse_model(model: FittedRidge, n_components: int, method: str = "forward") -> FittedRidge:
+    """Return the fitted model of the best K features of another; parameters are as above."""
+    begun, full = time.perf_counter(), model.predictor
+    D, alpha = len(full.coef), model.alpha
+    K, report = checked_size(n_components, D), dict(model.report)
+    alpha = np.array(alpha) if isinstance(alpha, list) else alpha
+    sparsifier = Sparsifier(checked_method(method), alpha, report["precision_floor"])
+    equations, predictor = model.normal_equations, full
+    if K < D:
+        arguments = shared(equations), full.coef, full.intercept, sparsifier, K
+        support, solution, equations = run(task(_chosen, *arguments, name="sparsify"))
+        if solution.note:
+            warnings.warn(solution.note, StreamkernWarning, stacklevel=3)
+        predictor = replace(
+            full,
+            feature_map=full.feature_map.subset(support),
+            coef=solution.coef,
+            intercept=solution.intercept,
+        )
+        report |= facts_of(solution, equations, full.flat) | {
+            "note": solution.note,
+            "cv_rmse": None,
+        }
+    origin = report.get("sparse_of") or D
+    parameters = replace(model.parameters, sparse=K, sparse_method=method)
+    if parameters.n_components == "auto":
+        parameters = replace(parameters, n_components=origin)
+    report |= {
+        "seconds": report["seconds"] | {"sparsify": time.perf_counter() - begun},
+        "sparse_of": origin,
+        "sparse_method": method,
+        "sparse_curve": None,
+    }
+    return FittedRidge(parameters, predictor, report, equations, model.feature_names)
+
+
+def _chosen(
+    equations: NormalEquations, coef: Floats, intercept: Floats, sparsifier: Sparsifier, K: int
+) -> tuple[Array, RidgeSolution, NormalEquations]:
+    moments = equations.moments(coef, intercept)
+    (support,) = sparsifier.supports(moments, [K])
+    return support, *sparsifier.solve(moments, support)

@@ -1,0 +1,230 @@
+"""Tasks: what targets become, and what is made of the regression on them.
+
+rows --> task.source --> moments --> regression --> task.finished --> fitted model
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from streamkern.errors import ParameterError
+from streamkern.features.base import checked_n_components
+from streamkern.models.moments_fit import fit_moments
+from streamkern.models.ridge_solution import solve_moments
+from streamkern.models.tuned_fit import Choice
+from streamkern.parameters.cost_estimate import solve_bytes
+from streamkern.parameters.template import check_columns
+from streamkern.runtime.memory import check_free
+from streamkern.runtime.resources import current_resources
+from streamkern.sources import as_source
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from streamkern.models.data_moments import DataMoments
+    from streamkern.models.fitted_ridge import FittedRidge
+    from streamkern.parameters.parameters import Parameters
+    from streamkern.parameters.template import Template
+    from streamkern.sources import Source
+
+    Rows = tuple[Any, Any, Any]
+
+
+class Task(ABC):
+    """What a fit is for: regression, or classification by regression on +1 and -1.
+
+    Rows are triples of X, y and weights, or of a source and twice None.
+    """
+
+    @property
+    @abstractmethod
+    def keeps_folds(self) -> bool:
+        """Whether the fitted model needs the moments of folds, whatever the penalty."""
+
+    @abstractmethod
+    def check(self) -> None:
+        """Raise ParameterError if an option of the task has a value that it cannot have."""
+
+    @abstractmethod
+    def source(self, rows: Rows, parameters: Parameters, template: Template | None) -> Source:
+        """Return rows with the targets of the regression."""
+
+    @abstractmethod
+    def facts(self, source: Source) -> dict[str, Any]:
+        """Return what moments report besides, so that more rows can come to them."""
+
+    @abstractmethod
+    def finished(self, ridge: FittedRidge, source: Source, *, keep_moments: bool) -> Any:
+        """Return the fitted model that a regression on the rows of a source makes."""
+
+    @abstractmethod
+    def solved(self, moments: DataMoments, parameters: Parameters, size: int | None = None) -> Any:
+        """Return the fitted model of moments alone, which it keeps."""
+
+    @abstractmethod
+    def check_moments(self, moments: DataMoments) -> None:
+        """Raise ParameterError if the moments are not for this task."""
+
+    @abstractmethod
+    def growing_source(
+        self,
+        rows: Rows,
+        parameters: Parameters,
+        template: Template | None,
+        before: DataMoments | None,
+        classes: Any = None,
+    ) -> Source:
+        """Return rows that come to a model: the first, or more than those of `before`."""
+
+    def prepared(self, parameters: Parameters) -> Parameters:
+        """Return the parameters with the folds that the task needs."""
+        self.check()
+        return replace(parameters, keeps_folds=self.keeps_folds)
+
+    def fit(
+        self,
+        parameters: Parameters,
+        rows: Rows,
+        *,
+        template: Template | None = None,
+        checkpoint: str | Path | None = None,
+        keep_moments: bool = False,
+    ) -> Any:
+        """Fit rows in two passes, and return the fitted model."""
+        parameters = self.prepared(parameters)
+        options, source = parameters.passes(template), self.source(rows, parameters, template)
+        check_columns(template, source)
+        options = parameters.for_rows(options, source, template)
+        parameters.sparse_options(options.components_for(source.n_features))
+        moments = fit_moments(
+            source,
+            options,
+            like=template,
+            fixed_alpha=parameters.solves_at_once,
+            n_left_out=parameters.penalty.n_left_out,
+            checkpoint=checkpoint,
+        )
+        return self._made(moments, parameters, source, keep_moments=keep_moments)
+
+    def tune(
+        self, parameters: Parameters, rows: Rows, *, keep_moments: bool = False, **search: Any
+    ) -> Any:
+        """Choose kernel, map and length scale on a sample, and fit with them.
+
+        `search` is `kernels`, `maps`, `budget` and `checkpoint`.
+        """
+        parameters = self.prepared(parameters)
+        choice, source = Choice(parameters, **search), self.source(rows, parameters, None)
+        return self._made(choice.moments(source), parameters, source, keep_moments=keep_moments)
+
+    def moments(
+        self,
+        parameters: Parameters,
+        rows: Rows,
+        *,
+        template: Template | None = None,
+        checkpoint: str | Path | None = None,
+    ) -> DataMoments:
+        """Return the moments of rows, which know their rows."""
+        self.check()
+        source = self.source(rows, parameters, template)
+        check_columns(template, source)
+        options = parameters.for_rows(parameters.moments(template), source, template)
+        found = fit_moments(source, options, like=template, indexed=True, checkpoint=checkpoint)
+        return replace(found, report=found.report | self.facts(source))
+
+    def solve(self, parameters: Parameters, moments: DataMoments) -> Any:
+        """Return the fitted model of moments, which it keeps, without reading rows."""
+        parameters = self.prepared(parameters)
+        self.check_moments(moments)
+        D, size, penalty = moments.feature_map.n_components, None, parameters.penalty
+        if parameters.n_components != "auto" and not moments.options.is_identity:
+            size = checked_n_components(parameters.n_components)
+            if D < size <= moments.options.n_components:
+                size = D  # rows made fewer landmarks than were asked for
+            if size > D:
+                raise ParameterError(
+                    f"the moments are of {D:,} features, but n_components is {size:,}; ask for no "
+                    f"more than there are."
+                )
+        n_folds = moments.n_folds if penalty.needs_folds or self.keeps_folds else 1
+        resources = current_resources()
+        if not resources.n_workers:
+            needed = solve_bytes(size or D, moments.n_targets, n_folds, resources.n_threads)
+            check_free(needed, "solving")
+        return self.solved(moments, parameters, size)
+
+    def grown(
+        self,
+        parameters: Parameters,
+        rows: Rows,
+        *,
+        template: Template | None = None,
+        before: DataMoments | None = None,
+        classes: Any = None,
+    ) -> DataMoments:
+        """Return the moments of rows that come to a model: the first, or more than `before`."""
+        parameters = self.prepared(parameters)
+        template = template if before is None else before.template()
+        options = parameters.passes(template)
+        parameters.penalty.check_without_rows()
+        if before is not None:  # alpha may have changed
+            if options.n_folds > before.n_folds == 1:
+                raise ParameterError(
+                    "cross-validation and calibration need folds, but the rows that are in were "
+                    "not dealt to any; take alpha 'gcv', 'evidence' or a number, and of classes "
+                    "calibration None, or begin with a clone."
+                )
+            options = replace(options, n_folds=before.n_folds)
+        source = self.growing_source(rows, parameters, template, before, classes)
+        check_columns(template, source)
+        found = fit_moments(
+            source,
+            parameters.for_rows(options, source, template),
+            like=template,
+            indexed=before is None or before.index is not None,
+            fixed_alpha=parameters.solves_at_once,
+            more_to_come=True,
+        )
+        return replace(found, report=found.report | self.facts(source))
+
+    def _made(
+        self, moments: DataMoments, parameters: Parameters, source: Source, *, keep_moments: bool
+    ) -> Any:
+        keep = keep_moments or self.keeps_folds
+        ridge = solve_moments(moments, parameters, source=source, keep_moments=keep)
+        return self.finished(ridge, source, keep_moments=keep_moments)
+
+
+class Regression(Task):
+    """Regression on the targets as they come."""
+
+    keeps_folds = False
+
+    def check(self) -> None:
+        """There is nothing to check."""
+
+    def source(self, rows: Rows, *_: Any, **__: Any) -> Source:
+        """Return the rows as a source."""
+        return as_source(*rows)
+
+    growing_source = source
+
+    def facts(self, source: Source) -> dict[str, Any]:  # noqa: ARG002
+        """Return nothing: targets speak for themselves."""
+        return {}
+
+    def finished(self, ridge: FittedRidge, *_: Any, **__: Any) -> FittedRidge:
+        """Return the regression."""
+        return ridge
+
+    def solved(
+        self, moments: DataMoments, parameters: Parameters, size: int | None = None
+    ) -> FittedRidge:
+        """Solve the moments."""
+        return solve_moments(moments, parameters, size, keep_moments=True)
+
+    def check_moments(self, moments: DataMoments) -> None:
+        """Any moments will do."""

@@ -1,0 +1,133 @@
+"""From rows to the moments of a kernel, map and metric that were chosen on a sample of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+from typing import TYPE_CHECKING
+
+from streamkern.errors import ParameterError
+from streamkern.kernels import Gaussian, as_kernel
+from streamkern.models.checkpoint_job import RowPasses, checkpointed
+from streamkern.models.fitted_model import described_kernel
+from streamkern.models.moments_fit import folds_for, moments_pass
+from streamkern.parameters.fit_options import check_folds, large_sample
+from streamkern.parameters.plan import plan_for
+from streamkern.tune.budget import Budget, Spent, budgeted_rows
+from streamkern.tune.candidates import AUTO, kernels_to_try, maps_to_try, pairs_to_try
+from streamkern.tune.column_pass import run_column_pass
+from streamkern.tune.halving import search
+from streamkern.tune.metric_learning import check_metric_of, in_metric
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from streamkern.kernels import Kernel
+    from streamkern.models.data_moments import DataMoments
+    from streamkern.parameters.fit_options import FitOptions
+    from streamkern.parameters.parameters import Parameters
+    from streamkern.sources import Source
+
+# Of a search: more are thirds.
+_MOST_FOLDS = 10
+
+
+def search_options(
+    parameters: Parameters,
+    *,
+    kernels: Kernel | str | Sequence[Kernel | str] | None = None,
+    maps: str | Sequence[str] | None = None,
+) -> FitOptions:
+    """Return the options of a search and of the fit after it.
+
+    They have the kernel and map that take most memory, of those that go together.
+    """
+    found, refusals = [], []
+    tried = kernels_to_try(kernels, parameters.kernel) or [as_kernel(parameters.kernel)]
+    for kernel, name in product(tried, maps_to_try(maps, parameters.feature_map)):
+        try:
+            found.append(parameters.map_options(name, kernel))
+        except ParameterError as error:
+            refusals.append(error)
+    if not found:
+        raise refusals[0]
+    return parameters.with_folds(max(found, key=lambda each: each.family.rows_a_feature))
+
+
+class Choice:
+    """What a search chooses among, and what it may take, checked before a row is read."""
+
+    def __init__(
+        self,
+        parameters: Parameters,
+        *,
+        kernels: Kernel | str | Sequence[Kernel | str] | None,
+        maps: str | Sequence[str] | None,
+        budget: float | str | None,
+        checkpoint: str | Path | None,
+    ) -> None:
+        self.parameters, self.checkpoint = parameters, checkpoint
+        self.budget = Budget.of(budget)
+        if self.budget is not None:
+            kernels = AUTO if kernels is None else kernels
+            maps = AUTO if maps is None else maps
+            if self.budget.in_seconds and checkpoint is not None:
+                raise ParameterError(
+                    "a search within seconds may choose otherwise when it is made again, so it "
+                    "has no checkpoint; give the budget in passes."
+                )
+        if kernels is None and AUTO in (maps, parameters.feature_map):
+            kernels = (
+                AUTO if as_kernel(parameters.kernel) == Gaussian() else None
+            )  # as good as that
+        self.options = search_options(parameters, kernels=kernels, maps=maps)
+        self.kernels, self.maps = kernels_to_try(kernels, parameters.kernel), maps
+
+    def moments(self, source: Source) -> DataMoments:
+        """Choose on a sample of the rows, and read them all with what was chosen."""
+        names = maps_to_try(self.maps, self.parameters.feature_map, source.n_features)
+        options, tried, allowed = self.options, self.kernels, self.budget
+        pairs = pairs_to_try(tried, names, options, source)
+        check_metric_of(options, tried, source)
+        options = replace(options, kernel=pairs[0][0], feature_map=pairs[0][1])
+        options = self.parameters.for_rows(options, source)
+        check_folds(options, source)
+        n_rows = large_sample(source.n_features + source.n_targets)
+        if allowed is not None:
+            n_rows = budgeted_rows(source, options, len(pairs), allowed)
+        # A map may be made from more rows than are searched on, and take more memory than others.
+        each = [replace(options, kernel=kernel, feature_map=name) for kernel, name in pairs]
+        n_sample = max(n_rows, *(one.sample_rows(source) for one in each))
+        heaviest = max(each, key=lambda one: one.family.rows_a_feature)
+        plan = plan_for(source, heaviest, n_sample, n_left_out=self.parameters.penalty.n_left_out)
+        searched = [*tried, *names, str(allowed)]
+        with checkpointed(self.checkpoint, source, options, plan, searched=searched) as saved:
+            seen = run_column_pass(source, options, plan, n_sample, checkpoint=saved)
+            contenders, learnt = in_metric(seen, options, pairs)
+            spent = Spent() if learnt is None else learnt.spent
+            _, rule = folds_for(source, plan, options)
+            folds = rule.of(seen.sample.places[:n_rows])
+            found = search(
+                contenders,
+                options,
+                plan=plan,
+                n_rows=n_rows,
+                budget=allowed,
+                spent=spent,
+                feature_map=self.parameters.feature_map if self.maps in (None, AUTO) else None,
+                folds=folds if 2 <= rule.n_folds <= _MOST_FOLDS else None,
+            )
+            options = replace(options, kernel=found.kernel, feature_map=found.feature_map)
+            seen = contenders[found.place].column_pass
+            moments = moments_pass(RowPasses(source, options, plan, saved), seen)
+        seconds = moments.report["seconds"]
+        seconds["search"] = found.seconds
+        seconds["total"] += found.seconds
+        moments.report.update(found.as_dict())
+        moments.report["tuning_kernels"] = list(map(described_kernel, tried))
+        moments.report["tuning_maps"] = names
+        moments.report["tuning_budget"] = None if allowed is None else str(allowed)
+        if learnt is None:
+            return moments
+        return replace(moments, report=learnt.reported(moments.report, found.place))

@@ -1,0 +1,89 @@
+"""Figures of a job in words, for every view."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from streamkern.runtime.memory import in_words
+
+if TYPE_CHECKING:
+    from streamkern.monitor.jobs import Job
+    from streamkern.monitor.passes import Pass
+    from streamkern.runtime.events import Event
+
+
+def duration(seconds: float | None) -> str:
+    """Return a time as 4.2 s, 1:05 or 2:03:07."""
+    if seconds is None:
+        return "?"
+    if seconds < 60:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+    minutes, whole = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{whole:02}" if hours else f"{minutes}:{whole:02}"
+
+
+def rounded(value: float) -> str:
+    """Return a number with three digits and thousands separated."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def rows_of(reading: Pass) -> str:
+    """Return how many rows are done, of how many."""
+    done = "" if reading.rows_done == reading.n_rows else f"{reading.rows_done:,} of "
+    return f"{done}{reading.n_rows:,} rows"
+
+
+def details(job: Job, reading: Pass, now: float) -> dict[str, str]:
+    """Return what is known of a pass, in words by topic; those of which nothing is are empty."""
+    rows, attainable, peak = (
+        reading.rows_per_second(now),
+        reading.attainable(),
+        reading.peak_bytes(),
+    )
+    rates = [f"{rounded(rows)} rows/s"] if reading.rows_read else []
+    if rates and reading.row_bytes:
+        rates.append(f"{rounded(rows * reading.row_bytes / 1e6)} MB/s")
+    if rates and reading.row_flops and attainable:
+        speed = reading.speed(now)
+        rates.append(f"{rounded(speed / 1e9)} GFLOP/s, {speed / attainable:.0%} of products alone")
+    busy = sum(worker.busy for worker in reading.workers.values()) + reading.seconds["merging"]
+    times = (
+        f"{name} {reading.seconds[name] / busy:.0%}"
+        for name in ("waiting", "features", "products", "merging")
+        if busy and reading.seconds[name] >= 0.005 * busy
+    )
+    states = reading.shards()
+    names = ("done", "running", "resumed", "retried", "failed")
+    counts = ", ".join(f"{states[name]:,} {name}" for name in names if states[name])
+    planned = f" of {in_words(job.worker_bytes)} planned" if job.worker_bytes else ""
+    validation = ""
+    if reading.validation:
+        n_rows, error = reading.validation[-1]
+        validation = f"error on new rows {error:.5g} {features_of(reading)} after {n_rows:,} rows"
+    return {
+        "rows": rows_of(reading),
+        "rates": " · ".join(rates),
+        "times": ", ".join(times),
+        "shards": f"shards: {counts}" if counts else "",
+        "validation": validation,
+        "memory": f"{in_words(peak)}{planned}" if peak else "",
+    }
+
+
+def features_of(reading: Pass) -> str:
+    """Return how many features the errors on rows to come are with."""
+    few = reading.leading < reading.n_components
+    of = f"{reading.leading:,} of {reading.n_components:,}" if few else f"all {reading.leading:,}"
+    return f"with {of} features"
+
+
+def solution_of(solved: Event) -> str:
+    """Return what was found, and how long it took."""
+    alpha, error = solved["alpha"], solved["cv_rmse"]
+    words = [f"solved in {duration(solved['seconds']['solve'])}"]
+    if isinstance(alpha, float):
+        words.append(f"alpha {alpha:.4g}")
+    if isinstance(error, float):
+        words.append(f"cross-validated RMSE {error:.5g}")
+    return ", ".join(words)

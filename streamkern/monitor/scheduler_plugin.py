@@ -1,0 +1,114 @@
+"""The plugin of the scheduler: it listens to events, and has a dashboard page and metrics.
+
+`connect` brings it to the schedulers that it starts or reaches.  By hand::
+
+    dask scheduler --preload streamkern.monitor.scheduler_plugin
+    client.register_plugin(streamkern.monitor.scheduler_plugin.Watch())
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import time
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+from distributed import SchedulerPlugin
+
+from streamkern.monitor.jobs import Jobs
+from streamkern.runtime.events import TOPIC
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from streamkern.runtime.events import Event
+
+logger = logging.getLogger(__name__)
+
+
+class Watch(SchedulerPlugin):  # type: ignore[misc]
+    """Hears of jobs on a scheduler, and shows them on its dashboard and in its metrics."""
+
+    name = "streamkern"
+    idempotent = True
+    jobs: Jobs | None = None
+    collector: Any = None
+
+    async def start(self, scheduler: Any) -> None:
+        """Begin to listen, with what was told before; add the page and the metrics.
+
+        Nothing here waits, so that nothing is told in between, and no other one begins.
+        """
+        if self.jobs is not None:  # a scheduler that starts does so for the second time
+            return
+        self.jobs = Jobs()
+        for when, event in scheduler.get_events(TOPIC):
+            self._hear(event, ago=max(time.time() - when, 0.0))
+        with _optional("the page on the dashboard"):
+            if importlib.util.find_spec("bokeh") is not None:
+                from streamkern.monitor.dashboard_page import add_page  # noqa: PLC0415  bokeh takes long
+
+                add_page(scheduler, self.jobs)
+        with _optional("metrics"):
+            if importlib.util.find_spec("prometheus_client") is not None:
+                from prometheus_client import REGISTRY  # noqa: PLC0415  where it is installed
+
+                from streamkern.monitor.metrics import JobsCollector  # noqa: PLC0415
+
+                collector = JobsCollector(self.jobs)
+                with suppress(ValueError):  # another scheduler of this process has them
+                    REGISTRY.register(collector)
+                    self.collector = collector
+
+    async def close(self) -> None:
+        """Leave nothing behind in a process that goes on."""
+        if self.collector is not None:
+            from prometheus_client import REGISTRY  # noqa: PLC0415
+
+            with suppress(KeyError):  # a scheduler may close more than once
+                REGISTRY.unregister(self.collector)
+
+    def log_event(self, topic: str, msg: Event) -> None:
+        """Hear one event."""
+        if topic == TOPIC:
+            self._hear(msg)
+
+    def _hear(self, event: Event, ago: float = 0.0) -> None:
+        if self.jobs is None:
+            return
+        try:
+            self.jobs.hear(event, ago)
+        except (KeyError, TypeError, ValueError, AttributeError):  # malformed, or another version
+            logger.debug("not understood: %r", event, exc_info=True)
+
+    def remove_worker(
+        self,
+        scheduler: Any,  # noqa: ARG002  Dask's signature
+        worker: str,
+        *,
+        stimulus_id: str,  # noqa: ARG002
+        **_: Any,
+    ) -> None:
+        """Hear that a worker is gone."""
+        if self.jobs is not None:
+            self.jobs.worker_lost(worker)
+
+    def remove_client(self, scheduler: Any, client: str) -> None:  # noqa: ARG002  Dask's signature
+        """Hear that a client is gone, and with it its jobs."""
+        if self.jobs is not None:
+            self.jobs.client_lost(client)
+
+
+@contextmanager
+def _optional(what: str) -> Iterator[None]:
+    """Do without something that cannot be had, and say so in the scheduler's log."""
+    try:
+        yield
+    except Exception:
+        logger.warning("streamkern does without %s", what, exc_info=True)
+
+
+async def dask_setup(scheduler: Any) -> None:
+    """Add the plugin to a scheduler that preloads this module."""
+    await scheduler.register_scheduler_plugin(Watch(), name=Watch.name, idempotent=True)

@@ -1,0 +1,1 @@
+"""What a fit is told, and what that will take in memory and time."""

@@ -1,0 +1,191 @@
+"""What a fit takes in memory and work, before anything is read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from streamkern.runtime.memory import thread_bytes
+from streamkern.solve import decomposition_bytes, inverting_bytes
+from streamkern.solve.penalty_errors import PenaltyErrors
+from streamkern.statistics import Triangle
+
+if TYPE_CHECKING:
+    from streamkern.sources import Source
+
+# Totals, and partials of finished shards that wait in a process to be merged into them.
+_WAITING = 8
+# Square matrices that are held while a fold is scored.
+_SQUARES_A_FOLD = 6
+# Matrices of D x q then, and while the whole is solved; and those of a model with its predictor.
+_CROSSES_A_FOLD, _CROSSES, _MODEL_COPIES = 7, 5, 3
+# Squares of D that a map of landmarks holds, what draws it, and what turns the sums of a fold.
+_SQUARES_OF_LANDMARKS, _SQUARES_DRAWING, _SQUARES_TURNING = 3, 5, 4
+# Interpreter, libraries and Dask's own needs in one process, as measured with some room.
+_PROCESS_BYTES = 256 << 20
+# A hash and a place of every row, where rows are to be known again.
+_INDEX_BYTES = 16
+# Copies of the index: in a process that merges it, and where it is put in order.
+_INDEX_MERGED, _INDEX_ORDERED = 3, 5
+# Strips are spread over workers as evenly as whole strips go.
+_UNEVEN = 1.25
+# A careful guess of one core's speed, for choosing only.
+_FLOPS_PER_SECOND = {"single": 60e9, "double": 30e9}
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """The bytes of a fit, by who holds them and when."""
+
+    source: Source
+    n_components: int
+    itemsize: int  # of features and products
+    shard_rows: int
+    block_rows: int
+    n_folds: int  # 1 for no cross-validation
+    folds_at_once: int  # that the rows of one shard can be in
+    fixed_alpha: bool  # no penalty to choose
+    n_left_out: int  # penalties of a pass that leaves out every row in turn
+    left_out_rows: int  # of its blocks
+    n_sample: int
+    from_rows: bool  # the map is made of the sample: it holds squares of D, and turns the sums
+    indexed: bool  # rows are to be known again
+    n_maps: int  # more than one where others weigh the rows
+
+    @property
+    def index(self) -> int:
+        """The hashes and places of the rows."""
+        return _INDEX_BYTES * self.source.n_samples if self.indexed else 0
+
+    @property
+    def reading(self) -> int:
+        """What reading a shard holds besides its blocks."""
+        source = self.source
+        if not source.loads_whole_shards:
+            return source.chunk_bytes
+        beside = source.n_targets + (source.weighted_by is not None)
+        return self.shard_rows * (source.row_bytes + 8 * beside)
+
+    @property
+    def sample(self) -> int:
+        """The spread sample, with what merging it takes."""
+        return 4 * self.n_sample * (8 * self.source.n_features + 8 * self.source.n_targets + 24)
+
+    @property
+    def map(self) -> int:
+        """The frequencies or landmarks, as drawn and in the precision of the features."""
+        D, p = self.n_components, self.source.n_features
+        one = 16 * D * p + (8 * _SQUARES_OF_LANDMARKS * D**2 if self.from_rows else 0)
+        return self.n_maps * one
+
+    @property
+    def drawing(self) -> int:
+        """What choosing landmarks takes: their kernel with the sample, and an eigenbasis."""
+        D = self.n_components
+        return 8 * D * (self.n_sample + _SQUARES_DRAWING * D) if self.from_rows else 0
+
+    def sums(self, n_strips: int = 1) -> int:
+        """Return the sums of one fold, of the largest strip of the triangle."""
+        D, q = self.n_components, self.source.n_targets
+        strips = Triangle.strips(D, n_strips)
+        largest = max(Triangle.size(stop, first) for first, stop in strips)
+        return 8 * largest + 16 * D * (q + 1)
+
+    def accumulating(self, threads: int, n_strips: int, n_workers: int) -> int:
+        """Return what a process holds that accumulates so many shards at a time."""
+        source, D, sums = self.source, self.n_components, self.sums(n_strips)
+        p, q, row_bytes = source.n_features, source.n_targets, source.row_bytes
+        weighted = source.weighted_by is not None
+        task = (
+            self.folds_at_once * sums
+            + self.itemsize * D * p  # the frequencies
+            + self.itemsize * (Triangle.product_size(D) + 2 * D * (q + 1))
+            # Two blocks of rows, one in use and one being read, and the features of one.
+            + self.block_rows * (self.itemsize * D + 8 * p + 24 * (q + 1))
+            # The next shard is begun before this one is done.
+            + 2 * (self.block_rows * 2 * (row_bytes + 8 * (q + weighted)) + self.reading)
+            # Roots of the weights, and a block without the rows that do not count.
+            + (self.block_rows * (row_bytes + 8 * (q + 2)) if weighted else 0)
+            + (16 << 20)  # rows in cache, and chunks in the reader
+        )
+        waiting = (self.n_folds + (_WAITING - 1) * self.folds_at_once) * sums
+        done = 0
+        if n_strips > 1:
+            share = _UNEVEN / n_workers if n_workers > 1 else 1.0
+            done = int(share * self.sums()) + sums
+        held = threads * task + waiting + done + self.sample + _INDEX_MERGED * self.index
+        return _PROCESS_BYTES + self.map + held
+
+    def saving(self, n_groups: int, n_strips: int) -> int:
+        """Return what a checkpoint takes on the disk: a total, the next, and groups before it."""
+        groups = (2 * self.n_folds + n_groups * self.folds_at_once) * self.sums(n_strips)
+        return groups + (n_strips - 1) * self.sums(n_strips) + 3 * (self.sample // 4 + self.index)
+
+    def solving(self, threads: int) -> int:
+        """Return what a process holds that solves, and scores so many folds at a time."""
+        D = self.n_components
+        held = (self.n_folds + 1) * self.sums()
+        held += solve_bytes(D, self.source.n_targets, self.n_folds, threads)
+        if self.fixed_alpha:
+            # The sums, a factor, its diagonal blocks and parts of its inverse, and the model's G.
+            held = 2 * self.sums() + inverting_bytes(D) + self.itemsize * Triangle.size(D)
+        if self.from_rows:  # sums as they were and turned, and what turns them
+            held += self.n_folds * self.sums() + 8 * _SQUARES_TURNING * D**2 * threads
+        return _PROCESS_BYTES + self.map + held + (16 << 20)
+
+    def leaving_out(self, threads: int) -> int:
+        """Return what a process holds that leaves out every row in turn, 0 without such a pass."""
+        D, q, A = self.n_components, self.source.n_targets, self.n_left_out
+        if not A:
+            return 0
+        # The moments, their eigenbasis, and that as the models have it.
+        held = 2 * self.sums() + 8 * D * (D + q) + self.itemsize * D * (D + A + q)
+        task = (
+            self.left_out_rows * (2 * self.itemsize * D + 24 * A + 24 * q)
+            + 2 * (self.left_out_rows * 2 * (self.source.row_bytes + 8 * q) + self.reading)
+            + PenaltyErrors.working_bytes(D, self.itemsize)
+            + (16 << 20)
+        )
+        return _PROCESS_BYTES + self.map + held + threads * task + 8 * (_WAITING + threads) * A * q
+
+    def process(self, threads: int, n_strips: int, n_workers: int) -> int:
+        """Return the most that a process holds at a time, with the stacks of its threads."""
+        held = max(
+            self.accumulating(threads, n_strips, n_workers),
+            self.solving(threads),
+            self.leaving_out(threads),
+        )
+        return held + (threads + 1) * thread_bytes()
+
+    def receiving(self) -> int:
+        """Return what the process holds that planned, with the model or the moments."""
+        n_sums = self.n_folds + 1 if self.indexed else 1
+        held = n_sums * self.sums() + self.sample + _INDEX_ORDERED * self.index
+        model = _MODEL_COPIES * 8 * self.n_components * self.source.n_targets
+        return _PROCESS_BYTES + self.map + max(held + model, self.drawing + self.sample)
+
+
+def solve_bytes(n_components: int, n_targets: int, n_folds: int, n_threads: int) -> int:
+    """Return what solving takes in a process that holds the moments already."""
+    D, columns = n_components, 8 * n_components * n_targets
+    # A fold: its own matrix, the one without it, and a decomposition of that.
+    a_fold = 8 * Triangle.size(D) + 8 * _SQUARES_A_FOLD * D**2 + _CROSSES_A_FOLD * columns
+    held = decomposition_bytes(D) + _CROSSES * columns
+    return held + (min(n_folds, n_threads) * a_fold if n_folds > 1 else 0)
+
+
+def rough_flops_per_second(precision: str) -> float:
+    """Return a careful guess of the multiply-adds that one core does."""
+    return _FLOPS_PER_SECOND[precision]
+
+
+def fit_flops(n_rows: int, n_features: int, n_components: int, n_folds: int) -> float:
+    """Return the multiply-adds of projections, products and the solution of K folds, 1 for none."""
+    products = float(n_rows) * n_components * (n_features + n_components)
+    return products + solve_flops(n_components, n_folds)
+
+
+def solve_flops(n_components: int, n_folds: int) -> float:
+    """Return the multiply-adds of one factorisation, or of K folds and the whole decomposed."""
+    cube = float(n_components) ** 3
+    return cube / 3 if n_folds == 1 else (1 + n_folds) * 5.0 * cube

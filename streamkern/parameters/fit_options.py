@@ -1,0 +1,188 @@
+"""What the passes of a fit take as given, checked: parameters with nothing left to choose."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamkern.errors import ParameterError
+from streamkern.errors.formatting import unknown
+from streamkern.features import FAMILIES, Family, FeatureMap, Identity
+from streamkern.features.base import checked_seed
+from streamkern.features.metric import GivenMetric, check_metric, checked_metric, learning_of
+from streamkern.kernels import Gaussian, Kernel, Linear, ShiftInvariantKernel, as_kernel
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from streamkern._typing import Array, Floats
+    from streamkern.sources import Source
+    from streamkern.statistics.centred_moments import Precision
+
+CHOICES: dict[str, Collection[str]] = {
+    "feature_map": FAMILIES,  # to which a user's own module may add
+    "precision": ("single", "double"),
+    "on_bad_rows": ("error", "skip"),
+    "fold_by": ("auto", "shards", "rows", "blocks"),
+}
+# Rows of the spread sample travel with the first pass.
+SAMPLE_ROWS = 2048
+# The bytes of a sample that something is made from or learnt on, and the rows of such a one.
+_SAMPLE_BYTES, _FEWEST_ROWS, _LARGE_SAMPLE = 128 << 20, 256, 16384
+
+
+@dataclass(frozen=True)
+class FitOptions:
+    """Of `Parameters`, what the sums of a pass depend on, by the same names.
+
+    Number, map and kernel are not 'auto' here, and one fold is none: a search, a template and the
+    moments in files give them.
+    """
+
+    kernel: Kernel
+    n_components: int
+    feature_map: str
+    paired: bool
+    standardize: bool
+    fit_intercept: bool
+    precision: Precision
+    on_bad_rows: str
+    random_state: int
+    n_folds: int = 1
+    fold_by: str = "auto"
+    metric: str | GivenMetric | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "kernel", as_kernel(self.kernel))
+        if self.feature_map == "auto":
+            raise ParameterError(
+                "the map 'auto' is chosen by a search; take `tune` instead, or name a map."
+            )
+        for name, allowed in CHOICES.items():
+            if (value := getattr(self, name)) not in allowed:
+                raise ParameterError(
+                    f"{name} must be one of {', '.join(allowed)}, not "
+                    f"{unknown(value, allowed)}; choose one of them."
+                )
+        checked_seed(self.random_state)
+        checked_n_folds(self.n_folds)
+        checked_metric(self.metric)
+        if self.feature_map == "identity":
+            other = not isinstance(self.kernel, Linear) and self.kernel != Gaussian()
+            if other or not self.paired:
+                raise ParameterError(
+                    "the identity map has no kernel but the linear one, and no phases; leave them "
+                    "out, or take another map."
+                )
+        if not self.is_identity:
+            self.map_of(self.kernel)
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the options as parameters of `RandomFeatureRidge`."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    @property
+    def is_identity(self) -> bool:
+        """Whether the features are the inputs."""
+        if self.feature_map == "identity":
+            return True
+        return isinstance(self.kernel, Linear) and not self.family.takes_linear
+
+    @property
+    def family(self) -> Family:
+        """How the map is made."""
+        return FAMILIES[self.feature_map]
+
+    @property
+    def is_nested(self) -> bool:
+        """Whether the first features of the map are a smaller map of its kind."""
+        return not self.is_identity and self.map_of(self.kernel).nesting > 0
+
+    @property
+    def can_strip(self) -> bool:
+        """Whether products can be made in strips: of features that are nested as they are."""
+        return self.is_nested and not self.family.rows_a_feature
+
+    def sample_rows(self, source: Source) -> int:
+        """Return how many rows the first pass brings along, for the map and what is learnt."""
+        n_columns = source.n_features + source.n_targets
+        learning = large_sample(n_columns) if learning_of(self.metric) else 0
+        return max(learning, sample_size(self.family.rows_a_feature, self.n_components, n_columns))
+
+    def components_for(self, n_features: int) -> int:
+        """Return D for rows of p inputs, and check that the length scales fit them."""
+        check_metric(self.metric, n_features)
+        if self.is_identity:
+            return n_features
+        if isinstance(self.kernel, ShiftInvariantKernel):
+            self.kernel.check_inputs(n_features)
+        self.check_map(n_features)
+        return self.n_components
+
+    def check_map(self, n_features: int) -> None:
+        """Raise ParameterError unless the map is for p inputs, and for what is to be learnt."""
+        if self.is_identity:
+            return
+        feature_map = self.map_of(self.kernel)
+        feature_map.check_inputs(n_features)
+        if learning_of(self.metric) and not feature_map.has_gradients:
+            raise ParameterError(
+                f"a metric is learnt from gradients, which the map {self.feature_map!r} of the "
+                f"kernel {self.kernel.name!r} does not have; take the orthogonal map, or leave the "
+                f"metric out."
+            )
+
+    def map_of(self, kernel: Kernel, n_components: int | None = None) -> FeatureMap:
+        """Return the map of a kernel, of D features or another number of them, not drawn yet."""
+        return self.family.map_of(
+            kernel,
+            n_components or self.n_components,
+            paired=self.paired,
+            precision=self.precision,
+            random_state=self.random_state,
+        )
+
+    def map_for(
+        self, kept: Array, rows: Floats, weights: Floats | None = None
+    ) -> tuple[FeatureMap, Kernel]:
+        """Draw the map for the inputs that are kept, with the length scale that suits `rows`."""
+        if self.is_identity:
+            return Identity().draw(len(kept)), Linear()
+        kernel = self.kernel
+        if isinstance(kernel, ShiftInvariantKernel):
+            kernel = kernel.restricted(kept).resolved(rows, weights=weights)
+        drawn = self.map_of(kernel)
+        return drawn.draw(len(kept), drawn.chosen(rows, weights)), kernel
+
+
+def large_sample(n_columns: int) -> int:
+    """Return how many rows of so many inputs and targets a large sample may hold."""
+    return int(min(_LARGE_SAMPLE, max(_SAMPLE_BYTES // (8 * n_columns), _FEWEST_ROWS)))
+
+
+def sample_size(rows_a_feature: int, n_components: int, n_columns: int) -> int:
+    """Return how many rows, of so many columns, a map of D features is made from."""
+    fitting = _SAMPLE_BYTES // (8 * n_columns)
+    fewest = min(SAMPLE_ROWS, max(fitting, _FEWEST_ROWS))  # of thousands of targets
+    return max(fewest, min(rows_a_feature * n_components, max(fitting, n_components)))
+
+
+def checked_n_folds(n_folds: Any) -> int:
+    """Return K, or raise ParameterError unless it is a whole number; 1 is for no folds at all."""
+    if isinstance(n_folds, bool) or not isinstance(n_folds, (int, np.integer)) or n_folds < 1:
+        raise ParameterError(
+            f"n_folds must be a whole number of at least 2, not {n_folds!r}; give how many parts "
+            f"to leave out in turn."
+        )
+    return int(n_folds)
+
+
+def check_folds(options: FitOptions, source: Source) -> None:
+    """Raise ParameterError if there are more folds than rows."""
+    if options.n_folds > source.n_samples:
+        raise ParameterError(
+            f"{options.n_folds} folds need as many rows, but there are {source.n_samples:,}; take "
+            f"fewer folds, or alpha 'gcv' or a number, and of classes calibration None."
+        )

@@ -1,0 +1,257 @@
+"""The parameters of a fit: one frozen value, from which everything that a fit does follows.
+
+A parameter is one field: its default, its help, and how the command line takes it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+import numpy as np
+
+from streamkern.errors import ParameterError
+from streamkern.features import FAMILIES
+from streamkern.features.metric import checked_metric
+from streamkern.kernels import KERNELS, Gaussian, Kernel
+from streamkern.parameters.fit_options import CHOICES, FitOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from streamkern.parameters.choices import PenaltyOptions, SparseOptions
+    from streamkern.parameters.template import Template
+    from streamkern.sources import Source
+
+DEFAULT_KERNEL = Gaussian("median")
+AUTO = "auto"
+AUTO_COMPONENTS = 4096
+
+
+class Option(NamedTuple):
+    """How the command line takes a parameter: text of a form, a choice, a number, or a flag.
+
+    A flag turns its field around: one whose default is True is named by what it takes away.
+    """
+
+    help: str
+    name: str | None = None  # without dashes, where the field has another
+    form: str | None = None  # alternatives: words as they are, others in capitals
+    choices: Collection[str] = ()  # beside which there may be a form
+    least: int | None = None
+    listed: Callable[[], str] | None = None  # the values, where the help goes on with them
+
+
+def _kernels() -> str:
+    return (
+        f"{', '.join(KERNELS)}; with parameters, as matern(nu=2); sums and products, of columns "
+        f"where there are brackets: gaussian[0-2]*periodic(period=7)[3]+0.5*laplacian."
+    )
+
+
+def _maps() -> str:
+    each = "; ".join(f"{name}: {family.help}" for name, family in FAMILIES.items())
+    return f"{each}; auto: `tune` chooses among those that suit the inputs."
+
+
+def option(default: Any, *args: Any, **named: Any) -> Any:
+    """Return a field that is an option of commands too."""
+    return field(default=default, metadata={"option": Option(*args, **named)})
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """What a fit is told; the fields are documented in `RandomFeatureRidge`.
+
+    `keeps_folds` is no parameter of a user's: rows are dealt to folds even where the penalty is not
+    chosen by them, as for a calibration.
+    """
+
+    kernel: Kernel | str = option(
+        DEFAULT_KERNEL,
+        "How similar two rows are",
+        form="KERNEL",
+        listed=_kernels,
+    )
+    n_components: int | str = option(
+        2048,
+        "D, counting all outputs; auto: the smallest that is good enough, of up to 4,096.",
+        name="components",
+        form="D|auto",
+    )
+    alpha: Any = option(
+        "cv",
+        "The penalty, in units of the sum of squares; several: choose among them.  loo leaves out "
+        "every row in turn, which takes one more reading.",
+        form="cv|gcv|evidence|loo|FLOAT[,FLOAT...]",
+    )
+    alphas: Any = option(
+        None,
+        "What --alpha cv, gcv, evidence or loo choose from; by default 30 penalties that follow "
+        "from the features.",
+        form="FLOAT[,FLOAT...]",
+    )
+    n_folds: int = option(5, "K of cross-validation.", name="folds")
+    fold_by: str = option(
+        "auto",
+        "What is left out together: shards, rows spread evenly, or contiguous blocks.",
+        choices=CHOICES["fold_by"],
+    )
+    per_target: bool = option(False, "Choose one alpha for every target.")
+    one_standard_error: bool = option(
+        False, "Take the largest alpha within one standard error of the best."
+    )
+    sparse: int | str | None = option(
+        None, "Keep the best K components; auto: the fewest that are good enough.", form="K|auto"
+    )
+    sparse_method: str = option(
+        "forward",
+        "Forward selection, orthogonal matching pursuit, or the path of the lasso.",
+        choices=("forward", "omp", "lasso"),
+    )
+    feature_map: str = option(
+        "orthogonal",
+        "How features are made",
+        name="map",
+        choices=CHOICES["feature_map"],
+        form=AUTO,
+        listed=_maps,
+    )
+    paired: bool = option(True, "Cosines with random phases, instead of pairs.", name="phase")
+    metric: Any = option(
+        None,
+        "Learn which directions of the inputs matter, or one weight for each input.",
+        form="learn[:ROUNDS]|diagonal[:ROUNDS]",
+    )
+    standardize: bool = option(True, "Take the inputs in their own units.", name="no-standardize")
+    fit_intercept: bool = option(True, "Fit through the origin.", name="no-intercept")
+    precision: str = option(
+        "single",
+        "Of features and products, which are summed in double.",
+        choices=CHOICES["precision"],
+    )
+    on_bad_rows: str = option(
+        "error",
+        "What to do about rows with NaN or infinite values.",
+        choices=CHOICES["on_bad_rows"],
+    )
+    random_state: int = option(
+        0, "Seed of the map, and of the sample behind the median.", name="seed", least=0
+    )
+    keeps_folds: bool = field(default=False, kw_only=True)
+
+    def __post_init__(self) -> None:
+        for each in OPTIONS:
+            value = getattr(self, each.name)
+            if isinstance(each.default, bool) and not isinstance(value, (bool, np.bool_)):
+                raise ParameterError(
+                    f"{each.name} must be True or False, not {value!r}; give one of them."
+                )
+
+    @classmethod
+    def of(cls, holder: Any, *, keeps_folds: bool = False) -> Self:
+        """Return the parameters that an estimator holds as attributes."""
+        return cls(**{name: getattr(holder, name) for name in NAMES}, keeps_folds=keeps_folds)
+
+    def values(self) -> dict[str, Any]:
+        """Return the parameters of a user's by their names."""
+        return {name: getattr(self, name) for name in NAMES}
+
+    @property
+    def skips_bad_rows(self) -> bool:
+        """Whether rows with values that are not finite are left out."""
+        return self.on_bad_rows == "skip"
+
+    @property
+    def penalty(self) -> PenaltyOptions:
+        """How the penalty is chosen; checked here."""
+        from streamkern.parameters.choices import PenaltyOptions
+
+        return PenaltyOptions(self.alpha, self.alphas, self.per_target, self.one_standard_error)
+
+    @property
+    def solves_at_once(self) -> bool:
+        """Whether nothing is left to choose once the moments are there."""
+        return self.penalty.is_fixed and self.sparse is None and not self.keeps_folds
+
+    def passes(self, template: Template | None = None) -> FitOptions:
+        """Return the checked options of the passes of a fit, those of the template if any."""
+        if template is None or self.feature_map != AUTO:
+            return self.with_folds(self.map_options(), template)
+        found = template.options
+        return self.with_folds(self.map_options(found.feature_map, found.kernel), template)
+
+    def moments(self, template: Template | None = None) -> FitOptions:
+        """Return the options of the passes of moments, which are dealt to folds in any case."""
+        options = self.map_options()
+        return options if template is None else template.applied(options)
+
+    def map_options(
+        self, feature_map: str | None = None, kernel: Kernel | None = None
+    ) -> FitOptions:
+        """Return the options of passes as they are, with another map or kernel if one is given."""
+        values = {each.name: getattr(self, each.name) for each in fields(FitOptions)}
+        values["feature_map"] = feature_map or self.feature_map
+        values["kernel"] = kernel or self.kernel
+        values["metric"] = checked_metric(self.metric)
+        if self.n_components == AUTO:
+            values["n_components"] = AUTO_COMPONENTS
+        return FitOptions(**values)
+
+    def for_rows(
+        self, options: FitOptions, source: Source, template: Template | None = None
+    ) -> FitOptions:
+        """Return options with no more components than rows, where their number is chosen."""
+        if self.n_components != AUTO or template is not None or options.is_identity:
+            return options
+        most = max(1 << (source.n_samples.bit_length() - 1), 64)
+        return replace(options, n_components=min(options.n_components, most))
+
+    def sparse_options(self, available: int | None) -> SparseOptions | None:
+        """Return how a sparse model of so many features is chosen; None for no such model."""
+        from streamkern.parameters.choices import SparseOptions
+        from streamkern.solve.sparse_selection import checked_method, checked_size
+
+        checked_method(self.sparse_method)
+        if self.sparse is None:
+            return None
+        options = SparseOptions(self.sparse, self.sparse_method)
+        if options.is_chosen and not self.penalty.needs_folds:
+            raise ParameterError(
+                "sparse 'auto' is chosen by cross-validation; take alpha 'cv' or a grid of "
+                "penalties, or give the number."
+            )
+        if not options.is_chosen:
+            if self.n_components == AUTO:
+                raise ParameterError(
+                    f"sparse {self.sparse} of n_components 'auto' is not known to be fewer; give "
+                    f"the number of components, or take sparse 'auto'."
+                )
+            checked_size(self.sparse, available)
+        return options
+
+    def with_folds(self, options: FitOptions, template: Template | None = None) -> FitOptions:
+        """Return options with the folds that the choice of the penalty needs."""
+        penalty, automatic = self.penalty, self.n_components == AUTO
+        needs_folds = penalty.needs_folds or self.keeps_folds
+        if needs_folds and options.n_folds < 2:
+            raise ParameterError("cross-validation needs at least 2 folds, not 1; take 5.")
+        if automatic and not penalty.needs_folds:
+            raise ParameterError(
+                "n_components 'auto' is chosen by cross-validation; take alpha 'cv' or a grid of "
+                "penalties, or give the number."
+            )
+        if automatic and not (options.is_identity or options.is_nested):
+            raise ParameterError(
+                f"the map {options.feature_map!r} has no smaller ones in it to choose from; give "
+                f"n_components a number."
+            )
+        n_folds = options.n_folds if needs_folds else 1
+        if template is not None:
+            options = template.applied(options)
+        self.sparse_options(None if options.is_identity else options.n_components)
+        return replace(options, n_folds=n_folds)
+
+
+OPTIONS = tuple(each for each in fields(Parameters) if "option" in each.metadata)
+NAMES = tuple(each.name for each in OPTIONS)

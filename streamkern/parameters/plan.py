@@ -1,0 +1,299 @@
+"""What a job will take, known before the first read: memory, work, and how it is cut up.
+
+Shards and blocks follow from the data and the options alone, so that results do not depend on who
+computes them.  Workers and threads follow from the machine.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from streamkern.errors import DataError, InsufficientMemoryError
+from streamkern.parameters.cost_estimate import Footprint, fit_flops, rough_flops_per_second
+from streamkern.parameters.fit_options import SAMPLE_ROWS, FitOptions
+from streamkern.runtime.events import tell_of_job
+from streamkern.runtime.memory import available_bytes, in_words, usable_cores
+from streamkern.runtime.resources import current_resources
+
+if TYPE_CHECKING:
+    from streamkern.sources import Source
+
+# A block of features should be tall enough for the product and small beside the Gram matrix.
+_BLOCK_BYTES = 128 << 20
+_BLOCK_ROWS = (1024, 8192)
+# The fewest rows where they have more targets than features: products with those are wide.
+_WIDE_ROWS = 256
+# A shard is what a lost worker costs; many shards cost merges.
+_SHARDS = 256
+_SHARD_ROWS = (32768, 1 << 20)
+# Folds of fewer shards than this are too uneven to choose by; rows are dealt then.
+_SHARDS_A_FOLD = 3
+# Into how many strips the products are cut where a worker cannot hold all, with their partials.
+_STRIPS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
+# What a target of one row takes in the blocks that are read, and as it enters products.
+_TARGET_BYTES = 56
+# Below this much work in seconds, starting worker processes costs more than it saves.
+_IN_PROCESS_SECONDS = 20.0
+# About a fortieth of a pass holds the interpreter's lock, so more threads would wait for it.
+_THREADS_A_PROCESS = 16
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A job, cut up and measured."""
+
+    n_rows: int
+    n_features: int
+    n_targets: int
+    n_components: int
+    precision: str
+    shard_rows: int
+    n_shards: int
+    block_rows: int
+    column_block_rows: int
+    graph_tasks: int  # of the main pass
+    flops: float  # multiply-adds of projections, rank-k updates and solve
+    n_workers: int  # processes; 0 for threads of this process
+    n_threads: int  # tasks that one process runs at a time
+    blas_threads: int  # of a task
+    fold_by: str  # 'shards', 'rows' or 'blocks': what would be left out together
+    worker_bytes: int  # projected peak of a process that accumulates and solves
+    client_bytes: int  # projected peak of the process that plans, and receives the model
+    allowed_bytes: int  # that a process that accumulates may use
+    index_bytes: int = 0  # of these, what it takes to know every row again
+    n_strips: int = 1  # readings of the rows, each for a strip of the triangle of products
+    checkpoint_bytes: int = 0  # on the disk, if there is to be a checkpoint
+
+    @property
+    def n_slots(self) -> int:
+        """Tasks that all processes run at a time."""
+        return max(self.n_workers, 1) * self.n_threads
+
+    @property
+    def seconds(self) -> float:
+        """A rough time for the main pass."""
+        cores = self.n_slots * self.blas_threads
+        return self.flops / (rough_flops_per_second(self.precision) * cores)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything as plain JSON values."""
+        return asdict(self) | {"seconds": self.seconds}
+
+    def check(self) -> None:
+        """Raise InsufficientMemoryError unless the job fits."""
+        what, fewer = f"{self.n_components:,} components", "components"
+        if self.index_bytes:
+            what, fewer = f"{what} and an index of {self.n_rows:,} rows", f"{fewer} or rows"
+        if self.worker_bytes > self.allowed_bytes:
+            raise InsufficientMemoryError(
+                f"{what} need {in_words(self.worker_bytes)} in a worker, but "
+                f"{in_words(self.allowed_bytes)} may be used; take fewer {fewer}, or workers with "
+                f"more memory."
+            )
+        free = available_bytes()
+        if self.client_bytes > free:
+            raise InsufficientMemoryError(
+                f"receiving {what} needs {in_words(self.client_bytes)} in this process, but "
+                f"{in_words(free)} is free; take fewer {fewer}."
+            )
+
+    def rows(self) -> list[tuple[str, str]]:
+        """Return what a person wants to know, as pairs of a name and a value."""
+        where = (
+            f"{self.n_workers} worker processes"
+            if self.n_workers
+            else f"this process, {self.n_threads} threads"
+        )
+        return [
+            ("rows x inputs", f"{self.n_rows:,} x {self.n_features:,}"),
+            ("components", f"{self.n_components:,} ({self.precision} precision)"),
+            ("shards", f"{self.n_shards:,} of {self.shard_rows:,} rows"),
+            ("blocks", f"{self.block_rows:,} rows"),
+            ("tasks in the graph", f"{self.graph_tasks:,}"),
+            ("multiply-adds", f"{self.flops:.3g}"),
+            *([("readings", f"{self.n_strips}, for parts of the products")] * (self.n_strips > 1)),
+            ("runs in", where),
+            ("BLAS threads a task", str(self.blas_threads)),
+            ("memory of a worker", f"{in_words(self.worker_bytes)} projected"),
+            ("memory allowed", in_words(self.allowed_bytes)),
+            ("memory of this process", f"{in_words(self.client_bytes)} projected"),
+            ("disk for a checkpoint", f"{in_words(self.checkpoint_bytes)} at most"),
+        ]
+
+
+def plan_fit(
+    source: Source,
+    n_components: int,
+    *,
+    precision: str = "single",
+    n_folds: int = 1,
+    fold_by: str = "auto",
+    n_sample: int = SAMPLE_ROWS,
+    indexed: bool = False,
+    fixed_alpha: bool = False,
+    n_left_out: int = 0,
+    can_strip: bool = False,
+    from_rows: bool = False,
+    n_maps: int = 1,
+    n_workers: int | None = None,
+    n_threads: int | None = None,
+    allowed_bytes: int | None = None,
+) -> Plan:
+    """Plan a fit."""
+    n, p, q, D = source.n_samples, source.n_features, source.n_targets, n_components
+    itemsize = 4 if precision == "single" else 8
+    shard_rows, block_rows = cut(source, itemsize * D)
+    shards = source.shards(shard_rows, block_rows)
+    block_rows = min(block_rows, max(shard.n_rows for shard in shards))
+    shards = source.shards(shard_rows, block_rows)
+    if fold_by == "auto":
+        fold_by = "shards" if len(shards) >= _SHARDS_A_FOLD * n_folds else "rows"
+    # Rows that are dealt one by one reach every fold.
+    folds_at_once = {"shards": 1, "blocks": min(2, n_folds), "rows": n_folds}[fold_by]
+    needs = Footprint(
+        source,
+        n_components=D,
+        itemsize=itemsize,
+        shard_rows=shard_rows,
+        block_rows=block_rows,
+        n_folds=n_folds,
+        folds_at_once=folds_at_once,
+        fixed_alpha=fixed_alpha,
+        n_left_out=n_left_out,
+        left_out_rows=cut(source, 2 * itemsize * D)[1],
+        n_sample=n_sample,
+        from_rows=from_rows,
+        indexed=indexed,
+        n_maps=n_maps,
+    )
+
+    def process_bytes(threads: int, n_strips: int = 1) -> int:
+        return needs.process(threads, n_strips, n_workers or 0)
+
+    def room(processes: int) -> int:
+        """Return what each may use, of workers beside this process that receives the model."""
+        received, free = needs.receiving(), available_bytes(max(processes, 1))
+        return free - (min(received // processes, free // 2) if processes else 0)
+
+    def threads_that_fit(most: int, room: int) -> int:
+        return next((t for t in range(most, 1, -1) if process_bytes(t) <= room), 1)
+
+    # A target more takes what an input takes, and without each row every target at every penalty.
+    flops = fit_flops(n, p + q - 1, D, n_folds)
+    if n_left_out:
+        flops += fit_flops(n, p + n_left_out * q, D, 1)
+    cores = usable_cores()
+    blas = 1
+    if n_workers is None:
+        threads = min(cores, _THREADS_A_PROCESS)
+        seconds = flops / (rough_flops_per_second(precision) * threads)
+        free = room(0) if allowed_bytes is None else allowed_bytes
+        n_workers = 0
+        n_threads = threads_that_fit(threads, free)
+        if seconds > _IN_PROCESS_SECONDS:
+            n_threads = 1
+            n_workers = _busiest(cores, max((free - needs.receiving()) // process_bytes(1), 1))
+        if n_workers or n_threads < threads:  # bits depend on BLAS threads: memory may force them
+            blas = max(cores // (max(n_workers, 1) * n_threads), 1)
+        allowed_bytes = allowed_bytes and allowed_bytes // max(n_workers, 1)
+    if allowed_bytes is None:
+        allowed_bytes = room(n_workers)
+    n_threads = n_threads or 1
+    if n_workers == 0:
+        n_threads = threads_that_fit(n_threads, allowed_bytes)
+    n_strips = 1
+    if can_strip and fixed_alpha and n_folds == 1 and not indexed:
+        fits = (k for k in _STRIPS if process_bytes(n_threads, k) <= allowed_bytes)
+        n_strips = next(fits, min(_STRIPS, key=lambda k: process_bytes(n_threads, k)))
+    return Plan(
+        n_rows=n,
+        n_features=p,
+        n_targets=q,
+        n_components=D,
+        precision=precision,
+        shard_rows=shard_rows,
+        n_shards=len(shards),
+        block_rows=block_rows,
+        column_block_rows=max(min(block_rows, (8 << 20) // max(source.row_bytes, 8 * q)), 1),
+        graph_tasks=2 * len(shards) + 1,
+        flops=flops,
+        n_workers=n_workers,
+        n_threads=n_threads,
+        blas_threads=blas,
+        fold_by=fold_by,
+        worker_bytes=process_bytes(n_threads, n_strips),
+        client_bytes=needs.receiving(),
+        allowed_bytes=allowed_bytes,
+        index_bytes=needs.index,
+        n_strips=n_strips,
+        checkpoint_bytes=needs.saving(math.isqrt(len(shards)) + 1, n_strips),
+    )
+
+
+def planned(options: FitOptions, source: Source, n_sample: int | None = None, **job: Any) -> Plan:
+    """Return the plan of a fit: `plan_fit` of what the options say, and of the job."""
+    return plan_fit(
+        source,
+        options.components_for(source.n_features),
+        precision=options.precision,
+        n_folds=options.n_folds,
+        fold_by=options.fold_by,
+        n_sample=n_sample or options.sample_rows(source),
+        can_strip=options.can_strip,
+        from_rows=options.family.rows_a_feature > 0,
+        **job,
+    )
+
+
+def plan_for(
+    source: Source,
+    options: FitOptions,
+    n_sample: int | None = None,
+    *,
+    needs_targets: bool = True,
+    **job: Any,
+) -> Plan:
+    """Plan a fit on what the current scheduler offers, tell it, and refuse what does not fit."""
+    if needs_targets and not source.n_targets:
+        raise DataError("a fit needs targets, but the source has none; name a dataset with y.")
+    resources = current_resources()
+    plan = planned(
+        options,
+        source,
+        n_sample,
+        n_workers=resources.n_workers,
+        n_threads=resources.n_threads,
+        allowed_bytes=resources.worker_bytes,
+        **job,
+    )
+    plan.check()
+    tell_of_job("planned", worker_bytes=plan.worker_bytes, allowed_bytes=plan.allowed_bytes)
+    return plan
+
+
+def cut(source: Source, feature_bytes: int) -> tuple[int, int]:
+    """Return the rows of a shard and of a block, given the bytes of one row of features."""
+    (fewest, most), target_bytes = _BLOCK_ROWS, _TARGET_BYTES * source.n_targets
+    if target_bytes > feature_bytes:
+        feature_bytes, fewest = target_bytes, _WIDE_ROWS
+    block_rows = min(max(_BLOCK_BYTES // feature_bytes, fewest), most)
+    chunk_rows = max(segment.chunk_rows for segment in source.segments())
+    if 1 < chunk_rows <= block_rows:
+        block_rows -= block_rows % chunk_rows
+    fewest, most = _SHARD_ROWS
+    shard_rows = min(max(-(-source.n_samples // _SHARDS), fewest), most)
+    shard_rows = -(-shard_rows // block_rows) * block_rows
+    if source.loads_whole_shards:
+        loaded = max(source.row_bytes, 8 * source.n_targets)
+        shard_rows = min(shard_rows, max(_BLOCK_BYTES // loaded, chunk_rows))
+    return shard_rows, block_rows
+
+
+def _busiest(cores: int, most: int) -> int:
+    """Return how many processes, of those that fit, keep most cores busy with as many threads each.
+
+    Of several such numbers the largest, since a process does more than products.
+    """
+    return max(range(1, min(cores, most) + 1), key=lambda n: (n * (cores // n), n))

@@ -1,0 +1,82 @@
+"""What moments of more rows take over from others, so that the two go together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from streamkern.errors import DataError, ParameterError
+from streamkern.errors.formatting import listed_apart
+from streamkern.features import Standardized
+from streamkern.sources.preprocessing import recipe_of
+from streamkern.sources.preprocessing.column_names import input_names
+
+if TYPE_CHECKING:
+    from streamkern.kernels import Kernel
+    from streamkern.parameters.fit_options import FitOptions
+    from streamkern.sources import Source
+    from streamkern.sources.preprocessing import Recipe
+    from streamkern.statistics import Moments
+
+
+@dataclass(frozen=True)
+class Template:
+    """A map with its shifts, and the options that it was made by."""
+
+    options: FitOptions
+    feature_map: Standardized
+    kernel: Kernel  # its length scale is resolved
+    empty: Moments | None = None  # of no rows, with the shifts to take, which else follow from rows
+    report: dict[str, Any] = field(default_factory=dict)  # names of inputs, recipe, classes
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.feature_map, Standardized):
+            raise ParameterError(
+                f"the map {self.feature_map.name!r} is not one that moments are made with; take "
+                f"that of a model that `fit` made."
+            )
+
+    @property
+    def names(self) -> list[str] | None:
+        """The names of the inputs, where they have some."""
+        return input_names(self.report)
+
+    @property
+    def recipe(self) -> Recipe | None:
+        """How a table became the inputs."""
+        return recipe_of(self.report)
+
+    def check(self, source: Source) -> None:
+        """Raise DataError unless the source has the inputs and targets of the template."""
+        self.feature_map.check((source.n_samples, source.n_features))
+        if self.empty is not None:
+            check_targets(source, self.empty.n_targets)
+
+    def applied(self, options: FitOptions) -> FitOptions:
+        """Return the options of the template, with those that it does not say from `options`."""
+        own = ["fold_by", "on_bad_rows", "fit_intercept"] + ["n_folds"] * (self.empty is None)
+        changes: dict[str, Any] = {name: getattr(options, name) for name in own}
+        return replace(self.options, **changes)
+
+
+def check_columns(template: Template | None, source: Source) -> None:
+    """Raise DataError if inputs have names, and others than those of the template."""
+    if template is None or not template.names:
+        return
+    names = input_names({"data": source.describe()})
+    if not names or list(names) == list(template.names):
+        return
+    then, now = listed_apart(template.names, names)
+    raise DataError(
+        f"the map that like gives is of the columns {then}, but these are {now}; give them in that "
+        f"order."
+    )
+
+
+def check_targets(source: Source, n_targets: int) -> None:
+    """Raise DataError unless the source has so many targets."""
+    if source.n_targets != n_targets:
+        raise DataError(
+            f"the moments are of {n_targets} target{'s' * (n_targets > 1)}, but the data has "
+            f"{source.n_targets}; name the dataset that holds them with y."
+        )

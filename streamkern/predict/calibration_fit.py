@@ -1,0 +1,197 @@
+"""Probability calibration: Platt's sigmoid and isotonic regression, of scores in bins or sums."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from streamkern.errors import ParameterError
+from streamkern.errors.formatting import unknown
+from streamkern.predict.class_rule import (
+    LEAST,
+    Calibrator,
+    IsotonicSteps,
+    PlainRule,
+    PlattSigmoid,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streamkern._typing import Floats
+    from streamkern.predict.class_errors import ScoreTable
+
+METHODS = ("sigmoid", "isotonic")
+# Points of a quadrature, and steps between the sigmoid that is safe and the likely one.
+_POINTS, _STEPS = 32, 1000
+_MOST_STEPS, _SMALL_STEP, _ENOUGH = 100, 1e-10, 1e-4
+
+
+def checked_method(calibration: Any) -> str | None:
+    """Return how to calibrate; raise ParameterError if there is no such way."""
+    if calibration is not None and calibration not in METHODS:
+        raise ParameterError(
+            f"calibration must be one of {', '.join(METHODS)}, or None, not "
+            f"{unknown(calibration, METHODS)}; choose one of them."
+        )
+    return calibration  # type: ignore[no-any-return]
+
+
+def fitted_calibrator(method: str | None, table: ScoreTable) -> Calibrator:
+    """Return the calibrator of a table of scores; no method is the rule that needs no scores."""
+    q = len(table.weights)
+    if method is None:
+        return PlainRule(q)
+    unit = row_weight(table.n_rows, table.weights[0].sum())
+    bins = [(s, weights / unit, shares) for s, weights, shares in map(table.shares, range(q))]
+    if method == "sigmoid":
+        slopes, offsets = np.array([platt(*each) for each in bins]).T
+        return PlattSigmoid(slopes, offsets)
+    steps = [_isotonic(*each) for each in bins]
+    return IsotonicSteps(tuple(x for x, _ in steps), tuple(p for _, p in steps))
+
+
+def row_weight(n_rows: int, weight: float) -> float:
+    """Return what counts as one row among so many: 1, or less where rows weigh less on average."""
+    return min(1.0, weight / n_rows)
+
+
+def platt(scores: Floats, weights: Floats, shares: Floats) -> tuple[float, float]:
+    """Return slope and offset of the sigmoid of largest likelihood, with Platt's targets.
+
+    They are (N+ + 1) / (N+ + 2) and 1 / (N- + 2) in the place of 1 and 0, N+ and N- the weights of
+    the class and of the rest.  A slope is not below 0: held-out scores that are no better than
+    chance are on the wrong side of the mean.  Shares (m,) are those of the weights (m,) that are of
+    the class.
+
+    Platt (1999), "Probabilistic outputs for support vector machines".
+    Lin, Lin and Weng (2007), "A note on Platt's probabilistic outputs for support vector machines",
+    for Newton's method with steps halved.
+    """
+    N, rest = weights @ shares, weights @ (1.0 - shares)
+    targets = shares * (N + 1.0) / (N + 2.0) + (1.0 - shares) / (rest + 2.0)
+    level, mean = np.log((N + 1.0) / (rest + 1.0)), np.average(targets, weights=weights)
+    constant = 0.0, float(np.log(mean / (1.0 - mean)))
+    centre = np.average(scores, weights=weights)
+    spread = np.sqrt(np.average((scores - centre) ** 2, weights=weights))
+    if not spread > 0:
+        return constant
+    inputs = np.column_stack([(scores - centre) / spread, np.ones(len(scores))])
+
+    def loss(w: Floats) -> float:
+        odds = inputs @ w
+        return float(weights @ (np.logaddexp(0.0, odds) - targets * odds))
+
+    w, least = np.array([0.0, level]), np.inf
+    for _ in range(_MOST_STEPS):
+        p = 1.0 / (1.0 + np.exp(-np.clip(inputs @ w, -700, 700)))
+        gradient = inputs.T @ (weights * (p - targets))
+        curved = inputs.T @ ((weights * p * (1.0 - p))[:, None] * inputs)
+        curved[np.diag_indices(2)] += _SMALL_STEP * max(np.trace(curved), 1e-300)
+        step, least = np.linalg.solve(curved, gradient), loss(w)
+        decrement, length = float(gradient @ step), 1.0
+        if decrement <= _SMALL_STEP * max(least, 1.0):
+            break
+        while loss(w - length * step) > least - _ENOUGH * length * decrement:
+            length /= 2
+            if length < _SMALL_STEP:
+                break
+        w = w - length * step
+    if w[0] <= 0:
+        return constant
+    return float(w[0] / spread), float(w[1] - w[0] * centre / spread)
+
+
+def _isotonic(scores: Floats, weights: Floats, shares: Floats) -> tuple[Floats, Floats]:
+    """Return the points of the function that never falls and is nearest to the classes."""
+    from sklearn.isotonic import IsotonicRegression  # noqa: PLC0415  slow
+
+    least = 1.0 / (weights.sum() + 2.0)  # as one row among all of the same weight could tell
+    fitted = IsotonicRegression(y_min=least, y_max=1.0 - least, out_of_bounds="clip")
+    fitted.fit(scores, shares, sample_weight=weights)
+    return fitted.X_thresholds_, fitted.y_thresholds_
+
+
+class ScoreSums(NamedTuple):
+    """Weighted sums over rows of t, s, s^2 and s t, (q,): scores s, and targets t of +1 and -1."""
+
+    n_rows: int
+    weight: float
+    targets: Floats
+    scores: Floats
+    squares: Floats
+    products: Floats
+
+
+def sigmoid_of_sums(parts: Sequence[ScoreSums]) -> PlattSigmoid:
+    """Return the sigmoids of q scores whose distribution is not known, but for these sums.
+
+    Of a score the likelihood of a sigmoid needs x, the regression of the target on the score, and
+    how x is distributed: with mean m, that of the target, and the variance V that it explains.
+    Where classes are of equal weight, x is taken as normal in each, with one variance; a class
+    that is rare has a few large scores and many near none, for which x stands half for a beta
+    distribution between -1 and 1, and half for two values alone.  The sigmoid is Platt's for the
+    mixture of these, in which normals have the part (1 - m^2)^2.
+
+    Scores that are distributed otherwise could make it worse than the shares of the classes alone.
+    With R^2 = m^2 + V, the log loss of a sigmoid of a x + b is at most
+    log(2 cosh(r / 2)) - (a R^2 + b m) / 2, r^2 = a^2 V + (a m + b)^2, whatever the distribution.
+    That is least for a = 2 artanh(R) / R and b = 0.  From there the likely sigmoid is approached as
+    far as the bound stays below the loss of the shares.
+
+    Hastie, Tibshirani and Friedman (2009), "The elements of statistical learning", section 4.3.
+    Jaakkola and Jordan (2000), "Bayesian parameter estimation via variational methods", for the
+    bound.
+    Golub and Welsch (1969), "Calculation of Gauss quadrature rules".
+    """
+    n_rows, weight, *sums = map(sum, zip(*parts, strict=True))
+    targets, scores, squares, products = (np.asarray(each) / weight for each in sums)
+    variance = np.maximum(squares - scores**2, 0.0)
+    together = np.maximum(products - scores * targets, 0.0)
+    n = weight / row_weight(n_rows, weight)
+    per_score = np.divide(together, variance, out=np.zeros_like(variance), where=variance > 0)
+    most = (1.0 - 1.0 / (n + 2.0)) ** 2 - targets**2  # as one row among all could tell
+    explained = np.minimum(together * per_score, most)
+    a, b = np.array([_sigmoid(m, V, n) for m, V in zip(targets, explained, strict=True)]).T
+    return PlattSigmoid(a * per_score, b + a * (targets - per_score * scores))
+
+
+def _sigmoid(m: float, V: float, n: float) -> tuple[float, float]:
+    """Return slope and offset for x of mean m and variance V, of n rows."""
+    nothing = platt(np.array([m]), np.array([n]), np.array([(1.0 + m) / 2.0]))
+    if not V > LEAST:
+        return nothing
+    R = np.sqrt(m * m + V)
+    points, weights = _likely(m, V, R)
+    likely = np.array(platt(points, n * weights, (1.0 + points) / 2.0))
+    safe = np.array([2.0 * np.arctanh(R) / R, 0.0])
+    a, b = (safe + np.linspace(0.0, 1.0, _STEPS + 1)[:, None] * (likely - safe)).T
+    half = np.sqrt(a * a * V + (a * m + b) ** 2) / 2.0
+    bound = np.logaddexp(half, -half) - (a * R * R + b * m) / 2.0
+    p = (1.0 + m) / 2.0
+    kept = np.flatnonzero(bound <= -p * np.log(p) - (1.0 - p) * np.log(1.0 - p))
+    return (float(a[kept[-1]]), float(b[kept[-1]])) if len(kept) else nothing
+
+
+def _likely(m: float, V: float, R: float) -> tuple[Floats, Floats]:
+    """Return points and weights of the mixture of distributions with mean m and variance V."""
+    S = 1.0 - m * m
+    within, apart = np.sqrt(max(V - V * V / S, 0.0)), 2.0 * V / S
+    z, w = np.polynomial.hermite_e.hermegauss(_POINTS)
+    w, p = w / w.sum(), (1.0 + m) / 2.0
+    normals = np.append(m + (1.0 - p) * apart + within * z, m - p * apart + within * z)
+    # Jacobi polynomials, of the exponents (1 - p) nu - 1 and p nu - 1 of a beta distribution.
+    nu, k = S / V - 1.0, np.arange(1.0, _POINTS)
+    d = 2.0 * k + nu - 2.0
+    middle = np.append(m, m * nu * (nu - 2.0) / (d * (d + 2.0)))
+    beside = np.sqrt(V) * np.ones(_POINTS - 1)
+    k, d = k[1:], d[1:]
+    beta = (k + (1.0 - p) * nu - 1.0) * (k + p * nu - 1.0)
+    beside[1:] = np.sqrt(4.0 * k * beta * (k + nu - 2.0) / (d * d * (d + 1.0) * (d - 1.0)))
+    betas, vectors = np.linalg.eigh(np.diag(middle) + np.diag(beside, -1))
+    ends = np.array([-R, R])
+    rare = (1.0 - S * S) / 2.0
+    of_ends = rare * (1.0 + ends * m / R**2) / 2.0
+    weights = S * S * p * w, S * S * (1.0 - p) * w, rare * vectors[0] ** 2, of_ends
+    return np.concatenate([normals, betas, ends]), np.concatenate(weights)

@@ -1,0 +1,244 @@
+"""From scores to classes and their probabilities, by a calibrator of every score."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+from streamkern.errors import DataError
+from streamkern.sources.class_labels import Classes
+
+if TYPE_CHECKING:
+    from streamkern._typing import Array, Floats
+
+LEAST = float(np.finfo(np.float64).eps)
+
+
+class Calibrator(ABC):
+    """Odds of q classes, each against the rest, as functions of their scores."""
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def log_odds(self, scores: Floats) -> Floats:
+        """Return log p / (1 - p), (n, q), for scores (n, q)."""
+
+    def decisions(self, scores: Floats) -> Floats:
+        """Return what classes are chosen by, (n, q): above 0, or the largest."""
+        return self.log_odds(scores)
+
+    @abstractmethod
+    def as_dict(self) -> dict[str, Any]:
+        """Return the parameters as plain JSON values."""
+
+    @classmethod
+    @abstractmethod
+    def from_dict(cls, parameters: dict[str, Any], n_targets: int) -> Self:
+        """Return what `as_dict` described; KeyError, TypeError or ValueError if nothing did."""
+
+
+@dataclass(frozen=True)
+class PlattSigmoid(Calibrator):
+    """p = 1 / (1 + exp(-(a s + b))), of slopes a (q,) and offsets b (q,).
+
+    Platt (1999), "Probabilistic outputs for support vector machines".
+    """
+
+    slope: Floats
+    offset: Floats
+
+    name: ClassVar[str] = "sigmoid"
+
+    def log_odds(self, scores: Floats) -> Floats:
+        """Return a s + b."""
+        odds: Floats = scores * self.slope + self.offset
+        return odds
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return slopes and offsets."""
+        return {"slope": self.slope.tolist(), "offset": self.offset.tolist()}
+
+    @classmethod
+    def from_dict(cls, parameters: dict[str, Any], n_targets: int) -> PlattSigmoid:
+        """Return the sigmoids."""
+        return cls(*(_numbers(parameters[name], n_targets) for name in ("slope", "offset")))
+
+
+@dataclass(frozen=True)
+class IsotonicSteps(Calibrator):
+    """A function of every score that never falls, straight between its points, within (0, 1).
+
+    Zadrozny and Elkan (2002), "Transforming classifier scores into accurate multiclass probability
+    estimates".
+    """
+
+    scores: tuple[Floats, ...]
+    probabilities: tuple[Floats, ...]
+
+    name: ClassVar[str] = "isotonic"
+
+    def log_odds(self, scores: Floats) -> Floats:
+        """Return the log-odds of the interpolated probabilities."""
+        odds = np.empty_like(scores, dtype=np.float64)
+        for j, (points, values) in enumerate(zip(self.scores, self.probabilities, strict=True)):
+            p = np.interp(scores[:, j], points, values)
+            odds[:, j] = np.where(np.isnan(scores[:, j]), np.nan, np.log(p) - np.log1p(-p))
+        return odds
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the points of every function."""
+        return {
+            "scores": [points.tolist() for points in self.scores],
+            "probabilities": [values.tolist() for values in self.probabilities],
+        }
+
+    @classmethod
+    def from_dict(cls, parameters: dict[str, Any], n_targets: int) -> IsotonicSteps:
+        """Return the functions."""
+        points = [_numbers(each) for each in parameters["scores"]]
+        values = [_numbers(each) for each in parameters["probabilities"]]
+        if not len(points) == len(values) == n_targets:
+            raise ValueError(f"{len(points)} and {len(values)} functions of {n_targets} scores")
+        for x, p in zip(points, values, strict=True):
+            rising = len(x) == len(p) > 0 and (np.diff(x) > 0).all() and (np.diff(p) >= 0).all()
+            if not (rising and p[0] > 0 and p[-1] < 1):
+                raise ValueError("probabilities that fall, or are not between 0 and 1")
+        return cls(tuple(points), tuple(values))
+
+
+@dataclass(frozen=True)
+class FixedRule(Calibrator):
+    """What needs no parameters: classes are chosen by the scores themselves."""
+
+    n_targets: int
+
+    def decisions(self, scores: Floats) -> Floats:
+        """Return the scores, which still differ where probabilities are cut off."""
+        return scores
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return nothing: there are no parameters."""
+        return {}
+
+    @classmethod
+    def from_dict(cls, parameters: dict[str, Any], n_targets: int) -> Self:  # noqa: ARG003
+        """Return the rule."""
+        return cls(n_targets)
+
+
+@dataclass(frozen=True)
+class PlainRule(FixedRule):
+    """p = (1 + s) / 2, cut off at 0 and 1: what least squares on +1 and -1 estimates."""
+
+    name: ClassVar[str] = "none"
+
+    def log_odds(self, scores: Floats) -> Floats:
+        """Return the log-odds of the cut off probabilities."""
+        p = np.clip((1.0 + scores) / 2.0, LEAST, 1.0 - LEAST)
+        odds: Floats = np.log(p) - np.log1p(-p)
+        return odds
+
+
+@dataclass(frozen=True)
+class AdditiveVotes(FixedRule):
+    """Of votes V, p_k in proportion to exp(V_k); for two classes, of one score, its log-odds.
+
+    Friedman, Hastie and Tibshirani (2000), "Additive logistic regression: a statistical view of
+    boosting".
+    """
+
+    name: ClassVar[str] = "votes"
+
+    def log_odds(self, scores: Floats) -> Floats:
+        """Return log p / (1 - p)."""
+        if self.n_targets == 1:
+            return scores
+        odds = np.empty_like(scores, dtype=np.float64)
+        with np.errstate(invalid="ignore"):  # rows without a score
+            for k in range(self.n_targets):
+                others = np.delete(scores, k, axis=1)
+                odds[:, k] = scores[:, k] - np.logaddexp.reduce(others, axis=1)
+        return odds
+
+
+CALIBRATORS: dict[str, type[Calibrator]] = {
+    each.name: each for each in (PlattSigmoid, IsotonicSteps, PlainRule, AdditiveVotes)
+}
+
+
+def _numbers(values: Any, n: int | None = None) -> Floats:
+    found = np.array(values, dtype=np.float64)
+    if found.ndim != 1 or (n is not None and len(found) != n) or not np.isfinite(found).all():
+        raise ValueError(f"parameters of shape {found.shape}")
+    return found
+
+
+def codes_of(values: Floats) -> Array:
+    """Return the place of the class of every row, (n,): of the largest score, or by its sign."""
+    codes: Array = values.argmax(axis=1) if values.shape[1] > 1 else (values[:, 0] > 0) * 1
+    return codes
+
+
+@dataclass(frozen=True)
+class ClassRule:
+    """How classes and probabilities follow from scores (n, q): q is K, but 1 for two classes.
+
+    The probabilities of more classes are those of each against the rest, divided by their sum.
+    """
+
+    classes: Classes
+    calibrator: Calibrator
+
+    def plain_decisions(self, scores: Floats) -> Floats:
+        """Return what classes are chosen by, as scikit-learn: (n,) for two, else (n, K)."""
+        decisions = self.calibrator.decisions(scores)
+        return decisions[:, 0] if len(self.classes) == 2 else decisions
+
+    def codes(self, scores: Floats) -> Array:
+        """Return the place of the chosen class among the classes, (n,)."""
+        return codes_of(self.calibrator.decisions(scores))
+
+    def labels(self, scores: Floats) -> Array:
+        """Return the chosen classes (n,); raise DataError if a score is not finite."""
+        unknown = ~np.isfinite(scores).all(axis=1)
+        if unknown.any():
+            raise DataError(
+                f"{unknown.sum():,} of {len(scores):,} rows have no finite score, and so no class, "
+                f"because their inputs are NaN, infinite or overflow; leave them out."
+            )
+        chosen: Array = self.classes.values[self.codes(scores)]
+        return chosen
+
+    def log_probabilities(self, scores: Floats) -> Floats:
+        """Return the logarithms of the probabilities of the classes, (n, K), NaN as scores are."""
+        odds = self.calibrator.log_odds(scores)
+        if len(self.classes) == 2:
+            odds = np.column_stack([-odds[:, 0], odds[:, 0]])
+        with np.errstate(invalid="ignore"):  # rows without a score
+            logs: Floats = -np.logaddexp(0.0, -odds)
+            if len(self.classes) > 2:
+                logs -= np.logaddexp.reduce(logs, axis=1)[:, None]
+        return logs
+
+    def probabilities(self, scores: Floats) -> Floats:
+        """Return the probabilities of the classes, (n, K)."""
+        return np.exp(self.log_probabilities(scores))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return classes and calibration as plain JSON values."""
+        return {
+            "classes": self.classes.as_dict(),
+            "calibration": self.calibrator.name,
+            "calibration_parameters": self.calibrator.as_dict(),
+        }
+
+    @classmethod
+    def from_dict(cls, described: dict[str, Any]) -> ClassRule:
+        """Return the rule that `as_dict` described; errors are those of `WRONG_VALUES`."""
+        classes = Classes.from_dict(described["classes"])
+        calibrator = CALIBRATORS[described["calibration"]]
+        parameters = described["calibration_parameters"]
+        return cls(classes, calibrator.from_dict(parameters, classes.n_targets))

@@ -1,0 +1,221 @@
+"""Leverages of rows: standard deviations of predictions, and leave-one-out errors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamkern.features.base import cached_slices
+from streamkern.predict.evaluation import Measure
+from streamkern.solve import Cholesky, decomposed
+from streamkern.statistics import Sums, joint, part, total
+
+if TYPE_CHECKING:
+    from streamkern._typing import Array, Floats
+    from streamkern.features import FeatureMap
+    from streamkern.solve import NormalEquations
+    from streamkern.sources import Block
+    from streamkern.statistics.triangle import Triangle
+
+_ROWS_AT_ONCE = 4096
+# A row with this leverage or more determines its own prediction: it has no error without itself.
+_WHOLE = 1.0 - 1e-9
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """Leverages of rows, and the standard deviations of what is predicted for them.
+
+    With c = phi(x) - phibar, the leverage of a row is h = 1/N + c^T (G + alpha I)^-1 c and the
+    variance of a new target there is s2 (1 + s h + (k(x, x) - phi(x)^T phi(x)) / alpha), s2 being
+    the variance of the noise and s the weight of a row.  The last term is of kernels at landmarks:
+    what is known of the function away from them is its prior.
+
+    Rasmussen and Williams (2006), "Gaussian processes for machine learning", sections 2.1, and
+    8.3.4 for landmarks.
+    """
+
+    feature_map: FeatureMap
+    # phibar / scale, (D,).
+    centre: Floats
+    # B (D, D), in the precision of the features and with the scale of the map, and weights (D, t),
+    # such that (G + alpha I)^-1 = B diag(weights) B^T; one column for all targets, or one for each.
+    basis: Array
+    weights: Floats
+    # 1/N, or 0 without an intercept.
+    base: float
+    noise_variance: Floats
+    alphas: Floats
+    # s: 1, or the mean weight of the rows if that is less.
+    row_weight: float = 1.0
+    flat: bool = False
+
+    @classmethod
+    def of(
+        cls, feature_map: FeatureMap, equations: NormalEquations, flat: bool = False
+    ) -> Deviation:
+        """Factorise G + alpha I: D^3 / 3 multiply-adds, more where targets have their own alpha."""
+        gram, alphas, floor = equations.gram, np.unique(equations.alphas), equations.floor
+        dtype, scale = gram.panels[0].dtype, feature_map.scale
+        basis, weights = None, np.ones((gram.order, 1))
+        each = alphas if len(alphas) == 1 else equations.alphas
+        if len(alphas) == 1 and alphas[0] >= floor:
+            basis = _inverse_root(gram, float(alphas[0]), scale, dtype)
+        if basis is None:
+            values, vectors = decomposed(gram.dense())
+            vectors *= scale
+            basis = vectors.astype(dtype, copy=False)
+            # Eigenvalues that the solution left out count for nothing here either.
+            kept = (values[:, None] > floor) | ((each >= floor) & (each > 0))
+            weights = 1.0 / np.where(kept, np.maximum(values, 0.0)[:, None] + each, np.inf)
+        return cls(
+            feature_map,
+            equations.feature_mean / scale,
+            basis,
+            weights,
+            1.0 / equations.weight if equations.intercept else 0.0,
+            equations.noise_variance,
+            each,
+            equations.row_weight,
+            flat,
+        )
+
+    def leverages(self, X: Array) -> Floats:
+        """Return h (n, t) of rows (n, p), NaN for a row with a value that is not finite."""
+        return self._sums(X)[0]
+
+    def spread(self, X: Array) -> tuple[Floats, Floats]:
+        """Return leverages (n, t), and the variances of predictions over that of noise, (n, t)."""
+        kernel = self.feature_map.kernel_diagonal(X)
+        leverages, squares = self._sums(X, with_squares=kernel is not None)
+        variances = self.row_weight * leverages
+        if kernel is not None and squares is not None:
+            left_out = np.maximum(kernel - squares, 0.0)[:, None]
+            variances += left_out / np.where(self.alphas > 0, self.alphas, np.inf)
+        return leverages, variances
+
+    def _sums(self, X: Array, *, with_squares: bool = False) -> tuple[Floats, Floats | None]:
+        """Return the leverages (n, t) of rows (n, p), and phi(x)^T phi(x), (n,), if asked."""
+        self.feature_map.check(X.shape)
+        leverages = np.empty((len(X), self.weights.shape[1]))
+        squares = np.empty(len(X)) if with_squares else None
+        D, dtype = len(self.centre), self.basis.dtype
+        buffer = np.empty((min(len(X), _ROWS_AT_ONCE), D), dtype=dtype)
+        centre = self.centre.astype(dtype)
+        for start in range(0, len(X), _ROWS_AT_ONCE):
+            rows = X[start : start + _ROWS_AT_ONCE]
+            features = buffer[: len(rows)]
+            with np.errstate(invalid="ignore", over="ignore"):
+                self.feature_map.evaluate(rows, features, centre)
+                along = features @ self.basis
+                for part in cached_slices(len(rows), D):
+                    out = slice(start + part.start, start + part.stop)
+                    leverages[out] = self.base + np.square(along[part], dtype=float) @ self.weights
+                    if squares is not None:
+                        whole = self.feature_map.scale * (features[part] + centre)
+                        squares[out] = np.square(whole, dtype=float).sum(axis=1)
+        leverages[~np.isfinite(leverages)] = np.nan
+        return leverages, squares
+
+    def standard_deviations(self, X: Array) -> Floats:
+        """Return the standard deviations (n, q) of new targets at rows (n, p), (n,) where flat."""
+        variances = 1.0 + self.spread(X)[1]
+        deviations: Floats = np.sqrt(self.noise_variance * variances)
+        return deviations[:, 0] if self.flat else deviations
+
+
+def _inverse_root(gram: Triangle, alpha: float, scale: float, dtype: Any) -> Array | None:
+    """Return scale times B, (D, D), with (G + alpha I)^-1 = B B^T, or None if there is none."""
+    shifted = gram.astype(np.float64)
+    shifted.add_diagonal(alpha)
+    try:
+        factor = Cholesky.of(shifted)
+    except np.linalg.LinAlgError:
+        return None
+    basis: Array = np.zeros((gram.order, gram.order), dtype=dtype)
+
+    def keep(columns: slice, part: Floats) -> None:
+        np.multiply(part.T, scale, out=basis[columns, -len(part) :], casting="same_kind")
+
+    factor.over_inverse(keep)
+    return basis
+
+
+class Largest(Sums):
+    """The k rows with the largest values of a quantity, with what else is known of them.
+
+    Values (k,) descend; rows of equal value are in the order of their places.
+    """
+
+    n_rows: int
+    values: Floats = joint(0)
+    places: Array = joint(0, dtype=np.int64)
+    facts: Floats = joint(0, 0)
+
+    def add(self, *rows: Array) -> None:
+        """Consider rows, with values, places and facts."""
+        vars(self).update(self._with_rows(*rows))
+
+    def _with_rows(self, *rows: Array) -> dict[str, Any]:
+        mine = self.values, self.places, self.facts
+        if len(self.values):
+            rows = tuple(np.concatenate(pair) for pair in zip(mine, rows, strict=True))
+        values, places, facts = rows
+        order = np.lexsort((places, -values))[: self.n_rows]
+        return {"values": values[order], "places": places[order], "facts": facts[order]}
+
+    def merged_jointly(self, other: Largest) -> dict[str, Any]:
+        """Return the largest of both sets of rows."""
+        rows = other.values, other.places, other.facts
+        return self._with_rows(*rows) if len(other.values) else dict(self.detached())
+
+
+class LeaveOneOut(Measure):
+    """Sums of leave-one-out errors, and the rows of largest leverage and of largest error.
+
+    The error without row i is e_i / (1 - h_i), h_i = s_i (1/N + c_i^T (G + alpha I)^-1 c_i) its
+    leverage.  Only rows that the model was fitted on have such errors.  Facts of rows are their
+    leverage and then their errors, (k, 1 + q).
+
+    Cook and Weisberg (1982), "Residuals and influence in regression".
+    """
+
+    deviation: Deviation
+    n_largest: int = 10
+    weight: float = total()
+    n_rows: int = total(dtype=int)
+    # Rows that determine their own prediction, which are left out of the sums.
+    n_whole: int = total(dtype=int)
+    # Weighted squares of errors, (q,), of residuals, of all rows, (q,), and leverages, (t,).
+    squared: Floats = total()
+    rss: Floats = total()
+    leverage: Floats = total()
+    leverages: Largest = part(lambda measure: Largest(measure.n_largest))
+    errors: Largest = part(lambda measure: Largest(measure.n_largest))
+
+    def add(self, rows: Block, predicted: Floats) -> None:
+        """Add rows."""
+        weights = np.ones(len(rows)) if rows.weights is None else rows.weights
+        leverages = weights[:, None] * self.deviation.leverages(rows.X)
+        residuals = rows.y - predicted
+        spare, largest = 1.0 - leverages, leverages.max(axis=1)
+        whole = largest >= _WHOLE
+        errors = np.where(whole[:, None], 0.0, residuals / np.where(whole[:, None], 1.0, spare))
+        self.squared = self.squared + weights @ errors**2
+        self.rss = self.rss + weights @ residuals**2
+        self.leverage = self.leverage + leverages.sum(axis=0)
+        self.weight += float(weights[~whole].sum())
+        self.n_rows += len(rows)
+        self.n_whole += int(whole.sum())
+        facts = np.column_stack([largest, errors])
+        self.leverages.add(largest, rows.places(), facts)
+        self.errors.add(np.abs(errors).max(axis=1), rows.places(), facts)
+
+    @property
+    def rmse(self) -> Floats:
+        """The root mean squared leave-one-out error, (q,); NaN where no row has one."""
+        with np.errstate(invalid="ignore"):
+            rmse: Floats = np.sqrt(self.squared / self.weight)
+        return rmse

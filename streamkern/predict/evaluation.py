@@ -1,0 +1,172 @@
+"""Evaluation: rows are predicted once, and any number of measures add up what comes of it."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamkern.errors import DataError
+from streamkern.statistics import (
+    ColumnStatistics,
+    Statistic,
+    Sums,
+    part,
+    parts,
+    rows_by_fold,
+    total,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from streamkern._typing import Array, Floats
+    from streamkern.predict.predictor import Predictor, RowFunction
+    from streamkern.sources import Block
+    from streamkern.statistics import Folds
+
+# How far bins reach to both sides, in standard deviations of a target and in errors, and how many.
+_VALUES, _VALUE_BINS = 4.0, 96
+_RESIDUALS, _RESIDUAL_BINS = 5.0, 80
+
+
+class Measure(Sums):
+    """Sums over rows and what is predicted for them."""
+
+    @abstractmethod
+    def add(self, rows: Block, predicted: Floats) -> None:
+        """Add rows with their predictions (n, q), in place."""
+
+
+@dataclass(frozen=True)
+class FoldPredictors:
+    """For every fold that has rows, the predictor that was fitted without it."""
+
+    rule: Folds
+    predictors: Mapping[int, Predictor]
+
+    def predictions(self, block: Block) -> Iterator[tuple[Block, Floats]]:
+        """Yield the rows of every fold with predictions (n, q) by the model without it."""
+        for fold, rows in rows_by_fold(self.rule, block):
+            if fold not in self.predictors:
+                raise DataError(
+                    f"row {rows.places()[0]:,} is in fold {fold + 1}, which had no rows when the "
+                    f"model was fitted; give the rows of the fit."
+                )
+            yield from self.predictors[fold].predictions(rows)
+
+
+class Evaluation(Statistic):
+    """Predictions of rows, by one model or by that without their fold, and measures of these."""
+
+    predictor: RowFunction | FoldPredictors
+    measures: tuple[Measure, ...] = parts()
+
+    def __init__(self, predictor: RowFunction | FoldPredictors, *measures: Measure) -> None:
+        self.predictor = predictor
+        self.measures = measures
+
+    def update(self, blocks: Iterable[Block]) -> None:
+        """Predict rows, and hand them to every measure."""
+        for block in blocks:
+            for rows, predicted in self.predictor.predictions(block):
+                for measure in self.measures:
+                    measure.add(rows, predicted)
+
+
+class PredictionErrors(Measure):
+    """Squared and absolute errors of predictions of q targets, and the spread of these."""
+
+    n_targets: int
+    n_rows: int = total(dtype=int)
+    weight: float = total()
+    squared: Floats = total("n_targets")
+    absolute: Floats = total("n_targets")
+    targets: ColumnStatistics = part(lambda errors: ColumnStatistics(errors.n_targets))
+
+    @property
+    def rmse(self) -> Floats:
+        """Root mean squared error, (q,), in the units of the targets."""
+        return np.sqrt(self.squared / self.weight)
+
+    @property
+    def mae(self) -> Floats:
+        """Mean absolute error, (q,), in the units of the targets."""
+        return self.absolute / self.weight
+
+    @property
+    def r2(self) -> Floats:
+        """Coefficient of determination, (q,); scikit-learn's values where a target is constant."""
+        # Rounding leaves a constant target a spread; its range is exact.
+        spread = np.where(self.targets.constant(0.0), 0.0, self.targets.squares)
+        constant = np.where(self.squared == 0, 1.0, 0.0)
+        safe = np.where(spread > 0, spread, 1.0)
+        return np.where(spread > 0, 1.0 - self.squared / safe, constant)
+
+    def add(self, rows: Block, predicted: Floats) -> None:
+        """Add the errors on rows."""
+        errors = predicted - rows.y
+        weights = np.ones(len(rows)) if rows.weights is None else rows.weights
+        self.squared += weights @ errors**2
+        self.absolute += weights @ np.abs(errors)
+        self.weight += float(weights.sum())
+        self.n_rows += len(rows)
+        no_inputs: Any = rows.X[:, :0]
+        self.targets.update([type(rows)(no_inputs, rows.y, rows.start, rows.weights)])
+
+
+@dataclass(frozen=True)
+class PairBins:
+    """Bins of the values and of the residuals of the first t targets, all equally wide.
+
+    Counts have one bin more at both ends of every axis, for what lies beyond the edges.
+    """
+
+    values: Floats  # edges for predicted and for actual values, (t, B + 1)
+    residuals: Floats  # edges for actual less predicted values, (t, R + 1)
+
+    @classmethod
+    def about(cls, mean: Floats, deviation: Floats, error: Floats) -> PairBins:
+        """Return bins that reach far enough for targets (t,) with these errors."""
+
+        def edges(centre: Floats, reach: Floats, n_bins: int) -> Floats:
+            wide = np.where(reach > 0, reach, 1.0)
+            return centre[:, None] + wide[:, None] * np.linspace(-1.0, 1.0, n_bins + 1)
+
+        return cls(
+            edges(mean, _VALUES * deviation, _VALUE_BINS),
+            edges(np.zeros_like(mean), _RESIDUALS * error, _RESIDUAL_BINS),
+        )
+
+    def counted(self, predicted: Floats, actual: Floats) -> tuple[Array, Array]:
+        """Count rows (n, q), by predicted value and by actual value or residual.
+
+        Counts are of shape (t, B + 2, B + 2) and (t, B + 2, R + 2), int64.
+        """
+        pairs: list[Array] = []
+        residuals: list[Array] = []
+        for j, (values, errors) in enumerate(zip(self.values, self.residuals, strict=True)):
+            first = np.searchsorted(values, predicted[:, j], side="right")
+            for counts, second, edges in (
+                (pairs, actual[:, j], values),
+                (residuals, actual[:, j] - predicted[:, j], errors),
+            ):
+                shape = len(values) + 1, len(edges) + 1
+                places = first * shape[1] + np.searchsorted(edges, second, side="right")
+                counts.append(np.bincount(places, minlength=shape[0] * shape[1]).reshape(shape))
+        return np.array(pairs), np.array(residuals)
+
+
+class PairCounts(Measure):
+    """Counts of rows in bins, as of `PairBins.counted`, whatever they weigh."""
+
+    bins: PairBins
+    pairs: Array = total(dtype=int)
+    residuals: Array = total(dtype=int)
+
+    def add(self, rows: Block, predicted: Floats) -> None:
+        """Count rows."""
+        pairs, residuals = self.bins.counted(predicted, rows.y)
+        self.pairs, self.residuals = self.pairs + pairs, self.residuals + residuals

@@ -1,0 +1,210 @@
+"""A fitted linear function of features, and nothing more: what is sent to workers to predict."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from streamkern.features import Identity, Standardized
+from streamkern.runtime.scratch import Scratch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from streamkern._typing import Array, Floats
+    from streamkern.features import FeatureMap
+    from streamkern.sources import Block
+
+# Features of so many rows are held at a time, of fewer where they take more bytes than this.
+_ROWS_AT_ONCE = (128, 4096)
+_BUFFER_BYTES = 8 << 20
+# Features whose products are summed in single precision; such sums are added up in double.
+_PANEL = 2048
+# Targets of one product.  Up to the first number, features are multiplied while they are in cache.
+_TARGETS_IN_CACHE, _TARGETS_AT_ONCE = 16, 1024
+# Features that differ less between rows, as a part of their own squares, are taken less a shift.
+_ALIKE = 1 / 8
+# How much larger coefficients of a shorter form may be: they cancel, and digits are lost.
+_MAGNIFIED = 10.0
+# Sizes of coefficients that single precision holds in full, and whose products it holds.
+_SMALLEST, _LARGEST = 1e-25, 1e25
+
+
+class Form(NamedTuple):
+    """The function constant + (phi(x) / scale - shift)^T coef, of features in `dtype`."""
+
+    feature_map: FeatureMap
+    coef: Array
+    constant: Floats
+    shift: Array | float
+    dtype: np.dtype[Any]
+
+
+class RowFunction(ABC):
+    """What is sent to workers to predict with; flat predictions are (n,), of a single target."""
+
+    flat: bool
+
+    @property
+    @abstractmethod
+    def n_targets(self) -> int:
+        """The number of values a row, q."""
+
+    @property
+    @abstractmethod
+    def n_components(self) -> int:
+        """How many features of a row are held at a time."""
+
+    @abstractmethod
+    def check(self, shape: tuple[int, ...]) -> None:
+        """Raise DataError unless rows of that shape can be predicted."""
+
+    @abstractmethod
+    def predict(self, X: Array) -> Floats:
+        """Return predictions (n, q) for rows (n, p), or (n,) where they are flat."""
+
+    def predictions(self, block: Block) -> Iterator[tuple[Block, Floats]]:
+        """Yield rows with their predictions (n, q)."""
+        yield block, self.predict(block.X).reshape(block.y.shape)
+
+    @abstractmethod
+    def buffered(self, n_rows: int, scratch: Scratch) -> Callable[[Array, Floats], None]:
+        """Return what writes the predictions (n, q) of up to so many rows into an array."""
+
+
+@dataclass(frozen=True)
+class Predictor(RowFunction):
+    """The function intercept + phi(x)^T coef.
+
+    Coefficients (D, q) and intercepts (q,) are in double.  The precision is that of the features,
+    and of sums over a panel of them; these are summed in double.  Where coefficients of the kernel
+    at landmarks are large and cancel, or features are the inputs, it is double all the same.
+    """
+
+    feature_map: FeatureMap
+    coef: Floats
+    intercept: Floats
+    precision: str = "single"
+    flat: bool = False
+
+    @property
+    def n_targets(self) -> int:
+        """The number of targets, q."""
+        return int(self.coef.shape[1])
+
+    @property
+    def n_components(self) -> int:
+        """The number of features, D."""
+        return len(self.coef)
+
+    def check(self, shape: tuple[int, ...]) -> None:
+        """Raise DataError unless rows have as many columns as the model was fitted on."""
+        self.feature_map.check(shape)
+
+    def buffered(self, n_rows: int, scratch: Scratch) -> Callable[[Array, Floats], None]:
+        """Return what predicts rows with memory that is taken once."""
+        return PredictionBuffers(self, n_rows, scratch).predict
+
+    def predict(self, X: Array) -> Floats:
+        """Return predictions (n, q), or (n,) where flat; NaN for a row that is not finite."""
+        predictions = np.empty((len(X), self.coef.shape[1]))
+        PredictionBuffers(self, len(X)).predict(X, predictions)
+        return predictions[:, 0] if self.flat else predictions
+
+    @cached_property
+    def form(self) -> Form:
+        """The same function, in the form that it is computed in."""
+        whole, feature_map = self.coef * self.feature_map.scale, self.feature_map
+        alike = self.precision == "single" and _shift(feature_map) is not None
+        feature_map, coef = feature_map.condensed(whole, alike=alike)
+        cancels = np.abs(coef).max() / _MAGNIFIED > np.abs(whole).max()
+        # Inputs that are the features may have any mean, which no shift takes out.
+        plain = getattr(feature_map, "inner", feature_map).name == Identity.name
+        if self.precision == "double" or cancels or plain:
+            return Form(feature_map, coef, self.intercept, 0.0, np.dtype(np.float64))
+        # Where all is alike, single precision would lose what differs between rows.
+        shift = _shift(feature_map) if alike else None
+        constant = self.intercept if shift is None else self.intercept + shift @ coef
+        largest = np.maximum(coef.max(axis=0), -coef.min(axis=0))
+        if ((largest == 0) | ((largest > _SMALLEST) & (largest < _LARGEST))).all():
+            coef = coef.astype(np.float32)
+        known = 0.0 if shift is None else shift
+        return Form(feature_map, coef, constant, known, np.dtype(np.float32))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave behind what can be computed again."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+
+def _shift(feature_map: FeatureMap) -> Array | None:
+    """Return what the features of all rows have in common, or None where that is little.
+
+    With a long length scale coefficients are large and cancel: single precision would lose what
+    differs between rows, unless the rest is taken out of the sums.
+    """
+    rows = np.zeros((2, feature_map.n_features))
+    if isinstance(feature_map, Standardized):
+        standardizer = feature_map.standardizer
+        rows[:, standardizer.columns] = standardizer.mean
+        rows[1, standardizer.columns] += standardizer.deviation
+    features = np.empty((2, feature_map.n_components), dtype=np.float32)
+    with np.errstate(invalid="ignore", over="ignore"):
+        feature_map.evaluate(rows, features)
+        centre, beside = features
+        alike = np.square(beside - centre).sum() < _ALIKE * np.square(centre).sum()
+    # How far rows are apart that are not standardised is not known here.
+    unknown = not isinstance(feature_map, Standardized)
+    return centre if np.isfinite(centre).all() and (alike or unknown) else None
+
+
+class PredictionBuffers:
+    """A predictor with memory for so many rows at a time, at most, taken once."""
+
+    def __init__(self, predictor: Predictor, n_rows: int, scratch: Scratch | None = None) -> None:
+        self.predictor = predictor
+        self.scratch = scratch or Scratch()
+        dtype = predictor.form.dtype
+        D, q = predictor.form.coef.shape
+        n_targets = min(q, _TARGETS_AT_ONCE)
+        fewest, most = _ROWS_AT_ONCE
+        fitting = max(_BUFFER_BYTES // (dtype.itemsize * max(D, n_targets)), fewest)
+        n_rows = max(min(fitting, most, n_rows), 1)
+        self.features = self.scratch.array("features", (n_rows, D), dtype)
+        self.products = self.scratch.array("products", (n_rows * n_targets,), np.float32)
+
+    def predict(self, X: Array, out: Floats) -> None:
+        """Write predictions (n, q) for rows (n, p) into `out`; the rest is as in `Predictor`."""
+        form = self.predictor.form
+        form.feature_map.check(X.shape)
+        in_cache = out.shape[1] <= _TARGETS_IN_CACHE
+        with np.errstate(invalid="ignore", over="ignore"):
+            for start in range(0, len(X), len(self.features)):
+                rows = X[start : start + len(self.features)]
+                made, features = out[start : start + len(rows)], self.features[: len(rows)]
+                for part in form.feature_map.evaluated(rows, features, form.shift, self.scratch):
+                    if in_cache:
+                        self._multiply(form, features[part], made[part])
+                if not in_cache:
+                    self._multiply(form, features, made)
+                # Where all is finite the sum nearly always is, and it is quicker to look at.
+                if not np.isfinite(made.sum()):
+                    made[~np.isfinite(made)] = np.nan
+
+    def _multiply(self, form: Form, features: Array, out: Floats) -> None:
+        """Write constant + features coef into `out`, for some targets at a time."""
+        for start in range(0, out.shape[1], _TARGETS_AT_ONCE):
+            targets = slice(start, start + _TARGETS_AT_ONCE)
+            coef, total, sums = form.coef[:, targets], form.constant[targets], out[:, targets]
+            if coef.dtype == np.float64:
+                np.matmul(features, coef, out=sums)
+                sums += total
+                continue
+            products = self.products[: sums.size].reshape(sums.shape)
+            for first in range(0, len(coef), _PANEL):
+                panel = slice(first, first + _PANEL)
+                np.matmul(features[:, panel], coef[panel], out=products)
+                total = np.add(total, products, out=sums)

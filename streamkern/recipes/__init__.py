@@ -1,6 +1,0 @@
-"""How columns of mixed tables become inputs: what a file says of it, and how it is found."""
-
-from streamkern.recipes.discovery import MAX_LEVELS, RecipeOptions, discover
-from streamkern.recipes.recipe import RECIPE, Recipe, recipe_of
-
-__all__ = ["MAX_LEVELS", "RECIPE", "Recipe", "RecipeOptions", "discover", "recipe_of"]

@@ -1,0 +1,289 @@
+"""Validation curves: the criterion over penalties, over numbers of features, and of a search.
+
+All errors are roots of mean squares over the standard deviation of the target, so that 1 is what
+predicting the mean costs; of several targets, the mean of the squares.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamkern.models.held_out_predictors import folds_of
+from streamkern.report.drawing import KINDS, Axis, Figure, Plot
+from streamkern.report.numbers import number
+from streamkern.report.trial_tables import first_scale
+from streamkern.report.validation_pass import target_spread
+from streamkern.solve.penalty_curve import PenaltyCurve
+from streamkern.tune.fold_solution import nested_sizes, solve_sizes
+from streamkern.tune.frontier import map_in_words
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streamkern._typing import Floats
+    from streamkern.models.fitted_ridge import FittedRidge
+
+# A little above the error of predicting the mean; and how many times the least error is shown.
+_MEAN, _TIMES = 1.1, 2.0
+_CAPTIONS = {
+    "cv": "The line is the mean of all rows left out",
+    "gcv": "The line is robust generalised cross-validation",
+    "evidence": "The line is the log marginal likelihood",
+    "loo": "The line is the error of all rows, each left out in turn",
+}
+_ERROR = "Error on rows left out, in sd of y"
+_CRITERIA = {"cv": _ERROR, "gcv": "√robust GCV, in sd of y", "evidence": "Log evidence"}
+_CRITERIA["loo"] = _ERROR
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A criterion over m values to choose from: an error to be least, or the evidence.
+
+    `errors` (m,) are standard errors across folds, `folds` (K, m) the values of every fold, and
+    `targets` (m, q) those of every target where each has its own choice in `chosen`.  `threshold`
+    is what a value had to be within, by the rule of one standard error.
+    """
+
+    criterion: str
+    x: Floats
+    values: Floats
+    chosen: list[int]
+    errors: Floats | None = None
+    folds: Floats | None = None
+    targets: Floats | None = None
+    threshold: float | None = None
+
+
+def penalty_curve(model: FittedRidge) -> Curve | None:
+    """Return the curve that the penalty was chosen from, or None where it was given."""
+    curve = _curve_of(model)
+    if curve is None:
+        return None
+    alphas = np.atleast_1d(np.asarray(model.alpha, dtype=float))
+    chosen = np.searchsorted(curve.alphas, alphas * (1.0 - 1e-12)).tolist()
+    several = len(chosen) > 1
+    if curve.criterion == "evidence":
+        each = -curve.scores
+        own = each if several else None
+        return Curve("evidence", curve.alphas, each.mean(axis=1), chosen, targets=own)
+    scores, errors = np.array([curve.combined(np.array([a])) for a in range(len(curve.alphas))]).T
+    values, folds, threshold = np.sqrt(scores), None, None
+    if curve.fold_scores is not None:
+        folds = np.sqrt((curve.fold_scores / curve.scale).mean(axis=2))
+        if model.parameters.one_standard_error and not several:
+            threshold = float(np.sqrt((scores + errors)[np.argmin(scores)]))
+    return Curve(
+        curve.criterion,
+        curve.alphas,
+        values,
+        chosen,
+        errors=None if folds is None else _of_roots(values, errors),
+        folds=folds,
+        targets=np.sqrt(curve.scores / curve.scale) if several else None,
+        threshold=threshold,
+    )
+
+
+def _curve_of(model: FittedRidge) -> PenaltyCurve | None:
+    """Return the curve of a fit, or what the card of a model that was loaded tells of it."""
+    found: dict[str, Any] | None = model.report.get("alpha_curve")
+    if model.penalty_curve is not None or found is None:
+        return model.penalty_curve
+    alphas, values = np.array(found["alphas"]), np.array(found["values"], dtype=float)
+    values = np.where(np.isfinite(values), values, np.inf).reshape(len(alphas), -1)
+    scale = np.ones(values.shape[1])
+    if found["criterion"] == "evidence":
+        return PenaltyCurve("evidence", alphas, -values, scale)
+    if model.equations is not None:
+        scale = np.square(target_spread(model)[1])
+    return PenaltyCurve(found["criterion"], alphas, values**2, scale)
+
+
+def _of_roots(values: Floats, errors: Floats) -> Floats:
+    """Return the standard errors of roots of mean squares, given those of the mean squares."""
+    return errors / (2.0 * np.where(values > 0, values, 1.0))
+
+
+def components_curve(model: FittedRidge) -> Curve | None:
+    """Return the error left out over the number of features, or None where it is not known.
+
+    Where only the penalty was chosen, but the moments of folds are kept, the smaller numbers are
+    tried now, which reads no rows: each is a leading part of the same moments.
+    """
+    found, curve = model.report.get("components_curve"), model.penalty_curve
+    if found is not None:
+        return _sizes(found, model.report["sparse_of"] or model.report["n_components"])
+    if curve is None or curve.fold_scores is None or model.report["sparse_of"]:
+        return None
+    D, folds = len(model.predictor.coef), folds_of(model)
+    sizes = [size for size in nested_sizes(D, model.feature_map.nesting) if size < D]
+    if folds is None or not sizes or model.moments.options.is_identity:  # type: ignore[union-attr]
+        return None
+    penalty = model.parameters.penalty
+    tried = solve_sizes(folds, penalty, intercept=model.parameters.fit_intercept, sizes=sizes)
+    scores = [size.curve.combined(size.chosen) for size in tried]
+    alphas = np.atleast_1d(np.asarray(model.alpha, dtype=float))
+    scores.append(curve.combined(np.searchsorted(curve.alphas, alphas)))
+    relative, errors = zip(*scores, strict=True)
+    facts = {"n_components": [*sizes, D], "relative_mse": relative, "standard_errors": errors}
+    return _sizes(facts, D)
+
+
+def sparsity_curve(model: FittedRidge) -> Curve | None:
+    """Return the error left out of sparse models over their features, or None where none is."""
+    found = model.report.get("sparse_curve")
+    return None if found is None else _sizes(found, model.report["n_components"])
+
+
+def _sizes(found: dict[str, Any], chosen: int) -> Curve:
+    values, sizes = np.sqrt(np.array(found["relative_mse"])), list(found["n_components"])
+    errors = _of_roots(values, np.array(found["standard_errors"]))
+    return Curve("cv", np.array(sizes, dtype=float), values, [sizes.index(chosen)], errors)
+
+
+def penalty_figure(curve: Curve, names: Sequence[str]) -> Figure:
+    """Draw the criterion over penalties: the mean, every fold, what was chosen."""
+    several, is_evidence = curve.targets is not None, curve.criterion == "evidence"
+    drawn = [curve.values] if curve.targets is None else list(curve.targets.T[: len(KINDS)])
+    folds = [] if curve.folds is None or several else list(curve.folds)
+    reach = np.concatenate([*drawn, *folds])
+    if not is_evidence:
+        # Far from the best, errors would leave no room for what is near it.
+        least = float(np.nanmin(np.concatenate(drawn)))
+        reach = reach[reach <= min(max(_MEAN, 1.1 * least), _TIMES * least)]
+    x, y_label = Axis.over(curve.x, room=0.02, is_log=True), _CRITERIA[curve.criterion]
+    plot = Plot(x, Axis.over(reach), x_label="Penalty α", y_label=y_label)
+    for fold in folds:
+        plot.line(curve.x, fold, "fold")
+    if curve.errors is not None and not several:
+        plot.band(curve.x.tolist(), curve.values - curve.errors, curve.values + curve.errors)
+    if curve.threshold is not None:
+        plot.rule("guide", y=curve.threshold)
+        plot.label("best + 1 standard error", curve.x[-1], curve.threshold)
+    # Away from where the best values are.
+    y, first, down = (plot.y.low, -7.0, -15.0) if is_evidence else (plot.y.high, 12.0, 15.0)
+    for j, values in enumerate(drawn):
+        at = curve.chosen[min(j, len(curve.chosen) - 1)]
+        plot.line(curve.x, values, f"line {KINDS[j]}")
+        plot.rule("chosen", x=curve.x[at])
+        plot.marks([curve.x[at]], [values[at]], j)
+        label = f"α = {number(float(curve.x[at]))}"
+        label = f"{names[j]}: {label}" if several else label
+        plot.label(label, curve.x[at], y, dy=first + down * j)
+    return plot.figure("The penalty", _penalty_caption(curve, len(folds)))
+
+
+def _penalty_caption(curve: Curve, n_folds: int) -> str:
+    caption = _CAPTIONS[curve.criterion]
+    if curve.targets is not None:
+        caption = f"{caption.replace('The line is', 'Lines are')}, one for every target"
+    if n_folds:
+        caption += f", thin lines are the {n_folds} folds, the band one standard error across folds"
+    caption += "; vertical lines mark what was chosen."
+    if curve.criterion != "evidence":
+        caption += " An error of 1 is that of predicting the mean."
+    if curve.criterion == "cv" and curve.folds is None:
+        caption += " The errors of single folds are known to the fit alone, not to its model file."
+    return caption
+
+
+def sizes_figure(curve: Curve, *, is_sparse: bool = False) -> Figure:
+    """Draw the error left out over the number of features, or of those that are kept."""
+    assert curve.errors is not None  # noqa: S101  for the type checker
+    low, high = curve.values - curve.errors, curve.values + curve.errors
+    every = -(-len(curve.x) // 7)  # labels that have room, the last always one of them
+    ticks = [(float(value), f"{value:,.0f}") for value in curve.x[::-1][::every][::-1]]
+    x, y = Axis.over(curve.x, is_log=True, ticks=ticks), Axis.over([*low, *high])
+    name = "Number of features that are kept" if is_sparse else "Number of random features D"
+    plot = Plot(x, y, x_label=name, y_label=_ERROR)
+    chosen = curve.x[curve.chosen[0]]
+    plot.rule("chosen", x=chosen)
+    plot.series(curve.x, curve.values)
+    plot.spans(curve.x, low, high)
+    plot.label(f"the model: {chosen:,.0f}", chosen, plot.y.high, dy=12.0)
+    whose = "the penalty of the model" if is_sparse else "a penalty of its own"
+    caption = (
+        f"Every point has {whose}; short lines are one standard error across folds. The long line "
+        f"marks the number that the model has, {chosen:,.0f}."
+    )
+    title = "Few features of many" if is_sparse else "The number of features"
+    return plot.figure(title, caption)
+
+
+def search_figures(report: dict[str, Any]) -> list[Figure]:
+    """Draw error against cost, and for every kernel and map the error over the length scale."""
+    if not report.get("tuning"):
+        return []
+    tried = sorted(report["tuning"], key=_name_of)
+    several = len({map_in_words(attempt) for attempt in tried}) > 1
+    best = next(each for each in report["frontier"] if each["is_chosen"])
+    span = Axis.over([first_scale(attempt) for attempt in tried], is_log=True)
+    axis = Axis.over([math.sqrt(attempt["relative_mse"]) for attempt in tried])
+    figures = [_frontier_figure(report["frontier"])]
+    for (kernel, feature_map), group in groupby(tried, key=_name_of):
+        title = f"{kernel.capitalize()} kernel" + (f", {feature_map} map" if several else "")
+        chosen = first_scale(report) if (kernel, feature_map) == _name_of(best) else None
+        plot = Plot(span, axis, x_label="Length scale", y_label=_ERROR)
+        figures.append(_trials_figure(plot, title, list(group), chosen))
+    return figures
+
+
+def _trials_figure(
+    plot: Plot, title: str, tried: list[dict[str, Any]], chosen: float | None
+) -> Figure:
+    """Draw a line for every number of features that a kernel and map were tried with."""
+    for j, size in enumerate(sorted({attempt["n_components"] for attempt in tried})):
+        mine = (attempt for attempt in tried if attempt["n_components"] == size)
+        points = sorted((first_scale(a), math.sqrt(a["relative_mse"])) for a in mine)
+        xs, ys = zip(*points, strict=True)
+        plot.series(xs, ys, j)
+        plot.label(f"D = {size:,}", xs[-1], ys[-1], beside=4.0)
+    caption = (
+        f"The error left out on a sample of {tried[0]['n_rows']:,} rows, at numbers of features D "
+        f"of up to that of the model. "
+    )
+    if chosen is None:
+        return plot.figure(title, caption + "This was not chosen.")
+    plot.rule("chosen", x=chosen)
+    plot.label(number(chosen), chosen, plot.y.high, dy=12.0)
+    caption += f"The vertical line is the length scale chosen, {number(chosen)}."
+    return plot.figure(title, caption)
+
+
+def _name_of(attempt: dict[str, Any]) -> tuple[str, str]:
+    return attempt["kernel"], map_in_words(attempt)
+
+
+def _frontier_figure(frontier: Sequence[dict[str, Any]]) -> Figure:
+    """Draw the error of every kernel, map and number of features over what a fit would take."""
+    points = [(each["seconds"], math.sqrt(each["relative_mse"])) for each in frontier]
+    seconds, errors = zip(*points, strict=True)
+    x_label = "Seconds of a fit to all rows, as predicted"
+    plot = Plot(Axis.over(seconds, is_log=True), Axis.over(errors), x_label=x_label, y_label=_ERROR)
+    both = list(zip(frontier, points, strict=True))
+    best = [point for each, point in both if each["is_best"]]
+    xs, ys = zip(*best, strict=True)
+    plot.line(xs, ys, "line first")
+    names = sorted({map_in_words(each) for each in frontier})
+    for j, name in enumerate(names):
+        mine = [point for each, point in both if map_in_words(each) == name]
+        xs, ys = zip(*mine, strict=True)
+        plot.marks(xs, ys, j)
+    ((chosen, (at, _)),) = (pair for pair in both if pair[0]["is_chosen"])
+    plot.rule("chosen", x=at)
+    what = f"{chosen['kernel']}, {map_in_words(chosen)}, D = {chosen['n_components']:,}"
+    plot.label(what, at, plot.y.high, dy=12.0)
+    shapes = ("circles", "squares", "triangles", "diamonds")
+    marked = "; ".join(f"{shapes[j % 4]}: {name}" for j, name in enumerate(names))
+    caption = (
+        f"Every mark is a kernel, a map and a number of features D, at its best length scale "
+        f"({marked}). No mark is both left of the line and below it. The vertical line is what was "
+        f"chosen, at the largest D that it was tried at."
+    )
+    return plot.figure("Error against cost", caption)

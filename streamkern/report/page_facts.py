@@ -1,0 +1,221 @@
+"""Tables and headline figures of the page: what only a fitted model, not its report, can tell."""
+
+from __future__ import annotations
+
+import math
+import platform
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamkern._version import __version__
+from streamkern.kernels import parsed_kernel
+from streamkern.models.fitted_model import LIBRARIES
+from streamkern.report.numbers import counted, number, percent, seconds
+from streamkern.report.prediction_figures import LEVELS, chance, coverage
+from streamkern.report.report_rows import Row, fit_rows
+from streamkern.report.validation_pass import target_spread
+from streamkern.runtime.threads import blas_libraries, processor
+from streamkern.sources.preprocessing.column_names import named_inputs
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streamkern._typing import Floats
+    from streamkern.models.fitted_ridge import FittedRidge
+    from streamkern.report.validation_pass import Validation
+
+    # A name, a figure, and what explains it; a bar has its share of the largest or the whole too.
+    Tile = tuple[str, str, str]
+    Bar = tuple[str, str, float, str]
+
+_MOST_FILES, _MOST_INPUTS = 20, 40
+# Directions of a metric, inputs that are named of one, and the part of the largest of those that
+# they have at least.
+_MOST_DIRECTIONS, _NAMED, _MINOR = 12, 4, 0.2
+_PHASES = {
+    "columns": "first reading: columns and a sample",
+    "metric": "learning the metric",
+    "search": "search for kernel and length scale",
+    "pass": "second reading: moments",
+    "forget": "forgetting rows",
+    "solve": "choosing and solving",
+    "calibration": "third reading: calibration",
+    "sparsify": "choosing features",
+}
+
+
+def lead(report: dict[str, Any]) -> str:
+    """Return what was fitted, in one sentence."""
+    scale, targets = report["length_scale"], counted(report["n_targets"], "target")
+    kernel = f"{report['kernel'].capitalize()} kernel"
+    if isinstance(scale, list):
+        kernel += f" with {len(scale):,} length scales"
+    elif scale is not None:
+        kernel += f" with length scale {number(scale)}"
+    if "classes" in report:
+        targets = f"{len(report['classes']['values']):,} classes"
+    rows, inputs = counted(report["rows"], "row"), counted(report["n_features"], "input")
+    features = counted(report["n_components"], "feature")
+    return f"{rows} of {inputs} and {targets}; {kernel}, {features}."
+
+
+def error_tiles(
+    model: FittedRidge, found: Validation | None, standardized: Floats | None
+) -> list[Tile]:
+    """Return the errors; `standardized` are residuals (m, q) over their standard deviations."""
+    tiles = [_error_tile(model, found)]
+    if found is not None:
+        explained = percent(float(found.r2.mean()))
+        tiles.append(("Explained of y (R²)", explained, "on rows held out"))
+    if standardized is not None:
+        within = percent(float(coverage(standardized)[LEVELS.index(0.95)].mean()))
+        rows = counted(len(standardized), "row")
+        tiles.append(("Within 95% intervals", within, f"of {rows} held out"))
+    return tiles
+
+
+def _error_tile(model: FittedRidge, found: Validation | None) -> Tile:
+    """Return the error on rows held out if it is known, else on those that were fitted."""
+    report, what = model.report, "RMSE on rows held out"
+    values = report["cv_rmse"]
+    if found is not None and (values is None or not found.by_fold):
+        values = found.rmse.tolist()
+    if values is None:
+        values, what = report["train_rmse"], "RMSE on the rows fitted"
+    values = np.atleast_1d(values)
+    if model.equations is None:
+        return (what, number(values.tolist()), "in units of y")
+    spread = target_spread(model)[1]
+    relative = np.sqrt(np.mean(np.square(values / np.where(spread > 0, spread, 1.0))))
+    if len(values) == 1:
+        return (what, number(float(values[0])), f"{relative:.3f} sd of y")
+    return (what, f"{relative:.3f}", f"sd, over {len(values)} targets")
+
+
+def fitted_rows(model: FittedRidge, report: dict[str, Any]) -> list[Row]:
+    """Return how the model was made."""
+    parameters = model.parameters
+    kind = "pairs of cosine and sine" if parameters.paired else "cosines with random phases"
+    drawn = f"{kind}, {report['feature_map']}, seed {parameters.random_state}"
+    known = np.isfinite(np.atleast_1d(np.asarray(report["noise"], dtype=float))).all()
+    noise = number(report["noise"]) if known else "not known: as many degrees of freedom as rows"
+    return [
+        *fit_rows(report, number),
+        Row("features", "the inputs" if report["kernel"] == "linear" else drawn),
+        Row("inputs standardised", "yes" if parameters.standardize else "no"),
+        Row("intercept", "yes" if parameters.fit_intercept else "no"),
+        Row("standard deviation of the noise", noise),
+        Row("precision floor of alpha", number(report["precision_floor"])),
+    ]
+
+
+def phase_bars(report: dict[str, Any], reporting: float) -> list[tuple[str, str, float]]:
+    """Return the seconds of the fit by what they went to, and those of the page itself."""
+    spent: dict[str, float] = dict(report["seconds"])
+    total = spent.pop("total")
+    ordered = sorted(spent, key=lambda name: [*_PHASES, name].index(name))
+    parts = {_PHASES.get(name, name): spent[name] for name in ordered}
+    parts["the rest"] = max(total - sum(spent.values()), 0.0)
+    parts["for this report, besides"] = reporting
+    whole = total if total > 0 else math.inf
+    return [(name, seconds(value), value / whole) for name, value in parts.items()]
+
+
+def input_bars(model: FittedRidge) -> tuple[list[Bar], int]:
+    """Return the inputs of the shortest length scales, and how many more there are.
+
+    There are none for kernels that have not a length scale for each input.
+    """
+    scales = model.report["length_scale"]
+    # Of a combination of kernels, they are those of its parts.
+    if not isinstance(scales, list) or "length_scale" not in model.report["kernel_parameters"]:
+        return [], 0
+    standardizer = model.feature_map.standardizer  # type: ignore[attr-defined]
+    names = named_inputs(model.report, standardizer.columns.tolist())
+    weights = 1.0 / np.array(scales)
+    shares, scaled = (weights / weights.max()).tolist(), (scales * standardizer.deviation).tolist()
+    heaviest = np.argsort(-weights, kind="stable")[:_MOST_INPUTS].tolist()
+    bars = [(names[j], number(scales[j]), shares[j], number(scaled[j])) for j in heaviest]
+    return bars, len(scales) - len(bars)
+
+
+def metric_facts(report: dict[str, Any]) -> dict[str, Any] | None:
+    """Return what is shown of the metric of a fit, None where it has none."""
+    metric = report.get("metric")
+    if not metric:
+        return None
+    rounds, kept = metric.get("rounds") or [], metric.get("kept")
+    names, parts = named_inputs(report, metric["columns"]), metric["importance"]
+    heaviest = np.argsort(-np.array(parts), kind="stable").tolist()[:_MOST_INPUTS]
+    values = metric["eigenvalues"][:_MOST_DIRECTIONS]
+    composed = [_composition(direction, names) for direction in metric["directions"]]
+    composed += [""] * (len(values) - len(composed))
+    return {
+        "one_weight_an_input": metric["kind"].startswith("diagonal")
+        or (bool(rounds) and parsed_kernel(rounds[kept]["kernel"]).along_axes),
+        "inputs": [
+            (names[j], percent(parts[j]), parts[j] / max(parts), number(metric["per_unit"][j]))
+            for j in heaviest
+        ],
+        "more_inputs": len(parts) - len(heaviest),
+        "directions": [
+            (f"direction {k + 1}", percent(value), value / values[0], inputs)
+            for k, (value, inputs) in enumerate(zip(values, composed, strict=False))
+        ],
+        "rounds": [
+            (
+                *(str(each["number"]), each["kernel"], each["feature_map"]),
+                *(number(each["length_scale"]), f"{each['n_components']:,}"),
+                f"{math.sqrt(each['relative_mse']):.4f}",
+            )
+            for each in rounds
+        ],
+        "kept": kept,
+        "best": rounds[kept]["number"] if rounds else None,
+        "n_rows": rounds[0]["n_rows"] if rounds else None,
+    }
+
+
+def _composition(direction: Sequence[float], names: Sequence[str]) -> str:
+    """Return the inputs that a direction is made of."""
+    parts = np.array(direction)
+    order = np.argsort(-np.abs(parts), kind="stable")[:_NAMED]
+    major = [j for j in order.tolist() if abs(parts[j]) >= _MINOR * np.abs(parts).max()]
+    return ", ".join(f"{parts[j]:+.2f} {names[j]}" for j in major)
+
+
+def target_errors(found: Validation, names: Sequence[str]) -> list[tuple[str, str, str, str]]:
+    """Return for each of the first targets its name, its RMSE, the same in sd of y, and R²."""
+    errors = [*zip(names, found.rmse.tolist(), found.r2.tolist(), strict=True)][:_MOST_FILES]
+    return [
+        (name, number(rmse), number(math.sqrt(max(1.0 - r2, 0.0))), percent(r2))
+        for name, rmse, r2 in errors
+    ]
+
+
+def coverage_rows(standardized: Floats) -> list[tuple[str, ...]]:
+    """Return the share of rows within every central interval, for each of the first targets."""
+    levels = zip(LEVELS, coverage(standardized).tolist(), chance(len(standardized)), strict=True)
+    return [
+        (percent(level, 0), *(f"{percent(share)} ± {100.0 * error:.1f}" for share in shares[:4]))
+        for level, shares, error in levels
+    ]
+
+
+def versions() -> list[Row]:
+    """Return what computed: libraries with their versions, and the processor."""
+    blas = {
+        f"{pool['internal_api']} {pool['version'] or ''} ({pool['architecture'] or 'any'})"
+        for pool in blas_libraries()
+        if pool["internal_api"] != "openmp"
+    }
+    return [
+        Row("streamkern", __version__),
+        Row("Python", platform.python_version()),
+        *(Row(name, version(name)) for name in sorted({*LIBRARIES} - {"streamkern"})),
+        Row("BLAS", ", ".join(sorted(blas))),
+        Row("processor", processor()),
+        Row("system", platform.platform()),
+    ]

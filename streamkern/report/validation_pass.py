@@ -1,0 +1,249 @@
+"""Validation: predictions of held-out rows, in one more light reading of them.
+
+Where the moments of folds are kept, every row is predicted by the model without its fold, and
+counted in bins; standard deviations cost D^2 a row, so they are found for a spread sample.  Without
+folds, rows of that sample are predicted by the model without each of them, in closed form.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from streamkern.engine.scheduler import run, run_all, shared, task
+from streamkern.errors import DataError
+from streamkern.errors.formatting import printable
+from streamkern.models.held_out_predictors import folds_of, unseen_by
+from streamkern.models.scoring import check_fitted_rows, scored
+from streamkern.predict.class_errors import ClassErrors
+from streamkern.predict.deviation import Deviation
+from streamkern.predict.evaluation import (
+    Evaluation,
+    FoldPredictors,
+    PairBins,
+    PairCounts,
+    PredictionErrors,
+)
+from streamkern.sources import Block
+from streamkern.statistics import ListedFolds, RowSample, Together
+
+if TYPE_CHECKING:
+    from streamkern._typing import Array, Floats
+    from streamkern.models.fitted_classes import FittedClassifier
+    from streamkern.models.fitted_ridge import FittedRidge
+    from streamkern.models.held_out_predictors import Unseen
+    from streamkern.predict.predictor import Predictor
+    from streamkern.solve import NormalEquations
+    from streamkern.sources import LabelledSource, Source
+    from streamkern.statistics import ByFold, ColumnStatistics
+    from streamkern.tune.held_out_models import LeftOut
+
+# Rows whose standard deviations are found, and targets whose pairs are counted.
+_SAMPLE_ROWS = 4096
+_MOST_TARGETS = 4
+# Folds of single precision are known to so much of their squared errors, small penalties included.
+_ROUGHLY = 0.05
+# A row with this leverage or more determines its own prediction.
+_WHOLE = 1.0 - 1e-9
+# The name of a class is no longer than this.
+_LONGEST = 24
+
+
+@dataclass(frozen=True)
+class Validation:
+    """Predictions of held-out rows, each by the model without its fold, or without the row.
+
+    `pairs` and `residuals` count rows in bins, as `PairBins.counted` does; `standardized` (m, q)
+    are residuals of the sample over their standard deviations.
+    """
+
+    by_fold: bool
+    n_rows: int
+    rmse: Floats
+    r2: Floats
+    bins: PairBins
+    pairs: Array
+    residuals: Array
+    standardized: Floats
+
+
+class ClassValidation(NamedTuple):
+    """Errors of a classifier on held-out rows, of models without their folds or each row."""
+
+    by_fold: bool
+    n_rows: int
+    errors: ClassErrors
+    names: list[str]
+
+
+def target_spread(model: FittedRidge) -> tuple[Floats, Floats]:
+    """Return the means (q,) and the standard deviations (q,) of the targets that were fitted.
+
+    Without an intercept that is zero, and the root of the mean square.
+    """
+    predictor, equations = model.predictor, model.normal_equations
+    moments = equations.moments(predictor.coef, predictor.intercept)
+    return moments.target_mean, np.sqrt(moments.target / moments.weight)
+
+
+def validated(model: FittedRidge, source: Source) -> Validation | None:
+    """Predict the rows of a fit by models that have not seen them; None if none can be.
+
+    Raises DataError for other rows.
+    """
+    folds = _folds_of_rows(model, source)
+    if folds is None:
+        rows = _sample_left_out(model, source)
+        if not len(rows.y):
+            return None
+        rmse = np.sqrt(np.average(rows.residuals**2, axis=0, weights=rows.weights))
+        squared = rmse**2 * rows.columns.weight[-len(rmse) :]
+        bins, r2 = _bins(model, rmse), _explained(squared, rows.columns)
+        pairs, residuals = bins.counted(rows.y - rows.residuals, rows.y)
+        return Validation(False, len(rows.y), rmse, r2, bins, pairs, residuals, rows.standardized)
+    unseen = unseen_by(model, folds)
+    bins = _bins(model, np.sqrt(unseen.errors / model.normal_equations.weight))
+    (errors, counts), sample, columns = _held_out(model, source, unseen, PairCounts(bins))
+    numbers, r2 = unseen.rule.of(sample.places), _explained(errors.squared, columns)
+    tasks = [
+        task(
+            _without_fold,
+            left,
+            unseen.predictors[k],
+            sample.X[mine],
+            sample.y[mine],
+            name=f"std-{k}",
+        )
+        for k, left in unseen.left_out.items()
+        if (mine := numbers == k).any()
+    ]
+    standardized = np.concatenate(run_all(tasks))
+    rmse, pairs, residuals = errors.rmse, counts.pairs, counts.residuals
+    return Validation(True, errors.n_rows, rmse, r2, bins, pairs, residuals, standardized)
+
+
+def validated_classes(model: FittedClassifier, source: LabelledSource) -> ClassValidation | None:
+    """Predict the classes of rows as `validated` predicts targets."""
+    ridge, rule = model.ridge, model.rule
+    names = [printable(str(value)) for value in rule.classes.values.tolist()]
+    names = [name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…" for name in names]
+    folds, errors = _folds_of_rows(ridge, source), ClassErrors(rule, model.class_factors)
+    if folds is None:
+        rows = _sample_left_out(ridge, source)
+        if not len(rows.y):
+            return None
+        errors.add(Block(rows.y[:, :0], rows.y, 0, rows.weights), rows.y - rows.residuals)
+        return ClassValidation(False, len(rows.y), errors, names)
+    (_, errors), *_ = _held_out(ridge, source, unseen_by(ridge, folds), errors)
+    return ClassValidation(True, ridge.report["rows"], errors, names)
+
+
+def _folds_of_rows(model: FittedRidge, source: Source) -> Any:
+    """Return the kept moments of folds as an argument of tasks, or None where rows have none."""
+    predictor = model.predictor
+    predictor.feature_map.check((source.n_samples, source.n_features))
+    if source.n_targets != predictor.coef.shape[1]:
+        raise DataError(
+            f"the model predicts {predictor.coef.shape[1]} targets, but the data has "
+            f"{source.n_targets}; name the dataset that was fitted with y (--y)."
+        )
+    folds = folds_of(model)
+    if folds is None or not run(task(_has_places, folds, source.n_samples, name="places")):
+        return None
+    return folds
+
+
+def _has_places(folds: ByFold, n_rows: int) -> bool:
+    """Say whether the fold of every row is known, as after one pass over them."""
+    return not isinstance(folds.rule, ListedFolds) or len(folds.rule.folds) == n_rows
+
+
+def _bins(model: FittedRidge, rmse: Floats) -> PairBins:
+    return PairBins.about(*(each[:_MOST_TARGETS] for each in (*target_spread(model), rmse)))
+
+
+def _held_out(model: FittedRidge, source: Source, unseen: Unseen, measure: Any) -> Any:
+    """Measure predictions without folds, whose squared errors are those that the moments tell."""
+    predictors = FoldPredictors(unseen.rule, unseen.predictors)
+    held_out = Evaluation(predictors, PredictionErrors(len(unseen.errors)), measure)
+    return _read(model, source, held_out, unseen.errors, tolerance=_ROUGHLY)
+
+
+class _LeftOutRows(NamedTuple):
+    """Targets (m, q) of a sample, and their residuals by the model without each row."""
+
+    y: Floats
+    residuals: Floats
+    standardized: Floats
+    weights: Floats
+    columns: ColumnStatistics
+
+
+def _sample_left_out(model: FittedRidge, source: Source) -> _LeftOutRows:
+    """Read the rows once, and leave out every row of a sample in turn, in closed form."""
+    predictor, equations = model.predictor, model.normal_equations
+    fitted = Evaluation(predictor, PredictionErrors(predictor.n_targets))
+    _, sample, columns = _read(model, source, fitted, equations.train_rss)
+    rows = sample.X, sample.y, sample.weights
+    residuals, standardized = run(
+        task(_without_each, predictor, shared(equations), *rows, name="leave-one-out")
+    )
+    known = np.isfinite(residuals).all(axis=1)
+    return _LeftOutRows(
+        sample.y[known], residuals[known], standardized[known], sample.weights[known], columns
+    )
+
+
+def _read(
+    model: FittedRidge, source: Source, evaluation: Evaluation, expected: Floats, **tolerance: float
+) -> Any:
+    """Read the rows once, and return measures, a spread sample, and what columns hold.
+
+    Raises DataError unless squared errors, which are measured first, are as expected.
+    """
+    both = Together(evaluation, RowSample(_SAMPLE_ROWS, model.parameters.random_state))
+    skip, row_bytes = model.parameters.on_bad_rows == "skip", 8 * model.predictor.coef.shape[0]
+    _, found, columns = scored(source, both, both, row_bytes, "report", skip)
+    measured, sample = found.parts
+    squared, equations = measured.measures[0].squared, model.normal_equations
+    check_fitted_rows(model.predictor, equations, columns, squared, expected, **tolerance)
+    return measured.measures, sample, columns
+
+
+def _explained(squared: Floats, columns: ColumnStatistics) -> Floats:
+    """Return 1 - SSE / SST, (q,), 0 where a target is constant."""
+    q = len(squared)
+    spread = columns.weight[-q:] * columns.variance[-q:]
+    return np.where(spread > 0, 1.0 - squared / np.where(spread > 0, spread, 1.0), 0.0)
+
+
+def _without_fold(left: LeftOut, predictor: Predictor, X: Array, y: Floats) -> Floats:
+    """Return the residuals of rows (n, p) over their standard deviations, (n, q)."""
+    deviation = Deviation.of(predictor.feature_map, left.equations)
+    residuals = y - predictor.predict(X).reshape(y.shape)
+    return _over(residuals, deviation.standard_deviations(X))
+
+
+def _without_each(
+    predictor: Predictor, equations: NormalEquations, X: Array, y: Floats, weights: Floats
+) -> tuple[Floats, Floats]:
+    """Return the residuals of rows without each of them, (n, q), and over standard deviations.
+
+    Without row i, of leverage h_i and weight s_i, the residual is e_i / (1 - s_i h_i) and the
+    leverage h_i / (1 - s_i h_i).  A row that determines its own prediction has NaN.
+    """
+    deviation = Deviation.of(predictor.feature_map, equations)
+    leverages, variances = deviation.spread(X)
+    spare = 1.0 - weights[:, None] * leverages
+    spare = np.where(spare > 1.0 - _WHOLE, spare, np.nan)
+    residuals = (y - predictor.predict(X).reshape(y.shape)) / spare
+    # What the other rows do not tell of this one is added to what all leave open.
+    variance = 1.0 + variances + equations.row_weight * leverages * (1.0 / spare - 1.0)
+    return residuals, _over(residuals, np.sqrt(equations.noise_variance * variance))
+
+
+def _over(residuals: Floats, deviations: Floats) -> Floats:
+    """Return residuals over standard deviations, NaN where these are 0: targets without noise."""
+    return residuals / np.where(deviations > 0.0, deviations, np.nan)

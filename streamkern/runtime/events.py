@@ -1,0 +1,201 @@
+"""Events of jobs and passes, and the functions that listen to them.
+
+Events are dictionaries of plain values, so that they travel.  `kind` says what happened; `job` and
+`pass` say to what.  A job, such as a fit, is one or several passes and what is done between them.
+
+Tasks tell of shards and merges, and `worker` is the address of theirs, or empty in the process that
+started the job.  All else is told by that process.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from contextlib import AbstractContextManager, contextmanager, suppress
+from contextvars import ContextVar
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any
+
+from streamkern.errors import first_line
+from streamkern.runtime.resources import current_client, current_worker, reaching
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    Event = dict[str, Any]
+    Listener = Callable[[Event], object]
+
+_TEXT_OR_NONE = (str, type(None))
+_SHARD: dict[str, Any] = {"pass": str, "shard": Integral, "worker": str}
+# The fields of every kind of event, and the type of each, or None where any will do.
+FIELDS: dict[str, dict[str, Any]] = {
+    "job begun": {"job": str, "name": str, "client": _TEXT_OR_NONE, "dashboard": _TEXT_OR_NONE},
+    "planned": {"job": str, "worker_bytes": Real, "allowed_bytes": Real},
+    "pass begun": {"job": str, "pass": str, "label": str, "rows": Integral, "shards": Integral}
+    | {"row_bytes": Real, "row_flops": Real},
+    # From a checkpoint.
+    "resumed": {"pass": str, "rows": Integral, "shards": Integral},
+    "shard begun": _SHARD,
+    "shard failed": _SHARD,
+    "shard done": _SHARD
+    | {"rows": Integral, "elapsed": Real, "seconds": dict, "peak_bytes": Real, "attainable": Real},
+    "merged": {"pass": str, "worker": str, "seconds": Real},
+    # `error` is the RMSE on the rows to come after `rows`.
+    "validated": {"pass": str, "rows": Integral, "error": Real, "leading": Integral}
+    | {"n_components": Integral},
+    # `error` is None where it went well.
+    "pass ended": {"pass": str, "error": _TEXT_OR_NONE},
+    "solved": {"job": str, "seconds": dict, "alpha": None, "cv_rmse": None, "alpha_curve": None},
+    "job ended": {"job": str, "error": _TEXT_OR_NONE},
+}
+
+logger = logging.getLogger(__name__)
+TOPIC = "streamkern"
+_listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
+_job: ContextVar[str | None] = ContextVar("job", default=None)
+
+
+# By pass, in the process where it was started: who hears what its tasks tell, and whether these
+# are in another process.
+_passes: dict[str, tuple[Listener, bool]] = {}
+
+
+@contextmanager
+def observed(listener: Listener | None) -> Iterator[None]:
+    """Call a function with every event of the jobs inside; from any thread, so it must be quick."""
+    token = _listener.set(listener)
+    try:
+        yield
+    finally:
+        _listener.reset(token)
+
+
+def current_listener() -> Listener | None:
+    """Return who observes now."""
+    return _listener.get()
+
+
+@contextmanager
+def job(name: str) -> Iterator[str]:
+    """Make what runs inside one job, unless it is part of one already, and yield its number."""
+    with _part_of_job(name) as number:
+        token = _job.set(number)
+        try:
+            yield number
+        finally:
+            _job.reset(token)
+
+
+@contextmanager
+def _part_of_job(name: str) -> Iterator[str]:
+    """Yield the number of the job that this is part of, or of one that this is all of.
+
+    What goes on in a generator must not set the present job: its caller goes on in between.
+    """
+    outer = _job.get()
+    if outer is not None:
+        yield outer
+        return
+    number, client, dashboard = uuid.uuid4().hex, current_client(), None
+    with suppress(Exception):  # a template of the user's own, and an answer of the scheduler's
+        dashboard = client.dashboard_link or None
+    place = {"client": getattr(client, "id", None), "dashboard": dashboard}
+    tell("job begun", job=number, name=name, **place)
+    with _ending("job ended", job=number):
+        yield number
+
+
+@contextmanager
+def passing(number: str, label: str, hear: Listener | None = None, **facts: Any) -> Iterator[None]:
+    """Tell of one pass, and pass on what its tasks tell to `hear` and to whoever observes."""
+    listener, client = _listener.get(), current_client()
+
+    def heard(event: Event) -> None:
+        if hear is not None:
+            hear(event)
+        _listen(listener, event)
+
+    with _part_of_job(label) as whole:
+        tell("pass begun", **{"job": whole, "pass": number, "label": label, **facts})
+        _passes[number] = heard, client is not None
+        if client is not None:
+            # One topic for all, because a scheduler keeps every topic as long as it lives.
+            with reaching(client):
+                client.subscribe_topic(TOPIC, _pass_on)
+        try:
+            with _ending("pass ended", **{"pass": number}):
+                yield
+        finally:
+            del _passes[number]
+            if client is not None and not any(is_remote for _, is_remote in _passes.values()):
+                with suppress(Exception):  # of a client that is closed
+                    client.unsubscribe_topic(TOPIC)
+
+
+@contextmanager
+def _ending(kind: str, **facts: Any) -> Iterator[None]:
+    error = None
+    try:
+        yield
+    except GeneratorExit:  # nobody wants the rest
+        raise
+    except BaseException as raised:
+        error = first_line(raised)
+        raise
+    finally:
+        tell(kind, **facts, error=error)
+
+
+def tell(kind: str, **facts: Any) -> None:
+    """Tell of what happened where jobs are started: to whoever observes, and to the scheduler."""
+    event = {"kind": kind, **facts}
+    listener, client = _listener.get(), current_client()
+    if listener is _nobody:
+        return
+    _listen(listener, event)
+    # One that lost its scheduler would wait for it.
+    if client is not None and client.status == "running":
+        with suppress(Exception):  # a job does not fail because nobody can hear of it
+            client.log_event(TOPIC, event)
+
+
+def _listen(listener: Listener | None, event: Event) -> None:
+    """Have somebody hear an event; a job does not fail because they cannot."""
+    if listener is not None:
+        try:
+            listener(event)
+        except Exception:
+            logger.debug("a listener failed", exc_info=True)
+
+
+def _nobody(event: Event) -> None:
+    """Hear nothing, and let no scheduler hear it either."""
+
+
+def unheard() -> AbstractContextManager[None]:
+    """Tell nobody of what runs inside the context."""
+    return observed(_nobody)
+
+
+def tell_of_job(kind: str, **facts: Any) -> None:
+    """Tell of the job that this is part of, if any."""
+    number = _job.get()
+    if number is not None:
+        tell(kind, job=number, **facts)
+
+
+def tell_from_task(number: str, kind: str, **facts: Any) -> None:
+    """Tell from a task of a pass."""
+    event = {"kind": kind, "pass": number, **facts}
+    (hear, is_remote), worker = _passes.get(number, (None, False)), current_worker()
+    if hear is not None and not (is_remote and worker is not None):
+        hear(event | {"worker": ""})
+    elif worker is not None:  # else nobody can be told from here
+        worker.log_event(TOPIC, event | {"worker": worker.address})
+
+
+def _pass_on(logged: tuple[Any, Event]) -> None:
+    event = logged[1]
+    hear, _ = _passes.get(event.get("pass", ""), (None, False))
+    if hear is not None and event.get("worker"):  # all else was told here
+        hear(event)

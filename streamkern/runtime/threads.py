@@ -1,0 +1,101 @@
+"""BLAS threads, a fixed number while tasks run, and what this machine computes with."""
+
+from __future__ import annotations
+
+import os
+import platform
+import threading
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import threadpoolctl
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_lock = threading.RLock()
+# A child must not be forked while another thread holds it.
+os.register_at_fork(
+    before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
+)
+_inside = 0
+_limit: Any = None
+
+
+@cache
+def _controller() -> threadpoolctl.ThreadpoolController:
+    import scipy.linalg  # noqa: F401, PLC0415  brings its own BLAS, which must be known too
+
+    return threadpoolctl.ThreadpoolController()
+
+
+def _let_any_thread_set_limits() -> None:
+    """Lift the rule of threadpoolctl 3.8 that only the first thread to set limits may.
+
+    Without it a limit set from another thread is silently ignored; the lock here keeps threads
+    from setting limits at the same time, which is what the rule is against.
+    """
+    controller = getattr(threadpoolctl, "OpenBLASController", None)
+    clear = getattr(controller, "clear_controlling_thread", None)
+    if clear is not None:
+        clear(force=True)
+
+
+@contextmanager
+def blas_threads(n_threads: int) -> Iterator[None]:
+    """Hold BLAS to `n_threads` threads.
+
+    The number belongs to the process, while tasks come and go on several threads of it: the first
+    to enter sets the number, the last to leave restores it.  With one thread the bits of a product
+    do not depend on the machine's load or number of cores.
+    """
+    global _inside, _limit  # noqa: PLW0603  the state is the process's, as the BLAS setting is
+    with _lock:
+        if not _inside:
+            _let_any_thread_set_limits()
+            _limit = _controller().limit(limits=n_threads, user_api="blas")
+        _inside += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _inside -= 1
+            if not _inside:
+                _let_any_thread_set_limits()
+                _limit.restore_original_limits()
+                _let_any_thread_set_limits()
+
+
+@contextmanager
+def openmp_thread() -> Iterator[None]:
+    """Hold loops of OpenMP that the calling thread begins to one thread; others go on as before."""
+    with threadpoolctl.threadpool_limits(limits=1, user_api="openmp"):
+        yield
+
+
+def processor() -> str:
+    """Return the model of the processor, with family and model number where they are told."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    facts: dict[str, str] = {}
+    for line in lines:
+        name, _, value = line.partition(":")
+        facts.setdefault(name.strip(), value.strip())
+    named = facts.get("model name") or platform.machine()
+    numbers = ", ".join(f"{k} {facts[k]}" for k in ("cpu family", "model") if k in facts)
+    vectors = "AVX-512" if "avx512f" in facts.get("flags", "") else ""
+    inside = ", ".join(filter(None, (numbers, vectors)))
+    return f"{named} ({inside})" if inside else named
+
+
+def blas_libraries() -> list[dict[str, Any]]:
+    """Return the BLAS and OpenMP libraries that are loaded: what they are, and their threads."""
+    return [
+        {key: pool.get(key) for key in ("internal_api", "version", "architecture")}
+        | {"threads": pool["num_threads"], "library": Path(pool["filepath"]).name}
+        for pool in threadpoolctl.threadpool_info()
+    ]

@@ -1,0 +1,248 @@
+"""K-fold cross-validation from moments, without reading the rows again.
+
+A model of all folds but one is scored on that one: with the held-out moments about their own means,
+SSE = S - 2 w^T C + w^T G w + N (ybar - mu - phibar^T w)^2.  That is exact, at any penalty, for the
+map that all rows gave.
+
+The systems of the folds differ little from that of all rows, whose eigendecomposition therefore
+preconditions conjugate gradients for every fold and all penalties at once; an iteration is three
+products of D x D with D x A matrices.  Penalties that have not converged after some iterations,
+mostly small ones, are solved by factors of their own.  So are all where there are many targets, or
+hardly more rows than features.  With fewer rows, the problem is solved in the eigenvectors that the
+rows can span.  Many targets are scored in the eigenbasis, too.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from streamkern.solve import Cholesky, decomposed, precision_floor, relative_rounding
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from streamkern._typing import Array, Floats
+    from streamkern.solve import Eigenbasis, RidgeSolution
+    from streamkern.statistics import CentredMoments, Moments
+    from streamkern.statistics.triangle import Triangle
+
+# Relative to the right-hand side, in the preconditioned norm: below what the sums are good for.
+_TOLERANCE = {"single": 1e-7, "double": 1e-11}
+_MOST_ITERATIONS = 60
+# If more than the second number are expected after the first, a decomposition takes less time.
+_TRIAL, _HOPELESS = 8, 27
+# So many Cholesky factorisations take less than an eigendecomposition.
+_FEW = 5
+# A rank below this share of D is worth a change of basis.
+_LOW_RANK = 0.75
+# Columns that are solved for together, as a share of D: what is held of them is ten times that.
+_AT_ONCE = 0.125
+# For more columns than so many times D, all is turned into the eigenbasis, which saves a product.
+_MANY_COLUMNS = 2
+# For more columns than this share of D, gradients take longer than a decomposition.
+_FEW_COLUMNS = 0.0625
+# With fewer rows a feature, G without a fold is too far from the whole for gradients to pay.
+_FEW_ROWS = 1.5
+
+
+class HeldOut(NamedTuple):
+    """The errors of one fold."""
+
+    weight: float  # N of the fold
+    # Sums of squared errors (A, q), never less than the rounding of the squared targets: so the
+    # smallest is the best of all penalties that leave no error.
+    sse: Floats
+    n_rows: int
+
+
+def held_out_errors(
+    basis: Eigenbasis, total: Moments, fold: Moments, alphas: Floats, n_threads: int = 1
+) -> HeldOut:
+    """Score on one fold the models of all the others, at positive penalties (A,).
+
+    The basis is that of the total.  No bit depends on the number of threads.
+    """
+    intercept = basis.spectrum.intercept
+    training = total.without(fold).centred(intercept=intercept)
+    D, q = training.cross.shape
+    solutions = _solutions(training, alphas, basis, total.n_rows - intercept, n_threads)
+    held = fold.centred()
+    if isinstance(solutions, _InEigenbasis) and len(alphas) * q > _MANY_COLUMNS * D:
+        sse = solutions.squared_errors(training, held)
+        return HeldOut(held.weight, _at_least_rounding(sse, held), fold.n_rows)
+    sse = np.empty((len(alphas), q))
+    step = max(int(_AT_ONCE * D) // len(alphas), 1)
+    for start in range(0, q, step):
+        part = slice(start, start + step)
+        coef = solutions(training.cross[:, part])
+        fitted = held.gram @ coef.reshape(D, -1)
+        squares = np.einsum("dk,dk->k", coef.reshape(D, -1), fitted).reshape(len(alphas), -1)
+        products = np.einsum("daq,dq->aq", coef, held.cross[:, part])
+        intercepts = training.target_mean[part] - np.tensordot(training.feature_mean, coef, 1)
+        gap = held.target_mean[part] - intercepts - np.tensordot(held.feature_mean, coef, 1)
+        sse[:, part] = held.target[part] - 2.0 * products + squares + held.weight * gap**2
+    return HeldOut(held.weight, _at_least_rounding(sse, held), fold.n_rows)
+
+
+def squared_errors(held: CentredMoments, solution: RidgeSolution) -> Floats:
+    """Return the sums of squared errors of a solution on other rows with centred moments, (q,)."""
+    coef = solution.coef
+    products = np.einsum("dq,dq->q", coef, held.gram @ coef - 2.0 * held.cross)
+    gap = held.target_mean - solution.intercept - held.feature_mean @ coef
+    errors: Floats = held.target + products + held.weight * gap**2
+    return _at_least_rounding(errors, held)
+
+
+def _at_least_rounding(errors: Floats, held: CentredMoments) -> Floats:
+    """Return sums of squared errors (..., q), but no less than the rounding of their terms."""
+    return np.maximum(errors, relative_rounding(held.precision) * np.maximum(held.target, 0.0))
+
+
+def _solutions(
+    training: CentredMoments, alphas: Floats, basis: Eigenbasis, freedom: int, n_threads: int
+) -> Callable[[Floats], Floats] | _InEigenbasis:
+    """Return what solves (G + alpha I) w = C at every penalty: (D, q) to (D, A, q).
+
+    `freedom` is the rank that the rows of all folds allow, or more.
+    """
+    D, q = training.cross.shape
+    if freedom < _LOW_RANK * D:
+        return _by_eigenvectors(training, alphas, n_threads, basis.vectors[:, D - freedom :])
+    near = freedom >= _FEW_ROWS * D or len(alphas) <= _FEW
+    few = len(alphas) * q <= _FEW_COLUMNS * D
+    if near and few and alphas.min() >= basis.spectrum.floor:
+        return partial(_by_gradients, training, alphas, basis, n_threads)
+    return _by_eigenvectors(training, alphas, n_threads)
+
+
+class _InEigenbasis(NamedTuple):
+    """Solutions (G + alpha I)^-1 C at every penalty, for G = V diag(d) V^T."""
+
+    vectors: Floats  # V (D, r)
+    inverse: Floats  # 1 / (d + alpha), and 0 where an eigenvalue is left out, (r, A)
+
+    def __call__(self, cross: Floats) -> Floats:
+        """Return w (D, A, q) for C (D, q)."""
+        along = (self.vectors.T @ cross)[:, None, :] * self.inverse[:, :, None]
+        coef = self.vectors @ along.reshape(len(along), -1)
+        return coef.reshape(len(cross), *along.shape[1:])
+
+    def squared_errors(self, training: CentredMoments, held: CentredMoments) -> Floats:
+        """Return the sums of squared errors (A, q) on held-out rows.
+
+        In the eigenbasis they take a product less for every target and penalty.
+        """
+        V, (r, A) = self.vectors, self.inverse.shape
+        gram, cross = V.T @ (held.gram @ V), V.T @ training.cross
+        between = (held.feature_mean - training.feature_mean) @ V
+        gap = held.target_mean - training.target_mean
+        gap = gap - self.inverse.T @ (between[:, None] * cross)
+        sse: Floats = held.target + held.weight * gap**2
+        sse -= 2.0 * (self.inverse.T @ (cross * (V.T @ held.cross)))
+        step = max(int(_AT_ONCE * r) // A, 1)
+        for start in range(0, cross.shape[1], step):
+            part = slice(start, start + step)
+            coef = (cross[:, part, None] * self.inverse[:, None, :]).reshape(r, -1)
+            squares = np.einsum("dk,dk->k", coef, gram @ coef)
+            sse[:, part] += squares.reshape(-1, A).T
+        return sse
+
+
+def _by_eigenvectors(
+    training: CentredMoments, alphas: Floats, n_threads: int, span: Any = None
+) -> _InEigenbasis:
+    """Decompose G, in the span (D, r) of orthonormal columns that holds it.
+
+    As in any solution, eigenvalues below the precision floor do not count for penalties below it.
+    """
+    gram = training.gram.dense() if span is None else span.T @ (training.gram @ span)
+    values, vectors = decomposed(gram, n_threads)
+    values = np.maximum(values, 0.0)[:, None]
+    floor = precision_floor(training, float(values[-1, 0]))
+    shifted = np.where((values > floor) | (alphas >= floor), values + alphas, np.inf)
+    return _InEigenbasis(vectors if span is None else span @ vectors, 1.0 / shifted)
+
+
+def _by_gradients(
+    training: CentredMoments, alphas: Floats, basis: Eigenbasis, n_threads: int, cross: Floats
+) -> Floats:
+    """Solve by conjugate gradients, and by factors where these do not converge."""
+    D, q = cross.shape
+    columns, shifts = np.repeat(cross[:, None, :], len(alphas), axis=1), np.repeat(alphas, q)
+    coef, left = preconditioned_solution(
+        training.gram,
+        shifts,
+        columns.reshape(D, -1),
+        basis,
+        share=training.weight / basis.spectrum.weight,
+        tolerance=_TOLERANCE[training.precision],
+    )
+    if len(left):
+        coef = coef.reshape(D, -1, q)
+        slow = np.unique(left // q)
+        coef[:, slow] = _by_factors(training, alphas[slow], n_threads, cross)
+    return coef.reshape(D, -1, q)
+
+
+def _by_factors(training: CentredMoments, alphas: Floats, n_threads: int, cross: Floats) -> Floats:
+    """Solve by a Cholesky factor for every penalty, where they are few and all have one."""
+    if len(alphas) > _FEW:
+        return _by_eigenvectors(training, alphas, n_threads)(cross)
+    coef = np.empty((len(cross), len(alphas), cross.shape[1]))
+    for a, alpha in enumerate(alphas):
+        try:
+            coef[:, a] = Cholesky.of_shifted(training.gram, alpha, n_threads).solve(cross)
+        except np.linalg.LinAlgError:  # noise of single precision makes G indefinite
+            return _by_eigenvectors(training, alphas, n_threads)(cross)
+    return coef
+
+
+def preconditioned_solution(
+    gram: Triangle,
+    shifts: Floats,
+    columns: Floats,
+    basis: Eigenbasis,
+    *,
+    share: float = 1.0,
+    tolerance: float = 1e-11,
+) -> tuple[Floats, Array]:
+    """Solve (G + shift I) x = b for every column (D, k) by preconditioned conjugate gradients.
+
+    G is near `share` times the matrix of the basis; the shifts (k,) are positive; the tolerance is
+    on the residual, relative to the right-hand side in the preconditioned norm.  Returns the
+    solutions, and which columns have not converged.
+
+    Golub and Van Loan (2013), "Matrix computations", section 11.5.
+    """
+    values, V = share * basis.spectrum.values[:, None], basis.vectors
+    solution = np.zeros_like(columns)
+    active = np.arange(columns.shape[1])
+    x, r, s = solution.copy(), columns.copy(), shifts
+    z = V @ ((V.T @ r) / (values + s))
+    p, rz = z, np.einsum("dk,dk->k", r, z)
+    goal = tolerance**2 * rz
+    for iteration in range(_MOST_ITERATIONS):
+        if iteration == _TRIAL:
+            # At the rate so far, the iterations that each column still needs.
+            rates = np.log(goal / tolerance**2 / rz) / _TRIAL
+            needed = np.log(rz / goal) / np.maximum(rates, 1e-9)
+            if (needed > _HOPELESS).sum() > _FEW:
+                break
+        going = rz > goal
+        if not going.all():
+            solution[:, active[~going]] = x[:, ~going]
+            active, s, rz, goal = active[going], s[going], rz[going], goal[going]
+            x, r, p = x[:, going], r[:, going], p[:, going]
+        if not len(active):
+            break
+        product = gram @ p + s * p
+        step = rz / np.einsum("dk,dk->k", p, product)
+        x = x + step * p
+        r = r - step * product
+        z = V @ ((V.T @ r) / (values + s))
+        before, rz = rz, np.einsum("dk,dk->k", r, z)
+        p = z + (rz / before) * p
+    return solution, active

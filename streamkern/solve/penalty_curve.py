@@ -1,0 +1,252 @@
+"""The choice of the penalty: its grid, the criterion over the grid, and the rules that choose."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamkern.errors import DataError, ParameterError
+from streamkern.solve import checked_alpha
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streamkern._typing import Array, Floats
+    from streamkern.solve import Spectrum
+    from streamkern.solve.cross_validation import HeldOut
+
+# What a penalty is chosen by, in words.
+CRITERIA = {
+    "cv": "cross-validation",
+    "gcv": "robust generalised cross-validation",
+    "evidence": "the evidence",
+    "loo": "leave-one-out",
+}
+N_ALPHAS = 30
+# Random folds of N rows differ by about sqrt(kurtosis / N); ordered ones by much more.
+_ORDERED = 0.25, 6.0
+# Of robust GCV: 1 would be GCV itself.  Of 0.05 to 0.4, that which does best on real data.
+_ROBUST = 0.2
+
+
+def checked_penalty(alpha: Any) -> str | float | tuple[float, ...]:
+    """Return a criterion, a number, or an ascending grid of numbers, or raise ParameterError."""
+    if isinstance(alpha, str):
+        if alpha not in CRITERIA:
+            raise ParameterError(
+                f"alpha must be 'cv', 'gcv', 'evidence', 'loo' or numbers, not {alpha!r}; give "
+                f"one of these."
+            )
+        return alpha
+    if np.ndim(alpha) == 0:
+        return checked_alpha(alpha)
+    return checked_grid(alpha)
+
+
+def checked_grid(alphas: Any) -> tuple[float, ...]:
+    """Return an ascending grid of different positive numbers, or raise ParameterError."""
+    grid = sorted(checked_alpha(value) for value in ([alphas] if np.ndim(alphas) == 0 else alphas))
+    if not grid:
+        raise ParameterError("a grid of alphas must hold a number at least; give one, or 'cv'.")
+    if grid[0] == 0:
+        raise ParameterError(
+            "a grid of alphas must hold positive numbers only; leave out the 0, or give it alone."
+        )
+    if len(set(grid)) < len(grid):
+        twice = next(a for a, b in pairwise(grid) if a == b)
+        raise ParameterError(f"alpha {twice:g} is in the grid twice; name every penalty once.")
+    return tuple(grid)
+
+
+def default_grid(spectrum: Spectrum, n_alphas: int = N_ALPHAS) -> Floats:
+    """Return penalties from the precision floor to the largest eigenvalue, evenly in their log."""
+    largest = float(spectrum.values[-1])
+    if not largest > 0:
+        return np.ones(1)
+    grid: Floats = np.geomspace(spectrum.floor, largest, n_alphas)
+    return grid
+
+
+@dataclass(frozen=True)
+class PenaltyCurve:
+    """The score of every penalty by a criterion, one of `CRITERIA`."""
+
+    criterion: str
+    alphas: Floats  # (A,), ascending
+    # (A, q), less is better: the held-out mean squared error for 'cv' and 'loo', robust GCV, or
+    # minus the log evidence; infinite where it is unknown.
+    scores: Floats
+    # What the scores of targets are divided by before they are averaged, (q,): their variances; 1
+    # for logs; for 'loo' the mean variance for all, so that errors are averaged as they are.
+    # Infinite for targets that are constant, which do not count.
+    scale: Floats
+    fold_scores: Floats | None = None  # the mean squared errors of the folds, (K, A, q)
+    fold_rows: Array | None = None  # how many rows the folds have, (K,)
+
+    @classmethod
+    def of_folds(
+        cls, alphas: Floats, folds: Sequence[HeldOut], target_variance: Floats
+    ) -> PenaltyCurve:
+        """Return the curve of cross-validation."""
+        weights = np.array([fold.weight for fold in folds])
+        sse = np.array([fold.sse for fold in folds])
+        return cls(
+            "cv",
+            alphas,
+            sse.sum(axis=0) / weights.sum(),
+            _scale(target_variance),
+            sse / weights[:, None, None],
+            np.array([fold.n_rows for fold in folds]),
+        )
+
+    @classmethod
+    def of_rows(cls, alphas: Floats, scores: Floats, target_variance: Floats) -> PenaltyCurve:
+        """Return the curve of leave-one-out."""
+        varies = target_variance > 0
+        return cls("loo", alphas, scores, _scale(np.where(varies, target_variance.mean(), 0.0)))
+
+    @classmethod
+    def of_spectrum(cls, criterion: str, alphas: Floats, spectrum: Spectrum) -> PenaltyCurve:
+        """Return the curve of robust GCV or of the evidence.
+
+        Both take residuals to be no smaller than the precision of the sums can tell from none.
+        Robust GCV is GCV (g + (1 - g) tr(A^2) / N) with g = 0.2 and A the matrix from targets to
+        fitted values.  GCV itself replaces the leverage of every row by their mean, and so misses
+        rows far from all others, which are fitted by themselves.  Weights whose mean is below 1 do
+        not count rows, and are divided by their mean.
+
+        Lukas (2006), "Robust generalized cross-validation for choosing the regularization
+        parameter".
+        """
+        given, alphas = alphas, alphas / spectrum.row_weight
+        spectrum = spectrum.counting_rows()
+        N, m = spectrum.weight, spectrum.weight - spectrum.intercept
+        largest = float(spectrum.values[-1])
+        least = spectrum.target * (spectrum.floor / largest if largest > 0 else 0.0)
+        if criterion == "evidence":
+            if N < 2:
+                raise DataError(
+                    f"the evidence needs rows that weigh 2 or more, but they weigh {N:.5g}; give "
+                    f"weights that count rows, or take alpha 'cv'."
+                )
+            volume = np.log1p(spectrum.values / alphas[:, None]).sum(axis=1, keepdims=True)
+            with np.errstate(divide="ignore"):
+                bound = 0.5 * (m * np.log(2.0 * np.pi * least / m) + volume + m)
+            varies = spectrum.target > 0
+            scores = np.where(varies, np.maximum(-spectrum.log_evidence(alphas), bound), 0.0)
+            return cls(criterion, given, scores, np.where(varies, 1.0, np.inf))
+        scores, dof = spectrum.gcv(alphas), spectrum.effective_dof(alphas)[:, None]
+        if not np.isfinite(scores).any(axis=0).all():
+            raise DataError(
+                f"GCV needs rows that weigh more than the degrees of freedom, which are at least "
+                f"{dof.min():.5g}, but they weigh {N:.5g}; give weights that count rows, or take "
+                f"alpha 'cv'."
+            )
+        shares = spectrum.values / (spectrum.values + alphas[:, None])
+        squares = np.square(shares).sum(axis=1, keepdims=True) + spectrum.intercept
+        scores = np.maximum(scores, N * least / np.where(dof < N, N - dof, np.inf) ** 2)
+        scores *= _ROBUST + (1.0 - _ROBUST) * squares / N
+        return cls(criterion, given, scores, _scale(spectrum.target / N))
+
+    def _combined(self, scores: Floats, *, per_target: bool) -> Floats:
+        """Return the scores that are compared, (..., q) or (..., 1)."""
+        together: Floats = (scores / self.scale).mean(axis=-1, keepdims=True)
+        # Constant targets are predicted alike at every penalty.
+        return np.where(np.isfinite(self.scale), scores, together) if per_target else together
+
+    def standard_errors(self, *, per_target: bool = True) -> Floats | None:
+        """Return the standard error of the scores across folds, (A, q) or (A, 1)."""
+        if self.fold_scores is None:
+            return None
+        folds = self._combined(self.fold_scores, per_target=per_target)
+        errors: Floats = folds.std(axis=0, ddof=1) / np.sqrt(len(folds))
+        return errors
+
+    def choose(self, *, per_target: bool = False, one_standard_error: bool = False) -> Array:
+        """Return the index of the chosen penalty: for every target, or one for all.
+
+        By the one-standard-error rule it is the largest penalty whose score is within one standard
+        error of the best.
+
+        Hastie, Tibshirani and Friedman (2009), "The elements of statistical learning", 7.10.
+        """
+        scores = self._combined(self.scores, per_target=per_target)
+        best: Array = scores.argmin(axis=0)
+        if one_standard_error:
+            errors = self.standard_errors(per_target=per_target)
+            if errors is None:
+                raise ParameterError(
+                    f"the one-standard-error rule needs folds, but the criterion is "
+                    f"{self.criterion}; take alpha 'cv', or leave the rule out."
+                )
+            every = np.arange(scores.shape[1])
+            close = scores <= (scores + errors)[best, every]
+            best = len(scores) - 1 - close[::-1].argmax(axis=0)
+        return best
+
+    def at(self, chosen: Array) -> Floats:
+        """Return the scores at the chosen penalties, (q,)."""
+        scores: Floats = self.scores[chosen, np.arange(self.scores.shape[1])]
+        return scores
+
+    def combined(self, chosen: Array) -> tuple[float, float]:
+        """Return the mean score of the targets at the chosen penalties, and its standard error."""
+        score = float((self.at(chosen) / self.scale).mean())
+        if self.fold_scores is None:
+            return score, 0.0
+        each = self._fold_errors(self.fold_scores, chosen)
+        return score, float(each.std(ddof=1) / np.sqrt(len(each)))
+
+    def _fold_errors(self, fold_scores: Floats, chosen: Array) -> Floats:
+        """Return the mean score of the targets at the chosen penalties in every fold, (K,)."""
+        at = fold_scores[:, chosen, np.arange(self.scores.shape[1])] / self.scale
+        means: Floats = at.mean(axis=1)
+        return means
+
+    def ordered_rows(self, chosen: Array, fold_by: str = "shards") -> str:
+        """Return a note if the folds' errors lie further apart than those of random folds."""
+        if self.fold_scores is None or self.fold_rows is None:
+            return ""
+        errors = self._fold_errors(self.fold_scores, chosen)
+        mean = float(errors.mean())
+        base, slope = _ORDERED
+        if not mean > 0 or float(errors.std()) / mean <= base + slope / np.sqrt(
+            self.fold_rows.min()
+        ):
+            return ""
+        low, high = np.sqrt(errors.min() / mean), np.sqrt(errors.max() / mean)
+        instead = "--fold-by rows deals them evenly"
+        if fold_by != "blocks":
+            instead += ", --fold-by blocks says how well rows of other times are predicted"
+        return (
+            f"the folds' errors are {low:.2f} to {high:.2f} times their mean, further apart than "
+            f"is usual by chance: the rows look ordered; {instead}."
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the curve as plain JSON values; errors as roots of mean squares."""
+        if self.criterion == "evidence":
+            values, errors = -self.scores, None
+        else:
+            values, errors = np.sqrt(self.scores), self.standard_errors()
+        if errors is not None:
+            # Of a root: the standard error over twice the root.
+            errors = errors / (2.0 * np.where(values > 0, values, 1.0))
+        plain: Any = values.astype(object)
+        plain[~np.isfinite(values)] = None  # JSON has no infinity
+        # The values of a single target are a list of numbers.
+        column = 0 if values.shape[1] == 1 else slice(None)
+        return {
+            "criterion": self.criterion,
+            "alphas": self.alphas.tolist(),
+            "values": plain[:, column].tolist(),
+            "standard_errors": None if errors is None else errors[:, column].tolist(),
+        }
+
+
+def _scale(variance: Floats) -> Floats:
+    """Return the units of targets of these variances (q,), infinite for those that are constant."""
+    return np.where(variance > 0, variance, np.inf)

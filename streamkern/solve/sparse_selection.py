@@ -1,0 +1,217 @@
+"""Feature selection from G and C alone: forward selection, matching pursuit, the lasso path.
+
+Features are chosen for the ridge objective.  With G + alpha I in the place of G, least squares on
+some features is ridge regression on them, and the lasso is the elastic net: it is as if rows
+sqrt(alpha) I with targets 0 stood below the others.  So that neither features nor targets count by
+their size, G + alpha I is scaled to a unit diagonal, and targets to unit variance.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamkern.errors import ParameterError
+from streamkern.errors.formatting import unknown
+from streamkern.solve import NormalEquations, solve_each
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from streamkern._typing import Array, Floats
+    from streamkern.solve import RidgeSolution
+    from streamkern.statistics import CentredMoments
+
+
+def checked_size(n_components: Any, available: int | None = None) -> int:
+    """Return K, or raise ParameterError unless it is a whole number from 1 to what there is."""
+    if isinstance(n_components, bool) or not isinstance(n_components, (int, np.integer)):
+        raise ParameterError(
+            f"the features of a sparse model must be a whole number, not {n_components!r}; give "
+            f"how many to keep."
+        )
+    if n_components < 1:
+        raise ParameterError(
+            f"a sparse model has at least 1 feature, not {n_components}; give how many to keep."
+        )
+    if available is not None and n_components > available:
+        raise ParameterError(
+            f"a sparse model has no more features than the {available:,} that it is chosen from, "
+            f"not {n_components:,}; keep fewer, or fit more components."
+        )
+    return int(n_components)
+
+
+def checked_method(method: Any) -> str:
+    """Return the name of a method, or raise ParameterError if none has it."""
+    if method not in METHODS:
+        raise ParameterError(
+            f"the method of a sparse model must be one of {', '.join(METHODS)}, not "
+            f"{unknown(method, METHODS)}; choose one of them."
+        )
+    return str(method)
+
+
+def supports(
+    moments: CentredMoments, alpha: float, sizes: Sequence[int], method: str = "forward"
+) -> list[Array]:
+    """Return the indices, ascending, of the features of sparse models, one of every size.
+
+    All targets share their features, since a model has one map.  The penalty that they are chosen
+    for is positive, unless G has full rank.
+    """
+    D = moments.gram.order
+    smaller = [size for size in sizes if size < D]
+    found = {D: np.arange(D)}
+    if smaller:
+        found |= METHODS[method](*_scaled(moments, alpha), smaller)
+    return [np.sort(found[size]) for size in sizes]
+
+
+@dataclass(frozen=True)
+class Sparsifier:
+    """How the features of a sparse model are chosen, and its coefficients solved for."""
+
+    method: str  # one of `METHODS`
+    alpha: float | Floats  # one penalty for all targets, or one for each (q,)
+    floor: float  # features are chosen for no penalty below it, where the noise of G decides
+
+    def supports(self, moments: CentredMoments, sizes: Sequence[int]) -> list[Array]:
+        """Choose features, for the smallest penalty where there are several."""
+        alpha = max(float(np.min(self.alpha)), self.floor)
+        return supports(moments, alpha, sizes, self.method)
+
+    def solve(
+        self, moments: CentredMoments, support: Array
+    ) -> tuple[RidgeSolution, NormalEquations]:
+        """Solve ridge regression on the features of a support."""
+        part = moments.subset(support)
+        solution = solve_each(part, self.alpha)
+        return solution, NormalEquations.of(part, solution)
+
+
+def _scaled(moments: CentredMoments, alpha: float) -> tuple[Floats, Floats]:
+    gram = moments.gram.dense()
+    gram[np.diag_indices(len(gram))] += alpha
+    lengths, spreads = np.sqrt(np.diagonal(gram)), np.sqrt(moments.target)
+    lengths, spreads = np.where(lengths > 0, lengths, 1.0), np.where(spreads > 0, spreads, 1.0)
+    gram /= lengths
+    gram /= lengths[:, None]
+    return gram, moments.cross / np.outer(lengths, spreads)
+
+
+def forward_selection(
+    gram: Floats, cross: Floats, n_components: int, begun: Sequence[int] | Array = ()
+) -> Array:
+    """Add the feature that lowers the residual sum of squares most, until there are K.
+
+    The part of feature i that the chosen features do not explain has a squared length d_i and
+    products r_i with the targets: G_ii and C_i at first.  Adding it lowers the sum of squares of
+    all targets by sum r_i^2 / d_i.  With its row t = G_i / sqrt(d_i), minus the parts of the rows
+    before it, the others then have d - t^2 and r - t r_i / sqrt(d_i).  That takes K^2 D / 2
+    multiply-adds.  G is positive definite, and `begun` are features that are chosen already.
+
+    Chen, Billings and Luo (1989), "Orthogonal least squares methods and their application to
+    non-linear system identification".
+    Chen, Chng and Alkadhimi (1996), "Regularized orthogonal least squares algorithm for
+    constructing radial basis function networks", with alpha on the diagonal.
+    """
+    D = len(gram)
+    order, rows = np.empty(n_components, dtype=np.int64), np.empty((n_components, D))
+    chosen = np.zeros(D, dtype=bool)
+    lengths, products = np.diagonal(gram).copy(), cross.copy()
+    smallest = np.finfo(float).eps * lengths
+    for k in range(n_components):
+        if k < len(begun):
+            i = begun[k]
+        else:
+            gains = np.einsum("dq,dq->d", products, products) / lengths
+            gains[chosen] = -1.0
+            i = int(gains.argmax())
+        order[k], chosen[i] = i, True
+        length = np.sqrt(lengths[i])
+        rows[k] = (gram[i] - rows[:k, i] @ rows[:k]) / length
+        products -= np.outer(rows[k], products[i] / length)
+        lengths = np.maximum(lengths - rows[k] ** 2, smallest)
+    return order
+
+
+def _nested(gram: Floats, cross: Floats, sizes: Sequence[int]) -> dict[int, Array]:
+    order = forward_selection(gram, cross, max(sizes))
+    return {size: order[:size] for size in sizes}
+
+
+def _on_paths(
+    path: Callable[[Floats, Floats, int], Array],
+    gram: Floats,
+    cross: Floats,
+    sizes: Sequence[int],
+) -> dict[int, Array]:
+    """Follow the paths of all targets in turns, until they have as many features as every size.
+
+    A step brings at most one feature.  Where all paths end early, because the other features
+    explain nothing but rounding, forward selection goes on.
+    """
+    paths = [path(gram, column, max(sizes)).T for column in cross.T if column.any()]
+    users = np.zeros(len(gram), dtype=np.int64)
+    now = [np.zeros(len(gram), dtype=bool) for _ in paths]
+    found: dict[int, Array] = {0: np.empty(0, dtype=np.int64)}
+    for steps in zip_longest(*paths):
+        for target, step in enumerate(steps):
+            if step is not None:
+                users += step
+                users -= now[target]
+                now[target] = step
+                used = np.flatnonzero(users)
+                found.setdefault(len(used), used)
+    for size in sizes:
+        if size not in found:
+            begun = found[max(fewer for fewer in found if fewer < size)]
+            found[size] = forward_selection(gram, cross, size, begun)
+    return found
+
+
+def _pursuit_path(gram: Floats, column: Floats, n_components: int) -> Array:
+    """Return which features orthogonal matching pursuit has after 1, 2, ... K steps, (D, K).
+
+    Pati, Rezaiifar and Krishnaprasad (1993), "Orthogonal matching pursuit".
+    Rubinstein, Zibulevsky and Elad (2008), "Efficient implementation of the K-SVD algorithm using
+    batch orthogonal matching pursuit".
+    """
+    from sklearn.linear_model import orthogonal_mp_gram  # noqa: PLC0415  slow
+
+    # scikit-learn stops at products below 1.5e-8 in whatever units.
+    column = column * (1e8 / np.abs(column).max())
+    coef = orthogonal_mp_gram(gram, column, n_nonzero_coefs=n_components, return_path=True)
+    used: Array = coef.reshape(len(gram), -1) != 0
+    return used
+
+
+def _lasso_path(gram: Floats, column: Floats, n_components: int) -> Array:
+    """Return which features the lasso has at every knot of its path until there are K, (D, steps).
+
+    Efron, Hastie, Johnstone and Tibshirani (2004), "Least angle regression".
+    Zou and Hastie (2005), "Regularization and variable selection via the elastic net".
+    """
+    from sklearn.linear_model import lars_path_gram  # noqa: PLC0415  slow
+
+    column = column / np.abs(column).max()
+    # Features leave the path too, so that K of them take more than K steps.
+    most = 2 * n_components
+    while True:
+        _, _, coef = lars_path_gram(column, gram, n_samples=1, method="lasso", max_iter=most)
+        used: Array = coef != 0
+        if used.sum(axis=0).max() >= n_components or coef.shape[1] <= most:
+            return used
+        most *= 2
+
+
+METHODS: dict[str, Callable[[Floats, Floats, Sequence[int]], dict[int, Array]]] = {
+    "forward": _nested,
+    "omp": partial(_on_paths, _pursuit_path),
+    "lasso": partial(_on_paths, _lasso_path),
+}

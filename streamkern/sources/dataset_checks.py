@@ -1,0 +1,295 @@
+"""Checks of datasets: they hold numbers, can be decoded and were written to their end."""
+
+from __future__ import annotations
+
+import math
+import os
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import h5py
+import numpy as np
+
+from streamkern.errors import DataError
+from streamkern.sources.external_files import (
+    LinkedFiles,
+    boxes,
+    first_gap,
+    is_unlimited,
+    rows_of,
+    volume,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# Virtual datasets of virtual ones, and so on; one of itself ends in a crash of HDF5.
+_DEEPEST = 8
+# Shuffle, checksum, n-bit, scale-offset and two that round, which make no more of a chunk than it
+# holds.
+_PLAIN_FILTERS = {2, 3, 5, 6, 32022, 32023}
+# N-bit and scale-offset, which know how many values a chunk has.
+_PACKING = {5, 6}
+# Shuffle and checksum, which make nothing smaller either.
+_SAME_SIZE = {2, 3}
+# What a filter may add to a chunk that it cannot make smaller, beside a quarter of it.
+_HEADER_BYTES = 4096
+_CLASSES = {h5py.h5t.INTEGER: "integers", h5py.h5t.FLOAT: "floats", h5py.h5t.TIME: "times"}
+
+
+# The shape of a dataset that is all there, and the decoded size of a row of its chunks.
+_Whole: TypeAlias = tuple[tuple[int, ...], int]
+
+
+class Tables:
+    """The datasets of an open file, checked before a value is read, and what they are made of."""
+
+    def __init__(self, file: h5py.File, path: str, rows: tuple[int, int] | None = None) -> None:
+        self.chunk_bytes = 0
+        self._file, self._path, self._rows = file, path, rows
+        self._linked = LinkedFiles(path)
+        self.files = self._linked.files  # all others that values are in
+        self._known: dict[tuple[str, str, str], _Whole] = {}
+
+    def numbers(self, name: str, *, with_booleans: bool = True) -> h5py.Dataset:
+        """Return a dataset of numbers that are all there, or raise DataError.
+
+        Booleans are 0 and 1, but labels where they are targets.
+        """
+        found = self._dataset(name)
+        kind = kind_of(found)
+        if kind not in ("fiub" if with_booleans else "fiu"):
+            may_be_labels = kind == "b" or is_text(found)
+            labels = ", or, if these are labels of classes, give --classify" * may_be_labels
+            raise DataError(
+                f"{self._path}: {name} must hold floats or integers, but its type is "
+                f"{'boolean' if kind == 'b' else type_of(found)}; convert it to numbers first"
+                f"{labels}."
+            )
+        self.check(found, name)
+        return found
+
+    def labels(self, name: str) -> h5py.Dataset:
+        """Return a dataset of numbers, booleans or texts that are all there, or raise DataError."""
+        found = self._dataset(name)
+        if kind_of(found) not in "fiub" and not is_text(found):
+            raise DataError(
+                f"{self._path}: {name} must hold text, booleans or numbers to be labels, but its "
+                f"type is {type_of(found)}; convert it to one of these."
+            )
+        self.check(found, name)
+        return found
+
+    def _dataset(self, name: str) -> h5py.Dataset:
+        if any("\udc80" <= letter <= "\udcff" for letter in name):
+            raise DataError(
+                f"{self._path}: names of datasets must be UTF-8, but {name} is not; rename it."
+            )
+        with _prefixed(f"{self._path}:"):
+            found = self._linked.dataset(self._file, name)
+        if found is None:
+            present: list[str] = []
+            self._file.visititems(
+                lambda k, v: present.append(os.fsdecode(k)) if isinstance(v, h5py.Dataset) else None
+            )
+            listed = ", ".join(sorted(present)[:20]) or "none"
+            raise DataError(
+                f"{self._path} has no dataset {name!r}; it holds: {listed}. Name the datasets with "
+                f"--x, --y and --weights."
+            )
+        return found
+
+    def check(self, dataset: h5py.Dataset, name: str) -> None:
+        """Raise DataError unless a dataset can be decoded and is all there."""
+        with _prefixed(f"{self._path}:"):
+            self.chunk_bytes += self._whole(dataset, name, self._rows)[1]
+
+    def _whole(
+        self, dataset: h5py.Dataset, name: str, rows: tuple[int, int] | None, n_deep: int = 1
+    ) -> _Whole:
+        _check_filters(dataset, name)
+        if dataset.is_virtual:
+            return self._whole_parts(dataset, name, rows, n_deep)
+        if rows is None and self._rows is None:
+            _check_written(dataset, name)
+        chunk_rows = dataset.chunks[0] if dataset.chunks else 0
+        shape = dataset.shape or ()
+        return shape, chunk_rows * math.prod(shape[1:]) * dataset.dtype.itemsize
+
+    def _whole_parts(
+        self, dataset: h5py.Dataset, name: str, rows: tuple[int, int] | None, n_deep: int
+    ) -> _Whole:
+        """Raise DataError if a virtual dataset lacks anything: HDF5 would read zeros there."""
+        if n_deep > _DEEPEST:
+            raise DataError(
+                f"{name} is made of virtual datasets more than {_DEEPEST} deep, or of itself; "
+                f"store its rows."
+            )
+        holder = dataset.file
+        parts = [part for part in dataset.virtual_sources() if _has_rows(part.vspace, rows)]
+        found = [self._whole_part(holder, part, name, n_deep) for part in parts]
+        shape = dataset.shape  # for which HDF5 opens files, all of which are known by now
+        pieces = [boxes(part.vspace, shape) for part in parts]
+        for part, piece, (there, _) in zip(parts, pieces, found, strict=True):
+            if volume(piece) != volume(boxes(part.src_space, there)):
+                raise DataError(
+                    f"{rows_of(part.vspace)} of {name} are not as many as {part.dset_name} in "
+                    f"{part.file_name} has with its shape {there}; write {name} again."
+                )
+        # NaN there would be told, or skipped, as in any row.
+        is_told = dataset.dtype.kind == "f" and np.isnan(dataset.fillvalue)
+        if rows is None and not is_told and (gap := first_gap(shape, pieces)):
+            raise DataError(
+                f"{gap} of {name} are in no part of this virtual dataset, and its fill value is no "
+                f"data; add the part, or store the other rows."
+            )
+        return shape, max((chunk_bytes for _, chunk_bytes in found), default=0)
+
+    def _whole_part(self, holder: h5py.File, part: Any, name: str, n_deep: int) -> _Whole:
+        """Raise DataError unless a part of a virtual dataset in a file is all there."""
+        what = rows_of(part.vspace)
+        # In both names HDF5 takes two signs for one.
+        outer, inner = (each.replace("%%", "%") for each in (part.file_name, part.dset_name))
+        if is_unlimited(part.vspace) and not is_unlimited(part.src_space):
+            raise DataError(
+                f"{what} of {name} are in a series of datasets without an end; write {name} again "
+                f"with a mapping for each of them."
+            )
+        key = holder.filename, outer, inner
+        if key not in self._known:
+            with (
+                _prefixed(f"{what} of {name} are made of {inner} in {outer}:"),
+                self._linked.opened(outer, holder, "HDF5_VDS_PREFIX") as file,
+            ):
+                found = self._linked.dataset(file, inner)
+                if found is None:
+                    raise DataError("it has no such dataset; put it back.")
+                self._known[key] = self._whole(found, inner, None, n_deep + 1)
+        return self._known[key]
+
+
+@contextmanager
+def _prefixed(what: str) -> Iterator[None]:
+    """Say of what an error is."""
+    try:
+        yield
+    except DataError as error:
+        raise DataError(f"{what} {error}") from error
+
+
+def _has_rows(space: h5py.h5s.SpaceID, rows: tuple[int, int] | None) -> bool:
+    """Say whether a selection takes any of some rows."""
+    with suppress(RuntimeError, ValueError):  # it has no end, or takes all
+        first, last = space.get_select_bounds()
+        return rows is None or bool(first[0] < rows[1] and rows[0] <= last[0])
+    return True
+
+
+def is_text(dataset: h5py.Dataset) -> bool:
+    """Say whether a dataset holds texts, of fixed or variable length."""
+    return kind_of(dataset) != "?" and h5py.check_string_dtype(dataset.dtype) is not None
+
+
+def kind_of(dataset: h5py.Dataset) -> str:
+    """Return the kind of a dataset's type in NumPy, "?" where that has no such type."""
+    try:
+        return str(dataset.dtype.kind)
+    except TypeError:
+        return "?"
+
+
+def type_of(dataset: h5py.Dataset) -> str:
+    """Return the type of a dataset in words."""
+    if kind_of(dataset) != "?":
+        return str(dataset.dtype)
+    stored = dataset.id.get_type()
+    return f"{_CLASSES.get(stored.get_class(), 'values')} of {8 * stored.get_size()} bits"
+
+
+def _check_written(dataset: h5py.Dataset, name: str) -> None:
+    """Refuse a dataset that was not written to its end: HDF5 would read the rest as zeros.
+
+    That also bounds what a header can claim.
+    """
+    if dataset.external:
+        raise DataError(
+            f"{name} is in files beside it that are not HDF5; store its rows in the file itself."
+        )
+    if dataset.chunks:
+        expected = math.prod(-(-n // c) for n, c in zip(dataset.shape, dataset.chunks, strict=True))
+        written, unit = dataset.id.get_num_chunks(), "chunks"
+        _check_chunk_sizes(dataset, name)
+    else:
+        expected, written, unit = dataset.nbytes, dataset.id.get_storage_size(), "bytes"
+    if written < expected:
+        raise DataError(
+            f"{name} has {expected:,} {unit}, but {written:,} were written; finish writing it, or "
+            f"store the rows that there are."
+        )
+
+
+def _check_chunk_sizes(dataset: h5py.Dataset, name: str) -> None:
+    """Refuse chunks that take more in the file than in memory, which only a bomb would.
+
+    And those that take less though nothing made them smaller: HDF5 would read on in memory.
+    """
+    decoded = math.prod(dataset.chunks) * dataset.dtype.itemsize
+    filters = enumerate(filters_of(dataset))
+    smaller = sum(1 << place for place, (code, _) in filters if code not in _SAME_SIZE)
+    stored, short = {0}, set()
+
+    def note(chunk: Any) -> None:
+        stored.add(chunk.size)
+        if chunk.size < decoded and chunk.filter_mask & smaller == smaller:
+            short.add(chunk.size)
+
+    dataset.id.chunk_iter(note)
+    if short:
+        raise DataError(
+            f"{name} has chunks of {decoded:,} bytes, but of one {min(short):,} were written; "
+            f"write it again."
+        )
+    if max(stored) > decoded + decoded // 4 + _HEADER_BYTES:
+        raise DataError(
+            f"{name} has chunks of {decoded:,} bytes, one of which takes {max(stored):,} in the "
+            f"file; write it again."
+        )
+
+
+def _check_filters(dataset: h5py.Dataset, name: str) -> None:
+    """Register the plugins that a dataset's filters need, or say what is wrong with these."""
+    filters = filters_of(dataset)
+    compressing = [label for code, label in filters if code not in _PLAIN_FILTERS]
+    if len(compressing) > 1:
+        raise DataError(
+            f"{name} is compressed more than once ({', '.join(compressing)}), so that a few bytes "
+            f"may become gigabytes; compress it once."
+        )
+    made = dataset.id.get_create_plist()
+    packed = [made.get_filter(i)[2] for i, (code, _) in enumerate(filters) if code in _PACKING]
+    if any(len(values) > 2 and values[2] != math.prod(dataset.chunks) for values in packed):
+        # HDF5 would write as many as the filter says, whatever room there is.
+        raise DataError(f"{name} has a damaged filter, for chunks of another size; copy it again.")
+    for code, label in filters:
+        if h5py.h5z.filter_avail(code):
+            continue
+        with suppress(ImportError):
+            import hdf5plugin  # noqa: F401, PLC0415  slow, and registers its filters on import
+        if not h5py.h5z.filter_avail(code):
+            raise DataError(
+                f"{name} is compressed with the filter {label} ({code}), which is not available; "
+                f"install streamkern[compression]."
+            )
+
+
+def filters_of(dataset: h5py.Dataset) -> list[tuple[int, str]]:
+    """Return the number and the name of every filter of a dataset."""
+    properties = dataset.id.get_create_plist()
+    filters = [properties.get_filter(i) for i in range(properties.get_nfilters())]
+    return [(code, label.decode(errors="replace")) for code, _, _, label in filters]
+
+
+def compression(dataset: h5py.Dataset) -> str:
+    """Return the names of a dataset's filters in words."""
+    # Some filters put an address after their name.
+    return " + ".join(label.split(";")[0] for _, label in filters_of(dataset))

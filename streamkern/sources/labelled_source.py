@@ -1,0 +1,208 @@
+"""One-vs-rest targets: labels of rows, in memory or lazy, as +1 and -1."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from dask.base import is_dask_collection, tokenize
+
+from streamkern.errors import DataError
+from streamkern.sources.base import Reader, Source
+from streamkern.sources.class_labels import UNKNOWN, plain_labels
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from streamkern._typing import Array, Floats
+    from streamkern.sources.base import Block, Segment, Shard
+    from streamkern.sources.class_labels import Classes
+
+
+# Labels that are held at a time before they are codes.
+LABELS_AT_ONCE = 1 << 15
+
+
+class LabelColumn(ABC):
+    """One label a row, of any kind."""
+
+    @abstractmethod
+    def reader(self, shard: Shard) -> Any:
+        """Return the labels of a shard, an iterable of arrays, or a Dask task that makes one.
+
+        It is small enough to be sent to a worker, and opened there.
+        """
+
+    def tolerant(self) -> LabelColumn:
+        """Return the same labels, with None for those that are stored but cannot be read."""
+        return self
+
+    def token(self) -> str | None:
+        """Return what stands for all values, or None where reading them all takes too long."""
+        return None
+
+    def describe(self) -> dict[str, Any]:
+        """Return where the labels are, as plain JSON values."""
+        return {}
+
+
+@dataclass(frozen=True)
+class ArrayLabels(LabelColumn):
+    """Labels (n,) of a NumPy array, or of a Dask array with the chunks of its rows."""
+
+    labels: Any
+
+    def reader(self, shard: Shard) -> Any:
+        """Return the shard's labels, or a Dask task of them."""
+        if isinstance(self.labels, np.ndarray):
+            return in_parts([self.labels[shard.start : shard.stop]])
+        from dask import delayed  # noqa: PLC0415  slow, and the array has already imported it
+
+        return delayed(in_parts)(tasks_of(self.labels, shard))
+
+    def token(self) -> str:
+        """Return a hash of all labels, or of the graph that computes them."""
+        return str(tokenize(self.labels))
+
+
+def in_parts(arrays: Iterable[Any]) -> list[Array]:
+    """Return arrays of labels, some labels at a time."""
+    return [
+        np.asarray(array[start : start + LABELS_AT_ONCE])
+        for array in arrays
+        for start in range(0, len(array), LABELS_AT_ONCE)
+    ]
+
+
+def tasks_of(array: Any, shard: Shard) -> list[Any]:
+    """Return the tasks of the chunks of a Dask array that begin in a shard."""
+    starts = np.cumsum((0, *array.chunks[0]))[:-1]
+    inside = np.flatnonzero((starts >= shard.start) & (starts < shard.stop))
+    chunks = array.blocks[int(inside[0]) : int(inside[-1]) + 1]
+    # Optimised one by one they would not share what they are made of.
+    tasks: list[Any] = chunks.to_delayed(optimize_graph=False).ravel().tolist()
+    return tasks
+
+
+class LabelledSource(Source):
+    """Rows without targets, with labels turned into targets where they are read.
+
+    Targets are those of `Classes.targets`; a row without a label is one that is not finite.
+    Weights of rows are multiplied by `class_weight` (K,).
+    """
+
+    class_counts: Floats | None = None  # (K,), rows of each class or their weight, where counted
+
+    def __init__(
+        self,
+        rows: Source,
+        labels: LabelColumn,
+        classes: Classes,
+        class_weight: Floats | None = None,
+    ) -> None:
+        for name in Source.__annotations__:
+            setattr(self, name, getattr(rows, name))
+        self.rows = rows
+        self.labels = labels
+        self.classes = classes
+        self.class_weight = class_weight
+        self.missing_labels = "have no label, or hold NaN or infinite values"
+        self.n_targets = classes.n_targets
+        self.target_ndim = 1 if classes.n_targets == 1 else 2
+        if class_weight is not None:
+            self.weighted_by = rows.weighted_by or "class_weight"
+
+    def segments(self) -> list[Segment]:
+        """Return where the rows may be cut."""
+        return self.rows.segments()
+
+    def reader(self, shard: Shard) -> Any:
+        """Return a reader of the rows and their labels, or a Dask task that makes one."""
+        rows, labels = self.rows.reader(shard), self.labels.reader(shard)
+        make: Any = LabelledReader
+        if is_dask_collection(rows) or is_dask_collection(labels):
+            from dask import delayed  # noqa: PLC0415  slow, and whoever made a task imported it
+
+            make = delayed(make, traverse=False)
+        return make(rows, labels, self.classes, self.class_weight, shard.start, shard.n_rows)
+
+    def tolerant(self) -> LabelledSource:
+        """Return the same rows, with NaN in the place of what cannot be read."""
+        rows, labels = self.rows.tolerant(), self.labels.tolerant()
+        return LabelledSource(rows, labels, self.classes, self.class_weight)
+
+    def check_unchanged(self) -> None:
+        """Raise DataError if the rows are known not to be what they were."""
+        self.rows.check_unchanged()
+
+    def locate(self, row: int) -> str:
+        """Say in words where a row is."""
+        return self.rows.locate(row)
+
+    def describe(self) -> dict[str, Any]:
+        """Return where the rows and the labels are, the classes and their weights."""
+        weights = None if self.class_weight is None else self.class_weight.tolist()
+        classes = {"classes": self.classes.as_dict(), "class_weight": weights}
+        return self.rows.describe() | self.labels.describe() | classes
+
+    def token(self) -> str | None:
+        """Return what stands for all values, or None where reading them all takes too long."""
+        tokens = self.rows.token(), self.labels.token()
+        return None if None in tokens else " ".join(map(str, tokens))
+
+    def constant_targets_error(self, targets: Floats) -> DataError:
+        """Return the error that says that every row that weighs anything is of one class."""
+        code = int(targets[0] > 0) if len(targets) == 1 else int(targets.argmax())
+        label = self.classes.values[code].item()
+        return DataError(
+            f"every row that weighs anything is of the class {label!r}, but a classifier needs at "
+            f"least two classes; check labels and weights."
+        )
+
+
+@dataclass(frozen=True)
+class LabelledReader(Reader):
+    """Reads rows with one reader, and their labels with another."""
+
+    rows: Reader
+    labels: Iterable[Any]
+    classes: Classes
+    class_weight: Floats | None
+    start: int
+    n_rows: int
+
+    def blocks(self, n_rows: int) -> Iterator[Block]:
+        """Yield the shard's rows in order, with targets."""
+        codes = self.codes()
+        for block in self.rows.blocks(n_rows):
+            mine = codes[block.places() - self.start]
+            weights = block.weights
+            if self.class_weight is not None:  # 1 for a row without a label
+                weighed = np.where(mine >= 0, self.class_weight[mine], 1.0)
+                weights = weighed if weights is None else weights * weighed
+            yield replace(block, y=self.classes.targets(mine), weights=weights)
+
+    def codes(self) -> Array:
+        """Return the place of every label of the shard among the classes, (rows,)."""
+        found, done = [], self.start
+        for labels in self.labels:
+            codes = self.classes.codes(labels)
+            strange = np.flatnonzero(codes == UNKNOWN)
+            if len(strange):
+                label = plain_labels(labels)[0][strange[0]].item()
+                raise DataError(
+                    f"row {done + strange[0]:,} has the label {label!r}, which is none of the "
+                    f"{len(self.classes)} classes {self.classes}; leave such rows out, or fit with "
+                    f"all classes."
+                )
+            found.append(codes)
+            done += len(codes)
+        codes = np.concatenate(found)
+        if len(codes) != self.n_rows:
+            raise DataError(
+                f"{self.n_rows:,} rows from {self.start:,} on have {len(codes):,} labels; give "
+                f"each row one."
+            )
+        return codes

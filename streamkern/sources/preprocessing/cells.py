@@ -1,0 +1,159 @@
+"""Cells of a column of a table, as numbers, as times and as texts.
+
+Columns are arrays of Arrow.  Texts are read without the spaces around them, and those that mean
+missing are missing, whatever a column holds.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamkern.errors import DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streamkern._typing import Array, Floats
+
+
+class _Lazy:
+    """A module that is imported when something of it is needed, because that is slow."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(import_module(self._name), name)
+
+
+# Of type Any: Arrow has no types of its own that mypy could check.
+pa: Any = _Lazy("pyarrow")
+compute: Any = _Lazy("pyarrow.compute")
+csv: Any = _Lazy("pyarrow.csv")
+parquet: Any = _Lazy("pyarrow.parquet")
+types: Any = _Lazy("pyarrow.types")
+
+# Texts that mean missing: what pyarrow takes for it in columns of numbers, and a question mark.
+MISSING = (
+    *("?", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
+    *("N/A", "NA", "NULL", "NaN", "n/a", "nan", "null"),
+)
+# Types of Arrow whose values a float32 holds.
+SINGLE_EXACT = {"bool", "int8", "uint8", "int16", "uint16", "halffloat", "float", "null"}
+NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$|^[+-]?(?i:inf|infinity)$"
+TIME = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-]\d{2}(:?\d{2})?)?)?$"
+_ZONE = r"(Z|[+-]\d{2}(:?\d{2})?)$"
+
+
+def is_text(kind: Any) -> bool:
+    """Say whether a type of Arrow is of texts, or of texts by their numbers in a dictionary."""
+    if types.is_dictionary(kind):
+        return is_text(kind.value_type)
+    return bool(types.is_string(kind) or types.is_large_string(kind) or str(kind) == "string_view")
+
+
+def is_number(kind: Any) -> bool:
+    """Say whether a type of Arrow is of numbers, truth values among them."""
+    tests = types.is_integer, types.is_floating, types.is_boolean, types.is_decimal
+    return any(test(kind) for test in tests)
+
+
+def is_time(kind: Any) -> bool:
+    """Say whether a type of Arrow is of dates, or of dates with a time of the day."""
+    return bool(types.is_date(kind) or types.is_timestamp(kind))
+
+
+def texts(column: Any, missing: Sequence[str]) -> Any:
+    """Return texts without the spaces around them, and null where they mean missing."""
+    trimmed = compute.utf8_trim_whitespace(column.cast(pa.string()))
+    absent = compute.is_in(trimmed, value_set=pa.array(["", *missing], pa.string()))
+    return compute.if_else(absent, pa.scalar(None, pa.string()), trimmed)
+
+
+def numbers(name: str, column: Any, missing: Sequence[str]) -> Floats:
+    """Return a column as numbers (rows,), NaN where they are missing; true is 1 and false 0."""
+    if types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if is_text(column.type):
+        column = texts(column, missing)
+        try:
+            column = column.cast(pa.float64())
+        except pa.ArrowInvalid:
+            column = _truth_values(name, column)
+    elif not is_number(column.type) and not types.is_null(column.type):
+        raise _other_kind(name, "numbers", column)
+    found: Floats = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    return found
+
+
+def _truth_values(name: str, column: Any) -> Any:
+    """Return texts that say true and false as truth values."""
+    said = compute.utf8_lower(column)
+    others = compute.invert(compute.is_in(said, value_set=pa.array(["true", "false"])))
+    if compute.any(compute.and_(others, column.is_valid())).as_py():
+        odd = compute.invert(compute.match_substring_regex(column, NUMBER))
+        raise _other_kind(name, "numbers", column.filter(odd.fill_null(False)))
+    return compute.equal(said, "true")
+
+
+def seconds(name: str, column: Any, missing: Sequence[str]) -> Floats:
+    """Return dates and times as seconds since the start of 1970 (rows,), NaN where missing.
+
+    Times without a zone are taken as they stand, others in UTC; texts are those of ISO 8601.
+    """
+    if types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if is_text(column.type):
+        column = texts(column, missing)
+        zoned = compute.and_(
+            compute.match_substring(column, ":"),
+            compute.match_substring_regex(column, _ZONE),
+        ).fill_null(False)
+        none = pa.scalar(None, pa.string())
+        try:
+            plain = compute.if_else(zoned, none, column).cast(pa.timestamp("us"))
+            exact = compute.if_else(zoned, column, none).cast(pa.timestamp("us", "UTC"))
+        except pa.ArrowInvalid as error:
+            odd = compute.invert(compute.match_substring_regex(column, TIME)).fill_null(False)
+            unlike = column.filter(odd) if compute.any(odd).as_py() else column.drop_null()
+            raise _other_kind(name, "dates or times", unlike) from error
+        column = compute.coalesce(plain, exact.cast(pa.timestamp("us")))
+    elif not is_time(column.type) and not types.is_null(column.type):
+        raise _other_kind(name, "dates or times", column)
+    ticks = column.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
+    found = ticks.cast(pa.float64(), safe=False)  # far from 1970 not to the microsecond
+    since: Floats = found.to_numpy(zero_copy_only=False) / 1e6
+    return since
+
+
+def places(name: str, column: Any, levels: Sequence[Any], missing: Sequence[str]) -> Array:
+    """Return the place of every cell among levels (rows,), -1 for others, -2 where missing."""
+    if isinstance(levels[0], float):
+        cells = numbers(name, column, missing)
+        known = np.asarray(levels)
+        rising = np.argsort(known)
+        above = np.searchsorted(known, cells, sorter=rising)
+        nearest = rising[np.minimum(above, len(known) - 1)]
+        return np.where(np.isnan(cells), -2, np.where(known[nearest] == cells, nearest, -1))
+    if not is_text(column.type) and not types.is_null(column.type):
+        raise _other_kind(name, "text", column)
+    cells = texts(column, missing)
+    found = compute.index_in(cells, value_set=pa.array(levels, pa.string())).fill_null(-1)
+    result: Array = compute.if_else(cells.is_valid(), found, -2).to_numpy(zero_copy_only=False)
+    return result
+
+
+def _other_kind(name: str, expected: str, column: Any) -> DataError:
+    """Return the error that says what else a column holds."""
+    given = column.drop_null()
+    found = f"has others, of type {column.type}"
+    if is_text(column.type):
+        others = f"{len(given):,} other{'s' * (len(given) > 1)}"
+        found = f"has {others}, such as {given[0].as_py()!r}"
+    return DataError(
+        f"column {name!r} must hold {expected}, but {found}; mend the column, or make the recipe "
+        f"anew with `streamkern convert`."
+    )

@@ -1,0 +1,215 @@
+"""Column statistics: what the cells of one column hold, for type inference."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamkern.errors import DataError
+from streamkern.sources.preprocessing.cells import (
+    NUMBER,
+    TIME,
+    compute,
+    is_number,
+    is_text,
+    is_time,
+    numbers,
+    pa,
+    seconds,
+    texts,
+    types,
+)
+from streamkern.sources.preprocessing.column_encoders import PERIODS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streamkern._typing import Floats
+
+# Beyond either a column is not one of categories.
+MOST_LEVELS = 10_000
+_LEVEL_BYTES = 1 << 20
+_TRUTH = {"true", "false"}
+
+
+class ColumnContents:
+    """Counts of a column's cells, in memory that does not grow with the rows."""
+
+    def __init__(
+        self, name: str, kind: Any, missing: Sequence[str], as_categories: bool, is_written: bool
+    ) -> None:
+        self.name = name
+        self.missing = missing
+        self.is_text = is_text(kind)
+        values = getattr(kind, "value_type", None)  # of a dictionary, and of lists
+        is_coded = hasattr(kind, "index_type") and (self.is_text or is_number(values))
+        self.as_categories = as_categories or is_coded
+        self.is_written = is_written and self.is_text
+        # Texts may be how numbers and times are written.
+        self._is_open = self.is_written and not self.as_categories
+        self.is_time = is_time(kind)
+        self.is_ordered = is_coded and bool(kind.ordered)
+        self.ranked: list[Any] | None = None
+        self.rows = self.absent = 0
+        self.levels: Counter[Any] = Counter()
+        self.level_bytes = 0
+        self.has_too_many = False
+        self.examples: dict[str, str] = {}
+        self.measured = _Summary()
+        is_known = self.is_text or self.is_time or is_number(kind) or is_coded
+        if not is_known and str(kind) != "null":
+            raise DataError(
+                f"column {name!r} must hold numbers, text, dates or times, but has type {kind}; "
+                f"leave it out with --drop."
+            )
+
+    def update(self, cells: Any) -> None:
+        """Take in some cells, an array of Arrow."""
+        self.rows += len(cells)
+        if self.is_ordered:
+            self._note_order(cells)
+        if self.is_time:
+            self._measure("times", seconds(self.name, cells, self.missing))
+        elif not self.is_text and not self.as_categories:
+            self._measure("numbers", numbers(self.name, cells, self.missing))
+        elif not self.is_text:
+            found = numbers(self.name, cells, self.missing)
+            self.absent += int(np.isnan(found).sum())
+            values, counts = np.unique(found[~np.isnan(found)], return_counts=True)
+            self._count(zip(values.tolist(), counts.tolist(), strict=True))
+        else:
+            self._update_texts(texts(cells, self.missing))
+
+    def _update_texts(self, cells: Any) -> None:
+        self.absent += cells.null_count
+        present = cells.drop_null()
+        if self._is_open and not self.levels and "times" not in self.examples:
+            with suppress(pa.ArrowInvalid):  # most columns of most tables
+                found = present.cast(pa.float64())
+                self._measure("numbers", found.to_numpy(zero_copy_only=False))
+                return
+        counted = present.value_counts()
+        values, counts = counted.field("values"), counted.field("counts")
+        if self._is_open:
+            for what, pattern, read in (("numbers", NUMBER, numbers), ("times", TIME, seconds)):
+                chosen = compute.match_substring_regex(values, pattern)
+                some = values.filter(chosen)
+                if len(some):
+                    self.examples.setdefault(what, some[0].as_py())
+                    weights = counts.filter(chosen).to_numpy(zero_copy_only=False)
+                    self._measure(what, read(self.name, some, ()), weights)
+                rest = compute.invert(chosen)
+                values, counts = values.filter(rest), counts.filter(rest)
+        if len(values):
+            self.examples.setdefault("text", values[0].as_py())
+        self._count(zip(values.to_pylist(), counts.to_pylist(), strict=True))
+
+    def _measure(self, what: str, values: Floats, counts: Any = None) -> None:
+        is_absent = np.isnan(values)
+        if counts is None:
+            self.absent += int(is_absent.sum())
+            counts = np.ones(len(values))
+        present = values[~is_absent]
+        if len(present):
+            self.examples.setdefault(what, f"{present[0]:.6g}")
+            self.measured.update(present, counts[~is_absent])
+
+    def _count(self, found: Any) -> None:
+        if self.has_too_many:
+            return
+        for level, count in found:
+            if level not in self.levels:
+                self.level_bytes += len(level.encode()) if isinstance(level, str) else 8
+            self.levels[level] += count
+        if len(self.levels) > MOST_LEVELS or self.level_bytes > _LEVEL_BYTES:
+            self.has_too_many = True
+            self.levels = Counter(dict.fromkeys(list(self.levels)[:1], 1))  # something was there
+
+    def _note_order(self, cells: Any) -> None:
+        """Keep the order of an ordered dictionary, as long as all pieces have the same."""
+        if not types.is_dictionary(cells.type):
+            self.is_ordered = False
+            return
+        given = cells.dictionary.drop_null().to_pylist()
+        ranked = [level.strip() if isinstance(level, str) else level for level in given]
+        self.is_ordered = self.ranked in (None, ranked)
+        self.ranked = ranked
+
+    @property
+    def present(self) -> int:
+        """How many cells are not missing."""
+        return self.rows - self.absent
+
+    @property
+    def is_truth(self) -> bool:
+        """Whether all texts say true or false."""
+        return self._is_open and bool(self.levels) and {w.lower() for w in self.levels} <= _TRUTH
+
+    def measured_truth(self) -> _Summary:
+        """Return the measures of texts that say true and false, as 1 and 0."""
+        measured = _Summary()
+        values = [float(level.lower() == "true") for level in self.levels]
+        measured.update(np.array(values), np.array(list(self.levels.values()), dtype=float))
+        return measured
+
+    def numbered_levels(self) -> dict[Any, int]:
+        """Return how often there is each level: a number where all are, else a text."""
+        if not self.is_written or not all(map(_is_finite_number, self.levels)):
+            return dict(self.levels)
+        counts: Counter[float] = Counter()
+        for level, count in self.levels.items():
+            counts[float(level)] += count
+        return dict(counts)
+
+    def what(self) -> str:
+        """Return what the column holds: nothing, numbers, times or text."""
+        if not self.present:
+            return "nothing"
+        if self.as_categories or not self.is_written:
+            by_type = "times" if self.is_time else "numbers"
+            return "text" if self.is_text or self.as_categories else by_type
+        if len(self.examples) > 1:
+            shown = " and ".join(f"{what} ({value!r})" for what, value in self.examples.items())
+            raise DataError(
+                f"column {self.name!r} holds {shown}; name what means missing with --missing, or "
+                f"give --categorical {self.name} if all are categories, or --drop {self.name}."
+            )
+        what = next(iter(self.examples))
+        return "numbers" if self.is_truth else what
+
+
+class _Summary:
+    """Mean and range of numbers, by counts; of times also whether they differ within days."""
+
+    def __init__(self) -> None:
+        self.count = 0.0
+        self.mean = 0.0
+        self.least, self.most = np.inf, -np.inf
+        self.has_clock = False
+
+    def update(self, values: Floats, counts: Floats) -> None:
+        """Take in numbers (rows,), each so many times."""
+        self.least = min(self.least, float(values.min()))
+        self.most = max(self.most, float(values.max()))
+        finite = np.isfinite(values)
+        if finite.any():
+            counts, values = counts[finite], values[finite]
+            self.has_clock = self.has_clock or bool((values % PERIODS["day"] != 0).any())
+            before, self.count = self.count, self.count + float(counts.sum())
+            # No sum is larger than the numbers themselves.
+            self.mean = self.mean * (before / self.count) + float(values @ (counts / self.count))
+
+    @property
+    def periods(self) -> tuple[str, ...]:
+        """The periods that times go through at least twice; of a day only where they differ."""
+        spread = self.most - self.least
+        long = [name for name, length in PERIODS.items() if spread >= 2 * length]
+        return tuple(name for name in long if name != "day" or self.has_clock)
+
+
+def _is_finite_number(text: str) -> bool:
+    return re.match(NUMBER, text) is not None and bool(np.isfinite(float(text)))

@@ -1,0 +1,266 @@
+"""Column encoders: numbers, one-hot and ordinal categories, times."""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from collections import Counter
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from streamkern.errors import StreamkernWarning
+from streamkern.errors.formatting import listed
+from streamkern.sources.preprocessing.cells import numbers, places, seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from streamkern._typing import Array, Floats
+
+# Seconds; a year is that of the Gregorian calendar, on average.
+PERIODS = {"day": 86_400.0, "week": 604_800.0, "year": 31_556_952.0}
+# Unexpected categories that are remembered by name, and how many are named.
+_KNOWN, _NAMED = 1_000, 5
+# The first of January 1970 was a Thursday, and weeks begin on Monday.
+_STARTS = {"day": 0.0, "week": -3 * 86_400.0, "year": 0.0}
+
+
+class Unexpected(NamedTuple):
+    """How many cells were missing, and categories of others that no level names."""
+
+    n_missing: int
+    categories: Sequence[str] = ()
+
+
+class Column(ABC):
+    """How one column of a table becomes inputs."""
+
+    kind: ClassVar[str]
+    has_sorted_levels: ClassVar[bool] = False
+    name: str
+    indicator: bool
+
+    @abstractmethod
+    def _value_inputs(self) -> list[str]:
+        """Return the names of the inputs, but for the one that says what is missing."""
+
+    @abstractmethod
+    def encode(self, cells: Any, missing: Sequence[str], out: Array) -> Unexpected:
+        """Write the inputs of cells, an array of Arrow, to `out` (rows, inputs)."""
+
+    @abstractmethod
+    def in_words(self) -> str:
+        """Say what the column becomes, for people."""
+
+    def inputs(self) -> list[str]:
+        """Return the names of the inputs that the column becomes."""
+        return self._value_inputs() + [f"{self.name} is missing"] * self.indicator
+
+    def check(self) -> None:
+        """Raise ValueError unless all values are such as a recipe has."""
+        for field in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, field.name)
+            may_be_none = value is None and field.default is None
+            if not (may_be_none or _CHECKS[field.name](value)):
+                raise ValueError(f"{field.name} {value!r} of {self.name!r}")
+        levels = getattr(self, "levels", ())
+        if self.has_sorted_levels and list(levels) != sorted(levels):
+            raise ValueError(f"levels of {self.name!r} out of order")
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return all values, as JSON has them."""
+        values: dict[str, Any] = asdict(self)  # type: ignore[call-overload]
+        lists = {name: list(value) for name, value in values.items() if isinstance(value, tuple)}
+        return {"kind": self.kind, **values, **lists}
+
+
+def _are_levels(levels: Any) -> bool:
+    kinds = {type(level) for level in levels} if isinstance(levels, tuple) else set()
+    if kinds not in ({str}, {float}) or len(set(levels)) < len(levels):
+        return False
+    return kinds == {str} or bool(np.isfinite(levels).all())
+
+
+def _are_periods(periods: Any) -> bool:
+    found = set(periods) if isinstance(periods, tuple) else {None}
+    return found <= set(PERIODS) and len(found) == len(periods)
+
+
+_CHECKS: dict[str, Callable[[Any], bool]] = {
+    "name": lambda value: isinstance(value, str),
+    "fill": lambda value: isinstance(value, float) and bool(np.isfinite(value)),
+    "indicator": lambda value: isinstance(value, bool),
+    "pooled": lambda value: isinstance(value, bool),
+    "levels": _are_levels,
+    "periods": _are_periods,
+}
+
+
+class Tally:
+    """Counts of categories that are new and of cells that are missing."""
+
+    def __init__(self) -> None:
+        self._counts = {"unseen_categories": 0, "imputed_cells": 0}
+        self._categories: Counter[str] = Counter()
+        self._columns: Counter[str] = Counter()
+
+    def add(self, name: str, found: Unexpected) -> None:
+        """Count cells of a column."""
+        self._counts["unseen_categories"] += len(found.categories)
+        self._counts["imputed_cells"] += found.n_missing
+        self._columns += Counter({name: found.n_missing})
+        for category in found.categories:
+            called = f"{name}={category}"
+            if called in self._categories or len(self._categories) < _KNOWN:
+                self._categories[called] += 1
+
+    def as_dict(self) -> dict[str, int]:
+        """Return the counts, none where all are 0."""
+        return dict(self._counts) if any(self._counts.values()) else {}
+
+    def warn(self, stacklevel: int = 2) -> None:
+        """Warn of what was counted, in one sentence, unless that is nothing."""
+        whats = "hold categories that the fit had not", "are missing and were imputed"
+        said = [
+            f"{what}: {n:,}, {listed((f'{of} ({k:,})' for of, k in each.most_common()), _NAMED)}"
+            for what, n, each in zip(
+                whats, self._counts.values(), (self._categories, self._columns), strict=True
+            )
+            if n
+        ]
+        if said:
+            text = f"the table has cells that {'; and that '.join(said)}."
+            warnings.warn(text, StreamkernWarning, stacklevel=stacklevel + 1)
+
+
+def _unseen(cells: Any, found: Array) -> list[str]:
+    """Return the categories that have no place, as texts."""
+    return [str(cells[int(j)].as_py()).strip() for j in np.flatnonzero(found == -1)]
+
+
+def _filled(values: Floats, column: Numbers | Ordinal | Times, out: Array) -> int:
+    """Write values to the first input, and whether they were missing to the last; count these."""
+    absent = np.isnan(values)
+    out[:, 0] = values if column.fill is None else np.where(absent, column.fill, values)
+    if column.indicator:
+        out[:, -1] = absent
+    return int(absent.sum()) if column.fill is not None else 0
+
+
+def level_name(level: str | float) -> str:
+    """Return a level as its input is called: 3 for 3.0."""
+    if isinstance(level, str):
+        return level
+    return str(int(level)) if level.is_integer() else repr(level)
+
+
+@dataclass(frozen=True)
+class Numbers(Column):
+    """Numbers as they are."""
+
+    kind: ClassVar[str] = "numbers"
+    name: str
+    fill: float | None = None
+    indicator: bool = False
+
+    def _value_inputs(self) -> list[str]:
+        return [self.name]
+
+    def encode(self, cells: Any, missing: Sequence[str], out: Array) -> Unexpected:
+        """Write the numbers, filled where they are missing."""
+        return Unexpected(_filled(numbers(self.name, cells, missing), self, out))
+
+    def in_words(self) -> str:
+        """Say what the column becomes."""
+        return f"number, {self.fill:.6g} where missing" if self.indicator else "number"
+
+
+@dataclass(frozen=True)
+class Categories(Column):
+    """Categories, an input each: 1 for the rows that have it, else 0."""
+
+    kind: ClassVar[str] = "categories"
+    has_sorted_levels: ClassVar[bool] = True
+    name: str
+    levels: tuple[Any, ...]
+    pooled: bool = False
+    indicator: bool = False
+
+    def _value_inputs(self) -> list[str]:
+        named = [f"{self.name}={level_name(level)}" for level in self.levels]
+        return named + [f"{self.name} is other"] * self.pooled
+
+    def encode(self, cells: Any, missing: Sequence[str], out: Array) -> Unexpected:
+        """Write an indicator for each level."""
+        found = places(self.name, cells, self.levels, missing)
+        out[:] = 0
+        known = np.flatnonzero(found >= 0)
+        out[known, found[known]] = 1
+        if self.pooled:
+            out[:, len(self.levels)] = found == -1
+        absent = found == -2
+        if self.indicator:
+            out[:, -1] = absent
+        return Unexpected(int(absent.sum()), [] if self.pooled else _unseen(cells, found))
+
+    def in_words(self) -> str:
+        """Say what the column becomes."""
+        return f"{len(self.levels):,} categories" + (", others as one" if self.pooled else "")
+
+
+@dataclass(frozen=True)
+class Ordinal(Column):
+    """Categories in an order, as their places in it: 0, 1, 2, ..."""
+
+    kind: ClassVar[str] = "ordinal"
+    name: str
+    levels: tuple[Any, ...]
+    fill: float
+    indicator: bool = False
+
+    def _value_inputs(self) -> list[str]:
+        return [self.name]
+
+    def encode(self, cells: Any, missing: Sequence[str], out: Array) -> Unexpected:
+        """Write the places, filled where a category is missing or unseen."""
+        found = places(self.name, cells, self.levels, missing)
+        _filled(np.where(found < 0, np.nan, found), self, out)
+        return Unexpected(int((found == -2).sum()), _unseen(cells, found))
+
+    def in_words(self) -> str:
+        """Say what the column becomes."""
+        least, most = level_name(self.levels[0]), level_name(self.levels[-1])
+        return f"place in the order from {least} (0) to {most} ({len(self.levels) - 1})"
+
+
+@dataclass(frozen=True)
+class Times(Column):
+    """Dates and times as seconds since the start of 1970, and where they are in some periods."""
+
+    kind: ClassVar[str] = "times"
+    name: str
+    fill: float
+    periods: tuple[str, ...] = ()
+    indicator: bool = False
+
+    def _value_inputs(self) -> list[str]:
+        waves = [f"{self.name} {wave} of {p}" for p in self.periods for wave in ("sine", "cosine")]
+        return [self.name, *waves]
+
+    def encode(self, cells: Any, missing: Sequence[str], out: Array) -> Unexpected:
+        """Write the seconds, then sine and cosine of every period."""
+        since = seconds(self.name, cells, missing)
+        for i, period in enumerate(self.periods):
+            angles = (since - _STARTS[period]) * (2 * np.pi / PERIODS[period])
+            out[:, 1 + 2 * i] = np.nan_to_num(np.sin(angles))
+            out[:, 2 + 2 * i] = np.nan_to_num(np.cos(angles))
+        return Unexpected(_filled(since, self, out))
+
+    def in_words(self) -> str:
+        """Say what the column becomes."""
+        return ", ".join(["seconds since 1970", *(f"place in the {p}" for p in self.periods)])
+
+
+KINDS: dict[str, type[Column]] = {kind.kind: kind for kind in (Numbers, Categories, Ordinal, Times)}

@@ -1,0 +1,229 @@
+"""Type inference: the recipe of a table, from one pass over its rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from streamkern.errors import DataError, ParameterError
+from streamkern.errors.formatting import listed
+from streamkern.sources.preprocessing.cells import MISSING, SINGLE_EXACT, is_number, pa
+from streamkern.sources.preprocessing.column_contents import MOST_LEVELS, ColumnContents
+from streamkern.sources.preprocessing.column_encoders import (
+    Categories,
+    Column,
+    Numbers,
+    Ordinal,
+    Times,
+    level_name,
+)
+from streamkern.sources.preprocessing.recipe import Recipe, arrow_table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+MAX_LEVELS = 64
+_FRAMES = {"pandas.DataFrame", "polars.DataFrame", "pyarrow.Table", "pyarrow.RecordBatch"}
+# A target of text.
+_MOST_LABELS = 1_000
+
+
+@dataclass(frozen=True)
+class RecipeOptions:
+    """What a user says of a table, beside its targets."""
+
+    categorical: Sequence[str] = ()
+    ordinal: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    missing: Sequence[str] | None = None
+    drop: Sequence[str] = ()
+    weights: str | None = None
+    max_levels: int = MAX_LEVELS
+    impute: bool = False
+    header: bool = True
+
+    def __post_init__(self) -> None:
+        if self.max_levels < 2:
+            raise ParameterError(f"max_levels must be at least 2, not {self.max_levels}; take 64.")
+        for name, levels in self.ordinal.items():
+            if len(levels) < 2 or len(set(levels)) < len(levels):
+                raise ParameterError(
+                    f"the order of {name!r} must name two categories or more, each once, not "
+                    f"{', '.join(levels) or 'none'}; name them from the least."
+                )
+        named = self.named()
+        if twice := {name for name in named if named.count(name) > 1}:
+            raise ParameterError(
+                f"{min(twice)!r} is named for two things; a column is either categorical, or "
+                f"ordinal, or dropped, or the weights."
+            )
+
+    @property
+    def encodes(self) -> bool:
+        """Whether columns of numbers alone are not to stay as they are."""
+        return bool(self.categorical or self.ordinal or self.missing is not None or self.impute)
+
+    @property
+    def is_given(self) -> bool:
+        """Whether anything is other than by default."""
+        return self != RecipeOptions()
+
+    def named(self) -> list[str]:
+        """Return all columns that are named."""
+        return [*self.categorical, *self.ordinal, *self.drop, *filter(None, [self.weights])]
+
+
+def discover(
+    schema: Any,
+    batches: Callable[[list[str]], Iterable[Any]],
+    targets: Sequence[str],
+    options: RecipeOptions,
+    *,
+    is_written: bool,
+) -> Recipe:
+    """Return the recipe of a table, by the rules of `streamkern.convert`, from one pass.
+
+    `batches(names)` yields pieces of columns; `is_written` where texts may be numbers, as in a CSV.
+    """
+    missing = MISSING if options.missing is None else tuple(options.missing)
+    contents: dict[str, ColumnContents] = {}
+    for name, kind in zip(schema.names, schema.types, strict=True):
+        if name in options.drop or name == options.weights:
+            continue
+        chosen = name in options.categorical or name in options.ordinal
+        contents[name] = ColumnContents(name, kind, missing, chosen, is_written)
+    for batch in batches(list(contents)):
+        for name, column in contents.items():
+            column.update(batch.column(name))
+    is_mixed = options.encodes or any(
+        column.what() in ("text", "times") or (column.absent and name not in targets)
+        for name, column in contents.items()
+    )
+    columns: list[Column] = []
+    left_out = dict.fromkeys(options.drop, "dropped")
+    single = True
+    for name, column in contents.items():
+        if name in targets:
+            continue
+        if not is_mixed:
+            columns.append(Numbers(name))
+            single &= str(schema.field(name).type) in SINGLE_EXACT
+            continue
+        found = _column(column, options)
+        if isinstance(found, str):
+            left_out[name] = found
+            continue
+        columns.append(found)
+        is_small = isinstance(found, (Categories, Ordinal)) or column.is_truth
+        single &= is_small or str(schema.field(name).type) in SINGLE_EXACT
+    if not columns:
+        said = listed(f"{name}: {why}" for name, why in left_out.items())
+        raise DataError(f"no column is left to be an input ({said}); inputs are needed.")
+    return Recipe(
+        columns=tuple(columns),
+        targets=tuple(targets),
+        labels=_labels([contents[name] for name in targets]),
+        weights=options.weights,
+        left_out=left_out,
+        missing=missing,
+        single=single,
+        header=options.header,
+    )
+
+
+def is_frame(rows: Any) -> bool:
+    """Say whether rows are a table of pandas, polars or pyarrow, in memory."""
+    kinds = ((kind.__module__.partition(".")[0], kind.__name__) for kind in type(rows).__mro__)
+    return not _FRAMES.isdisjoint(map(".".join, kinds))
+
+
+def recipe_of_frame(frame: Any, *, keep_missing: bool = False) -> Recipe | None:
+    """Return the recipe of a table in memory, None where all cells are numbers.
+
+    With `keep_missing`, some may be missing then.
+    """
+    kinds = {getattr(kind, "kind", "O") for kind in getattr(frame, "dtypes", [None])}
+    are_numbers = hasattr(frame, "isna") and kinds <= set("fiub")
+    if are_numbers and (keep_missing or not frame.isna().any(axis=None)):
+        return None
+    table = pa.table(arrow_table(frame))
+
+    def batches(names: list[str]) -> Any:
+        return table.select(names).combine_chunks().to_batches()
+
+    recipe = discover(table.schema, batches, (), RecipeOptions(), is_written=False)
+    are_numbers = all(is_number(kind) for kind in table.schema.types)
+    return None if recipe.is_plain or (are_numbers and keep_missing) else recipe
+
+
+def _column(contents: ColumnContents, options: RecipeOptions) -> Column | str:
+    """Return what a column becomes, or why it is left out."""
+    name, what, is_missing = contents.name, contents.what(), bool(contents.absent)
+    if what == "nothing":
+        return "no values"
+    if what == "text":
+        return _categories(contents, options)
+    measured = contents.measured_truth() if contents.is_truth else contents.measured
+    if measured.least == measured.most and not is_missing:
+        return "one value"
+    if what == "times":
+        return Times(name, measured.mean, measured.periods, is_missing)
+    return Numbers(name, measured.mean, is_missing)
+
+
+def _categories(contents: ColumnContents, options: RecipeOptions) -> Column | str:
+    name, is_missing = contents.name, bool(contents.absent)
+    if contents.has_too_many:
+        return f"text with more than {MOST_LEVELS:,} values, or of great length"
+    levels = contents.numbered_levels()
+    ranked: Sequence[Any] = options.ordinal.get(name, ())
+    if not ranked and contents.is_ordered:
+        ranked = contents.ranked or ()
+    if ranked:
+        if isinstance(next(iter(levels)), float):
+            ranked = [_number(name, level) for level in ranked]
+        places = {level: place for place, level in enumerate(ranked)}
+        if unknown := [level for level in levels if level not in places]:
+            raise DataError(
+                f"column {name!r} has {level_name(unknown[0])!r}, which its order "
+                f"({', '.join(map(level_name, ranked))}) does not name; name every category."
+            )
+        mean = sum(places[level] * count for level, count in levels.items()) / contents.present
+        return Ordinal(name, tuple(ranked), float(mean), is_missing)
+    if len(levels) == 1 and not is_missing:
+        return "one value"
+    if len(levels) > max(options.max_levels, contents.present // 2):
+        return f"{len(levels):,} values in {contents.present:,} rows tell rows apart, not kinds"
+    pooled = len(levels) > options.max_levels
+    if pooled:
+        by_count = sorted(levels, key=lambda level: (-levels[level], level))
+        levels = {level: levels[level] for level in by_count[: options.max_levels - 1]}
+    return Categories(name, tuple(sorted(levels)), pooled, is_missing)
+
+
+def _number(name: str, level: str) -> float:
+    try:
+        return float(level)
+    except ValueError as error:
+        raise DataError(
+            f"column {name!r} holds numbers, but its order names {level!r}; name numbers."
+        ) from error
+
+
+def _labels(targets: Sequence[ColumnContents]) -> tuple[str, ...] | None:
+    """Return the labels of a target of text, None where targets are numbers."""
+    kinds = {column.name: column.what() for column in targets}
+    for name, what in kinds.items():
+        if what == "times" or (what == "text" and len(targets) > 1):
+            needed = "numbers" if len(targets) > 1 else "numbers or labels"
+            raise DataError(
+                f"target {name!r} must hold {needed}, but has {what}; make it numbers first."
+            )
+    if "text" not in kinds.values():
+        return None
+    column = targets[0]
+    if column.has_too_many or len(column.levels) > _MOST_LABELS:
+        raise DataError(
+            f"target {column.name!r} is text with more than {_MOST_LABELS:,} values; as labels "
+            f"there may be so many."
+        )
+    return tuple(sorted(column.levels))

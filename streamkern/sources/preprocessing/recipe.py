@@ -1,0 +1,283 @@
+"""Recipe: how rows of a table become inputs and targets, as one value that a file can hold."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from streamkern.errors import DataError, first_line
+from streamkern.errors.formatting import listed
+from streamkern.sources.preprocessing.cells import MISSING, numbers, pa, places
+from streamkern.sources.preprocessing.column_encoders import KINDS, Column, Numbers
+
+if TYPE_CHECKING:
+    from streamkern._typing import Array, Floats
+    from streamkern.sources.preprocessing.column_encoders import Tally
+
+# The dataset of a file that holds its JSON.
+RECIPE = "streamkern-recipe"
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How the rows of a table become inputs and targets.
+
+    `streamkern.convert` makes one of a table and stores it with the rows; a fit copies it into the
+    model, where it is `recipe_`.  It is applied to rows that are not numbers yet by `transform`.
+
+    Parameters
+    ----------
+    columns : tuple of Column
+        Those that become inputs, in their order.
+    targets : tuple of str
+        Columns of targets; none for a table of inputs alone.
+    labels : tuple of str, optional
+        What the target may be where it is text, sorted.
+    weights : str, optional
+        The column of weights of rows.
+    left_out : dict of str to str
+        Other columns of the table, and why they are not inputs.
+    missing : tuple of str
+        Texts that mean missing, besides an empty one.
+    single : bool
+        Whether inputs are float32, which is where they lose nothing by it.
+    header : bool
+        Whether a CSV begins with the names of its columns; else they are called 0, 1, 2, ...
+    """
+
+    columns: tuple[Column, ...]
+    targets: tuple[str, ...] = ()
+    labels: tuple[str, ...] | None = None
+    weights: str | None = None
+    left_out: dict[str, str] = field(default_factory=dict)
+    missing: tuple[str, ...] = MISSING
+    single: bool = False
+    header: bool = True
+
+    @property
+    def feature_names(self) -> list[str]:
+        """The names of the inputs."""
+        return [name for column in self.columns for name in column.inputs()]
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether all columns are numbers that stay as they are."""
+        return self.labels is None and all(
+            isinstance(column, Numbers) and column.fill is None for column in self.columns
+        )
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of inputs."""
+        return np.dtype(np.float32 if self.single else np.float64)
+
+    def encodes_like(self, other: Recipe) -> bool:
+        """Say whether the same cells become the same inputs, but for what missing ones become."""
+        mine, theirs = (
+            [{**column.as_dict(), "fill": None} for column in recipe.columns]
+            for recipe in (self, other)
+        )
+        return mine == theirs
+
+    def transform(self, frame: Any, tally: Tally | None = None) -> Array:
+        """Return the inputs that rows of a table become.
+
+        Parameters
+        ----------
+        frame : pandas, polars or pyarrow table
+            With the columns of the recipe, in any order; others are not looked at.
+        tally : Tally, optional
+            Where categories that are new and cells that are missing are counted.
+
+        Returns
+        -------
+        ndarray of shape (n, p)
+            A number or time that is missing is filled with the mean over the rows that the recipe
+            was made of; a category that was not there then is 0 in all inputs of its column.
+
+        Raises
+        ------
+        DataError
+            If a column is not there, or holds something else than it did.
+        """
+        table = arrow_table(frame)
+        X = np.empty((table.num_rows, len(self.feature_names)), self.dtype)
+        done = 0
+        for column in self.columns:
+            out = X[:, done : done + len(column.inputs())]
+            unexpected = column.encode(_cells(table, column.name), self.missing, out)
+            if tally is not None:
+                tally.add(column.name, unexpected)
+            done += out.shape[1]
+        return X
+
+    def read_targets(self, frame: Any) -> Array | None:
+        """Return the targets of rows of a table, None where the recipe has none.
+
+        Parameters
+        ----------
+        frame : pandas, polars or pyarrow table
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, q)
+            Numbers with NaN where they are missing, or UTF-8 texts, which are empty there.
+
+        Raises
+        ------
+        DataError
+            If a column is not there, or holds something else; so a label that is new.
+        """
+        if not self.targets:
+            return None
+        table = arrow_table(frame)
+        if self.labels is not None:
+            return self._read_labels(_cells(table, self.targets[0]))
+        read = [numbers(name, _cells(table, name), self.missing) for name in self.targets]
+        return read[0] if len(read) == 1 else np.stack(read, axis=1)
+
+    def _read_labels(self, column: Any) -> Array:
+        labels = self.labels or ()
+        found = places(self.targets[0], column, labels, self.missing)
+        if (found == -1).any():
+            first = str(column[int(np.argmax(found == -1))].as_py()).strip()
+            raise DataError(
+                f"target {self.targets[0]!r} is {first!r} in a row, but was one of "
+                f"{listed(map(repr, labels))} when the recipe was made; mend the label."
+            )
+        return np.array([label.encode() for label in labels] + [b"", b""])[found]
+
+    def read_weights(self, frame: Any) -> Floats | None:
+        """Return the weights of rows (n,), None where the recipe has none."""
+        if self.weights is None:
+            return None
+        found = numbers(self.weights, _cells(arrow_table(frame), self.weights), self.missing)
+        if not (np.isfinite(found) & (found >= 0)).all():
+            raise DataError(
+                f"column {self.weights!r} must hold weights, which are finite and not negative; "
+                f"mend it."
+            )
+        return found
+
+    def in_words(self) -> list[tuple[str, str]]:
+        """Say of every column of the table what it becomes, as pairs of a name and words."""
+        said = [(column.name, column.in_words()) for column in self.columns]
+        labelled = "" if self.labels is None else f", one of {len(self.labels):,} labels"
+        said += [(name, f"target{labelled}") for name in self.targets]
+        if self.weights is not None:
+            said.append((self.weights, "weight of the row"))
+        return said + [(name, f"left out: {why}") for name, why in self.left_out.items()]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the recipe as plain JSON values."""
+        return {
+            "format_version": VERSION,
+            "columns": [column.as_dict() for column in self.columns],
+            "targets": list(self.targets),
+            "labels": None if self.labels is None else list(self.labels),
+            "weights": self.weights,
+            "left_out": self.left_out,
+            "missing": list(self.missing),
+            "single": self.single,
+            "header": self.header,
+        }
+
+    def to_json(self) -> str:
+        """Return the recipe as a JSON text."""
+        return json.dumps(self.as_dict(), allow_nan=False, ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Return the recipe that `to_json` wrote."""
+        try:
+            return cls.from_dict(json.loads(text))
+        except RecursionError as error:
+            raise ValueError("a recipe of endless depth") from error
+
+    @classmethod
+    def from_dict(cls, values: Any) -> Self:
+        """Return the recipe that `as_dict` returned."""
+        if not isinstance(values, dict):
+            raise ValueError(f"a recipe that is {type(values).__name__}")  # noqa: TRY004  damage
+        given = dict(values)
+        version = given.pop("format_version", None)
+        if version != VERSION:
+            raise ValueError(f"a recipe of format version {version!r}, not {VERSION}")
+        try:
+            given["columns"] = tuple(_column(each) for each in given["columns"])
+            for name in ("targets", "labels", "missing"):
+                if isinstance(given[name], list):
+                    given[name] = tuple(given[name])
+            recipe = cls(**given)
+            recipe._check()
+        except (AttributeError, KeyError, TypeError) as error:
+            raise ValueError(f"a recipe with other values ({error})") from error
+        recipe.to_json().encode()  # no halves of characters
+        return recipe
+
+    def _check(self) -> None:
+        for column in self.columns:
+            column.check()
+        for texts in (self.targets, self.labels or (), self.missing):
+            if not (isinstance(texts, tuple) and all(isinstance(text, str) for text in texts)):
+                raise ValueError("a recipe with something else than texts")
+        if self.labels is not None and (not self.labels or len(self.targets) != 1):
+            raise ValueError("a recipe of labels without one target")
+        left = self.left_out
+        if not isinstance(left, dict) or not all(isinstance(why, str) for why in left.values()):
+            raise ValueError("a recipe that does not say what it leaves out")
+        if not (self.weights is None or isinstance(self.weights, str)):
+            raise ValueError("a recipe with weights of no name")
+        if not (isinstance(self.single, bool) and isinstance(self.header, bool)):
+            raise ValueError("a recipe with neither yes nor no")  # noqa: TRY004  damage
+        names = [column.name for column in self.columns]
+        if not names or len(set(names)) < len(names):
+            raise ValueError("a recipe of no columns, or with one of them twice")
+
+
+def recipe_of(report: dict[str, Any]) -> Recipe | None:
+    """Return the recipe in a report of a fit, None where the rows had none."""
+    values = report.get("data", {}).get("recipe")
+    return None if values is None else Recipe.from_dict(values)
+
+
+def _column(values: Any) -> Column:
+    given = dict(values)
+    kind = KINDS[given.pop("kind")]
+    lists = {name: tuple(value) for name, value in given.items() if isinstance(value, list)}
+    return kind(**{**given, **lists})
+
+
+def arrow_table(frame: Any) -> Any:
+    """Return a table as one of Arrow, without an index, or raise DataError if it is none."""
+    if isinstance(frame, pa.RecordBatch):
+        return frame
+    try:
+        if hasattr(frame, "reset_index"):
+            return pa.Table.from_pandas(frame, preserve_index=False)
+        if hasattr(frame, "to_arrow"):  # of polars, whose views of texts have few functions
+            from polars import CompatLevel  # noqa: PLC0415  whoever has a frame has imported it
+
+            frame = frame.to_arrow(compat_level=CompatLevel.oldest())
+        return pa.table(frame)
+    except (TypeError, ValueError, pa.ArrowException) as error:
+        raise DataError(
+            f"rows must be a table of pandas, polars or pyarrow whose columns each hold one "
+            f"kind of value, not {type(frame).__name__} ({first_line(error)}); make it one."
+        ) from error
+
+
+def _cells(table: Any, name: str) -> Any:
+    """Return a column of an Arrow table as one array."""
+    places = table.schema.get_all_field_indices(name)
+    if len(places) != 1:
+        found = "more than one column" if places else "no column"
+        raise DataError(
+            f"the table has {found} {name!r}, which is needed; it has {listed(table.schema.names)}."
+        )
+    column = table.column(places[0])
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

@@ -1,0 +1,229 @@
+"""The rows and the labels of one shard, read from its files where it runs."""
+
+from __future__ import annotations
+
+import math
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import cycle
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from streamkern.errors import DataError
+from streamkern.runtime.timing import timed
+from streamkern.sources.base import Block, Reader
+from streamkern.sources.chunks import Prefetch
+from streamkern.sources.dataset_checks import Tables, filters_of, is_text
+from streamkern.sources.headers import OUTAGES, opened, undamaged, with_retries
+from streamkern.sources.labelled_source import LABELS_AT_ONCE, LabelColumn
+from streamkern.sources.object_stores import StoredFile
+from streamkern.sources.range_file import Fetch, RangeFile
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import h5py
+
+    from streamkern._typing import Array
+    from streamkern.sources.base import Shard
+
+T = TypeVar("T")
+
+
+class Piece(NamedTuple):
+    """Rows start to stop of one file."""
+
+    path: str
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True)
+class HDF5Reader(Reader):
+    """Opens the files of one shard where it runs, and reads its rows in blocks."""
+
+    pieces: tuple[Piece, ...]
+    x: str
+    y: str | None
+    weights: str | None
+    start: int
+    dtype: str
+    n_features: int
+    n_targets: int
+    cache_bytes: int
+    is_tolerant: bool = False
+
+    def blocks(self, n_rows: int) -> Iterator[Block]:
+        """Yield the shard's rows in order, every other block in the same memory."""
+        most = min(n_rows, sum(piece.stop - piece.start for piece in self.pieces))
+        memory = cycle([self._memory(most) for _ in range(2)])
+        place, filled = self.start, 0
+        held = next(memory)
+        for piece in self.pieces:
+            where = RangeFile(piece.path) if isinstance(piece.path, StoredFile) else piece.path
+            with (
+                opened(where, self.cache_bytes) as file,
+                _coming(where, self._tables(file, piece), piece, n_rows) as coming,
+            ):
+                datasets = [
+                    (each, "decoding" if filters_of(each) else "reading")
+                    for each in coming.datasets
+                ]
+                row = piece.start
+                while row < piece.stop:
+                    stop = min(row + n_rows - filled, coming.until(row), piece.stop)
+                    part = slice(filled, filled + stop - row)
+                    coming.ready(row, stop)
+                    for (dataset, activity), into in zip(datasets, self._parts(held), strict=True):
+                        with timed(activity):
+                            self._read(dataset, piece, slice(row, stop), into[part])
+                    row, filled = stop, part.stop
+                    if filled == n_rows:
+                        with coming.idle():
+                            yield self._block(held, filled, place)
+                        place, filled = place + filled, 0
+                        held = next(memory)
+        if filled:
+            yield self._block(held, filled, place)
+
+    def _memory(self, n_rows: int) -> Block:
+        weights = np.empty(n_rows) if self.weights else None
+        X = np.empty((n_rows, self.n_features), self.dtype)
+        return Block(X, np.empty((n_rows, self.n_targets)), 0, weights)
+
+    def _parts(self, block: Block) -> list[Any]:
+        """Return the arrays of a block that are read, as `_tables` returns their datasets."""
+        parts = (self.x, block.X), (self.y, block.y), (self.weights, block.weights)
+        return [part for name, part in parts if name]
+
+    def _block(self, held: Block, n_rows: int, place: int) -> Block:
+        weights = None if held.weights is None else held.weights[:n_rows]
+        return Block(held.X[:n_rows], held.y[:n_rows], place, weights)
+
+    def _tables(self, file: h5py.File, piece: Piece) -> list[h5py.Dataset]:
+        tables = Tables(file, piece.path, (piece.start, piece.stop))
+        columns = (self.x, self.n_features), (self.y, self.n_targets), (self.weights, 1)
+        with undamaged(piece.path):
+            found = [(tables.numbers(name), n_columns) for name, n_columns in columns if name]
+        for dataset, n_columns in found:
+            _check_unchanged(dataset, piece, n_columns)
+        return [dataset for dataset, _ in found]
+
+    def _read(self, dataset: h5py.Dataset, piece: Piece, rows: slice, out: Array) -> None:
+        out = out.reshape(len(out), *dataset.shape[1:])
+
+        def read(part: slice) -> None:
+            dataset.read_direct(out[part.start - rows.start : part.stop - rows.start], part)
+
+        def leave_out(part: slice) -> None:
+            out[part.start - rows.start : part.stop - rows.start] = np.nan
+
+        _read_rows(dataset, piece, rows, read, leave_out if self.is_tolerant else None)
+
+
+def _coming(
+    where: str | RangeFile, datasets: list[h5py.Dataset], piece: Piece, n_ahead: int
+) -> Prefetch | Fetch:
+    if isinstance(where, RangeFile):
+        return Fetch(where, datasets, piece.start, piece.stop)
+    return Prefetch(where, datasets, piece.stop, n_ahead)
+
+
+def _check_unchanged(dataset: h5py.Dataset, piece: Piece, n_columns: int = 1) -> None:
+    # Beyond the end h5py would repeat a single row as often as needed.
+    if len(dataset) < piece.stop or math.prod(dataset.shape[1:]) != n_columns:
+        raise DataError(f"{piece.path} changed while it was in use; start again.")
+
+
+def _read_rows(  # noqa: PLR0917
+    dataset: h5py.Dataset,
+    piece: Piece,
+    rows: slice,
+    read: Callable[[slice], T],
+    leave_out: Callable[[slice], T] | None,
+    what: str = "rows",
+    remedy: str = "copy",
+) -> list[T]:
+    """Return what `read` gives, and `leave_out`, if there is one, for chunks that are damaged."""
+    with suppress(OSError, UnicodeDecodeError):
+        return [read(rows)]
+    # Chunk by chunk, for the error to name the one that is damaged and no others.
+    found = []
+    tall = dataset.chunks[0] if dataset.chunks else rows.stop - rows.start
+    for start in range(rows.start - rows.start % tall, rows.stop, tall):
+        part = slice(max(start, rows.start), min(start + tall, rows.stop))
+        try:
+            found.append(with_retries(partial(read, part), lambda _: True))
+        except (OSError, UnicodeDecodeError) as error:
+            if leave_out is None or getattr(error, "errno", None) in OUTAGES:
+                is_coded = isinstance(error, UnicodeDecodeError)
+                why = "are no text in UTF-8" if is_coded else f"cannot be read ({error})"
+                raise DataError(
+                    f"{piece.path}: {what} {part.start:,} to {part.stop:,} of {dataset.name} "
+                    f"{why}; {remedy} the file again, or give on_bad_rows 'skip' (--on-bad-rows "
+                    f"skip) to leave them out."
+                ) from error
+            found.append(leave_out(part))
+    return found
+
+
+@dataclass(frozen=True)
+class HDF5LabelReader:
+    """Opens the files of one shard where it runs, and reads its labels."""
+
+    pieces: tuple[Piece, ...]
+    name: str
+    is_tolerant: bool = False
+
+    def __iter__(self) -> Iterator[Array]:
+        """Yield them some at a time, None for those that are left out."""
+        for piece in self.pieces:
+            with opened(piece.path) as file:
+                with undamaged(piece.path):
+                    tables = Tables(file, piece.path, (piece.start, piece.stop))
+                    dataset = tables.labels(self.name)
+                _check_unchanged(dataset, piece)
+                read, leave_out = (
+                    partial(_labels, dataset),
+                    _no_labels if self.is_tolerant else None,
+                )
+                for start in range(piece.start, piece.stop, LABELS_AT_ONCE):
+                    rows = slice(start, min(start + LABELS_AT_ONCE, piece.stop))
+                    yield from _read_rows(dataset, piece, rows, read, leave_out, "labels", "write")
+
+
+def _labels(dataset: h5py.Dataset, rows: slice) -> Array:
+    """Read some labels, texts of fixed or variable length as such."""
+    found: Array = np.asarray(dataset[rows]).reshape(rows.stop - rows.start)
+    if not is_text(dataset):
+        return found
+    if found.dtype.kind == "S":
+        return np.char.decode(found, "utf-8")
+    return np.array([label.decode() for label in found.tolist()], dtype=object)
+
+
+def _no_labels(rows: slice) -> Array:
+    return np.full(rows.stop - rows.start, None)
+
+
+@dataclass(frozen=True)
+class HDF5Labels(LabelColumn):
+    """Labels in a dataset (n,) or (n, 1) of the files of an `HDF5Source`."""
+
+    rows: Any
+    name: str
+    is_tolerant: bool = False
+
+    def reader(self, shard: Shard) -> HDF5LabelReader:
+        """Return the places of the shard's labels in the files."""
+        return HDF5LabelReader(self.rows.pieces_of(shard), self.name, self.is_tolerant)
+
+    def tolerant(self) -> HDF5Labels:
+        """Return the same labels, with None for those that are stored but cannot be read."""
+        return replace(self, is_tolerant=True)
+
+    def describe(self) -> dict[str, Any]:
+        """Return the name of the dataset."""
+        return {"y": self.name}

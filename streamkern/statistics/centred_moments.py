@@ -1,0 +1,40 @@
+"""Moments about the means: the centred Gram matrix and products that a solver is given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from streamkern._typing import Array, Floats
+    from streamkern.statistics.triangle import Triangle
+
+Precision = Literal["single", "double"]
+
+
+@dataclass(frozen=True)
+class CentredMoments:
+    """Moments about the weighted means, or about zero for a model without an intercept.
+
+    The precision is that of the products; sums are in double.
+    """
+
+    gram: Triangle  # G = sum s phi phi^T - N phibar phibar^T
+    cross: Floats  # C = sum s phi y^T - N phibar ybar^T, (D, q)
+    target: Floats  # the diagonal of S = sum s y y^T - N ybar ybar^T: no target needs the others'
+    weight: float  # N, the sum of the weights
+    feature_mean: Floats  # zero without an intercept, as is the next
+    target_mean: Floats
+    precision: Precision = "double"
+    intercept: bool = True
+    # The mean weight of rows where that is less than 1, so that weights cannot count rows; else 1.
+    row_weight: float = 1.0
+
+    def subset(self, indices: Array) -> CentredMoments:
+        """Return the moments of some of the features, (K,) ascending, with all targets."""
+        return replace(
+            self,
+            gram=self.gram.subset(indices),
+            cross=self.cross[indices],
+            feature_mean=self.feature_mean[indices],
+        )

@@ -1,0 +1,145 @@
+"""Count, mean, variance and range of every column, and what is not a finite number."""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamkern.errors import ParameterError
+from streamkern.statistics.base import Statistic, joint, maximum, merged_by, minimum, total
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from streamkern._typing import Array, Floats
+    from streamkern.sources import Block
+
+# Few enough values for the cache, and for memory that is reused rather than mapped anew.
+_VALUES_AT_ONCE = 15_000
+# Larger numbers are whole because they are rounded.
+_EXACT = 2.0**53
+
+
+def _first(one: int | None, other: int | None) -> int | None:
+    return min((row for row in (one, other) if row is not None), default=None)
+
+
+class ColumnStatistics(Statistic):
+    """Statistics of the p inputs and q targets, the targets last, over their finite values.
+
+    Parameters
+    ----------
+    n_columns : int
+        p + q.
+
+    Attributes
+    ----------
+    weight : ndarray of shape (p + q,)
+        The sum of the weights of the finite values.
+    mean, squares, minimum, maximum : ndarray of shape (p + q,)
+        Squares are of deviations from the mean.
+    n_nonfinite : ndarray of shape (p + q,), int
+    n_bad_rows : int
+        Rows with a value, or a weight, that is not finite.
+    first_bad_row : int or None
+
+    References
+    ----------
+    Chan, Golub and LeVeque (1983), "Algorithms for computing the sample variance".
+    """
+
+    n_columns: int
+    weight: Floats = joint("n_columns")
+    mean: Floats = joint("n_columns")
+    squares: Floats = joint("n_columns")
+    minimum: Floats = minimum("n_columns")
+    maximum: Floats = maximum("n_columns")
+    n_nonfinite: Array = total("n_columns", dtype=np.int64)
+    n_bad_rows: int = total(dtype=int)
+    first_bad_row: int | None = merged_by(_first)
+
+    @property
+    def variance(self) -> Floats:
+        """The weighted mean of squared deviations from the mean, (p + q,)."""
+        return self.squares / np.where(self.weight > 0, self.weight, 1.0)
+
+    def constant(self, tolerance: float) -> Array:
+        """Say which columns have one value only, up to `tolerance` times its size, (p + q,).
+
+        The range is tested, since the variance of a constant column can be rounding noise.  Whole
+        numbers, such as years, are exact: there is no tolerance for a range between two of them.
+        """
+        size = np.maximum(np.abs(self.minimum), np.abs(self.maximum))
+        with np.errstate(invalid="ignore", over="ignore"):
+            whole = (self.minimum % 1.0 == 0.0) & (self.maximum % 1.0 == 0.0) & (size <= _EXACT)
+            noise = np.where(whole, 0.0, tolerance * size)
+            constant: Array = ~(self.maximum - self.minimum > noise)
+        return constant
+
+    def update(self, blocks: Iterable[Block]) -> None:
+        """Add rows, a few at a time."""
+        step, zero = max(_VALUES_AT_ONCE // self.n_columns, 1), self.zero()
+        for block in blocks:
+            for start in range(0, len(block), step):
+                rows = slice(start, start + step)
+                values = np.concatenate([block.X[rows], block.y[rows]], axis=1, dtype=float)
+                weights = None if block.weights is None else block.weights[rows]
+                part = copy(zero)
+                part.replace_by(values, weights, block.places()[rows])
+                vars(self).update(self.merged(part))
+
+    def replace_by(self, values: Floats, weights: Floats | None, places: Array) -> None:
+        """Put the statistics of some rows in the place of these."""
+        if weights is None:
+            with np.errstate(over="ignore", invalid="ignore"):
+                self.minimum, self.maximum = values.min(axis=0), values.max(axis=0)
+                # What is not finite would be one of these.
+                if np.isfinite(self.minimum).all() and np.isfinite(self.maximum).all():
+                    self.weight = np.full(len(self.mean), float(len(values)))
+                    self.mean = values.mean(axis=0)
+                    values -= self.mean
+                    values *= values
+                    self.squares = values.sum(axis=0)
+                    return
+        finite = np.isfinite(values)
+        bad = ~finite.all(axis=1)
+        if weights is not None:
+            counted = np.isfinite(weights)
+            bad |= ~counted
+            weights = np.where(counted, weights, 0.0)
+        if bad.any():
+            self.n_bad_rows = int(bad.sum())
+            self.first_bad_row = int(places[bad][0])
+            self.n_nonfinite = (~finite).sum(axis=0)
+        shares = finite.astype(float) if weights is None else finite * weights[:, None]
+        self.weight = shares.sum(axis=0)
+        divisor = np.where(self.weight > 0, self.weight, 1.0)
+        known = np.where(finite, values, 0.0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            self.mean = (shares * known).sum(axis=0) / divisor
+            self.squares = (shares * (known - self.mean) ** 2).sum(axis=0)
+        counted = shares > 0
+        self.minimum = np.where(counted, values, np.inf).min(axis=0)
+        self.maximum = np.where(counted, values, -np.inf).max(axis=0)
+
+    def compatible(self, other: ColumnStatistics) -> ColumnStatistics:
+        """Raise ParameterError unless both are of as many columns."""
+        if self.n_columns != other.n_columns:
+            raise ParameterError(
+                f"statistics of {self.n_columns} and {other.n_columns} columns do not merge; "
+                f"merge those of the same columns."
+            )
+        return other
+
+    def merged_jointly(self, other: ColumnStatistics) -> dict[str, Any]:
+        """Return weights, means and squares of both sets of rows, without cancellation."""
+        weight = self.weight + other.weight
+        share = other.weight / np.where(weight > 0, weight, 1.0)
+        step = other.mean - self.mean
+        return {
+            "weight": weight,
+            "mean": self.mean + share * step,
+            "squares": self.squares + other.squares + step**2 * share * self.weight,
+        }

@@ -1,0 +1,372 @@
+"""Moments of features and targets: all that ridge regression needs to know of the rows."""
+
+from __future__ import annotations
+
+from copy import copy, deepcopy
+from dataclasses import KW_ONLY, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamkern.errors import OverflowedError, ParameterError
+from streamkern.runtime.scratch import Scratch
+from streamkern.runtime.timing import timed
+from streamkern.statistics.base import Statistic, merged_by, total
+from streamkern.statistics.centred_moments import CentredMoments
+from streamkern.statistics.triangle import Triangle, turn_pairs
+from streamkern.statistics.work import Work
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from streamkern._typing import Array, Floats
+    from streamkern.features import FeatureMap
+    from streamkern.sources import Block
+    from streamkern.statistics.centred_moments import Precision
+
+
+# Rows of features that are multiplied at once, for every column that they are multiplied with.
+_ROWS_A_TARGET = 16
+
+
+def _added(mine: Triangle | None, theirs: Triangle | None) -> Triangle | None:
+    return mine + theirs if mine and theirs else deepcopy(mine or theirs)
+
+
+class Moments(Statistic):
+    """Weighted sums of phi phi^T, phi y^T, y^2, phi, y and 1 over rows.
+
+    Products are made in the precision asked for and summed in double.  Everything is accumulated
+    about a fixed shift, which keeps the subtraction of the means from losing digits; two moments
+    merge only if their maps are the same, and shifts that differ are reconciled.
+
+    Parameters
+    ----------
+    feature_map : FeatureMap
+        Drawn, of D features.
+    n_targets : int
+        q.
+    precision : {'single', 'double'}
+    feature_shift : ndarray of shape (D,), optional
+        In the units of `FeatureMap.evaluate`; zero by default.
+    target_shift, target_unit : ndarray of shape (q,), optional
+        Targets enter the products as (y - shift) / unit, so that neither a large mean nor an
+        extreme unit costs digits; 0 and 1 by default.
+    first_row : int
+        Of the products of features with each other, only those from this row of the triangle on,
+        for one of the strips that `joined` makes whole.
+
+    Attributes
+    ----------
+    weight : float
+        N, the sum of the weights.
+    n_rows : int
+    """
+
+    feature_map: FeatureMap
+    n_targets: int = 1
+    _: KW_ONLY
+    precision: Precision = "single"
+    feature_shift: Floats = None  # type: ignore[assignment]  # an array from __post_init__ on
+    target_shift: Floats = None  # type: ignore[assignment]
+    target_unit: Floats = None  # type: ignore[assignment]
+    first_row: int = 0
+    n_rows: int = total(dtype=int)
+    weight: float = total()
+    gram: Triangle | None = merged_by(_added)
+    # Sums of features and targets as they enter the products; `centred` applies the units.
+    cross: Floats = total("feature_map.n_components", "n_factors")
+    target: Floats = total("n_targets")
+    target_sum: Floats = total("n_targets")
+
+    def __post_init__(self) -> None:
+        if self.precision not in ("single", "double"):
+            raise ParameterError(f"precision must be 'single' or 'double', not {self.precision!r}.")
+        self.feature_map.check_drawn()
+        D, q = self.feature_map.n_components, self.n_targets
+        for name, default in (
+            ("feature_shift", np.zeros(D)),
+            ("target_shift", np.zeros(q)),
+            ("target_unit", np.ones(q)),
+        ):
+            if getattr(self, name) is None:
+                setattr(self, name, default)
+        super().__post_init__()
+
+    @property
+    def n_factors(self) -> int:
+        """What features are multiplied with: targets, and ones."""
+        return self.n_targets + 1
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype of the features and products."""
+        return np.dtype(np.float32 if self.precision == "single" else np.float64)
+
+    @property
+    def work(self) -> Work:
+        """The products of features with each other, or a strip of them, and with targets."""
+        D, first = self.feature_map.n_components, self.first_row
+        triangle = D * (D + 1) - first * (first + 1)
+        return Work(triangle + 2 * D * self.n_factors, D, self.dtype.str)
+
+    def strips(self, n_strips: int) -> list[Moments]:
+        """Return empty moments that together hold what these do, each a strip of the triangle.
+
+        A strip needs the features up to its last row, and no more.  Raises ParameterError if the
+        map has no leading part, and there is more than one strip.
+        """
+        D = self.feature_map.n_components
+        cuts = Triangle.strips(D, n_strips)
+        if len(cuts) == 1:
+            return [self.zero()]
+        return [
+            replace(
+                self,
+                feature_map=self.feature_map if stop == D else self.feature_map.first(stop),
+                feature_shift=self.feature_shift[:stop],
+                first_row=first,
+            )
+            for first, stop in cuts
+        ]
+
+    @classmethod
+    def joined(cls, strips: Sequence[Moments]) -> Moments:
+        """Return the moments of which these are all strips, sharing their memory."""
+        last = strips[-1]
+        if any(strip.n_rows != last.n_rows for strip in strips):
+            counts = ", ".join(f"{strip.n_rows:,}" for strip in strips)
+            raise ParameterError(
+                f"strips of one triangle must be sums over the same rows, but these are over "
+                f"{counts} rows; compute them again."
+            )
+        whole = copy(last)
+        whole.first_row = 0
+        if last.gram is not None:
+            whole.gram = Triangle.joined([strip.gram for strip in strips if strip.gram is not None])
+        return whole
+
+    @np.errstate(over="ignore", invalid="ignore")  # looked for in the sums
+    def update(self, blocks: Iterable[Block]) -> None:
+        """Add rows: features, their products with targets while in cache, one rank-k update.
+
+        Raises OverflowedError if sums are not finite any more.
+        """
+        D, scratch = self.feature_map.n_components, self.scratch or Scratch()
+        product = scratch.array("product", (Triangle.product_size(D),), self.dtype)
+        if self.gram is None:
+            self.gram = Triangle(D, first_row=self.first_row)
+        for block in blocks:
+            self._check(block)
+            features = scratch.array("features", (len(block), D), self.dtype)
+            roots = None if block.weights is None else np.sqrt(block.weights)[:, None]
+            targets = self._targets(block, roots, scratch)
+            with timed("features"):
+                self._fill(features, block, roots, targets, scratch)
+            with timed("products"):
+                self.gram.add_products(features, product)
+            values, ones = targets[:, :-1], targets[:, -1]
+            self.target += np.einsum("nq,nq->q", values, values)
+            self.target_sum += ones @ values
+            self.weight += float(ones @ ones)
+            self.n_rows += len(block)
+            self._check_sums(block)
+
+    def _fill(
+        self,
+        features: Array,
+        block: Block,
+        roots: Floats | None,
+        targets: Floats,
+        scratch: Scratch,
+    ) -> None:
+        """Write the features of a block, and add their products with targets while in cache."""
+        shift = self.feature_shift.astype(self.dtype)
+        narrow = scratch.array("narrow", targets.shape, self.dtype)
+        np.copyto(narrow, targets, casting="same_kind")
+        cross = scratch.array("cross", self.cross.shape, self.dtype)
+        begun = 0
+        for rows in self.feature_map.evaluated(block.X, features, shift, scratch):
+            if roots is not None:
+                features[rows] *= roots[rows].astype(self.dtype)
+            # Wide targets need more rows at a time, or adding up would cost more than products.
+            if rows.stop - begun >= _ROWS_A_TARGET * targets.shape[1] or rows.stop == len(block):
+                done = slice(begun, rows.stop)
+                self.cross += np.matmul(features[done].T, narrow[done], out=cross)
+                begun = rows.stop
+
+    def _targets(self, block: Block, roots: Floats | None, scratch: Scratch) -> Floats:
+        """Return targets as they enter the products, and a column of ones, times root weights."""
+        targets = scratch.array("targets", (len(block), self.n_factors), np.float64)
+        np.subtract(block.y, self.target_shift, out=targets[:, :-1])
+        targets[:, :-1] /= self.target_unit
+        targets[:, -1] = 1.0
+        if roots is not None:
+            targets *= roots
+        return targets
+
+    def _check_sums(self, block: Block) -> None:
+        """Raise OverflowedError if the last block made sums that are not finite."""
+        sums = (self.cross, self.target, self.gram.diagonal() if self.gram else self.weight)
+        if all(np.isfinite(values).all() for values in sums):
+            return
+        places = block.places()
+        error = OverflowedError(
+            f"sums of features or targets of rows {places[0]:,} to {places[-1] + 1:,} overflowed "
+            f"in {self.precision} precision; standardise or rescale the inputs."
+        )
+        error.rows = int(places[0]), int(places[-1]) + 1
+        raise error
+
+    def _check(self, block: Block) -> None:
+        self.feature_map.check(block.X.shape)
+        if block.y.shape != (len(block), self.n_targets):
+            raise ParameterError(
+                f"these moments have {self.n_targets} targets, but the rows have targets of shape "
+                f"{block.y.shape}; make moments with that many."
+            )
+
+    def compatible(self, other: Moments) -> Moments:
+        """Return the other moments about this shift, or raise ParameterError.
+
+        They go together only if precision, number of targets and map are the same.
+        """
+        if (self.precision, self.n_targets) != (other.precision, other.n_targets) or not (
+            self.feature_map.equals(other.feature_map)
+        ):
+            raise ParameterError(
+                "moments go together only when map, precision and targets are the same; compute "
+                "both with the same options and seed, and the standardisation of the first."
+            )
+        return other.about(self.feature_shift, self.target_shift, self.target_unit)
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def without(self, other: Moments) -> Moments:
+        """Return the moments of the rows that are not among those of `other`."""
+        if other.n_rows > self.n_rows:
+            raise ParameterError(
+                f"moments of {other.n_rows:,} rows cannot be taken from those of {self.n_rows:,}; "
+                f"take away rows that are in."
+            )
+        other, left = self.compatible(other), self.zero()
+        if self.gram is not None:
+            left.gram = deepcopy(self.gram) if other.gram is None else self.gram - other.gram
+        for name in ("cross", "target", "target_sum", "weight", "n_rows"):
+            setattr(left, name, getattr(self, name) - getattr(other, name))
+        return left
+
+    def about(self, feature_shift: Floats, target_shift: Floats, target_unit: Floats) -> Moments:
+        """Return the same moments, summed about another shift and in other units of the targets."""
+        if (
+            np.array_equal(self.feature_shift, feature_shift)
+            and np.array_equal(self.target_shift, target_shift)
+            and np.array_equal(self.target_unit, target_unit)
+        ):
+            return self
+        moved = replace(
+            self,
+            feature_shift=feature_shift,
+            target_shift=target_shift,
+            target_unit=target_unit,
+            first_row=0,
+        )
+        # Features become f - d and targets a t + b.
+        N, sums, d = self.weight, self.cross[:, -1], feature_shift - self.feature_shift
+        a, b = self.target_unit / target_unit, (self.target_shift - target_shift) / target_unit
+        if self.gram is not None:
+            moved.gram = self.gram.astype(np.float64)
+            moved.gram.add_outer(d, sums, -1.0)
+            moved.gram.add_outer(sums, d, -1.0)
+            moved.gram.add_outer(d, d, N)
+        centred = sums - N * d
+        cross = self.cross[:, :-1] - np.outer(d, self.target_sum)
+        moved.cross = np.column_stack([cross * a + np.outer(centred, b), centred])
+        scaled = a * self.target_sum
+        moved.target = a**2 * self.target + 2.0 * b * scaled + N * b**2
+        moved.target_sum = scaled + N * b
+        moved.weight, moved.n_rows = self.weight, self.n_rows
+        return moved
+
+    def of_map(self, feature_map: FeatureMap, turns: Floats) -> Moments:
+        """Return the moments of a map whose pairs of features are ahead by angles (D / 2,)."""
+        ahead = np.cos(turns), np.sin(turns)
+        shift, cross = (each.copy() for each in (self.feature_shift, self.cross))
+        for values in (shift, cross):
+            turn_pairs(values, *ahead)
+        turned = self._of_features(feature_map, shift, cross)
+        if self.gram is not None:
+            turned.gram = self.gram.astype(np.float64)
+            turned.gram.turn_pairs(*ahead)
+        return turned
+
+    def leading(self, n_components: int) -> Moments:
+        """Return the moments of the map of the first D' features, from the leading block.
+
+        Raises ParameterError if the map has no such part.
+        """
+        if n_components == self.feature_map.n_components:
+            return self
+        part = self._of_features(
+            self.feature_map.first(n_components),
+            self.feature_shift[:n_components],
+            self.cross[:n_components],
+        )
+        part.gram = None if self.gram is None else self.gram.leading(n_components)
+        return part
+
+    def solvable(self, n_components: int | None = None) -> Moments:
+        """Return the moments of the map whose features are solved for, or of its first D'.
+
+        That is `leading`, but for a map whose sums are to be turned: there they become
+        R^T G R and R^T C, in double.  Raises ParameterError if the map has no such part.
+        """
+        feature_map, turning = self.feature_map.solved(n_components)
+        if turning is None:
+            return self.leading(feature_map.n_components)
+        turned = self._of_features(
+            feature_map, turning.T @ self.feature_shift, turning.T @ self.cross
+        )
+        turned.gram = None if self.gram is None else self.gram.turned(turning)
+        return turned
+
+    def _of_features(self, feature_map: FeatureMap, shift: Floats, cross: Floats) -> Moments:
+        """Return these moments with another map, shift and cross; the Gram matrix is the same."""
+        other = copy(self)
+        other.feature_map, other.feature_shift, other.cross = feature_map, shift, cross
+        other.first_row = 0
+        return other
+
+    def centred(self, *, intercept: bool = True) -> CentredMoments:
+        """Return the moments about the means, or about zero where there is no intercept.
+
+        Raises ParameterError if no row of positive weight was added.
+        """
+        if self.gram is None or not self.weight > 0:
+            raise ParameterError("moments of no rows cannot be centred; add rows first.")
+        N, unit, scale = self.weight, self.target_unit, self.feature_map.scale
+        features, targets = self.cross[:, -1] / N, self.target_sum / N
+        gram, cross = self.gram.astype(np.float64), self.cross[:, :-1].copy()
+        target = self.target.copy()
+        # Means about zero, and what sums about them differ by from sums about the shift.
+        feature_mean = self.feature_shift + features
+        target_mean = self.target_shift / unit + targets
+        corrections = [(-N, features, targets)]
+        if not intercept:
+            corrections.append((N, feature_mean, target_mean))
+            feature_mean, target_mean = np.zeros_like(feature_mean), np.zeros_like(target_mean)
+        for factor, left, right in corrections:
+            gram.add_outer(left, left, factor)
+            cross += factor * np.outer(left, right)
+            target += factor * right**2
+        gram.scale(scale**2)
+        return CentredMoments(
+            gram,
+            cross * (scale * unit),
+            target * unit**2,
+            N,
+            scale * feature_mean,
+            unit * target_mean,
+            self.precision,
+            intercept,
+            min(1.0, N / self.n_rows),
+        )

@@ -1,0 +1,143 @@
+"""New HDF5 files on a disk that may be full, and tables of rows written to them in pieces."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from io import FileIO
+from typing import TYPE_CHECKING
+
+import h5py
+import numpy as np
+
+from streamkern.runtime.signals import between_callbacks, not_interrupted
+from streamkern.storage.outputs import check_format, replacing
+from streamkern.storage.untrusted import fixed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from typing_extensions import Buffer
+
+    from streamkern._typing import Array
+
+_CHUNK_BYTES = 1 << 20
+# HDF5 refuses an attribute of 64 KiB.
+_ATTRIBUTE_BYTES = 60_000
+# After so many bytes a writer lets go of what it wrote.
+_RELEASED_BYTES = 32 << 20
+
+
+class Disk(FileIO):
+    """A file that remembers its first error instead of raising it.
+
+    HDF5 cannot close a file that it cannot write, and takes the process down with it.  So it is
+    left to think that all is well, and the error is raised when it has let go.
+    """
+
+    error: OSError | None = None
+
+    @not_interrupted
+    def write(self, data: Buffer) -> int:
+        """Write all of `data`, or remember why not."""
+        view = memoryview(data).cast("B")
+        done = 0
+        try:
+            while done < len(view):
+                done += super().write(view[done:])
+        except OSError as error:
+            self.error = self.error or error
+        return len(view)
+
+    @not_interrupted
+    def truncate(self, size: int | None = None) -> int:
+        """Set the size, or remember why not."""
+        try:
+            return super().truncate(size)
+        except OSError as error:
+            self.error = self.error or error
+            return size or 0
+
+    def check(self) -> None:
+        """Raise the error that was met, if any."""
+        if self.error:
+            raise self.error
+
+
+@contextmanager
+def new_hdf5(path: str | Path, *, force: bool = False) -> Iterator[tuple[h5py.File, Disk]]:
+    """Give a new HDF5 file and its disk; the file takes its name when everything is in it."""
+    check_format(path, "HDF5")
+    with replacing(path, force=force) as temporary, Disk(temporary, "w+") as disk:
+        try:
+            with between_callbacks(), h5py.File(disk, "w") as file:
+                yield file, disk
+        finally:
+            # Of a disk that is full HDF5 may complain in words of its own.
+            disk.check()
+
+
+class RowWriter:
+    """Appends rows to datasets of one open HDF5 file; made by `RowWriter.create`."""
+
+    def __init__(self, file: h5py.File, disk: Disk, release: bool) -> None:
+        self.file = file
+        self.disk = disk
+        self.release = release and hasattr(os, "posix_fadvise")
+        self._held = 0
+
+    @classmethod
+    @contextmanager
+    def create(
+        cls, path: str | Path, *, force: bool = False, release: bool = False
+    ) -> Iterator[RowWriter]:
+        """Write a new file, which takes its name when everything is in it.
+
+        `release` keeps what was written out of the operating system's cache.  A file that is long
+        and not read soon is written faster so: to the disk while more rows are made, and through
+        the same few pages of memory.
+        """
+        with new_hdf5(path, force=force) as (file, disk):
+            yield cls(file, disk, release)
+
+    def append(self, name: str, rows: Array) -> None:
+        """Append rows (n, ...) to the dataset `name`, which the first rows make."""
+        if name not in self.file:
+            is_text = rows.dtype.kind == "S"
+            row_bytes = max(int(np.prod(rows.shape[1:])) * rows.dtype.itemsize, 1)
+            self.file.create_dataset(
+                name,
+                shape=(0, *rows.shape[1:]),
+                maxshape=(None, *rows.shape[1:]),
+                chunks=(max(min(_CHUNK_BYTES // row_bytes, len(rows)), 1), *rows.shape[1:]),
+                dtype=h5py.string_dtype("utf-8", rows.dtype.itemsize) if is_text else rows.dtype,
+            )
+        dataset = self.file[name]
+        start = len(dataset)
+        dataset.resize(start + len(rows), axis=0)
+        dataset[start:] = rows.view(dataset.dtype) if rows.dtype.kind == "S" else rows
+        self.file.flush()
+        self.disk.check()
+        self._held += rows.nbytes
+        if self.release and self._held >= _RELEASED_BYTES:
+            os.posix_fadvise(self.disk.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+            self._held = 0
+
+    def note(self, name: str, text: str) -> None:
+        """Attach a text to the file: an attribute, or a dataset of that name where it is long."""
+        if len(text.encode()) <= _ATTRIBUTE_BYTES:
+            self.file.attrs[name] = text
+        else:
+            self.file[name] = text
+
+    def store(self, name: str, text: str) -> None:
+        """Write a text of fixed length, which is safe to read again from a stranger."""
+        self.file[name] = fixed(text)
+
+
+def texts_of(texts: Sequence[str | bytes]) -> Array:
+    """Return texts as `RowWriter` writes them: of fixed length, in UTF-8."""
+    encoded = [text.encode() if isinstance(text, str) else text for text in texts]
+    longest = max(map(len, encoded), default=1)
+    return np.array(encoded, h5py.string_dtype("utf-8", max(longest, 1)))

@@ -1,0 +1,288 @@
+"""Tables in other formats, written to chunked HDF5 a piece at a time."""
+
+from __future__ import annotations
+
+import json
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamkern.errors import DataError, OutputError, ParameterError
+from streamkern.errors.formatting import listed
+from streamkern.sources.numpy_tables import NotNumbersError
+from streamkern.sources.preprocessing import RECIPE, Recipe, RecipeOptions
+from streamkern.sources.preprocessing.column_encoders import Numbers, Tally
+from streamkern.sources.tables import discover_table, is_table, open_batches, open_table
+from streamkern.storage import RowWriter, check_output, local_path, read_recipe
+from streamkern.storage.outputs import check_format, temporary_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from streamkern._typing import Array, Floats
+    from streamkern.sources.numpy_tables import Table
+
+    # X, y and weights of some rows.
+    Rows = tuple[Array, Array | None, Floats | None]
+
+# Of the inputs that are made at once.
+_PIECE_BYTES = 16 << 20
+
+
+def convert(
+    src: str | Path,
+    dst: str | Path,
+    *,
+    targets: Sequence[str] | None = (),
+    categorical: Sequence[str] = (),
+    ordinal: Mapping[str, Sequence[str]] | None = None,
+    missing: Sequence[str] | None = None,
+    drop: Sequence[str] = (),
+    weights: str | None = None,
+    max_levels: int = 64,
+    impute: bool = False,
+    header: bool = True,
+    like: str | Path | None = None,
+    force: bool = False,
+) -> dict[str, Any]:
+    """Write a table as the datasets X (n, p) and y (n,) or (n, q) of an HDF5 file.
+
+    A table of numbers alone with no input missing keeps them: CSV and Parquet columns become
+    float32 where that holds every value of their types, else float64.  NumPy arrays keep their
+    type, and NaN.  In any other CSV or Parquet file,
+
+    - text becomes an input a category, 1 or 0; beyond `max_levels` the rarest share one input.
+      A category that comes up later only is 0 in all of them, or is one of the rarest.
+    - categories with an order become their places in it.
+    - dates and times become seconds since the start of 1970, and sine and cosine of the day, the
+      week and the year where the rows go through it at least twice.
+    - true and false are 1 and 0.
+    - missing numbers and times are filled with the mean over all rows, which is exact; every column
+      with missing values has one more input that says so.
+    - columns with one value, and text that differs in more than half of the rows, are left out.
+    - a target of text is written as labels, UTF-8 of fixed length; rows without one are left out.
+
+    What became of every column is a recipe, stored in the file and in models that are fitted to
+    it, and applied to other tables by `like` and by `predict`.  Tables are read a piece at a time,
+    mixed ones twice, except the arrays of an `.npz`, which are read whole.
+
+    Parameters
+    ----------
+    src : path
+        `.csv` or `.tsv` with a header line (also `.gz`), `.parquet`, `.npz` or `.npy`.
+    dst : path
+        The HDF5 file to write.
+    targets : sequence of str, or None for a file of inputs alone
+        CSV and Parquet: names of the target columns, at least one.  `.npy`: their numbers, from
+        0, or from -1 at the end.  `.npz`: none, since the array y is the target.
+    categorical : sequence of str
+        Columns that are categories, though they hold numbers.
+    ordinal : mapping of str to sequence of str, optional
+        Columns whose categories have an order, and that order from the least.
+    missing : sequence of str, optional
+        Texts that mean missing, beside the empty one, in place of '?', 'NA', 'NaN', 'null', ...
+    drop : sequence of str
+        Columns to leave out.
+    weights : str, optional
+        The column of weights of rows, written as the dataset `weights` (n,).
+    max_levels : int
+        How many inputs a column of categories may become.
+    impute : bool
+        Fill missing values of later tables too where all columns here are numbers, none missing.
+    header : bool
+        Whether a CSV begins with the names of its columns; else they are called 0, 1, 2, ...
+    like : path, optional
+        A file with a recipe, of rows or of a model, which is applied as it is; its targets are
+        written unless `targets` is None.
+    force : bool
+        Replace `dst` where it exists.
+
+    Returns
+    -------
+    dict
+        `rows`, `n_features`, `n_targets`, `missing_rows` (rows with NaN in X or y) and `output`;
+        of a table that was not numbers alone also `columns` (what became of each) and
+        `unlabelled_rows` (left out), and with `like` `unseen_categories` and `imputed_cells`.
+
+    Raises
+    ------
+    DataError, ParameterError, OutputError
+        If `src` cannot be read or has columns without a rule, options do not go together, or `dst`
+        cannot be written or exists and `force` is not given.
+    """
+    source = local_path(src)
+    if source != Path(dst):
+        check_format(dst, "HDF5")
+    options = RecipeOptions(
+        categorical, ordinal or {}, missing, drop, weights, max_levels, impute, header
+    )
+    if options.is_given and not is_table(source):
+        raise ParameterError(f"{source} is no CSV or Parquet; such options are for these alone.")
+    if like is not None and (options.is_given or targets):
+        raise ParameterError(
+            "like takes all from another recipe, so it goes with no other options; leave them out."
+        )
+    check_output(dst, force=force, inputs=[source, *([] if like is None else [like])])
+    if like is None and not options.is_given:
+        try:
+            table = open_table(source, targets)
+            return _write_plain(source, dst, table, force=force)
+        except NotNumbersError:  # so there is more in it than numbers, or less
+            pass
+    recipe = discover_table(source, targets, options) if like is None else read_recipe(like)
+    tally = Tally()
+    result = write_encoded(source, dst, recipe, tally, targets is not None, force)
+    return result if like is None else result | tally.as_dict()
+
+
+def write_encoded(  # noqa: PLR0917
+    source: Path, dst: str | Path, recipe: Recipe, tally: Tally, with_targets: bool, force: bool
+) -> dict[str, Any]:
+    """Write what a recipe makes of a table to an HDF5 file; results are those of `convert`."""
+    batches = open_batches(source, header=recipe.header)
+    needed = [column.name for column in recipe.columns]
+    if with_targets:
+        needed += [*recipe.targets, *filter(None, [recipe.weights])]
+    names = batches.schema.names
+    if absent := [name for name in needed if name not in names]:
+        remedy = "; `predict` and `convert --no-target` take inputs alone" * (
+            absent[0] in recipe.targets
+        )
+        if absent[0] == recipe.weights:
+            remedy = "; a column of ones weighs all rows the same"
+        raise DataError(
+            f"{source} has no column {absent[0]!r}, which the recipe needs; its columns are "
+            f"{listed(names)}{remedy}."
+        )
+    unlabelled = 0
+    step = max(_PIECE_BYTES // (recipe.dtype.itemsize * len(recipe.feature_names)), 1)
+
+    def pieces() -> Iterator[Rows]:
+        nonlocal unlabelled
+        n_rows = 0
+        for batch in batches.read(list(dict.fromkeys(needed))):
+            for start in range(0, batch.num_rows, step):
+                part = batch.slice(start, step)
+                try:
+                    X = recipe.transform(part, tally)
+                    y = recipe.read_targets(part) if with_targets else None
+                    weights = recipe.read_weights(part) if with_targets else None
+                except DataError as error:
+                    raise DataError(f"{source}: {error}") from error
+                n_rows += len(X)
+                if y is not None and y.dtype.kind == "S":
+                    kept = y != b""
+                    unlabelled += int((~kept).sum())
+                    X, y = X[kept], y[kept]
+                    weights = None if weights is None else weights[kept]
+                yield X, y, weights
+        if unlabelled and unlabelled == n_rows:
+            raise DataError(
+                f"none of the {n_rows:,} rows of {source} has a label in {recipe.targets[0]!r}; "
+                f"fill that column."
+            )
+
+    with RowWriter.create(dst, force=force) as writer:
+        targets = recipe.targets if with_targets else ()
+        result = _write(source, dst, writer, pieces(), recipe.feature_names, targets)
+        writer.store(RECIPE, recipe.to_json())
+    if recipe.is_plain:
+        return result
+    return {**result, "columns": dict(recipe.in_words()), "unlabelled_rows": unlabelled}
+
+
+@contextmanager
+def encoded_tables(
+    tables: Sequence[str | Path], recipe: Recipe, folder: Path, *, with_targets: bool
+) -> Iterator[tuple[list[str], int, dict[str, int]]]:
+    """Give the paths of HDF5 files with what a recipe makes of tables, as long as they are needed.
+
+    Beside them it gives how many rows have no label and are left out, and counts of what the
+    recipe did not expect of the others, which it also warns of.
+    """
+    with ExitStack() as kept:
+        try:
+            where = kept.enter_context(temporary_path(folder))
+            where.mkdir(mode=0o700)
+        except OSError as error:
+            raise OutputError(
+                f"{folder} cannot be written to ({error.strerror}), where the rows of tables are "
+                f"kept for as long as the job takes; name another folder as TMPDIR."
+            ) from error
+        paths, unlabelled, tally = [], 0, Tally()
+        for number, table in enumerate(map(Path, tables)):
+            path = where / str(number) / f"{table.name}.h5"
+            path.parent.mkdir()
+            found = write_encoded(table, path, recipe, tally, with_targets, force=False)
+            unlabelled += found.get("unlabelled_rows", 0)
+            paths.append(str(path))
+        try:
+            tally.warn()
+            yield paths, unlabelled, tally.as_dict()
+        except DataError as error:  # of a file that is gone when it is read
+            said = str(error)
+            for converted, given in zip(paths, tables, strict=True):
+                said = said.replace(converted, str(given))
+            raise DataError(said) from error
+
+
+def _write_plain(source: Path, dst: str | Path, table: Table, *, force: bool) -> dict[str, Any]:
+    """Write a table of numbers alone."""
+    features, targets = table.feature_names, table.target_names
+
+    def pieces() -> Iterator[Rows]:
+        for X, y in table.pieces:
+            if is_table(source) and np.isnan(X).any():
+                raise NotNumbersError(f"{source} has missing cells; give it a recipe.")
+            yield X, y, None
+
+    with RowWriter.create(dst, force=force) as writer:
+        result = _write(source, dst, writer, pieces(), features, targets)
+        names = [*features, *targets]
+        if is_table(source) and len(set(names)) == len(names):
+            single = writer.file["X"].dtype == np.float32
+            recipe = Recipe(tuple(map(Numbers, features)), tuple(targets), single=bool(single))
+            writer.store(RECIPE, recipe.to_json())
+    return result
+
+
+def _write(  # noqa: PLR0917
+    source: Path,
+    dst: str | Path,
+    writer: RowWriter,
+    pieces: Iterator[Rows],
+    features: Sequence[str],
+    targets: Sequence[str],
+) -> dict[str, Any]:
+    """Append rows to their datasets, count them, and note where they come from."""
+    rows = missing = 0
+    for X, y, weights in pieces:
+        if not len(X):  # the first rows decide the size of chunks
+            continue
+        writer.append("X", X)
+        incomplete = np.isnan(X).any(axis=1)
+        n_targets = 0
+        if y is not None:
+            writer.append("y", y)
+            n_targets = sum(y.shape[1:]) or 1
+            if y.dtype.kind == "f":
+                incomplete |= np.isnan(y).reshape(len(y), -1).any(axis=1)
+        if weights is not None:
+            writer.append("weights", weights)
+        rows += len(X)
+        missing += int(incomplete.sum())
+    if not rows:
+        raise DataError(f"{source} has no rows; at least one is needed.")
+    writer.note("source", source.name)
+    for name, columns in (("feature_names", features), ("target_names", targets)):
+        if columns:
+            writer.note(name, json.dumps(list(columns)))
+    return {
+        "rows": rows,
+        "n_features": writer.file["X"].shape[1],
+        "n_targets": n_targets,
+        "missing_rows": missing,
+        "output": str(dst),
+    }

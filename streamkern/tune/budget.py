@@ -1,0 +1,151 @@
+"""What a search may spend, in passes or in seconds, and what it has spent."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from streamkern.errors import ParameterError
+from streamkern.parameters.cost_estimate import fit_flops, rough_flops_per_second
+from streamkern.parameters.fit_options import large_sample
+from streamkern.runtime.resources import current_resources
+from streamkern.tune.trials import N_FOLDS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streamkern.parameters.fit_options import FitOptions
+    from streamkern.parameters.plan import Plan
+    from streamkern.sources import Source
+    from streamkern.tune.trials import Attempt
+
+_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
+
+# What a budget may make of the sample: these rows at the least, and so many times as many.
+_FEWEST_SEARCH_ROWS, _TIMES = 2048, 4
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a search may spend: seconds on the clock, or passes.
+
+    A pass is the multiply-adds of reading all rows at the D of the fit, and of solving after it.
+    """
+
+    amount: float
+    in_seconds: bool = False
+
+    @classmethod
+    def of(cls, value: Any) -> Budget | None:
+        """Return the budget that a number of passes or a text such as '5m' stands for."""
+        if value is None or isinstance(value, Budget):
+            return value
+        found = re.fullmatch(r"\s*([0-9.eE+-]+)\s*([smh]?)\s*", str(value))
+        try:
+            amount = float(found[1]) if found and not isinstance(value, bool) else math.nan
+        except ValueError:
+            amount = math.nan
+        if not found or not 0 < amount < math.inf:
+            raise ParameterError(
+                f"a budget is a positive number of passes, such as 10, or of seconds, minutes or "
+                f"hours, such as '120s', '5m' or '1h', not {value!r}; give one of these."
+            )
+        return cls(amount * _SECONDS.get(found[2], 1.0), bool(found[2]))
+
+    def __str__(self) -> str:
+        """Return the budget as `of` takes it."""
+        return f"{self.amount:g}{'s' * self.in_seconds}"
+
+    def flops(self, plan_flops: float, precision: str, n_slots: int) -> float:
+        """Return about how many multiply-adds can be had for it."""
+        if self.in_seconds:
+            return self.amount * n_slots * rough_flops_per_second(precision)
+        return self.amount * plan_flops
+
+
+class Spent(NamedTuple):
+    """What was spent of a budget: multiply-adds, and seconds on the clock."""
+
+    flops: float = 0.0
+    seconds: float = 0.0
+
+
+class Ledger:
+    """What a search has spent of its budget, of which None pays for everything.
+
+    Passes are counted by formula.  Seconds are a limit: when a share of them is over, no more
+    trials begin.
+    """
+
+    def __init__(self, budget: Budget | None, plan: Plan, spent: Spent | None = None) -> None:
+        self.budget = budget
+        self.plan = plan
+        self.spent = spent or Spent()
+        self._flops = 0.0
+        self._begun = perf_counter()
+
+    @property
+    def passes(self) -> float:
+        """The multiply-adds of all that was spent, over those of the pass."""
+        return (self.spent.flops + self._flops) / self.plan.flops
+
+    @property
+    def seconds(self) -> float:
+        """Since the search began."""
+        return perf_counter() - self._begun
+
+    def pay(self, attempts: Sequence[Attempt]) -> None:
+        """Note what was tried."""
+        for attempt in attempts:
+            self._flops += self._flops_of(attempt.n_rows, attempt.n_components, attempt.n_folds)
+
+    def payable(self, sizes: Sequence[int], n_rows: int, n_folds: int) -> list[int]:
+        """Return the rungs, from the first, whose equal parts of the budget pay for their trials.
+
+        That is one each, and two on the last, where something is compared.
+        """
+        assert self.budget is not None  # noqa: S101  for the type checker
+        plan, left = self.plan, list(sizes)
+        flops = self.budget.flops(plan.flops, plan.precision, plan.n_slots) - self.spent.flops
+        while len(left) > 1 and 2 * self._flops_of(n_rows, left[-1], n_folds) > flops / len(left):
+            left.pop()
+        return left
+
+    def affordable(
+        self, n_trials: int, n_rows: int, n_components: int, share: float, n_folds: int = N_FOLDS
+    ) -> int:
+        """Return how many of some trials can be paid before a share is spent."""
+        if self.budget is None:
+            return n_trials
+        room = share * self.budget.amount
+        if self.budget.in_seconds:
+            # As many as run at a time.
+            number = self.plan.n_slots if self.spent.seconds + self.seconds < room else 0
+        else:
+            a_trial = self._flops_of(n_rows, n_components, n_folds) / self.plan.flops
+            # A budget that is meant for so many trials pays for them, whatever the rounding.
+            number = int((room - self.passes) / a_trial + 1e-9)
+        return max(min(number, n_trials), 0 if self._flops else min(n_trials, 1))
+
+    def _flops_of(self, n_rows: int, n_components: int, n_folds: int) -> float:
+        return fit_flops(n_rows, self.plan.n_features, n_components, n_folds)
+
+
+def budgeted_rows(source: Source, options: FitOptions, n_arms: int, budget: Budget) -> int:
+    """Return as many rows as let all arms go through all rungs, up to D, within a budget."""
+    p, D, resources = source.n_features, options.n_components, current_resources()
+    slots = max(resources.n_workers, 1) * resources.n_threads
+    a_pass = fit_flops(source.n_samples, p, D, options.n_folds)
+    flops = budget.flops(a_pass, options.precision, slots)
+    usual = large_sample(p + source.n_targets)
+    least = min(_FEWEST_SEARCH_ROWS, usual)
+    fixed = each = 0.0
+    for share, number in ((1 / 8, 13), (1 / 4, 4), (1 / 2, 2), (1.0, 1)):
+        size = max(int(share * D), 1)
+        without, one = (fit_flops(m, p, size, N_FOLDS) for m in (0, 1))
+        fixed += n_arms * number * without
+        each += n_arms * number * (one - without)
+    return int(min(max((flops - fixed) / each, least), _TIMES * usual))

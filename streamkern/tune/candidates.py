@@ -1,0 +1,202 @@
+"""What a search tries: kernels, families of maps, and length scales."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from streamkern.errors import DataError, ParameterError
+from streamkern.errors.formatting import unknown
+from streamkern.features import FAMILIES
+from streamkern.kernels import KERNELS, Kernel, ScaledKernel, ShiftInvariantKernel, as_kernel
+from streamkern.kernels.scaled import DistanceKernel
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streamkern.parameters.fit_options import FitOptions
+    from streamkern.sources import Source
+    from streamkern.tune.column_pass import ColumnPass
+    from streamkern.tune.trials import Attempt
+
+AUTO = "auto"
+# From smooth to rough; and the one that is rough along every input by itself.
+_AUTO_KERNELS = ("gaussian", "matern52", "matern32", "matern12", "laplacian")
+# Fourier features for what is smooth, landmarks for what is rough or clustered.
+_AUTO_MAPS = ("orthogonal", "nystroem")
+# Few inputs have a better map than random frequencies.
+_GRID, _GRID_INPUTS = "grid", 3
+_FEWEST_ROWS = 30
+# In octaves from the kernel's own length scale: what is tried of every kernel, what is tried at the
+# farthest, and how much farther at a time.
+_NEAR, _FARTHEST, _FARTHER = 3, 12, (1, 2)
+
+
+class Contender(NamedTuple):
+    """Kernels, each with the family of its map, on rows in the metric that a column pass has."""
+
+    metric: str
+    column_pass: ColumnPass
+    pairs: Sequence[tuple[ShiftInvariantKernel, str]]
+
+
+class Arm(NamedTuple):
+    """A kernel, with numbers for its length scale, the family of its map, and the metric's name."""
+
+    kernel: ShiftInvariantKernel
+    feature_map: str
+    metric: str
+
+
+class Candidate(NamedTuple):
+    """An arm, by its place in the list of all, and what its length scale is multiplied by."""
+
+    arm: int
+    factor: float
+
+
+def kernels_to_try(
+    kernels: Kernel | str | Sequence[Kernel | str] | None, given: Kernel | str
+) -> list[Kernel]:
+    """Return the kernels that a search chooses among."""
+    given = as_kernel(given)
+    if kernels is None:
+        return [given]
+    if kernels == AUTO:
+        scale = given.length_scale if isinstance(given, DistanceKernel) else "median"
+        listed = [KERNELS[name] for name in _AUTO_KERNELS if name != given.name]
+        others = [each for each in listed if isinstance(each, ScaledKernel)]
+        return [given, *(each.with_length_scale(scale) for each in others)]
+    several = [kernels] if isinstance(kernels, (Kernel, str)) else kernels
+    return [as_kernel(each) for each in several]
+
+
+def maps_to_try(
+    maps: str | Sequence[str] | None, given: str, n_features: int = _GRID_INPUTS + 1
+) -> list[str]:
+    """Return the names of the families of maps that a search chooses among."""
+    wanted = given if maps is None else maps
+    if wanted == AUTO:
+        listed = [*_AUTO_MAPS, *([_GRID] if n_features <= _GRID_INPUTS else [])]
+        return [*([] if given in (AUTO, *listed) else [given]), *listed]
+    names = [wanted] if isinstance(wanted, str) else list(wanted)
+    for name in names:
+        if name not in FAMILIES:
+            raise ParameterError(
+                f"maps must be of {', '.join(FAMILIES)}, or 'auto', not "
+                f"{unknown(name, (*FAMILIES, AUTO))}; choose one of them."
+            )
+    if not names or len(set(names)) < len(names):
+        raise ParameterError(f"maps must be named, each once, not {names!r}; give some names.")
+    return names
+
+
+def pairs_to_try(
+    kernels: Sequence[Any], maps: Sequence[str], options: FitOptions, source: Source
+) -> list[tuple[ShiftInvariantKernel, str]]:
+    """Return the kernels with the maps that go with them, in the order of both."""
+    if "identity" in maps or options.is_identity or not kernels:
+        raise ParameterError(
+            "a search needs a kernel with a length scale and its random features, not the linear "
+            "kernel or the identity map; fit it instead."
+        )
+    pairs = []
+    for kernel in kernels:
+        if not isinstance(kernel, ShiftInvariantKernel):
+            raise ParameterError(
+                f"a search needs kernels that have a length scale, not {kernel!r}; leave it out, "
+                f"or fit it."
+            )
+        kernel.check_inputs(source.n_features)
+        refusals = []
+        for name in maps:
+            try:
+                replace(options, feature_map=name, kernel=kernel).check_map(source.n_features)
+            except ParameterError as error:
+                refusals.append(error)
+            else:
+                pairs.append((kernel, name))
+        if len(refusals) == len(maps):
+            raise refusals[0]
+    if source.n_samples < _FEWEST_ROWS:
+        raise DataError(
+            f"a search needs {_FEWEST_ROWS} rows, but there are {source.n_samples}; add rows, or "
+            f"fit with a length scale."
+        )
+    return pairs
+
+
+def octaves(arms: Sequence[Arm], steps: Sequence[float]) -> list[Candidate]:
+    """Return every arm at so many octaves from its own length scale, arm by arm."""
+    factors = (2.0 ** np.asarray(steps, dtype=float)).tolist()
+    return [Candidate(arm, factor) for arm in range(len(arms)) for factor in factors]
+
+
+def beyond(candidates: Sequence[Candidate], tried: Sequence[Attempt]) -> list[Candidate]:
+    """Return longer and shorter length scales of the arms whose last one may be as good as any.
+
+    That is where its error is within one standard error of the least.
+    """
+    found = []
+    for arm in sorted({candidate.arm for candidate in candidates}):
+        mine = sorted(
+            (np.log2(candidate.factor), attempt.relative_mse, attempt.standard_error)
+            for candidate, attempt in zip(candidates, tried, strict=True)
+            if candidate.arm == arm
+        )
+        _, least, error = min(mine, key=lambda each: each[1])
+        for (end, score, _), sign in ((mine[-1], 1), (mine[0], -1)):
+            if score <= least + error:
+                steps = [end + sign * farther for farther in _FARTHER]
+                found += [Candidate(arm, 2.0**step) for step in steps if abs(step) <= _FARTHEST]
+    return found
+
+
+def sober(candidates: Sequence[Candidate], tried: Sequence[Attempt]) -> list[float]:
+    """Return the errors of attempts, infinite for length scales that are needlessly far.
+
+    Where the best of an arm is beyond those that every kernel is tried at, that is all but the
+    nearest one within a standard error of it, and those nearer still: there most are alike.
+    """
+    scores = [attempt.relative_mse for attempt in tried]
+    octaves = [abs(np.log2(candidate.factor)) for candidate in candidates]
+    for arm in {candidate.arm for candidate in candidates}:
+        mine = [i for i, candidate in enumerate(candidates) if candidate.arm == arm]
+        best = min(mine, key=scores.__getitem__)
+        if octaves[best] > _NEAR:
+            enough = scores[best] + tried[best].standard_error
+            nearest = min(octaves[i] for i in mine if scores[i] <= enough)
+            for i in mine:
+                scores[i] = scores[i] if octaves[i] <= nearest else np.inf
+    return scores
+
+
+def tiers(
+    arms: Sequence[Arm], candidates: Sequence[Candidate], scores: Sequence[float]
+) -> list[list[Candidate]]:
+    """Return the best length scale of every arm, in tiers.
+
+    The first tier has the best kernel of every map and metric, the next the second best, and so on;
+    in every tier the best come first, and among equals those that were tried first.
+    """
+    best: dict[int, Candidate] = {}
+    for i in np.argsort(scores, kind="stable").tolist():
+        best.setdefault(candidates[i].arm, candidates[i])
+    found: list[list[Candidate]] = []
+    seen: Counter[tuple[str, str]] = Counter()
+    for candidate in best.values():
+        name = arms[candidate.arm][1:]
+        place = seen[name]
+        seen[name] += 1
+        if place == len(found):
+            found.append([])
+        found[place].append(candidate)
+    return found
+
+
+def near(chosen: Sequence[Candidate], steps: Sequence[float]) -> list[Candidate]:
+    """Return what is so many half octaves from each of some candidates."""
+    return [Candidate(arm, factor * 2.0 ** (step / 2)) for arm, factor in chosen for step in steps]

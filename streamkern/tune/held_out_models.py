@@ -1,0 +1,129 @@
+"""Models without a fold, and sparse ones, solved for where the moments are.
+
+    folds --+-- total without fold k --> supports --> solution, errors on fold k --.
+            +-- ...                                                              --+--> curve --> K
+            +-- total --> support --> solution
+
+Features for a fold are chosen without it, so the held-out error counts what choosing costs, too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from streamkern.engine.scheduler import is_task, kept, run, run_all, shared, task
+from streamkern.solve import NormalEquations, RidgeSolution, solve_each
+from streamkern.solve.cross_validation import HeldOut, squared_errors
+from streamkern.solve.sparse_selection import Sparsifier, checked_size
+from streamkern.solve.sparsity_curve import SparsityCurve, sparse_errors, sparse_sizes
+from streamkern.tune.fold_solution import fold_parts, folds_with_rows, total_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streamkern._typing import Array, Floats
+    from streamkern.parameters.choices import SparseOptions
+    from streamkern.statistics import Moments
+    from streamkern.tune.fold_solution import Size, Solved
+
+
+class LeftOut(NamedTuple):
+    """A model without a fold, on the features that were chosen without it, if it is sparse.
+
+    Errors (q,) are the sum of squared errors on the fold, as its moments tell it.
+    """
+
+    solution: RidgeSolution
+    equations: NormalEquations
+    support: Array | None
+    errors: Floats
+
+
+def solve_without(
+    folds: Any,
+    alpha: float | Floats,
+    *,
+    n_components: int,
+    intercept: bool,
+    few: tuple[int, Sparsifier] | None = None,
+) -> dict[int, Any]:
+    """Leave out every fold in turn, and solve for what is left of the moments."""
+    total, parts = _total_and_parts(folds, n_components)
+    return {
+        k: kept(task(_left_out, total, part, alpha, intercept, few, name=f"without-{k}"))
+        for k, part in parts.items()
+    }
+
+
+def _total_and_parts(folds: Any, n_components: int) -> tuple[Any, dict[int, Any]]:
+    numbers: list[int] = run(task(folds_with_rows, folds, name="folds"))
+    total = kept(task(total_of, folds, n_components, name="total"))
+    return total, fold_parts(folds, numbers, n_components)
+
+
+def _left_out(
+    total: Moments,
+    part: Moments,
+    alpha: float | Floats,
+    intercept: bool,
+    few: tuple[int, Sparsifier] | None,
+) -> LeftOut:
+    rest, held, support = total.without(part), part.centred(), None
+    if few is None:
+        training = rest.centred(intercept=intercept)
+        solution = solve_each(training, alpha)
+        equations = NormalEquations.of(training, solution)
+    else:
+        support, solution, equations = _solved_on(rest, *few, intercept)
+        held = held.subset(support)
+    return LeftOut(solution, equations, support, squared_errors(held, solution))
+
+
+def _solved_on(
+    total: Moments, K: int, sparsifier: Sparsifier, intercept: bool
+) -> tuple[Array, RidgeSolution, NormalEquations]:
+    moments = total.centred(intercept=intercept)
+    (support,) = sparsifier.supports(moments, [K])
+    return support, *sparsifier.solve(moments, support)
+
+
+def solve_sparse(folds: Any, solved: Solved, options: SparseOptions, *, intercept: bool) -> Solved:
+    """Keep the best features of a solution, and solve again on them, at its penalty.
+
+    Where there are folds, the error left out is found for K features; or for 1, 2, 3, 4, 6, 8, 11
+    and so on, of which the fewest are taken that are within one standard error of the best.  If
+    none are, the solution stays as it is.
+    """
+    D = len(solved.solution.coef)
+    sizes = sparse_sizes(D) if options.is_chosen else [checked_size(options.n_components, D)]
+    sparsifier = Sparsifier(options.method, solved.solution.alpha, solved.solution.floor)
+    total, parts = _total_and_parts(folds if is_task(folds) else shared(folds), D)
+    curve = None
+    if solved.size is not None and solved.size.curve.fold_scores is not None:
+        arguments = [size for size in sizes if size < D], sparsifier, intercept
+        held_out = [
+            task(sparse_errors, total, part, *arguments, name=f"sparse-{k}")
+            for k, part in parts.items()
+        ]
+        curve = _curve(sizes, run_all(held_out), solved.size)
+    K = sizes[0] if curve is None else sizes[curve.choose()]
+    if K < D:
+        chosen = task(_solved_on, total, K, sparsifier, intercept, name="solve-sparse")
+        support, solution, equations = run(chosen)
+        solved = replace(solved, solution=solution, equations=equations, support=support)
+    return replace(solved, sparsity=curve)
+
+
+def _curve(sizes: Sequence[int], held_out: Sequence[HeldOut], full: Size) -> SparsityCurve:
+    """Return the curve, with the errors that all features make, where they are among the sizes."""
+    scores, q = full.curve.fold_scores, full.curve.scores.shape[1]
+    if scores is not None and full.n_components in sizes:
+        whole = scores[:, full.chosen, np.arange(q)]
+        held_out = [
+            HeldOut(fold.weight, np.vstack([fold.sse, fold.weight * errors]), fold.n_rows)
+            for fold, errors in zip(held_out, whole, strict=True)
+        ]
+    return SparsityCurve.of_folds(sizes, held_out, full.curve.scale)

@@ -1,0 +1,181 @@
+"""Learning the metric of a kernel on a sample of the rows, before the pass that fits.
+
+The average gradient outer product of a fitted function says which directions of the inputs it
+changes along.  Taken for the metric of the kernel, it makes those directions count, and the next
+function fits better; so a few rounds of fit, gradients and new metric follow each other.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamkern.engine.scheduler import run_all, shared
+from streamkern.errors import DataError
+from streamkern.features.metric import GivenMetric, check_kernel_in_metric, learning_of
+from streamkern.kernels import Linear
+from streamkern.parameters.fit_options import large_sample
+from streamkern.runtime.threads import blas_threads
+from streamkern.tune.budget import Spent
+from streamkern.tune.candidates import Contender
+from streamkern.tune.metric_rounds import HeldOutTrial, Sample, rounds_of
+from streamkern.tune.trials import ISOTROPIC, LEARNT
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streamkern._typing import Floats
+    from streamkern.features import Standardizer
+    from streamkern.kernels import Kernel
+    from streamkern.parameters.fit_options import FitOptions
+    from streamkern.sources import Source
+    from streamkern.tune.column_pass import ColumnPass
+    from streamkern.tune.metric_rounds import Round
+
+# A kernel with a length scale, and the family of its maps.
+Pair = tuple[Any, str]
+# Kernels of every map that have a metric, chosen by fits of so many features to so many rows.
+_KERNELS_A_MAP, _FEW_COMPONENTS, _FEW_ROWS = 2, 256, 4096
+# Of several pairs, rounds that all have, the plain one included, and pairs that have more.
+_FIRST_ROUNDS, _GO_ON = 2, 2
+# Half octaves about a kernel's own length scale, of the small fits.
+_COARSE = (-4, -2, 0, 2)
+_FEWEST_ROWS = 60
+
+
+@dataclass(frozen=True)
+class LearntMetric:
+    """What the rounds of every kernel and map led to, one after the other.
+
+    Contenders are the best rounds of every family of maps, and of plain distances, by their places
+    among the rounds; the best first, of one kernel with its length scale.
+    """
+
+    rounds: tuple[dict[str, Any], ...]
+    contenders: dict[int, Contender]
+    spent: Spent
+
+    def reported(self, report: dict[str, Any], place: int = 0) -> dict[str, Any]:
+        """Return the report of moments with how the metric was learnt, and which round was kept."""
+        seconds = report["seconds"]
+        rounds = {"rounds": list(self.rounds), "kept": list(self.contenders)[place]}
+        spent = {"metric": self.spent.seconds, "total": seconds["total"] + self.spent.seconds}
+        return report | {"metric": report["metric"] | rounds, "seconds": seconds | spent}
+
+
+def check_metric_of(options: FitOptions, kernels: Sequence[Kernel], source: Source) -> None:
+    """Raise an error unless a metric can be learnt, or taken, for these kernels and rows."""
+    if options.metric is None:
+        return
+    if learning_of(options.metric) and source.n_samples < _FEWEST_ROWS:
+        raise DataError(
+            f"a metric is learnt of at least {_FEWEST_ROWS} rows, but there are "
+            f"{source.n_samples}; add rows, or leave the metric out."
+        )
+    for kernel in kernels:
+        check_kernel_in_metric(Linear() if options.is_identity else kernel)
+
+
+def in_metric(
+    seen: ColumnPass, options: FitOptions, pairs: Sequence[Pair]
+) -> tuple[list[Contender], LearntMetric | None]:
+    """Return the column pass with the metric that the options say, and how it was learnt if it was.
+
+    Where it was, there are several to choose from, the best first, each with a pair of its own.
+    """
+    metric, learnt = options.metric, None
+    if metric is None:
+        return [Contender(ISOTROPIC, seen, pairs)], None
+    with blas_threads(1):  # roots are part of the result
+        if isinstance(metric, GivenMetric):
+            linear = metric.linear(seen.standardizer.columns)
+            return [Contender(metric.name, _turned(seen, linear), pairs)], None
+        learnt = learnt_metric(seen, options, pairs)
+        return list(learnt.contenders.values()), learnt
+
+
+def learnt_metric(seen: ColumnPass, options: FitOptions, pairs: Sequence[Pair]) -> LearntMetric:
+    """Learn a metric for each of some kernels and maps, and return those that predict best.
+
+    The best two kernels of every map have a first metric; the best two pairs of these go on.
+
+    Radhakrishnan, Beaglehole, Pandit and Belkin (2024), "Mechanism for feature learning in neural
+    networks and backpropagation-free machine learning models".
+    """
+    begun = time.perf_counter()
+    learning = learning_of(options.metric)
+    assert learning is not None  # noqa: S101  for the type checker
+    # In the order of their hashes, so that the first are a sample too.
+    n_rows = large_sample(seen.standardizer.n_features + seen.sample.y.shape[1])
+    rows = seen.sample.X[:n_rows]
+    weights = None if seen.weights is None else seen.weights[:n_rows]
+    sent = weights if weights is None else shared(weights)
+    sample = Sample(rows, weights, shared(rows), shared(seen.targets[:n_rows]), sent)
+    promising, flops = _promising(sample, seen.standardizer, options, pairs)
+    rounds = [
+        rounds_of(sample, seen.standardizer, replace(options, feature_map=name), learning, kernel)
+        for kernel, name in promising
+    ]
+    found = [list(islice(each, _FIRST_ROUNDS)) for each in rounds]
+    least = [min(each.best.relative_mse for each in some) for some in found]
+    for i in sorted(np.argsort(least, kind="stable")[:_GO_ON].tolist()):
+        found[i] += rounds[i]
+    every = [each for some in found for each in some]
+    contenders = {}
+    for place in _best(every):
+        each = every[place]
+        linear = each.standardizer.linear
+        name, pair = ISOTROPIC if linear is None else LEARNT, (each.best.kernel, each.feature_map)
+        contenders[place] = Contender(name, _turned(seen, linear), [pair])
+    return LearntMetric(
+        tuple(each.as_dict() for each in every),
+        contenders,
+        Spent(flops + sum(each.flops for each in every), time.perf_counter() - begun),
+    )
+
+
+def _turned(seen: ColumnPass, linear: Floats | None) -> ColumnPass:
+    """Return a column pass with a metric, as A of A^T A, or without one."""
+    return replace(seen, standardizer=seen.standardizer.with_linear(linear))
+
+
+def _best(every: Sequence[Round]) -> list[int]:
+    """Return the places of the best rounds of every map, and of plain distances, the best first.
+
+    A learnt metric counts where it predicts better than plain distances by more than a standard
+    error.
+    """
+    ranked = np.argsort([each.best.relative_mse for each in every], kind="stable").tolist()
+    plain = [i for i in ranked if every[i].standardizer.linear is None]
+    firsts: dict[str, int] = {}
+    for i in ranked:
+        if i in plain or every[i].best.beats(every[plain[0]].best):
+            firsts.setdefault(every[i].feature_map, i)
+    found = [*firsts.values(), plain[0]]
+    return sorted(dict.fromkeys(found), key=lambda i: (every[i].best.relative_mse, i))
+
+
+def _promising(
+    sample: Sample, plain: Standardizer, options: FitOptions, pairs: Sequence[Pair]
+) -> tuple[Sequence[Pair], float]:
+    """Return the best kernels of every map, by small fits in plain distances, and their flops."""
+    if max(Counter(name for _, name in pairs).values()) <= _KERNELS_A_MAP:
+        return pairs, 0.0
+    n_rows, tasks, flops = min(len(sample.rows), _FEW_ROWS), [], 0.0
+    for kernel, name in pairs:
+        few = replace(options, feature_map=name, n_components=_FEW_COMPONENTS)
+        trial = HeldOutTrial.of(few, plain, n_rows)
+        own = kernel.resolved(plain(sample.rows), weights=sample.weights)
+        tasks += [trial.task(own, step, sample) for step in _COARSE]
+        flops += len(_COARSE) * trial.flops
+    errors = np.array([tried.relative_mse for tried in run_all(tasks)]).reshape(len(pairs), -1)
+    kept: dict[str, list[int]] = {}
+    for i in np.argsort(errors.min(axis=1), kind="stable").tolist():
+        kept.setdefault(pairs[i][1], []).append(i)
+    places = sorted(i for best in kept.values() for i in best[:_KERNELS_A_MAP])
+    return [pairs[i] for i in places], flops

@@ -1,0 +1,244 @@
+"""The rounds of one kernel and map: fit, gradients, a new metric, and again.
+
+Every fit is to a part of the sample; by its errors on the rest a round chooses its length scale and
+penalty, and rounds are compared.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from streamkern.engine.scheduler import run, run_all, task
+from streamkern.features import Standardized
+from streamkern.features.metric import metric_of, root_of
+from streamkern.parameters.cost_estimate import fit_flops
+from streamkern.predict.gradients import GradientOuterProduct
+from streamkern.predict.predictor import Predictor
+from streamkern.solve.penalty_curve import default_grid
+from streamkern.tune.trials import SHIFT_ROWS, Targets, basis_of, moments_about
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from streamkern._typing import Array, Floats
+    from streamkern.features import FeatureMap, Standardizer
+    from streamkern.features.metric import Learning
+    from streamkern.kernels import ShiftInvariantKernel
+    from streamkern.parameters.fit_options import FitOptions
+    from streamkern.sources import Block
+
+# Half octaves about the kernel's own length scale, in the first round; later about the last best.
+_FIRST, _NEXT = (-4, -3, -2, -1, 0, 1, 2), (-1, 0, 1)
+_MOST_STEPS = 4
+# Fewer rows to fit, for every input, say nothing of directions.
+_ROWS_AN_INPUT = 10
+# Eigenvalues of the metric of a round that are reported.
+_SHOWN = 10
+# Features of a trial at the least and most, and of rows a feature at the least.
+_COMPONENTS, _ROWS_A_FEATURE = (256, 1024), 2
+# Of the sample, the part that fits.
+_TRAINING = 3 / 4
+
+
+class Sample(NamedTuple):
+    """The rows of the sample and their weights, here and where the tasks run; the targets there."""
+
+    rows: Array
+    weights: Floats | None
+    X: Any
+    y: Any
+    s: Any
+
+
+class Tried(NamedTuple):
+    """What one length scale came to; coefficients are those of the training part.
+
+    `squares` are the squared errors of the rows that are held out, the means over targets, and
+    `weights` how often these rows count.
+    """
+
+    kernel: ShiftInvariantKernel
+    relative_mse: float
+    alpha: float
+    coef: Floats
+    squares: Floats
+    weights: Floats
+
+    def beats(self, other: Tried) -> bool:
+        """Return whether the error is smaller by more than a standard error of the difference."""
+        less, weights = other.squares - self.squares, self.weights
+        mean = np.average(less, weights=weights)
+        return bool(mean * weights.sum() > np.linalg.norm(weights * (less - mean)))
+
+
+@dataclass(frozen=True)
+class HeldOutTrial:
+    """Fits of one round: to the first rows of the sample, with errors on the others that count.
+
+    The standardizer has the metric; maps are drawn from `made_from`, where that was found already.
+    """
+
+    options: FitOptions
+    standardizer: Standardizer
+    n_components: int
+    n_rows: int
+    made_from: Array | None = None
+
+    @classmethod
+    def of(cls, options: FitOptions, standardizer: Standardizer, n_rows: int) -> HeldOutTrial:
+        """Return the fits to so many rows, at no more features than these can bear."""
+        fewest, most = _COMPONENTS
+        D = min(max(options.n_components, fewest), most)
+        D = min(D, max(int(_TRAINING * n_rows) // _ROWS_A_FEATURE, 2))
+        return cls(options, standardizer, D - D % 2, n_rows)
+
+    @property
+    def n_training(self) -> int:
+        """The number of rows that fit."""
+        return int(_TRAINING * self.n_rows)
+
+    @property
+    def flops(self) -> float:
+        """The multiply-adds of a fit."""
+        return fit_flops(self.n_training, self.standardizer.n_outputs, self.n_components, 1)
+
+    def task(self, kernel: ShiftInvariantKernel, step: int, sample: Sample) -> Any:
+        """Return the task of a fit, at so many half octaves from the kernel's length scale."""
+        stretched = kernel.stretched(2.0 ** (step / 2))
+        return task(self, stretched, sample.X, sample.y, sample.s, name="metric-try")
+
+    def representatives(
+        self, kernel: ShiftInvariantKernel, X: Array, weights: Floats | None
+    ) -> Array | None:
+        """Return what maps of the kernel are drawn from at every length scale, if that is so."""
+        feature_map = self.options.map_of(kernel, self.n_components)
+        return feature_map.representatives(*self._standardized(X, weights))
+
+    def __call__(
+        self, kernel: ShiftInvariantKernel, X: Array, y: Floats, weights: Floats | None
+    ) -> Tried:
+        """Fit the training part at the best of a grid of penalties."""
+        n, X, y = self.n_training, X[: self.n_rows], y[: self.n_rows]
+        counted = np.ones(len(X) - n) if weights is None else weights[n : self.n_rows]
+        dtype = np.float32 if self.options.precision == "single" else np.float64
+        feature_map = self._map(kernel, X, weights)
+        D = feature_map.n_components
+        features = np.empty((max(len(X) - n, SHIFT_ROWS), D), dtype)
+        some = features[: min(n, SHIFT_ROWS)]
+        feature_map.evaluate(X[: len(some)], some)
+        moments = moments_about(feature_map, some, y.shape[1])
+        moments.update(self._training(X, y, weights))
+        basis = basis_of(moments, intercept=self.options.fit_intercept)
+        held, targets, shift = X[n:], y[n:], moments.feature_shift
+        features = features[: len(held)]
+        feature_map.evaluate(held, features, shift.astype(dtype))
+        best = Tried(kernel, np.inf, 0.0, np.zeros((D, y.shape[1])), counted, counted)
+        for alpha in default_grid(basis.spectrum).tolist():
+            shifted = basis.spectrum.values[:, None] + alpha
+            coef = basis.vectors @ (basis.spectrum.projections / shifted)
+            beside = feature_map.scale * shift - basis.feature_mean
+            constant = basis.target_mean + beside @ coef
+            errors = features @ (feature_map.scale * coef).astype(dtype) + constant - targets
+            squares = np.square(errors).mean(axis=1)
+            relative_mse = float(np.average(squares, weights=counted))
+            if relative_mse < best.relative_mse:
+                best = Tried(kernel, relative_mse, alpha, coef, squares, counted)
+        return best
+
+    def gradients(self, best: Tried, X: Array, weights: Floats | None) -> Floats:
+        """Return the average gradient outer product on the training part, before the metric."""
+        feature_map, zero = self._map(best.kernel, X, weights), np.zeros(best.coef.shape[1])
+        predictor = Predictor(feature_map, best.coef, zero, precision=self.options.precision)
+        outer = GradientOuterProduct(predictor)
+        outer.update(self._training(X, np.empty((len(X), 0)), weights))
+        return outer.mean
+
+    def _map(self, kernel: ShiftInvariantKernel, X: Array, weights: Floats | None) -> FeatureMap:
+        rows, inner = self.made_from, self.options.map_of(kernel, self.n_components)
+        if rows is None:
+            rows = inner.chosen(*self._standardized(X, weights))
+        return Standardized(self.standardizer, inner.draw(self.standardizer.n_outputs, rows))
+
+    def _standardized(self, X: Array, weights: Floats | None) -> tuple[Array, Floats | None]:
+        there = slice(self.n_training)
+        return self.standardizer(X[there]), None if weights is None else weights[there]
+
+    def _training(self, X: Array, y: Floats, weights: Floats | None) -> Iterator[Block]:
+        return Targets(y, weights).blocks(np.arange(self.n_training), X.__getitem__)
+
+
+class Round(NamedTuple):
+    """A fit in one metric, on the sample, with what the next round needs.
+
+    Number 0 is the one of plain distances.
+    """
+
+    number: int
+    best: Tried
+    feature_map: str
+    standardizer: Standardizer
+    n_rows: int
+    flops: float
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what is reported of the round, as plain JSON values."""
+        best, linear, p = self.best, self.standardizer.linear, len(self.standardizer.columns)
+        values = np.linalg.eigvalsh(metric_of(linear, np.arange(p), p))[::-1]
+        return {
+            "kernel": best.kernel.name,
+            "feature_map": self.feature_map,
+            "number": self.number,
+            "length_scale": float(np.asarray(best.kernel.length_scale)),
+            "relative_mse": best.relative_mse,
+            "alpha": best.alpha,
+            "n_rows": self.n_rows,
+            "n_components": len(best.coef),
+            "eigenvalues": (values / values.sum())[:_SHOWN].tolist(),
+        }
+
+
+def rounds_of(
+    sample: Sample, plain: Standardizer, options: FitOptions, learning: Learning, kernel: Any
+) -> Iterator[Round]:
+    """Yield the rounds of one kernel and map, up to the first that does no better than before."""
+    n_rows = len(sample.rows)
+    trial = HeldOutTrial.of(options, plain, n_rows)
+    steps: Sequence[int] = _FIRST
+    least = np.inf
+    for number in range(learning.n_rounds + 1):
+        own = kernel.resolved(trial.standardizer(sample.rows), weights=sample.weights)
+        chosen = task(trial.representatives, own, sample.X, sample.s, name="metric-landmarks")
+        trial = replace(trial, made_from=run(chosen))
+        tried: dict[int, Tried] = {}
+        for _ in range(_MOST_STEPS):
+            new = [step for step in steps if step not in tried]
+            tasks = [trial.task(own, step, sample) for step in new]
+            tried.update(zip(new, run_all(tasks), strict=True))
+            middle = min(tried, key=lambda step: (tried[step].relative_mse, step))
+            if {middle - 1, middle + 1} <= tried.keys():
+                break
+            steps = (middle - 1, middle, middle + 1)
+        best = tried[middle]
+        # Few rows say little of a length scale: in plain distances the kernel's own stays.
+        taken = best if number or best.beats(tried[0]) else tried[0]
+        flops = len(tried) * trial.flops
+        yield Round(number, taken, options.feature_map, trial.standardizer, n_rows, flops)
+        few = trial.n_training < _ROWS_AN_INPUT * len(plain.columns)
+        if not best.relative_mse < least or number == learning.n_rounds or few:
+            return
+        least, steps = best.relative_mse, tuple(middle + step for step in _NEXT)
+        outer = run(task(trial.gradients, best, sample.X, sample.s, name="metric-gradients"))
+        metric = _linear(outer, diagonal=learning.diagonal or kernel.along_axes)
+        trial = replace(trial, standardizer=plain.with_linear(metric), made_from=None)
+
+
+def _linear(outer: Floats, *, diagonal: bool) -> Floats | None:
+    """Return A of the metric of gradients, scaled so that the inputs weigh 1 on average."""
+    trace = float(np.trace(outer))
+    if not (np.isfinite(trace) and trace > 0):
+        return None
+    metric = outer * (len(outer) / trace)
+    return root_of(np.diag(np.diagonal(metric)) if diagonal else metric)

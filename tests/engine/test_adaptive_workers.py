@@ -1,0 +1,90 @@
+"""An adaptive cluster keeps the workers that hold sums, until these are merged."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+
+import dask
+import numpy as np
+import pytest
+from conftest import wait_until
+from hearing import Passes
+from places import adjusted
+from troubles import SHARD_ROWS, SHARDS, P, Troubled
+
+import streamkern
+from streamkern.engine.reduction import accumulate
+from streamkern.features import Identity
+from streamkern.runtime.events import observed
+from streamkern.statistics import Moments
+
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+
+# A worker goes when it was idle for three looks.
+EAGER = {"interval": "200ms", "wait-count": 3}
+FOR_LONG = partial(time.sleep, 5)
+
+
+class Workers(Passes):
+    """Counts the workers of a scheduler when a shard is done."""
+
+    def __init__(self, scheduler):
+        super().__init__()
+        self.scheduler = scheduler
+        self.counts = []
+
+    def advanced(self, n_rows):  # noqa: ARG002  the listener's signature
+        self.counts.append(len(self.scheduler.workers))
+
+
+def moments(*trouble):
+    """The sums of a pass, and how many shards were begun twice."""
+    empty = Moments(Identity().draw(P), 1)
+    options = {"shard_rows": SHARD_ROWS, "block_rows": SHARD_ROWS}
+    result = accumulate(Troubled(*trouble), empty, label="moments", **options)
+    parts = result.statistic.detached()
+    sums = b"".join(np.asarray(parts[name]).tobytes() for name in ("cross", "target"))
+    return sums, result.retried_shards
+
+
+def while_others_wait_for_one_shard(client, wait=FOR_LONG):
+    """The same, and how many workers there were when the last shard of a pass was done."""
+    workers = Workers(client.cluster.scheduler)
+    with observed(workers):
+        sums, retried = moments(wait, 0.1)
+    assert len(workers.counts) == SHARDS
+    return sums, retried, workers.counts[-1]
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    """The file of a cluster that has three workers, and may have fewer."""
+    changes = {"n_workers": 3, "memory_limit": "1GB"}
+    limits = {"minimum": 1, "maximum": 3}
+    config = {"distributed.adaptive": EAGER}
+    return adjusted("adaptive.yaml", tmp_path, changes, adapt=limits, config=config)
+
+
+def test_workers_stay_that_hold_sums_which_wait_to_be_merged(cluster):
+    with dask.config.set(scheduler="synchronous"):
+        expected, _ = moments()
+    with streamkern.connect(cluster=cluster) as client:
+        sums, retried, n_workers = while_others_wait_for_one_shard(client)
+        assert n_workers == 3
+        assert retried == 0
+        assert sums == expected
+        wait_until(lambda: len(client.nthreads()) == 1, "scaling down after the work")
+
+
+def test_the_rule_goes_with_the_client_that_brought_it(external_scheduler):
+    def rules(dask_scheduler):
+        return [name for name in dask_scheduler.plugins if "workers-at-work" in name]
+
+    with streamkern.connect(scheduler=external_scheduler) as first:
+        before = first.run_on_scheduler(rules)
+        with streamkern.connect(scheduler=external_scheduler):
+            moments()
+            moments()
+            assert len(first.run_on_scheduler(rules)) == len(before) + 1
+        wait_until(lambda: first.run_on_scheduler(rules) == before, "its end")

@@ -1,0 +1,421 @@
+"""A pass on real workers and schedulers that hang, die or are cut off, one way a test."""
+
+import json
+import os
+import signal
+import threading
+import time
+from contextlib import ExitStack
+from functools import partial
+from types import SimpleNamespace
+
+import dask
+import distributed
+import numpy as np
+import psutil
+import pytest
+from conftest import running_scheduler, running_worker
+from hearing import When
+from troubles import SHARD_ROWS, SHARDS, P, Troubled, die, fill_memory, hang, once, segfault, stop
+
+import streamkern
+from streamkern.engine import worker_lifetime
+from streamkern.engine.futures import _awaited
+from streamkern.engine.reduction import accumulate
+from streamkern.engine.scheduler import run, shared, task
+from streamkern.errors import ClusterError, StreamkernWarning, WorkersLostError
+from streamkern.features import Identity
+from streamkern.runtime.events import observed
+from streamkern.runtime.resources import current_resources, reaching
+from streamkern.sources.base import naming_rows
+from streamkern.statistics import Moments
+from streamkern.storage import opened_checkpoint
+
+pytestmark = pytest.mark.cluster
+
+OPTIONS = {"shard_rows": SHARD_ROWS, "block_rows": SHARD_ROWS}
+
+
+def moments(trouble=None, seconds=0.0, **options):
+    empty = Moments(Identity().draw(P), 1)
+    return accumulate(Troubled(trouble, seconds), empty, label="moments", **OPTIONS, **options)
+
+
+def sums(result):
+    parts = result.statistic.detached()
+    return b"".join(np.asarray(part).tobytes() for part in (parts["cross"], parts["target"]))
+
+
+@pytest.fixture(scope="module")
+def expected():
+    with dask.config.set(scheduler="synchronous"):
+        return sums(moments())
+
+
+def lose_network(dask_worker):
+    dask_worker.loop.add_callback(dask_worker.batched_stream.comm.abort)
+
+
+def leave(dask_worker):
+    dask_worker.loop.add_callback(dask_worker.close_gracefully, restart=True)
+
+
+SOON = {
+    "streamkern.straggler-timeout": "2s",
+    "distributed.scheduler.worker-ttl": "5s",
+    "distributed.scheduler.allowed-failures": 2,
+}
+TROUBLES = [hang, stop, segfault, die, fill_memory]
+
+
+@pytest.fixture
+def workers(tmp_path):
+    """A cluster of two workers that have little memory."""
+    file = tmp_path / "cluster.yaml"
+    file.write_text(
+        "version: 1\nmodule: dask.distributed\nclass: LocalCluster\n"
+        "kwargs: {n_workers: 2, threads_per_worker: 1, memory_limit: 600MB}\n"
+    )
+    with dask.config.set(SOON), streamkern.connect(cluster=file) as client:
+        client.wait_for_workers(2, timeout=60)
+        yield client
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("trouble", TROUBLES, ids=lambda trouble: trouble.__name__)
+def test_what_happens_to_a_worker_once_is_survived(workers, expected, tmp_path, trouble):
+    begun = time.monotonic()
+    with dask.config.set(SOON):
+        result = moments(partial(once, str(tmp_path / "mark"), trouble), 0.05)
+    assert (tmp_path / "mark").exists()
+    assert time.monotonic() - begun < 60
+    assert sums(result) == expected
+    assert result.n_rows == SHARDS * SHARD_ROWS
+    assert result.retried_shards >= 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("trouble", [lose_network, leave], ids=["network", "graceful"])
+def test_a_worker_that_goes_is_survived_and_replaced(workers, expected, trouble, monkeypatch):
+    monkeypatch.setattr(worker_lifetime, "_PATIENCE", 1.0)
+    begun = time.monotonic()
+    victim = min(workers.nthreads())
+    ask = partial(workers.run, trouble, workers=[victim], on_error="ignore")
+    # In another thread than the client's own, which would not wait for itself.
+    with observed(When(lambda: threading.Thread(target=ask).start(), after=4)):
+        result = moments(seconds=0.2)
+    assert time.monotonic() - begun < 60
+    assert sums(result) == expected
+    workers.wait_for_workers(2, timeout=60)
+    assert victim not in workers.nthreads()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("trouble", [segfault, fill_memory], ids=["segfault", "memory"])
+def test_a_shard_that_kills_workers_again_and_again_is_named(workers, trouble):
+    with pytest.raises(WorkersLostError) as error:
+        moments(trouble)
+    said = str(error.value)
+    assert said.startswith(
+        "the workers that ran shard 10 of 16, from row 9,000, to row 9,999, or one"
+    )
+    assert "died 3 times" in said
+    assert error.value.tasks[0] in error.value.tasks[1:]  # as the scheduler has it too
+
+
+def test_the_shard_is_named_that_was_given_up_with_a_merge_of_others():
+    source = Troubled()
+    tasks = "merge-moments-job-group-0-1", "accumulate-moments-other-3", "accumulate-moments-job-9"
+    with (
+        pytest.raises(WorkersLostError, match=r"shard 10 of 16, from row 9,000, .* died 3 times"),
+        naming_rows(source, source.shards(SHARD_ROWS, SHARD_ROWS), "accumulate-moments-job"),
+    ):
+        raise WorkersLostError(tasks, 3)
+
+
+@pytest.mark.slow
+def test_a_pass_that_loses_sums_faster_than_it_makes_them_stops():
+    """Workers die at one shard, and with them go the sums of others."""
+    allowed = {"streamkern.shard-attempts": 3, "distributed.scheduler.allowed-failures": 100}
+    match = r"^shard \d+ was begun \d+ times, because workers died .* allows 3; give a checkpoint"
+    with (
+        dask.config.set(allowed),
+        streamkern.connect(n_workers=2),
+        pytest.raises(ClusterError, match=match),
+    ):
+        moments(segfault)
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    """The processes of a `dask scheduler` and a `dask worker`, and its address."""
+    with (
+        running_scheduler(tmp_path) as file,
+        running_worker(file, "--memory-limit", "2GB") as process,
+    ):
+        yield json.loads(file.read_text())["address"], process
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("trouble", [stop, hang], ids=["stop", "hang"])
+def test_a_worker_without_a_nanny_that_stands_still_is_told_of_and_left_out(
+    tmp_path, expected, trouble
+):
+    with ExitStack() as stack:
+        file = stack.enter_context(running_scheduler(tmp_path))
+        for log in ("first", "second"):
+            process = stack.enter_context(running_worker(file, "--no-nanny", log=log))
+            stack.callback(process.kill)
+        with (
+            dask.config.set({"streamkern.straggler-timeout": "2s"}),
+            streamkern.connect(scheduler_file=file) as client,
+        ):
+            client.wait_for_workers(2, timeout=60)
+            with pytest.warns(StreamkernWarning, match="worker at tcp.* stands still, and has no"):
+                result = moments(partial(once, str(tmp_path / "mark"), trouble), 0.05)
+            assert len(client.nthreads()) == 1
+    assert sums(result) == expected
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("lacking", ["scheduler", "worker"])
+def test_a_cluster_without_streamkern_is_told_to_install_it(tmp_path, lacking):
+    (tmp_path / "lacking.py").write_text("import sys\nsys.modules['streamkern'] = None\n")
+    without = {lacking: ("--preload", tmp_path / "lacking.py")}
+    with (
+        running_scheduler(tmp_path, *without.get("scheduler", ())) as file,
+        running_worker(file, *without.get("worker", ())),
+        streamkern.connect(scheduler_file=file),
+        dask.config.set({"distributed.scheduler.no-workers-timeout": "2s"}),
+        pytest.raises(ClusterError, match=r"has no streamkern .*; install it there: pip install"),
+    ):
+        moments()
+
+
+def killed(process):
+    """End a process and all that it started."""
+    for each in [*psutil.Process(process.pid).children(recursive=True), process]:
+        each.kill()
+
+
+@pytest.mark.slow
+def test_without_workers_a_pass_stops_when_its_patience_ends(cluster):
+    address, worker = cluster
+    patience = {"distributed.scheduler.no-workers-timeout": "3s"}
+    with streamkern.connect(scheduler=address):
+        begun = time.monotonic()
+        with (
+            dask.config.set(patience),
+            observed(When(partial(killed, worker))),
+            pytest.raises(ClusterError, match="has had no workers for 3 s; start some"),
+        ):
+            moments(seconds=0.3)
+        assert 3 < time.monotonic() - begun < 30
+
+
+def scheduler_process(address):
+    port = int(address.rpartition(":")[2])
+    (found,) = {
+        each.pid
+        for each in psutil.net_connections("tcp")
+        if each.status == psutil.CONN_LISTEN and each.laddr.port == port
+    }
+    return psutil.Process(found)
+
+
+@pytest.mark.slow
+def test_a_pass_whose_scheduler_dies_stops_and_goes_on_elsewhere(cluster, tmp_path, expected):
+    address, _ = cluster
+    kill = When(lambda: scheduler_process(address).kill(), after=10)
+    begun = time.monotonic()
+    with (
+        streamkern.connect(scheduler=address),
+        opened_checkpoint(tmp_path / "saved", {}) as checkpoint,
+        observed(kill),
+        pytest.raises(ClusterError, match="lost its workers or its scheduler"),
+    ):
+        moments(seconds=0.2, checkpoint=checkpoint)
+    assert time.monotonic() - begun < 60
+    with opened_checkpoint(tmp_path / "saved", {}) as checkpoint:
+        result = moments(checkpoint=checkpoint)
+    assert result.resumed_shards >= 4
+    assert sums(result) == expected
+
+
+@pytest.fixture
+def standing_still(cluster):
+    """The address of a scheduler, and a function that stops it and then does something."""
+    address, _ = cluster
+    process = scheduler_process(address)
+
+    def stop_and(do=lambda: None):
+        process.suspend()
+        do()
+
+    yield address, stop_and
+    process.resume()
+
+
+@pytest.mark.slow
+def test_a_scheduler_that_stands_still_is_told_of_and_given_up(standing_still):
+    address, stop_it = standing_still
+    begun = time.monotonic()
+    with (
+        dask.config.set({"streamkern.scheduler-timeout": "5s"}),
+        streamkern.connect(scheduler=address),
+        observed(When(stop_it)),
+        pytest.warns(StreamkernWarning, match=rf"{address} has not .* 0.5 s; given up after 5 s"),
+        pytest.raises(ClusterError, match=r"has not answered for 5 s; .*--checkpoint DIR keeps"),
+    ):
+        moments(seconds=0.3)
+    assert time.monotonic() - begun < 60
+    assert dask.base.get_scheduler() is None  # and not a client that is closed
+
+
+@pytest.mark.slow
+def test_ctrl_c_is_heard_while_the_scheduler_stands_still(standing_still):
+    address, stop_and = standing_still
+    sent = []
+
+    def interrupt():
+        sent.append(time.monotonic())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    ctrl_c = threading.Timer(0.5, interrupt).start
+    with (
+        pytest.raises(KeyboardInterrupt),
+        streamkern.connect(scheduler=address),
+        observed(When(partial(stop_and, ctrl_c))),
+    ):
+        moments(seconds=0.3)
+    assert time.monotonic() - sent[0] < 15
+
+
+class Slow:
+    """A future whose result comes while nobody waits, or is an error of the task itself."""
+
+    client = None
+
+    def __init__(self, error=None):
+        self.error = error
+        self.asked = 0
+
+    def result(self, timeout=None):
+        self.asked += 1
+        if timeout is not None:
+            raise TimeoutError
+        if self.error:
+            raise self.error
+        return 42
+
+    def done(self):
+        return True
+
+
+def test_a_result_that_comes_between_two_looks_is_taken():
+    assert _awaited(Slow()) == 42
+    with pytest.raises(TimeoutError, match="of the task"):
+        _awaited(Slow(TimeoutError("of the task")))
+
+
+def test_a_pass_is_in_the_span_of_its_caller_and_what_dask_measures_does_not_grow(
+    external_scheduler,
+):
+    def names(dask_scheduler):
+        return [
+            span.name for span in dask_scheduler.extensions["spans"].spans.values() if span.groups
+        ]
+
+    def kept(dask_scheduler):
+        return len(dask_scheduler.extensions["spans"].spans)
+
+    with streamkern.connect(scheduler=external_scheduler) as client:
+
+        def measured():
+            digests = client.run(lambda dask_worker: len(dask_worker.digests_total))
+            return client.run_on_scheduler(kept), sum(digests.values())
+
+        with distributed.span("mine"):
+            moments()
+        assert ("mine",) in client.run_on_scheduler(names)
+        moments()
+        assert ("streamkern",) in client.run_on_scheduler(names)
+        before = measured()
+        for _ in range(5):
+            moments()
+        after = measured()
+    assert after[0] <= before[0]
+    assert after[1] < 1.5 * before[1]
+
+
+def summed(values, pids=(), mark=None):
+    """Kill workers, this one last, unless that was done."""
+    if pids and not mark.exists():
+        mark.touch()
+        for pid in sorted(pids, key=os.getpid().__eq__):
+            os.kill(pid, signal.SIGKILL)
+    return float(values.sum())
+
+
+@pytest.mark.slow
+def test_what_was_sent_to_workers_is_sent_again_when_all_of_them_die(workers, tmp_path):
+    values = np.arange(1000.0)
+    sent = shared(values)
+    assert len(workers.who_has(sent)[sent.key]) == 2
+    for died in ("while idle", "at the task"):
+        pids, mark = list(workers.run(os.getpid).values()), tmp_path / died
+        if died == "while idle":
+            summed(values, pids, mark)
+        assert run(task(summed, sent, pids, mark, name="sum")) == values.sum()
+        workers.wait_for_workers(2, timeout=60)
+        assert not set(pids) & set(workers.run(os.getpid).values())
+
+
+class Disconnected:
+    """A client that has lost its scheduler, and knows nothing of it any more."""
+
+    status = "connecting"
+
+    def scheduler_info(self, **_):
+        return {}
+
+    def get(self, *_):
+        raise AssertionError
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "expected"),
+    [
+        ("running", AttributeError("a mistake"), AttributeError),
+        ("closed", AttributeError("no scheduler"), ClusterError),
+        ("running", OSError("a connection that was cut"), ClusterError),
+    ],
+)
+def test_a_lost_scheduler_is_known_by_its_client_and_no_mistake_is_taken_for_it(
+    status, error, expected
+):
+    client = SimpleNamespace(status=status)
+    with pytest.raises(expected, match=r"lost its|a mistake"), reaching(client):
+        raise error
+
+
+def test_a_client_without_a_scheduler_is_told_in_one_sentence():
+    with (
+        dask.config.set(scheduler=Disconnected().get),
+        pytest.raises(ClusterError, match="lost its workers or its scheduler"),
+    ):
+        current_resources()
+
+
+def test_a_scheduler_that_is_gone_when_something_is_sent_is_told_in_one_sentence(tmp_path):
+    with (
+        dask.config.set({"distributed.comm.timeouts.connect": "2s"}),
+        running_scheduler(tmp_path) as file,
+        running_worker(file),
+    ):
+        address = json.loads(file.read_text())["address"]
+        with streamkern.connect(scheduler=address):
+            scheduler_process(address).kill()
+            for use in (partial(shared, 1), partial(run, task(sum, [1], name="one")), moments):
+                with pytest.raises(ClusterError, match="lost its workers or its scheduler"):
+                    use()

@@ -1,0 +1,78 @@
+"""Workers on this machine: a LocalCluster, an encrypted one, and processes started by hand."""
+
+from __future__ import annotations
+
+import re
+import signal
+import sys
+
+import pytest
+from conftest import running_scheduler, running_worker, wait_until
+from places import (
+    FILES,
+    adjusted,
+    bits,
+    check_it_goes_on,
+    check_the_jobs_run,
+    fit_started,
+    output_of,
+    report_of,
+    started,
+    stopped_fit,
+    write_rows,
+)
+
+JOBS = FILES.parent
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+
+
+def test_a_local_cluster_gives_the_same_bits(tmp_path, rows, expected):
+    file = adjusted("local.yaml", tmp_path, {"n_workers": 2})
+    report_of(fit_started(tmp_path, rows, "--cluster", file))
+    assert bits(tmp_path / "model.h5") == expected
+
+
+@pytest.fixture
+def by_hand(tmp_path):
+    """The scheduler file of a `dask scheduler` with two `dask worker` processes."""
+    with (
+        running_scheduler(tmp_path) as file,
+        running_worker(file, "--memory-limit", "3GB", "--nworkers", 2),
+    ):
+        yield file
+
+
+def test_the_jobs_run_on_a_scheduler_file(tmp_path, rows, by_hand):
+    check_the_jobs_run(tmp_path, rows, "--scheduler-file", by_hand)
+
+
+def test_a_fit_that_was_stopped_by_hand_goes_on(tmp_path, rows, expected, by_hand):
+    place = ("--scheduler-file", by_hand)
+    if stopped_fit(tmp_path, rows, *place, number=signal.SIGTERM):
+        check_it_goes_on(tmp_path, rows, expected, *place)
+    assert bits(tmp_path / "model.h5") == expected
+
+
+def commands_of(heading):
+    """The commands of a page."""
+    page = re.split(rf"^## {heading}.*\n", (JOBS / "README.md").read_text(), flags=re.MULTILINE)[1]
+    return re.findall(r"^    (\w.*)$", page.split("\n## ")[0], flags=re.MULTILINE)
+
+
+def test_the_commands_of_the_page_are_those_that_run(tmp_path):
+    """Its first ones, as they stand: a scheduler, workers and a fit."""
+    scheduler, workers, fit = commands_of("By hand")[:3]
+    write_rows(tmp_path / "train-1.h5", 10_000)
+    running = []
+    try:
+        for command in (scheduler, workers.replace("--nworkers 8", "--nworkers 1"), fit):
+            path = {"PATH": f"{sys.exec_prefix}/bin:/usr/bin:/bin"}
+            running.append(started(tmp_path, "sh", "-c", f"exec {command}", env=path))
+            if len(running) == 1:
+                wait_until((tmp_path / "scheduler.json").exists, "writing the scheduler file")
+        output_of(running.pop())
+        assert (tmp_path / "model.h5").exists()
+    finally:
+        for process in running:
+            process.terminate()
+            process.communicate(timeout=30)

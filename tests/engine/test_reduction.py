@@ -1,0 +1,382 @@
+"""The pass: every row once, in a fixed tree, on any scheduler, with a small graph."""
+
+from __future__ import annotations
+
+import operator
+import time
+
+import cloudpickle
+import dask
+import numpy as np
+import pytest
+from hearing import Passes
+
+from streamkern.engine import partials, reduction
+from streamkern.engine.map_blocks import map_shards
+from streamkern.engine.reduction import accumulate
+from streamkern.errors import DataError, IncompletePassError
+from streamkern.features import RandomFourierFeatures
+from streamkern.kernels import Gaussian
+from streamkern.parameters.plan import plan_fit
+from streamkern.runtime.events import observed
+from streamkern.sources import Block, Reader, Shard
+from streamkern.sources.arrays import ArraySource
+from streamkern.statistics import Moments, RowSample, Statistic, merged_by, total
+
+SCHEDULERS = ["synchronous", "threads"]
+
+
+def rows(n=50, p=3):
+    rng = np.random.default_rng(0)
+    return rng.integers(-9, 9, (n, p)).astype(float), rng.standard_normal(n)
+
+
+class Sums(Statistic):
+    """Rows, and the sums of the inputs."""
+
+    n_rows: int = total(dtype=int)
+    summed: np.ndarray = total()
+
+    def update(self, blocks):
+        for block in blocks:
+            self.n_rows += len(block)
+            self.summed = self.summed + block.X.sum(axis=0)
+
+
+class Tree(Statistic):
+    """The first row of every shard, in the brackets of the merges."""
+
+    text: str = merged_by("({} {})".format)
+
+    def update(self, blocks):
+        self.text = str(min(int(block.start) for block in blocks))
+
+
+class Sizes(Statistic):
+    """The number of rows of every block."""
+
+    sizes: list = merged_by(operator.add)
+
+    def update(self, blocks):
+        self.sizes = (self.sizes or []) + [len(block) for block in blocks]
+
+
+class ReadBy(ArraySource):
+    """Rows of an array, read by a function of a plain reader and its shard."""
+
+    def __init__(self, X, y, blocks):
+        super().__init__(X, y)
+        self.blocks = blocks
+
+    def reader(self, shard):
+        return Wrapped(super().reader(shard), shard, self.blocks)
+
+
+class Wrapped(Reader):
+    def __init__(self, reader, shard, function):
+        self.reader, self.shard, self.function = reader, shard, function
+
+    def blocks(self, n_rows):
+        return self.function(self.reader.blocks(n_rows), self.shard)
+
+
+class CutBy(ArraySource):
+    """Rows of an array, in shards that a list tells."""
+
+    def __init__(self, X, y, shards):
+        super().__init__(X, y)
+        self.cut = tuple(shards)
+
+    def shards(self, n_rows, _fewest=None):
+        return self.cut if n_rows else ()
+
+
+class Recorder(Passes):
+    """Remembers what it hears, and the rows of every shard."""
+
+    def __init__(self):
+        super().__init__()
+        self.events, self.rows = [], []
+
+    def started(self, label, n_rows):
+        self.events.append((label, n_rows))
+
+    def advanced(self, n_rows):
+        self.rows = sorted([*self.rows, n_rows])
+
+    def finished(self):
+        self.events.append("finished")
+
+
+def graph_of(source, statistic, **options):
+    """The Dask graph that a pass hands to its scheduler."""
+    graphs = []
+
+    def get(expression, keys, **kwargs):
+        graphs.append(dict(expression.__dask_graph__()))
+        return dask.local.get_sync(graphs[-1], keys, **kwargs)
+
+    with dask.config.set(scheduler=get):
+        accumulate(source, statistic, **options)
+    (graph,) = graphs
+    return graph
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "n", "shard_rows", "block_rows"),
+    [
+        ("threads", 1, 1, 1),
+        ("synchronous", 50, 7, 3),
+        ("threads", 50, 50, 8),
+        ("threads", 50, 99, 99),
+    ],
+)
+def test_a_pass_adds_what_a_plain_loop_adds(scheduler, n, shard_rows, block_rows):
+    X, y = rows(n)
+    total = [0.0, 0.0, 0.0]
+    for row in X.tolist():
+        total = [a + b for a, b in zip(total, row, strict=True)]
+    used = Sums()
+    used.n_rows = 1000  # which do not count
+    with dask.config.set(scheduler=scheduler):
+        result = accumulate(ArraySource(X, y), used, shard_rows=shard_rows, block_rows=block_rows)
+    assert result.statistic.summed.tolist() == total
+    assert used.n_rows == 1000
+    assert result.statistic.n_rows == result.n_rows == n
+    assert result.n_skipped == result.retried_shards == 0
+    assert result.n_shards == len(ArraySource(X, y).shards(shard_rows, block_rows))
+    assert result.peak_worker_bytes > 1 << 20
+    assert result.seconds > 0
+
+
+def test_blocks_are_as_tall_as_asked_and_end_with_their_shard():
+    result = accumulate(ArraySource(*rows(60)), Sizes(), shard_rows=9, block_rows=4)
+    # Shards of 9, 9, 8 and 8 rows, then of 4 rows each.
+    assert result.statistic.sizes == [4, 4, 1, 4, 4, 1, 4, 4, *[4] * 8, 2]
+
+
+def lost_block(blocks, shard):
+    first, *rest = blocks
+    return rest if shard.index == 1 else [first, *rest]
+
+
+def block_twice(blocks, shard):
+    for block in blocks:
+        yield block
+        if shard.index == 1:
+            yield Block(block.X[:1], block.y[:1], block.start)
+
+
+SHARDS_LOST = CutBy(*rows(50), [Shard(0, 0, 20), Shard(1, 20, 40)])
+SHARD_TWICE = CutBy(*rows(50), [Shard(0, 0, 25), Shard(0, 0, 25)])
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        (ReadBy(*rows(50), lost_block), "50 rows, but the pass accounts for 46"),
+        (ReadBy(*rows(50), block_twice), "50 rows, but the pass accounts for 52"),
+        (SHARDS_LOST, "50 rows, but the pass accounts for 40"),
+        (SHARD_TWICE, "each of 2 shards once"),
+    ],
+)
+def test_a_source_that_loses_or_doubles_rows_or_shards_is_found_out(source, message):
+    with pytest.raises(IncompletePassError, match=message):
+        accumulate(source, Sums(), shard_rows=10, block_rows=4)
+
+
+merge = reduction.merge_partials
+
+
+@pytest.mark.parametrize(
+    ("wrong", "held"),
+    [
+        (lambda _zero, _options, left, _right: left, 1),
+        (lambda *given: merge(*given[:2], *[merge(*given)] * 2), 16),
+        (lambda zero, options, left, _right: merge(zero, options, left, left), 4),
+    ],
+    ids=["one lost", "all twice", "one lost and the other twice"],
+)
+def test_a_merge_that_loses_or_doubles_a_shard_is_found_out(monkeypatch, wrong, held):
+    for module in (reduction, partials):
+        monkeypatch.setattr(module, "merge_partials", wrong)
+    source = ArraySource(*rows(40))
+    message = f"must hold each of 4 shards once, but holds {held}; run it again"
+    with pytest.raises(IncompletePassError, match=message):
+        accumulate(source, Sums(), shard_rows=10)
+
+
+@pytest.mark.parametrize(
+    ("n_shards", "tree"),
+    [
+        (1, "0"),
+        (2, "(0 10)"),
+        (3, "((0 10) 20)"),
+        (5, "(((0 10) 20) (30 40))"),
+        (9, "((((0 10) 20) ((30 40) 50)) ((60 70) 80))"),
+    ],
+)
+def test_shards_are_merged_one_after_the_other_into_groups_and_groups_into_the_whole(
+    n_shards, tree
+):
+    source = ArraySource(*rows(10 * n_shards))
+    assert accumulate(source, Tree(), shard_rows=10).statistic.text == tree
+
+
+def test_the_tree_does_not_depend_on_which_shard_is_done_first():
+    done = []
+
+    def slow(blocks, shard):
+        time.sleep(0.02 * (5 - shard.index))
+        yield from blocks
+        done.append(shard.index)
+
+    source = ReadBy(*rows(50), slow)
+    with dask.config.set(scheduler="threads", num_workers=5):
+        result = accumulate(source, Tree(), shard_rows=10)
+    assert done != sorted(done)
+    assert result.statistic.text == "(((0 10) 20) (30 40))"
+
+
+def nothing_but_counts(blocks, shard):
+    return blocks
+
+
+class Counted(Sums):
+    """The parameters of moments, without the work of 500 products."""
+
+    def __init__(self, feature_map):
+        super().__init__()
+        self.moments = Moments(feature_map)
+
+    def zero(self):
+        return Counted(self.moments.feature_map)
+
+    def merge(self, other):
+        return self if other else other
+
+
+def test_the_graph_of_a_pass_is_small_and_frequencies_are_in_one_task_of_it():
+    feature_map = RandomFourierFeatures(Gaussian(3.0), 1024).draw(100)
+    frequencies = max(array.nbytes for array in feature_map.arrays().values())
+    source = ReadBy(np.zeros((500, 100)), np.zeros(500), nothing_but_counts)
+    graph = graph_of(source, Counted(feature_map), shard_rows=1)
+    sizes = {key: len(cloudpickle.dumps(task)) for key, task in graph.items()}
+    assert len(sizes) == 1001
+    assert sum(sizes.values()) < 10 << 20
+    assert frequencies > 400_000
+    (key,) = [key for key, size in sizes.items() if size > 50_000]
+    assert key.startswith("zero-")
+    assert sizes[key] >= frequencies
+    tasks = sorted(size for key, size in sizes.items() if key.startswith("accumulate-"))
+    assert len(tasks) == 500
+    assert tasks[-1] < 10_000
+
+
+def test_a_plan_knows_how_many_tasks_its_graph_has():
+    source = ArraySource(*rows(70_000))
+    plan = plan_fit(source, 16)
+    assert plan.n_shards > 2
+    cut = {"shard_rows": plan.shard_rows, "block_rows": plan.block_rows}
+    assert len(graph_of(source, Sums(), **cut)) == plan.graph_tasks
+
+
+@pytest.mark.parametrize(("scheduler", "n_shards"), [("synchronous", 5), ("threads", 1)])
+def test_an_observer_hears_every_row_once_and_nothing_outside_its_context(scheduler, n_shards):
+    X, y = rows(10 * n_shards - 3)
+    X[3] = np.nan
+    recorder, source = Recorder(), ArraySource(X, y)
+    with dask.config.set(scheduler=scheduler):
+        with observed(recorder):
+            accumulate(
+                source, Sums(), shard_rows=10, block_rows=4, skip_bad_rows=True, label="sums"
+            )
+        accumulate(source, Sums())
+    assert recorder.events == [("sums", 10 * n_shards - 3), "finished"]
+    assert recorder.rows == sorted(shard.n_rows for shard in source.shards(10, 4))
+
+
+def test_an_observer_hears_the_end_of_a_pass_that_failed_or_that_nobody_wants_any_more():
+    def broken(blocks, shard):
+        raise DataError("no such row.")
+
+    recorder, cut = Recorder(), {"shard_rows": 5, "block_rows": 5}
+    with observed(recorder):
+        with pytest.raises(DataError, match="no such row"):
+            accumulate(ReadBy(*rows(), broken), Sums())
+        results = map_shards(ArraySource(*rows()), Doubled(), **cut, label="double")
+        next(results)
+        results.close()
+    assert recorder.events == [("sums", 50), "finished", ("double", 50), "finished"]
+
+
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
+def test_bad_rows_are_skipped_and_counted(scheduler):
+    X, y = rows(50)
+    X[[3, 4, 49], [0, 1, 2]] = np.nan, np.inf, -np.inf
+    y[[4, 20]] = np.nan
+    good = np.isfinite(X).all(axis=1) & np.isfinite(y)
+    with dask.config.set(scheduler=scheduler):
+        result = accumulate(
+            ArraySource(X, y), Sums(), shard_rows=10, block_rows=4, skip_bad_rows=True
+        )
+    assert (result.n_rows, result.n_skipped) == (46, 4)
+    assert result.statistic.summed.tolist() == X[good].sum(axis=0).tolist()
+
+
+def test_a_block_of_bad_rows_alone_is_not_handed_to_the_statistic_and_others_keep_their_places():
+    X, y = rows(20)
+    X[[0, 8, 9, 10, 11]] = np.nan
+    cut = {"shard_rows": 20, "block_rows": 4, "skip_bad_rows": True}
+    assert accumulate(ArraySource(X, y), Sizes(), **cut).statistic.sizes == [3, 4, 4, 4]
+    sample = accumulate(ArraySource(X, y), RowSample(20), **cut).statistic
+    assert sorted(sample.places) == sorted(set(range(20)) - {0, 8, 9, 10, 11})
+    assert np.array_equal(sample.X, X[sample.places])
+
+
+class Doubled:
+    """What a shard's rows are, doubled; notes its calls, and the memory that it was lent."""
+
+    def __init__(self):
+        self.calls, self.lent, self.at_once = [], set(), []
+
+    def __call__(self, blocks, n_rows, scratch):
+        self.at_once.append(id(scratch))
+        assert self.at_once.count(id(scratch)) == 1  # nobody else has it now
+        (block,) = blocks
+        assert len(block) == n_rows
+        self.calls.append(block.start)
+        self.lent.add(id(scratch))
+        self.at_once.remove(id(scratch))
+        return 2 * block.X
+
+
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
+def test_mapped_shards_come_in_order_with_every_row_once(scheduler):
+    X, y = rows(57)
+    recorder = Recorder()
+    with dask.config.set(scheduler=scheduler, num_workers=3), observed(recorder):
+        found = list(
+            map_shards(ArraySource(X, y), Doubled(), shard_rows=5, block_rows=5, label="double")
+        )
+    assert [shard.index for shard, _ in found] == list(range(12))
+    assert [shard.start for shard, _ in found] == list(range(0, 57, 5))
+    assert np.array_equal(np.concatenate([result for _, result in found]), 2 * X)
+    assert recorder.events == [("double", 57), "finished"]
+    assert recorder.rows == [2, *[5] * 11]
+
+
+@pytest.mark.parametrize(("scheduler", "ahead"), [("synchronous", 1), ("threads", 5)])
+def test_shards_are_mapped_only_when_they_are_asked_for(scheduler, ahead):
+    function = Doubled()
+    with dask.config.set(scheduler=scheduler, num_workers=3):
+        results = map_shards(
+            ArraySource(*rows(100)), function, shard_rows=5, block_rows=5, label="double"
+        )
+        assert function.calls == []
+        next(results)
+        results.close()
+    assert len(function.lent) <= (3 if scheduler == "threads" else 1)
+    # A window of two more than there are threads is begun, in any order, and no more.
+    assert 0 in function.calls
+    assert set(function.calls) <= set(range(0, 5 * ahead, 5))

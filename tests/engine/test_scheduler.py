@@ -1,0 +1,205 @@
+"""What the current scheduler offers, and results in order."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+import time
+import warnings
+import weakref
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+from conftest import wait_until
+from dask import delayed
+from sklearn.base import clone
+
+import streamkern
+from streamkern import RandomFeatureRidge
+from streamkern.engine.scheduler import stream
+from streamkern.runtime import resources
+from streamkern.runtime.resources import current_resources
+
+
+@pytest.mark.parametrize(
+    ("chosen", "n_threads"),
+    [({"scheduler": "synchronous"}, 1), ({"scheduler": "threads", "num_workers": 7}, 7), ({}, 13)],
+)
+def test_this_process_offers_its_threads_and_the_memory_that_is_free(
+    chosen, n_threads, monkeypatch
+):
+    monkeypatch.setattr(dask.system, "CPU_COUNT", 13)
+    monkeypatch.setattr(resources, "available_bytes", lambda: 12345)
+    with dask.config.set(chosen):
+        assert current_resources() == resources.Resources(0, n_threads, 12345)
+
+
+# Streams of results.
+
+SCHEDULERS = ["synchronous", "threads"]
+
+
+class Counting:
+    """Tasks that say when they begin and what they return."""
+
+    def __init__(self, n=20, seconds=None):
+        self.n = n
+        self.seconds = seconds or {}
+        self.begun = []
+        self.done = []
+
+    def work(self, i):
+        self.begun.append(i)
+        time.sleep(self.seconds.get(i, 0.0))
+        self.done.append(i)
+        return i
+
+    def tasks(self):
+        return (delayed(self.work, traverse=False)(i) for i in range(self.n))
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "n"), [("synchronous", 0), ("threads", 1), ("synchronous", 2), ("threads", 20)]
+)
+def test_results_come_in_the_order_of_their_tasks(scheduler, n):
+    # The earlier of two neighbours takes longer.
+    counting = Counting(n, dict.fromkeys(range(0, n, 2), 0.02))
+    with dask.config.set(scheduler=scheduler, num_workers=3):
+        assert list(stream(counting.tasks())) == list(range(n))
+
+
+def test_results_that_were_taken_are_not_held():
+    kept = weakref.WeakSet()
+
+    def make(i):
+        kept.add(owner := Owner())
+        return owner
+
+    with dask.config.set(scheduler="threads", num_workers=2):
+        for result in stream(delayed(make, traverse=False)(i) for i in range(40)):
+            assert isinstance(result, Owner)
+            # Those in the window, the one in hand, and the one before it in a thread's hands.
+            assert len(kept) <= 2 + 2 + 1 + 2
+
+
+class Owner:
+    """Something that can be referred to weakly."""
+
+
+def test_a_slow_task_holds_up_none_but_those_outside_the_window_and_threads_go_on_meanwhile():
+    counting = Counting(20, {1: 0.5})
+    with dask.config.set(scheduler="threads", num_workers=2):
+        results = stream(counting.tasks())
+        assert next(results) == 0
+        wait_until(lambda: {0, 2, 3} <= set(counting.done), "the work of others")
+        assert 1 not in counting.done
+        wait_until(lambda: len(counting.done) == 4, "the window")
+        assert list(results) == list(range(1, 20))
+
+
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
+def test_what_a_task_raises_is_raised_in_its_place_and_ends_the_stream(scheduler):
+    def work(i):
+        if i == 3:
+            raise ZeroDivisionError(f"task {i}")
+        return i
+
+    found = []
+    before = threading.active_count()
+    with dask.config.set(scheduler=scheduler, num_workers=2):
+        results = stream(delayed(work, traverse=False)(i) for i in range(20))
+        with pytest.raises(ZeroDivisionError, match="task 3"):
+            found.extend(results)
+        assert next(results, None) is None
+    assert found == [0, 1, 2]
+    assert threading.active_count() <= before
+
+
+def test_nothing_runs_any_more_when_a_stream_is_closed_or_interrupted():
+    for error in (GeneratorExit, KeyboardInterrupt):
+        counting = Counting(20, dict.fromkeys(range(20), 0.05))
+        with dask.config.set(scheduler="threads", num_workers=2):
+            results = stream(counting.tasks())
+            next(results)
+            with pytest.raises(error):
+                results.throw(error())
+        assert len(counting.begun) == len(counting.done) <= 4
+        begun = len(counting.begun)
+        time.sleep(0.1)
+        assert len(counting.begun) == begun
+
+
+def test_a_stream_runs_on_any_scheduler_that_dask_takes():
+    calls = []
+
+    def get(graph, keys, **options):
+        calls.append(keys)
+        return dask.local.get_sync(graph, keys, **options)
+
+    counting = Counting(7)
+    with dask.config.set(scheduler=get, num_workers=3):
+        assert list(stream(counting.tasks())) == list(range(7))
+    assert len(calls) == 3
+
+
+def test_what_is_set_for_the_caller_is_set_for_its_tasks():
+    def work():
+        return np.geterr()["over"]
+
+    with dask.config.set(scheduler="threads", num_workers=2), np.errstate(over="raise"):
+        assert list(stream(delayed(work, traverse=False)() for _ in range(5))) == ["raise"] * 5
+
+
+# A process that was forked, which has the threads of its parent no more.
+
+
+def in_a_fork(function, seconds):
+    """What a function returns in a child of this process, or fail when that takes too long."""
+    there, here = multiprocessing.Pipe(duplex=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of threads
+        child = os.fork()
+    if not child:
+        try:
+            here.send(function())
+        finally:
+            os._exit(0)
+    try:
+        assert there.poll(seconds), "the child hangs"
+        return there.recv()
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X = np.random.default_rng(0).standard_normal((400, 3))
+    model = RandomFeatureRidge(n_components=16, alpha=1.0, random_state=0)
+    return model.fit(X, X[:, 0]), X
+
+
+TO_FORK = {
+    "a fit": lambda model, X: clone(model).fit(X, X[:, 0]).predict(X),
+    "a lazy prediction": lambda model, X: model.predict(da.from_array(X, chunks=50)).compute(),
+    "deviations": lambda model, X: model.predict(X, return_std=True)[1],
+}
+
+
+@pytest.mark.parametrize("what", TO_FORK)
+def test_a_child_that_is_forked_computes_what_its_parent_did(what, fitted):
+    found = in_a_fork(lambda: TO_FORK[what](*fitted), seconds=10)
+    assert np.array_equal(found, TO_FORK[what](*fitted))
+
+
+@pytest.mark.cluster
+def test_a_child_that_is_forked_leaves_the_client_to_its_parent(fitted):
+    with streamkern.connect(n_workers=1) as client:
+        for compute in TO_FORK.values():
+            found = in_a_fork(lambda compute=compute: compute(*fitted), seconds=10)
+            assert np.array_equal(found, compute(*fitted))
+        assert client.nthreads()

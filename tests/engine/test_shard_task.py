@@ -1,0 +1,247 @@
+"""Tasks on shards: no more compute than a process has threads for, and they tell of their time."""
+
+import operator
+import pickle
+import threading
+import time
+
+import dask
+import h5py
+import numpy as np
+import pytest
+from distributed import Client, LocalCluster
+
+import streamkern
+from streamkern.engine.map_blocks import map_shards
+from streamkern.engine.reduction import accumulate
+from streamkern.engine.shard_task import ComputeSlots
+from streamkern.features import RandomFourierFeatures
+from streamkern.kernels import Gaussian
+from streamkern.runtime.events import observed
+from streamkern.sources import ArraySource, Block, Reader
+from streamkern.statistics import ColumnStatistics, Moments, Statistic, merged_by, total
+
+# Of a block, that it is read or computed: long beside what a busy machine takes to begin with it.
+SECONDS = 0.08
+
+
+class Busy(Statistic):
+    """Counts rows slowly, and remembers how many threads were at it and with what memory."""
+
+    n_rows: int = total(dtype=int)
+    spans: list = merged_by(operator.add)
+    reads: list = merged_by(operator.add)
+    held: set = merged_by(operator.or_)
+
+    def update(self, blocks):
+        self.spans, self.reads, self.held = self.spans or [], self.reads or [], self.held or set()
+        for block in blocks:
+            begun = time.monotonic()
+            self.held.add((threading.get_ident(), id(self.scratch)))
+            time.sleep(SECONDS)
+            self.n_rows += len(block)
+            self.spans.append((begun, time.monotonic()))
+            self.reads.append((block.X[0, 0], block.X[-1, 0]))
+
+
+def most_at_once(spans):
+    """How many spans overlap at most."""
+    ends = sorted([(begun, 1) for begun, _ in spans] + [(ended, -1) for _, ended in spans])
+    return int(np.cumsum([step for _, step in ends]).max())
+
+
+def shared_seconds(some, others):
+    """How long spans of both kinds were at once."""
+    return sum(max(min(b, d) - max(a, c), 0) for a, b in some for c, d in others)
+
+
+class Slow(ArraySource):
+    """Rows that say when they were read, every block of which is waited for."""
+
+    def reader(self, shard):
+        return SlowReader(super().reader(shard))
+
+
+class SlowReader(Reader):
+    def __init__(self, inner):
+        self.inner = inner
+
+    def blocks(self, n_rows):
+        for block in self.inner.blocks(n_rows):
+            begun = time.monotonic()
+            time.sleep(SECONDS)
+            times = np.linspace(begun, time.monotonic(), len(block))
+            yield Block(times[:, None], block.y, block.start)
+
+
+def rows(n=80, kind=ArraySource):
+    return kind(np.ones((n, 1)), np.ones(n))
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_no_more_shards_compute_than_threads_and_memory_is_used_again(n_threads):
+    with dask.config.set(scheduler="threads"):
+        found = accumulate(rows(), Busy(), shard_rows=8, block_rows=4, n_threads=n_threads)
+    assert found.statistic.n_rows == 80
+    assert most_at_once(found.statistic.spans) <= n_threads
+    assert len({scratch for _, scratch in found.statistic.held}) == n_threads
+
+
+class Throttled(Slow):
+    """Rows of an array on storage that gives one block in so many seconds, whoever asks."""
+
+    def __init__(self, X, y, seconds):
+        super().__init__(X, y)
+        self.seconds, self.lock, self.spans = seconds, threading.Lock(), []
+
+    def reader(self, shard):
+        return ThrottledReader(super().reader(shard).inner, self)
+
+
+class ThrottledReader(SlowReader):
+    def __init__(self, inner, storage):
+        super().__init__(inner)
+        self.storage = storage
+
+    def blocks(self, n_rows):
+        for block in self.inner.blocks(n_rows):
+            with self.storage.lock:
+                begun = time.monotonic()
+                time.sleep(self.storage.seconds)
+                self.storage.spans.append((begun, time.monotonic()))
+            yield block
+
+
+@pytest.mark.parametrize(
+    ("what", "reading"), [("accumulating", SECONDS), ("mapping", SECONDS), ("mapping", 3 * SECONDS)]
+)
+def test_storage_that_is_throttled_is_hidden_behind_the_work_or_hides_it(what, reading):
+    source, spans = Throttled(np.ones((32, 1)), np.ones(32), reading), []
+
+    def mapped(blocks, *_):
+        busy = Busy()
+        busy.update(blocks)
+        spans.extend(busy.spans)
+
+    with dask.config.set(scheduler="threads", num_workers=1):
+        if what == "accumulating":
+            found = accumulate(source, Busy(), shard_rows=8, block_rows=2, n_threads=1)
+            spans = found.statistic.spans
+        else:
+            list(map_shards(source, mapped, shard_rows=8, block_rows=2, label="mapped"))
+    assert len(spans) == len(source.spans) == 16
+    assert most_at_once(spans) == most_at_once(source.spans) == 1
+    # In turns, they would share no time; the shorter is hidden, but for its ends.
+    read, worked = (sum(b - a for a, b in each) for each in (source.spans, spans))
+    assert shared_seconds(source.spans, spans) > 0.6 * min(read, worked)
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_a_worker_reads_for_one_shard_while_it_computes_another(n_threads):
+    with (
+        LocalCluster(n_workers=1, threads_per_worker=n_threads, dashboard_address=":0") as cluster,
+        Client(cluster),
+    ):
+        found = accumulate(rows(kind=Slow), Busy(), shard_rows=8, block_rows=8)
+    assert found.statistic.n_rows == 80
+    assert most_at_once(found.statistic.spans) == n_threads
+    assert len({scratch for _, scratch in found.statistic.held}) == n_threads
+    # Of ten shards, all but the first are read while another computes, on a quiet machine; and
+    # none on one thread if the worker waited for the end of a task.
+    read = sum(b - a for a, b in found.statistic.reads)
+    assert shared_seconds(found.statistic.reads, found.statistic.spans) > 0.15 * read
+
+
+@pytest.mark.cluster
+def test_a_pass_inside_a_task_of_somebody_else_leaves_that_task_alone(external_scheduler):
+    def fit():
+        with dask.config.set(scheduler="synchronous"):
+            model = streamkern.RandomFeatureRidge(n_components=8, alpha=1.0)
+            return model.fit(np.arange(60.0).reshape(30, 2), np.arange(30.0)).coef_
+
+    with Client(external_scheduler) as client:
+        assert np.array_equal(client.submit(fit, pure=False).result(), fit())
+
+
+def test_a_slot_comes_back_after_an_error_and_a_copy_elsewhere_has_memory_of_its_own():
+    slots = ComputeSlots(1)
+    with pytest.raises(ZeroDivisionError), slots.taken():
+        raise ZeroDivisionError
+    with slots.taken() as scratch:
+        scratch.array("large", (1 << 20,), np.float64)
+        sent = pickle.dumps(slots)
+    assert len(sent) < 1000
+    with pickle.loads(sent).taken() as other:  # noqa: S301  made here
+        assert other is not scratch
+
+
+# What a task tells: where its time went, and what it could attain.
+
+
+def told_of(source, statistic):
+    events = []
+    with observed(events.append):
+        accumulate(source, statistic, shard_rows=4096, block_rows=1024)
+    return [event for event in events if event["kind"] == "shard done"]
+
+
+def moments():
+    return Moments(RandomFourierFeatures(Gaussian(1.0), 64, random_state=0).draw(3), 1)
+
+
+def normal_rows(n=20_000):
+    X = np.random.default_rng(0).standard_normal((n, 3))
+    return X, X[:, 0]
+
+
+def assert_seconds_add_up(events):
+    for event in events:
+        seconds = dict(event["seconds"])
+        seconds.pop("reading")
+        assert set(seconds) == {"waiting", "features", "products", "other"}
+        assert sum(seconds.values()) == pytest.approx(event["elapsed"])
+        assert all(value >= 0 for value in seconds.values())
+
+
+def test_seconds_of_a_shard_add_up_to_what_it_took():
+    assert_seconds_add_up(told_of(ArraySource(*normal_rows()), moments()))
+
+
+@pytest.mark.cluster
+def test_seconds_add_up_on_workers_too_where_a_task_begins_within_another(
+    tmp_path, external_scheduler
+):
+    X, y = normal_rows(200_000)
+    with h5py.File(tmp_path / "data.h5", "w") as file:
+        file["X"], file["y"] = X, y
+    with streamkern.connect(scheduler=external_scheduler):
+        events = told_of(streamkern.open_hdf5(tmp_path / "data.h5"), moments())
+    assert len(events) > 10
+    assert_seconds_add_up(events)
+
+
+def test_products_are_compared_with_what_can_be_attained_and_other_sums_with_nothing():
+    source = ArraySource(*normal_rows())
+    assert all(event["attainable"] > 1e8 for event in told_of(source, moments()))
+    assert all(event["attainable"] == 0 for event in told_of(source, ColumnStatistics(4)))
+    assert ColumnStatistics(3).work is None
+
+
+def test_operations_are_those_of_the_products():
+    # Of 64 features with each other, half of them, and with a target and a one.
+    assert moments().work.flops_per_row == 64 * 65 + 2 * 64 * 2
+    wide = Moments(RandomFourierFeatures(Gaussian(1.0), 1200, random_state=0).draw(3), 1)
+    strips = [strip.work.flops_per_row - 2 * strip.work.order * 2 for strip in wide.strips(2)]
+    assert sum(strips) == 1200 * 1201
+
+
+@pytest.mark.parametrize("compression", [None, "gzip"])
+def test_decoding_is_told_from_reading_where_there_is_any(tmp_path, compression):
+    X, y = normal_rows()
+    with h5py.File(tmp_path / "data.h5", "w") as file:
+        file.create_dataset("X", data=X, chunks=(1024, 3), compression=compression)
+        file.create_dataset("y", data=y, chunks=(1024,))
+    for event in told_of(streamkern.open_hdf5(tmp_path / "data.h5"), moments()):
+        assert event["seconds"]["reading"] > 0
+        assert ("decoding" in event["seconds"]) == (compression is not None)

@@ -1,0 +1,176 @@
+"""Hashed features: cells of random grids, and count sketches of products of inputs."""
+
+from __future__ import annotations
+
+import math
+
+import naive
+import numpy as np
+import pytest
+from tolerances import assert_close
+
+from streamkern.errors import ParameterError
+from streamkern.features import RandomBinning, TensorSketch
+from streamkern.kernels import Gaussian, Laplacian, Polynomial
+
+P, D = 3, 32
+KERNEL = Laplacian((1.0, 2.0, 3.0))
+ROWS = np.random.default_rng(0).standard_normal((40, P))
+
+
+def drawn(n_components=D, kernel=KERNEL, **options) -> RandomBinning:
+    return RandomBinning(kernel, n_components, **options).draw(P)
+
+
+def products(maps, X, Z) -> np.ndarray:
+    """phi(x)^T phi(z) of every map and pair of rows."""
+    return np.array([(phi.transform(X) * phi.transform(Z)).sum(axis=1) for phi in maps])
+
+
+def test_rows_share_an_entry_where_they_share_a_cell():
+    phi = drawn()
+    features = phi.transform(ROWS).reshape(len(ROWS), phi.n_grids, -1)
+    cells = [
+        [tuple(math.floor((x[j] - u[j]) / w[j]) for j in range(P)) for x in ROWS.tolist()]
+        for u, w in zip(phi.offsets, phi.widths, strict=True)
+    ]
+    shared = 0
+    for g, of_rows in enumerate(cells):
+        for i in range(len(ROWS)):
+            for k in range(i):
+                if of_rows[i] == of_rows[k]:
+                    shared += 1
+                    assert np.array_equal(features[i, g], features[k, g])
+    assert shared > 100
+
+
+@pytest.mark.parametrize("n_entries", [1, 2, 8])
+def test_every_grid_has_one_signed_entry(n_entries):
+    phi = drawn(n_entries=n_entries)
+    features = phi.transform(ROWS).reshape(len(ROWS), D // n_entries, n_entries)
+    assert (np.count_nonzero(features, axis=2) == 1).all()
+    assert set(np.unique(np.abs(features))) <= {0.0, phi.scale}
+    assert {-1.0, 1.0} == set(np.unique(np.sign(features[features != 0])))
+
+
+@pytest.mark.parametrize("n_entries", [1, 2, 8])
+def test_features_have_no_bias_and_the_variance_of_the_formula(n_entries):
+    X, Z = ROWS[:20], ROWS[:20] + np.linspace(0, 1.5, 20)[:, None]
+    k = np.diagonal(KERNEL(X, Z))
+    found = products((drawn(random_state=s, n_entries=n_entries) for s in range(1500)), X, Z)
+    variance = (k + (1 - k) / n_entries - k**2) / (D / n_entries)
+    assert (np.abs(found.mean(axis=0) - k) <= 4 * np.sqrt(variance / len(found)) + 1e-12).all()
+    assert found.var(axis=0)[1:] == pytest.approx(variance[1:], rel=0.2)
+
+
+@pytest.mark.parametrize(("D", "B"), [(32, 8), (12, 4), (7, 1), (2, 2)])
+def test_by_default_grids_have_eight_entries_or_what_divides_the_features(D, B):
+    assert drawn(D).n_entries == drawn(D).nesting == B
+
+
+def test_the_first_grids_are_a_smaller_map():
+    phi = drawn()
+    part = phi.first(16)
+    assert part.equals(drawn(16))
+    assert np.allclose(
+        part.transform(ROWS) * part.scale, phi.transform(ROWS)[:, :16] / phi.scale * part.scale**2
+    )
+    for k in (0, 12, 40):
+        with pytest.raises(ParameterError, match=f"multiple of 8 features, up to 32, not {k}"):
+            phi.first(k)
+
+
+def test_rows_that_are_not_finite_or_far_away_have_features_of_their_own_kind():
+    X = np.array([[0.0, np.nan, 0.0], [0.0, np.inf, 0.0], [1e300, 0.0, 0.0], [0.0, 0.0, 0.0]])
+    features = drawn().transform(X)
+    assert np.isnan(features[:2]).all()
+    assert np.isfinite(features[2:]).all()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda a: {"widths": a["widths"][:2]},
+        lambda a: {"offsets": a["offsets"][:, :2]},
+        lambda a: {"widths": -a["widths"]},
+        lambda a: {"multipliers": a["multipliers"].astype(float)},
+        lambda a: {name: array[:, :0] for name, array in a.items()},
+    ],
+)
+def test_a_damaged_map_is_refused(change):
+    phi = drawn()
+    with pytest.raises(ParameterError, match="the file is damaged"):
+        RandomBinning.restore(phi.parameters(), phi.arrays() | change(phi.arrays()))
+
+
+def test_what_cannot_be_is_refused():
+    with pytest.raises(ParameterError, match="binning is for the Laplacian kernel, not for Gauss"):
+        RandomBinning(Gaussian(1.0), D)
+    with pytest.raises(ParameterError, match="a multiple of the 5 entries of a grid, not 32"):
+        RandomBinning(KERNEL, D, n_entries=5)
+    with pytest.raises(ParameterError, match="not drawn yet"):
+        RandomBinning(KERNEL, D).first(8)
+
+
+# Sketches.
+
+
+def sketch(degree=2, constant=0.5, n_components=12, **options) -> TensorSketch:
+    return TensorSketch(Polynomial(degree, constant), n_components, **options).draw(P)
+
+
+@pytest.mark.parametrize("degree", [1, 2, 3])
+@pytest.mark.parametrize("n_components", [1, 2, 12, 13])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_every_product_of_inputs_is_added_where_its_hashes_say(degree, n_components, dtype):
+    phi = sketch(degree, n_components=n_components)
+    expected = [
+        naive.tensor_sketch([*x, 0.5**0.5], phi.places, phi.signs, n_components) for x in ROWS
+    ]
+    assert_close(phi.transform(ROWS, dtype), expected, dtype=dtype)
+
+
+@pytest.mark.parametrize("degree", [1, 2, 3])
+@pytest.mark.parametrize("constant", [0.0, 2.0])
+def test_sketches_have_no_bias(degree, constant):
+    X, Z = ROWS[:6], ROWS[6:12]
+    exact = np.diagonal(Polynomial(degree, constant)(X, Z))
+    found = np.array([
+        (phi.transform(X) * phi.transform(Z)).sum(axis=1)
+        for phi in (sketch(degree, constant, 16, random_state=seed) for seed in range(1500))
+    ])  # fmt: skip
+    error = found.std(axis=0) / np.sqrt(len(found))
+    assert (np.abs(found.mean(axis=0) - exact) < 4 * error).all()
+
+
+def test_the_error_falls_as_the_root_of_the_number_of_features():
+    exact = Polynomial(2, 1.0)(ROWS, ROWS)
+    errors = []
+    for n_components in (64, 256, 1024):
+        maps = [sketch(2, 1.0, n_components, random_state=seed) for seed in range(40)]
+        features = [phi.transform(ROWS) for phi in maps]
+        errors.append(np.sqrt(np.mean([np.square(F @ F.T - exact).mean() for F in features])))
+    assert 1.7 < errors[0] / errors[1] < 2.3
+    assert 1.7 < errors[1] / errors[2] < 2.3
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda a: {"places": a["places"][:1]},
+        lambda a: {"signs": a["signs"][:, :2]},
+        lambda a: {"places": a["places"] + 12},
+        lambda a: {"places": a["places"] - 12},
+        lambda a: {"places": a["places"] + 0.5},
+        lambda a: {"signs": 0 * a["signs"]},
+    ],
+)
+def test_a_damaged_sketch_is_refused(change):
+    phi = sketch()
+    with pytest.raises(ParameterError, match="the file is damaged"):
+        TensorSketch.restore(phi.parameters(), phi.arrays() | change(phi.arrays()))
+
+
+def test_a_sketch_of_another_kernel_is_refused():
+    with pytest.raises(ParameterError, match="a sketch is of the polynomial kernel, not of Gauss"):
+        TensorSketch(Gaussian(1.0), D)

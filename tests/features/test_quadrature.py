@@ -1,0 +1,168 @@
+"""Quadrature: points that fill the cube evenly, and grids of frequencies of two equal errors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+from tolerances import assert_close
+
+from streamkern.errors import ParameterError
+from streamkern.features import GridFourierFeatures, QuasiRandomFourierFeatures
+from streamkern.features.families import FAMILIES
+from streamkern.features.quadrature import quasi_random_points
+from streamkern.kernels import Gaussian, Laplacian, Matern
+
+
+def test_fewer_points_are_the_first_of_more():
+    many = quasi_random_points(100, 5, 7)
+    for fewer in (1, 2, 33):
+        assert np.array_equal(quasi_random_points(fewer, 5, 7), many[:fewer])
+
+
+def test_points_are_inside_the_cube_and_every_coordinate_is_uniform():
+    points = quasi_random_points(512, 6, 1)
+    assert 0 < points.min() <= points.max() < 1
+    for column in points.T:
+        # Far closer to the diagonal than 512 random numbers, whose distance is about 0.04.
+        assert stats.kstest(column, stats.uniform.cdf).statistic < 0.01
+
+
+def test_every_aligned_interval_has_one_sobol_point():
+    points = quasi_random_points(64, 4, 3)
+    for column in points.T:
+        assert sorted((column * 64).astype(int)) == list(range(64))
+
+
+@pytest.mark.parametrize("paired", [True, False])
+def test_the_error_is_below_that_of_random_draws(paired):
+    X = np.random.default_rng(0).standard_normal((30, 2))
+    kernel = Gaussian(1.5)
+    exact = kernel(X, X)
+
+    def error(make):
+        squares = []
+        for seed in range(10):
+            features = make(seed).draw(2).transform(X)
+            squares.append(np.mean((features @ features.T - exact) ** 2))
+        return np.mean(squares)
+
+    quasi = error(
+        lambda seed: QuasiRandomFourierFeatures(kernel, 512, paired=paired, random_state=seed)
+    )
+    random = error(
+        lambda seed: FAMILIES["orthogonal"].map_of(kernel, 512, paired=paired, random_state=seed)
+    )
+    assert quasi < random / 4
+
+
+def test_more_inputs_than_there_are_direction_numbers_for_are_refused():
+    with pytest.raises(ParameterError, match=r"up to 21,201 numbers are known, .* takes 21,202"):
+        QuasiRandomFourierFeatures(Gaussian(1.0), 8).draw(21_202 - 1 - Gaussian(1.0).n_uniforms)
+
+
+# Grids.
+
+KERNELS = [Gaussian(0.4), Matern(0.5, nu=0.5), Matern(0.3), Laplacian(0.5)]
+every_kernel = pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
+every_p = pytest.mark.parametrize("p", [1, 2, 3])
+
+
+def rows(p, n=400):
+    return np.random.default_rng(0).uniform(-1, 1, (n, p)) * np.array([1.0, 3.0, 0.5])[:p]
+
+
+def drawn(kernel, p, D=1024):
+    return GridFourierFeatures(kernel, D).draw(p, rows(p))
+
+
+def cells(phi) -> np.ndarray:
+    """The sides of a cell: all frequencies are odd multiples of half of them."""
+    return 2 * np.abs(phi.frequencies).min(axis=0)
+
+
+@every_kernel
+@every_p
+def test_frequencies_are_half_of_a_grid_without_zero(kernel, p):
+    phi = drawn(kernel, p)
+    places = phi.frequencies / cells(phi) - 0.5
+    whole = np.round(places).astype(int)
+    assert_close(places, whole, size=np.abs(places).max())
+    # No frequency is there twice, and none with its opposite, which is at -1 - i.
+    both = np.concatenate([whole, -1 - whole])
+    assert len(np.unique(both, axis=0)) == 1024
+
+
+@every_kernel
+@every_p
+def test_squared_amplitudes_are_the_density_over_both_halves(kernel, p):
+    phi = drawn(kernel, p)
+    expected = 2 * kernel.density(phi.frequencies) * cells(phi).prod()
+    assert_close(phi.amplitudes**2, expected)
+    assert (np.diff(phi.amplitudes) <= 0).all()
+
+
+@every_kernel
+@every_p
+def test_no_frequency_outside_has_a_larger_density_than_one_inside(kernel, p):
+    phi = drawn(kernel, p)
+    places = np.round(phi.frequencies / cells(phi) - 0.5).astype(int)
+    held = {tuple(place) for place in places}
+    least = kernel.density(phi.frequencies).min()
+    beside = {
+        (*place[:j], place[j] + 1, *place[j + 1 :]) for place in held for j in range(p)
+    } - held
+    outside = (np.array(sorted(beside)) + 0.5) * cells(phi)
+    assert kernel.density(outside).max() <= least * (1 + 1e-9)
+
+
+@every_kernel
+@every_p
+def test_the_two_errors_are_the_same(kernel, p):
+    phi, X = drawn(kernel, p), rows(p)
+    missing = 1 - (phi.amplitudes**2).sum()
+    ranges = np.ptp(X, axis=0) * (len(X) + 1) / (len(X) - 1)
+    for j, cell in enumerate(cells(phi)):
+        apart = np.zeros((1, p))
+        apart[0, j] = 2 * np.pi / cell - ranges[j]
+        repeated = kernel(apart, np.zeros((1, p)))[0, 0]
+        assert abs(p * repeated - missing) < 0.02 * missing + 2e-12
+
+
+@every_kernel
+@every_p
+def test_the_kernel_on_the_box_is_as_exact_as_those_errors(kernel, p):
+    phi, X = drawn(kernel, p), rows(p)
+    features = phi.transform(X)
+    missing = 1 - (phi.amplitudes**2).sum()
+    apart = np.abs(features @ features.T - kernel(X, X))
+    assert apart.max() < 1.1 * missing + 1e-10
+    random = FAMILIES["orthogonal"].map_of(kernel, 1024).draw(p).transform(X)
+    assert np.mean(apart**2) < np.mean((random @ random.T - kernel(X, X)) ** 2)
+
+
+def test_an_input_that_does_not_vary_in_the_sample_is_taken():
+    X = rows(2)
+    X[:, 1] = 3.0
+    phi = GridFourierFeatures(Gaussian(1.0), 64).draw(2, X)
+    features = phi.transform(X)
+    assert np.abs(features @ features.T - Gaussian(1.0)(X, X)).max() < 1e-4
+
+
+def test_it_depends_on_the_range_of_the_rows_alone():
+    X = rows(2)
+    corners = np.concatenate([X.min(axis=0)[None], X.max(axis=0)[None], np.zeros((398, 2))])
+    one, two = (GridFourierFeatures(Matern(1.0), 64).draw(2, some) for some in (X, 5.0 + corners))
+    assert_close(one.frequencies, two.frequencies, steps=1e6)
+
+
+@pytest.mark.parametrize("p", [4, 90])
+def test_more_inputs_are_refused(p):
+    with pytest.raises(ParameterError, match=f"for 1 to 3 inputs, not {p}, since its points grow"):
+        GridFourierFeatures(Gaussian(1.0), 8).draw(p, np.zeros((9, p)))
+
+
+@pytest.mark.parametrize("X", [None, np.empty((0, 2))])
+def test_a_grid_without_rows_is_refused(X):
+    with pytest.raises(ParameterError, match="follows from the range of the rows"):
+        GridFourierFeatures(Gaussian(1.0), 8).draw(2, X)

@@ -1,0 +1,155 @@
+"""Random Fourier features: what is drawn, what is evaluated, what is refused."""
+
+from __future__ import annotations
+
+import naive
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+from tolerances import assert_close
+
+from streamkern.errors import ParameterError
+from streamkern.features import RandomFourierFeatures, StructuredFourierFeatures
+from streamkern.features.random_fourier import independent_rows, orthogonal_rows
+from streamkern.kernels import Gaussian, Laplacian, Linear, Matern
+
+every_form = pytest.mark.parametrize(
+    ("orthogonal", "paired"),
+    [(True, True), (True, False), (False, True), (False, False)],
+    ids=["orthogonal-paired", "orthogonal-phase", "iid-paired", "iid-phase"],
+)
+
+
+def rows(n: int = 9, p: int = 3) -> np.ndarray:
+    return np.random.default_rng(0).standard_normal((n, p))
+
+
+def drawn(kernel=Gaussian(1.5), n_components=22, p=3, **options):  # noqa: B008  immutable
+    return RandomFourierFeatures(kernel, n_components, **options).draw(p)
+
+
+@every_form
+def test_fitting_draws_for_the_columns_whatever_their_values(orthogonal, paired):
+    options = {"orthogonal": orthogonal, "paired": paired}
+    fitted = RandomFourierFeatures(Gaussian(1.5), 22, **options).fit(np.full((2, 3), 9.0))
+    assert np.array_equal(fitted.transform(rows()), drawn(**options).transform(rows()))
+
+
+# What is drawn.
+
+
+@naive.quick
+@given(p=st.integers(1, 9), n=st.integers(1, 40), seed=st.integers(0, 99))
+def test_orthogonal_rows_are_orthogonal_within_blocks_of_p(p, n, seed):
+    normal = orthogonal_rows(n, p, seed)
+    assert normal.shape == (n, p)
+    directions = normal / np.linalg.norm(normal, axis=1, keepdims=True)
+    for start in range(0, n, p):
+        block = directions[start : start + p]
+        assert_close(block @ block.T, np.eye(len(block)))
+
+
+@pytest.mark.parametrize("p", [1, 2, 5, 16])
+@pytest.mark.parametrize("draw", [orthogonal_rows, independent_rows], ids=["orthogonal", "iid"])
+def test_a_normal_row_has_a_chi_length_and_a_uniform_direction(draw, p):
+    normal = draw(4000, p, 1)
+    lengths = np.linalg.norm(normal, axis=1)
+    assert stats.kstest(lengths, stats.chi(p).cdf).pvalue > 1e-3
+    # Of every block one row, so that the numbers tested are independent.
+    for column in normal[::p].T:
+        assert stats.kstest(column, stats.norm.cdf).pvalue > 1e-3
+    if p > 1:
+        slanted = normal[::p] @ np.ones(p) / np.sqrt(p)
+        assert stats.kstest(slanted, stats.norm.cdf).pvalue > 1e-3
+
+
+def test_the_lengths_of_orthogonal_rows_are_independent_of_each_other():
+    normal = orthogonal_rows(8000, 4, 2)
+    lengths = np.linalg.norm(normal, axis=1).reshape(-1, 4)
+    between = np.corrcoef(lengths.T)[np.triu_indices(4, 1)]
+    assert np.abs(between).max() < 4 / np.sqrt(len(lengths))
+
+
+@pytest.mark.parametrize("draw", [orthogonal_rows, independent_rows], ids=["orthogonal", "iid"])
+@naive.quick
+@given(fewer=st.integers(1, 30), p=st.integers(1, 7))
+def test_fewer_rows_are_the_first_of_more(draw, fewer, p):
+    assert np.array_equal(draw(30, p, 3)[:fewer], draw(fewer, p, 3))
+
+
+def test_phases_are_uniform_on_the_circle():
+    phi = drawn(n_components=5000, paired=False)
+    assert stats.kstest(phi.phases, stats.uniform(0, 2 * np.pi).cdf).pvalue > 1e-3
+
+
+def test_draws_that_mix_over_scales_do_so_independently_of_lengths_and_phases():
+    plain = drawn(Gaussian(1.0), 2000, p=2, paired=False)
+    mixed = drawn(Matern(1.0, nu=2.5), 2000, p=2, paired=False)
+    stretch = np.linalg.norm(mixed.frequencies, axis=1) / np.linalg.norm(plain.frequencies, axis=1)
+    scaled = stats.kstest(5 / stretch**2, stats.chi2(5).cdf)
+    assert scaled.pvalue > 1e-3
+    for other in (np.linalg.norm(plain.frequencies, axis=1), mixed.phases):
+        assert abs(stats.spearmanr(stretch, other).statistic) < 4 / np.sqrt(2000)
+
+
+# What is refused.
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: drawn(n_components=0), "must be at least 1, not 0"),
+        (lambda: drawn(n_components=-2, paired=False), "must be at least 1, not -2"),
+        (lambda: drawn(n_components=2.0), "n_components must be a whole number"),
+        (lambda: drawn(n_components=None), "n_components must be a whole number"),
+        (lambda: drawn(n_components=True, paired=False), "n_components must be a whole number"),
+        (lambda: drawn(Linear()), r"need a shift-invariant kernel, not Linear\(\)"),
+        (lambda: drawn().first(3), "must be even"),
+        (lambda: drawn(Gaussian("median")), "'median' must be resolved"),
+        (lambda: drawn(random_state=-1), "random_state must be a whole number of at least 0"),
+        (lambda: StructuredFourierFeatures(Laplacian(1.0), 8), "Euclidean distance, not 'lapl"),
+    ],
+)
+def test_what_cannot_be_is_refused(make, words):
+    with pytest.raises(ParameterError, match=words):
+        make()
+
+
+# Directions by signs and fast transforms.
+
+
+def test_rows_are_orthogonal_within_blocks_when_nothing_is_filled_up():
+    phi = StructuredFourierFeatures(Gaussian(1.0), 400).draw(80)
+    W = phi.frequencies
+    for start in range(0, 200, 80):
+        block = W[start : start + 80]
+        gram = block @ block.T
+        assert_close(gram, np.diag(np.diagonal(gram)), size=80.0)
+
+
+def test_lengths_are_those_of_normal_rows():
+    phi = StructuredFourierFeatures(Gaussian(2.0), 4000).draw(64)
+    lengths = np.linalg.norm(2.0 * phi.frequencies, axis=1)
+    assert stats.kstest(lengths, stats.chi(64).cdf).pvalue > 1e-3
+
+
+def test_directions_are_nearly_normal():
+    phi = StructuredFourierFeatures(Gaussian((1.0,) * 99 + (3.0,)), 4000).draw(100)
+    for column in (phi.frequencies[:, 0], 3.0 * phi.frequencies[:, 99]):
+        assert stats.kstest(column, stats.norm.cdf).pvalue > 1e-3
+
+
+def test_stretches_are_those_of_the_kernel_and_independent_of_lengths():
+    plain = StructuredFourierFeatures(Gaussian(1.0), 2000).draw(5)
+    mixed = StructuredFourierFeatures(Matern(1.0, nu=2.5), 2000).draw(5)
+    stretch = np.linalg.norm(mixed.frequencies, axis=1) / np.linalg.norm(plain.frequencies, axis=1)
+    assert stats.kstest(5 / stretch**2, stats.chi2(5).cdf).pvalue > 1e-3
+    lengths = np.linalg.norm(plain.frequencies, axis=1)
+    assert abs(stats.spearmanr(stretch, lengths).statistic) < 4 / np.sqrt(1000)
+
+
+def test_memory_is_that_of_signs_and_lengths():
+    phi = StructuredFourierFeatures(Gaussian(1.0), 4096).draw(3000)
+    assert sum(array.nbytes for array in phi.arrays().values()) < 1e-2 * 2048 * 3000 * 8

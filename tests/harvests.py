@@ -1,0 +1,38 @@
+"""Rows of two or three classes, a classifier of them, and models that rows come to in chunks."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from streamkern import Gaussian, RandomFeatureClassifier
+
+NAMES = np.array(["hay", "oats", "straw"])
+
+
+def labelled_rows(n=240, n_classes=3, seed=0):
+    """Rows whose labels follow from two of three inputs, and noise."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 3))
+    level = np.sin(2 * X[:, 0]) + X[:, 1] + 0.4 * rng.standard_normal(n)
+    cuts = [-0.4, 0.6] if n_classes == 3 else [0.5]
+    return X, NAMES[np.digitize(level, cuts)]
+
+
+def classifier(**options):
+    """A classifier of few features."""
+    chosen = {"n_components": 32, "precision": "double", "alpha": 0.1, "kernel": Gaussian(2.0)}
+    return RandomFeatureClassifier(**chosen | options)
+
+
+def signs(y, classes):
+    """Targets (n, q) of +1 for a class and -1 for the rest, one for two classes."""
+    targets = np.where(y[:, None] == classes, 1.0, -1.0)
+    return targets[:, 1:] if len(classes) == 2 else targets
+
+
+def chunks(n, n_chunks, seed=None):
+    """The places of n rows in chunks, in an order of their own if there is a seed."""
+    parts = np.array_split(np.arange(n), n_chunks)
+    if seed is None:
+        return parts
+    return [parts[i] for i in np.random.default_rng(seed).permutation(n_chunks)]

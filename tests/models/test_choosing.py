@@ -1,0 +1,277 @@
+"""Choosing the penalty, as a user of the estimator meets it."""
+
+from __future__ import annotations
+
+import warnings
+
+import naive
+import numpy as np
+import pytest
+
+from streamkern import Gaussian, Linear, RandomFeatureRidge
+from streamkern.errors import DataError, ParameterError, StreamkernWarning
+from streamkern.sources import ArraySource
+
+GRID = [1.0, 0.001, 100.0, 0.03]
+
+
+def rows(n=300, q=None, seed=0):
+    """Targets of which the second is noisier and less smooth than the first."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-2, 2, (n, 2))
+    smooth = np.stack([np.sin(X[:, 0]), 20 + 4 * np.sin(3 * X[:, 0]) * X[:, 1]], axis=1)
+    y = smooth + [0.02, 4.0] * rng.standard_normal((n, 2))
+    return X, y[:, 0] if q is None else y[:, :q]
+
+
+def ridge(**options):
+    return RandomFeatureRidge(
+        Gaussian(1.0), **{"n_components": 32, "precision": "double"} | options
+    )
+
+
+def assert_curve_is_that_of_folds(model, X, y, folds, s=None, *, intercept=True):
+    """Compare the errors of a grid with those of models fitted without each fold."""
+    Phi, s = model.transform(X), np.ones(len(X)) if s is None else s
+    y, curve = y.reshape(len(y), -1), model.report_["alpha_curve"]
+    for alpha, found in zip(curve["alphas"], curve["values"], strict=True):
+        parts = [
+            naive.error_without(Phi, y, s, alpha, folds == k, intercept=intercept)
+            for k in range(folds.max() + 1)
+        ]
+        assert np.reshape(found, -1) == pytest.approx(np.sqrt(sum(parts) / s.sum()), rel=1e-8)
+
+
+def sorted_rows(n=4000):
+    """Rows in the order of an input, whose effect grows with it."""
+    X, _ = rows(n)
+    X = X[np.argsort(X[:, 0])]
+    return X, np.exp(X[:, 0]) * np.sin(4 * X[:, 1])
+
+
+FORMULAS = {
+    "rows": lambda i, _, K: naive.fold_of_row(i, K, 0),
+    "blocks": naive.fold_of_block,
+}
+
+
+@pytest.mark.parametrize(
+    ("fold_by", "K", "intercept"), [("rows", 2, True), ("rows", 5, False), ("blocks", 5, True)]
+)
+def test_the_error_left_out_is_that_of_fitting_again(fold_by, K, intercept):
+    X, y = rows(q=2)
+    s = np.random.default_rng(0).random(len(X)) + 0.1
+    model = ridge(alpha=GRID, n_folds=K, fold_by=fold_by, fit_intercept=intercept).fit(X, y, s)
+    folds = np.array([FORMULAS[fold_by](i, len(X), K) for i in range(len(X))])
+    assert_curve_is_that_of_folds(model, X, y, folds, s, intercept=intercept)
+    curve = model.report_["alpha_curve"]
+    assert (curve["criterion"], curve["alphas"]) == ("cv", sorted(GRID))
+    assert model.report_["cv_rmse"] == curve["values"][sorted(GRID).index(model.alpha_)]
+    assert (model.report_["n_folds"], model.report_["fold_by"]) == (K, fold_by)
+
+
+def test_the_penalty_is_chosen_by_five_folds_by_default():
+    X, y = rows()
+    report = RandomFeatureRidge(n_components=32).fit(X, y).report_
+    assert report["alpha_curve"]["criterion"] == "cv"
+    assert (report["n_folds"], report["fold_by"]) == (5, "rows")
+    alphas = report["alpha_curve"]["alphas"]
+    assert len(alphas) == 30
+    assert alphas[0] == pytest.approx(report["precision_floor"])
+    assert report["alpha"] in alphas
+    assert isinstance(report["cv_rmse"], float)
+    linear = RandomFeatureRidge(Linear()).fit(X, y).report_
+    assert (linear["alpha_curve"]["criterion"], linear["n_components"]) == ("cv", 2)
+
+
+def test_the_model_is_the_one_with_the_chosen_penalty():
+    X, y = rows()
+    chosen = ridge().fit(X, y)
+    given = ridge(alpha=chosen.alpha_).fit(X, y)
+    apart = np.abs(chosen.predict(X) - given.predict(X)).max()
+    assert apart < 1e-9 * np.abs(y).max()
+    for name in ("train_rmse", "effective_dof"):
+        assert chosen.report_[name] == pytest.approx(given.report_[name], rel=1e-8)
+
+
+@pytest.mark.parametrize("alpha", ["gcv", "evidence"])
+def test_a_criterion_without_folds_has_no_error_left_out(alpha):
+    report = ridge(alpha=alpha).fit(*rows()).report_
+    assert report["alpha_curve"]["criterion"] == alpha
+    assert report["alpha_curve"]["standard_errors"] is None
+    assert report["cv_rmse"] is None
+    assert (report["n_folds"], report["fold_by"]) == (0, None)
+
+
+@pytest.mark.parametrize(
+    ("alpha", "constant"),
+    [("cv", 0.0), ("gcv", 0.004951234567), ("evidence", 0.0), ("loo", 0.004951234567)],
+)
+def test_a_constant_target_does_not_choose_the_penalty_of_the_others(alpha, constant):
+    X, y = rows(1961)
+    # A mean that is not exact makes weighted sums of equal values vary by rounding.
+    weights = np.random.default_rng(3).random(len(X)) + 0.1
+    both = np.stack([y, np.full(len(y), constant)], axis=1)
+    alone = ridge(alpha=alpha).fit(X, y, sample_weight=weights)
+    for per_target in (False, True):
+        model = ridge(alpha=alpha, per_target=per_target).fit(X, both, sample_weight=weights)
+        assert model.alpha_ == ([alone.alpha_] * 2 if per_target else alone.alpha_)
+        curve = model.penalty_curve_
+        relative = (curve.scores / curve.scale)[:, 1]
+        assert (relative < 1e-9).all()
+        assert model.report_["note"] == alone.report_["note"]
+
+
+def test_every_target_has_the_penalty_that_it_would_have_alone():
+    X, y = rows(q=2)
+    together = ridge(per_target=True).fit(X, y)
+    smoother = ridge(per_target=True, one_standard_error=True).fit(X, y)
+    assert all(np.array(smoother.alpha_) > together.alpha_)
+    alone = [ridge().fit(X, y[:, j]) for j in range(2)]
+    assert together.alpha_ == [model.alpha_ for model in alone]
+    assert together.alpha_[0] != together.alpha_[1]
+    for j, model in enumerate(alone):
+        assert together.report_["cv_rmse"][j] == pytest.approx(model.report_["cv_rmse"], rel=1e-8)
+        apart = np.abs(together.predict(X)[:, j] - model.predict(X)).max()
+        assert apart < 1e-8 * np.abs(y[:, j]).max()
+    assert isinstance(ridge().fit(X, y).alpha_, float)
+
+
+# The order of rows.
+
+
+def notes(model, X, y) -> list[str]:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(X, y)
+    return [str(w.message) for w in caught if issubclass(w.category, StreamkernWarning)]
+
+
+def test_rows_in_an_order_are_noted_where_folds_are_blocks_and_not_dealt_by_rows():
+    model = ridge(fold_by="blocks")
+    (said,) = notes(model, *sorted_rows())
+    assert "the rows look ordered; --fold-by rows deals them evenly" in said
+    assert model.report_["note"] == said
+    model = ridge(fold_by="rows")
+    assert notes(model, *sorted_rows()) == []
+    assert model.report_["note"] == ""
+    X, y = sorted_rows()
+    order = np.random.default_rng(0).permutation(len(X))
+    assert notes(ridge(fold_by="blocks"), X[order], y[order]) == []
+
+
+@pytest.fixture
+def long_rows(small_shards):
+    """Eleven shards of rows in an order, and the same shuffled."""
+    n = 1600
+    X = np.sort(np.random.default_rng(0).standard_normal((n, 1)), axis=0)
+    assert len(ArraySource(X, X[:, 0]).shards(200, 100)) == 11
+    y = np.exp(X[:, 0]) * np.sin(40 * X[:, 0])
+    order = np.random.default_rng(1).permutation(n)
+    return (X, y), (X[order], y[order])
+
+
+@pytest.mark.parametrize(("K", "fold_by"), [(3, "shards"), (4, "rows")])
+def test_folds_are_shards_where_there_are_three_a_fold(long_rows, K, fold_by):
+    _, (X, y) = long_rows
+    model = ridge(n_components=8, n_folds=K, alpha=[0.1, 1.0]).fit(X, y)
+    assert (model.report_["n_folds"], model.report_["fold_by"]) == (K, fold_by)
+
+
+def test_folds_by_shards_have_the_errors_of_fitting_again(long_rows):
+    _, (X, y) = long_rows
+    model = ridge(n_components=4, n_folds=2, fold_by="shards", alpha=[0.1, 1e4]).fit(X, y)
+    sizes = [shard.n_rows for shard in ArraySource(X, y).shards(200, 100)]
+    folds = np.repeat(naive.folds_of_shards(sizes, 2, 0), sizes)
+    assert_curve_is_that_of_folds(model, X, y, folds)
+
+
+# What does not go.
+
+REFUSED = {
+    "an unknown word": ({"alpha": "aic"}, "must be 'cv', 'gcv', 'evidence', 'loo' or numbers, not"),
+    "a negative number": ({"alpha": -0.1}, r"at least 0, not -0\.1"),
+    "an empty grid": ({"alpha": []}, "must hold a number at least"),
+    "a grid with nought": ({"alpha": [0.0, 1.0]}, "positive numbers only; leave out the 0"),
+    "a grid with a number twice": ({"alpha": [1.0, 2.0, 1.0]}, "alpha 1 is in the grid twice"),
+    "a grid with a word": ({"alpha": [1.0, "cv"]}, "at least 0, not 'cv'"),
+    "one fold": ({"n_folds": 1}, "at least 2 folds, not 1; take 5"),
+    "no folds": ({"n_folds": 0}, "n_folds must be a whole number of at least 2, not 0"),
+    "half a fold": ({"n_folds": 2.5}, r"n_folds must be a whole number of at least 2, not 2\.5"),
+    "folds that are a word": ({"n_folds": "5"}, "n_folds must be a whole number"),
+    "more folds than rows": ({"n_folds": 301}, "301 folds need as many rows, but there are 300"),
+    "more folds than blocks": (
+        {"n_folds": 301, "fold_by": "blocks"},
+        "301 folds need as many rows, but there are 300; take fewer folds",
+    ),
+    "more folds than shards": (
+        {"fold_by": "shards"},
+        "5 folds need as many shards, but there are 1; take fewer folds, or deal rows with",
+    ),
+    "an unknown kind of fold": (
+        {"fold_by": "time"},
+        "fold_by must be one of auto, shards, rows, blocks, not 'time'",
+    ),
+    "a standard error of no folds": (
+        {"alpha": "evidence", "one_standard_error": True},
+        "the one-standard-error rule needs folds, but alpha is 'evidence'",
+    ),
+}
+
+
+@pytest.mark.parametrize(("options", "match"), list(REFUSED.values()), ids=list(REFUSED))
+def test_impossible_choices_are_refused_with_one_sentence(options, match):
+    X, y = rows()
+    model = ridge(**options)
+    with pytest.raises(ParameterError, match=match) as caught:
+        model.fit(X, y)
+    sentence = str(caught.value)
+    assert sentence.endswith(".")
+    assert "\n" not in sentence
+    assert ". " not in sentence
+    assert not hasattr(model, "coef_")
+
+
+def test_rows_that_are_skipped_are_in_no_fold_and_all_rows_of_one_are_needed():
+    X, y = rows()
+    bad = np.random.default_rng(0).random(len(X)) < 0.2
+    X[bad] = np.nan
+    model = ridge(alpha=GRID, on_bad_rows="skip", n_folds=3).fit(X, y)
+    # A row is in the fold of its place among all rows.
+    folds = np.array([naive.fold_of_row(i, 3, 0) for i in np.flatnonzero(~bad).tolist()])
+    assert_curve_is_that_of_folds(model, X[~bad], y[~bad], folds)
+    X[200:] = np.nan
+    with pytest.raises(DataError, match="fold 3 of 3 has no rows that could be used; take"):
+        model.set_params(fold_by="blocks").fit(X, y)
+
+
+@pytest.mark.parametrize("alpha", ["gcv", "evidence"])
+def test_the_unit_of_weights_that_cannot_count_rows_does_not_choose_the_penalty(alpha):
+    X, y = rows()
+    weights = np.random.default_rng(4).uniform(0.5, 1.5, len(X))
+    weights /= weights.mean()
+    one, other = (
+        ridge(alpha=alpha).fit(X, y, sample_weight=unit * weights) for unit in (1.0, 1 / len(X))
+    )
+    assert other.alpha_ * len(X) == pytest.approx(one.alpha_, rel=1e-6)
+
+
+def test_the_end_of_the_grid_is_noted():
+    X, _ = rows()
+    noise = np.random.default_rng(5).standard_normal(len(X))
+    assert "the largest that was tried" in ridge().fit(X, noise).report_["note"]
+    X, y = rows(2000)
+    exact = ridge(precision="single", n_components=64).fit(X, np.sin(X[:, 0]))
+    assert "the best alpha is at the precision floor" in exact.report_["note"]
+    assert ridge().fit(X, y).report_["note"] == ""
+
+
+def test_where_double_precision_predicts_better_single_precision_says_so():
+    X = np.random.default_rng(6).standard_normal((1500, 4))
+    y = np.sin(X[:, 0]) + 0.5 * X[:, 1] * X[:, 2]
+    options = {"kernel": Gaussian(3.0), "n_components": 256}
+    double = RandomFeatureRidge(**options, precision="double").fit(X, y)
+    with pytest.warns(StreamkernWarning, match=r"\(--precision double\) may predict better"):
+        single = RandomFeatureRidge(**options).fit(X, y)
+    assert "may predict better" in single.report_["note"]
+    assert double.report_["cv_rmse"] < 0.9 * single.report_["cv_rmse"]

@@ -1,0 +1,411 @@
+"""Classification by ridge regression on +1 and -1, against scikit-learn and plain loops."""
+
+from __future__ import annotations
+
+import copy
+
+import dask
+import dask.array as da
+import h5py
+import naive
+import numpy as np
+import pytest
+from distributed import Client
+from harvests import NAMES, classifier, signs
+from harvests import labelled_rows as rows
+from sklearn.base import clone
+from sklearn.linear_model import RidgeClassifier
+from sklearn.metrics import (
+    accuracy_score,
+    balanced_accuracy_score,
+    brier_score_loss,
+    confusion_matrix,
+    log_loss,
+    roc_auc_score,
+)
+from sklearn.model_selection import cross_val_score
+from sklearn.preprocessing import StandardScaler
+
+import streamkern
+from streamkern import RandomFeatureClassifier, RandomFeatureRidge
+from streamkern.errors import DataError, ParameterError
+
+pytestmark = pytest.mark.usefixtures("in_this_thread")
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    """Models of 240 rows by their number of classes, which no test changes."""
+    with dask.config.set(scheduler="synchronous"):
+        return {K: classifier().fit(*rows(n_classes=K)) for K in (2, 3)}
+
+
+def linear(**options):
+    return RandomFeatureClassifier(
+        feature_map="identity", precision="double", calibration=None, **options
+    )
+
+
+@pytest.mark.parametrize(
+    ("n_classes", "class_weight"),
+    [(2, "balanced"), (2, {"oats": 3.0}), (3, None), (3, {"oats": 3.0})],
+)
+def test_on_plain_inputs_it_is_the_ridge_classifier_of_scikit_learn(n_classes, class_weight):
+    (X, y), new = rows(n_classes=n_classes), rows(seed=1)[0]
+    scaler = StandardScaler().fit(X)
+    expected = RidgeClassifier(alpha=2.0, class_weight=class_weight).fit(scaler.transform(X), y)
+    standardized = linear(alpha=2.0, class_weight=class_weight, standardize=False)
+    model = standardized.fit(scaler.transform(X), y)
+    decisions = expected.decision_function(scaler.transform(new))
+    found = model.decision_function(scaler.transform(new))
+    assert found.shape == decisions.shape
+    assert np.abs(found - decisions).max() < 1e-9
+    assert (model.predict(scaler.transform(new)) == expected.predict(scaler.transform(new))).all()
+    assert (model.classes_ == expected.classes_).all()
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        lambda y: y.astype(object),
+        lambda y: y.astype("S"),
+        lambda y: y == "oats",
+        lambda y: np.searchsorted(NAMES, y) - 1,
+        lambda y: np.searchsorted(NAMES, y).astype(float),
+    ],
+    ids=["objects", "bytes", "booleans", "integers", "floats"],
+)
+def test_predictions_are_labels_of_their_own_type_also_from_a_file(labels, tmp_path):
+    X, y = rows()
+    y = labels(y)
+    model = classifier().fit(X, y)
+    model.save(tmp_path / "model.h5")
+    again = streamkern.load(tmp_path / "model.h5")
+    assert again.classes_.dtype == model.classes_.dtype
+    for each in (model, again):
+        predicted = each.predict(X)
+        assert each.classes_.tolist() == np.unique(y).tolist()
+        assert type(predicted[0].item()) is type(np.asarray(y.tolist())[0].item())
+        assert each.score(X, y) == (predicted == y).mean() > 0.7
+
+
+def test_a_copy_of_a_model_is_not_calibrated_along_with_it(tmp_path):
+    X, y = rows()
+    model = classifier(calibration=None).fit(X, y)
+    other, kept = copy.copy(model), dict(model.report_)
+    plain = model.predict_proba(X)
+    model.calibrate(*rows(seed=1))
+    assert other.report_ == kept
+    np.testing.assert_array_equal(other.predict_proba(X), plain)
+    assert np.abs(model.predict_proba(X) - plain).max() > 0
+    for each, name in ((model, "sigmoid"), (other, "none")):
+        each.save(tmp_path / f"{name}.h5")
+        assert streamkern.load(tmp_path / f"{name}.h5").report_ == each.report_
+        assert each.report_["calibration"] == name
+
+
+@pytest.mark.parametrize(("n_classes", "calibration"), [(2, "isotonic"), (2, None), (3, "sigmoid")])
+def test_classes_decisions_and_probabilities_agree(n_classes, calibration):
+    X, y = rows(n_classes=n_classes)
+    model = classifier(calibration=calibration).fit(X, y)
+    p, decisions = model.predict_proba(X), model.decision_function(X)
+    np.testing.assert_allclose(p.sum(axis=1), 1.0, rtol=1e-12)
+    np.testing.assert_allclose(model.predict_log_proba(X), np.log(p), atol=1e-9)
+    chosen = decisions.argmax(axis=1) if n_classes == 3 else (decisions > 0).astype(int)
+    assert (model.predict(X) == model.classes_[chosen]).all()
+    assert (p[np.arange(len(X)), chosen] >= p.max(axis=1) - 1e-12).all()
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_calibration_is_by_scores_of_rows_that_the_model_has_not_seen(n_classes):
+    X, y = rows(n_classes=n_classes)
+    weights = np.random.default_rng(2).random(len(X)) + 0.5
+    model = classifier(n_folds=4).fit(X, y, weights)
+    Phi, targets = model.transform(X), signs(y, model.classes_)
+    folds, scores = np.array([naive.fold_of_row(i, 4, 0) for i in range(len(X))]), 0.0 * targets
+    for k in range(4):
+        others = Phi[folds != k], targets[folds != k], weights[folds != k]
+        w, mu = naive.weighted_ridge(*others, 0.1, intercept=True)
+        scores[folds == k] = Phi[folds == k] @ w + mu
+    found, platt = model.rule_.calibrator, streamkern.predict.calibration_fit.platt
+    for j in range(scores.shape[1]):
+        expected = platt(scores[:, j], weights, 1.0 * (targets[:, j] > 0))
+        assert [found.slope[j], found.offset[j]] == pytest.approx(expected, rel=2e-3, abs=2e-3)
+
+
+def test_held_out_rows_calibrate_too_and_weigh_as_if_repeated():
+    (X, y), (new, labels) = rows(), rows(seed=1)
+    times = np.random.default_rng(2).integers(0, 4, len(new))
+    model, other = (classifier(calibration=None).fit(X, y) for _ in range(2))
+    plain = model.predict_proba(X)
+    model.calibrate(new, labels, times)
+    other.calibrate(new.repeat(times, axis=0), labels.repeat(times))
+    assert np.abs(model.predict_proba(X) - other.predict_proba(X)).max() < 1e-9
+    assert np.abs(model.predict_proba(X) - plain).max() > 0.01
+    assert np.array_equal(model.calibrate(new, labels, calibration=None).predict_proba(X), plain)
+    with pytest.raises(ParameterError, match="calibration must be one of sigmoid, isotonic, or No"):
+        model.calibrate(new, labels, calibration="temperature")
+    assert model.calibrate(new, labels, calibration="isotonic").report_["calibration"] == "isotonic"
+    assert model.get_params()["calibration"] is None
+
+
+@pytest.mark.parametrize("class_weight", [None, "balanced"])
+def test_weights_count_as_rows_that_are_there_more_often(class_weight):
+    X, y = rows()
+    times = np.random.default_rng(2).integers(0, 4, len(X))
+    options = {"class_weight": class_weight, "calibration": None, "standardize": False}
+    weighted = classifier(**options).fit(X, y, times)
+    repeated = classifier(**options).fit(X.repeat(times, axis=0), y.repeat(times))
+    apart = weighted.predict_proba(X) - repeated.predict_proba(X)
+    assert np.abs(apart).max() < 1e-9
+
+
+def calibration_error(p, y, classes, weights, n_bins=15):
+    """The mean over bins of |accuracy - confidence|, as it is written."""
+    confidence, right = p.max(axis=1), classes[p.argmax(axis=1)] == y
+    bins = np.minimum((confidence * n_bins).astype(int), n_bins - 1)
+    gaps = (weights * (right - confidence) * (bins == b) for b in range(n_bins))
+    return sum(abs(gap.sum()) for gap in gaps) / weights.sum()
+
+
+@pytest.mark.parametrize(("n_classes", "weighted"), [(2, True), (3, False), (3, True)])
+def test_errors_are_those_of_scikit_learn(n_classes, weighted):
+    (X, y), (new, labels) = rows(n_classes=n_classes), rows(400, n_classes, seed=1)
+    weights = np.random.default_rng(3).random(len(new)) if weighted else np.ones(len(new))
+    model = classifier(class_weight="balanced").fit(X, y)
+    found = model.evaluate(new, labels, weights if weighted else None)
+    p, predicted, named = model.predict_proba(new), model.predict(new), {"sample_weight": weights}
+    classes = model.classes_
+    one_hot = 1.0 * (labels[:, None] == classes)
+    area = p[:, 1] if n_classes == 2 else p
+    expected = {
+        "accuracy": accuracy_score(labels, predicted, **named),
+        "balanced_accuracy": balanced_accuracy_score(labels, predicted, **named),
+        "log_loss": log_loss(labels, p, **named),
+        "brier_score": np.average(((p - one_hot) ** 2).sum(axis=1), weights=weights)
+        if n_classes == 3
+        else brier_score_loss(labels == classes[1], p[:, 1], **named),
+        "expected_calibration_error": calibration_error(p, labels, classes, weights),
+    }
+    for name, value in expected.items():
+        assert found[name] == pytest.approx(value, rel=1e-9), name
+    score = model.score(new, labels, weights if weighted else None)
+    assert score == pytest.approx(expected["accuracy"], rel=1e-12)
+    matrix = confusion_matrix(labels, predicted, **named)
+    np.testing.assert_allclose(found["confusion_matrix"], matrix)
+    exact = roc_auc_score(labels, area, multi_class="ovr", **named)
+    assert abs(found["auc"] - exact) <= found["auc_error"] + 1e-12
+    assert found["auc_error"] < 0.01
+
+
+def test_a_class_without_rows_has_no_area(fitted):
+    X, y = rows()
+    found = fitted[3].evaluate(X[y != "hay"], y[y != "hay"])
+    assert (found["auc"], found["auc_error"]) == (None, None)
+    assert found["confusion_matrix"][0] == [0, 0, 0]
+
+
+def test_files_in_which_classes_are_missing_are_fitted_as_arrays(tmp_path):
+    X, y = rows()
+    order = np.argsort(y, kind="stable")
+    for i, part in enumerate(np.array_split(order, 3)):
+        with h5py.File(tmp_path / f"{i}.h5", "w") as file:
+            file["X"], file["y"] = X[part], y[part].astype("S")
+    source = streamkern.open_hdf5(tmp_path / "*.h5", labels=True)
+    model, expected = classifier().fit(source), classifier().fit(X[order], y[order])
+    np.testing.assert_array_equal(model.coef_, expected.coef_)
+    assert model.rule_.as_dict() == expected.rule_.as_dict()
+    assert (model.predict(source) == expected.predict(X[order])).all()
+    assert model.evaluate(source) == expected.evaluate(X[order], y[order])
+
+
+def test_rows_without_a_label_or_a_score_are_told_or_left_out():
+    X, y = rows()
+    labels = y.astype(object)
+    labels[[3, 50]] = None
+    with pytest.raises(DataError, match=r"2 of 240 rows have no label.* the first at row 3;"):
+        classifier().fit(X, labels)
+    model = classifier(on_bad_rows="skip").fit(X, labels)
+    assert model.report_["skipped_rows"] == 2
+    found = model.evaluate(X, labels)
+    assert (found["rows"], found["skipped_rows"], np.sum(found["confusion_matrix"])) == (
+        238,
+        2,
+        238,
+    )
+    X[5, 0] = np.nan
+    assert np.isnan(model.predict_proba(X)[5]).all()
+    with pytest.raises(DataError, match="1 of 240 rows have no finite score"):
+        model.predict(X)
+
+
+def test_labels_that_are_no_class_are_refused_by_evaluate_and_errors_in_a_score(fitted):
+    (X, y), model = rows(), fitted[3]
+    with pytest.raises(DataError, match="row 9 has the label 'rye', which is none of the 3 class"):
+        model.evaluate(X, np.where(np.arange(len(y)) == 9, "rye", y))
+    others = y.copy().astype(object)
+    others[:24] = "another"
+    assert model.score(X, others) <= 1 - 24 / len(y)
+    assert model.score(X, y) == pytest.approx(model.evaluate(X, y)["accuracy"])
+
+
+@pytest.mark.parametrize(
+    ("calibration", "class_weight"), [("sigmoid", {"oats": 2.0}), ("isotonic", "balanced")]
+)
+def test_a_saved_classifier_is_the_same(calibration, class_weight, tmp_path):
+    X, y = rows()
+    model = classifier(calibration=calibration, class_weight=class_weight).fit(X, y)
+    model.save(tmp_path / "model.h5")
+    again = streamkern.load(tmp_path / "model.h5")
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    assert again.get_params() == model.get_params()
+    assert clone(again).fit(X, y).rule_.as_dict() == model.rule_.as_dict()
+    given = {model.classes_[1]: 3.0}
+    model.set_params(class_weight=given).save(tmp_path / "model.h5", force=True)
+    assert streamkern.load(tmp_path / "model.h5").class_weight == given
+
+
+def test_moments_are_solved_as_rows_are_fitted_and_calibrate_as_rows_that_come_do(tmp_path):
+    X, y = rows()
+    options = {"calibration": None, "alpha": "cv", "class_weight": "balanced"}
+    classifier(**options).moments(X, y).save(tmp_path / "m.h5")
+    fitted = classifier(**options).fit(X, y)
+    solved = classifier(**options).solve(streamkern.load_moments(tmp_path / "m.h5"))
+    assert np.abs(solved.predict_proba(X) - fitted.predict_proba(X)).max() < 1e-9
+    found = classifier().moments(X, y)
+    solved, grown = classifier().solve(found), classifier().partial_fit(X, y)
+    assert np.abs(solved.predict_proba(X) - grown.predict_proba(X)).max() < 1e-9
+    assert (solved.report_["calibration"], solved.moments_) == ("sigmoid", None)
+    assert classifier().solve(found, keep_moments=True).moments_ is found
+    with pytest.raises(ParameterError, match="calibration 'isotonic' reads the rows again"):
+        classifier(calibration="isotonic").solve(found)
+    with pytest.raises(ParameterError, match="calibration 'sigmoid' needs 2 folds or more, and"):
+        classifier().solve(classifier(calibration=None, alpha=1.0, n_folds=1).moments(X, y))
+
+
+def test_moments_are_solved_with_the_weights_of_classes_that_they_have():
+    X, y = rows()
+    equal, balanced = (classifier(class_weight=how).moments(X, y) for how in (None, "balanced"))
+    solved = classifier().solve(balanced)
+    expected = classifier(class_weight="balanced").solve(balanced)
+    assert np.array_equal(solved.coef_, expected.coef_)
+    assert np.array_equal(solved.class_factors_, expected.class_factors_)
+    given = dict(zip(expected.classes_.tolist(), expected.class_factors_.tolist(), strict=True))
+    assert np.array_equal(classifier(class_weight=given).solve(balanced).coef_, solved.coef_)
+    other = given | {y[0]: 9.0}
+    for how, moments in (("balanced", equal), (given, equal), (other, balanced)):
+        with pytest.raises(ParameterError, match="were made with other weights of classes, or no"):
+            classifier(class_weight=how).solve(moments)
+
+
+def test_classes_do_not_depend_on_the_unit_of_weights():
+    X, y = rows()
+    weights = np.full(len(y), 1e-6)
+    for calibration, fit in (("sigmoid", "fit"), ("isotonic", "fit"), ("sigmoid", "partial_fit")):
+        model = classifier(calibration=calibration, alpha="cv")
+        alike, found = (
+            getattr(clone(model), fit)(X, y, sample_weight=each) for each in (None, weights)
+        )
+        assert np.abs(found.predict_proba(X) - alike.predict_proba(X)).max() < 1e-5
+
+
+def test_rows_that_are_skipped_are_left_out_of_the_score():
+    X, y = rows()
+    X[::7] = np.nan
+    model, good = classifier(on_bad_rows="skip").fit(X, y), np.isfinite(X).all(axis=1)
+    assert model.score(X, y) == model.evaluate(X, y)["accuracy"]
+    assert not np.isnan(cross_val_score(model, X, y, cv=3)).any()
+    weights = np.arange(1.0, len(y) + 1)
+    expected = model.score(X[good], y[good], weights[good])
+    assert model.score(X, y, weights) == pytest.approx(expected, rel=1e-12)
+    with pytest.raises(DataError, match="so none is left"):
+        model.score(np.full_like(X, np.nan), y)
+    with pytest.raises(DataError, match="NaN"):
+        model.set_params(on_bad_rows="error").score(X, y)
+
+
+def test_moments_merge_where_one_has_not_all_classes():
+    X, y = rows()
+    few, options = y != "hay", {"calibration": None}
+    first = classifier(**options).moments(X[:150], y[:150])
+    second = classifier(**options).moments(X[150:][few[150:]], y[150:][few[150:]], like=first)
+    model = classifier(**options).solve(first.merge(second))
+    used = few | (np.arange(len(y)) < 150)
+    expected = classifier(**options).fit(X[used], y[used], like=first)
+    assert np.abs(model.predict_proba(X) - expected.predict_proba(X)).max() < 1e-6
+    left = first.merge(second).forget(X[150:][few[150:]], y[150:][few[150:]])
+    again = classifier(**options).solve(left)
+    assert np.abs(again.coef_ - classifier(**options).solve(first).coef_).max() < 1e-6
+
+
+def test_moments_of_other_classes_do_not_merge_and_of_none_make_no_classifier():
+    X, y = rows()
+    first = classifier().moments(X[:150], y[:150])
+    renamed = np.where(y == "hay", "rye", y)
+    second = classifier().moments(X[150:], renamed[150:])
+    with pytest.raises(DataError, match="the classes 'hay', 'oats', 'straw'"):
+        first.merge(second)
+    with pytest.raises(DataError, match="has the label 'rye'"):
+        classifier().moments(X[150:], renamed[150:], like=first)
+    of_regression = RandomFeatureRidge(n_components=8).moments(X, X[:, 0])
+    with pytest.raises(ParameterError, match="moments that know classes"):
+        classifier(calibration=None).solve(of_regression)
+
+
+def test_a_fit_like_another_has_its_map_and_classes():
+    X, y = rows()
+    first, few = classifier(calibration=None).fit(X, y), y != "hay"
+    model = classifier(calibration=None).fit(X[few], y[few], like=first)
+    assert model.classes_.tolist() == NAMES.tolist()
+    np.testing.assert_array_equal(model.transform(X), first.transform(X))
+
+
+REFUSED = {
+    "calibration must be one of": [{"calibration": "temperature"}],
+    "class_weight must be None": [{"class_weight": "even"}, {"class_weight": np.ones(2)}],
+    "class_weight must hold non-negative numbers": [
+        {"class_weight": {0: None, 1: 1.0}},
+        {"class_weight": {0: "2"}},
+    ],
+    "needs at least 2 folds": [{"n_folds": 1}],
+    "n_components": [{"n_components": 0}],
+}
+
+
+def test_parameters_that_cannot_be_are_refused_before_rows_are_read_and_so_is_one_class():
+    for words, given in REFUSED.items():
+        for options in given:
+            with pytest.raises(ParameterError, match=words):
+                classifier(**options).fit(None, None)
+    X, y = rows(n_classes=2)
+    with pytest.raises(DataError, match="every label is 'a', but a classifier needs at least two"):
+        classifier().fit(X, np.full(len(y), "a"))
+    with pytest.raises(DataError, match="weighs anything is of the class 'oats'"):
+        classifier().fit(X, y, 1.0 * (y == "oats"))
+
+
+@pytest.mark.cluster
+def test_processes_give_the_same_bits(tmp_path, external_scheduler):
+    X, y = rows(3000)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["X"], file["y"] = X, y.astype("S")
+    source = streamkern.open_hdf5(tmp_path / "a.h5", labels=True)
+    here = classifier(precision="single", class_weight="balanced").fit(source)
+    with Client(external_scheduler, set_as_default=True):
+        there = classifier(precision="single", class_weight="balanced").fit(source)
+        assert there.evaluate(source) == here.evaluate(source)
+    np.testing.assert_array_equal(here.coef_, there.coef_)
+    assert here.rule_.as_dict() == there.rule_.as_dict()
+
+
+def test_dates_are_labels_as_text_and_refused_as_dates_before_rows_are_read(monkeypatch):
+    X, y = rows()
+    dates = np.datetime64("2020-01-31") + np.unique(y, return_inverse=True)[1]
+    with monkeypatch.context() as patched:
+        patched.setattr("streamkern.tune.column_pass.accumulate", None)
+        for labels in (dates, dates.astype(object), da.from_array(dates, 50)):
+            for method in (classifier().fit, classifier().partial_fit, classifier().moments):
+                with pytest.raises(DataError, match=r"dates to text by astype\(str\)"):
+                    method(da.from_array(X, (50, 3)), labels)
+    found = classifier().fit(X, dates.astype(str)).predict(X)
+    assert (found.astype("M8[D]") == dates).mean() > 0.6

@@ -1,0 +1,201 @@
+"""Principal components of random features, against scikit-learn's and Dask-ML's of the same."""
+
+from __future__ import annotations
+
+import dask
+import dask.array as da
+import h5py
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.decomposition import PCA, IncrementalPCA, KernelPCA
+from sklearn.preprocessing import StandardScaler
+
+import streamkern
+from streamkern import Gaussian, Linear, RandomFeaturePCA, RandomFeatureRidge, open_hdf5
+from streamkern.errors import DataError, ParameterError, StreamkernWarning
+from streamkern.sources import ArraySource
+
+P = 4
+ATTRIBUTES = (
+    *("components_", "explained_variance_", "explained_variance_ratio_", "singular_values_"),
+    "mean_",
+)
+
+
+def rows(n=300, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, P)) @ rng.standard_normal((P, P))
+    return X * [1, 10, 0.1, 3] + [0, 5, 1, 9]
+
+
+def pca(**options):
+    options = {"n_components": 6, "n_random_features": 64, "precision": "double"} | options
+    kernel = Linear() if options.get("feature_map") == "identity" else Gaussian(1.5)
+    return RandomFeaturePCA(options.pop("kernel", kernel), **options)
+
+
+def assert_same(found, expected, apart=1e-9):
+    for name in ATTRIBUTES:
+        mine, theirs = getattr(found, name), getattr(expected, name)
+        assert mine.shape == theirs.shape
+        assert np.abs(mine - theirs).max() < apart * max(np.abs(theirs).max(), 1.0), name
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"paired": False},
+        {"feature_map": "sorf"},
+        {"feature_map": "nystroem"},
+        {"n_random_features": 400},  # more than rows
+        {"standardize": False, "kernel": Gaussian(20.0), "precision": "single"},
+    ],
+)
+def test_components_are_those_of_the_features(options):
+    X, new = rows(), rows(seed=1)
+    found = pca(**options).fit(X)
+    features, apart = found.feature_map_.transform, 1e-4 if "precision" in options else 1e-9
+    expected = PCA(6, svd_solver="full").fit(features(X))
+    assert_same(found, expected, apart)
+    assert np.abs(found.transform(new) - expected.transform(features(new))).max() < apart
+    assert np.abs(found.components_ @ found.components_.T - np.eye(6)).max() < 1e-12
+    assert found.n_samples_ == len(X)
+
+
+@pytest.mark.parametrize("other", [PCA(3), IncrementalPCA(3, batch_size=300)])
+def test_of_the_inputs_themselves_they_are_those_of_plain_pca(other):
+    X = rows()
+    found = pca(n_components=3, feature_map="identity").fit(X)
+    assert_same(found, other.fit(StandardScaler().fit_transform(X)))
+    assert_same(
+        pca(n_components=3, feature_map="identity", standardize=False).fit(X), clone(other).fit(X)
+    )
+
+
+def test_landmarks_at_every_row_give_exact_kernel_pca():
+    X = rows(60)
+    inputs = StandardScaler().fit_transform(X)
+    exact = KernelPCA(5, kernel="rbf", gamma=1 / (2 * 1.5**2), eigen_solver="dense").fit(inputs)
+    found = pca(n_components=5, n_random_features=60, feature_map="nystroem").fit(X)
+    scores, expected = found.transform(X), exact.transform(inputs)
+    signs = np.sign((scores * expected).sum(axis=0))
+    assert np.abs(scores * signs - expected).max() < 1e-6
+
+
+@pytest.mark.parametrize("wanted", [0.5, 0.9, 3, None])
+def test_as_many_are_kept_as_are_asked_for(wanted):
+    X = rows()
+    found = pca(n_components=wanted).fit(X)
+    expected = PCA(wanted).fit(found.feature_map_.transform(X))
+    assert found.n_components_ == len(found.components_) == expected.n_components_
+    assert_same(found, expected, 1e-7)
+
+
+def test_components_of_no_variance_are_left_out_with_a_warning():
+    X = rows(40)
+    assert pca(n_components=None).fit(X).n_components_ == 39
+    with pytest.warns(StreamkernWarning, match="only 39 of the 40"):
+        assert pca(n_components=40).fit(X).n_components_ == 39
+
+
+def test_numbers_of_components_and_weights_that_cannot_be_are_refused():
+    for wanted in (0, -1, True, 1.5, 0.0, "mle"):
+        with pytest.raises(ParameterError, match="n_components must be"):
+            pca(n_components=wanted).fit("nothing to read")
+    with pytest.raises(ParameterError, match="64 components at most"):
+        pca(n_components=65).fit(rows())
+    with pytest.raises(DataError, match=r"3 that weigh 0\.6"):
+        pca(n_components=1).fit(rows(3), sample_weight=[0.2, 0.2, 0.2])
+
+
+def test_weights_are_as_good_as_repeated_rows():
+    X = rows()
+    weights = np.random.default_rng(0).integers(1, 4, len(X)).astype(float)
+    weighted = pca().fit(X, sample_weight=weights)
+    assert_same(weighted, pca().fit(np.repeat(X, weights.astype(int), axis=0)))
+
+
+def test_targets_do_not_matter(tmp_path):
+    X = rows()
+    with h5py.File(tmp_path / "rows.h5", "w") as file:
+        file["X"], file["y"] = X, X[:, 0] ** 2
+    found = pca().fit(X)
+    assert_same(pca().fit(X, np.full(len(X), np.nan)), found, 1e-15)
+    assert_same(pca().fit(open_hdf5(tmp_path / "rows.h5", y=None)), found, 1e-15)
+    assert_same(pca().fit(open_hdf5(tmp_path / "rows.h5")), found, 1e-12)
+
+
+@pytest.mark.parametrize("feature_map", ["orthogonal", "nystroem"])
+def test_moments_give_the_components_without_reading_again(feature_map, tmp_path):
+    X, options = rows(), {"n_components": 64, "precision": "double"}
+    ridge = RandomFeatureRidge(Gaussian(1.5), feature_map=feature_map, **options)
+    ridge.moments(X, X[:, 0]).save(tmp_path / "m.h5")
+    found = pca(n_components=3).solve(streamkern.load_moments(tmp_path / "m.h5"))
+    assert_same(found, pca(n_components=3, feature_map=feature_map).fit(X))
+
+
+def test_files_and_dask_arrays_are_transformed_in_pieces(tmp_path):
+    X = rows(3000)
+    with h5py.File(tmp_path / "rows.h5", "w") as file:
+        file.create_dataset("X", data=X, chunks=(500, P))
+    source = open_hdf5(tmp_path / "rows.h5", y=None)
+    found = pca().fit(source)
+    scores = found.transform(X)
+    assert scores.shape == (3000, 6)
+    assert np.array_equal(found.transform(source), scores)
+    lazy = found.transform(da.from_array(X, chunks=(700, 2)))
+    assert isinstance(lazy, da.Array)
+    assert lazy.chunks == ((700, 700, 700, 700, 200), (6,))
+    assert np.abs(lazy.compute() - scores).max() < 1e-12
+    assert found.transform_to_hdf5(source, tmp_path / "scores.h5") == 0
+    with h5py.File(tmp_path / "scores.h5") as file:
+        assert np.array_equal(file["X"][:], scores)
+    # What was written is the X of a data set.
+    assert open_hdf5(tmp_path / "scores.h5", y=None).n_features == 6
+
+
+def test_a_file_brings_the_same_components_back(tmp_path):
+    frame = pd.DataFrame(rows(), columns=list("abcd"))
+    found = pca(n_components=0.9, feature_map="nystroem").fit(frame)
+    found.save(tmp_path / "pca.h5")
+    again = streamkern.load(tmp_path / "pca.h5")
+    assert_same(again, found, 1e-300)
+    assert np.array_equal(again.transform(frame), found.transform(frame))
+    assert (again.get_params(), again.report_) == (found.get_params(), found.report_)
+    for model in (found, again):
+        assert model.feature_names_in_.tolist() == list("abcd")
+        for use in (model.transform, lambda X, m=model: m.transform_to_hdf5(X, tmp_path / "s.h5")):
+            with pytest.raises(ValueError, match="must be in the same order"):
+                use(frame[list("bacd")])
+    found.set_params(n_components=2).save(tmp_path / "pca.h5", force=True)
+    assert streamkern.load(tmp_path / "pca.h5").n_components == 2
+
+
+def test_bad_rows_become_nan_where_they_are_skipped(tmp_path):
+    X = rows()
+    X[7, 1] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        pca().fit(X)
+    found = pca(on_bad_rows="skip").fit(X)
+    assert found.n_samples_ == len(X) - 1
+    assert np.flatnonzero(np.isnan(found.transform(X)).any(axis=1)).tolist() == [7]
+    assert found.transform_to_hdf5(ArraySource(X), tmp_path / "scores.h5") == 1
+    with pytest.raises(DataError, match="1 of 300 rows have no finite prediction"):
+        found.set_params(on_bad_rows="error").transform_to_hdf5(ArraySource(X), tmp_path / "t.h5")
+
+
+def test_the_bits_are_the_same_whoever_sums_and_whatever_stopped(tmp_path):
+    X, wanted = rows(40_000).astype(np.float32), pca(precision="single")
+    with h5py.File(tmp_path / "rows.h5", "w") as file:
+        file.create_dataset("X", data=X, chunks=(1024, P))
+    source = open_hdf5(tmp_path / "rows.h5", y=None)
+    assert len(source.shards(16384)) > 1
+    with dask.config.set(scheduler="synchronous"):
+        alone = clone(wanted).fit(X)
+    with dask.config.set(scheduler="threads", num_workers=3):
+        for resumed in (False, True):
+            other = clone(wanted).fit(source, checkpoint=tmp_path / "sums")
+            assert (other.report_["resumed_shards"] > 0) == resumed
+            assert_same(other, alone, 1e-300)

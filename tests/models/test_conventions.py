@@ -1,0 +1,211 @@
+"""Estimators as users of scikit-learn put them together: searches, pipelines, frames, weights."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import sklearn
+from scipy.sparse import csr_array
+from sklearn.base import clone
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import streamkern
+from streamkern import (
+    ExactKernelRidge,
+    Gaussian,
+    Matern,
+    RandomFeatureRidge,
+    RandomFourierFeatures,
+)
+from streamkern.errors import DataError, ParameterError
+from streamkern.models.estimators.conventions import checked_rows
+from streamkern.sources import ArraySource
+
+NAMES = ["width", "depth", "age"]
+
+
+def rows(n=120, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 3)) * [1.0, 10.0, 0.1]
+    return X, np.sin(X[:, 0]) + X[:, 1] / 10 + 0.05 * rng.standard_normal(n)
+
+
+def ridge(kernel=Gaussian(1.5), **options):  # noqa: B008  immutable
+    return RandomFeatureRidge(
+        kernel, **{"n_components": 32, "alpha": 0.1, "precision": "double"} | options
+    )
+
+
+estimators = pytest.mark.parametrize(
+    "estimator",
+    [ridge(), ExactKernelRidge(), RandomFourierFeatures(n_components=8), streamkern.Identity()],
+    ids=lambda estimator: type(estimator).__name__,
+)
+
+
+def test_kernels_parameters_are_parameters_of_the_estimator():
+    parameters = ridge(Matern(2.0, nu=2.5)).get_params()
+    assert (parameters["kernel__length_scale"], parameters["kernel__nu"]) == (2.0, 2.5)
+    assert "kernel__nu" not in ridge(Matern(2.0)).get_params(deep=False)
+    first, second = RandomFeatureRidge(), RandomFeatureRidge()
+    assert first.set_params(kernel__length_scale=3.0, alpha=2.0) is first
+    assert (first.kernel, first.alpha) == (Gaussian(3.0), 2.0)
+    assert second.kernel == RandomFeatureRidge().kernel == Gaussian("median")
+    model = ExactKernelRidge().set_params(kernel__nu=0.5, kernel=Matern(7.0))
+    assert model.kernel == Matern(7.0, nu=0.5)
+    with pytest.raises(ParameterError, match="has the parameters length_scale, not 'gamma'"):
+        ridge().set_params(kernel__gamma=1.0)
+    with pytest.raises(ValueError, match="Invalid parameter 'kern'"):
+        ridge().set_params(kern__length_scale=1.0)
+    for made in (RandomFeatureRidge, RandomFourierFeatures):
+        words = rf"{made.__name__}.__init__\(\) got an unexpected keyword argument 'kern'"
+        with pytest.raises(TypeError, match=words):
+            made(kern=Matern())
+
+
+def test_models_and_maps_are_steps_of_pipelines():
+    X, y = rows()
+    scaled = StandardScaler().fit_transform(X)
+    piped = make_pipeline(StandardScaler(), ridge(standardize=False)).fit(X, y)
+    alone = ridge(standardize=False).fit(scaled, y)
+    assert piped.predict(X) == pytest.approx(alone.predict(scaled), rel=1e-9)
+    assert piped.score(X, y) == pytest.approx(alone.score(scaled, y), rel=1e-9)
+    steps = StandardScaler(), RandomFourierFeatures(Gaussian(1.5), 32), Ridge(alpha=0.1)
+    whole = ridge().fit(X, y)
+    assert make_pipeline(*steps).fit(X, y).predict(X) == pytest.approx(whole.predict(X), rel=1e-8)
+    assert np.array_equal(ridge().fit_transform(X, y), whole.transform(X))
+    before = make_pipeline(ridge(), Ridge()).fit(X, y)[:-1]
+    assert before.get_feature_names_out()[-1] == "randomfeatureridge31"
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
+@estimators
+def test_names_are_noted_and_asked_for_again(estimator, frame):
+    X, y = rows()
+    table = frame(dict(zip(NAMES, X.T, strict=True)))
+    fitted = clone(estimator).fit(table, y)
+    assert fitted.feature_names_in_.tolist() == NAMES
+    call = fitted.predict if hasattr(fitted, "predict") else fitted.transform
+    bare = clone(estimator).fit(X, y)
+    bare_call = bare.predict if hasattr(bare, "predict") else bare.transform
+    assert call(table) == pytest.approx(bare_call(X), rel=1e-9)
+    assert not hasattr(bare, "feature_names_in_")
+    with pytest.raises(DataError, match="must be in the same order as they were in fit"):
+        call(table[NAMES[::-1]])
+    renamed = frame(dict(zip(["width", "depth", "AGE"], X.T, strict=True)))
+    with pytest.raises(DataError, match=r"unseen at fit time:\n- AGE\n.*now missing:\n- age"):
+        call(renamed)
+    with pytest.warns(UserWarning, match="X does not have valid feature names"):
+        call(X)
+    assert not hasattr(fitted.fit(X, y), "feature_names_in_")
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
+def test_columns_of_several_types_are_numbers(frame):
+    X, y = rows()
+    large, whole = X[:, 0] > 0, np.arange(len(X))
+    mixed = frame({"value": X[:, 1], "large": large, "whole": whole})
+    same = np.column_stack([X[:, 1], large, whole])
+    targets = frame({"y": y})["y"]
+    predicted = ridge().fit(mixed, targets).predict(mixed)
+    assert predicted == pytest.approx(ridge().fit(same, y).predict(same), rel=1e-9)
+    again = ridge().fit(mixed, targets).fit(ArraySource(X, y))
+    assert not hasattr(again, "feature_names_in_")
+
+
+def test_missing_values_that_pandas_has_a_type_for_are_found():
+    X, y = rows()
+    table = pd.DataFrame(X, columns=NAMES).assign(count=pd.array([None, *range(119)], "Int64"))
+    recipe = ridge().fit(table, y).recipe_
+    assert recipe.feature_names == [*NAMES, "count", "count is missing"]
+    skipping = ridge(on_bad_rows="skip").fit(table, pd.Series(y, dtype="Float64"))
+    assert skipping.report_["skipped_rows"] == 1
+    assert np.isnan(skipping.predict(table)).nonzero()[0].tolist() == [0]
+
+
+def test_lazy_frames_have_names_and_are_asked_for_them_again():
+    X, y = rows()
+    lazy = dd.from_pandas(pd.DataFrame(X, columns=NAMES), npartitions=2)
+    model = ridge().fit(lazy, da.from_array(y, chunks=60))
+    assert (model.feature_names_in_.tolist(), model.n_features_in_) == (NAMES, 3)
+    with pytest.raises(DataError, match="must be in the same order"):
+        model.predict(lazy[NAMES[::-1]])
+
+
+def test_they_are_routed_through_pipelines_and_searches():
+    X, y = rows()
+    weights = np.random.default_rng(1).integers(1, 4, len(X)).astype(float)
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = ridge(standardize=False).set_fit_request(sample_weight=True)
+        model.set_score_request(sample_weight=True)
+        scaler = StandardScaler().set_fit_request(sample_weight=False)
+        piped = make_pipeline(scaler, model).fit(X, y, sample_weight=weights)
+        found = GridSearchCV(model, {"alpha": [0.1, 1.0]}, cv=3)
+        found.fit(X, y, sample_weight=weights)
+    scaled = StandardScaler().fit_transform(X)
+    alone = ridge(standardize=False).fit(scaled, y, sample_weight=weights)
+    assert piped.predict(X) == pytest.approx(alone.predict(scaled), rel=1e-9)
+    part = np.arange(len(X)) >= 40
+    first = clone(model).fit(X[part], y[part], weights[part])
+    score = first.score(X[~part], y[~part], weights[~part])
+    assert found.cv_results_["split0_test_score"][0] == pytest.approx(score, rel=1e-9)
+    with (
+        sklearn.config_context(enable_metadata_routing=True),
+        pytest.raises(ValueError, match=r"sample_weight.* are passed but are not explicitly set"),
+    ):
+        make_pipeline(StandardScaler(), ridge()).fit(X, y, sample_weight=np.ones(len(X)))
+
+
+TABLES = {
+    "Expected 2D array, got 1D array": np.ones(3),
+    "Complex data not supported": np.ones((9, 2)) + 1j,
+    "Found array with 0 sample": np.empty((0, 2)),
+    "Found array with 0 feature": np.empty((9, 0)),
+    "could not convert|dtype='numeric' is not compatible": np.full((9, 2), "oak"),
+    "could not convert string to float: 'oak'": np.array([[1.0, "oak"]] * 9, dtype=object),
+}
+
+
+@pytest.mark.parametrize("estimator", [ridge(), ExactKernelRidge(), RandomFourierFeatures()])
+def test_what_is_no_table_of_numbers_is_refused(estimator):
+    for words, table in TABLES.items():
+        with pytest.raises(DataError, match=words):
+            clone(estimator).fit(table, np.arange(len(table)))
+    with pytest.raises(TypeError, match="Sparse data was passed"):
+        clone(estimator).fit(csr_array(np.eye(9)), np.arange(9))
+
+
+def test_arrays_are_not_copied():
+    X, y = rows()
+    fitted = ridge().fit(X, y)
+    for table in (X, np.float32(X), np.asfortranarray(X)):
+        assert np.shares_memory(checked_rows(fitted, table, first=False, finite=True), table)
+
+
+@pytest.mark.parametrize(
+    ("kind", "call"),
+    [("file", "partial_fit"), ("moments", "fit"), ("classifier", "moments")],
+)
+def test_a_map_is_taken_for_the_columns_that_it_was_made_of(kind, call, tmp_path):
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(120, 3)), columns=list("abc"))
+    targets, new = np.sin(X["a"]).to_numpy(), streamkern.RandomFeatureRidge
+    if kind == "classifier":
+        targets, new = np.where(X["a"] > 0, "hill", "lake"), streamkern.RandomFeatureClassifier
+    new = partial(new, n_components=16, alpha=0.1)
+    like = new().moments(X, targets) if kind == "moments" else new().fit(X, targets)
+    if kind == "file":
+        like.save(tmp_path / "model.h5")
+        like = tmp_path / "model.h5"
+    with pytest.raises(DataError, match="of the columns a, b, c, but these are c, b, a; give"):
+        getattr(new(), call)(X[["c", "b", "a"]], targets, like=like)
+    for rows in (X, X.to_numpy()):
+        getattr(new(), call)(rows, targets, like=like)

@@ -1,0 +1,350 @@
+"""Random-feature ridge regression, as a user of scikit-learn and Dask meets it."""
+
+from __future__ import annotations
+
+import json
+import warnings
+
+import dask
+import dask.array as da
+import h5py
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.metrics import r2_score
+from sklearn.preprocessing import StandardScaler
+
+import streamkern
+from streamkern import Gaussian, Laplacian, Linear, Matern, RandomFeatureRidge, open_hdf5
+from streamkern.errors import DataError, ParameterError, StreamkernWarning
+from streamkern.sources.arrays import ArraySource
+
+P = 3
+
+
+def rows(n=400, q=None, seed=0):
+    """A smooth regression problem with inputs in three different units."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, P)) * [1.0, 10.0, 0.1] + [0.0, 5.0, -1.0]
+    smooth = [np.sin(X[:, 0]) + X[:, 1] / 10, 50 + 7 * X[:, 0] * X[:, 2], np.cos(X[:, 1] / 5)]
+    y = np.stack(smooth, axis=1) + 0.1 * rng.standard_normal((n, 3))
+    return X, y[:, 0] if q is None else y[:, :q]
+
+
+def ridge(**options):
+    options = {"n_components": 64, "precision": "double", "alpha": 0.1} | options
+    return RandomFeatureRidge(options.pop("kernel", Gaussian(1.5)), **options)
+
+
+def normal_equations(Phi, y, alpha, *, intercept=True):
+    """The weights and mu that solve (Phi^T Phi + alpha I) w = Phi^T y about the means."""
+    mean = Phi.mean(axis=0) if intercept else 0.0
+    level = y.mean(axis=0) if intercept else np.zeros(y.shape[1:])
+    about, D = Phi - mean, Phi.shape[1]
+    w = np.linalg.solve(about.T @ about + alpha * np.eye(D), about.T @ (y - level))
+    return w, level - (Phi.mean(axis=0) @ w if intercept else 0.0)
+
+
+def same_bits(one, other):
+    return np.array_equal(one.coef_, other.coef_) and np.array_equal(
+        one.intercept_, other.intercept_
+    )
+
+
+@pytest.mark.parametrize(
+    ("q", "intercept", "standardize", "paired"),
+    [(None, True, True, False), (1, False, True, True), (3, True, False, True)],
+)
+def test_a_fit_solves_the_normal_equations_of_its_features(q, intercept, standardize, paired):
+    X, y = rows(q=q)
+    model = ridge(fit_intercept=intercept, standardize=standardize, paired=paired).fit(X, y)
+    Phi, new = model.transform(X), rows(seed=1)[0]
+    w, mu = normal_equations(Phi, y, model.alpha, intercept=intercept)
+    assert model.coef_.shape == w.shape
+    assert np.shape(model.intercept_) == np.shape(mu)
+    assert np.abs(model.coef_ - w).max() < 1e-8 * np.abs(w).max()
+    residual = model.predict(X) - y
+    rmse = pytest.approx(np.sqrt((residual**2).mean(axis=0)), rel=1e-9)
+    assert np.array(model.report_["train_rmse"]) == rmse
+    about = Phi - Phi.mean(axis=0) if intercept else Phi
+    G = about.T @ about
+    dof = np.trace(np.linalg.solve(G + model.alpha * np.eye(64), G)) + intercept
+    assert model.report_["effective_dof"] == pytest.approx(dof, rel=1e-9)
+    expected = model.transform(new) @ w + mu
+    assert model.predict(new).shape == expected.shape
+    assert isinstance(model.intercept_, float) == (q is None)
+    assert np.abs(model.predict(new) - expected).max() < 1e-9 * np.abs(expected).max()
+
+
+# More than one shard.
+N = 40_000
+
+
+@pytest.fixture(scope="module")
+def table():
+    X, y = rows(N, q=2)
+    assert len(ArraySource(X, y).shards(16384)) == 3
+    return X, y, ridge(n_components=32, precision="single").fit(X, y)
+
+
+def test_files_and_dask_arrays_give_the_bits_that_arrays_give(table, tmp_path):
+    X, y, model = table
+    for storage in ({}, {"chunks": (2048, P), "compression": "gzip"}):
+        for i, part in enumerate((slice(0, 16384), slice(16384, None))):
+            with h5py.File(tmp_path / f"part-{i}.h5", "w") as file:
+                file.create_dataset("X", data=X[part], **storage)
+                file["y"] = y[part]
+        assert same_bits(clone(model).fit(open_hdf5(tmp_path / "part-*.h5")), model)
+    lazy = da.from_array(X, chunks=(2048, 2)), da.from_array(y, chunks=(2048, 1))
+    assert same_bits(clone(model).fit(*lazy), model)
+    other = clone(model).fit(da.from_array(X, chunks=(7777, P)), y)  # up to rounding
+    difference = np.abs(other.predict(X) - model.predict(X)).max(axis=0)
+    assert (difference < 1e-3 * y.std(axis=0)).all()
+
+
+def no_scheduler(*arguments, **options):
+    pytest.fail(f"computed {arguments} {options}")
+
+
+@pytest.mark.parametrize("q", [None, 1, 3])
+def test_predictions_features_and_scores_of_a_dask_array_are_lazy_and_the_same(q):
+    X, y = rows(q=q)
+    model = ridge().fit(X, y)
+    lazy = da.from_array(X, chunks=((100, 250, 50), 2))
+    for method, shape in (("predict", y.shape), ("transform", (len(X), 64))):
+        with dask.config.set(scheduler=no_scheduler):
+            found = getattr(model, method)(lazy)
+        assert isinstance(found, da.Array)
+        assert (found.shape, found.dtype) == (shape, np.float64)
+        assert found.chunks == ((100, 250, 50), *((each,) for each in shape[1:]))
+        expected = getattr(model, method)(X)
+        assert np.abs(found.compute() - expected).max() < 1e-12 * np.abs(expected).max()
+        for kind in (np.asarray, da.asarray):
+            with pytest.raises(DataError, match=r"X has 4 features, but .* expecting 3 features"):
+                getattr(model, method)(kind(np.ones((5, 4))))
+    with dask.config.set(scheduler=no_scheduler):
+        _, deviations = model.predict(lazy, return_std=True)
+    expected = model.predict(X, return_std=True)[1]
+    assert deviations.chunks == ((100, 250, 50), *((each,) for each in y.shape[1:]))
+    assert np.abs(deviations.compute() - expected).max() < 1e-12 * expected.max()
+    for s in (None, np.random.default_rng(2).random(len(X))):
+        expected = r2_score(y, model.predict(X), sample_weight=s)
+        for X_, y_ in ((X, y), (lazy, da.from_array(y, chunks=100))):
+            assert model.score(X_, y_, s) == pytest.approx(expected, rel=1e-10)
+
+
+def test_a_constant_column_is_left_out_with_a_warning_whatever_it_is_later():
+    X, y = rows()
+    constant = np.insert(X, 1, 7.0, axis=1)
+    with pytest.warns(StreamkernWarning, match=r"1 constant column of X left out: 1\."):
+        model = ridge(kernel=Gaussian((1.0, 99.0, 2.0, 3.0))).fit(constant, y)
+    assert model.report_["dropped_columns"] == [1]
+    assert model.n_features_in_ == 4
+    # Length scales stay with their inputs.
+    kept = ridge(kernel=Gaussian((1.0, 2.0, 3.0))).fit(X, y)
+    assert model.kernel_ == Gaussian((1.0, 2.0, 3.0))
+    for values in (7.0, np.arange(len(X))):
+        constant[:, 1] = values
+        assert np.array_equal(model.predict(constant), kept.predict(X))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value"), [(np.float32, np.pi), (np.float64, -1e-8), (np.float64, 1e20)]
+)
+def test_a_column_is_constant_up_to_rounding(dtype, value):
+    X, y = rows()
+    noise = np.random.default_rng(0).integers(-2, 3, 400) * np.finfo(dtype).eps
+    for steps in (1, 64):
+        columns = np.insert(X, 1, value * (1 + steps * noise), axis=1).astype(dtype)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", StreamkernWarning)
+            assert ridge().fit(columns, y).report_["dropped_columns"] == [1] * (steps == 1)
+
+
+def test_parameters_set_after_the_fit_count_where_rows_are_read_and_in_files(tmp_path):
+    X, y = rows()
+    model, bad = ridge().fit(X, y), ArraySource(np.where(X[3] == X, np.nan, X), y)
+    for use in (model.evaluate, lambda source: model.predict_to_hdf5(source, tmp_path / "p.h5")):
+        with pytest.raises(DataError, match="1 of 400 rows"):
+            use(bad)
+    model.set_params(on_bad_rows="skip", alpha=7.0)
+    assert model.evaluate(bad)["skipped_rows"] == 1
+    assert model.predict_to_hdf5(bad, tmp_path / "p.h5") == 1
+    model.save(tmp_path / "model.h5")
+    loaded = streamkern.load(tmp_path / "model.h5")
+    assert loaded.get_params() == model.get_params()
+    assert (loaded.alpha, loaded.alpha_) == (7.0, 0.1)
+
+
+def test_a_model_must_be_fitted_first(tmp_path):
+    model = ridge()
+    for use in (model.predict, model.transform, model.score):
+        with pytest.raises(NotFittedError):
+            use(rows()[0])
+    with pytest.raises(NotFittedError):
+        model.save(tmp_path / "model.h5")
+    assert list(tmp_path.iterdir()) == []
+
+
+PARAMETERS = {
+    "kernel": Laplacian(2.0),
+    "n_components": 32,
+    "alpha": 0.7,
+    "alphas": (0.1, 1.0),
+    "n_folds": 3,
+    "fold_by": "blocks",
+    "per_target": True,
+    "one_standard_error": True,
+    "sparse": 8,
+    "sparse_method": "lasso",
+    "feature_map": "iid",
+    "paired": False,
+    "metric": "diagonal:2",
+    "standardize": False,
+    "fit_intercept": False,
+    "precision": "double",
+    "on_bad_rows": "skip",
+    "random_state": 5,
+}
+
+
+# Of a penalty that is chosen.
+CHOICES = {"alphas", "n_folds", "fold_by", "per_target", "one_standard_error"}
+
+
+@pytest.mark.parametrize("name", list(PARAMETERS))
+def test_no_parameter_is_ignored(name):
+    X, y = rows()
+    model = RandomFeatureRidge(n_components=16, alpha=0.1)
+    if name == "on_bad_rows":
+        X[3] = np.nan
+        with pytest.raises(DataError, match="1 of 400 rows"):
+            model.fit(X, y)
+        assert model.set_params(on_bad_rows="skip").fit(X, y).report_["skipped_rows"] == 1
+        return
+    if name in CHOICES:
+        model.set_params(alpha="cv")
+        y = rows(q=2)[1]
+    if name == "sparse_method":
+        model.set_params(sparse=5)
+    if name == "metric":  # a learnt one is taken where that predicts better
+        y = np.sin(6.0 * X[:, 0])
+        model.set_params(n_components=64)
+
+    def made():
+        model.fit(X, y)
+        return model.predict(X).tolist(), model.report_["alpha_curve"]
+
+    before = made()
+    model.set_params(**{name: PARAMETERS[name]})
+    assert made() != before
+
+
+def test_a_fit_leaves_the_parameters_as_they_were_given_and_a_clone_has_them():
+    given = PARAMETERS | {"kernel": Gaussian("median"), "alpha": [0.1, 0.7], "alphas": None}
+    model, state = RandomFeatureRidge(**given), np.random.get_state()[1].tolist()  # noqa: NPY002
+    copy = clone(model.fit(*rows()))
+    assert np.random.get_state()[1].tolist() == state  # noqa: NPY002
+    assert copy.get_params(deep=False) == model.get_params(deep=False) == given
+    assert isinstance(model.kernel_.length_scale, float)
+    with pytest.raises(NotFittedError):
+        copy.predict(rows()[0])
+    assert same_bits(copy.fit(*rows()), model)
+
+
+def test_a_kernel_by_its_name_is_that_kernel(tmp_path):
+    (X, y), path = rows(), tmp_path / "model.h5"
+    for name, kernel in (("matern32", Matern()), ("RBF[0-1]", Gaussian().on([0, 1]))):
+        for made in (RandomFeatureRidge, streamkern.RandomFeatureClassifier):
+            models = [made(each, n_components=16, alpha=0.1) for each in (name, kernel)]
+            found, expected = (each.fit(X, y > 0) for each in models)
+            assert found.get_params()["kernel"] == clone(found).kernel == name
+            assert found.kernel_ == expected.kernel_
+            assert np.array_equal(found.coef_, expected.coef_)
+            found.save(path, force=True)
+            assert streamkern.load(path).kernel == kernel
+        drawn = [streamkern.RandomFourierFeatures(each, 8) for each in (name, kernel)]
+        assert np.array_equal(*(each.fit_transform(X) for each in drawn))
+        assert clone(drawn[0]).get_params()["kernel"] == name
+    assert clone(found).set_params(kernel="matern", kernel__nu=0.5).kernel == Matern(nu=0.5)
+
+
+REFUSED = {
+    "n_components must be at least 1": {"n_components": 0},
+    "n_components must be a whole number": {"n_components": 64.0},
+    r"kernel must be a kernel .*, or its name .*, not 3\.0": {"kernel": 3.0},
+    r"did you mean 'gaussian'\?": {"kernel": "gausian"},
+    r"did you mean 'orthogonal'\?": {"feature_map": "orthogonol"},
+    "feature_map must be one of orthogonal, iid, sorf, ": {"feature_map": "random"},
+    "alpha must be a finite": {"alpha": -1.0},
+    "alpha must be 'cv'": {"alpha": "much"},
+    "precision must be one of single, double": {"precision": "half"},
+    "on_bad_rows must be one of error, skip": {"on_bad_rows": "ignore"},
+    "one per input, 3 here, not 2": {"kernel": Gaussian((1.0, 2.0))},
+}
+
+
+def test_impossible_parameters_are_refused_when_fitting():
+    for words, changes in REFUSED.items():
+        with pytest.raises(ParameterError, match=words):
+            ridge(**changes).fit(*rows())
+
+
+CONTRACT = {
+    "rows", "n_features", "n_targets", "n_components", "kernel", "length_scale", "alpha",
+    "train_rmse", "cv_rmse", "effective_dof", "seconds", "rows_per_second", "peak_worker_bytes",
+    "projected_worker_bytes", "skipped_rows", "retried_shards", "resumed_shards", "precision",
+    "solver", "alpha_curve", "n_folds", "fold_by",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("q", [None, 2])
+def test_the_report_has_every_key_of_the_contract(q):
+    report = ridge().fit(*rows(q=q)).report_
+    assert json.loads(json.dumps(report)) == report
+    assert set(report) >= CONTRACT
+    assert set(report["seconds"]) >= {"total", "pass", "solve"}
+    expected = {"rows": 400, "n_features": P, "n_targets": q or 1, "n_components": 64}
+    expected |= {"kernel": "gaussian", "length_scale": 1.5, "alpha": 0.1, "precision": "double"}
+    expected |= {"cv_rmse": None, "alpha_curve": None, "n_folds": 0, "fold_by": None}
+    expected |= dict.fromkeys(("skipped_rows", "retried_shards", "resumed_shards"), 0)
+    assert {name: report[name] for name in expected} == expected
+    assert isinstance(report["train_rmse"], float if q is None else list)
+    assert report["seconds"]["total"] >= report["seconds"]["pass"] + report["seconds"]["solve"]
+
+
+def test_a_fit_without_targets_is_refused_and_so_are_two_sets_of_them():
+    X, y = rows()
+    with pytest.raises(DataError, match="a fit needs targets"):
+        ridge().fit(X)
+    with pytest.raises(DataError, match="a source brings its own targets"):
+        ridge().fit(ArraySource(X, y), y)
+
+
+@pytest.mark.parametrize(
+    ("q", "intercept", "alpha", "standardize"),
+    [
+        (None, True, 0.0, True),
+        (2, False, 0.0, False),
+        (None, False, 3.0, False),
+        (2, True, 3.0, True),
+    ],
+)
+def test_the_linear_kernel_is_linear_ridge_as_is_the_identity_map(q, intercept, alpha, standardize):
+    X, y = rows(q=q)
+    options = {"kernel": Linear(), "fit_intercept": intercept, "standardize": standardize}
+    inputs = StandardScaler().fit_transform(X) if standardize else X
+    linear = Ridge(alpha=alpha, fit_intercept=intercept) if alpha else None
+    linear = linear or LinearRegression(fit_intercept=intercept)
+    expected = linear.fit(inputs, y).predict(inputs)
+    for feature_map in ("orthogonal", "identity"):
+        model = ridge(alpha=alpha, feature_map=feature_map, **options).fit(X, y)
+        assert np.abs(model.predict(X) - expected).max() < 1e-9 * np.abs(expected).max()
+        assert (model.report_["n_components"], model.report_["length_scale"]) == (P, None)
+        # scikit-learn puts targets first.
+        assert pytest.approx(linear.coef_, rel=1e-8) == model.coef_.T
+        assert np.allclose(model.transform(X), inputs, rtol=1e-12, atol=1e-12)
+    with pytest.raises(ParameterError, match="no kernel but the linear one"):
+        ridge(kernel=Gaussian(1.5), feature_map="identity").fit(X, y)

@@ -1,0 +1,436 @@
+"""A predictor applied to every row: into a file, and against the targets."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from functools import cache
+from unittest.mock import Mock
+
+import dask
+import dask.array as da
+import h5py
+import naive
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_error
+from tolerances import assert_close
+
+import streamkern
+from streamkern import Gaussian, Matern, RandomFeatureRidge, open_hdf5
+from streamkern.errors import DataError, ModelFileError
+from streamkern.features import Identity, RandomFourierFeatures
+from streamkern.models import prediction
+from streamkern.predict.predictor import Predictor
+from streamkern.sources.arrays import ArraySource
+
+# More than one shard.
+N, P = 40_000, 3
+
+
+def rows(shape=(), n=N):
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((n, P))
+    y = np.stack([np.sin(X[:, 0]), 5 + 100 * X[:, 1] ** 2, X[:, 0] * X[:, 2]], axis=1)
+    y = y[:, : shape[0]] if shape else y[:, 0]
+    return X, y + 0.1 * rng.standard_normal(y.shape)
+
+
+def fitted(shape=(), **options):
+    """A model of 2,000 rows; the same one wherever the same is asked for."""
+    return _fitted(shape, tuple(options.items()))
+
+
+@cache
+def _fitted(shape, options):
+    options = {"n_components": 32, "precision": "double"} | dict(options)
+    return RandomFeatureRidge(Gaussian(1.5), **options).fit(*rows(shape, 2000))
+
+
+def assert_near(found, expected):
+    assert found.shape == expected.shape
+    assert found.dtype == np.float64
+    assert np.abs(found - expected).max() < 1e-12 * np.abs(expected).max()
+
+
+def stored(path, X, **others):
+    with h5py.File(path, "w") as file:
+        file.create_dataset("X", data=X, chunks=(min(1000, len(X)), P))
+        for name, values in others.items():
+            file[name] = values
+    return path
+
+
+@pytest.mark.parametrize("shape", [(), (3,)], ids=str)
+def test_predictions_and_deviations_in_a_file_are_those_of_predict(tmp_path, shape):
+    model, (X, _) = fitted(shape), rows(shape)
+    expected = dict(zip(("y_pred", "y_std"), model.predict(X, return_std=True), strict=True))
+    stored(tmp_path / "new.h5", X, y=np.full(N, np.nan))  # targets are not read to predict
+    source = open_hdf5(tmp_path / "new.h5", y=None)
+    for names in (["y_pred"], ["y_pred", "y_std"]):
+        options = {"return_std": len(names) == 2, "force": True}
+        assert model.predict_to_hdf5(source, tmp_path / "p.h5", **options) == 0
+        with h5py.File(tmp_path / "p.h5") as file:
+            assert list(file) == names
+            assert 100 <= file["y_pred"].chunks[0] <= N
+            assert file["y_pred"].chunks[1:] == shape
+            for name in names:
+                assert_near(file[name][:], expected[name])
+    for given in (ArraySource(X), source):
+        assert_near(model.predict(given), expected["y_pred"])
+        for found, values in zip(
+            model.predict(given, return_std=True), expected.values(), strict=True
+        ):
+            assert_near(found, values)
+
+
+def test_bad_rows_far_in_are_named_and_nothing_is_left_or_are_nan_where_they_are_skipped(tmp_path):
+    X, _ = rows()
+    X[[30_000, 39_999], [1, 0]] = np.nan, np.inf
+    source = open_hdf5(stored(tmp_path / "new.h5", X), y=None)
+    for more in ({}, {"return_std": True}):
+        with pytest.raises(DataError, match=r"2 of 40,000 rows .*new\.h5, row 30,000"):
+            fitted().predict_to_hdf5(source, tmp_path / "p.h5", **more)
+    assert [file.name for file in tmp_path.iterdir()] == ["new.h5"]
+    model = fitted(on_bad_rows="skip")
+    assert model.predict_to_hdf5(source, tmp_path / "p.h5", return_std=True) == 2
+    with h5py.File(tmp_path / "p.h5") as file:
+        for name in ("y_pred", "y_std"):
+            assert np.flatnonzero(np.isnan(file[name][:])).tolist() == [30_000, 39_999]
+
+
+# Many targets, and what is under way.
+
+
+def wide(q=300, precision="single", D=16):
+    rng = np.random.default_rng(2)
+    feature_map = RandomFourierFeatures(Gaussian(1.5), D).draw(P)
+    return Predictor(feature_map, rng.standard_normal((D, q)), rng.standard_normal(q), precision)
+
+
+@pytest.mark.parametrize(("chunk_rows", "scheduler"), [(7, "threads"), (1000, "synchronous")])
+def test_many_targets_are_predicted_in_shards_of_bounded_size(
+    tmp_path, chunk_rows, scheduler, monkeypatch
+):
+    monkeypatch.setattr(prediction, "_SHARD_BYTES", 400_000)
+    predictor, (X, _) = wide(), rows(n=5000)
+    with h5py.File(tmp_path / "new.h5", "w") as file:
+        file.create_dataset("X", data=X, chunks=(chunk_rows, P))
+    source, made = open_hdf5(tmp_path / "new.h5", y=None), []
+    with dask.config.set(scheduler=scheduler, num_workers=3):
+        for shard, part in prediction.predicted_shards(predictor, source):
+            assert part["y_pred"].nbytes <= 400_000
+            assert len(part["y_pred"]) == shard.n_rows
+            made.append(part["y_pred"])
+        assert prediction.predict_to_hdf5(predictor, source, tmp_path / "p.h5") == 0
+    assert_close(np.concatenate(made), predictor.predict(X), dtype=np.float32)
+    with h5py.File(tmp_path / "p.h5") as file:
+        assert np.array_equal(file["y_pred"][:], np.concatenate(made))
+
+
+def predicted(predictor, source, path):
+    prediction.predict_to_hdf5(predictor, source, path, force=True)
+    with h5py.File(path) as file:
+        return file["y_pred"][:]
+
+
+@pytest.mark.parametrize(("precision", "q"), [("double", 3), ("single", 40)])
+def test_who_predicts_changes_no_bit(tmp_path, precision, q):
+    predictor, (X, _) = wide(q, precision=precision), rows()
+    source = open_hdf5(stored(tmp_path / "new.h5", X), y=None)
+    files, deviations = [], []
+    for scheduler, n_workers in (("synchronous", 1), ("threads", 3)):
+        with dask.config.set(scheduler=scheduler, num_workers=n_workers):
+            files.append(predicted(predictor, source, tmp_path / "p.h5"))
+            deviations.append(fitted(precision="single").predict(source, return_std=True)[1])
+    assert np.array_equal(*files)
+    assert np.array_equal(*deviations)
+
+
+def test_finite_predictions_whose_sum_is_not_are_no_bad_rows(tmp_path):
+    predictor = Predictor(Identity().draw(P), np.full((P, 2), 5e307), np.zeros(2), "double")
+    source = ArraySource(np.ones((4, P)))
+    assert prediction.predict_to_hdf5(predictor, source, tmp_path / "p.h5") == 0
+
+
+def test_memory_of_predictions_is_that_of_the_shards_under_way(tmp_path, monkeypatch):
+    monkeypatch.setattr(prediction, "_SHARD_BYTES", 4 << 20)
+    predictor, n = wide(1000), 60_000
+    with h5py.File(tmp_path / "new.h5", "w") as file:
+        file.create_dataset("X", data=rows(n=n)[0], chunks=(n, P))
+    source = open_hdf5(tmp_path / "new.h5", y=None)
+    tracemalloc.start()
+    try:
+        with dask.config.set(scheduler="threads", num_workers=2):
+            prediction.predict_to_hdf5(predictor, source, tmp_path / "p.h5")
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    # Four shards in the window, two in the hands of the writer, and two tasks' memory to work in.
+    assert peak < 6 * (4 << 20) + 2 * (16 << 20)
+    assert 8 * 1000 * n > 7 * peak
+
+
+METRICS = {"rmse": root_mean_squared_error, "mae": mean_absolute_error, "r2": r2_score}
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (3,)], ids=str)
+def test_errors_are_those_of_scikit_learn(shape):
+    model, (X, y) = fitted(shape), rows(shape)
+    found = model.evaluate(ArraySource(X, y))
+    assert json.loads(json.dumps(found)) == found == model.evaluate(X, y)
+    assert (found["rows"], found["skipped_rows"]) == (N, 0)
+    for name, metric in METRICS.items():
+        each = metric(y, model.predict(X), multioutput="raw_values")
+        assert np.reshape(found[name], -1) == pytest.approx(each, rel=1e-9)
+        assert np.shape(found[name]) == shape
+        assert found.get(f"{name}_mean") == (
+            pytest.approx(each.mean(), rel=1e-9) if shape else None
+        )
+
+
+def test_errors_leave_out_skipped_rows_and_need_others():
+    model, (X, y) = fitted(on_bad_rows="skip"), rows(n=100)
+    expected = model.evaluate(ArraySource(X[2:], y[2:]))
+    X[0], y[1] = np.nan, np.inf
+    found = model.evaluate(ArraySource(X, y))
+    assert (found["rows"], found["skipped_rows"]) == (98, 2)
+    assert found["rmse"] == pytest.approx(expected["rmse"], rel=1e-12)
+    with pytest.raises(DataError, match="of 100 rows, 100 were skipped"):
+        model.evaluate(ArraySource(X, np.nan * y))
+
+
+# Standard deviations.
+
+
+def naive_deviations(model, X, y, new):
+    """The formula on the features of the rows that were fitted, each target at its penalty."""
+    Phi, rows, s = model.transform(X), model.transform(new), np.ones(len(X))
+    targets = y.reshape(len(y), -1)
+    columns = []
+    for j, alpha in enumerate(np.broadcast_to(model.alpha_, targets.shape[1])):
+        w, mu = naive.weighted_ridge(Phi, targets, s, alpha, intercept=model.fit_intercept)
+        dof = naive.leverages(Phi, Phi, s, alpha, intercept=model.fit_intercept).sum()
+        noise = ((targets - mu - Phi @ w)[:, j] ** 2).sum() / (len(X) - dof)
+        h = naive.leverages(Phi, rows, s, alpha, intercept=model.fit_intercept)
+        columns.append(np.sqrt(noise * (1 + h)))
+    return np.stack(columns, axis=1).reshape(len(new), *y.shape[1:])
+
+
+@pytest.mark.parametrize(
+    ("shape", "options"),
+    [((), {}), ((1,), {"fit_intercept": False}), ((3,), {"per_target": True}), ((3,), {})],
+    ids=str,
+)
+def test_standard_deviations_are_those_of_the_formula(shape, options):
+    X, y = rows(shape, 150)
+    options = {"n_components": 12, "precision": "double"} | options
+    model = RandomFeatureRidge(Gaussian(1.5), **options).fit(X, y)
+    new = rows(n=20)[0] + 0.5
+    mean, deviation = model.predict(new, return_std=True)
+    assert np.array_equal(mean, model.predict(new))
+    assert deviation.shape == mean.shape == (20, *shape)
+    assert deviation == pytest.approx(naive_deviations(model, X, y, new), rel=1e-8)
+
+
+@pytest.mark.cluster
+def test_predictions_and_diagnoses_on_a_cluster_are_those_of_this_process(
+    external_scheduler, tmp_path, diagnosed
+):
+    model, (X, _), predictor = fitted((3,)), rows((3,)), wide(40)
+    mean, deviation = model.predict(X, return_std=True)
+    source = open_hdf5(stored(tmp_path / "new.h5", X), y=None)
+    here = predicted(predictor, source, tmp_path / "p.h5")
+    with streamkern.connect(scheduler=external_scheduler):
+        lazy = model.predict(da.from_array(X, chunks=(9000, 2)), return_std=True)
+        for made, expected in zip(dask.compute(*lazy), (mean, deviation), strict=True):
+            assert_near(made, expected)
+        assert model.predict_to_hdf5(source, tmp_path / "q.h5", return_std=True) == 0
+        assert np.array_equal(predicted(predictor, source, tmp_path / "p.h5"), here)
+        known, X, y, diagnosis = diagnosed
+        assert known.diagnose(ArraySource(X, y)) == diagnosis
+    with h5py.File(tmp_path / "q.h5") as file:
+        assert_near(file["y_std"][:], deviation)
+
+
+def test_a_model_without_its_normal_equations_predicts_but_has_no_standard_deviations(tmp_path):
+    model, (X, y) = fitted(), rows(n=100)
+    model.save(tmp_path / "compact.h5", compact=True)
+    compact = streamkern.load(tmp_path / "compact.h5")
+    assert np.array_equal(compact.predict(X), model.predict(X))
+    sentence = "need the normal equations, but the model was saved without them; fit it again"
+    for asked in (
+        lambda: compact.predict(X, return_std=True),
+        lambda: compact.predict(da.from_array(X), return_std=True),
+        lambda: compact.predict(ArraySource(X), return_std=True),
+        lambda: compact.predict_to_hdf5(ArraySource(X), tmp_path / "p.h5", return_std=True),
+        lambda: compact.diagnose(ArraySource(X, y)),
+    ):
+        with pytest.raises(ModelFileError, match=sentence):
+            asked()
+    assert not (tmp_path / "p.h5").exists()
+
+
+# What a model says of its own rows.
+
+
+def few(shape=(), n=60, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, P))
+    y = np.stack([np.sin(X[:, 0]), 5 + X[:, 1] ** 2, X[:, 0] * X[:, 2]], axis=1)
+    y = (y + 0.1 * rng.standard_normal(y.shape))[:, : shape[0] if shape else 1]
+    return X, y if shape else y[:, 0]
+
+
+def ridge(**options):
+    options = {"n_components": 12, "precision": "double", "alpha": 0.05} | options
+    return RandomFeatureRidge(options.pop("kernel", Gaussian(1.5)), **options)
+
+
+@pytest.mark.parametrize(
+    ("shape", "intercept", "weighted"),
+    [((), True, True), ((1,), False, True), ((3,), True, False), ((3,), False, True)],
+    ids=str,
+)
+def test_own_rows_are_predicted_as_by_a_fit_without_each(shape, intercept, weighted):
+    X, y = few(shape)
+    s = np.random.default_rng(4).choice([0.5, 1.0, 2.0], len(X)) if weighted else np.ones(len(X))
+    model = ridge(fit_intercept=intercept).fit(X, y, s if weighted else None)
+    found = model.diagnose(ArraySource(X, y, s if weighted else None), n_largest=len(X))
+    Phi, targets = model.transform(X), y.reshape(len(y), -1)
+    errors = naive.left_out_errors(Phi, targets, s, model.alpha_, intercept=intercept)
+    expected = np.sqrt(s @ errors**2 / s.sum())
+    assert found["rows"] == len(X)
+    assert found["effective_dof"] == pytest.approx(model.report_["effective_dof"], rel=1e-9)
+    again = model.diagnose(ArraySource(X[::-1], y[::-1], s[::-1] if weighted else None))
+    assert np.reshape(again["loo_rmse"], -1) == pytest.approx(expected, rel=1e-8)
+    assert np.reshape(found["loo_rmse"], -1) == pytest.approx(expected, rel=1e-8)
+    assert np.shape(found["loo_rmse"]) == shape
+    h = s * naive.leverages(Phi, Phi, s, model.alpha_, intercept=intercept)
+    for key, size in (("largest_leverages", h), ("largest_errors", np.abs(errors).max(axis=1))):
+        assert [row["row"] for row in found[key]] == np.argsort(-size).tolist()
+        for row in found[key]:
+            assert row["leverage"] == pytest.approx(h[row["row"]], rel=1e-8)
+            assert np.shape(row["error"]) == shape
+            assert np.reshape(row["error"], -1) == pytest.approx(errors[row["row"]], rel=1e-6)
+            assert row["place"] == f"row {row['row']}"
+        three = model.diagnose(ArraySource(X, y, s if weighted else None), n_largest=3)
+        assert three[key] == found[key][:3]
+    assert json.loads(json.dumps(found, allow_nan=False)) == found
+
+
+@pytest.mark.parametrize(
+    ("alpha", "precision", "D"),
+    [("cv", "single", 256), (1e-9, "single", 64), (1e-9, "double", 256)],
+)
+@pytest.mark.filterwarnings("ignore:.*precision floor:streamkern.errors.StreamkernWarning")
+@pytest.mark.filterwarnings("ignore:the error still falls:streamkern.errors.StreamkernWarning")
+def test_own_rows_are_known_whatever_the_penalty(alpha, precision, D):
+    X = np.random.default_rng(0).uniform(-1, 1, (3000, P))
+    y = np.sin(X[:, 0]) + X[:, 1] * X[:, 2]  # without noise
+    options = {"n_components": D, "precision": precision, "alpha": alpha}
+    model = ridge(kernel=Gaussian("median"), **options).fit(X, y)
+    found = model.diagnose(ArraySource(X, y))
+    assert 0.9 < found["loo_rmse"] / model.report_["train_rmse"] < 3
+
+
+def test_other_rows_than_those_fitted_are_refused():
+    X, y = few()
+    model = ridge(precision="single").fit(X, y)
+    for others in (
+        few(seed=1),
+        (X[1:], y[1:]),
+        (np.vstack([X, X[:1]]), np.append(y, y[0])),
+        (np.tile(X, (2, 1)), np.tile(y, 2)),
+        (X + 0.5, y),
+        (X, y + 1),
+        (X, np.roll(y, 1)),
+    ):
+        with pytest.raises(DataError, match="not the rows that the model was fitted on") as caught:
+            model.diagnose(ArraySource(*others))
+        assert str(caught.value).count(". ") == 0
+    for data, words in (
+        ((X[:, :2], y), "rows must have 3 columns"),
+        ((X, np.stack([y, y], axis=1)), r"predicts 1 target.*but the data has 2"),
+        ((X,), "but the data has 0"),
+    ):
+        with pytest.raises(DataError, match=words):
+            model.diagnose(ArraySource(*data))
+    with pytest.raises(DataError, match="predicts 1 target, but the data has 2"):
+        model.evaluate(X, np.stack([y, y], axis=1))
+
+
+def test_bad_rows_are_refused_or_left_out():
+    X, y = few()
+    expected = ridge().fit(X[2:], y[2:]).diagnose(ArraySource(X[2:], y[2:]))
+    X[0, 1], y[1] = np.nan, np.inf
+    model = ridge(on_bad_rows="skip").fit(X, y)
+    found = model.diagnose(ArraySource(X, y))
+    assert (found["rows"], found["skipped_rows"]) == (58, 2)
+    assert found["loo_rmse"] == pytest.approx(expected["loo_rmse"], rel=1e-6)
+    assert [row["row"] - 2 for row in found["largest_errors"]] == [
+        row["row"] for row in expected["largest_errors"]
+    ]
+    with pytest.raises(DataError, match=r"2 of 60 rows .* first at row 0"):
+        model.set_params(on_bad_rows="error").diagnose(ArraySource(X, y))
+    with pytest.raises(DataError, match="of 60 rows, 60 were skipped"):
+        model.set_params(on_bad_rows="skip").diagnose(ArraySource(X, np.nan * y))
+
+
+@pytest.fixture(scope="module")
+def diagnosed():
+    X, y = rows((3,))
+    model = RandomFeatureRidge(Gaussian(1.5), n_components=32).fit(X, y)
+    return model, X, y, model.diagnose(ArraySource(X, y))
+
+
+def test_schedulers_files_and_dask_arrays_give_the_same_diagnosis(diagnosed, tmp_path):
+    model, X, y, expected = diagnosed
+    assert model.diagnose(X, y) == expected
+    with dask.config.set(scheduler="synchronous"):
+        assert model.diagnose(ArraySource(X, y)) == expected
+    source = open_hdf5(stored(tmp_path / "train.h5", X, y=y))
+    lazy = streamkern.sources.as_source(da.from_array(X, chunks=(8000, 2)), da.from_array(y))
+    for found in (model.diagnose(source), model.diagnose(lazy)):
+        for name in ("loo_rmse", "effective_dof"):
+            assert found[name] == pytest.approx(expected[name], rel=1e-6)
+        assert [row["row"] for row in found["largest_errors"]] == [
+            row["row"] for row in expected["largest_errors"]
+        ]
+
+
+# What survives a file.
+
+
+@pytest.mark.parametrize(
+    ("precision", "shape", "more"),
+    [("double", (1,), {"fit_intercept": False}), ("single", (3,), {"per_target": True})],
+    ids=str,
+)
+def test_a_loaded_model_gives_the_same_bits_of_everything(tmp_path, precision, shape, more):
+    X, y = few(shape, 200)
+    options = {"kernel": Matern((1.0, 2.0, 3.0), nu=2.5), "alpha": "cv", "random_state": 9}
+    model = ridge(precision=precision, **options, **more).fit(X, y)
+    model.save(tmp_path / "model.h5")
+    loaded, new = streamkern.load(tmp_path / "model.h5"), rows(n=30)[0]
+    for before, after in zip(
+        model.predict(new, return_std=True), loaded.predict(new, return_std=True), strict=True
+    ):
+        assert before.tobytes() == after.tobytes()
+    assert loaded.diagnose(ArraySource(X, y)) == model.diagnose(ArraySource(X, y))
+    assert (loaded.kernel_, loaded.report_) == (model.kernel_, model.report_)
+    assert (loaded.get_params(), loaded.n_features_in_) == (model.get_params(), P)
+    assert np.array_equal(clone(loaded).fit(X, y).coef_, model.coef_)
+
+
+def test_deviations_are_factorised_once_a_model(monkeypatch):
+    X, model = rows((), 50)[0], ridge().fit(*few(n=200))
+    deviation = streamkern.predict.deviation.Deviation
+    counted = Mock(side_effect=deviation.of)
+    monkeypatch.setattr(deviation, "of", counted)
+    first, again = (model.predict(X, return_std=True)[1] for _ in range(2))
+    assert np.array_equal(first, again)
+    assert counted.call_count == 1
+    model.fit(*few(n=100))
+    assert not np.array_equal(model.predict(X, return_std=True)[1], first)

@@ -1,0 +1,271 @@
+"""Models of few features: made from fitted ones, or fitted, and normal in every way."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import dask
+import naive
+import numpy as np
+import pytest
+from sklearn.exceptions import NotFittedError
+from tolerances import assert_close
+
+import streamkern
+from streamkern import Gaussian, Linear, RandomFeatureRidge, sparsify
+from streamkern.errors import DataError, ModelFileError, ParameterError
+from streamkern.solve.sparse_selection import METHODS
+from streamkern.sources import ArraySource
+
+N, P, D, K = 400, 3, 48, 11
+every_method = pytest.mark.parametrize("method", list(METHODS))
+
+
+def rows(q=None, n=N):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, P))
+    y = np.stack([np.sin(2 * X[:, 0]), 40 + X[:, 1] * X[:, 2]], axis=1)
+    y += [0.1, 0.5] * rng.standard_normal(y.shape)
+    return X, y[:, 0] if q is None else y[:, :q]
+
+
+def ridge(q=None, **options) -> RandomFeatureRidge:
+    """A fitted model; the same one wherever the same is asked for."""
+    return _ridge(q, tuple(options.items()))
+
+
+@cache
+def _ridge(q, options):
+    defaults = {"kernel": Gaussian(1.2), "n_components": D, "alpha": 0.01, "precision": "double"}
+    return RandomFeatureRidge(**defaults | dict(options)).fit(*rows(q))
+
+
+def same_bits(one, other) -> bool:
+    return np.array_equal(one.coef_, other.coef_) and np.array_equal(
+        one.predict(rows()[0]), other.predict(rows()[0])
+    )
+
+
+def explicit(model, q, *, intercept=True):
+    """The coefficients of ridge on the features that the model has, from all rows."""
+    X, y = rows(q)
+    Phi = model.transform(X)
+    y = y.reshape(N, -1)
+    alphas = np.broadcast_to(model.alpha_, y.shape[1])
+    found = [
+        naive.weighted_ridge(Phi, y[:, [j]], np.ones(N), alpha, intercept=intercept)
+        for j, alpha in enumerate(alphas)
+    ]
+    return Phi, np.hstack([w for w, _ in found]), np.hstack([mu for _, mu in found])
+
+
+@pytest.mark.parametrize(
+    ("method", "q", "intercept"),
+    [("forward", None, True), ("forward", 2, False), ("omp", 2, True), ("lasso", None, False)],
+)
+def test_a_sparse_model_is_ridge_on_its_features(method, q, intercept):
+    sparse = sparsify(ridge(q, fit_intercept=intercept), K, method=method)
+    Phi, w, mu = explicit(sparse, q, intercept=intercept)
+    _, y = rows(q)
+    fitted = Phi @ w + mu
+    assert Phi.shape == (N, K)
+    assert_close(sparse.coef_.reshape(K, -1), w, steps=1e7)
+    assert_close(sparse.predict(rows()[0]).reshape(N, -1), fitted, steps=1e7)
+    errors = np.sqrt(((fitted - y.reshape(N, -1)) ** 2).mean(axis=0))
+    assert np.atleast_1d(sparse.report_["train_rmse"]) == pytest.approx(errors, rel=1e-6)
+    whole = ridge(q, fit_intercept=intercept).transform(rows()[0])
+    apart = np.abs(whole[:, :, None] - Phi[:, None, :]).max(axis=0).min(axis=0)
+    assert (apart < 1e-13).all()
+
+
+def test_the_full_model_stays_as_it_is():
+    full = ridge()
+    before, report = full.predict(rows()[0], return_std=True), dict(full.report_)
+    sparsify(full, K)
+    assert full.report_ == report
+    assert np.array_equal(full.predict(rows()[0], return_std=True), before)
+    assert full.get_params()["sparse"] is None
+
+
+@pytest.mark.parametrize(
+    ("method", "precision"), [("forward", "single"), ("omp", "double"), ("lasso", "single")]
+)
+def test_all_features_are_the_full_model(method, precision):
+    full = ridge(precision=precision)
+    sparse = sparsify(full, D, method=method)
+    assert same_bits(sparse, full)
+    assert np.array_equal(
+        sparse.predict(rows()[0], return_std=True), full.predict(rows()[0], return_std=True)
+    )
+    assert same_bits(ridge(precision=precision, sparse=D, sparse_method=method), full)
+
+
+@pytest.mark.parametrize(("method", "q"), [("forward", 2), ("omp", None), ("lasso", 2)])
+def test_fitting_a_sparse_model_is_fitting_the_full_one_and_choosing(method, q):
+    fitted = ridge(q, sparse=K, sparse_method=method)
+    chosen = sparsify(ridge(q), K, method=method)
+    assert fitted.get_params() == chosen.get_params()
+    assert_close(fitted.predict(rows()[0]), chosen.predict(rows()[0]), steps=1e7)
+    for name in ("n_components", "sparse_of", "sparse_method", "alpha", "kernel"):
+        assert fitted.report_[name] == chosen.report_[name]
+
+
+def test_the_report_says_what_was_chosen_from_what_and_how():
+    full, sparse = ridge(alpha="cv"), sparsify(ridge(alpha="cv"), K, method="omp")
+    assert (full.report_["sparse_of"], full.report_["sparse_method"]) == (None, None)
+    report = sparse.report_
+    assert (report["n_components"], report["sparse_of"], report["sparse_method"]) == (K, D, "omp")
+    assert report["alpha"] == full.report_["alpha"]
+    assert report["cv_rmse"] is None
+
+
+@pytest.mark.parametrize("q", [None, 2])
+def test_standard_deviations_are_those_of_the_formula(q):
+    sparse = sparsify(ridge(q), K)
+    Phi, w, mu = explicit(sparse, q)
+    X, y = rows(q)
+    h = naive.leverages(Phi, sparse.transform(X[:5]), np.ones(N), sparse.alpha_, intercept=True)
+    dof = naive.leverages(Phi, Phi, np.ones(N), sparse.alpha_, intercept=True).sum()
+    rss = ((y.reshape(N, -1) - Phi @ w - mu) ** 2).sum(axis=0)
+    expected = np.sqrt(np.outer(1 + h, rss / (N - dof)))
+    assert sparse.report_["effective_dof"] == pytest.approx(dof, rel=1e-6)
+    assert sparse.predict(X[:5], return_std=True)[1].reshape(5, -1) == pytest.approx(
+        expected, rel=1e-6
+    )
+
+
+@every_method
+def test_inputs_are_chosen_for_a_linear_model_and_the_others_are_not_read(method):
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((N, 9)) * np.logspace(0, 3, 9) + 5
+    y = 2 * X[:, 4] - 3 * X[:, 7] + 0.1 * rng.standard_normal(N)
+    full = RandomFeatureRidge(Linear(), alpha=1e-3, precision="double").fit(X, y)
+    sparse = sparsify(full, 2, method=method)
+    standardizer = sparse.feature_map_.standardizer
+    assert standardizer.columns.tolist() == [4, 7]
+    assert_close(sparse.coef_ / standardizer.deviation, [2.0, -3.0], steps=1e13)
+    unread = X.copy()
+    unread[:, [0, 1, 2, 3, 5, 6, 8]] = np.nan
+    assert np.array_equal(sparse.predict(X), sparse.predictor_.predict(unread))
+
+
+def test_a_sparse_model_is_made_sparser():
+    sparse = sparsify(sparsify(ridge(), 20), 5)
+    _, w, mu = explicit(sparse, None)
+    assert_close(sparse.coef_, w[:, 0], steps=1e7)
+    assert_close(sparse.intercept_, mu[0], steps=1e7)
+    assert sparse.report_["sparse_of"] == D
+
+
+# Chosen by the folds.
+
+
+def auto(**options) -> RandomFeatureRidge:
+    return ridge(**{"alpha": "cv", "sparse": "auto", "n_components": 64} | options)
+
+
+@every_method
+def test_the_fewest_features_within_one_standard_error_of_the_best_are_kept(method):
+    model = auto(sparse_method=method)
+    curve, size = model.report_["sparse_curve"], model.report_["n_components"]
+    assert curve["n_components"] == [1, 2, 3, 4, 6, 8, 11, 16, 23, 32, 45, 64]
+    scores, errors = np.array(curve["relative_mse"]), np.array(curve["standard_errors"])
+    enough = scores <= scores.min() + errors[scores.argmin()]
+    assert size == curve["n_components"][enough.argmax()]
+    assert 4 < size < 64
+    at = curve["n_components"].index(size)
+    assert model.report_["cv_rmse"] == curve["cv_rmse"][at]
+
+
+def test_a_number_that_is_given_has_the_error_left_out_of_the_curve():
+    full, curve = auto(sparse=None), auto().report_["sparse_curve"]
+    assert curve["cv_rmse"][-1] == full.report_["cv_rmse"]
+    assert full.report_["sparse_curve"] is None
+    for size, error in list(zip(curve["n_components"], curve["cv_rmse"], strict=True))[3::4]:
+        assert auto(sparse=size).report_["cv_rmse"] == pytest.approx(error, rel=1e-12)
+
+
+def test_the_number_of_components_may_be_chosen_too(monkeypatch):
+    monkeypatch.setattr("streamkern.parameters.parameters.AUTO_COMPONENTS", 256)
+    model = ridge(kernel=Gaussian(4.0), n_components="auto", sparse="auto", alpha="cv")
+    assert model.report_["components_curve"]["n_components"] == [64, 128, 256]
+    assert model.report_["n_components"] < model.report_["sparse_of"] < 256
+
+
+def test_moments_of_folds_give_the_sparse_model_that_a_fit_gives():
+    kept = RandomFeatureRidge(Gaussian(1.2), n_components=D, precision="double").moments(*rows())
+    solved = RandomFeatureRidge(n_components=D, sparse="auto", precision="double").solve(kept)
+    fitted = ridge(alpha="cv", sparse="auto")
+    assert solved.report_["n_components"] == fitted.report_["n_components"]
+    assert_close(solved.predict(rows()[0]), fitted.predict(rows()[0]), steps=1e8)
+
+
+def test_the_bits_are_the_same_on_every_scheduler():
+    found = []
+    for scheduler in ("synchronous", "threads"):
+        _ridge.cache_clear()
+        with dask.config.set(scheduler=scheduler):
+            found.append(auto())
+    assert same_bits(*found)
+
+
+# Refusals.
+
+
+class Unread(ArraySource):
+    def reader(self, shard):
+        pytest.fail(f"rows of {shard} were read")
+
+
+BAD = {
+    "more than there are": ({"sparse": D + 1}, "no more features than the 48 .* not 49"),
+    "none": ({"sparse": 0}, "at least 1 feature, not 0"),
+    "not whole": ({"sparse": 2.5}, "must be a whole number, not 2.5"),
+    "a word": ({"sparse": "few"}, "must be a whole number, not 'few'"),
+    "a method": ({"sparse": 4, "sparse_method": "ridge"}, "must be one of forward, omp, lasso"),
+    "no folds": ({"sparse": "auto"}, "sparse 'auto' is chosen by cross-validation"),
+    "more than inputs": ({"kernel": Linear(), "sparse": 4}, "no more features than the 3 .* not 4"),
+    "of a number that is chosen": (
+        {"sparse": 4, "n_components": "auto", "alpha": "cv"},
+        "of n_components 'auto' is not known to be fewer",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", list(BAD))
+def test_a_bad_option_is_refused_before_rows_are_read(case):
+    options, sentence = BAD[case]
+    given = {"kernel": Gaussian(1.2), "n_components": D, "alpha": 0.1} | options
+    with pytest.raises(ParameterError, match=sentence):
+        RandomFeatureRidge(**given).fit(Unread(*rows()))
+
+
+def test_more_inputs_than_vary_are_refused():
+    X, y = rows()
+    X[:, 1] = 7.0
+    model = RandomFeatureRidge(Linear(), alpha=0.1, sparse=3)
+    with (
+        pytest.warns(UserWarning, match="1 constant column"),
+        pytest.raises(ParameterError, match=r"no more features than the 2 .* not 3"),
+    ):
+        model.fit(X, y)
+
+
+def test_a_bad_choice_is_refused(tmp_path):
+    for size, method, sentence in (
+        (D + 1, "forward", "no more features than the 48 .* not 49"),
+        (0, "forward", "at least 1 feature, not 0"),
+        ("auto", "forward", "must be a whole number, not 'auto'"),
+        (3, "best", "must be one of forward, omp, lasso, not 'best'"),
+    ):
+        with pytest.raises(ParameterError, match=sentence):
+            sparsify(ridge(), size, method=method)
+    with pytest.raises(NotFittedError):
+        sparsify(RandomFeatureRidge(), 3)
+    with pytest.raises(ParameterError, match="made of a RandomFeatureRidge, not of dict"):
+        sparsify({}, 3)
+    ridge().save(tmp_path / "small.h5", compact=True)
+    with pytest.raises(ModelFileError, match=r"sparse models need .* save it with compact=False"):
+        sparsify(streamkern.load(tmp_path / "small.h5"), 3)
+    with pytest.raises(DataError, match="X has 4 features, but"):
+        sparsify(ridge(), 3).predict(np.ones((2, 4)))

@@ -1,0 +1,206 @@
+"""Maps as transformers: drawn when they are fitted, from arrays, Dask arrays and files alike."""
+
+from __future__ import annotations
+
+import dask.array as da
+import h5py
+import numpy as np
+import pytest
+import sklearn
+from scipy.spatial.distance import pdist
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import Ridge
+from sklearn.pipeline import make_pipeline
+
+import streamkern
+from streamkern import Gaussian, Laplacian, Moments, accumulate, features, open_hdf5
+from streamkern.errors import DataError, ParameterError
+from streamkern.sources import ArraySource
+
+MAPS = {
+    "fourier": (streamkern.RandomFourierFeatures, {"orthogonal": False}),
+    "quasi": (streamkern.QuasiRandomFourierFeatures, {}),
+    "structured": (streamkern.StructuredFourierFeatures, {"paired": False}),
+    "grid": (streamkern.GridFourierFeatures, {}),
+    "landmarks": (streamkern.Nystroem, {}),
+    "binning": (streamkern.RandomBinning, {"n_entries": 4}),
+    "sketch": (streamkern.TensorSketch, {"random_state": 3}),
+}
+every_map = pytest.mark.parametrize("name", list(MAPS))
+
+
+def map_of(name, **options):
+    made, others = MAPS[name]
+    return made(**{"n_components": 16} | others | options)
+
+
+def rows(n=300, p=3):
+    return np.random.default_rng(0).standard_normal((n, p)) * np.arange(1, p + 1)
+
+
+@every_map
+def test_features_are_those_of_the_map_that_is_drawn_with_the_same_options(name):
+    X = rows()
+    fitted = map_of(name).fit(X)
+    inner = getattr(features, type(fitted).__name__)
+    options = fitted.get_params(deep=False) | {"kernel": fitted.kernel_}
+    # Where a grid lies and landmarks are depends on rows, of which the sample is all in some order.
+    drawn = inner(**options).draw(3, X)
+    assert fitted.n_components_ == fitted.transform(X).shape[1] == 16
+    if name == "landmarks":
+        landmarks = fitted.feature_map_.similarities.landmarks
+        assert ((X.min(axis=0) < landmarks) & (landmarks < X.max(axis=0))).all()
+    else:
+        assert fitted.transform(X) == pytest.approx(drawn.transform(X), abs=1e-12)
+
+
+@every_map
+def test_arrays_dask_arrays_and_files_give_the_same_features_lazily_where_rows_are_lazy(
+    name, tmp_path
+):
+    X = rows(3000)
+    with h5py.File(tmp_path / "rows.h5", "w") as file:
+        file["X"] = X
+    fitted = map_of(name).fit(X)
+    for other in (da.from_array(X, chunks=(700, 2)), open_hdf5(tmp_path / "rows.h5", y=None)):
+        again = map_of(name).fit(other)
+        assert np.array_equal(again.transform(X), fitted.transform(X))
+        assert again.n_features_in_ == 3
+    for dtype in (np.float64, np.float32):
+        part = X.astype(dtype)
+        found = fitted.transform(da.from_array(part, chunks=(700, 2)))
+        assert isinstance(found, da.Array)
+        assert found.chunks == ((700, 700, 700, 700, 200), (16,))
+        assert found.dtype == found.compute().dtype == dtype
+        assert found.compute() == pytest.approx(fitted.transform(part), abs=1e-6)
+
+
+def weighted(n=200):
+    return rows(n), np.random.default_rng(1).integers(0, 4, n)
+
+
+@pytest.mark.parametrize("name", [name for name in MAPS if name != "sketch"])
+@pytest.mark.parametrize("of_dask", [False, True])
+def test_rows_of_weight_zero_count_as_none_whatever_they_hold(name, of_dask):
+    X, weights = weighted()
+    weights = np.minimum(weights, 1)
+    held, counted = np.where(weights[:, None] == 0, 1e6, X), weights > 0
+    given = held, weights
+    if of_dask:
+        given = da.from_array(held, chunks=(60, 3)), da.from_array(weights, chunks=50)
+    # Landmarks begin at the first rows of a sample, which are others where others are left out.
+    n_components = 256 if name == "landmarks" else 16
+    fitted = map_of(name, n_components=n_components).fit(given[0], sample_weight=given[1])
+    expected = map_of(name, n_components=n_components).fit(X[counted])
+    found, wanted = fitted.transform(X), expected.transform(X)
+    assert found @ found.T == pytest.approx(wanted @ wanted.T, abs=1e-3)
+    everywhere = map_of(name, n_components=n_components).fit(held)
+    assert fitted.transform(X) != pytest.approx(everywhere.transform(X), abs=1e-3)
+
+
+@pytest.mark.parametrize("name", ["fourier", "quasi", "structured", "binning"])
+def test_a_median_length_scale_is_that_of_the_rows_repeated_by_their_weights(name):
+    X, weights = weighted()
+    fitted, plain = map_of(name).fit(X, sample_weight=weights), map_of(name).fit(X)
+    median = np.median(pdist(X, "cityblock" if name == "binning" else "euclidean"))
+    assert plain.kernel_.length_scale == pytest.approx(median, rel=1e-12)
+    repeated = map_of(name).fit(np.repeat(X, weights, axis=0))
+    scales = [each.kernel_.length_scale for each in (fitted, repeated, plain)]
+    assert scales[0] == pytest.approx(scales[1], rel=1e-12)
+    assert scales[0] != pytest.approx(scales[2])
+    assert fitted.transform(X) == pytest.approx(repeated.transform(X), abs=1e-9)
+
+
+def test_weights_are_routed_to_maps_in_pipelines():
+    X, weights = weighted()
+    with sklearn.config_context(enable_metadata_routing=True):
+        made = map_of("fourier").set_fit_request(sample_weight=True)
+        pipeline = make_pipeline(made, Ridge().set_fit_request(sample_weight=True))
+        pipeline.fit(X, X[:, 0], sample_weight=weights)
+    expected = map_of("fourier").fit(X, sample_weight=weights)
+    assert pipeline[0].kernel_ == expected.kernel_
+    assert np.array_equal(
+        map_of("fourier").fit_transform(X, None, sample_weight=weights), expected.transform(X)
+    )
+
+
+def test_maps_that_no_row_decides_take_no_weights():
+    for made in (map_of("sketch"), streamkern.Identity()):
+        with pytest.raises(TypeError, match="sample_weight"):
+            made.fit(rows(), sample_weight=np.ones(300))
+
+
+def test_weights_that_cannot_be_are_refused():
+    for weights, words in (
+        (np.ones(7), "sample_weight has 7"),
+        (np.full(200, -1.0), "has the weight -1"),
+        (np.zeros(200), "none is left"),
+    ):
+        with pytest.raises(DataError, match=words):
+            map_of("fourier").fit(rows(200), sample_weight=weights)
+
+
+@pytest.mark.parametrize("name", ["fourier", "quasi", "structured", "binning", "sketch"])
+def test_rows_are_not_read_where_nothing_is_made_from_them(name):
+    def fails(block):
+        raise AssertionError(block)
+
+    unreadable = da.zeros((9, 3), chunks=3).map_blocks(fails, dtype=float, meta=np.empty((0, 0)))
+    kernel = {"binning": Laplacian(1.0), "sketch": streamkern.Polynomial()}.get(name, Gaussian(2.0))
+    fitted = map_of(name, kernel=kernel).fit(unreadable)
+    assert fitted.transform(rows()).shape == (300, 16)
+
+
+def test_parameters_stay_what_they_are_and_more_rows_make_more_landmarks():
+    landmarks = streamkern.Nystroem(Gaussian(0.5), 50)
+    assert landmarks.fit(rows(20)).n_components_ == 20
+    assert landmarks.n_components == clone(landmarks).n_components == 50
+    assert landmarks.fit(rows(300)).n_components_ == 50
+    drawn = features.Nystroem(Gaussian(0.5), 50)
+    assert [drawn.draw(3, rows(n)).n_components for n in (20, 300)] == [20, 50]
+
+
+def test_a_drawn_map_is_for_moments():
+    X = rows()
+    drawn = streamkern.RandomFourierFeatures(Gaussian(2.0), 16).draw(3)
+    found = accumulate(ArraySource(X, X[:, 0]), Moments(drawn, 1, precision="double")).statistic
+    assert found.weight == 300
+    with pytest.raises(ParameterError, match="'median' must be resolved"):
+        streamkern.RandomFourierFeatures(n_components=16).draw(3)
+
+
+def test_the_inputs_are_the_features_of_the_identity():
+    X = rows()
+    fitted = streamkern.Identity().fit(X)
+    assert np.array_equal(fitted.transform(X), X)
+    assert fitted.get_feature_names_out(["a", "b", "c"]).tolist() == ["a", "b", "c"]
+
+
+@every_map
+def test_a_map_that_is_not_fitted_or_has_no_rows_in_memory_is_refused(name):
+    with pytest.raises(NotFittedError):
+        map_of(name).transform(rows())
+    with pytest.raises(DataError, match="features of a source would not fit in memory"):
+        map_of(name).fit(rows()).transform(ArraySource(rows()))
+
+
+def test_options_that_cannot_be_are_refused_when_it_is_fitted():
+    for refused, words in (
+        (streamkern.RandomFourierFeatures(streamkern.Linear()), "need a shift-invariant kernel"),
+        (streamkern.RandomFourierFeatures(Gaussian([1.0, 2.0])), "one per input, 5 here, not 2"),
+        (streamkern.RandomBinning(Gaussian()), "is for the Laplacian kernel"),
+        (streamkern.TensorSketch(Gaussian()), "of the polynomial kernel"),
+        (streamkern.GridFourierFeatures(n_components=16), "for 1 to 3 inputs, not 5"),
+    ):
+        with pytest.raises(ParameterError, match=words):
+            refused.fit(rows(p=5))
+
+
+def test_rows_that_are_not_finite_are_found_where_they_are_read():
+    X = rows()
+    X[7, 1] = np.nan
+    with pytest.raises(DataError, match="Input X contains NaN"):
+        streamkern.Nystroem(n_components=16).fit(X)
+    with pytest.raises(DataError, match=r"1 of 300 rows hold NaN or infinite values, .* row 7"):
+        streamkern.Nystroem(n_components=16).fit(da.from_array(X))

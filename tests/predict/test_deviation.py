@@ -1,0 +1,273 @@
+"""Leverages and standard deviations: the formula, and how often intervals hold what they should."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import naive
+import numpy as np
+import pytest
+from tolerances import assert_close
+
+from streamkern import Gaussian, Linear, RandomFeatureRidge
+from streamkern.features import Identity, RandomFourierFeatures, Standardized
+from streamkern.features.standardized import Standardizer
+from streamkern.kernels import Laplacian
+from streamkern.predict.deviation import Deviation
+from streamkern.solve import Eigenbasis, NormalEquations, solve_ridge
+from streamkern.statistics import Moments
+from streamkern.statistics.triangle import Triangle
+
+N, P = 70, 3
+# 90% of a normal distribution lie within so many standard deviations of its mean.
+WITHIN = 1.6448536269514722
+LEVEL = 0.9
+
+MAPS = {
+    "pairs": lambda: RandomFourierFeatures(Gaussian(1.3), 12).draw(P),
+    "phases": lambda: RandomFourierFeatures(Laplacian(2.0), 7, paired=False).draw(P),
+    "inputs": lambda: Identity().draw(P),
+    "one feature": lambda: RandomFourierFeatures(Gaussian(2.0), 1, paired=False).draw(P),
+    "standardised": lambda: Standardized(
+        Standardizer(np.array([0, 2]), np.array([0.5, -1.0]), np.array([2.0, 0.5]), P),
+        RandomFourierFeatures(Gaussian(1.0), 8).draw(2),
+    ),
+}
+every_map = pytest.mark.parametrize("name", list(MAPS))
+every_intercept = pytest.mark.parametrize("intercept", [True, False])
+
+
+def table(q=3, n=N):
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((n, P))
+    y = np.stack([np.sin(X[:, 0]), 4 + 9 * X[:, 1] ** 2, X[:, 2]], axis=1)[:, :q]
+    return X, y + 0.2 * rng.standard_normal(y.shape), rng.random(n) + 0.5
+
+
+def fitted(name, alpha, *, q=3, intercept=True, precision="double", flat=False, n=N):
+    """The map, the equations and the deviation of a fit to the table, one penalty or q."""
+    feature_map = MAPS[name]()
+    X, y, s = table(q, n)
+    moments = naive.accumulated(
+        Moments(feature_map, q, precision=precision), naive.blocks(X, y, [30], s)
+    ).centred(intercept=intercept)
+    one = np.ndim(alpha) == 0
+    solution = solve_ridge(moments, alpha) if one else Eigenbasis.of(moments).solve(alpha)
+    equations = NormalEquations.of(moments, solution)
+    return feature_map, equations, Deviation.of(feature_map, equations, flat)
+
+
+def new_rows(n=25):
+    return np.random.default_rng(2).standard_normal((n, P))
+
+
+def expected_leverages(feature_map, alpha, *, intercept, rows=None):
+    """The formula on explicit features, (n, t)."""
+    X, _, s = table()
+    Phi, new = feature_map.transform(X), feature_map.transform(new_rows() if rows is None else rows)
+    each = [naive.leverages(Phi, new, s, a, intercept=intercept) for a in np.atleast_1d(alpha)]
+    return np.stack(each, axis=1)
+
+
+@every_map
+@pytest.mark.parametrize(
+    ("intercept", "alpha"),
+    [(True, 1e-3), (False, 100.0), (True, (0.01, 2.0, 0.3)), (False, (0.01, 2.0, 0.3))],
+)
+def test_leverages_are_those_of_the_formula_and_sum_to_the_degrees_of_freedom(
+    name, intercept, alpha
+):
+    alpha = np.array(alpha) if np.ndim(alpha) else alpha
+    feature_map, equations, deviation = fitted(name, alpha, intercept=intercept)
+    found = deviation.leverages(new_rows())
+    expected = expected_leverages(feature_map, alpha, intercept=intercept)
+    assert found.shape == (25, np.size(alpha))
+    assert found == pytest.approx(expected, rel=1e-9)
+    X, _, s = table()
+    own = np.broadcast_to(s @ deviation.leverages(X), 3)
+    assert own == pytest.approx(equations.effective_dof, rel=1e-9)
+    single = fitted(name, alpha, intercept=intercept, precision="single")[-1].leverages(new_rows())
+    assert not np.array_equal(single, found)
+    assert_close(single, found, dtype=np.float32, steps=50)
+
+
+@pytest.mark.parametrize("name", ["pairs", "inputs", "one feature"])
+@every_intercept
+def test_without_a_penalty_leverages_are_those_of_least_squares(name, intercept):
+    feature_map, equations, deviation = fitted(name, 0.0, intercept=intercept)
+    expected = expected_leverages(feature_map, 0.0, intercept=intercept)
+    assert deviation.leverages(new_rows()) == pytest.approx(expected, rel=1e-7)
+    X, _, s = table()
+    own = s @ deviation.leverages(X)[:, 0]
+    assert own == pytest.approx(feature_map.n_components + intercept, rel=1e-9)
+    assert equations.effective_dof == pytest.approx(own, rel=1e-9)
+
+
+@pytest.mark.parametrize("precision", ["single", "double"])
+@pytest.mark.parametrize("share", [1e-2, 1e-1, 10.0])
+def test_they_do_so_above_and_below_the_precision_floor(precision, share):
+    X = np.random.default_rng(0).uniform(-1, 1, (2000, P))
+    feature_map = RandomFourierFeatures(Gaussian(3.0), 64).draw(P)
+    shift = feature_map.transform(X).mean(axis=0) / feature_map.scale
+    moments = naive.accumulated(
+        Moments(feature_map, 1, precision=precision, feature_shift=shift),
+        naive.blocks(X, X[:, :1] ** 2),
+    ).centred()
+    solution = solve_ridge(moments, share * solve_ridge(moments, 1.0).floor)
+    assert (solution.n_clipped > 0) == (share < 1)
+    deviation = Deviation.of(feature_map, NormalEquations.of(moments, solution))
+    own = deviation.leverages(X).sum(axis=0)
+    # Each eigenvalue just above the floor is known to a part of itself only.
+    assert own == pytest.approx(solution.effective_dof, rel=0.03)
+
+
+def with_gram(equations, gram, alpha):
+    return replace(equations, gram=Triangle.of(gram), alphas=np.full(3, alpha))
+
+
+def test_eigenvalues_below_zero_by_rounding_count_as_zero():
+    feature_map, equations, _ = fitted("pairs", 0.3)
+    values, vectors = np.linalg.eigh(equations.gram.dense())
+    rounded = np.concatenate([[-1e-9, -1e-10], values[2:]])
+    gram = vectors @ np.diag(rounded) @ vectors.T
+    gram = (gram + gram.T) / 2
+    alpha = 5e-10
+    with pytest.raises(np.linalg.LinAlgError):
+        np.linalg.cholesky(gram + alpha * np.eye(len(gram)))
+    found = Deviation.of(feature_map, with_gram(equations, gram, alpha)).leverages(new_rows())
+    centred = feature_map.transform(new_rows()) - equations.feature_mean
+    along = (centred @ vectors) ** 2
+    expected = 1 / equations.weight + along @ (1 / (np.maximum(rounded, 0) + alpha))
+    # Of the smallest eigenvalues, known to 1e-15, and what they are divided by, 5e-10.
+    assert found[:, 0] == pytest.approx(expected, rel=1e-4)
+
+
+@every_intercept
+@pytest.mark.parametrize("alpha", [0.3, np.array([0.01, 2.0, 0.3])], ids=["one", "each"])
+def test_deviations_are_those_of_the_noise_and_of_the_coefficients(intercept, alpha):
+    feature_map, _, deviation = fitted("pairs", alpha, intercept=intercept)
+    X, y, s = table()
+    Phi = feature_map.transform(X)
+    found = deviation.standard_deviations(new_rows())
+    assert found.shape == (25, 3)
+    assert deviation.standard_deviations(new_rows()[:0]).shape == (0, 3)
+    flat = fitted("pairs", 0.3, q=1, intercept=intercept, flat=True)[-1]
+    assert flat.standard_deviations(new_rows()).shape == (25,)
+    for j, each in enumerate(np.broadcast_to(alpha, 3)):
+        w, mu = naive.weighted_ridge(Phi, y, s, each, intercept=intercept)
+        rss = (s * (y - mu - Phi @ w)[:, j] ** 2).sum()
+        dof = s @ naive.leverages(Phi, Phi, s, each, intercept=intercept)
+        noise = rss / (s.sum() - dof)
+        h = expected_leverages(feature_map, each, intercept=intercept)[:, 0]
+        assert found[:, j] == pytest.approx(np.sqrt(noise * (1 + h)), rel=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("pairs", np.nan), ("inputs", np.inf), ("standardised", -np.inf)]
+)
+def test_a_row_that_is_not_finite_has_nan_and_no_other_has(name, value):
+    deviation = fitted(name, 0.3)[-1]
+    rows = new_rows()
+    before = deviation.leverages(rows)
+    rows[[4, 9]] = value
+    found = deviation.leverages(rows)
+    bad = np.isin(np.arange(25), [4, 9])
+    assert np.isnan(found[bad]).all()
+    assert np.array_equal(found[~bad], before[~bad])
+    assert np.isnan(deviation.standard_deviations(rows)[bad]).all()
+
+
+def test_a_row_whose_leverage_overflows_has_nan():
+    deviation = fitted("inputs", 0.3)[-1]
+    rows = np.array([[1e300, 0, 0], [0, 0, 0]])
+    assert np.isnan(deviation.leverages(rows)[:, 0]).tolist() == [True, False]
+
+
+@pytest.mark.parametrize("precision", ["single", "double"])
+def test_many_rows_have_the_leverages_of_each_alone(precision):
+    deviation = fitted("pairs", np.array([0.1, 2.0, 0.3]), precision=precision)[-1]
+    rows = new_rows(9000)
+    some = [0, 1, 4095, 4096, 8191, 8192, 8999]
+    alone = np.concatenate([deviation.leverages(rows[i : i + 1]) for i in some])
+    dtype = np.float32 if precision == "single" else np.float64
+    assert_close(deviation.leverages(rows)[some], alone, dtype=dtype)
+
+
+# How often the intervals hold what they should.
+
+
+def smooth_rows(n, noise, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 2))
+    return X, np.sin(2 * X[:, 0]) + X[:, 0] * X[:, 1] + noise * rng.standard_normal(n)
+
+
+@pytest.mark.parametrize("precision", ["single", "double"])
+@pytest.mark.parametrize("noise", [0.01, 1.0])
+def test_intervals_of_90_per_cent_hold_90_per_cent_of_new_targets(noise, precision):
+    n, m = 4000, 20_000
+    model = RandomFeatureRidge(Gaussian(1.5), n_components=128, precision=precision)
+    model.fit(*smooth_rows(n, noise, seed=0))
+    X, y = smooth_rows(m, noise, seed=1)
+    mean, deviation = model.predict(X, return_std=True)
+    covered = (np.abs(y - mean) <= WITHIN * deviation).mean()
+    # What m targets leave open, and what n rows leave open of the noise: 1 / sqrt(2 n) of it.
+    density = math.exp(-(WITHIN**2) / 2) / math.sqrt(2 * math.pi)
+    error = math.hypot(math.sqrt(LEVEL * (1 - LEVEL) / m), 2 * WITHIN * density / math.sqrt(2 * n))
+    assert abs(covered - LEVEL) < 4 * error
+    assert model.report_["noise"] == pytest.approx(noise, rel=0.03)
+
+
+def test_intervals_count_what_few_rows_leave_open_of_the_coefficients():
+    """Coefficients drawn from the prior that the penalty stands for, many times over."""
+    n, p, m, noise, prior = 60, 40, 200, 0.5, 1.0
+    rng = np.random.default_rng(0)
+    covered, by_noise_alone = [], []
+    for _ in range(60):
+        X, new = rng.standard_normal((n, p)), rng.standard_normal((m, p))
+        w = prior * rng.standard_normal(p)
+        y, later = (rows @ w + noise * rng.standard_normal(len(rows)) for rows in (X, new))
+        alpha = (noise / prior) ** 2
+        options = {"standardize": False, "fit_intercept": False, "precision": "double"}
+        model = RandomFeatureRidge(Linear(), alpha=alpha, **options).fit(X, y)
+        mean, deviation = model.predict(new, return_std=True)
+        covered.append((np.abs(later - mean) <= WITHIN * deviation).mean())
+        by_noise_alone.append((np.abs(later - mean) <= WITHIN * model.report_["noise"]).mean())
+    # The noise itself is known from some 20 degrees of freedom only, which costs about 1%.
+    assert np.mean(covered) == pytest.approx(LEVEL, abs=0.03)
+    assert np.mean(by_noise_alone) < 0.75
+
+
+def test_far_from_all_landmarks_the_deviation_is_that_of_the_prior():
+    rng = np.random.default_rng(3)
+    X, Z = rng.standard_normal((300, 1)), np.array([[0.0], [1.5], [3.0], [5.0], [50.0]])
+    y, alpha, kernel = np.sin(2.0 * X[:, 0]) + 0.1 * rng.standard_normal(300), 0.02, Gaussian(0.5)
+    model = RandomFeatureRidge(
+        kernel,
+        n_components=64,
+        alpha=alpha,
+        feature_map="nystroem",
+        standardize=False,
+        fit_intercept=False,
+        precision="double",
+    ).fit(X, y)
+    beside = kernel(Z, X)
+    inverse = np.linalg.inv(kernel(X, X) + alpha * np.eye(300))
+    left = 1.0 - np.einsum("ij,jk,ik->i", beside, inverse, beside)
+    exact = model.report_["noise"] * np.sqrt(1.0 + left / alpha)
+    assert model.predict(Z, return_std=True)[1] == pytest.approx(exact, rel=0.1)
+
+
+@pytest.mark.parametrize("unit", [0.3, 0.01, 1e-6])
+def test_deviations_do_not_depend_on_the_unit_of_weights_that_cannot_count_rows(unit):
+    X, y, s = table(1, n=400)
+    s = s / s.mean()
+    options = {"kernel": Gaussian(2.0), "n_components": 64, "precision": "double"}
+    one = RandomFeatureRidge(**options, alpha=0.1).fit(X, y, sample_weight=s)
+    other = RandomFeatureRidge(**options, alpha=0.1 * unit).fit(X, y, sample_weight=unit * s)
+    deviations = other.predict(new_rows(), return_std=True)[1]
+    assert deviations == pytest.approx(one.predict(new_rows(), return_std=True)[1], rel=1e-6)
+    assert np.isfinite(deviations).all()
+    assert "take them over their mean" in other.report_["note"]
+    assert "take them over their mean" not in one.report_["note"]

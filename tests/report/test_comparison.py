@@ -1,0 +1,282 @@
+"""Exact kernel ridge against random features, over maps and seeds, on the same rows."""
+
+from __future__ import annotations
+
+import json
+
+import naive
+import numpy as np
+import pytest
+
+from streamkern import (
+    ExactKernelRidge,
+    Gaussian,
+    Linear,
+    Matern,
+    RandomFeatureClassifier,
+    RandomFeatureRidge,
+    compare,
+)
+from streamkern.errors import (
+    DataError,
+    InsufficientMemoryError,
+    ParameterError,
+    StreamkernWarning,
+)
+from streamkern.runtime.events import observed
+from streamkern.sources.arrays import ArraySource, as_source
+
+
+def rows(n=300, seed=0, q=None):
+    rng = np.random.default_rng(seed)
+    X = 3 + 2 * rng.standard_normal((n, 2))
+    y = np.stack([np.sin(X[:, 0]) * X[:, 1], X[:, 0]], axis=1)
+    y = y[:, 0] if q is None else y[:, :q]
+    return X, y + 0.05 * rng.standard_normal(y.shape)
+
+
+def model(kernel=Gaussian(1.0), **options):  # noqa: B008  immutable
+    return RandomFeatureRidge(
+        kernel, **{"alpha": 0.1, "precision": "double", "random_state": 1} | options
+    )
+
+
+def rmse(errors):
+    return np.sqrt((errors**2).mean())
+
+
+MAPS = ("orthogonal", "iid-phase")
+DRAWN = {
+    "orthogonal": {"feature_map": "orthogonal", "paired": True},
+    "orthogonal-phase": {"feature_map": "orthogonal", "paired": False},
+    "iid": {"feature_map": "iid", "paired": True},
+    "iid-phase": {"feature_map": "iid", "paired": False},
+}
+
+
+@pytest.fixture(scope="module")
+def found():
+    source, test = ArraySource(*rows()), ArraySource(*rows(200, seed=1))
+    sizes = (1024, 8, 64)
+    return compare(
+        source, model(), n_components=sizes, maps=MAPS, n_seeds=3, n_train=1000, test=test
+    )
+
+
+@pytest.fixture(scope="module")
+def chosen():
+    """A comparison in which every model chooses its alpha."""
+    source, test = ArraySource(*rows()), ArraySource(*rows(200, seed=1))
+    return compare(source, model(alpha="cv"), n_components=(16, 128), n_seeds=2, test=test)
+
+
+def test_trials_are_of_the_exact_model_the_linear_one_and_then_map_by_map(found):
+    trials = [(trial.method, trial.map, trial.n_components) for trial in found.trials]
+    drawn = [("random features", name, D) for name in MAPS for D in (8, 64, 1024)]
+    assert trials == [("exact", None, None), ("linear", None, 2), *drawn]
+    assert (found.n_train, found.n_test, found.alpha) == (300, 200, 0.1)
+    assert {run.alpha for trial in found.trials for run in trial.runs} == {0.1}
+    assert {trial.cv_rmse for trial in found.trials} == {None}
+    said = json.loads(json.dumps(found.as_dict()))
+    assert said["kernel"] == {"name": "gaussian", "length_scale": 1.0}
+    assert "95% interval" in said["interval"]
+    low, high = said["trials"][2]["interval"]["test_rmse"]
+    assert low < said["trials"][2]["test_rmse"] < high
+    assert [run["seed"] for run in said["trials"][2]["runs"]] == [1, 2, 3]
+
+
+def test_the_linear_row_is_linear_ridge_fitted_by_hand(found):
+    (X, y), (X_test, y_test) = rows(), rows(200, seed=1)
+    linear = model(Linear()).fit(X, y)
+    errors = linear.predict(X_test) - y_test
+    assert found.trials[1].test_rmse == pytest.approx(rmse(errors), rel=1e-8)
+    assert found.trials[1].relative_rmse > 2
+
+
+@pytest.mark.parametrize("name", list(DRAWN))
+def test_every_run_is_a_model_fitted_by_hand_with_the_kernel_error_over_pairs(name):
+    (X, y), (X_test, y_test) = rows(), rows(12, seed=1)
+    sources = ArraySource(X, y), ArraySource(X_test, y_test)
+    sizes = {"n_components": (16,), "maps": (name,), "n_seeds": 2}
+    runs = compare(sources[0], model(), **sizes, test=sources[1]).trials[2].runs
+    scaled = (X_test - X.mean(axis=0)) / X.std(axis=0)
+    for seed, run in enumerate(runs, start=1):
+        fitted = model(n_components=16, random_state=seed, **DRAWN[name]).fit(X, y)
+        phi = fitted.transform(X_test)
+        errors = [
+            abs(float(phi[i] @ phi[j]) - naive.gaussian(scaled[i], scaled[j], (1.0, 1.0)))
+            for i in range(12)
+            for j in range(i)
+        ]
+        assert run.kernel_error == pytest.approx(np.mean(errors), rel=1e-6)
+        assert run.test_rmse == pytest.approx(rmse(fitted.predict(X_test) - y_test), rel=1e-6)
+
+
+def test_only_the_map_is_drawn_again_for_another_seed(chosen):
+    source, test = ArraySource(*rows()), ArraySource(*rows(200, seed=1))
+    one = compare(source, model(alpha="cv"), n_components=(16, 128), n_seeds=1, test=test)
+    for mine, theirs in zip(chosen.trials, one.trials, strict=True):
+        assert mine.runs[0].test_rmse == theirs.runs[0].test_rmse
+        assert mine.runs[0].alpha == theirs.runs[0].alpha
+    assert len({run.test_rmse for run in chosen.trials[2].runs}) == 2
+
+
+@pytest.mark.parametrize(
+    ("q", "standardize", "intercept"), [(None, True, True), (2, False, True), (2, True, False)]
+)
+def test_the_exact_row_is_exact_kernel_ridge_fitted_by_hand(q, standardize, intercept):
+    (X, y), (X_test, y_test) = rows(q=q), rows(200, seed=1, q=q)
+    options = {"standardize": standardize, "fit_intercept": intercept}
+    found = compare(
+        ArraySource(X, y),
+        model(**options),
+        n_components=(8,),
+        n_seeds=1,
+        n_train=1000,
+        test=ArraySource(X_test, y_test),
+    )
+    mean, deviation = (X.mean(axis=0), X.std(axis=0)) if standardize else (0.0, 1.0)
+    options |= {"standardize": False, "leave_one_out": True}
+    exact = ExactKernelRidge(Gaussian(1.0), alpha=0.1, **options).fit((X - mean) / deviation, y)
+    errors = exact.predict((X_test - mean) / deviation) - y_test
+    assert found.trials[0].test_rmse == pytest.approx(rmse(errors), rel=1e-8)
+    assert found.trials[0].loo_rmse == pytest.approx(rmse(exact.loo_residuals_), rel=1e-8)
+    assert found.trials[0].relative_rmse == 1.0
+    assert found.trials[0].kernel_error is None
+    assert found.target_deviation == pytest.approx(np.sqrt(y_test.var(axis=0).mean()))
+
+
+def test_the_exact_model_chooses_its_alpha_by_leave_one_out(chosen):
+    X, y = rows()
+    exact = ExactKernelRidge(Gaussian(1.0), alpha="loo").fit(X, y)
+    trial = chosen.trials[0]
+    assert trial.alpha == pytest.approx(exact.alpha_, rel=1e-8)
+    assert trial.loo_rmse == pytest.approx(rmse(exact.loo_residuals_), rel=1e-8)
+    assert trial.cv_rmse is None
+    assert chosen.alpha == "cv"
+
+
+def test_every_other_model_chooses_its_own_alpha_by_cross_validation(chosen):
+    others = chosen.trials[1:]
+    assert len({run.alpha for trial in others for run in trial.runs}) > 4
+    for trial in others:
+        assert trial.loo_rmse is None
+        assert trial.cv_rmse == pytest.approx(np.mean([run.cv_rmse for run in trial.runs]))
+        assert 0.5 < trial.cv_rmse / trial.test_rmse < 2
+
+
+@pytest.mark.parametrize("alpha", ["gcv", "evidence", [0.01, 1.0, 100.0]])
+def test_other_ways_to_choose_reach_every_model(alpha):
+    found = compare(ArraySource(*rows()), model(alpha=alpha), n_components=(8,), n_seeds=1)
+    alphas = {trial.alpha for trial in found.trials}
+    assert alphas <= {0.01, 1.0, 100.0} if isinstance(alpha, list) else len(alphas) == 4
+    assert found.alpha == (tuple(alpha) if isinstance(alpha, list) else alpha)
+    assert (found.trials[2].cv_rmse is None) == isinstance(alpha, str)
+
+
+def test_a_combination_is_compared_with_its_exact_kernel():
+    kernel = Gaussian("median").on([0]) * Matern("median").on([1]) + 0.5 * Gaussian("median")
+    found = compare(
+        ArraySource(*rows()), model(kernel), n_components=(8, 512), maps=("orthogonal",), n_seeds=1
+    )
+    assert found.kernel["name"] == "gaussian[0]*matern32[1]+0.5*gaussian"
+    assert len(found.kernel["length_scale"]) == 3
+    few, many = (trial.kernel_error for trial in found.trials[2:])
+    assert many < 0.25 * few
+    json.dumps(found.as_dict(), allow_nan=False)
+
+
+def test_a_learnt_metric_is_that_of_all_models_that_are_compared():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((600, 6))
+    y = np.sin(3.0 * X[:, 0]) + 0.1 * rng.standard_normal(600)
+
+    def exact(metric):
+        model = RandomFeatureRidge(metric=metric)
+        found = compare(ArraySource(X, y), model, n_components=[64], n_seeds=1, n_train=400)
+        return found.trials[0].runs[0].test_rmse
+
+    assert exact("learn:2") < 0.6 * exact(None)
+
+
+def test_classes_are_not_compared():
+    source = as_source(rows()[0], None)
+    with pytest.raises(ParameterError, match="not of RandomFeatureClassifier; compare the regress"):
+        compare(source, RandomFeatureClassifier())
+    with pytest.raises(DataError, match="a comparison needs targets that are numbers"):
+        compare(source, model())
+
+
+class Unreadable(ArraySource):
+    """Fails the test that reads it."""
+
+    def reader(self, shard):  # noqa: ARG002
+        raise AssertionError("rows were read")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "sentence"),
+    [
+        ("n_components", (), "n_components must name at least one"),
+        ("n_components", (8, 16, 8), "n_components must name each once"),
+        ("n_components", (0,), "n_components must be at least 1"),
+        ("maps", (), "maps must name at least one"),
+        ("maps", ("iid", "iid"), "maps must name each once"),
+        ("maps", ("sobol",), "maps must be of orthogonal, .*, not 'sobol'; choose"),
+        ("maps", ("identity",), "maps must be of .*, not 'identity'"),
+        ("n_seeds", 0, "n_seeds must be a whole number of at least 1, not 0; give how often"),
+        ("n_seeds", 2.5, "n_seeds must be a whole number"),
+        ("n_seeds", True, "n_seeds must be a whole number"),
+        ("n_train", 4, "must fit at least 5 rows, not 4"),
+        ("kernel", Linear(), "linear kernel has no random features"),
+        ("per_target", True, "takes the one alpha of least error"),
+        ("one_standard_error", True, "takes the one alpha of least error"),
+    ],
+)
+def test_impossible_options_are_refused_before_any_row_is_read(name, value, sentence):
+    of_model, others = {"alpha": "cv"}, {}
+    is_of_model = name in {"kernel", "per_target", "one_standard_error"}
+    (of_model if is_of_model else others)[name] = value
+    with pytest.raises(ParameterError, match=sentence):
+        compare(Unreadable(*rows()), model(**of_model), **others)
+
+
+def test_what_does_not_fit_is_refused_before_rows_are_read_or_models_fitted(monkeypatch):
+    exact = "streamkern.models.estimators.exact_kernel_ridge"
+    with monkeypatch.context() as patch:
+        patch.setattr(f"{exact}.available_bytes", lambda: 1_000_000)
+        with pytest.raises(InsufficientMemoryError, match="exact kernel ridge regression on 240"):
+            compare(Unreadable(*rows()), model())
+    monkeypatch.setattr(f"{exact}.ExactKernelRidge.fit", lambda *_: pytest.fail("it was fitted"))
+    with pytest.raises(InsufficientMemoryError, match="3,000,000 components need"):
+        compare(ArraySource(*rows()), model(), n_components=(8, 3_000_000))
+
+
+def test_penalties_below_the_precision_floor_are_said_once():
+    small = model(alpha=1e-12, precision="single")
+    with pytest.warns(StreamkernWarning, match="4 of 4 models with random features have") as said:
+        compare(ArraySource(*rows()), small, n_components=(128, 512), n_seeds=1)
+    assert len(said) == 1
+
+
+def test_progress_is_told_once_for_all_models():
+    told = []
+    with observed(told.append):
+        compare(ArraySource(*rows()), model(), n_components=(8, 16), n_seeds=2)
+    begun = [event for event in told if event["kind"] == "pass begun"]
+    assert [event["label"] for event in begun] == ["sample", "columns", "moments", "models"]
+    mine = [event for event in told if event.get("pass") == begun[-1]["pass"]]
+    done = [event["rows"] for event in mine if event["kind"] == "shard done"]
+    assert done == [2 * 240, *[240] * 8]
+    assert begun[-1]["rows"] == sum(done)
+
+
+@pytest.mark.parametrize("where", ["X", "y"])
+def test_a_row_that_is_not_finite_is_named(where):
+    X, y = rows(100)
+    if where == "X":
+        X[17, 1] = np.nan
+    else:
+        y[17] = np.inf
+    with pytest.raises(DataError, match=r"1 of 100 rows .* row 17;"):
+        compare(ArraySource(X, y), model(), n_components=(8,), n_seeds=1)

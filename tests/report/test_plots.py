@@ -1,0 +1,168 @@
+"""Pictures: written whole, in the format that their name says, and the same every time."""
+
+from __future__ import annotations
+
+import struct
+import sys
+from dataclasses import replace
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from streamkern.errors import OutputError, ParameterError
+from streamkern.report.comparison_trials import Comparison, Run, Trial
+from streamkern.report.plots import plot_comparison
+
+PNG = b"\x89PNG\r\n\x1a\n"
+SVG = "{http://www.w3.org/2000/svg}"
+SIZES = (64, 256, 1024)
+
+
+def trial(method, errors, order, kernel_error=None, **names):
+    runs = [
+        Run(
+            *(None if kernel_error is None else seed, 0.1, error, None),
+            loo_rmse=0.45 if method == "exact" else None,
+            kernel_error=kernel_error and kernel_error * (1 + seed / 10),
+            precision_floor=None,
+            fit_seconds=1.0,
+            predict_seconds=0.1,
+        )
+        for seed, error in enumerate(errors)
+    ]
+    return Trial.of(method, runs, order, 0.5, **names)
+
+
+def comparison(*, maps=("orthogonal", "iid"), sizes=SIZES, n_seeds=3, linear=0.9, **values):
+    trials = [
+        trial("exact", [0.5], 4000),
+        trial("linear", [linear], 3, n_components=3),
+        *(
+            trial(
+                "random features",
+                [0.5 + (4 + i + 0.5 * seed) / D for seed in range(n_seeds)],
+                D,
+                (1 + i) / D**0.5,
+                n_components=D,
+                map_name=name,
+            )
+            for i, name in enumerate(maps)
+            for D in sizes
+        ),
+    ]
+    kernel = {"name": "gaussian", "length_scale": 1.5}
+    given = {"kernel": kernel, "alpha": "cv", "target_deviation": 1.0} | values
+    return Comparison(tuple(trials), 4000, 1000, **given)
+
+
+def words(path):
+    """The text of an SVG, as its readers search it."""
+    root = ET.parse(path).getroot()  # noqa: S314  made by ourselves
+    return [" ".join(text.itertext()).strip() for text in root.iter(f"{SVG}text")]
+
+
+@pytest.fixture
+def drawn(tmp_path):
+    """Return the texts of the picture of a comparison."""
+
+    def draw(found):
+        plot_comparison(found, tmp_path / "comparison.svg", force=True)
+        return words(tmp_path / "comparison.svg")
+
+    return draw
+
+
+def test_a_png_is_written_at_the_resolution_of_print(tmp_path):
+    path = tmp_path / "comparison.png"
+    plot_comparison(comparison(), path)
+    image = path.read_bytes()
+    assert image[:8] == PNG
+    width, height = struct.unpack(">II", image[16:24])
+    assert (width, height) == (2160, 1050)
+    assert image.endswith(b"IEND\xaeB`\x82")
+    assert len(image) > 50_000
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("form", ["svg", "pdf"])
+def test_the_same_comparison_gives_the_same_bytes(tmp_path, form):
+    for name in ("one", "other"):
+        plot_comparison(comparison(), tmp_path / f"{name}.{form}")
+    one, other = ((tmp_path / f"{name}.{form}").read_bytes() for name in ("one", "other"))
+    assert one == other
+    assert b"dc:date" not in one
+    assert b"CreationDate" not in one
+
+
+def test_settings_of_the_user_do_not_change_the_picture(tmp_path):
+    import matplotlib as mpl
+
+    plot_comparison(comparison(), tmp_path / "one.svg")
+    with mpl.rc_context({"font.size": 30, "axes.grid": True, "svg.fonttype": "path"}):
+        plot_comparison(comparison(), tmp_path / "other.svg")
+    assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "other.svg").read_bytes()
+
+
+LONG = {"sizes": (16, 32, 64, 128, 256, 512, 1024, 2048, 4096)}
+SCALES = {"kernel": {"name": "gaussian", "length_scale": [1.0, 2.0, 3.0]}}
+OWN = "chosen by {}, or for exact kernel ridge by leave-one-out (LOO)"
+
+
+@pytest.mark.parametrize(
+    ("options", "texts"),
+    [
+        ({}, ["orthogonal", "iid", "exact 0.5", "exact, LOO 0.45", "64", "256", "1,024"]),
+        (LONG, ["16", "64", "256", "1,024", "4,096"]),
+        ({"linear": 55.0}, ["linear 55 \N{UPWARDS ARROW}"]),
+        ({"linear": 0.6}, ["linear 0.6"]),
+        ({"sizes": (256,), "n_seeds": 2}, ["256"]),
+    ],
+)
+def test_lines_are_named_and_numbers_have_labels_where_there_is_room(drawn, options, texts):
+    found = set(drawn(comparison(**options)))
+    assert set(texts) <= found
+    assert not {"32", "128", "512", "2,048"} & found
+
+
+@pytest.mark.parametrize(
+    ("options", "sentences"),
+    [
+        ({}, ["Gaussian kernel, length scale 1.5; 4,000 rows were fitted and 1,000 tested."]),
+        ({}, ["means over 3 draws of the random features, bands 95% intervals of the mean"]),
+        ({}, [OWN.format("cross-validation")]),
+        ({"n_seeds": 1, "sizes": (256,)}, ["One draw of the random features. Every"]),
+        (SCALES | {"alpha": 0.25}, ["of 3 values", "The penalty alpha is 0.25 everywhere"]),
+        ({"alpha": (0.1, 1.0)}, [OWN.format("cross-validation")]),
+        ({"alpha": "gcv"}, [OWN.format("robust generalised cross-validation")]),
+        ({"alpha": "evidence"}, [OWN.format("the evidence")]),
+    ],
+)
+def test_the_caption_says_what_is_drawn_and_where_alpha_comes_from(drawn, options, sentences):
+    caption = " ".join(drawn(comparison(**options)))
+    assert all(sentence in caption for sentence in sentences)
+
+
+def test_an_interval_that_reaches_below_nought_can_be_drawn_on_a_logarithmic_axis(drawn):
+    whole = comparison(n_seeds=2)
+    wild = [
+        replace(each, interval=each.interval | {"kernel_error": (-1.0, 1.0)}) if each.map else each
+        for each in whole.trials
+    ]
+    assert "orthogonal" in drawn(replace(whole, trials=tuple(wild)))
+
+
+def test_an_existing_picture_is_kept_unless_forced(tmp_path):
+    path = tmp_path / "comparison.png"
+    path.write_text("precious")
+    with pytest.raises(OutputError, match="exists already"):
+        plot_comparison(comparison(), path)
+    assert path.read_text() == "precious"
+    plot_comparison(comparison(), path, force=True)
+    assert path.read_bytes()[:8] == PNG
+
+
+def test_a_picture_without_matplotlib_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ParameterError, match=r"needs matplotlib.*streamkern\[plot\]"):
+        plot_comparison(comparison(), tmp_path / "comparison.png")
+    assert list(tmp_path.iterdir()) == []

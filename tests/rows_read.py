@@ -1,0 +1,66 @@
+"""Rows written to HDF5 files, and read from sources to the end."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import dask
+import h5py
+import numpy as np
+
+N, P = 5000, 7
+STORED = {
+    "contiguous": {},
+    "chunks": {"chunks": (512, P)},
+    "chunks of columns": {"chunks": (300, 3)},
+    "gzip": {"chunks": (512, P), "compression": "gzip", "shuffle": True},
+    "one chunk": {"chunks": (N, P)},
+    "many chunks": {"chunks": (16, P)},
+}
+
+
+def write(path, n=N, seed=0, libver="earliest", userblock=0, **stored):
+    """Write X (n, P), stored so, and y in chunks."""
+    X = np.random.default_rng(seed).standard_normal((n, P)).astype("f4")
+    with h5py.File(path, "w", libver=libver, userblock_size=userblock) as file:
+        file.create_dataset("X", data=X, **stored)
+        file.create_dataset("y", data=np.sin(X[:, 0]) + X[:, 1], chunks=(min(n, 700),))
+    return path
+
+
+def store(path, X, y=None, *, x_name="X", y_name="y", **options):
+    with h5py.File(path, "w") as file:
+        file.create_dataset(x_name, data=X, **options)
+        if y is not None:
+            file[y_name] = y
+    return path
+
+
+def together(source, shard_rows=10**9, block_rows=7):
+    """Read a source to the end: X, y and weights, checking that every block is where it says."""
+    X, y, weights, at = [], [], [], 0
+    for shard in source.shards(shard_rows):
+        assert shard.start == at
+        (reader,) = dask.compute(source.reader(shard), scheduler="synchronous", traverse=False)
+        for block in reader.blocks(block_rows):
+            assert block.start == at
+            assert 0 < len(block) <= block_rows
+            assert block.y.dtype == np.float64
+            at += len(block)
+            X.append(block.X.copy())
+            y.append(block.y.copy())
+            if block.weights is not None:
+                assert len(block.weights) == len(block)
+                weights.append(block.weights.copy())
+        assert at == shard.stop
+    assert at == source.n_samples
+    return np.concatenate(X), np.concatenate(y), np.concatenate(weights) if weights else None
+
+
+def python(code, *arguments, **options):
+    """Run a program of Python in a process of its own, and return how it ended."""
+    return subprocess.run(
+        [sys.executable, "-W", "error::UserWarning", "-c", code, *map(str, arguments)],
+        capture_output=True, text=True, check=False, timeout=120, **options,
+    )  # fmt: skip

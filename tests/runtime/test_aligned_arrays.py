@@ -1,0 +1,119 @@
+"""Arrays' memory: bits do not depend on where one lies, and what is worked in is taken once."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import dask
+import numpy as np
+import pytest
+
+from streamkern import Gaussian, RandomFeatureRidge
+from streamkern.runtime.aligned_arrays import aligned
+from streamkern.runtime.scratch import Scratch
+from streamkern.solve import Eigenbasis, Spectrum
+
+rng = np.random.default_rng(0)
+
+
+def shifted(array, n_bytes=4):
+    """Return an array that begins between two words, as in a buffer of bytes."""
+    raw = np.empty(array.nbytes + n_bytes, dtype=np.uint8)[n_bytes:]
+    order = "C" if array.flags.c_contiguous else "F"
+    there = raw.view(array.dtype).reshape(array.shape, order=order)
+    there[...] = array
+    assert not there.flags.aligned
+    return there
+
+
+class Pair(NamedTuple):
+    left: object
+    right: object
+
+
+def basis(vectors):
+    ones = np.ones(len(vectors))
+    spectrum = Spectrum(ones, ones[:, None], ones[:1], 9.0, 0.1, intercept=True)
+    return Eigenbasis(spectrum, vectors, ones, ones[:1])
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_a_copy_keeps_values_and_order(order):
+    array = np.asarray(rng.standard_normal((6, 5)), order=order)
+    moved = aligned(shifted(array))
+    assert moved.flags.aligned
+    assert moved.strides == array.strides
+    assert np.array_equal(moved, array)
+
+
+def test_arrays_are_found_in_what_holds_them():
+    array = rng.standard_normal((4, 4)).T
+    for held in (
+        [shifted(array)],
+        (1, shifted(array)),
+        Pair("left", shifted(array)),
+        {"inside": [shifted(array)]},
+        basis(shifted(array)),
+        (basis(shifted(array)),),
+    ):
+        found = aligned(held)
+        assert type(found) is type(held)
+        while not isinstance(found, np.ndarray):
+            if isinstance(found, Eigenbasis):
+                found = found.vectors
+            else:
+                found = list(found.values() if isinstance(found, dict) else found)[-1]
+        assert found.flags.aligned
+        assert np.array_equal(found, array)
+
+
+def test_an_object_is_mended_once():
+    held = basis(shifted(np.eye(3)))
+    assert aligned(held) is held
+    first = held.vectors
+    assert first.flags.aligned
+    assert aligned(held).vectors is first
+
+
+def test_what_is_aligned_stays_as_it_is():
+    array = np.ones(3)
+    held = (array, [array], {"a": array}, "text", None)
+    assert aligned(held) is held
+    assert held[1][0] is array
+
+
+def test_what_holds_itself_ends():
+    held = [shifted(np.ones(2))]
+    held.append(held)
+    assert aligned(held)[0].flags.aligned
+    assert held[1] is held
+
+
+def test_bits_are_the_same_where_workers_put_all_on_disk():
+    from distributed import Client
+
+    X = rng.standard_normal((1200, 3))
+    y = np.sin(X[:, 0]) + 0.1 * rng.standard_normal(1200)
+    model = RandomFeatureRidge(Gaussian(1.5), n_components=48, precision="double")
+    with dask.config.set(scheduler="synchronous"):
+        moments = model.moments(X, y)
+        here = model.solve(moments).coef_
+    options = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with (
+        dask.config.set({"distributed.worker.memory.target": 1e-7}),
+        Client(processes=False, memory_limit="8 GB", **options) as client,
+    ):
+        there = model.solve(moments).coef_
+        spilled = client.run(lambda dask_worker: dask_worker.data.cumulative_metrics)
+    (metrics,) = spilled.values()
+    assert metrics["disk-read", "count"] > 0
+    assert np.array_equal(there, here)
+
+
+def test_scratch_gives_the_same_memory_for_the_same_name():
+    scratch = Scratch()
+    first = scratch.array("a", (3, 4), np.float32)
+    assert np.shares_memory(first, scratch.array("a", (2, 5), np.float32))
+    assert not np.shares_memory(first, scratch.array("b", (3, 4), np.float32))
+    assert scratch.array("a", (30, 4), np.float32).shape == (30, 4)
+    assert scratch.array("a", (3,), np.float64).dtype == np.float64

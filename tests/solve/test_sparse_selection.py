@@ -1,0 +1,231 @@
+"""Which features forward selection, matching pursuit and the lasso choose from G and C."""
+
+from __future__ import annotations
+
+import naive
+import numpy as np
+import pytest
+from sklearn.linear_model import lars_path, orthogonal_mp
+from tolerances import assert_close
+
+from streamkern.errors import ParameterError
+from streamkern.solve import solve_ridge
+from streamkern.solve.sparse_selection import (
+    METHODS,
+    Sparsifier,
+    checked_method,
+    checked_size,
+    supports,
+)
+from streamkern.statistics import CentredMoments
+from streamkern.statistics.triangle import Triangle
+
+N, D = 90, 14
+SIZES = [1, 2, 5, 9, 13]
+every_method = pytest.mark.parametrize("method", list(METHODS))
+every_alpha = pytest.mark.parametrize("alpha", [0.0, 0.5, 30.0])
+every_intercept = pytest.mark.parametrize("intercept", [True, False])
+
+
+def table(q=1, seed=0):
+    """Features that resemble each other, of different sizes, and targets on a few of them."""
+    rng = np.random.default_rng(seed)
+    mixing = np.eye(D) + 0.6 * rng.standard_normal((D, D))
+    Phi = rng.standard_normal((N, D)) @ mixing * np.logspace(-0.5, 0.5, D) + rng.standard_normal(D)
+    y = Phi @ rng.standard_normal((D, q)) ** 3 + rng.standard_normal((N, q))
+    return Phi, y * np.logspace(0, 2, q) + 3.0
+
+
+def centred(Phi, y, *, intercept=True):
+    return (Phi - Phi.mean(axis=0), y - y.mean(axis=0)) if intercept else (Phi, y)
+
+
+def moments(Phi, y, *, intercept=True) -> CentredMoments:
+    A, B = centred(Phi, y, intercept=intercept)
+    means = (Phi - A)[0], (y - B)[0]
+    gram = Triangle.of(A.T @ A)
+    return CentredMoments(
+        gram, A.T @ B, (B**2).sum(axis=0), float(len(A)), *means, intercept=intercept
+    )
+
+
+def augmented(Phi, y, alpha):
+    """Rows whose least squares are the ridge objective, of features of length 1 and targets too."""
+    A, B = centred(Phi, y)
+    rows = np.vstack([A, np.sqrt(alpha) * np.eye(A.shape[1])])
+    targets = np.vstack([B, np.zeros((A.shape[1], B.shape[1]))])
+    return rows / np.linalg.norm(rows, axis=0), targets / np.linalg.norm(B, axis=0)
+
+
+def pursued(Phi, y, alpha, K) -> set[int]:
+    rows, targets = augmented(Phi, y, alpha)
+    return set(np.flatnonzero(orthogonal_mp(rows, targets[:, 0], n_nonzero_coefs=K)))
+
+
+def on_the_path(Phi, y, alpha, K) -> set[int]:
+    rows, targets = augmented(Phi, y, alpha)
+    _, _, coef = lars_path(rows, targets[:, 0], method="lasso")
+    used = coef != 0
+    return set(np.flatnonzero(used[:, (used.sum(axis=0) == K).argmax()]))
+
+
+@every_alpha
+@every_intercept
+@pytest.mark.parametrize("q", [1, 3])
+def test_forward_selection_adds_what_new_fits_of_every_candidate_would_add(alpha, intercept, q):
+    Phi, y = table(q)
+    chosen = supports(moments(Phi, y, intercept=intercept), alpha, SIZES)
+    order = naive.forward_selection(*centred(Phi, y, intercept=intercept), alpha, max(SIZES))
+    for size, support in zip(SIZES, chosen, strict=True):
+        assert support.tolist() == sorted(order[:size])
+
+
+@every_alpha
+@pytest.mark.parametrize("method", ["omp", "lasso"])
+def test_a_path_has_the_features_that_it_has_on_rows_where_they_first_are_so_many(method, alpha):
+    Phi, y = table()
+    on_rows = {"omp": pursued, "lasso": on_the_path}[method]
+    for size, support in zip(SIZES, supports(moments(Phi, y), alpha, SIZES, method), strict=True):
+        assert set(support) == on_rows(Phi, y, alpha, size)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_feature_that_left_the_path_of_the_lasso_is_not_chosen(seed):
+    # Of so few sizes that the path is followed only as far as it must be.
+    Phi, y = table(seed=seed)
+    for size in (3, 8, 12):
+        (support,) = supports(moments(Phi, y), 0.1, [size], "lasso")
+        assert set(support) == on_the_path(Phi, y, 0.1, size)
+
+
+def test_targets_add_the_features_of_their_paths_in_turns():
+    Phi, y = table(3)
+    union, expected = set(), {}
+    for steps in range(1, D):
+        for target in y.T:
+            union |= pursued(Phi, target[:, None], 0.5, steps)
+            expected.setdefault(len(union), set(union))
+    sizes = [1, 2, 3, 7, 12]
+    for size, support in zip(sizes, supports(moments(Phi, y), 0.5, sizes, "omp"), strict=True):
+        assert set(support) == expected[size]
+
+
+@every_method
+@pytest.mark.parametrize("q", [1, 3])
+def test_so_many_features_are_chosen_as_were_asked_for_whatever_the_other_sizes(method, q):
+    made, sizes = moments(*table(q)), [5, 1, D, 13, 5]
+    together = supports(made, 0.3, sizes, method)
+    for size, support in zip(sizes, together, strict=True):
+        assert len(support) == size
+        assert (np.diff(support) > 0).all()
+        assert 0 <= support[0] <= support[-1] < D
+        (alone,) = supports(made, 0.3, [size], method)
+        assert np.array_equal(alone, support)
+
+
+@every_method
+def test_units_and_constant_targets_do_not_matter(method):
+    Phi, y = table(2)
+    constant = np.column_stack([y[:, 0], np.full(N, 7.0), y[:, 1]])
+
+    def chosen(alpha, features, targets):
+        return [
+            each.tolist() for each in supports(moments(features, targets), alpha, SIZES, method)
+        ]
+
+    plain = chosen(0.5, Phi, y)
+    assert chosen(0.5, Phi, y * [1e-9, 1e6]) == plain
+    assert chosen(0.5, Phi, constant) == plain
+    # The units of features do not matter without a penalty.
+    assert chosen(0.0, Phi * np.logspace(-4, 4, D), y) == chosen(0.0, Phi, y)
+
+
+def test_where_pursuit_ends_early_forward_selection_goes_on():
+    Phi, _ = table()
+    y = Phi[:, [3, 8]] @ [[2.0], [-1.0]]
+    with pytest.warns(RuntimeWarning, match="ended prematurely"):
+        (support,) = supports(moments(Phi, y), 0.0, [9], "omp")
+    assert len(support) == 9
+    assert {3, 8} <= set(support)
+
+
+@every_method
+def test_features_are_chosen_even_where_none_explains_anything(method):
+    Phi, _ = table()
+    (support,) = supports(moments(Phi, np.full((N, 1), 7.0)), 0.5, [4], method)
+    assert len(support) == 4
+
+
+@every_method
+def test_one_of_two_equal_features_is_enough_except_for_the_lasso_with_a_penalty(method):
+    Phi, y = table()
+    twice = np.repeat(Phi, 2, axis=1)
+    (support,) = supports(moments(twice, y), 1e-3, [6], method)
+    # The grouping effect of the elastic net.
+    assert len(set(support // 2)) == (3 if method == "lasso" else 6)
+
+
+@every_method
+def test_a_feature_that_is_constant_is_never_chosen_before_one_that_is_not(method):
+    Phi, y = table()
+    Phi[:, 4] = 2.0
+    (support,) = supports(moments(Phi, y), 0.5, [D - 1], method)
+    assert 4 not in support
+
+
+@pytest.mark.parametrize("alpha", [0.5, np.array([0.5, 4.0])], ids=["one", "each"])
+def test_coefficients_are_those_of_ridge_on_the_chosen_features(alpha):
+    Phi, y = table(2)
+    support = np.array([1, 4, 7])
+    solution, equations = Sparsifier("forward", alpha, 0.0).solve(moments(Phi, y), support)
+    A, B = centred(Phi[:, support], y)
+    for j, each in enumerate(np.broadcast_to(alpha, 2)):
+        expected = naive.ridge(A, B, each)[:, j]
+        assert_close(solution.coef[:, j], expected, steps=1e4)
+        rss = ((B[:, j] - A @ expected) ** 2).sum()
+        assert solution.train_rss[j] == pytest.approx(rss, rel=1e-9)
+    assert_close(solution.intercept, y.mean(axis=0) - Phi[:, support].mean(axis=0) @ solution.coef)
+    assert_close(equations.gram.dense(), A.T @ A)
+    assert_close(equations.feature_mean, Phi[:, support].mean(axis=0))
+
+
+def test_features_are_chosen_for_the_smallest_penalty_and_none_below_the_floor():
+    made = moments(*table(2))
+
+    def chosen(alpha, floor):
+        return Sparsifier("forward", alpha, floor).supports(made, SIZES)
+
+    def the_same(one, other):
+        return all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
+
+    assert the_same(chosen(np.array([30.0, 0.5]), 0.0), supports(made, 0.5, SIZES))
+    assert the_same(chosen(0.5, 30.0), supports(made, 30.0, SIZES))
+    assert not the_same(supports(made, 0.5, SIZES), supports(made, 30.0, SIZES))
+
+
+@every_method
+def test_features_of_low_rank_are_chosen_at_the_floor(method):
+    Phi, y = table()
+    doubled = np.hstack([Phi, Phi @ np.random.default_rng(0).standard_normal((D, D))])
+    made = moments(doubled, y)
+    floor = solve_ridge(made, 1.0).floor
+    (support,) = Sparsifier(method, 0.0, floor).supports(made, [D + 3])
+    assert len(set(support)) == D + 3
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [(value, "must be a whole number, not") for value in (2.5, "7", None, True, np.float64(3))]
+    + [(0, "at least 1 feature, not 0"), (-3, "at least 1 feature, not -3")]
+    + [(5000, "than the 4,096 that it is chosen from, not 5,000")],
+)
+def test_a_size_that_there_is_not_is_refused(value, why):
+    assert checked_size(np.int64(4096), 4096) == 4096
+    with pytest.raises(ParameterError, match=why):
+        checked_size(value, 4096)
+
+
+@pytest.mark.parametrize("method", ["ridge", None, "Forward"])
+def test_a_method_that_there_is_not_is_refused(method):
+    with pytest.raises(ParameterError, match="must be one of forward, omp, lasso, not"):
+        checked_method(method)

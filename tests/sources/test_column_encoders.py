@@ -1,0 +1,232 @@
+"""Columns become what pandas and scikit-learn make of them, or a sentence says why not."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from sklearn.impute import SimpleImputer
+from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
+
+from streamkern.errors import DataError
+from streamkern.sources.preprocessing import Recipe
+from streamkern.sources.preprocessing.column_encoders import Categories, Numbers, Ordinal, Times
+
+
+def encoded(column, values, missing=("?",)):
+    cells = values if isinstance(values, pa.Array) else pa.array(values)
+    out = np.full((len(cells), len(column.inputs())), np.pi)
+    column.encode(cells, missing, out)
+    return out
+
+
+def test_missing_numbers_are_filled_and_told_as_by_scikit_learn():
+    values = np.array([1.0, np.nan, 4.0, -2.0, np.nan])
+    expected = SimpleImputer(add_indicator=True).fit_transform(values[:, None])
+    filled = Numbers("a", fill=1.0, indicator=True)
+    np.testing.assert_array_equal(encoded(filled, pa.array(values, from_pandas=True)), expected)
+    np.testing.assert_array_equal(encoded(filled, ["1", " ?", "4.0", "-2e0", ""]), expected)
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        pa.array([1, None, 0], pa.int8()),
+        pa.array([True, None, False]),
+        pa.array(["TRUE", "?", "false"]),
+        pa.array(["1", " ", "0"]).dictionary_encode(),
+        pa.array(["1", None, "0.0"], pa.large_string()),
+    ],
+)
+def test_numbers_are_read_from_every_type_that_holds_them(cells):
+    np.testing.assert_array_equal(encoded(Numbers("a"), cells)[:, 0], [1, np.nan, 0])
+
+
+@pytest.mark.parametrize("pooled", [False, True])
+def test_categories_are_those_of_one_hot_encoding(pooled):
+    frame = pd.DataFrame({"c": ["b", "ä b", "b", "C"]})
+    encoder = OneHotEncoder(sparse_output=False).fit(frame)
+    column = Categories("c", tuple(encoder.categories_[0].tolist()), pooled, indicator=True)
+    found = encoded(column, [" b", "ä b ", "b", "C", "new", "?"])
+    np.testing.assert_array_equal(found[:4, :3], encoder.transform(frame))
+    np.testing.assert_array_equal(found[4:, :3], 0)
+    np.testing.assert_array_equal(found[:, -1], [0, 0, 0, 0, 0, 1])
+    assert column.inputs()[:3] == ["c=C", "c=b", "c=ä b"]
+    if pooled:
+        np.testing.assert_array_equal(found[:, 3], [0, 0, 0, 0, 1, 0])
+
+
+@pytest.mark.parametrize(
+    "cells", [pa.array(["3", "10", "3.0", "4"]), pa.array([3, 10, 3, 4]), pa.array([3.0, 10, 3, 4])]
+)
+def test_categories_that_are_numbers_are_the_same_however_they_are_written(cells):
+    column = Categories("c", (3.0, 10.0))
+    np.testing.assert_array_equal(encoded(column, cells), [[1, 0], [0, 1], [1, 0], [0, 0]])
+    assert column.inputs() == ["c=3", "c=10"]
+
+
+def test_ordered_categories_are_their_places():
+    frame = pd.DataFrame({"size": ["M", "S", "L"]})
+    expected = OrdinalEncoder(categories=[["S", "M", "L"]]).fit_transform(frame)[:, 0]
+    column = Ordinal("size", ("S", "M", "L"), fill=0.5, indicator=True)
+    found = encoded(column, ["M", "S", "L", "XL", None])
+    np.testing.assert_array_equal(found[:, 0], [*expected, 0.5, 0.5])
+    np.testing.assert_array_equal(found[:, 1], [0, 0, 0, 1, 1])
+    falling = Ordinal("size", (3.0, 1.0, 2.0), fill=0.5)
+    np.testing.assert_array_equal(encoded(falling, [1, 2, 3])[:, 0], [1, 2, 0])
+
+
+def test_times_are_seconds_and_places_in_the_day_and_week():
+    times = [
+        datetime(2013, 1, 6, 23, 59, 30, tzinfo=UTC) + timedelta(hours=7 * i) for i in range(9)
+    ]
+    column = Times("t", fill=5.0, periods=("day", "week"), indicator=True)
+    found = encoded(column, pa.array([*times, None], pa.timestamp("ms", "UTC")))
+    for time, row in zip(times, found, strict=False):
+        of_day = time.hour / 24 + time.minute / 1440 + time.second / 86400
+        day, week = 2 * np.pi * of_day, 2 * np.pi * (time.weekday() + of_day) / 7
+        waves = [np.sin(day), np.cos(day), np.sin(week), np.cos(week)]
+        np.testing.assert_allclose(row, [time.timestamp(), *waves, 0], atol=1e-9)
+    np.testing.assert_array_equal(found[-1], [5, 0, 0, 0, 0, 1])
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["2013-01-06T23:59:30Z", "2013-01-07 01:59:30+02:00", "2013-01-06 23:59:30", "2013-01-06"],
+        [" 2013-01-06T23:59:30.000 ", "2013-01-06 23:59:30", "2013-01-06 23:59:30", "2013-01-06"],
+    ],
+)
+def test_times_are_read_as_iso_8601_writes_them(cells):
+    noon = datetime(2013, 1, 6, 23, 59, 30, tzinfo=UTC).timestamp()
+    start = datetime(2013, 1, 6, tzinfo=UTC).timestamp()
+    found = encoded(Times("t", fill=0.0), cells)
+    np.testing.assert_array_equal(found[:, 0], [noon, noon, noon, start])
+
+
+@pytest.mark.parametrize(
+    ("column", "cells", "why"),
+    [
+        (
+            Numbers("a"),
+            ["1", "red"],
+            "column 'a' must hold numbers, but has 1 other, such as 'red'",
+        ),
+        (Numbers("a"), ["true", "2"], "must hold numbers, .* such as 'true'"),
+        (Numbers("a"), pa.array([1], pa.date32()), "but has others, of type date32"),
+        (Times("a", fill=0.0), ["2020-01-01", "soon"], "must hold dates or times, .*'soon'"),
+        (Times("a", fill=0.0), ["2020-13-01"], "must hold dates or times, .*'2020-13-01'"),
+        (Times("a", fill=0.0), [1.0], "must hold dates or times, .* of type double"),
+        (Categories("a", ("u", "v")), [1, 2], "must hold text, but has others, of type int64"),
+        (Categories("a", (1.0, 2.0)), ["u"], "must hold numbers, .*'u'"),
+    ],
+)
+def test_cells_of_another_kind_are_refused_with_one(column, cells, why):
+    with pytest.raises(DataError, match=why):
+        encoded(column, cells)
+
+
+COLUMNS = (
+    Numbers("n", fill=0.5, indicator=True),
+    Categories("c", ("a", "b"), pooled=True),
+    Categories("k", (1.0, 2.0), indicator=True),
+    Ordinal("o", ("low", "high"), fill=0.25),
+    Times("t", fill=1e9, periods=("day", "year")),
+)
+RECIPE = Recipe(
+    COLUMNS, ("y",), ("no", "yes"), "w", {"id": "dropped"}, ("?",), single=False, header=False
+)
+
+
+def test_a_recipe_comes_back_from_its_text():
+    assert Recipe.from_json(RECIPE.to_json()) == RECIPE
+    assert json.loads(RECIPE.to_json()) == RECIPE.as_dict()
+
+
+def mutations(value):
+    """The value with one part of it replaced or gone, in every way."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield {k: v for k, v in value.items() if k != key}
+            for changed in mutations(inner):
+                yield value | {key: changed}
+        yield value | {"more": 1}
+    elif isinstance(value, list):
+        for i, inner in enumerate(value):
+            for changed in mutations(inner):
+                yield [*value[:i], changed, *value[i + 1 :]]
+        yield [*value, *value]
+    yield from (None, -1, 1e400, "x", [], {}, [[]], True, "\ud800")
+
+
+def test_a_recipe_that_was_tampered_with_is_a_value_error_or_still_a_recipe():
+    frame = pa.table(
+        {"n": ["1"], "c": ["a"], "k": ["1"], "o": ["low"], "t": ["2020-01-01"], "x": ["1"]}
+    )
+    n_refused = n_taken = 0
+    for changed in mutations(RECIPE.as_dict()):
+        try:
+            recipe = Recipe.from_json(json.dumps(changed))
+        except ValueError:
+            n_refused += 1
+            continue
+        n_taken += 1
+        try:
+            X = recipe.transform(frame)
+        except DataError:
+            continue
+        assert X.shape == (1, len(recipe.feature_names))
+    assert n_refused > 200
+    assert n_taken > 20
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        *(Numbers(1), Numbers("n", 1), Numbers("n", np.nan), Numbers("n", 1.0, 0)),
+        *(Categories("c", levels) for levels in (("b", "a"), ("a", "a"), (), ["a"], (1.0, "a"))),
+        *(Categories("c", (1, 2)), Categories("c", (1.0, np.inf)), Categories("c", ("a",), 1)),
+        *(Ordinal("o", ("a", "b"), None), Ordinal("o", ("a", "a"), 0.0)),
+        *(Times("t", None), Times("t", 0.0, ("hour",)), Times("t", 0.0, ("day", "day"))),
+    ],
+    ids=repr,
+)
+def test_a_column_with_values_that_it_cannot_have_is_a_value_error(column):
+    with pytest.raises(ValueError, match=f"of '?{column.name}'?"):
+        column.check()
+
+
+def test_columns_of_a_recipe_pass_their_own_check():
+    for column in (*COLUMNS, Ordinal("o", ("b", "a"), 0.0), Numbers("n")):
+        column.check()
+
+
+@pytest.mark.parametrize("text", ["", "[" * 100_000, "1", "{}", "null", '{"format_version": 2}'])
+def test_a_text_that_is_no_recipe_is_a_value_error(text):
+    with pytest.raises(ValueError):  # noqa: PT011  who reads it says where
+        Recipe.from_json(text)
+
+
+def test_a_frame_may_be_of_pandas_or_pyarrow_with_columns_in_any_order():
+    recipe = Recipe((Numbers("a", 0.0), Categories("b", ("u", "v"))))
+    frame = pd.DataFrame({"more": [[1]], "b": pd.Categorical(["v"]), "a": [2]})
+    for rows in (frame, pa.Table.from_pandas(frame), pa.Table.from_pandas(frame).to_batches()[0]):
+        np.testing.assert_array_equal(recipe.transform(rows), [[2, 0, 1]])
+
+
+@pytest.mark.parametrize(
+    ("rows", "why"),
+    [
+        (pd.DataFrame({"b": ["u"]}), "the table has no column 'a', which is needed; it has b"),
+        (pa.table([[1], [2]], names=["a", "a"]), "more than one column 'a'"),
+        (pd.DataFrame({"a": [1, "u"]}), "each hold one kind of value"),
+        (np.zeros((2, 2)), "rows must be a table of pandas, polars or pyarrow .* not ndarray"),
+    ],
+)
+def test_a_frame_without_the_columns_is_refused(rows, why):
+    with pytest.raises(DataError, match=why):
+        Recipe((Numbers("a", 0.0),)).transform(rows)

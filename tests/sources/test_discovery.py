@@ -1,0 +1,235 @@
+"""The recipe of a table follows from all its rows by rules, however they are cut into pieces."""
+
+from __future__ import annotations
+
+import io
+import math
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from streamkern.errors import DataError, ParameterError
+from streamkern.sources.preprocessing import RecipeOptions, discover
+from streamkern.sources.preprocessing.column_encoders import Categories, Numbers, Ordinal, Times
+
+
+def found(columns, *, targets=(), rows=1000, is_written=True, **options):
+    """The recipe of columns of texts, as a CSV has them, or of arrays of Arrow."""
+    arrays = {name: pa.array(values) for name, values in columns.items()}
+    table = pa.table(arrays)
+
+    def batches(names):
+        return table.select(names).to_batches(max_chunksize=rows)
+
+    return discover(table.schema, batches, targets, RecipeOptions(**options), is_written=is_written)
+
+
+def column(values, **options):
+    """What one column becomes in a table that is mixed."""
+    recipe = found({"a": values, "other": ["u", "v"] * (len(values) // 2)}, **options)
+    return recipe.left_out.get("a") or recipe.columns[0]
+
+
+ADULT = """age, workclass, hours, since, works, income
+39, State-gov, 40, 2013-01-01, true, <=50K
+50, Self-emp-not-inc, ?, 2013-01-02T10:00:00Z, false, <=50K
+38, ?, 40, 2014-05-01, true, >50K
+53, Private, 45, NA, , <=50K
+"""
+
+
+@pytest.mark.parametrize("rows", [1, 3, 1000])
+def test_every_column_of_a_mixed_table_has_its_rule(rows):
+    frame = pd.read_csv(io.StringIO(ADULT), dtype=str, keep_default_na=False)
+    columns = {name.strip(): values.tolist() for name, values in frame.items()}
+    recipe = found(columns, targets=["income"], rows=rows)
+    seconds = [1356998400.0, 1357120800.0, 1398902400.0]
+    expected = (
+        Numbers("age", 45.0),
+        Categories("workclass", ("Private", "Self-emp-not-inc", "State-gov"), False, True),
+        Numbers("hours", 125 / 3, True),
+        Times("since", math.fsum(seconds) / 3, ("day", "week"), True),
+        Numbers("works", 2 / 3, True),
+    )
+    for mine, theirs in zip(recipe.columns, expected, strict=True):
+        if getattr(theirs, "fill", None) is not None:
+            assert mine.fill == pytest.approx(theirs.fill, rel=1e-14)
+            theirs = replace(theirs, fill=mine.fill)  # noqa: PLW2901  up to rounding
+        assert mine == theirs
+    assert (recipe.targets, recipe.labels) == (("income",), ("<=50K", ">50K"))
+
+
+def test_a_table_of_numbers_alone_stays_as_it_is():
+    recipe = found({"a": ["1", "2", "3"], "b": ["true", "false", "true"], "c": ["7", "7", "7"]})
+    assert recipe.columns == (Numbers("a"), Numbers("b"), Numbers("c"))
+    assert recipe.is_plain
+    imputed = found({"a": ["1", "2", "3"], "c": ["7", "7", "7"]}, impute=True)
+    assert imputed.columns == (Numbers("a", 2.0),)
+    assert imputed.left_out == {"c": "one value"}
+
+
+def test_missing_inputs_are_imputed_in_a_table_of_numbers_alone():
+    columns = {"a": ["1", "?", "3"], "c": ["7", "7", "7"]}
+    assert found(columns) == found(columns, impute=True)
+    assert found(columns).columns == (Numbers("a", 2.0, True),)
+    assert found({"a": ["1", "2", "3"], "y": ["1", "", "3"]}, targets=["y"]).is_plain
+
+
+def test_the_mean_of_many_pieces_is_the_mean_over_all_rows():
+    values = np.random.default_rng(0).lognormal(sigma=3, size=2000)
+    for rows in (1, 7, 5000):
+        fill = found({"a": values}, rows=rows, impute=True, is_written=False).columns[0].fill
+        assert fill == pytest.approx(math.fsum(values) / len(values), rel=1e-13)
+
+
+@pytest.mark.parametrize("rows", [3, 1000])
+def test_beyond_the_limit_the_rarest_categories_share_one_input(rows):
+    values = ["common"] * 50 + ["usual"] * 30 + ["b1", "b2"] * 5 + ["rare"] * 2
+    assert column(values, max_levels=3, rows=rows) == Categories("a", ("common", "usual"), True)
+    assert column(values, max_levels=4, rows=rows) == Categories(
+        "a", ("b1", "common", "usual"), True
+    )
+    assert len(column(values, max_levels=5, rows=rows).inputs()) == 5
+    assert not column(values, max_levels=5, rows=rows).pooled
+
+
+def test_text_that_tells_rows_apart_is_left_out_and_says_why():
+    names = [f"row {i}" for i in range(200)]
+    assert column(names) == "200 values in 200 rows tell rows apart, not kinds"
+    assert isinstance(column([name[:-1] for name in names]), Categories)
+    many = [f"{i % 10_001}" for i in range(20_004)]
+    assert "more than 10,000 values" in column(many, categorical=["a"], rows=5000)
+
+
+def test_columns_that_say_nothing_are_left_out():
+    assert column(["red"] * 4) == "one value"
+    assert column(["7"] * 4) == "one value"
+    assert column(["TRUE", "true"]) == "one value"
+    assert column(["2020-01-01"] * 4) == "one value"
+    assert column(["", "?"]) == "no values"
+    assert column(["red", "?"]) == Categories("a", ("red",), False, True)
+
+
+def test_numbers_that_are_named_are_categories_in_the_order_of_numbers():
+    expected = Categories("a", (2.0, 10.0))
+    assert column(["10", "2", "2.0", "10"], categorical=["a"]) == expected
+    assert column(np.array([10, 2, 2, 10]), categorical=["a"], is_written=False) == expected
+
+
+def test_a_dictionary_of_numbers_is_one_of_categories():
+    typed = pa.array([10, 2, 2, 10]).dictionary_encode()
+    assert column(typed, is_written=False) == Categories("a", (2.0, 10.0))
+    ranked = pa.DictionaryArray.from_arrays(
+        pa.array([1, 0] * 3, pa.int8()), pa.array([3, 1, 2]), ordered=True
+    )
+    assert column(ranked, is_written=False) == Ordinal("a", (3.0, 1.0, 2.0), 0.5, False)
+
+
+def test_numbers_as_large_as_they_can_be_have_a_mean():
+    largest = np.finfo(float).max
+    values = np.array([largest, largest, -largest, np.inf, largest, np.nan])
+    for rows in (1, 4, 6):
+        recipe = found({"a": values}, rows=rows, impute=True, is_written=False)
+        assert recipe.columns[0].fill == pytest.approx(largest / 2)
+        assert recipe.from_json(recipe.to_json()) == recipe
+
+
+def test_an_order_comes_from_the_option_or_from_the_type():
+    expected = Ordinal("a", ("S", "M", "L"), 0.5, False)
+    assert column(["M", "S"] * 3, ordinal={"a": ["S", "M", "L"]}) == expected
+    typed = pa.DictionaryArray.from_arrays(
+        pa.array([1, 0] * 3, pa.int8()), pa.array(["S", "M", "L"]), ordered=True
+    )
+    assert column(typed, is_written=False) == expected
+    assert column(typed, is_written=False, rows=1) == expected
+    numbers = column(["3", "1", "3", "2"], ordinal={"a": ["3", "1", "2"]})
+    assert numbers == Ordinal("a", (3.0, 1.0, 2.0), 0.75, False)
+    with pytest.raises(DataError, match=r"column 'a' has 'XL', which its order \(S, M\) does not"):
+        column(["S", "XL"], ordinal={"a": ["S", "M"]})
+    with pytest.raises(DataError, match="holds numbers, but its order names 'S'"):
+        column(["1", "2"], ordinal={"a": ["S", "M"]})
+
+
+@pytest.mark.parametrize(
+    ("last", "periods"),
+    [
+        ("2013-01-02", ()),
+        ("2013-01-05", ()),
+        ("2013-01-05T12:00:00", ("day",)),
+        ("2013-01-20 12:00", ("day", "week")),
+        ("2013-03-01", ("week",)),
+        ("2015-01-03", ("week", "year")),
+    ],
+)
+def test_times_have_the_periods_that_they_go_through_twice(last, periods):
+    assert column(["2013-01-01", last]).periods == periods
+
+
+@pytest.mark.parametrize("rows", [1, 1000])
+@pytest.mark.parametrize(
+    ("values", "shown"),
+    [
+        (["1", "red", "2"], "numbers ('1') and text ('red')"),
+        (["red", "1.5", "2"], "text ('red') and numbers ('1.5')"),
+        (["1", "2020-01-01"], "numbers ('1') and times ('2020-01-01')"),
+        (["true", "1"], "text ('true') and numbers ('1')"),
+    ],
+)
+def test_a_column_of_two_kinds_is_refused_with_what_can_be_said(values, shown, rows):
+    with pytest.raises(DataError) as error:
+        found({"a": values}, rows=rows)
+    kinds = shown.split(" and ")
+    assert all(kind in str(error.value) for kind in kinds)
+    assert "--missing, or give --categorical a if all are categories, or --drop a" in str(
+        error.value
+    )
+
+
+def test_what_is_said_to_be_missing_is_missing_and_no_more():
+    assert column(["red", "NA", "?", "-"]).levels == ("-", "red")
+    assert column(["red", "NA", "?", "-"], missing=["-", "?"]).levels == ("NA", "red")
+
+
+def test_a_column_that_is_dropped_may_hold_anything():
+    nested = pa.array([[1], [2]])
+    with pytest.raises(
+        DataError, match=r"column 'a' must hold .* type list.*; leave it out with --d"
+    ):
+        found({"a": nested, "b": pa.array([1, 2])}, is_written=False)
+    recipe = found({"a": nested, "b": pa.array([1, 2])}, is_written=False, drop=["a"])
+    assert recipe.left_out == {"a": "dropped"}
+
+
+def test_a_table_of_which_nothing_is_left_is_refused_with_the_reasons():
+    with pytest.raises(DataError, match=r"no column is left .*\(a: one value\)"):
+        found({"a": ["red"] * 3, "y": ["1", "2", "3"]}, targets=["y"])
+
+
+@pytest.mark.parametrize(
+    ("columns", "why"),
+    [
+        ({"y": ["2020-01-01", "2020-01-02"]}, "target 'y' must hold numbers or labels, .* times"),
+        ({"y": ["u", "v"], "z": ["1", "2"]}, "target 'y' must hold numbers, but has text"),
+        ({"y": [f"label {i}" for i in range(1002)]}, "more than 1,000 values"),
+    ],
+)
+def test_targets_are_numbers_or_one_column_of_labels(columns, why):
+    n = len(columns["y"])
+    with pytest.raises(DataError, match=why):
+        found({"a": ["1", "2"] * (n // 2), **columns}, targets=list(columns))
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"max_levels": 1}, "max_levels must be at least 2"),
+        ({"ordinal": {"a": ["S"]}}, "the order of 'a' must name two categories"),
+        ({"drop": ["a"], "categorical": ["a"]}, "'a' is named for two things"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(options, why):
+    with pytest.raises(ParameterError, match=why):
+        RecipeOptions(**options)

@@ -1,0 +1,460 @@
+"""Moments against naive loops of their formulas."""
+
+from __future__ import annotations
+
+import copy
+
+import naive
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tolerances import assert_close
+
+from streamkern.errors import ParameterError
+from streamkern.features import Identity, RandomFourierFeatures, Standardized, Standardizer
+from streamkern.kernels import Gaussian, Laplacian
+from streamkern.statistics import Moments
+
+N, P = 30, 3
+FIELDS = ["gram", "cross", "target", "feature_mean", "target_mean"]
+DTYPES = {"single": np.float32, "double": np.float64}
+
+
+def standardized(mean: float = 0.5) -> Standardized:
+    standardizer = Standardizer(np.array([0, 2]), np.full(2, mean), np.array([2.0, 0.5]), P)
+    return Standardized(standardizer, RandomFourierFeatures(Gaussian(1.0), 4).draw(2))
+
+
+MAPS = {
+    "paired": lambda: RandomFourierFeatures(Gaussian(1.5), 6).draw(P),
+    "phase": lambda: RandomFourierFeatures(Laplacian(1.0), 5, paired=False).draw(P),
+    "identity": lambda: Identity().draw(P),
+    "standardized": standardized,
+}
+every_map = pytest.mark.parametrize("feature_map", [MAPS[name]() for name in MAPS], ids=list(MAPS))
+every_precision = pytest.mark.parametrize("precision", list(DTYPES))
+
+
+def rows(q: int = 1, n: int = N) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    return rng.standard_normal((n, P)), 1 + rng.standard_normal((n, q)), rng.random(n) + 0.1
+
+
+def shifts(feature_map, q: int) -> dict[str, np.ndarray]:
+    return {
+        "feature_shift": np.linspace(-0.5, 0.75, feature_map.n_components),
+        "target_shift": np.linspace(1.0, 2.0, q),
+        "target_unit": np.linspace(0.5, 3.0, q),
+    }
+
+
+def assert_centres(moments, X, y, s, *, steps=200.0) -> None:
+    Phi = moments.feature_map.transform(X)
+    dtype = DTYPES[moments.precision]
+    # Sums are of about sum s numbers, each of the size of the largest value.
+    size = float(s.sum() * max(1.0, np.abs(Phi).max(), np.abs(y).max()) ** 2)
+    for intercept in (True, False):
+        centred = moments.centred(intercept=intercept)
+        expected = naive.moments(Phi, y, s, intercept=intercept)
+        for field in FIELDS:
+            assert_close(
+                naive.array_of(centred, field), expected[field], dtype=dtype, steps=steps, size=size
+            )
+        assert_close(centred.weight, s.sum())
+        assert (centred.intercept, centred.precision) == (intercept, moments.precision)
+    assert moments.n_rows == len(X)
+
+
+@every_map
+@every_precision
+@pytest.mark.parametrize("q", [1, 3])
+@pytest.mark.parametrize("shifted", [True, False], ids=["shifted", "unshifted"])
+@pytest.mark.parametrize("weighted", [True, False], ids=["weighted", "plain"])
+def test_centred_moments_are_those_of_the_formulas(feature_map, precision, q, shifted, weighted):
+    X, y, s = rows(q)
+    options = shifts(feature_map, q) if shifted else {}
+    zero = Moments(feature_map, q, precision=precision, **options)
+    cut = naive.blocks(X, y, [4, 19], s if weighted else None)
+    assert_centres(naive.accumulated(zero, cut), X, y, s if weighted else np.ones(N), steps=20)
+
+
+@every_map
+@every_precision
+@naive.quick
+@given(cuts=naive.cuts(N), chance=st.randoms(use_true_random=False))
+def test_any_cuts_and_merges_give_the_same_moments(feature_map, precision, cuts, chance):
+    X, y, s = rows(3)
+    zero = Moments(feature_map, 3, precision=precision, **shifts(feature_map, 3))
+    whole = naive.accumulated(zero, naive.blocks(X, y, [], s)).centred()
+    cut = naive.blocks(X, y, cuts, s)
+    for moments in (naive.accumulated(zero, cut), naive.merged(zero, cut, chance)):
+        centred = moments.centred()
+        for field in FIELDS:
+            expected = naive.array_of(whole, field)
+            assert_close(
+                naive.array_of(centred, field), expected, dtype=DTYPES[precision], size=10.0 * N
+            )
+        assert moments.n_rows == N
+
+
+@every_map
+@naive.quick
+@given(repeats=st.lists(st.integers(0, 4), min_size=N, max_size=N).filter(any))
+def test_a_weight_is_a_row_that_occurs_so_often(feature_map, repeats):
+    X, y, _ = rows(2)
+    zero = Moments(feature_map, 2, precision="double")
+    weights = np.array(repeats, dtype=float)
+    weighted = naive.accumulated(zero, naive.blocks(X, y, [5], weights)).centred()
+    repeated = naive.blocks(np.repeat(X, repeats, axis=0), np.repeat(y, repeats, axis=0))
+    expected = naive.accumulated(zero, repeated).centred()
+    for field in [*FIELDS, "weight"]:
+        assert_close(
+            naive.array_of(weighted, field),
+            naive.array_of(expected, field),
+            size=20.0 * sum(repeats),
+        )
+
+
+@every_map
+@naive.quick
+@given(shift=st.floats(-3, 3), unit=st.floats(0.01, 100))
+def test_neither_shift_nor_unit_changes_what_moments_say(feature_map, shift, unit):
+    X, y, s = rows(2)
+    D = feature_map.n_components
+    options = {
+        "feature_shift": np.full(D, shift),
+        "target_shift": np.full(2, shift),
+        "target_unit": np.array([unit, 1.0]),
+    }
+    moments = Moments(feature_map, 2, precision="double", **options)
+    assert_centres(naive.accumulated(moments, naive.blocks(X, y, [9], s)), X, y, s)
+
+
+@pytest.mark.parametrize("precision", ["single", "double"])
+def test_a_shift_keeps_digits_where_means_are_large_beside_the_spread(precision):
+    X, y, s = rows(2)
+    far = 2.0**20
+    options = {"feature_shift": np.full(P, far), "target_shift": np.full(2, far)}
+    zero = Moments(Identity().draw(P), 2, precision=precision, **options)
+    centred = naive.accumulated(zero, naive.blocks(X + far, y + far, [9], s)).centred()
+    expected = naive.moments((X + far) - far, (y + far) - far, s, intercept=True)
+    for field in ("gram", "cross", "target"):
+        assert_close(
+            naive.array_of(centred, field), expected[field], dtype=DTYPES[precision], size=N
+        )
+
+
+def test_targets_in_an_extreme_unit_keep_their_digits():
+    X, y, s = rows(2)
+    unit = np.array([1e30, 1e-30])
+    zero = Moments(Identity().draw(P), 2, target_unit=unit)
+    centred = naive.accumulated(zero, naive.blocks(X, y * unit, [9], s)).centred()
+    expected = naive.moments(X, y, s, intercept=True)
+    assert_close(centred.cross / unit, expected["cross"], dtype=np.float32, size=N)
+    assert_close(centred.target / unit**2, expected["target"], size=N)
+
+
+@every_map
+def test_single_precision_is_close_to_double_and_not_the_same(feature_map):
+    X, y, s = rows(1, n=400)
+    single, double = (
+        naive.accumulated(
+            Moments(feature_map, precision=precision), naive.blocks(X, y, [100, 300], s)
+        ).centred()
+        for precision in ("single", "double")
+    )
+    for field in FIELDS:
+        expected = naive.array_of(double, field)
+        assert_close(naive.array_of(single, field), expected, dtype=np.float32, size=10.0 * s.sum())
+    assert not np.array_equal(single.gram.dense(), double.gram.dense())
+    assert {panel.dtype for panel in single.gram.panels} == {np.dtype(np.float64)}
+
+
+def test_sums_are_double_though_products_are_single():
+    X, y = np.ones((1, 1)), np.zeros((1, 1))
+    moments = Moments(Identity().draw(1))
+    moments.update(naive.blocks(X * 4096, y) + naive.blocks(X, y) * 20)
+    # 2^24 + 1 is not a single number, so a single sum would stay at 2^24.
+    assert moments.centred(intercept=False).gram.dense().tolist() == [[2.0**24 + 20]]
+
+
+@every_precision
+def test_the_leading_block_is_that_of_the_smaller_map(precision):
+    X, y, s = rows()
+    large = RandomFourierFeatures(Gaussian(1.0), 24).draw(P)
+    small = large.first(6)
+    whole, part = (
+        naive.accumulated(Moments(phi, precision=precision), naive.blocks(X, y, [9], s)).centred()
+        for phi in (large, small)
+    )
+    dtype = DTYPES[precision]
+    leading = whole.gram.leading(6).dense()
+    assert_close(leading * 4, part.gram.dense(), dtype=dtype, size=s.sum())
+    assert_close(whole.cross[:6] * 2, part.cross, dtype=dtype, size=10 * s.sum())
+
+
+def test_a_map_of_more_than_one_panel_gives_the_moments_of_the_products():
+    X, y, s = rows(2)
+    phi = RandomFourierFeatures(Gaussian(1.0), 600).draw(P)
+    zero = Moments(phi, 2, precision="double", feature_shift=np.linspace(-1, 1, 600))
+    moments = naive.accumulated(zero, naive.blocks(X, y, [9], s))
+    features = phi.transform(X)
+    for intercept in (True, False):
+        mean = s @ features / s.sum() if intercept else np.zeros(600)
+        expected = (features - mean).T @ (s[:, None] * (features - mean))
+        gram = moments.centred(intercept=intercept).gram.dense()
+        assert_close(gram, expected, size=s.sum())
+        assert_close(gram, gram.T, steps=4)
+
+
+OTHERS = {
+    "seed": Moments(RandomFourierFeatures(Gaussian(1.5), 6, random_state=1).draw(P)),
+    "length scale": Moments(RandomFourierFeatures(Gaussian(2.5), 6).draw(P)),
+    "kernel": Moments(RandomFourierFeatures(Laplacian(1.5), 6).draw(P)),
+    "form": Moments(RandomFourierFeatures(Gaussian(1.5), 6, paired=False).draw(P)),
+    "number of features": Moments(RandomFourierFeatures(Gaussian(1.5), 8).draw(P)),
+    "map": Moments(Identity().draw(6)),
+    "precision": Moments(MAPS["paired"](), precision="double"),
+    "number of targets": Moments(MAPS["paired"](), 2),
+}
+TOGETHER = (
+    "go together only when map, precision and targets are the same; compute both with the same"
+)
+
+
+@pytest.mark.parametrize("other", list(OTHERS.values()), ids=list(OTHERS))
+@pytest.mark.parametrize("way", ["merge", "without"])
+def test_moments_that_differ_in_an_option_do_not_go_together(other, way):
+    mine = Moments(MAPS["paired"]())
+    for left, right in ((mine, other), (other, mine)):
+        with pytest.raises(ParameterError, match=TOGETHER):
+            getattr(left, way)(right)
+
+
+def test_moments_of_differently_standardised_rows_do_not_merge():
+    with pytest.raises(ParameterError, match=TOGETHER):
+        Moments(standardized(0.5)).merge(Moments(standardized(0.6)))
+
+
+def other_shifts(feature_map, q: int) -> dict[str, np.ndarray]:
+    return {
+        "feature_shift": np.linspace(0.9, -0.4, feature_map.n_components),
+        "target_shift": np.linspace(-3.0, 4.0, q),
+        "target_unit": np.linspace(2.0, 0.25, q),
+    }
+
+
+@every_map
+@naive.quick
+@given(cuts=naive.cuts(N), seed=st.integers(0, 2**32))
+def test_any_number_of_different_shifts_merge_to_those_of_all_rows(feature_map, cuts, seed):
+    X, y, s = rows(2)
+    rng = np.random.default_rng(seed)
+    parts = []
+    for block in naive.blocks(X, y, cuts, s):
+        options = {
+            "feature_shift": rng.standard_normal(feature_map.n_components),
+            "target_shift": rng.standard_normal(2),
+            "target_unit": 0.5 + rng.random(2),
+        }
+        zero = Moments(feature_map, 2, precision="double", **options)
+        parts.append(naive.accumulated(zero, [block]))
+    total = parts.pop(rng.integers(len(parts)))
+    while parts:
+        total = total.merge(parts.pop(rng.integers(len(parts))))
+    assert_centres(total, X, y, s, steps=1000)
+
+
+def test_a_merge_takes_the_shift_of_the_left_and_leaves_both_as_they_are():
+    X, y, _ = rows(2)
+    phi = MAPS["paired"]()
+    left, right = (
+        naive.accumulated(Moments(phi, 2, precision="double", **options), naive.blocks(X, y))
+        for options in (shifts(phi, 2), other_shifts(phi, 2))
+    )
+    before = copy.deepcopy(left), copy.deepcopy(right)
+    both = left.merge(right)
+    both.update(naive.blocks(X, y))
+    for name, shift in shifts(phi, 2).items():
+        assert np.array_equal(getattr(both, name), shift)
+    for moments, as_before in zip((left, right), before, strict=True):
+        for field in FIELDS:
+            assert np.array_equal(
+                naive.array_of(moments.centred(), field), naive.array_of(as_before.centred(), field)
+            )
+
+
+@every_map
+@every_precision
+def test_moments_about_another_shift_say_the_same(feature_map, precision):
+    X, y, s = rows(2)
+    zero = Moments(feature_map, 2, precision=precision, **shifts(feature_map, 2))
+    moments = naive.accumulated(zero, naive.blocks(X, y, [9], s))
+    before = copy.deepcopy(moments).centred()
+    moved = moments.about(**other_shifts(feature_map, 2))
+    for name, shift in other_shifts(feature_map, 2).items():
+        assert np.array_equal(getattr(moved, name), shift)
+    assert_centres(moved, X, y, s)
+    for field in FIELDS:
+        assert np.array_equal(
+            naive.array_of(moments.centred(), field), naive.array_of(before, field)
+        )
+
+
+def test_moments_of_no_rows_can_be_moved():
+    phi = MAPS["paired"]()
+    X, y, s = rows(2)
+    moved = Moments(phi, 2, precision="double").about(**other_shifts(phi, 2))
+    assert moved.n_rows == 0
+    moved.update(naive.blocks(X, y, [9], s))
+    assert_centres(moved, X, y, s)
+
+
+@every_map
+@every_precision
+@pytest.mark.parametrize("shifted", [True, False], ids=["shifted", "alike"])
+def test_what_is_left_without_some_rows_are_the_moments_of_the_others(
+    feature_map, precision, shifted
+):
+    X, y, s = rows(2)
+    options = shifts(feature_map, 2)
+    zero = Moments(feature_map, 2, precision=precision, **options)
+    other = Moments(
+        feature_map,
+        2,
+        precision=precision,
+        **(other_shifts(feature_map, 2) if shifted else options),
+    )
+    cut = naive.blocks(X, y, [11, 19], s)
+    whole, part = naive.accumulated(zero, cut), naive.accumulated(other, cut[1:2])
+    before = copy.deepcopy(whole), copy.deepcopy(part)
+    kept = np.r_[:11, 19:N]
+    assert_centres(whole.without(part), X[kept], y[kept], s[kept])
+    for moments, as_before in zip((whole, part), before, strict=True):
+        for field in FIELDS:
+            assert np.array_equal(
+                naive.array_of(moments.centred(), field), naive.array_of(as_before.centred(), field)
+            )
+
+
+@naive.quick
+@given(cuts=naive.cuts(N))
+def test_rows_that_are_taken_away_one_part_after_the_other_leave_none(cuts):
+    X, y, s = rows(2)
+    zero = Moments(MAPS["paired"](), 2, precision="double")
+    cut = naive.blocks(X, y, cuts, s)
+    left = naive.accumulated(zero, cut)
+    for block in cut:
+        left = left.without(naive.accumulated(zero, [block]))
+    assert left.n_rows == 0
+    assert_close(left.weight, 0.0, size=float(N))
+    assert_close(left.gram.dense(), np.zeros((6, 6)), size=float(N))
+
+
+def test_nothing_is_taken_away_by_moments_of_no_rows():
+    X, y, s = rows()
+    moments = naive.accumulated(Moments(MAPS["paired"]()), naive.blocks(X, y, [], s))
+    for nothing in (moments.zero(), naive.accumulated(moments, naive.blocks(X[:0], y[:0]))):
+        for field in FIELDS:
+            assert np.array_equal(
+                naive.array_of(moments.without(nothing).centred(), field),
+                naive.array_of(moments.centred(), field),
+            )
+
+
+def test_more_rows_than_there_are_cannot_be_taken_away():
+    X, y, _ = rows()
+    zero = Moments(MAPS["paired"]())
+    few, many = (naive.accumulated(zero, naive.blocks(X[:n], y[:n])) for n in (9, 10))
+    with pytest.raises(ParameterError, match="of 10 rows cannot be taken from those of 9; take"):
+        few.without(many)
+
+
+LEADING = {
+    "paired": (RandomFourierFeatures(Gaussian(1.5), 12).draw(P), 6),
+    "phase": (RandomFourierFeatures(Laplacian(1.0), 9, paired=False).draw(P), 5),
+    "one pair": (RandomFourierFeatures(Gaussian(1.0), 12).draw(P), 2),
+    "panels": (RandomFourierFeatures(Gaussian(1.0), 600).draw(P), 300),
+    "one panel": (RandomFourierFeatures(Gaussian(1.0), 600).draw(P), 256),
+    "standardised": (
+        Standardized(standardized().standardizer, RandomFourierFeatures(Gaussian(1.0), 8).draw(2)),
+        4,
+    ),
+}
+
+
+@pytest.mark.parametrize(("feature_map", "D"), list(LEADING.values()), ids=list(LEADING))
+@every_precision
+@pytest.mark.parametrize("intercept", [True, False])
+def test_leading_moments_are_those_of_the_smaller_map(feature_map, D, precision, intercept):
+    X, y, s = rows(2)
+    whole = naive.accumulated(
+        Moments(feature_map, 2, precision=precision, **shifts(feature_map, 2)),
+        naive.blocks(X, y, [9], s),
+    )
+    part = whole.leading(D)
+    smaller = feature_map.first(D)
+    expected = naive.accumulated(
+        Moments(smaller, 2, precision=precision), naive.blocks(X, y, [], s)
+    )
+    assert part.feature_map.equals(smaller)
+    assert part.n_rows == N
+    found, expected = (moments.centred(intercept=intercept) for moments in (part, expected))
+    for field in FIELDS:
+        assert_close(
+            naive.array_of(found, field),
+            naive.array_of(expected, field),
+            dtype=DTYPES[precision],
+            size=20.0 * N,
+        )
+
+
+def test_leading_moments_merge_and_leave_the_whole_as_it_was():
+    X, y, s = rows(2)
+    phi = LEADING["paired"][0]
+    zero = Moments(phi, 2, precision="double", **shifts(phi, 2))
+    left, right = (naive.accumulated(zero, [b]) for b in naive.blocks(X, y, [9], s))
+    before = copy.deepcopy(left).centred()
+    both = left.leading(6).merge(right.leading(6))
+    assert_centres(both, X, y, s)
+    assert_centres(both.without(left.leading(6)), X[9:], y[9:], s[9:])
+    for field in FIELDS:
+        assert np.array_equal(naive.array_of(left.centred(), field), naive.array_of(before, field))
+
+
+def test_all_leading_moments_are_the_moments_and_those_of_no_rows_have_none():
+    moments = Moments(LEADING["paired"][0])
+    assert moments.leading(12) is moments
+    assert moments.leading(6).n_rows == 0
+    with pytest.raises(ParameterError, match="moments of no rows"):
+        moments.leading(6).centred()
+
+
+@pytest.mark.parametrize(
+    ("feature_map", "D", "match"),
+    [
+        (MAPS["identity"](), 2, "no part of 2 features"),
+        (MAPS["paired"](), 8, "between 1 and 6 features, not 8"),
+        (MAPS["paired"](), 3, "n_components must be even"),
+    ],
+)
+def test_a_map_without_such_a_part_has_no_leading_moments(feature_map, D, match):
+    with pytest.raises(ParameterError, match=match):
+        Moments(feature_map).leading(D)
+
+
+@pytest.mark.parametrize("precision", ["float32", "half", None])
+def test_an_unknown_precision_is_refused(precision):
+    with pytest.raises(ParameterError, match="precision must be 'single' or 'double', not"):
+        Moments(Identity().draw(P), precision=precision)
+
+
+def test_moments_of_no_rows_are_refused():
+    X, y, _ = rows()
+    zero = Moments(Identity().draw(P))
+    no_weight = naive.accumulated(zero, naive.blocks(X, y, [], np.zeros(N)))
+    no_rows = naive.accumulated(zero, naive.blocks(X[:0], y[:0]))
+    for moments in (zero, no_rows, no_weight):
+        with pytest.raises(ParameterError, match="moments of no rows cannot be centred"):
+            moments.centred()

@@ -1,0 +1,544 @@
+"""Tables in other formats become HDF5 with the same numbers, or a sentence."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import pickle
+import subprocess
+import sys
+import zipfile
+from datetime import time
+
+import h5py
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from streamkern.errors import DataError, OutputError
+from streamkern.sources import open_hdf5, tables
+from streamkern.storage.table_conversion import convert
+
+
+def inside(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def frame(n=40, seed=0):
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(rng.standard_normal((n, 4)), columns=["a", "b", "price", "c"])
+
+
+def read(path):
+    with h5py.File(path) as file:
+        return {name: file[name][:] for name in ("X", "y") if name in file}
+
+
+def names(path):
+    with h5py.File(path) as file:
+        return {name: json.loads(file.attrs[name]) for name in ("feature_names", "target_names")}
+
+
+WRITERS = {
+    "t.csv": lambda table, path: table.to_csv(path, index=False),
+    "t.CSV": lambda table, path: table.to_csv(path, index=False),
+    "t.csv.gz": lambda table, path: table.to_csv(path, index=False),
+    "t.tsv": lambda table, path: table.to_csv(path, index=False, sep="\t"),
+    "t.tsv.gz": lambda table, path: table.to_csv(path, index=False, sep="\t"),
+    "t.parquet": lambda table, path: table.to_parquet(path),
+}
+
+
+@pytest.fixture(params=WRITERS)
+def table_file(request, tmp_path):
+    """Return a function that writes a data frame in one of the formats."""
+
+    def write(table):
+        WRITERS[request.param](table, tmp_path / request.param)
+        return tmp_path / request.param
+
+    return write
+
+
+@pytest.fixture
+def small_pieces(monkeypatch):
+    monkeypatch.setattr(tables, "_PIECE_BYTES", 2000)
+
+
+def test_a_table_is_the_same_numbers_bit_for_bit(table_file, tmp_path):
+    table = frame()
+    result = convert(table_file(table), tmp_path / "o.h5", targets=["price"])
+    written = read(tmp_path / "o.h5")
+    np.testing.assert_array_equal(written["X"], table[["a", "b", "c"]].to_numpy())
+    np.testing.assert_array_equal(written["y"], table["price"].to_numpy())
+    assert written["X"].dtype == written["y"].dtype == np.float64
+    assert names(tmp_path / "o.h5") == {
+        "feature_names": ["a", "b", "c"],
+        "target_names": ["price"],
+    }
+    assert result == {
+        "rows": 40,
+        "n_features": 3,
+        "n_targets": 1,
+        "missing_rows": 0,
+        "output": str(tmp_path / "o.h5"),
+    }
+
+
+def test_a_table_in_many_pieces_is_the_same_and_opens_as_a_source(
+    table_file, tmp_path, small_pieces
+):
+    table = frame(1000)
+    convert(table_file(table), tmp_path / "o.h5", targets=["price"])
+    source = open_hdf5(tmp_path / "o.h5")
+    assert (source.n_samples, source.n_features, source.n_targets) == (1000, 3, 1)
+    np.testing.assert_array_equal(read(tmp_path / "o.h5")["X"], table[["a", "b", "c"]].to_numpy())
+    with h5py.File(tmp_path / "o.h5") as file:
+        assert file["X"].chunks
+        assert file.attrs["source"].startswith("t.")
+
+
+def test_missing_inputs_are_means_and_missing_targets_are_counted(
+    table_file, tmp_path, small_pieces
+):
+    table = frame(500)
+    table.loc[3, ["a", "b"]] = np.nan
+    table.loc[450, "price"] = np.nan
+    table["whole"] = pd.array([None, *range(499)], dtype="Int64")
+    result = convert(table_file(table), tmp_path / "o.h5", targets=["price"])
+    written = read(tmp_path / "o.h5")
+    inputs = table[["a", "b", "c", "whole"]].astype(float)
+    absent = {f"{name} is missing": inputs[name].isna() for name in ("a", "b", "whole")}
+    expected = inputs.fillna(inputs.mean()).assign(**absent).astype(float)
+    np.testing.assert_allclose(written["X"], expected[names(tmp_path / "o.h5")["feature_names"]])
+    np.testing.assert_array_equal(written["y"], table["price"])
+    assert result["missing_rows"] == 1
+
+
+def test_true_and_false_are_one_and_zero(table_file, tmp_path):
+    table = frame(3)
+    table["b"] = pd.array([True, None, False], dtype="boolean")
+    convert(table_file(table), tmp_path / "o.h5", targets=["price"])
+    np.testing.assert_array_equal(read(tmp_path / "o.h5")["X"][:, 1], [1, 0.5, 0])
+
+
+def test_a_column_may_turn_from_whole_to_fractional_late(table_file, tmp_path, small_pieces):
+    table = frame(500)
+    table["b"] = np.arange(500.0)
+    table["c"] = [1.0] * 400 + [0.5] * 100
+    path = table_file(table)
+    if "parquet" not in path.name:
+        text = table.astype({"b": "Int64"}).astype({"b": object}).copy()
+        text.loc[499, "b"] = 1e-3
+        text.to_csv(path, index=False, sep="\t" if "tsv" in path.name else ",")
+        table.loc[499, "b"] = 1e-3
+    convert(path, tmp_path / "o.h5", targets=["price"])
+    np.testing.assert_array_equal(
+        read(tmp_path / "o.h5")["X"], table[["a", "b", "c"]].astype(float)
+    )
+
+
+def test_targets_that_do_not_fit_the_columns_are_refused(table_file, tmp_path):
+    many = pd.DataFrame(np.zeros((2, 50)), columns=[f"x{j}" for j in range(50)])
+    for table, targets, why in (
+        (frame(), ["cost"], "no column 'cost'; its columns are a, b, price, c"),
+        (frame(), (), r"needs a target; .*--target, of: a, b, price, c"),
+        (many, ["cost"], r"x0, .*x19 and 30 more"),
+        (frame(), ["c", "c"], "name every target once"),
+        (frame(), ["a", "b", "c", "price"], "no columns but targets"),
+        (frame(0), ["price"], "has no rows; at least one is needed"),
+    ):
+        with pytest.raises(DataError, match=why):
+            convert(table_file(table), tmp_path / "o.h5", targets=targets)
+        assert not (tmp_path / "o.h5").exists()
+
+
+# CSV alone.
+
+
+@pytest.mark.parametrize("fields", ["1,2", "1,2,3,4", "1"])
+@pytest.mark.parametrize("line", [1, 400])
+def test_lines_of_unequal_length_are_refused_with_their_number(tmp_path, fields, line):
+    lines = ["a,b,c", *["1,2,3"] * 500]
+    lines[line] = fields
+    (tmp_path / "t.csv").write_text("\n".join(lines))
+    with pytest.raises(
+        DataError, match=rf"Row #{line + 1}: Expected 3 columns, got {len(fields) // 2 + 1}"
+    ):
+        convert(tmp_path / "t.csv", tmp_path / "o.h5", targets=["a"])
+
+
+@pytest.mark.parametrize(
+    ("text", "X"),
+    [
+        ("a,b\n1, 2.5\n3, 4\n", [2.5, 4]),
+        ("a,b\r\n1,2.5\r\n3,4\r\n", [2.5, 4]),
+        ("\ufeffa,b\n1,2.5\n3,4", [2.5, 4]),
+        ("a,b\n1,2.5\n\n3,4\n", [2.5, 4]),
+        ('"a","b"\n"1","2.5"\n"3","4"\n', [2.5, 4]),
+        ("a,b\n1,inf\n3,-1e300\n", [np.inf, -1e300]),
+        ("a,b\n1,NA\n3,\n2,4\n3,8\n", [6, 6, 4, 8]),
+        ("a,b\n1,0.1\n3,5e-324\n", [0.1, 5e-324]),
+        ("a,b\n1,9007199254740993\n3,1.7976931348623157e308\n", [2.0**53, 1.7976931348623157e308]),
+    ],
+)
+def test_numbers_are_read_as_people_write_them(tmp_path, text, X):
+    (tmp_path / "t.csv").write_text(text, newline="")
+    convert(tmp_path / "t.csv", tmp_path / "o.h5", targets=["a"])
+    np.testing.assert_array_equal(read(tmp_path / "o.h5")["X"][:, 0], X)
+    np.testing.assert_array_equal(read(tmp_path / "o.h5")["y"][:2], [1, 3])
+
+
+def test_a_target_that_two_columns_are_called_is_refused(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b,a\n1,2,3\n")
+    with pytest.raises(DataError, match="more than one column 'a'"):
+        convert(tmp_path / "t.csv", tmp_path / "o.h5", targets=["a"])
+
+
+# Parquet alone.
+
+
+@pytest.mark.parametrize(
+    ("dtype", "single"),
+    [(dtype, True) for dtype in ("f2", "f4", "i1", "u1", "i2", "u2", "?")]
+    + [(dtype, False) for dtype in ("f8", "i4", "u4", "i8", "u8")],
+)
+def test_columns_are_single_where_that_holds_every_value(tmp_path, dtype, single):
+    values = np.array([0, 1, 1], dtype)
+    if dtype[0] in "iu" and dtype[1] != "8":
+        values[:2] = np.iinfo(dtype).min, np.iinfo(dtype).max
+    parquet.write_table(
+        pa.table({"a": pa.array(values), "b": pa.array([1, 2, 3], "int8"), "y": [1.0, 2.0, 3.0]}),
+        tmp_path / "t.parquet",
+    )
+    convert(tmp_path / "t.parquet", tmp_path / "o.h5", targets=["y"])
+    written = read(tmp_path / "o.h5")
+    assert written["X"].dtype == (np.float32 if single else np.float64)
+    assert written["y"].dtype == np.float64
+    np.testing.assert_array_equal(written["X"][:, 0], values.astype(float))
+
+
+def test_decimals_are_numbers(tmp_path):
+    prices = pa.array([1.25, None], pa.float64()).cast(pa.decimal128(10, 2))
+    parquet.write_table(pa.table({"a": prices, "y": [1.0, 2.0]}), tmp_path / "t.parquet")
+    convert(tmp_path / "t.parquet", tmp_path / "o.h5", targets=["y"])
+    np.testing.assert_array_equal(read(tmp_path / "o.h5")["X"], [[1.25, 0], [1.25, 1]])
+
+
+def test_the_unnamed_index_of_pandas_is_left_out(tmp_path):
+    frame().set_index(np.arange(40) * 2).to_parquet(tmp_path / "t.parquet")
+    convert(tmp_path / "t.parquet", tmp_path / "o.h5", targets=["price"])
+    assert names(tmp_path / "o.h5")["feature_names"] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    "values", [[[1.0], [2.0]], [{"z": 1}, {"z": 2}], [b"a", b"b"], [time(1), time(2)]]
+)
+def test_columns_of_which_no_numbers_can_be_made_are_refused(tmp_path, values):
+    table = pa.table({"a": pa.array(values), "y": [1.0, 2.0]})
+    parquet.write_table(table, tmp_path / "t.parquet")
+    with pytest.raises(DataError, match=r"column 'a' must hold .*, but has type .*; leave it out"):
+        convert(tmp_path / "t.parquet", tmp_path / "o.h5", targets=["y"])
+
+
+def test_damage_in_a_page_with_a_checksum_is_found(tmp_path):
+    path = tmp_path / "t.parquet"
+    parquet.write_table(
+        pa.Table.from_pandas(frame(10_000)),
+        path,
+        write_page_checksum=True,
+        use_dictionary=False,
+        compression="none",
+    )
+    with path.open("r+b") as file:
+        file.seek(5000)
+        file.write(b"\xff" * 8)
+    with pytest.raises(DataError, match=r"t\.parquet cannot be read \(.*(CRC|checksum|crc)"):
+        convert(path, tmp_path / "o.h5", targets=["price"])
+    assert inside(tmp_path) == ["t.parquet"]
+
+
+# NumPy.
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", ">f4", "i8", "u1"])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_npz_arrays_keep_their_type(tmp_path, small_pieces, dtype, order):
+    X = np.asarray(np.arange(3000).reshape(1000, 3).astype(dtype), order=order)
+    y = np.arange(1000, dtype="i2")
+    np.savez(tmp_path / "t.npz", X=X, y=y, other=np.array(["words"]))
+    result = convert(tmp_path / "t.npz", tmp_path / "o.h5")
+    written = read(tmp_path / "o.h5")
+    assert (written["X"].dtype, written["y"].dtype) == (X.dtype, y.dtype)
+    np.testing.assert_array_equal(written["X"], X)
+    np.testing.assert_array_equal(written["y"], y)
+    assert (result["rows"], result["n_features"], result["n_targets"]) == (1000, 3, 1)
+
+
+TRUTHS = np.eye(20) > 0
+
+
+@pytest.mark.parametrize(
+    ("y", "n_targets", "missing"),
+    [
+        (np.zeros((20, 1)), 1, 2),
+        (np.full((20, 3), np.nan), 3, 20),
+        (None, 0, 2),
+        (np.eye(20) > 0, 20, 2),
+    ],
+)
+def test_targets_of_an_npz_keep_their_columns_and_missing_values_are_counted(
+    tmp_path, y, n_targets, missing
+):
+    X = np.zeros((20, 2))
+    X[3], X[4, 1] = np.nan, np.nan
+    np.savez_compressed(tmp_path / "t.npz", X=X, **{} if y is None else {"y": y})
+    result = convert(tmp_path / "t.npz", tmp_path / "o.h5")
+    assert (result["n_targets"], result["missing_rows"]) == (n_targets, missing)
+    written = read(tmp_path / "o.h5")
+    assert ("y" in written) == (y is not None)
+    if y is not None:
+        np.testing.assert_array_equal(written["y"], y.astype("u1") if y.dtype == bool else y)
+        assert open_hdf5(tmp_path / "o.h5").n_targets == n_targets
+
+
+class Bomb:
+    def __reduce__(self):
+        return os.mkdir, ("bomb",)
+
+
+@pytest.mark.parametrize("name", ["X", "y", "t.npy", "t.npz"])
+def test_pickles_and_objects_in_numpy_files_are_refused_and_never_run(tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / (name if "." in name else "t.npz")
+    if name == path.name:
+        path.write_bytes(pickle.dumps(Bomb()))
+    else:
+        arrays = {"X": np.zeros((2, 2)), "y": np.zeros(2)}
+        np.savez(path, **arrays | {name: np.array([[Bomb()], [Bomb()]])})
+    with pytest.raises(DataError, match=r"Python objects, which are never loaded|cannot be read"):
+        convert(path, tmp_path / "o.h5")
+    assert inside(tmp_path) == [path.name]
+
+
+def of_numpy(write, *arrays, **named):
+    file = io.BytesIO()
+    write(file, *arrays, **named)
+    return file.getvalue()
+
+
+TABLE = np.zeros((5, 4))
+NPY, NPZ = of_numpy(np.save, TABLE), of_numpy(np.savez, X=np.arange(200.0), y=TABLE)
+PACKED = of_numpy(np.savez_compressed, X=np.random.default_rng(0).random((100, 2)))
+LONG = gzip.compress(b"a,b\n" + b"1.25,2.5\n" * 10_000)
+NO_TABLES = [
+    *(("t.csv", text) for text in (b"", b"\n\n", b"\x00\xff\xfe" * 100, b"a,b\xe9\n1,2\n")),
+    *(("t.csv.gz", text) for text in (LONG[: len(LONG) // 2], b"a,b\n1,2\n")),
+    *(("t.npy", NPY.replace(bracket, b" ", 1)) for bracket in (b"}", b")", b"{")),
+    *(("t.npz", made[:400] + bytes([made[400] ^ 255]) + made[401:]) for made in (NPZ, PACKED)),
+    *(("t.npy", NPZ), ("t.npz", NPY)),
+]
+
+
+@pytest.mark.parametrize(("name", "content"), NO_TABLES, ids=range(len(NO_TABLES)))
+def test_what_is_damaged_or_another_format_is_refused_and_leaves_nothing(tmp_path, name, content):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(DataError, match=rf"{name}.* (cannot be read|has no column|rename it)"):
+        convert(tmp_path / name, tmp_path / "o.h5", targets=["a"] if "csv" in name else ())
+    assert inside(tmp_path) == [name]
+
+
+@pytest.mark.parametrize(
+    ("held", "targets", "why"),
+    [
+        ({"Z": TABLE}, (), r"needs an array X \(n, p\), but holds: Z"),
+        ({"X": np.zeros(3)}, (), "X must be a table"),
+        ({"X": np.zeros((3, 0))}, (), "X must be a table"),
+        ({"X": np.zeros((0, 3))}, (), "has no rows"),
+        ({"X": TABLE.astype(complex)}, (), "X must hold numbers, not complex128"),
+        ({"X": np.full((3, 2), "a")}, (), "X must hold numbers, not <U1"),
+        ({"X": TABLE, "y": np.zeros(4)}, (), "X has 5 rows, but y has 4"),
+        ({"X": TABLE, "y": np.zeros(())}, (), "y must be a table"),
+        ({"X": TABLE, "y": np.zeros((5, 1, 1))}, (), "y must be a table"),
+        ({"X": TABLE, "y": np.full(5, "a")}, (), "y must hold numbers"),
+        ({"X": TABLE, "y": np.zeros(5)}, ["y"], "as the array y; give no --target"),
+        (np.zeros(5), (), "must be a table, not of shape"),
+        (np.zeros((5, 0)), (), "must be a table, not of shape"),
+        (np.zeros((0, 4)), (), "has no rows"),
+        (np.zeros((5, 4), "M8[s]"), (), "must hold numbers"),
+        (np.zeros(5, [("a", "f4")]), (), "must hold numbers"),
+        (np.array([[1, "a"]], object), (), "holds Python objects"),
+        (TABLE, ["3", "-1"], "name every target once"),
+        *((TABLE, [name], f"has columns 0 to 3, but --target is {name}") for name in ("4", "-5")),
+        *((TABLE, [name], f"but --target is {name}") for name in ("price", "1.0", "")),
+    ],
+)
+def test_arrays_that_are_no_table_of_rows_are_refused(tmp_path, held, targets, why):
+    path = tmp_path / ("t.npz" if isinstance(held, dict) else "t.npy")
+    np.savez(path, **held) if isinstance(held, dict) else np.save(path, held)
+    with pytest.raises(DataError, match=why):
+        convert(path, tmp_path / "o.h5", targets=targets)
+    assert inside(tmp_path) == [path.name]
+
+
+SAVED = {
+    "t.npz": lambda path, X: np.savez(path, X=X, y=X[:, 0]),
+    "t.compressed.npz": lambda path, X: np.savez_compressed(path, X=X, y=X[:, 0]),
+    "t.npy": np.save,
+    "t.parquet": lambda path, X: frame(len(X)).to_parquet(path),
+}
+
+
+@pytest.mark.parametrize("name", SAVED)
+def test_a_file_cut_short_is_refused(tmp_path, name):
+    path = tmp_path / name
+    SAVED[name](path, np.random.default_rng(0).random((100, 4)))
+    whole = path.read_bytes()
+    for tenth in range(10):
+        path.write_bytes(whole[: len(whole) * tenth // 10])
+        with pytest.raises(DataError, match=f"{name} cannot be read"):
+            convert(path, tmp_path / "o.h5", targets=["price"] if "parquet" in name else ())
+
+
+@pytest.mark.parametrize(
+    ("targets", "features", "wanted"),
+    [(["3"], [0, 1, 2], 3), (["-1"], [0, 1, 2], 3), (["0", "-2"], [1, 3], [0, 2])],
+)
+def test_npy_targets_are_column_numbers(tmp_path, small_pieces, targets, features, wanted):
+    table = np.random.default_rng(0).random((1000, 4)).astype("f4")
+    np.save(tmp_path / "t.npy", table)
+    convert(tmp_path / "t.npy", tmp_path / "o.h5", targets=targets)
+    written = read(tmp_path / "o.h5")
+    np.testing.assert_array_equal(written["X"], table[:, features])
+    np.testing.assert_array_equal(written["y"], table[:, wanted])
+    assert written["X"].dtype == written["y"].dtype == np.float32
+
+
+# Any format.
+
+
+def test_what_is_no_table_by_its_name_is_refused(tmp_path):
+    (tmp_path / "folder.csv").mkdir()
+    for name in ("t.xls", "t", "t.h5", "csv"):
+        (tmp_path / name).touch()
+        with pytest.raises(DataError, match=r"must end in \.csv, .*\.npy; export it"):
+            convert(tmp_path / name, tmp_path / "o.h5")
+    for name in ("none.csv", "none.parquet", "none.npz", "folder.csv"):
+        with pytest.raises(DataError, match="does not exist or is not a file; check the path"):
+            convert(tmp_path / name, tmp_path / "o.h5", targets=["a"])
+
+
+def test_an_existing_output_survives_a_table_that_turns_out_bad(tmp_path):
+    (tmp_path / "o.h5").write_bytes(b"old")
+    (tmp_path / "t.csv").write_text("a,b\n" + "1,2\n" * 10 + "1,red\n")
+    with pytest.raises(DataError, match="'red'"):
+        convert(tmp_path / "t.csv", tmp_path / "o.h5", targets=["a"], force=True)
+    assert (tmp_path / "o.h5").read_bytes() == b"old"
+    assert inside(tmp_path) == ["o.h5", "t.csv"]
+
+
+def test_a_table_is_not_replaced_by_itself(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(OutputError, match="is an input of this job"):
+        convert(tmp_path / "t.csv", tmp_path / "t.csv", targets=["a"], force=True)
+    assert (tmp_path / "t.csv").read_text() == "a,b\n1,2\n"
+
+
+BOUNDED = """
+import sys
+from streamkern.sources import tables
+from streamkern.storage.table_conversion import convert
+from streamkern.runtime.memory import peak_bytes
+
+tables._PIECE_BYTES = 1 << 20
+small, large, out = sys.argv[1:]
+convert(small, out, targets=["x0"])
+before = peak_bytes()
+result = convert(large, out, targets=["x0"], force=True)
+print(result["rows"], peak_bytes() - before)
+"""
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_memory_does_not_grow_with_the_file(tmp_path, kind):
+    values = np.random.default_rng(0).random((20_000, 10))
+    small, large = tmp_path / f"small.{kind}", tmp_path / f"large.{kind}"
+    table = pa.table({f"x{j}": column for j, column in enumerate(values.T)})
+    if kind == "csv":
+        text = table.to_pandas().to_csv(index=False)
+        small.write_text(text)
+        large.write_text(text + text[text.index("\n") + 1 :] * 19)
+    else:
+        parquet.write_table(table, small)
+        options = {"use_dictionary": False, "compression": "none"}
+        parquet.write_table(
+            pa.concat_tables([table] * 50), large, row_group_size=1 << 20, **options
+        )
+    done = subprocess.run(
+        [sys.executable, "-c", BOUNDED, small, large, tmp_path / "o.h5"],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    rows, grown = map(int, done.stdout.split())
+    size = large.stat().st_size
+    assert rows == (400_000 if kind == "csv" else 1_000_000)
+    assert size > 70e6
+    assert grown < size / 2, (size, grown)
+
+
+def test_line_breaks_in_quotes_are_part_of_a_cell(tmp_path):
+    lines = [f'{i},"some text\nand {i % 2}"' for i in range(120_000)]
+    source = tmp_path / "table.csv"
+    source.write_text("\n".join(["price,said", *lines]) + "\n")
+    assert source.stat().st_size > 2 << 20
+    assert convert(source, tmp_path / "rows.h5", targets=["price"])["rows"] == 120_000
+
+
+@pytest.mark.parametrize("ending", ["", "\n", "\n\n"])
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz"])
+def test_a_quotation_mark_that_is_never_closed_loses_no_rows(tmp_path, name, ending):
+    lines = [f"{i},{'yes' if i % 2 else 'no'}" for i in range(90)]
+    lines[50] = '50,"yes'
+    text = "\n".join(["price,said", *lines]) + ending
+    packed = gzip.compress(text.encode()) if name.endswith("gz") else text.encode()
+    (tmp_path / name).write_bytes(packed)
+    with pytest.raises(DataError, match="a quotation mark is never closed"):
+        convert(tmp_path / name, tmp_path / "o.h5", targets=["price"])
+
+
+def npy(header):
+    text = f"{header}".ljust(117).encode() + b"\n"
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text
+
+
+HUGE = npy({"descr": "<f8", "fortran_order": False, "shape": (1 << 44, 2)})
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "why"),
+    [
+        (None, b"text", "X is no array"),
+        (None, HUGE, "takes more memory than there is"),
+        ("flag_bits", 1, "cannot be read"),
+        ("compress_type", 99, "cannot be read"),
+        ("file_size", 1 << 50, "is read whole, which takes 1.13e\\+03 TB"),
+    ],
+)
+def test_an_npz_that_is_none_or_claims_too_much_is_refused(
+    tmp_path, monkeypatch, place, value, why
+):
+    with zipfile.ZipFile(tmp_path / "t.npz", "w") as file:
+        file.writestr("X.npy", value if place is None else b"x")
+    if place:
+        infos = zipfile.ZipFile(tmp_path / "t.npz").infolist()
+        setattr(infos[0], place, value)
+        monkeypatch.setattr(zipfile.ZipFile, "infolist", lambda _: infos)
+        monkeypatch.setattr(zipfile.ZipFile, "getinfo", lambda *_: infos[0])
+    with pytest.raises(DataError, match=why):
+        convert(tmp_path / "t.npz", tmp_path / "o.h5")

@@ -1,0 +1,272 @@
+"""Imports point down only, and the heavy libraries stay where they belong."""
+
+import ast
+import subprocess
+import sys
+import time
+from collections import Counter
+from functools import cache
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+import streamkern
+
+ROOT = Path(streamkern.__file__).parent
+
+# From the ground up: a room imports from its own floor's rooms below it, never from one above.
+FLOORS = [
+    {"errors"},
+    {"runtime", "kernels"},
+    {"sources", "features", "monitor"},
+    {"statistics"},
+    {"solve", "storage"},
+    {"predict", "engine", "parameters"},
+    {"tune"},
+    {"models"},
+    {"report"},
+    {"cli"},
+]
+FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
+SHARED = {"__init__", "_typing", "_version"}
+
+# Who may import what, beside the floors.
+ALLOWED = {
+    "h5py": (
+        "sources/headers.py",
+        "sources/dataset_checks.py",
+        "sources/external_files.py",
+        "sources/file_contents.py",
+        "storage/",
+    ),
+    "dask": (
+        "engine/",
+        "runtime/resources.py",
+        "sources/arrays.py",
+        "sources/labelled_source.py",
+        "sources/lazy.py",
+        "cli/job.py",
+    ),
+    "distributed": (
+        "engine/",
+        "runtime/resources.py",
+        "monitor/",
+    ),
+    "bokeh": ("monitor/dashboard_page.py",),
+    "prometheus_client": ("monitor/",),
+    "onnx": ("report/onnx_graph.py",),
+    "fsspec": ("sources/object_stores.py",),
+    "click": ("cli/",),
+    "jinja2": ("report/", "monitor/dashboard_panels.py"),
+    "matplotlib": ("report/plots.py",),
+    "sklearn": (
+        "predict/calibration_fit.py",
+        "features/landmarks.py",
+        "solve/sparse_selection.py",
+        "models/",
+    ),
+}
+
+
+def modules() -> list[str]:
+    return sorted(str(path.relative_to(ROOT)) for path in ROOT.rglob("*.py"))
+
+
+@cache
+def imports(module: str, *, types: bool = True) -> set[str]:
+    """Every module that a file imports, wherever in the file, with those of types or without."""
+    tree = ast.parse((ROOT / module).read_text())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING" and not types:
+            node.body = []
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module == "streamkern":
+            found |= {f"streamkern.{streamkern._HOMES.get(a.name, a.name)}" for a in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            path = ROOT.parent / node.module.replace(".", "/")
+            of_files = {a.name for a in node.names if (path / f"{a.name}.py").is_file()}
+            found |= {f"{node.module}.{name}" for name in of_files}
+            found |= set() if len(of_files) == len(node.names) else {node.module}
+    return found
+
+
+def part(module: str) -> str:
+    return module.split("/", maxsplit=1)[0].removesuffix(".py")
+
+
+def test_imports_point_down():
+    up = [
+        (module, name)
+        for module in modules()
+        for name in imports(module)
+        if (mine := part(module)) not in SHARED
+        and name.startswith("streamkern.")
+        and (other := name.split(".")[1]) not in {mine, *SHARED}
+        and FLOOR[other] >= FLOOR[mine]
+    ]
+    assert not up
+
+
+@pytest.mark.parametrize("library", list(ALLOWED))
+def test_a_library_is_imported_only_where_it_belongs(library):
+    users = {
+        m
+        for m in modules()
+        if any(name.split(".")[0] == library for name in imports(m, types=False))
+    }
+    assert users
+    assert all(user.startswith(ALLOWED[library]) for user in users), users
+
+
+def test_every_room_has_a_floor():
+    assert {part(m) for m in modules()} - SHARED == set(FLOOR)
+
+
+def run(code: str) -> str:
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout
+
+
+@pytest.mark.parametrize("code", ["import streamkern", "import streamkern.cli"])
+def test_importing_brings_in_nothing_heavy(code):
+    heavy = [
+        "numpy",
+        "scipy",
+        "sklearn",
+        "dask",
+        "distributed",
+        "h5py",
+        "rich",
+        "pandas",
+        "matplotlib",
+    ]
+    loaded = run(f"{code}; import sys; print(*sys.modules)").split()
+    assert not set(heavy) & set(loaded)
+
+
+@pytest.mark.parametrize("module", ["statistics", "features", "solve", "kernels"])
+def test_what_computes_knows_neither_dask_nor_hdf5(module):
+    loaded = run(f"import streamkern.{module}, sys; print(*sys.modules)").split()
+    assert not {"dask", "distributed", "h5py"} & set(loaded)
+
+
+def test_help_answers_in_half_a_second():
+    def seconds() -> float:
+        begun = time.perf_counter()
+        output = run("from streamkern.cli import main; main(['--help'])")
+        assert "Commands:" in output
+        return time.perf_counter() - begun
+
+    assert min(seconds() for _ in range(3)) < 0.5
+
+
+SLOW = {
+    *("bokeh", "dask.array", "dask.dataframe", "dask_ml", "distributed", "hdf5plugin"),
+    *("matplotlib", "pandas", "pyarrow", "scipy.optimize", "scipy.stats", "sklearn"),
+}
+COMMANDS = {
+    "a fit": (0, "fit data.h5 --out new.h5 --components 16"),
+    "a sparse fit": (0, "fit data.h5 --out new.h5 --components 16 --sparse 4"),
+    "a search": (0, "tune data.h5 --out new.h5 --components 16"),
+    "a report": (0, "fit data.h5 --out new.h5 --components 16 --report new.html"),
+    "moments": (0, "moments data.h5 --out new.h5 --components 16"),
+    "components": (0, "pca data.h5 --out new.h5 --random-features 16"),
+    "predictions": (0, "predict model.h5 data.h5 --out new.h5 --std"),
+    "errors": (0, "evaluate model.h5 data.h5"),
+    "leave-one-out": (0, "diagnose model.h5 data.h5"),
+    "the card": (0, "show model.h5"),
+    "what a file holds": (0, "inspect data.h5"),
+    "no such file": (1, "fit other.h5 --out new.h5"),
+    "an option that cannot be": (2, "fit data.h5 --out new.h5 --components 0"),
+}
+CALL = """
+import sys
+from streamkern.cli import main
+try:
+    main()
+finally:
+    print(*sys.modules)
+"""
+
+
+@pytest.mark.parametrize("command", ["fit", "tune", "moments", "solve", "predict"])
+def test_the_help_of_a_command_does_not_wait_for_what_computes(command):
+    done = subprocess.run(
+        [sys.executable, "-c", CALL, command, "--help"], capture_output=True, text=True, check=True
+    )
+    loaded = set(done.stdout.split())
+    assert f"streamkern.cli.{command}" in loaded
+    assert not {"dask", "h5py", "scipy.linalg", "streamkern.tuning"} & loaded
+
+
+@pytest.mark.parametrize(("status", "command"), list(COMMANDS.values()), ids=list(COMMANDS))
+def test_a_command_on_few_rows_does_not_wait_for_what_it_does_not_use(status, command, tmp_path):
+    X = np.random.default_rng(0).random((60, 2))
+    with h5py.File(tmp_path / "data.h5", "w") as file:
+        file["X"], file["y"] = X, X[:, 0]
+    streamkern.RandomFeatureRidge(n_components=16, alpha=0.1).fit(X, X[:, 0]).save(
+        tmp_path / "model.h5"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", CALL, *command.split()],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        check=False,
+    )
+    assert done.returncode == status, done.stderr
+    assert not SLOW & set(done.stdout.splitlines()[-1].split())
+
+
+def test_a_fit_in_this_process_does_not_import_distributed():
+    code = """
+import sys, numpy as np, streamkern
+X = np.random.default_rng(0).random((50, 2))
+streamkern.RandomFeatureRidge(n_components=8).fit(X, X[:, 0])
+print("distributed" in sys.modules)
+"""
+    assert run(code).strip() == "False"
+
+
+# What the whole may be, at most: entries of streamkern/, floors, and lines of a module and of all.
+BUDGET = {"rooms": 16, "floors": 10, "module": 400, "median": 160}
+LINES = {"package": 36_600, "tests": 37_500}
+
+
+def sources(folder: Path) -> dict[str, str]:
+    return {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*.py")}
+
+
+def test_the_house_stays_within_its_budget():
+    package, tests = sources(ROOT), sources(Path(__file__).parent)
+    lines = sorted(text.count("\n") for text in package.values())
+    assert len(FLOOR) <= BUDGET["rooms"]
+    assert len(FLOORS) <= BUDGET["floors"]
+    assert lines[-1] <= BUDGET["module"]
+    assert lines[len(lines) // 2] <= BUDGET["median"]
+    assert sum(lines) <= LINES["package"]
+    assert sum(text.count("\n") for text in tests.values()) <= LINES["tests"]
+
+
+def test_no_two_files_have_one_name():
+    names = Counter(Path(module).name for module in modules())
+    assert {name for name, n in names.items() if n > 1} <= {"__init__.py", "base.py"}
+
+
+def test_no_files_import_each_other_in_a_circle():
+    dotted = {
+        "streamkern." + module.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
+        for module in modules()
+    }
+    graph = TopologicalSorter()
+    for module in modules():
+        name = "streamkern." + module.removesuffix(".py").replace("/", ".")
+        graph.add(name.removesuffix(".__init__"), *(imports(module, types=False) & dotted))
+    graph.prepare()  # raises CycleError

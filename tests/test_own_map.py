@@ -1,0 +1,76 @@
+"""A map in a user's own module is fitted, searched, reported, saved, loaded and a transformer."""
+
+import subprocess
+import sys
+
+import dask
+import numpy as np
+from test_same_bits import Pickled
+
+import streamkern
+
+MODULE = '''
+import numpy as np
+from streamkern.features import KernelMap
+from streamkern.models.estimators.transformers import KernelTransformer
+
+class Ramps(KernelMap):
+    """Positive parts of random projections."""
+
+    name = "ramps"
+    families = {"ramps": ("positive parts of random projections", {})}
+    nesting = 1
+
+    def __init__(self, kernel, n_components=2048, random_state=0):
+        super().__init__(kernel, n_components, random_state)
+        self.scale = n_components**-0.5
+
+    def draw(self, n_features, rows=None):
+        self.check_some_inputs(n_features)
+        random = np.random.default_rng(self.random_state)
+        normal, uniform = (random.standard_normal((self.n_components, n_features)) for _ in "ab")
+        self.take_arrays({"w": self.kernel.spectral(normal, np.abs(uniform))})
+        return self
+
+    def prepared(self, dtype, scratch):
+        w = self.w.T.astype(dtype)
+        return lambda X, out: np.maximum(X.astype(dtype) @ w, 0, out=out)
+
+    def first(self, n_components):
+        return self.subset(np.arange(self.checked_part(n_components)))
+
+    def subset(self, indices):
+        part = Ramps(self.kernel, len(indices), self.random_state)
+        part.take_arrays({"w": self.w[self.checked_subset(indices)]})
+        part.scale = self.scale
+        return part
+
+    def arrays(self):
+        return {"w": self.w}
+
+    def take_arrays(self, arrays):
+        self.w, self.n_features = arrays["w"], arrays["w"].shape[1]
+
+class RampsTransformer(KernelTransformer, makes=Ramps): ...
+'''
+
+
+def test_a_map_is_its_class(tmp_path, monkeypatch):
+    (tmp_path / "own_map.py").write_text(MODULE)
+    monkeypatch.syspath_prepend(tmp_path)
+    from own_map import Ramps, RampsTransformer
+
+    X, y = np.random.default_rng(0).standard_normal((2, 300, 2))
+    with dask.config.set(scheduler=Pickled().get):
+        model = streamkern.RandomFeatureRidge("gaussian", feature_map="ramps", n_components=32)
+        model.set_params(alpha=1.0).fit(X, y)
+    assert isinstance(model.feature_map_.inner, Ramps)
+    model.tune(X, y, kernels=["gaussian"], maps=["ramps", "orthogonal"])
+    streamkern.write_report(model.set_params(feature_map="ramps").fit(X, y), tmp_path / "m.html")
+    model.save(tmp_path / "m.h5")
+    assert np.array_equal(streamkern.load(tmp_path / "m.h5").predict(X), model.predict(X))
+    load = [sys.executable, "-c", f"import streamkern; streamkern.load({str(tmp_path / 'm.h5')!r})"]
+    error = subprocess.run(load, capture_output=True, text=True, check=False).stderr
+    assert "the map 'ramps' of the file is not declared here; import the module" in error
+    drawn = RampsTransformer("gaussian", n_components=8, random_state=1).fit(X)
+    assert drawn.get_params()["n_components"] == drawn.transform(X).shape[1] == 8

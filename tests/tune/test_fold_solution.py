@@ -1,0 +1,338 @@
+"""From the moments of folds to a solution: what is chosen, what it is worth, and where it runs."""
+
+from __future__ import annotations
+
+import tracemalloc
+from functools import reduce
+
+import dask
+import naive
+import numpy as np
+import pytest
+from tolerances import assert_close
+
+import streamkern
+from streamkern.engine.reduction import accumulate
+from streamkern.errors import ParameterError
+from streamkern.features import Identity, RandomFourierFeatures
+from streamkern.kernels import Gaussian
+from streamkern.parameters.choices import PenaltyOptions
+from streamkern.solve import Eigenbasis, solve_ridge
+from streamkern.solve.penalty_curve import PenaltyCurve, default_grid
+from streamkern.sources import Block, Shard
+from streamkern.sources.arrays import ArraySource
+from streamkern.statistics import ByFold, Moments, RowFolds, block_folds, shard_folds
+from streamkern.tune import fold_solution
+from streamkern.tune.fold_solution import solve_folds
+
+N, P, D, K = 230, 3, 24, 4
+ALPHAS = (0.01, 0.1, 1.0, 10.0, 100.0)
+KINDS = ("rows", "shards", "blocks")
+every_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+class InShards(ArraySource):
+    """Rows of an array, in shards of any number of rows."""
+
+    def shards(self, n_rows, _fewest=None):
+        starts = range(0, self.n_samples, n_rows)
+        return tuple(Shard(i, a, min(a + n_rows, self.n_samples)) for i, a in enumerate(starts))
+
+
+def rule_for(kind: str, source: InShards, n_folds: int, shard_rows: int):
+    return {
+        "rows": RowFolds(n_folds, 3),
+        "shards": shard_folds(source.shards(shard_rows), n_folds, 3),
+        "blocks": block_folds(source.n_samples, n_folds),
+    }[kind]
+
+
+def folds_of_rows(kind: str, n: int, n_folds: int, shard_rows: int) -> np.ndarray:
+    """The fold of every row by the formula."""
+    if kind == "rows":
+        return np.array([naive.fold_of_row(i, n_folds, 3) for i in range(n)])
+    if kind == "blocks":
+        return np.array([naive.fold_of_block(i, n, n_folds) for i in range(n)])
+    of_shards = naive.folds_of_shards(
+        [min(shard_rows, n - start) for start in range(0, n, shard_rows)], n_folds, 3
+    )
+    return np.array([of_shards[i // shard_rows] for i in range(n)])
+
+
+def rows(q: int = 1, n: int = N):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, P))
+    smooth = np.stack([np.sin(X[:, 0]) + X[:, 1], 20 + 5 * X[:, 1] * X[:, 2]], axis=1)
+    y = smooth + [0.1, 15.0] * rng.standard_normal((n, 2))
+    return X, y[:, :q], rng.random(n) + 0.2
+
+
+def feature_map():
+    return RandomFourierFeatures(Gaussian(1.5), D).draw(P)
+
+
+def passed(kind="rows", q=1, *, weighted=False, shard_rows=17):
+    """The moments of folds, as one pass leaves them where they were merged."""
+    X, y, s = rows(q)
+    source = InShards(X, y, s if weighted else None)
+    empty = Moments(
+        feature_map(), q, precision="double", feature_shift=np.full(D, 0.3), target_shift=np.ones(q)
+    )
+    rule = rule_for(kind, source, K, shard_rows)
+    return accumulate(
+        source,
+        ByFold(rule, empty),
+        shard_rows=shard_rows,
+        block_rows=10,
+        keep=True,
+        group=lambda shard: int(rule.of(np.array([shard.start]))[0]),
+    ).statistic
+
+
+def total_of(q=1, *, weighted=False) -> Moments:
+    X, y, s = rows(q)
+    zero = Moments(feature_map(), q, precision="double")
+    return naive.accumulated(zero, naive.blocks(X, y, [], s if weighted else None))
+
+
+def refitted(kind, q, *, intercept, weighted=False, alphas=ALPHAS):
+    """The mean squared errors of K fits to what is left, (A, q), and of every fold, (K, A, q)."""
+    X, y, s = rows(q)
+    s = s if weighted else np.ones(N)
+    Phi, folds = feature_map().transform(X), folds_of_rows(kind, N, K, 17)
+    sse = np.array(
+        [
+            [naive.error_without(Phi, y, s, a, folds == k, intercept=intercept) for a in alphas]
+            for k in range(K)
+        ]
+    )
+    weights = np.array([s[folds == k].sum() for k in range(K)])
+    return sse.sum(axis=0) / weights.sum(), sse / weights[:, None, None]
+
+
+def assert_solution(solved, q, alpha, *, intercept=True, weighted=False) -> None:
+    """The solution is that of all rows at the penalty."""
+    X, y, s = rows(q)
+    s = s if weighted else np.ones(N)
+    Phi = feature_map().transform(X)
+    for j, one in enumerate(np.broadcast_to(alpha, q).tolist()):
+        w, mu = naive.weighted_ridge(Phi, y[:, j : j + 1], s, one, intercept=intercept)
+        found = solved.solution.coef[:, j]
+        assert np.abs(found - w[:, 0]).max() < 1e-9 * np.abs(w).max()
+        assert solved.solution.intercept[j] == pytest.approx(mu[0], rel=1e-8, abs=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("kind", "intercept", "weighted"),
+    [
+        ("rows", True, True),
+        ("shards", False, True),
+        ("blocks", True, False),
+        ("rows", False, False),
+    ],
+)
+def test_a_grid_is_judged_by_the_errors_of_fitting_again(kind, intercept, weighted):
+    folds = passed(kind, 2, weighted=weighted)
+    solved = solve_folds(folds, PenaltyOptions(ALPHAS), intercept=intercept)
+    scores, of_folds = refitted(kind, 2, intercept=intercept, weighted=weighted)
+    curve = solved.size.curve
+    assert curve.scores == pytest.approx(scores, rel=1e-8)
+    assert curve.fold_scores == pytest.approx(of_folds, rel=1e-8)
+    target = total_of(2, weighted=weighted).centred(intercept=intercept)
+    spread = target.target / target.weight
+    best = int((scores / spread).mean(axis=1).argmin())
+    assert solved.solution.alpha == ALPHAS[best]
+    assert solved.cv_rmse == pytest.approx(np.sqrt(scores[best]), rel=1e-8)
+    assert_solution(solved, 2, ALPHAS[best], intercept=intercept, weighted=weighted)
+
+
+def test_every_target_can_have_a_penalty_of_its_own():
+    solved = solve_folds(passed("rows", 2), PenaltyOptions(ALPHAS, per_target=True), intercept=True)
+    scores, _ = refitted("rows", 2, intercept=True)
+    best = scores.argmin(axis=0)
+    assert best[0] != best[1]
+    expected = np.array(ALPHAS)[best]
+    assert solved.solution.alpha.tolist() == expected.tolist()
+    assert solved.cv_rmse == pytest.approx(np.sqrt(scores[best, [0, 1]]), rel=1e-8)
+    assert_solution(solved, 2, expected)
+
+
+@pytest.mark.parametrize("per_target", [True, False])
+def test_one_standard_error_takes_the_largest_penalty_that_is_as_good(per_target):
+    options = PenaltyOptions(ALPHAS, per_target=per_target, one_standard_error=True)
+    solved = solve_folds(passed("rows", 1), options, intercept=True)
+    scores, of_folds = refitted("rows", 1, intercept=True)
+    best = int(scores[:, 0].argmin())
+    error = of_folds[:, best, 0].std(ddof=1) / np.sqrt(K)
+    enough = max(a for a in range(len(ALPHAS)) if scores[a, 0] <= scores[best, 0] + error)
+    assert np.ravel(solved.solution.alpha).tolist() == [ALPHAS[enough]]
+    assert solved.cv_rmse == pytest.approx(np.sqrt(scores[enough]), rel=1e-8)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_by_default_thirty_penalties_are_tried(intercept):
+    solved = solve_folds(passed("rows"), PenaltyOptions("cv"), intercept=intercept)
+    spectrum = Eigenbasis.of(total_of().centred(intercept=intercept)).spectrum
+    assert_close(solved.size.curve.alphas / default_grid(spectrum), np.ones(30), steps=1e4)
+    above = spectrum.values[-1] * np.array([1e-6, 1e-3, 1.0])
+    tried = solved.size.curve.alphas
+    nearest = [int(np.abs(np.log(tried / alpha)).argmin()) for alpha in above]
+    scores, _ = refitted("rows", 1, intercept=intercept, alphas=tried[nearest])
+    assert solved.size.curve.scores[nearest] == pytest.approx(scores, rel=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("criterion", "intercept", "per_target"),
+    [
+        ("gcv", True, True),
+        ("gcv", False, False),
+        ("evidence", False, True),
+        ("evidence", True, False),
+    ],
+)
+def test_a_criterion_chooses_its_best_penalty_without_folds(criterion, intercept, per_target):
+    X, y, _ = rows(2)
+    zero = Moments(feature_map(), 2, precision="double")
+    folds = naive.accumulated(ByFold(block_folds(N, 1), zero), naive.blocks(X, y))
+    options = PenaltyOptions(criterion, per_target=per_target)
+    solved = solve_folds(folds, options, intercept=intercept)
+    spectrum = Eigenbasis.of(total_of(2).centred(intercept=intercept)).spectrum
+    alphas = solved.size.curve.alphas
+    scores = PenaltyCurve.of_spectrum(criterion, alphas, spectrum).scores
+    if criterion == "gcv":
+        scores = scores / spectrum.target
+    best = scores.argmin(axis=0) if per_target else scores.sum(axis=1).argmin()
+    assert np.array_equal(solved.solution.alpha, alphas[best])
+    assert_solution(solved, 2, alphas[best], intercept=intercept)
+    assert solved.cv_rmse is None
+    assert solved.ordered_rows("shards") == ""
+
+
+@pytest.mark.parametrize("alpha", [0.5, 1e-20])
+def test_a_penalty_that_is_given_is_taken_and_nothing_is_chosen(alpha):
+    solved = solve_folds(passed("shards", 2), PenaltyOptions(alpha), intercept=True)
+    expected = solve_ridge(total_of(2).centred(), alpha)
+    assert solved.solution.alpha == alpha
+    assert solved.solution.solver == expected.solver
+    size = np.abs(expected.coef).max()
+    assert np.abs(solved.solution.coef - expected.coef).max() < 1e-6 * size
+    chosen = solved.size, solved.sizes, solved.cv_rmse, solved.ordered_rows("shards")
+    assert chosen == (None, (), None, "")
+
+
+def test_a_smaller_size_has_the_errors_of_the_smaller_map():
+    whole = solve_folds(passed("rows"), PenaltyOptions(ALPHAS), intercept=True, sizes=[12, D])
+    X, y, _ = rows()
+    Phi, folds = feature_map().first(12).transform(X), folds_of_rows("rows", N, K, 17)
+    expected = [
+        sum(
+            naive.error_without(Phi, y, np.ones(N), alpha, folds == k, intercept=True)
+            for k in range(K)
+        )
+        / N
+        for alpha in ALPHAS
+    ]
+    assert [size.n_components for size in whole.sizes] == [12, D]
+    assert whole.sizes[0].curve.scores == pytest.approx(np.array(expected), rel=1e-8)
+    scores, _ = refitted("rows", 1, intercept=True)
+    assert whole.sizes[1].curve.scores == pytest.approx(scores, rel=1e-8)
+
+
+@pytest.mark.parametrize("alpha", [0.5, "gcv"])
+def test_sizes_are_chosen_by_cross_validation_only(alpha):
+    with pytest.raises(ParameterError, match="chosen by cross-validation; take alpha 'cv' or a"):
+        solve_folds(passed("rows"), PenaltyOptions(alpha), intercept=True, sizes=[12, D])
+
+
+@pytest.mark.parametrize("alpha", ["cv", ALPHAS])
+def test_one_fold_with_rows_is_too_few_to_leave_one_out(alpha):
+    X, y, _ = rows()
+    zero = Moments(feature_map(), 1, precision="double")
+    # All rows are in the first of two blocks.
+    folds = naive.accumulated(ByFold(block_folds(2 * N, 2), zero), naive.blocks(X, y))
+    with pytest.raises(ParameterError, match="at least 2 folds with rows, but the moments have 1"):
+        solve_folds(folds, PenaltyOptions(alpha), intercept=True)
+
+
+# Where it runs.
+
+OPTIONS = {
+    "given": PenaltyOptions(0.5),
+    "grid": PenaltyOptions(ALPHAS),
+    "cv": PenaltyOptions("cv"),
+    "evidence": PenaltyOptions("evidence"),
+    "per target": PenaltyOptions("cv", per_target=True, one_standard_error=True),
+}
+
+
+def bits(solved) -> list[bytes]:
+    """Every number that a solution has, to the bit."""
+    solution, equations = solved.solution, solved.equations
+    numbers = [*vars(solution).values(), equations.gram.dense(), equations.feature_mean]
+    if solved.size is not None:
+        numbers += [*vars(solved.size.curve).values(), solved.size.chosen]
+    return [x.encode() if isinstance(x, str) else np.array(x).tobytes() for x in numbers]
+
+
+def solved_everywhere(kind) -> dict[str, list[bytes]]:
+    return {
+        name: bits(solve_folds(passed(kind, 2), options, intercept=True))
+        for name, options in OPTIONS.items()
+    }
+
+
+@pytest.fixture(scope="module")
+def expected():
+    with dask.config.set(scheduler="synchronous"):
+        return {kind: solved_everywhere(kind) for kind in KINDS}
+
+
+@pytest.mark.parametrize(("kind", "threads"), [("rows", 2), ("shards", 5), ("blocks", 1)])
+def test_threads_give_the_same_bits(kind, threads, expected):
+    with dask.config.set(scheduler="threads", num_workers=threads):
+        assert solved_everywhere(kind) == expected[kind]
+
+
+@pytest.mark.cluster
+@every_kind
+def test_worker_processes_give_the_same_bits(kind, external_scheduler, expected):
+    with streamkern.connect(scheduler=external_scheduler):
+        assert solved_everywhere(kind) == expected[kind]
+
+
+@pytest.mark.cluster
+def test_moments_stay_with_the_workers(external_scheduler):
+    with streamkern.connect(scheduler=external_scheduler) as client:
+        folds = passed("rows", 2)
+        solved = solve_folds(folds, OPTIONS["cv"], intercept=True)
+        assert dask.is_dask_collection(folds)
+        assert dask.is_dask_collection(solved.size.total)
+        assert dask.is_dask_collection(solved.size.basis)
+        assert any(client.has_what().values())
+
+
+def test_merging_all_folds_of_a_pass_gives_the_moments_of_all_rows():
+    folds = dask.compute(passed("shards", 2))[0]
+    found = reduce(Moments.merge, folds.parts.values()).centred()
+    expected = total_of(2).centred()
+    for name in ("gram", "cross", "target", "feature_mean", "target_mean", "weight"):
+        assert_close(naive.array_of(found, name), naive.array_of(expected, name), size=1e4 * N)
+
+
+def test_a_given_penalty_takes_one_copy_of_the_sums_and_what_the_model_keeps(monkeypatch):
+    monkeypatch.setattr("streamkern.solve.cholesky.usable_cores", lambda: 2)
+    D, n = 1536, 1600
+    rng = np.random.default_rng(0)
+    total = Moments(Identity().draw(D), 1)
+    total.update([Block(rng.standard_normal((n, D)).astype(np.float32), np.ones((n, 1)), 0)])
+    held = sum(panel.nbytes for panel in total.gram.panels)
+    tracemalloc.start()
+    solution, equations = fold_solution._solved(total, 10.0, True)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert solution.solver == "cholesky"
+    assert {panel.dtype for panel in equations.gram.panels} == {np.dtype(np.float32)}
+    # The blocks of the diagonal and their inverses, and what each of two threads works with.
+    beside = 2 * 8 * 512 * D + 2 * 8 * (128 * D + 2 * 512**2)
+    assert peak < 1.5 * held + beside
+    assert peak < 8 * 2 * D**2
