@@ -69,9 +69,9 @@ def test_on_plain_inputs_it_is_the_ridge_classifier_of_scikit_learn(n_classes, c
     ("labels", "options"),
     [
         (Y.astype(object), {"calibration": "isotonic", "class_weight": "balanced"}),
-        (Y.astype("S"), {"class_weight": {b"oats": 2.0}}),
-        (Y == "oats", {}),
-        (np.searchsorted(NAMES, Y) - 1, {}),
+        (Y.astype("S"), {}),
+        (Y == "oats", {"class_weight": {True: 2.0}}),
+        (np.searchsorted(NAMES, Y) - 1, {"class_weight": {1: 2.0}}),
         (np.searchsorted(NAMES, Y).astype(float), {"calibration": None}),
     ],
     ids=["objects", "bytes", "booleans", "integers", "floats"],
@@ -85,11 +85,11 @@ def test_predictions_are_labels_of_their_own_type_also_from_a_file(labels, optio
         predicted = each.predict(X)
         assert each.classes_.tolist() == np.unique(labels).tolist()
         assert type(predicted[0].item()) is type(np.asarray(labels.tolist())[0].item())
-        assert each.score(X, labels) == (predicted == labels).mean() > 0.7
+        assert each.score(X, labels) == (predicted == labels).mean() > 0.65
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
     assert again.get_params() == model.get_params()
     assert clone(again).fit(X, labels).rule_.as_dict() == model.rule_.as_dict()
-    given = {model.classes_[1]: 3.0}
+    given = {"oats": 3.0}
     model.set_params(class_weight=given).save(tmp_path / "model.h5", force=True)
     assert streamkern.load(tmp_path / "model.h5").class_weight == given
 
