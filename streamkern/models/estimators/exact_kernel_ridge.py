@@ -187,7 +187,8 @@ class ExactKernelRidge(KernelParameters, MultiOutputMixin, RegressorMixin, BaseE
                     "rescale them."
                 )
             mean, deviation = columns.mean[kept], np.sqrt(variance)
-        return Standardizer(kept, mean, deviation, p, metric and metric.linear(kept))
+        linear = None if metric is None else metric.linear(kept)
+        return Standardizer(kept, mean, deviation, p, linear)
 
     def predict(self, X: Any) -> Any:
         """Return predictions (n,) or (n, q) for rows (n, p), a block of rows at a time.
