@@ -85,7 +85,10 @@ def test_predictions_and_deviations_in_a_file_are_those_of_predict(tmp_path, sha
             assert_near(found, values)
 
 
-def test_bad_rows_far_in_are_named_and_nothing_is_left_or_are_nan_where_they_are_skipped(tmp_path):
+def test_bad_rows_far_in_are_named_and_nothing_is_left_or_are_nan_where_they_are_skipped(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(prediction, "_SHARD_BYTES", 100_000)  # several shards
     X, _ = rows()
     X[[30_000, 39_999], [1, 0]] = np.nan, np.inf
     source = open_hdf5(stored(tmp_path / "new.h5", X), y=None)
