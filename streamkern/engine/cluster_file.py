@@ -95,7 +95,6 @@ class ClusterFile:
     trusted: bool
 
     def cluster_class(self) -> Any:
-        """Import and return the class, or function, that starts the cluster."""
         package = self.module.split(".")[0]
         try:
             with handlers_kept():  # which dask_jobqueue replaces by its own

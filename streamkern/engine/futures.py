@@ -83,7 +83,6 @@ def _check_workers(client: Any) -> None:
 
 
 def submitted(client: Any, root: Any) -> Any:
-    """Return the future of a task that a client sends."""
     with submitting(client):
         return client.compute(root)
 
@@ -170,7 +169,6 @@ class Heartbeat:
         self.given_up: str | None = None  # why the client was closed
 
     async def watch(self, client: Any) -> None:
-        """Look after a scheduler as long as its client is open."""
         patience = parse_timedelta(dask.config.get(_PATIENCE, None) or _PATIENCE_DEFAULT)
         look, silent, is_said = min(_LOOK, _PART * patience), 0.0, False
         where = f"the scheduler at {client.scheduler.address}"

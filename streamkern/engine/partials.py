@@ -33,15 +33,12 @@ class Partial(NamedTuple):
 
     @property
     def is_saved(self) -> bool:
-        """Whether the sums are to be found in the checkpoint."""
         return self.statistic is None
 
     def counts(self) -> Partial:
-        """Return all but the sums."""
         return self._replace(statistic=None)
 
     def whole(self, zero: Statistic) -> Any:
-        """Return the statistic, with the parameters of another."""
         return zero.attached(self.statistic)
 
 
@@ -49,8 +46,6 @@ SAVED = Partial(None, 0, 0, (), 0)
 
 
 class PassOptions(NamedTuple):
-    """What all tasks of a pass have in common."""
-
     block_rows: int
     skip_bad_rows: bool
     threads: int
@@ -98,7 +93,6 @@ def accumulate_shard(
 
 
 def merge_partials(zero: Statistic, options: PassOptions, left: Partial, right: Partial) -> Partial:
-    """Return the partial of all shards that the two cover."""
     if left.is_saved or right.is_saved:
         return SAVED
     begun = time.perf_counter()
@@ -117,7 +111,6 @@ def merge_partials(zero: Statistic, options: PassOptions, left: Partial, right: 
 
 
 def save_group(options: PassOptions, number: int, partial: Partial) -> Partial:
-    """Save the sums of a group, and return them."""
     if options.saved is not None and not partial.is_saved:
         options.saved.write_group(number, partial._asdict())
     return partial

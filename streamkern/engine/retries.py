@@ -39,11 +39,9 @@ class Attempts:
 
     @property
     def n_retried(self) -> int:
-        """How many shards were begun more than once."""
         return sum(count > 1 for count in self._counts.values())
 
     def heard(self, event: Event) -> None:
-        """Hear that a shard was begun, or is done, on a worker."""
         self._last_heard = now = time.monotonic()
         if event["kind"] == "shard begun":
             self._counts[event["shard"]] += 1
@@ -74,11 +72,9 @@ class Attempts:
         return {worker for begun, worker in list(self._begun.values()) if begun < limit}
 
     def stands_still(self, seconds: float) -> bool:
-        """Say whether nothing was heard for some seconds."""
         return time.monotonic() - self._last_heard > seconds
 
     def forget(self, workers: Iterable[str]) -> None:
-        """Forget what was begun on workers that are gone."""
         for shard, (_, worker) in list(self._begun.items()):
             if worker in workers:
                 self._begun.pop(shard, None)

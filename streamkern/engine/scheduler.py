@@ -78,7 +78,6 @@ def task(function: Callable[..., Any], *arguments: Any, name: str) -> Any:
 
 
 def is_task(value: Any) -> bool:
-    """Say whether a value is a task, or stands for itself."""
     return isinstance(value, Delayed)
 
 
@@ -143,7 +142,6 @@ def _locally(compute: Callable[..., Any], root: Any, n_threads: int | None) -> A
 
 
 def run_all(tasks: Sequence[Any], n_threads: int | None = None) -> list[Any]:
-    """Return the values of Dask tasks that may run side by side."""
     return list(run(task(_together, *tasks, name="gather"), n_threads))
 
 

@@ -47,18 +47,15 @@ class ComputeSlots:
         self._free: LifoQueue[Scratch] | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Leave the memory behind."""
         return ComputeSlots, (self.n_slots,)
 
     @property
     def here(self) -> int:
-        """How many there are in the process of the present task."""
         worker = current_worker()
         return self.n_slots if worker is None else int(worker.state.nthreads)
 
     @contextmanager
     def taken(self) -> Iterator[Scratch]:
-        """Wait for a slot, and hold it with its working memory."""
         with self._lock:
             if self._free is None:
                 self._free = LifoQueue()
@@ -72,7 +69,6 @@ class ComputeSlots:
 
 
 def pass_facts(source: Source, shards: Sequence[Shard], work: Work | None = None) -> dict[str, Any]:
-    """Return what is told of a pass when it begins."""
     return {
         "rows": source.n_samples,
         "row_bytes": source.row_bytes,

@@ -36,11 +36,9 @@ class WorkersAtWork(SchedulerPlugin):  # type: ignore[misc]
         scheduler: Scheduler,  # noqa: ARG002  as schedulers call it
         workers: list[WorkerState],
     ) -> list[WorkerState]:
-        """Return the workers that may be closed."""
         return [worker for worker in workers if not _at_work(worker)]
 
     def remove_client(self, scheduler: Scheduler, client: str) -> None:
-        """Go with the client."""
         if client == self.client:
             scheduler.remove_plugin(self.name)
 

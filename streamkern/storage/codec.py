@@ -43,8 +43,6 @@ if TYPE_CHECKING:
 
 
 class Kind(NamedTuple):
-    """A kind of file with a card."""
-
     name: str
     format: str  # the attribute by which a file says what it is
     version: int  # the newest that this program reads
@@ -74,7 +72,6 @@ def write_card(
 
 
 def _write(file: h5py.File, disk: Disk, places: Iterable[tuple[str, Any]]) -> None:
-    """Write an array to every place, or make a group there of the kind that a text says."""
     for place, item in places:
         if isinstance(item, str):
             file.create_group(place).attrs["kind"] = fixed(item)
@@ -144,12 +141,10 @@ def _check_kind(where: Path, file: h5py.File, kind: Kind) -> None:
 
 
 def damaged(where: str | Path, kind: Kind, error: Exception) -> ModelFileError:
-    """Return the error that says what is wrong with a file."""
     return ModelFileError(f"{where} is a damaged {kind.name} ({first_line(error)}); copy it again.")
 
 
 def _holds(kind: Kind, path: str | Path) -> bool:
-    """Say whether a file calls itself one of a kind."""
     try:
         with opened(path) as file:
             return mark(file, "format") == kind.format
@@ -169,7 +164,6 @@ def map_card(feature_map: FeatureMap, precision: str) -> dict[str, Any]:
 
 
 def restored_map(group: h5py.Group, card: dict[str, Any]) -> FeatureMap:
-    """Return the feature map that a card and the group `map` describe."""
     drawn = group.get("map", {})
     if len(drawn) > _MOST_ARRAYS:
         raise ValueError(f"{len(drawn)} arrays of a feature map")

@@ -40,7 +40,6 @@ class Disk(FileIO):
 
     @not_interrupted
     def write(self, data: Buffer) -> int:
-        """Write all of `data`, or remember why not."""
         view = memoryview(data).cast("B")
         done = 0
         try:
@@ -52,7 +51,6 @@ class Disk(FileIO):
 
     @not_interrupted
     def truncate(self, size: int | None = None) -> int:
-        """Set the size, or remember why not."""
         try:
             return super().truncate(size)
         except OSError as error:
@@ -60,7 +58,6 @@ class Disk(FileIO):
             return size or 0
 
     def check(self) -> None:
-        """Raise the error that was met, if any."""
         if self.error:
             raise self.error
 

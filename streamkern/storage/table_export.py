@@ -69,7 +69,6 @@ def _columns(
 
 
 def _decoded(values: Any) -> Any:
-    """Return values as Arrow takes them: texts as texts."""
     if values.dtype.kind == "f":
         return values
     return [value.decode() if isinstance(value, bytes) else value for value in values.tolist()]
