@@ -12,6 +12,7 @@ from streamkern.storage.codec import (
     holds_components,
     holds_ensemble,
     holds_moments,
+    read_recipe,
 )
 from streamkern.storage.hdf5_files import RowWriter, texts_of
 from streamkern.storage.outputs import (
@@ -20,7 +21,6 @@ from streamkern.storage.outputs import (
     make_folder,
     replacing,
 )
-from streamkern.storage.recipe_files import read_recipe
 from streamkern.storage.table_export import FORMATS, exported
 
 __all__ = [
