@@ -6,7 +6,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from streamkern.engine.shard_task import at_shard
+from streamkern.engine.shard_task import ComputeSlots, at_shard
 from streamkern.runtime.aligned_arrays import aligned
 from streamkern.runtime.events import tell_from_task
 from streamkern.runtime.memory import peak_bytes
@@ -15,7 +15,6 @@ from streamkern.runtime.resources import metered
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from streamkern.engine.shard_task import ComputeSlots
     from streamkern.sources import Block, Reader, Shard
     from streamkern.statistics import Statistic
     from streamkern.storage import SavedPass

@@ -217,7 +217,7 @@ def read_plain(path: str | Path) -> Any:
 
 
 def is_whole(path: str | Path) -> bool:
-    """Say whether a file holds what `write_plain` wrote; CheckpointError if it cannot be read now."""
+    """Say whether a file holds what `write_plain` wrote, or that it cannot be read (an error)."""
     try:
         with opened(path) as file:
             _check_sums(file)

@@ -12,9 +12,8 @@ import pytest
 from distributed import Client, LocalCluster
 
 import streamkern
-from streamkern.engine.map_blocks import map_shards
 from streamkern.engine.reduction import accumulate
-from streamkern.engine.shard_task import ComputeSlots
+from streamkern.engine.shard_task import ComputeSlots, map_shards
 from streamkern.features import RandomFourierFeatures
 from streamkern.kernels import Gaussian
 from streamkern.runtime.events import observed
