@@ -14,14 +14,13 @@ from streamkern.storage.codec import (
     holds_moments,
     read_recipe,
 )
-from streamkern.storage.hdf5_files import RowWriter, texts_of
+from streamkern.storage.hdf5_files import FORMATS, RowWriter, exported, texts_of
 from streamkern.storage.outputs import (
     check_output,
     local_path,
     make_folder,
     replacing,
 )
-from streamkern.storage.table_export import FORMATS, exported
 
 __all__ = [
     "FORMATS",
