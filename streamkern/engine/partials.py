@@ -30,10 +30,6 @@ class Partial(NamedTuple):
     peak_bytes: int
     n_weightless: int = 0
 
-    @property
-    def is_saved(self) -> bool:
-        return self.statistic is None
-
     def counts(self) -> Partial:
         return self._replace(statistic=None)
 
@@ -92,7 +88,7 @@ def accumulate_shard(
 
 
 def merge_partials(zero: Statistic, options: PassOptions, left: Partial, right: Partial) -> Partial:
-    if left.is_saved or right.is_saved:
+    if left.statistic is None or right.statistic is None:
         return SAVED
     begun = time.perf_counter()
     merged = left.whole(zero).merge(right.whole(zero))
@@ -110,7 +106,7 @@ def merge_partials(zero: Statistic, options: PassOptions, left: Partial, right: 
 
 
 def save_group(options: PassOptions, number: int, partial: Partial) -> Partial:
-    if options.saved is not None and not partial.is_saved:
+    if options.saved is not None and partial.statistic is not None:
         options.saved.write_group(number, partial._asdict())
     return partial
 
@@ -126,9 +122,9 @@ def add_group(
             return SAVED
         if last == number:
             return Partial(**saved.read_total(number))
-        if group.is_saved:
+        if group.statistic is None:
             group = Partial(**saved.read_group(number))
-        if before is not None and before.is_saved:
+        if before is not None and before.statistic is None:
             before = Partial(**saved.read_total(number - 1))
     total = group
     if before is not None:

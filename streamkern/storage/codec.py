@@ -117,7 +117,9 @@ def opened_card(path: str | Path, kind: Kind) -> Iterator[tuple[h5py.File, dict[
         except ModelFileError:
             raise
         except DAMAGE as error:
-            raise damaged(where, kind, error) from error
+            raise ModelFileError(
+                f"{where} is a damaged {kind.name} ({first_line(error)}); copy it again."
+            ) from error
 
 
 def _check_kind(where: Path, file: h5py.File, kind: Kind) -> None:
@@ -135,10 +137,6 @@ def _check_kind(where: Path, file: h5py.File, kind: Kind) -> None:
             f"{where} has format version {version}, but this streamkern reads up to "
             f"{kind.version}; install a newer one."
         )
-
-
-def damaged(where: str | Path, kind: Kind, error: Exception) -> ModelFileError:
-    return ModelFileError(f"{where} is a damaged {kind.name} ({first_line(error)}); copy it again.")
 
 
 def _holds(kind: Kind, path: str | Path) -> bool:

@@ -170,28 +170,22 @@ def _write_table(file: h5py.File, path: Path, ending: str) -> None:
 
     opened = csv.CSVWriter if ending == ".csv" else parquet.ParquetWriter
     names = [name for name in file if name == "X" or name.startswith("y_")]
-    n_rows = len(file[names[0]])
     classes = _decoded(file["classes"][:]) if "classes" in file else []
-    columns = [each for name in names for each in _columns(name, file[name].shape, classes)]
     writer: Any = None
-    for start in range(0, n_rows, _ROWS):
-        parts = {name: file[name][start : start + _ROWS] for name in names}
-        arrays = [parts[name] if j is None else parts[name][:, j] for _, name, j in columns]
-        texts = [pa.array(_decoded(values)) for values in arrays]
-        batch = pa.record_batch(texts, names=[called for called, _, _ in columns])
+    for start in range(0, len(file[names[0]]), _ROWS):
+        columns = {}
+        for name in names:
+            part = file[name][start : start + _ROWS]
+            if part.ndim == 1:
+                columns[name] = part
+            else:
+                ends = classes if len(classes) == part.shape[1] else range(part.shape[1])
+                columns |= {f"{name}_{end}": each for end, each in zip(ends, part.T, strict=True)}
+        arrays = [pa.array(_decoded(values)) for values in columns.values()]
+        batch = pa.record_batch(arrays, names=list(columns))
         writer = writer or opened(path, batch.schema)
         writer.write_batch(batch)
     writer.close()
-
-
-def _columns(
-    name: str, shape: tuple[int, ...], classes: Sequence[Any]
-) -> list[tuple[str, str, int | None]]:
-    """Return the columns of a dataset: what they are called, its name, and their places in it."""
-    if len(shape) == 1:
-        return [(name, name, None)]
-    ends = classes if len(classes) == shape[1] else range(shape[1])
-    return [(f"{name}_{end}", name, j) for j, end in enumerate(ends)]
 
 
 def _decoded(values: Any) -> Any:
