@@ -85,10 +85,7 @@ def test_the_file_of_the_repository_encrypts(certificates, tmp_path, monkeypatch
 def test_who_has_no_certificate_or_that_of_a_stranger_is_refused(cluster_file, certificates):
     with connected(cluster_file) as client:
         address = client.scheduler.address
-        with (
-            dask.config.set(tls(certificates)),
-            streamkern.connect(scheduler=address) as second,
-        ):
+        with dask.config.set(tls(certificates)), streamkern.connect(scheduler=address) as second:
             assert second.submit(sum, [2, 2]).result() == 4
         with (
             dask.config.set(tls(certificates, "stranger")),
