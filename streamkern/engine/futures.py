@@ -205,11 +205,7 @@ async def _answers(client: Any, seconds: float) -> bool:
 
 
 def heartbeat_of(client: Any) -> Heartbeat:
-    """Return the heartbeat of a client's scheduler, which is watched from the first call on.
-
-    The Dask configuration `streamkern.scheduler-timeout`, by default 5 minutes, says how long it
-    may be silent; a warning comes after a tenth of that.
-    """
+    """Return the heartbeat of a client's scheduler, which is watched from the first call on."""
     found = _heartbeats.get(client)
     if found is None:
         found = _heartbeats[client] = Heartbeat()

@@ -51,11 +51,7 @@ class Attempts:
             self._slowest = max(self._slowest or 0.0, now - begun)
 
     def check(self, remedy: str) -> None:
-        """Raise ClusterError if sums are lost, with the workers that hold them, faster than made.
-
-        The Dask configuration `streamkern.shard-attempts`, by default 20, says how often a shard
-        may be begun.
-        """
+        """Raise ClusterError if sums are lost, with workers that hold them, faster than made."""
         most = dask.config.get(_ATTEMPTS, 20)
         counts = list(self._counts.items())  # others hear meanwhile
         shard, times = max(counts, key=itemgetter(1), default=(0, 0))

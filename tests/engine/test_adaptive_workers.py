@@ -19,7 +19,6 @@ pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 # A worker goes when it was idle for three looks.
 EAGER = {"interval": "200ms", "wait-count": 3}
-FOR_LONG = partial(time.sleep, 5)
 
 
 class Workers(Passes):
@@ -32,15 +31,6 @@ class Workers(Passes):
 
     def advanced(self, n_rows):  # noqa: ARG002  the listener's signature
         self.counts.append(len(self.scheduler.workers))
-
-
-def while_others_wait_for_one_shard(client, wait=FOR_LONG):
-    """A pass, and how many workers there were when its last shard was done."""
-    workers = Workers(client.cluster.scheduler)
-    with observed(workers):
-        result = moments(wait, 0.1)
-    assert len(workers.counts) == SHARDS
-    return result, workers.counts[-1]
 
 
 @pytest.fixture
@@ -56,8 +46,11 @@ def test_workers_stay_that_hold_sums_which_wait_to_be_merged(cluster):
     with dask.config.set(scheduler="synchronous"):
         expected = sums(moments())
     with streamkern.connect(cluster=cluster) as client:
-        result, n_workers = while_others_wait_for_one_shard(client)
-        assert (n_workers, result.retried_shards) == (3, 0)
+        workers = Workers(client.cluster.scheduler)
+        with observed(workers):
+            result = moments(partial(time.sleep, 5), 0.1)  # at one shard, while others wait for it
+        assert (len(workers.counts), workers.counts[-1]) == (SHARDS, 3)
+        assert result.retried_shards == 0
         assert sums(result) == expected
         wait_until(lambda: len(client.nthreads()) == 1, "scaling down after the work")
 
