@@ -89,11 +89,11 @@ def test_who_has_no_certificate_or_that_of_a_stranger_is_refused(cluster_file, c
 def test_no_secret_is_in_what_a_job_writes_or_says(cluster_file, certificates, tmp_path):
     """The key, where it is, and a word that stands for a password in the cluster file."""
     config = tls(certificates) | {"gateway.password": "open-sesame"}
-    file = cluster_file(kwargs=TLS, config=config)
+    place = ("--cluster", cluster_file(kwargs=TLS, config=config), "--trust-cluster-file")
     X = np.random.default_rng(0).standard_normal((500, 3))
     with h5py.File(tmp_path / "data.h5", "w") as file:
         file["X"], file["y"] = X, X[:, 0]
-    place = ("--cluster", file, "--trust-cluster-file", "--checkpoint", tmp_path / "saved")
+    place += ("--checkpoint", tmp_path / "saved")
     command = ("fit", tmp_path / "data.h5", "--components", "16", "--out", tmp_path / "model.h5")
     program = Path(sys.executable).with_name("streamkern")
     done = subprocess.run(
