@@ -118,12 +118,12 @@ def passing(number: str, label: str, hear: Listener | None = None, **facts: Any)
     with _part_of_job(label) as whole:
         tell("pass begun", **{"job": whole, "pass": number, "label": label, **facts})
         _passes[number] = heard, client is not None
-        if client is not None:
-            # One topic for all, because a scheduler keeps every topic as long as it lives.
-            with reaching(client):
-                client.subscribe_topic(TOPIC, _pass_on)
         try:
             with _ending("pass ended", **{"pass": number}):
+                if client is not None:
+                    # One topic for all, because a scheduler keeps every topic as long as it lives.
+                    with reaching(client):
+                        client.subscribe_topic(TOPIC, _pass_on)
                 yield
         finally:
             del _passes[number]
