@@ -52,7 +52,6 @@ def as_rows(X: Any) -> Any:
 
 
 def labelled_rows(X: Any, y: Any = None, sample_weight: Any = None) -> tuple[Source, LabelColumn]:
-    """Return rows without targets, and their labels."""
     if isinstance(X, Source):
         return as_source(X, y, sample_weight).labelled()
     rows = as_source(X, None, sample_weight)
@@ -111,7 +110,6 @@ class NamedRows:
     described: dict[str, Any]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        """Return the rows themselves."""
         return np.array(self.X, dtype=dtype, copy=copy)
 
 
@@ -151,7 +149,6 @@ class _Arrays(Source):
         """Return arrays with numbers in the same rows, or raise DataError."""
 
     def labelled(self) -> tuple[Source, LabelColumn]:
-        """Return the inputs without targets, and the targets as labels of classes."""
         if self.y is None:
             return super().labelled()
         return as_source(self.X, None, self.weights), ArrayLabels(_one_label(self.y))
@@ -160,21 +157,16 @@ class _Arrays(Source):
         """Trust the arrays."""
 
     def locate(self, row: int) -> str:
-        """Name the row."""
         return f"row {row:,}"
 
     def describe(self) -> dict[str, Any]:
-        """Return the shape, and the names of columns."""
         return {"kind": self.kind, "rows": self.n_samples, **self.described}
 
     def token(self) -> str:
-        """Return a hash of all values, or of the graph that computes them."""
         return str(tokenize(self.X, self.y, self.weights))
 
 
 class ArraySource(_Arrays):
-    """Rows of NumPy arrays."""
-
     kind = "array"
 
     def _description(self, X: Any, y: Any) -> dict[str, Any]:  # noqa: ARG002  targets say nothing
@@ -192,11 +184,9 @@ class ArraySource(_Arrays):
         return X, y, weights
 
     def segments(self) -> list[Segment]:
-        """Return one segment that may be cut anywhere."""
         return [Segment(0, self.n_samples, 1)]
 
     def reader(self, shard: Shard) -> ArrayReader:
-        """Return the shard's rows themselves."""
         rows = slice(shard.start, shard.stop)
         arrays = (self.X, self.y, self.weights)
         X, y, weights = (() if array is None else (array[rows],) for array in arrays)
@@ -225,17 +215,14 @@ class DaskSource(_Arrays):
 
     @property
     def chunk_bytes(self) -> int:  # type: ignore[override]
-        """What the largest chunk of rows takes."""
         return int(max(self.X.chunks[0])) * self.row_bytes
 
     def segments(self) -> list[Segment]:
-        """Return one segment a row chunk, not to be cut."""
         sizes = self.X.chunks[0]
         stops = np.cumsum(sizes).tolist()
         return [Segment(b - n, b, n) for b, n in zip(stops, sizes, strict=True) if n]
 
     def reader(self, shard: Shard) -> Any:
-        """Return a Dask task that makes a reader of the shard's chunks."""
         from dask import delayed  # noqa: PLC0415  slow, and X has already imported it
 
         arrays = (self.X, self.y, self.weights)
@@ -261,7 +248,6 @@ class ArrayReader(Reader):
     start: int
 
     def blocks(self, n_rows: int) -> Iterator[Block]:
-        """Yield the shard's rows in order, views where that is possible."""
         total = sum(map(len, self.X))
         for start in range(0, total, n_rows):
             stop = min(start + n_rows, total)

@@ -53,7 +53,6 @@ class Classes:
         return 1 if len(self) <= 2 else len(self)
 
     def merge(self, other: Classes) -> Classes:
-        """Return the classes that are in one of the two."""
         if not len(self):
             return other
         if not len(other):
@@ -88,7 +87,6 @@ class Classes:
         return targets
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the classes as plain JSON values."""
         kind, values = _KINDS[self.values.dtype.kind], self.values.tolist()
         if kind == "bytes":
             values = [value.decode("latin-1") for value in values]
@@ -96,7 +94,6 @@ class Classes:
 
     @classmethod
     def from_dict(cls, described: dict[str, Any]) -> Classes:
-        """Return the classes that `as_dict` described."""
         kind, values = described["kind"], described["values"]
         if kind == "bytes":
             values = [value.encode("latin-1") for value in values]
@@ -114,7 +111,6 @@ class Classes:
 
 
 def named(values: Iterable[Any]) -> str:
-    """Return the first of some labels in words."""
     plain = [value.item() if hasattr(value, "item") else value for value in values]
     return listed(map(repr, plain), _NAMED)
 

@@ -48,7 +48,6 @@ def open_table(source: Path, targets: Sequence[str] | None) -> Table:
 
 
 def open_batches(source: Path, *, header: bool = True) -> Batches:
-    """Open a CSV or Parquet file whose columns may hold anything."""
     is_parquet = _checked_ending(source, TABLES) == ".parquet"
     batches = _parquet_batches(source) if is_parquet else _csv_batches(source, header)
     names = batches.schema.names
@@ -58,7 +57,6 @@ def open_batches(source: Path, *, header: bool = True) -> Batches:
 
 
 def discover_table(source: Path, targets: Sequence[str] | None, options: RecipeOptions) -> Recipe:
-    """Return the recipe of a table, from a pass over its rows."""
     _check_targets(targets)
     schema, read, is_written = open_batches(source, header=options.header)
     for name in options.named():
@@ -116,7 +114,6 @@ def _unpacked(source: Path) -> Any:
 
 
 def _end_of(source: Path) -> bytes:
-    """Return the last character of a CSV that is no white space."""
     end = b""
     with _unpacked(source) as stream:
         while piece := stream.read(_PIECE_BYTES):

@@ -68,7 +68,6 @@ class ColumnContents:
             )
 
     def update(self, cells: Any) -> None:
-        """Take in some cells, an array of Arrow."""
         self.rows += len(cells)
         if self.is_ordered:
             self._note_order(cells)
@@ -141,16 +140,13 @@ class ColumnContents:
 
     @property
     def present(self) -> int:
-        """How many cells are not missing."""
         return self.rows - self.absent
 
     @property
     def is_truth(self) -> bool:
-        """Whether all texts say true or false."""
         return self._is_open and bool(self.levels) and {w.lower() for w in self.levels} <= _TRUTH
 
     def measured_truth(self) -> _Summary:
-        """Return the measures of texts that say true and false, as 1 and 0."""
         measured = _Summary()
         values = [float(level.lower() == "true") for level in self.levels]
         measured.update(np.array(values), np.array(list(self.levels.values()), dtype=float))

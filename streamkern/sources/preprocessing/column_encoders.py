@@ -55,7 +55,6 @@ class Column(ABC):
         """Say what the column becomes, for people."""
 
     def inputs(self) -> list[str]:
-        """Return the names of the inputs that the column becomes."""
         return self._value_inputs() + [f"{self.name} is missing"] * self.indicator
 
     def check(self) -> None:
@@ -70,7 +69,6 @@ class Column(ABC):
             raise ValueError(f"levels of {self.name!r} out of order")
 
     def as_dict(self) -> dict[str, Any]:
-        """Return all values, as JSON has them."""
         values: dict[str, Any] = asdict(self)  # type: ignore[call-overload]
         lists = {name: list(value) for name, value in values.items() if isinstance(value, tuple)}
         return {"kind": self.kind, **values, **lists}
@@ -107,7 +105,6 @@ class Tally:
         self._columns: Counter[str] = Counter()
 
     def add(self, name: str, found: Unexpected) -> None:
-        """Count cells of a column."""
         self._counts["unseen_categories"] += len(found.categories)
         self._counts["imputed_cells"] += found.n_missing
         self._columns += Counter({name: found.n_missing})
@@ -117,7 +114,6 @@ class Tally:
                 self._categories[called] += 1
 
     def as_dict(self) -> dict[str, int]:
-        """Return the counts, none where all are 0."""
         return dict(self._counts) if any(self._counts.values()) else {}
 
     def warn(self, stacklevel: int = 2) -> None:
@@ -136,7 +132,6 @@ class Tally:
 
 
 def _unseen(cells: Any, found: Array) -> list[str]:
-    """Return the categories that have no place, as texts."""
     return [str(cells[int(j)].as_py()).strip() for j in np.flatnonzero(found == -1)]
 
 
@@ -169,11 +164,9 @@ class Numbers(Column):
         return [self.name]
 
     def encode(self, cells: Any, missing: Sequence[str], out: Array) -> Unexpected:
-        """Write the numbers, filled where they are missing."""
         return Unexpected(_filled(numbers(self.name, cells, missing), self, out))
 
     def in_words(self) -> str:
-        """Say what the column becomes."""
         return f"number, {self.fill:.6g} where missing" if self.indicator else "number"
 
 
@@ -193,7 +186,6 @@ class Categories(Column):
         return named + [f"{self.name} is other"] * self.pooled
 
     def encode(self, cells: Any, missing: Sequence[str], out: Array) -> Unexpected:
-        """Write an indicator for each level."""
         found = places(self.name, cells, self.levels, missing)
         out[:] = 0
         known = np.flatnonzero(found >= 0)
@@ -206,7 +198,6 @@ class Categories(Column):
         return Unexpected(int(absent.sum()), [] if self.pooled else _unseen(cells, found))
 
     def in_words(self) -> str:
-        """Say what the column becomes."""
         return f"{len(self.levels):,} categories" + (", others as one" if self.pooled else "")
 
 
@@ -230,7 +221,6 @@ class Ordinal(Column):
         return Unexpected(int((found == -2).sum()), _unseen(cells, found))
 
     def in_words(self) -> str:
-        """Say what the column becomes."""
         least, most = level_name(self.levels[0]), level_name(self.levels[-1])
         return f"place in the order from {least} (0) to {most} ({len(self.levels) - 1})"
 
@@ -250,7 +240,6 @@ class Times(Column):
         return [self.name, *waves]
 
     def encode(self, cells: Any, missing: Sequence[str], out: Array) -> Unexpected:
-        """Write the seconds, then sine and cosine of every period."""
         since = seconds(self.name, cells, missing)
         for i, period in enumerate(self.periods):
             angles = (since - _STARTS[period]) * (2 * np.pi / PERIODS[period])
@@ -259,7 +248,6 @@ class Times(Column):
         return Unexpected(_filled(since, self, out))
 
     def in_words(self) -> str:
-        """Say what the column becomes."""
         return ", ".join(["seconds since 1970", *(f"place in the {p}" for p in self.periods)])
 
 

@@ -64,11 +64,9 @@ class RecipeOptions:
 
     @property
     def is_given(self) -> bool:
-        """Whether anything is other than by default."""
         return self != RecipeOptions()
 
     def named(self) -> list[str]:
-        """Return all columns that are named."""
         return [*self.categorical, *self.ordinal, *self.drop, *filter(None, [self.weights])]
 
 
@@ -131,7 +129,6 @@ def discover(
 
 
 def is_frame(rows: Any) -> bool:
-    """Say whether rows are a table of pandas, polars or pyarrow, in memory."""
     kinds = ((kind.__module__.partition(".")[0], kind.__name__) for kind in type(rows).__mro__)
     return not _FRAMES.isdisjoint(map(".".join, kinds))
 

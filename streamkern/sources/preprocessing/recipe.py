@@ -272,7 +272,6 @@ def arrow_table(frame: Any) -> Any:
 
 
 def _cells(table: Any, name: str) -> Any:
-    """Return a column of an Arrow table as one array."""
     places = table.schema.get_all_field_indices(name)
     if len(places) != 1:
         found = "more than one column" if places else "no column"
