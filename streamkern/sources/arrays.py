@@ -52,18 +52,15 @@ def as_rows(X: Any) -> Any:
 
 
 def labelled_rows(X: Any, y: Any = None, sample_weight: Any = None) -> tuple[Source, LabelColumn]:
-    if isinstance(X, Source):
+    if isinstance(X, Source) or y is None:
         return as_source(X, y, sample_weight).labelled()
-    rows = as_source(X, None, sample_weight)
-    if y is None:
-        return rows.labelled()
-    if not isinstance(rows, DaskSource):
-        labels = _one_label(np.asarray(y))
-        _check_lengths(rows.X, labels, None)  # type: ignore[attr-defined]
-        return rows, ArrayLabels(labels)
-    (labels,) = with_known_chunks(_one_label(lazy_values(y)))
+    rows: Any = as_source(X, None, sample_weight)
+    stay_lazy = isinstance(rows, DaskSource)
+    labels = _one_label(lazy_values(y) if stay_lazy else np.asarray(y))
+    if stay_lazy:
+        (labels,) = with_known_chunks(labels)
     _check_lengths(rows.X, labels, None)
-    return rows, ArrayLabels(labels.rechunk({0: rows.X.chunks[0]}))
+    return rows, ArrayLabels(labels.rechunk({0: rows.X.chunks[0]}) if stay_lazy else labels)
 
 
 def _one_label(y: Any) -> Any:
@@ -77,7 +74,7 @@ def _one_label(y: Any) -> Any:
     return y
 
 
-def _check_table(name: str, array: Any, ndims: tuple[int, ...]) -> None:
+def _checked(name: str, array: Any, ndims: tuple[int, ...]) -> Any:
     if array.dtype.kind not in "fiub":
         raise DataError(
             f"{name} must hold floats or integers, but its type is {array.dtype}; convert it to "
@@ -88,6 +85,7 @@ def _check_table(name: str, array: Any, ndims: tuple[int, ...]) -> None:
             f"{name} must have {' or '.join(map(str, ndims))} dimensions, but has shape "
             f"{array.shape}; reshape it."
         )
+    return array
 
 
 def _check_lengths(X: Any, y: Any, weights: Any) -> None:
@@ -121,12 +119,10 @@ class _Arrays(Source):
     def __init__(self, X: Any, y: Any = None, sample_weight: Any = None) -> None:
         self.described: dict[str, Any] = self._description(X, y)
         given = {"X": (X, (2,)), "y": (y, (1, 2)), "sample_weight": (sample_weight, (1,))}
-        arrays = []
-        for name, (values, ndims) in given.items():
-            array = None if values is None else self._array(name, values)
-            if array is not None:
-                _check_table(name, array, ndims)
-            arrays.append(array)
+        arrays = (
+            None if values is None else _checked(name, self._array(name, values), ndims)
+            for name, (values, ndims) in given.items()
+        )
         self.X, self.y, weights = self._aligned(*arrays)
         self.weights = None if weights is None else weights.astype(float)
         self.weighted_by = None if weights is None else "sample_weight"

@@ -21,7 +21,6 @@ MOST_CLASSES = 1024
 # Codes of labels that are none of the classes.
 MISSING, UNKNOWN = -1, -2
 _KINDS = {"U": "text", "S": "bytes", "b": "boolean", "i": "integer", "u": "integer", "f": "float"}
-_TYPES: tuple[tuple[type, str], ...] = ((str, "U"), (bytes, "S"))
 # Classes that a sentence names.
 _NAMED = 5
 
@@ -169,7 +168,7 @@ def _is_missing(label: Any) -> bool:
 
 def _type_of(labels: list[Any]) -> str | None:
     """Return the dtype that objects are all of; None for numbers, whose dtype NumPy finds."""
-    for a_type, kind in _TYPES:
+    for a_type, kind in ((str, "U"), (bytes, "S")):
         if all(isinstance(label, a_type) for label in labels):
             return kind
     numbers = [isinstance(label, (Real, np.bool_)) for label in labels]

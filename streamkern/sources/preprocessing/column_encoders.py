@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections import Counter
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -69,9 +69,12 @@ class Column(ABC):
             raise ValueError(f"levels of {self.name!r} out of order")
 
     def as_dict(self) -> dict[str, Any]:
-        values: dict[str, Any] = asdict(self)  # type: ignore[call-overload]
-        lists = {name: list(value) for name, value in values.items() if isinstance(value, tuple)}
-        return {"kind": self.kind, **values, **lists}
+        return {"kind": self.kind, **with_lists(vars(self))}
+
+
+def with_lists(values: dict[str, Any]) -> dict[str, Any]:
+    """Return fields as JSON has them, with lists for tuples."""
+    return {name: list(v) if isinstance(v, tuple) else v for name, v in values.items()}
 
 
 def _are_levels(levels: Any) -> bool:
@@ -89,8 +92,7 @@ def _are_periods(periods: Any) -> bool:
 _CHECKS: dict[str, Callable[[Any], bool]] = {
     "name": lambda value: isinstance(value, str),
     "fill": lambda value: isinstance(value, float) and bool(np.isfinite(value)),
-    "indicator": lambda value: isinstance(value, bool),
-    "pooled": lambda value: isinstance(value, bool),
+    **dict.fromkeys(("indicator", "pooled"), lambda value: isinstance(value, bool)),
     "levels": _are_levels,
     "periods": _are_periods,
 }
@@ -100,13 +102,12 @@ class Tally:
     """Counts of categories that are new and of cells that are missing."""
 
     def __init__(self) -> None:
-        self._counts = {"unseen_categories": 0, "imputed_cells": 0}
+        self._n_unseen = 0
         self._categories: Counter[str] = Counter()
         self._columns: Counter[str] = Counter()
 
     def add(self, name: str, found: Unexpected) -> None:
-        self._counts["unseen_categories"] += len(found.categories)
-        self._counts["imputed_cells"] += found.n_missing
+        self._n_unseen += len(found.categories)
         self._columns += Counter({name: found.n_missing})
         for category in found.categories:
             called = f"{name}={category}"
@@ -114,16 +115,16 @@ class Tally:
                 self._categories[called] += 1
 
     def as_dict(self) -> dict[str, int]:
-        return dict(self._counts) if any(self._counts.values()) else {}
+        counts = {"unseen_categories": self._n_unseen, "imputed_cells": self._columns.total()}
+        return counts if any(counts.values()) else {}
 
     def warn(self, stacklevel: int = 2) -> None:
         """Warn of what was counted, in one sentence, unless that is nothing."""
         whats = "hold categories that the fit had not", "are missing and were imputed"
+        which = self._categories, self._columns
         said = [
             f"{what}: {n:,}, {listed((f'{of} ({k:,})' for of, k in each.most_common()), _NAMED)}"
-            for what, n, each in zip(
-                whats, self._counts.values(), (self._categories, self._columns), strict=True
-            )
+            for what, n, each in zip(whats, self.as_dict().values(), which, strict=False)
             if n
         ]
         if said:
