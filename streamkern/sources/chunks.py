@@ -142,7 +142,6 @@ class Prefetch:
             os.close(self._file)
 
     def idle(self) -> nullcontext[None]:
-        """Do nothing while HDF5 reads nothing."""
         return nullcontext()
 
     def until(self, row: int) -> int:  # noqa: ARG002  others read in steps

@@ -145,7 +145,6 @@ def plain_labels(labels: Any) -> tuple[Array, Array]:
 
 
 def _plain_objects(labels: Array) -> tuple[Array, Array]:
-    """Return Python objects in an array of their own type."""
     missing = np.array([_is_missing(label) for label in labels], dtype=bool)
     known = labels[~missing].tolist()
     if not known:

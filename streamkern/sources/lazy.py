@@ -19,7 +19,6 @@ def is_dask_array(X: Any) -> bool:
 
 
 def is_dask_frame(X: Any) -> bool:
-    """Say whether X is a Dask DataFrame or Series, without importing Dask for that."""
     return type(X).__module__.startswith("dask.dataframe")
 
 

@@ -36,7 +36,6 @@ class Batches(NamedTuple):
 
 
 def is_table(path: str | Path) -> bool:
-    """Say whether a path ends like a table whose columns have names."""
     return str(path).lower().endswith(TABLES)
 
 
@@ -122,7 +121,6 @@ def _end_of(source: Path) -> bytes:
 
 
 def _opened_csv(source: Path, convert: Any = None, *, header: bool = True) -> Any:
-    """Return what reads a CSV, with options of how its columns are converted."""
     tabs = source.name.lower().removesuffix(".gz").endswith(".tsv")
     # Up to 32 blocks are read ahead; no line may be longer than one.
     read = csv.ReadOptions(

@@ -216,7 +216,6 @@ class Ordinal(Column):
         return [self.name]
 
     def encode(self, cells: Any, missing: Sequence[str], out: Array) -> Unexpected:
-        """Write the places, filled where a category is missing or unseen."""
         found = places(self.name, cells, self.levels, missing)
         _filled(np.where(found < 0, np.nan, found), self, out)
         return Unexpected(int((found == -2).sum()), _unseen(cells, found))

@@ -58,11 +58,6 @@ class RecipeOptions:
             )
 
     @property
-    def encodes(self) -> bool:
-        """Whether columns of numbers alone are not to stay as they are."""
-        return bool(self.categorical or self.ordinal or self.missing is not None or self.impute)
-
-    @property
     def is_given(self) -> bool:
         return self != RecipeOptions()
 
@@ -92,9 +87,14 @@ def discover(
     for batch in batches(list(contents)):
         for name, column in contents.items():
             column.update(batch.column(name))
-    is_mixed = options.encodes or any(
-        column.what() in ("text", "times") or (column.absent and name not in targets)
-        for name, column in contents.items()
+    is_asked_for = options.categorical or options.ordinal or options.impute
+    is_mixed = (
+        bool(is_asked_for)
+        or options.missing is not None
+        or any(
+            column.what() in ("text", "times") or (column.absent and name not in targets)
+            for name, column in contents.items()
+        )
     )
     columns: list[Column] = []
     left_out = dict.fromkeys(options.drop, "dropped")
