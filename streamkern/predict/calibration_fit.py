@@ -8,13 +8,7 @@ import numpy as np
 
 from streamkern.errors import ParameterError
 from streamkern.errors.formatting import unknown
-from streamkern.predict.class_rule import (
-    LEAST,
-    Calibrator,
-    IsotonicSteps,
-    PlainRule,
-    PlattSigmoid,
-)
+from streamkern.predict.class_rule import LEAST, Calibrator, IsotonicSteps, PlainRule, PlattSigmoid
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,7 +23,6 @@ _MOST_STEPS, _SMALL_STEP, _ENOUGH = 100, 1e-10, 1e-4
 
 
 def checked_method(calibration: Any) -> str | None:
-    """Return how to calibrate; raise ParameterError if there is no such way."""
     if calibration is not None and calibration not in METHODS:
         raise ParameterError(
             f"calibration must be one of {', '.join(METHODS)}, or None, not "
@@ -158,7 +151,6 @@ def sigmoid_of_sums(parts: Sequence[ScoreSums]) -> PlattSigmoid:
 
 
 def _sigmoid(m: float, V: float, n: float) -> tuple[float, float]:
-    """Return slope and offset for x of mean m and variance V, of n rows."""
     nothing = platt(np.array([m]), np.array([n]), np.array([(1.0 + m) / 2.0]))
     if not V > LEAST:
         return nothing

@@ -44,7 +44,6 @@ class ScoreTable(Measure):
 
     @property
     def n_bins(self) -> int:
-        """B."""
         fewest, most = _BINS
         return min(max(1 << (_ALL_BINS // len(self.centre)).bit_length() - 1, fewest), most)
 
@@ -122,17 +121,14 @@ class ClassErrors(Measure):
 
     @property
     def n_classes(self) -> int:
-        """K."""
         return len(self.rule.classes)
 
     @property
     def weight(self) -> float:
-        """The sum of the weights."""
         return float(self.confusion.sum())
 
     @property
     def accuracy(self) -> float:
-        """The share of rows whose class is predicted."""
         return float(np.trace(self.confusion)) / self.weight
 
     @property

@@ -53,7 +53,6 @@ class PlattSigmoid(Calibrator):
     name: ClassVar[str] = "sigmoid"
 
     def log_odds(self, scores: Floats) -> Floats:
-        """Return a s + b."""
         odds: Floats = scores * self.slope + self.offset
         return odds
 
@@ -81,7 +80,6 @@ class IsotonicSteps(Calibrator):
     name: ClassVar[str] = "isotonic"
 
     def log_odds(self, scores: Floats) -> Floats:
-        """Return the log-odds of the interpolated probabilities."""
         odds = np.empty_like(scores, dtype=np.float64)
         for j, (points, values) in enumerate(zip(self.scores, self.probabilities, strict=True)):
             p = np.interp(scores[:, j], points, values)
@@ -116,7 +114,6 @@ class FixedRule(Calibrator):
     n_targets: int
 
     def decisions(self, scores: Floats) -> Floats:
-        """Return the scores, which still differ where probabilities are cut off."""
         return scores
 
     def as_dict(self) -> dict[str, Any]:
@@ -136,7 +133,6 @@ class PlainRule(FixedRule):
     name: ClassVar[str] = "none"
 
     def log_odds(self, scores: Floats) -> Floats:
-        """Return the log-odds of the cut off probabilities."""
         p = np.clip((1.0 + scores) / 2.0, LEAST, 1.0 - LEAST)
         odds: Floats = np.log(p) - np.log1p(-p)
         return odds
@@ -153,7 +149,6 @@ class AdditiveVotes(FixedRule):
     name: ClassVar[str] = "votes"
 
     def log_odds(self, scores: Floats) -> Floats:
-        """Return log p / (1 - p)."""
         if self.n_targets == 1:
             return scores
         odds = np.empty_like(scores, dtype=np.float64)
@@ -224,11 +219,9 @@ class ClassRule:
         return logs
 
     def probabilities(self, scores: Floats) -> Floats:
-        """Return the probabilities of the classes, (n, K)."""
         return np.exp(self.log_probabilities(scores))
 
     def as_dict(self) -> dict[str, Any]:
-        """Return classes and calibration as plain JSON values."""
         return {
             "classes": self.classes.as_dict(),
             "calibration": self.calibrator.name,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from streamkern.features import FeatureMap
     from streamkern.solve import NormalEquations
     from streamkern.sources import Block
-    from streamkern.statistics.triangle import Triangle
+    from streamkern.statistics import Triangle
 
 _ROWS_AT_ONCE = 4096
 # A row with this leverage or more determines its own prediction: it has no error without itself.
@@ -155,7 +155,6 @@ class Largest(Sums):
     facts: Floats = joint(0, 0)
 
     def add(self, *rows: Array) -> None:
-        """Consider rows, with values, places and facts."""
         vars(self).update(self._with_rows(*rows))
 
     def _with_rows(self, *rows: Array) -> dict[str, Any]:
@@ -167,7 +166,6 @@ class Largest(Sums):
         return {"values": values[order], "places": places[order], "facts": facts[order]}
 
     def merged_jointly(self, other: Largest) -> dict[str, Any]:
-        """Return the largest of both sets of rows."""
         rows = other.values, other.places, other.facts
         return self._with_rows(*rows) if len(other.values) else dict(self.detached())
 
@@ -196,7 +194,6 @@ class LeaveOneOut(Measure):
     errors: Largest = part(lambda measure: Largest(measure.n_largest))
 
     def add(self, rows: Block, predicted: Floats) -> None:
-        """Add rows."""
         weights = np.ones(len(rows)) if rows.weights is None else rows.weights
         leverages = weights[:, None] * self.deviation.leverages(rows.X)
         residuals = rows.y - predicted

@@ -73,7 +73,6 @@ def _one_vote(scores: Floats) -> Floats:
 
 
 def _by_error(error: float, after: float, learning_rate: float, n_classes: int) -> Step:  # noqa: ARG001
-    """Return the learning rate times log((1 - e) / e) + log(K - 1)."""
     error = min(max(error, _LEAST_ERROR), 1.0 - _LEAST_ERROR)
     size = learning_rate * (math.log((1.0 - error) / error) + math.log(n_classes - 1))
     right = (1.0 - error) * math.exp(-size * (1.0 - 1.0 / n_classes))
@@ -131,17 +130,14 @@ class Ensemble(RowFunction):
 
     @property
     def flat(self) -> bool:  # type: ignore[override]
-        """Whether a row has one score: of the second of two classes."""
         return self.n_classes == 2
 
     @property
     def n_targets(self) -> int:
-        """The number of scores a row, q: one for two classes, else K."""
         return 1 if self.n_classes == 2 else self.n_classes
 
     @property
     def n_features(self) -> int:
-        """The number of inputs, p."""
         return self.rounds[0].predictor.feature_map.n_features
 
     @property
@@ -150,11 +146,9 @@ class Ensemble(RowFunction):
         return max(each.predictor.n_components for each in self.rounds)
 
     def check(self, shape: tuple[int, ...]) -> None:
-        """Raise DataError unless rows of that shape have the inputs of the fit."""
         self.rounds[0].predictor.check(shape)
 
     def grown(self, predictor: Predictor, step: Step) -> Ensemble:
-        """Return the ensemble with one more round."""
         rounds = (*self.rounds, Round(predictor, step.size))
         return replace(self, rounds=rounds, log_unit=self.log_unit + math.log(step.shrinkage))
 
@@ -184,8 +178,6 @@ class Ensemble(RowFunction):
         return votes[:, 1] - votes[:, 0] if self.n_classes == 2 else votes
 
     def buffered(self, n_rows: int, scratch: Scratch) -> Callable[[Array, Floats], None]:  # noqa: ARG002
-        """Return what writes scores; every round takes memory of its own."""
-
         def write(X: Array, out: Floats) -> None:
             out[:] = self.predict(X).reshape(out.shape)
 
@@ -198,7 +190,6 @@ class Ensemble(RowFunction):
         return weights * bounded_exp(-mine - self.log_unit)
 
     def reweighted(self, block: Block) -> Block:
-        """Return rows with the weights that the next round gives them."""
         return replace(block, weights=self.weights(block))
 
 
@@ -222,7 +213,6 @@ class RoundErrors(Measure):
     after: float = total()
 
     def add(self, rows: Block, predicted: Floats) -> None:
-        """Add rows."""
         weights, codes = self.ensemble.weights(rows), codes_of(rows.y)
         votes = self.ensemble.votes_of(predicted)
         mine = votes[np.arange(len(rows)), codes]
@@ -248,7 +238,6 @@ class StagedErrors(Statistic):
 
     @property
     def n_rounds(self) -> int:
-        """T."""
         return len(self.ensemble)
 
     @property
@@ -263,7 +252,6 @@ class StagedErrors(Statistic):
         return np.minimum(self.bounds / self.weight, 1.0) if two else None
 
     def update(self, blocks: Iterable[Block]) -> None:
-        """Add rows."""
         for block in blocks:
             weights = np.ones(len(block)) if block.weights is None else block.weights
             codes, rows = codes_of(block.y), np.arange(len(block))

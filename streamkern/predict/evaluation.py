@@ -69,7 +69,6 @@ class Evaluation(Statistic):
         self.measures = measures
 
     def update(self, blocks: Iterable[Block]) -> None:
-        """Predict rows, and hand them to every measure."""
         for block in blocks:
             for rows, predicted in self.predictor.predictions(block):
                 for measure in self.measures:
@@ -106,7 +105,6 @@ class PredictionErrors(Measure):
         return np.where(spread > 0, 1.0 - self.squared / safe, constant)
 
     def add(self, rows: Block, predicted: Floats) -> None:
-        """Add the errors on rows."""
         errors = predicted - rows.y
         weights = np.ones(len(rows)) if rows.weights is None else rows.weights
         self.squared += weights @ errors**2
@@ -167,6 +165,5 @@ class PairCounts(Measure):
     residuals: Array = total(dtype=int)
 
     def add(self, rows: Block, predicted: Floats) -> None:
-        """Count rows."""
         pairs, residuals = self.bins.counted(predicted, rows.y)
         self.pairs, self.residuals = self.pairs + pairs, self.residuals + residuals

@@ -2,10 +2,11 @@
 
 from streamkern.solve.cholesky import Cholesky, inverting_bytes
 from streamkern.solve.eigendecomposition import decomposed, decomposition_bytes
-from streamkern.solve.normal_equations import NormalEquations, kept_gram
 from streamkern.solve.ridge import checked_alpha, solve_each, solve_ridge
 from streamkern.solve.solution import (
+    NormalEquations,
     RidgeSolution,
+    kept_gram,
     precision_floor,
     relative_rounding,
     rounding_variance,

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from streamkern._typing import Array, Floats
-    from streamkern.statistics.triangle import Triangle
+    from streamkern.statistics import Triangle
 
 # Rows, and columns of the inverse, that are one piece of work; a triangle that is solved at once.
 _STRIP, _COLUMNS, _LEAF = 256, 128, 64
@@ -72,7 +72,6 @@ class Cholesky:
 
     @property
     def order(self) -> int:
-        """D."""
         return sum(map(len, self.panels))
 
     def solve(self, columns: Floats) -> Floats:

@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 
     from streamkern._typing import Array, Floats
     from streamkern.solve import Eigenbasis, RidgeSolution
-    from streamkern.statistics import CentredMoments, Moments
-    from streamkern.statistics.triangle import Triangle
+    from streamkern.statistics import CentredMoments, Moments, Triangle
 
 # Relative to the right-hand side, in the preconditioned norm: below what the sums are good for.
 _TOLERANCE = {"single": 1e-7, "double": 1e-11}
@@ -125,7 +124,6 @@ class _InEigenbasis(NamedTuple):
     inverse: Floats  # 1 / (d + alpha), and 0 where an eigenvalue is left out, (r, A)
 
     def __call__(self, cross: Floats) -> Floats:
-        """Return w (D, A, q) for C (D, q)."""
         along = (self.vectors.T @ cross)[:, None, :] * self.inverse[:, :, None]
         coef = self.vectors @ along.reshape(len(along), -1)
         return coef.reshape(len(cross), *along.shape[1:])

@@ -72,7 +72,6 @@ class PenaltyModels:
         )
 
     def along(self, X: Array, scratch: Scratch) -> Array:
-        """Return p (n, D) of rows (n, p)."""
         shape, dtype = (len(X), len(self.centre)), self.basis.dtype
         features = scratch.array("features", shape, dtype)
         centre = self.centre.astype(dtype)
@@ -116,7 +115,6 @@ class PenaltyErrors(Statistic):
 
     @property
     def work(self) -> Work:
-        """The products with the basis, and with what every penalty makes of every target."""
         D, pairs = len(self.models.centre), self.n_alphas * self.n_targets
         return Work(2.0 * D * (D + self.n_alphas + pairs), D, self.models.basis.dtype.str)
 
@@ -126,7 +124,6 @@ class PenaltyErrors(Statistic):
         return itemsize * _PAIRS * (n_components + _ROWS)
 
     def update(self, blocks: Iterable[Block]) -> None:
-        """Add rows."""
         models, scratch = self.models, self.scratch or Scratch()
         dtype = models.basis.dtype
         for block in blocks:

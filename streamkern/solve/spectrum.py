@@ -14,17 +14,11 @@ import numpy as np
 
 from streamkern.errors import SingularSystemError
 from streamkern.solve.eigendecomposition import decomposed, decomposed_in_range
-from streamkern.solve.solution import (
-    RidgeSolution,
-    check_finite,
-    precision_floor,
-    rss_rounding,
-)
+from streamkern.solve.solution import RidgeSolution, check_finite, precision_floor, rss_rounding
 
 if TYPE_CHECKING:
     from streamkern._typing import Floats
-    from streamkern.statistics import CentredMoments
-    from streamkern.statistics.centred_moments import Precision
+    from streamkern.statistics import CentredMoments, Precision
 
 # A rank below this share of D is worth looking for the range.
 _LOW_RANK = 0.375

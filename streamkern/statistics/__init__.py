@@ -4,6 +4,7 @@ from streamkern.statistics.base import (
     Statistic,
     Sums,
     Together,
+    Work,
     concatenated,
     joint,
     maximum,
@@ -13,7 +14,7 @@ from streamkern.statistics.base import (
     parts,
     total,
 )
-from streamkern.statistics.centred_moments import CentredMoments
+from streamkern.statistics.centred_moments import CentredMoments, Precision
 from streamkern.statistics.column_statistics import ColumnStatistics
 from streamkern.statistics.feature_moments import Moments
 from streamkern.statistics.folds import (
@@ -26,10 +27,8 @@ from streamkern.statistics.folds import (
     shard_folds,
     unplaced_folds,
 )
-from streamkern.statistics.row_index import RowIndex
-from streamkern.statistics.spread_sample import RowSample
+from streamkern.statistics.row_hashes import RowIndex, RowSample
 from streamkern.statistics.triangle import Triangle
-from streamkern.statistics.work import Work
 
 __all__ = [
     "ByFold",
@@ -38,6 +37,7 @@ __all__ = [
     "Folds",
     "ListedFolds",
     "Moments",
+    "Precision",
     "RowFolds",
     "RowIndex",
     "RowSample",

@@ -84,7 +84,6 @@ class Triangle:
         return triangle
 
     def astype(self, dtype: Any) -> Triangle:
-        """Return a copy in a dtype."""
         return self.of_panels([panel.astype(dtype) for panel in self.panels])
 
     def add_outer(self, left: Floats, right: Floats, factor: float) -> None:
@@ -219,7 +218,6 @@ class Triangle:
         return triangle
 
     def dense(self) -> Floats:
-        """Return the whole matrix, (D, D)."""
         matrix = np.empty((self.order, self.order))
         for panel in self.panels:
             start, stop = rows_of(panel)

@@ -56,7 +56,6 @@ class Budget:
         return cls(amount * _SECONDS.get(found[2], 1.0), bool(found[2]))
 
     def __str__(self) -> str:
-        """Return the budget as `of` takes it."""
         return f"{self.amount:g}{'s' * self.in_seconds}"
 
     def flops(self, plan_flops: float, precision: str, n_slots: int) -> float:
@@ -94,11 +93,9 @@ class Ledger:
 
     @property
     def seconds(self) -> float:
-        """Since the search began."""
         return perf_counter() - self._begun
 
     def pay(self, attempts: Sequence[Attempt]) -> None:
-        """Note what was tried."""
         for attempt in attempts:
             self._flops += self._flops_of(attempt.n_rows, attempt.n_components, attempt.n_folds)
 

@@ -61,7 +61,6 @@ class Candidate(NamedTuple):
 def kernels_to_try(
     kernels: Kernel | str | Sequence[Kernel | str] | None, given: Kernel | str
 ) -> list[Kernel]:
-    """Return the kernels that a search chooses among."""
     given = as_kernel(given)
     if kernels is None:
         return [given]
@@ -77,7 +76,6 @@ def kernels_to_try(
 def maps_to_try(
     maps: str | Sequence[str] | None, given: str, n_features: int = _GRID_INPUTS + 1
 ) -> list[str]:
-    """Return the names of the families of maps that a search chooses among."""
     wanted = given if maps is None else maps
     if wanted == AUTO:
         listed = [*_AUTO_MAPS, *([_GRID] if n_features <= _GRID_INPUTS else [])]

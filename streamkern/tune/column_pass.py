@@ -75,7 +75,6 @@ def run_column_pass(
     more_to_come: bool = False,
     checkpoint: Checkpoint | None = None,
 ) -> ColumnPass:
-    """Read the rows once, lightly."""
     passed = accumulate(
         source,
         Together(

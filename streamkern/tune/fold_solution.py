@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from streamkern.parameters.choices import PenaltyOptions
     from streamkern.solve import RidgeSolution, Spectrum
     from streamkern.solve.cross_validation import HeldOut
-    from streamkern.solve.sparsity_curve import SparsityCurve
+    from streamkern.solve.sparse_selection import SparsityCurve
     from streamkern.statistics import ByFold, CentredMoments
 
     # Takes the task of an eigenbasis, its spectrum and penalties.
@@ -205,7 +205,6 @@ def _sized(
     intercept: bool,
     leave_one_out: LeaveOneOutCurve | None,
 ) -> Size:
-    """Choose the penalty for the leading features."""
     total = kept(task(total_of, folds, n_components, name="total"))
     basis = kept(task(_eigenbasis, total, intercept, name="eigenbasis"))
     spectrum: Spectrum = run(task(attrgetter("spectrum"), basis, name="spectrum"))
@@ -230,7 +229,6 @@ def _sized(
 
 
 def folds_with_rows(folds: ByFold) -> list[int]:
-    """Return the numbers of the folds that have rows, ascending."""
     return sorted(folds.parts)
 
 

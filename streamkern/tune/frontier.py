@@ -58,7 +58,6 @@ class Search:
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """Return what a report keeps, as plain JSON values."""
         return {
             "tuning": [attempt.as_dict() for attempt in self.attempts],
             "tuning_note": self.note,

@@ -254,7 +254,6 @@ class _Trials:
         return [attempts[places.index(i)] for i in range(len(candidates))]
 
     def found(self) -> Search:
-        """Return what was found: the best of the last rung."""
         assert self._winner is not None  # noqa: S101  a trial is always paid
         (arm, factor), chosen = self._winner
         _, feature_map, metric = self.arms[arm]

@@ -97,12 +97,10 @@ class HeldOutTrial:
 
     @property
     def n_training(self) -> int:
-        """The number of rows that fit."""
         return int(_TRAINING * self.n_rows)
 
     @property
     def flops(self) -> float:
-        """The multiply-adds of a fit."""
         return fit_flops(self.n_training, self.standardizer.n_outputs, self.n_components, 1)
 
     def task(self, kernel: ShiftInvariantKernel, step: int, sample: Sample) -> Any:
@@ -184,7 +182,6 @@ class Round(NamedTuple):
     flops: float
 
     def as_dict(self) -> dict[str, Any]:
-        """Return what is reported of the round, as plain JSON values."""
         best, linear, p = self.best, self.standardizer.linear, len(self.standardizer.columns)
         values = np.linalg.eigvalsh(metric_of(linear, np.arange(p), p))[::-1]
         return {

@@ -62,7 +62,6 @@ def moments_about(feature_map: FeatureMap, some: Array, n_targets: int) -> Momen
 
 
 def basis_of(moments: Moments, *, intercept: bool) -> Eigenbasis:
-    """Return the eigenbasis of the moments of a trial."""
     return Eigenbasis.of(moments.centred(intercept=intercept), moments.n_rows - intercept)
 
 
@@ -115,7 +114,6 @@ class Trial:
 
     @property
     def kernel(self) -> ShiftInvariantKernel:
-        """The kernel, with numbers for its length scale."""
         return cast("ShiftInvariantKernel", self.options.kernel)
 
     def __call__(
@@ -225,7 +223,6 @@ class Trial:
 def _summed(
     empty: Moments, y: Targets, places: list[Array], features: Callable[[Any], Array]
 ) -> list[Moments]:
-    """Return the moments of the rows of every fold."""
     folds = [empty.zero() for _ in places]
     for fold, mine in zip(folds, places, strict=True):
         fold.update(y.blocks(mine, features))

@@ -16,8 +16,7 @@ from streamkern.features.standardized import Standardizer
 from streamkern.kernels import Laplacian
 from streamkern.predict.deviation import Deviation
 from streamkern.solve import Eigenbasis, NormalEquations, solve_ridge
-from streamkern.statistics import Moments
-from streamkern.statistics.triangle import Triangle
+from streamkern.statistics import Moments, Triangle
 
 N, P = 70, 3
 # 90% of a normal distribution lie within so many standard deviations of its mean.

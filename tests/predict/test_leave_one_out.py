@@ -109,10 +109,7 @@ def test_merging_in_any_order_gives_the_same_errors(cuts, chance):
         assert_close(found.leverage, whole.leverage)
         assert found.weight == pytest.approx(whole.weight)
         assert (found.n_rows, found.n_whole) == (N, 0)
-        for largest, expected in (
-            (found.leverages, whole.leverages),
-            (found.errors, whole.errors),
-        ):
+        for largest, expected in ((found.leverages, whole.leverages), (found.errors, whole.errors)):
             assert largest.places.tolist() == expected.places.tolist()
             assert_close(largest.values, expected.values)
             assert_close(largest.facts, expected.facts)

@@ -16,8 +16,7 @@ from tolerances import assert_close
 from streamkern.features import Identity
 from streamkern.solve import Eigenbasis, cross_validation
 from streamkern.solve.cross_validation import held_out_errors, preconditioned_solution
-from streamkern.statistics import CentredMoments, Moments
-from streamkern.statistics.triangle import Triangle
+from streamkern.statistics import CentredMoments, Moments, Triangle
 
 K = 3
 

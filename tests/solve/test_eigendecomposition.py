@@ -10,9 +10,8 @@ import pytest
 from tolerances import assert_close
 
 from streamkern.solve import decomposed, eigendecomposition
-from streamkern.solve.eigendecomposition import decomposed_in_range, decomposition_bytes
-from streamkern.solve.lapack import routine
-from streamkern.statistics.triangle import Triangle
+from streamkern.solve.eigendecomposition import decomposed_in_range, decomposition_bytes, routine
+from streamkern.statistics import Triangle
 
 SPECTRA = {
     "decaying": lambda D: np.logspace(0, -12, D),

@@ -16,8 +16,7 @@ from tolerances import assert_close
 from streamkern.errors import InsufficientMemoryError, ParameterError
 from streamkern.solve import Eigenbasis, precision_floor
 from streamkern.solve.ridge import _largest_eigenvalue, solve_ridge
-from streamkern.statistics import CentredMoments
-from streamkern.statistics.triangle import Triangle
+from streamkern.statistics import CentredMoments, Triangle
 
 N = 120
 

@@ -17,8 +17,7 @@ from streamkern.solve.sparse_selection import (
     checked_size,
     supports,
 )
-from streamkern.statistics import CentredMoments
-from streamkern.statistics.triangle import Triangle
+from streamkern.statistics import CentredMoments, Triangle
 
 N, D = 90, 14
 SIZES = [1, 2, 5, 9, 13]

@@ -14,8 +14,7 @@ from tolerances import assert_close
 
 from streamkern.errors import OverflowedError, SingularSystemError
 from streamkern.solve import Eigenbasis, Spectrum, precision_floor
-from streamkern.statistics import CentredMoments
-from streamkern.statistics.triangle import Triangle
+from streamkern.statistics import CentredMoments, Triangle
 
 N = 30
 ALPHAS = np.array([0.1, 1.0, 20.0, 1e4])

@@ -9,7 +9,7 @@ import pytest
 from tolerances import assert_close
 
 from streamkern.errors import ParameterError
-from streamkern.statistics.triangle import Triangle
+from streamkern.statistics import Triangle
 
 every_order = pytest.mark.parametrize("order", [0, 1, 2, 511, 512, 513, 1100])
 

@@ -208,10 +208,7 @@ def test_a_rung_has_128_features_or_all_where_an_eighth_is_fewer(D, rungs, monke
 
     monkeypatch.setattr(Trial, "__call__", never_mind)
     monkeypatch.setattr("streamkern.models.tuned_fit.moments_pass", no_pass)
-    with (
-        dask.config.set(scheduler="synchronous"),
-        pytest.raises(Stopped) as caught,
-    ):
+    with dask.config.set(scheduler="synchronous"), pytest.raises(Stopped) as caught:
         ridge(n_components=D, kernel=Gaussian(8.0)).tune(*smooth(100))
     assert list(dict.fromkeys(tried)) == rungs
     # The least factor had the least error: a sixteenth at first, the nearest that is within a
