@@ -33,11 +33,11 @@ def checked_method(calibration: Any) -> str | None:
 
 def fitted_calibrator(method: str | None, table: ScoreTable) -> Calibrator:
     """Return the calibrator of a table of scores; no method is the rule that needs no scores."""
-    q = len(table.weights)
     if method is None:
-        return PlainRule(q)
+        return PlainRule()
     unit = row_weight(table.n_rows, table.weights[0].sum())
-    bins = [(s, weights / unit, shares) for s, weights, shares in map(table.shares, range(q))]
+    each = map(table.shares, range(len(table.weights)))
+    bins = [(s, weights / unit, shares) for s, weights, shares in each]
     if method == "sigmoid":
         slopes, offsets = np.array([platt(*each) for each in bins]).T
         return PlattSigmoid(slopes, offsets)

@@ -128,10 +128,8 @@ class Deviation:
 
 def _inverse_root(gram: Triangle, alpha: float, scale: float, dtype: Any) -> Array | None:
     """Return scale times B, (D, D), with (G + alpha I)^-1 = B B^T, or None if there is none."""
-    shifted = gram.astype(np.float64)
-    shifted.add_diagonal(alpha)
     try:
-        factor = Cholesky.of(shifted)
+        factor = Cholesky.of_shifted(gram, alpha)
     except np.linalg.LinAlgError:
         return None
     basis: Array = np.zeros((gram.order, gram.order), dtype=dtype)
@@ -144,10 +142,7 @@ def _inverse_root(gram: Triangle, alpha: float, scale: float, dtype: Any) -> Arr
 
 
 class Largest(Sums):
-    """The k rows with the largest values of a quantity, with what else is known of them.
-
-    Values (k,) descend; rows of equal value are in the order of their places.
-    """
+    """The k rows of largest values (k,), descending, equal ones in the order of their places."""
 
     n_rows: int
     values: Floats = joint(0)
@@ -173,10 +168,8 @@ class Largest(Sums):
 class LeaveOneOut(Measure):
     """Sums of leave-one-out errors, and the rows of largest leverage and of largest error.
 
-    The error without row i is e_i / (1 - h_i), h_i = s_i (1/N + c_i^T (G + alpha I)^-1 c_i) its
-    leverage.  Only rows that the model was fitted on have such errors.  Facts of rows are their
-    leverage and then their errors, (k, 1 + q).
-
+    The error without row i, of the fit, is e_i / (1 - h_i) with its weighted leverage h_i.  Facts
+    of rows are leverage and errors, (k, 1 + q).
     Cook and Weisberg (1982), "Residuals and influence in regression".
     """
 

@@ -117,10 +117,7 @@ class PredictionErrors(Measure):
 
 @dataclass(frozen=True)
 class PairBins:
-    """Bins of the values and of the residuals of the first t targets, all equally wide.
-
-    Counts have one bin more at both ends of every axis, for what lies beyond the edges.
-    """
+    """Equal bins of values and residuals of the first t targets, and one beyond at both ends."""
 
     values: Floats  # edges for predicted and for actual values, (t, B + 1)
     residuals: Floats  # edges for actual less predicted values, (t, R + 1)
@@ -139,10 +136,7 @@ class PairBins:
         )
 
     def counted(self, predicted: Floats, actual: Floats) -> tuple[Array, Array]:
-        """Count rows (n, q), by predicted value and by actual value or residual.
-
-        Counts are of shape (t, B + 2, B + 2) and (t, B + 2, R + 2), int64.
-        """
+        """Count by predicted and actual value (t, B + 2, B + 2) or residual (t, B + 2, R + 2)."""
         pairs: list[Array] = []
         residuals: list[Array] = []
         for j, (values, errors) in enumerate(zip(self.values, self.residuals, strict=True)):

@@ -25,7 +25,6 @@ class GradientOuterProduct(Statistic):
 
     sum_i s_i sum_k grad f_k(x_i) grad f_k(x_i)^T / u_k^2, with respect to what the standardizer
     makes of a row; u (q,) are units of targets, such as their deviations.
-
     Radhakrishnan, Beaglehole, Pandit and Belkin (2024), "Mechanism for feature learning in neural
     networks and backpropagation-free machine learning models".
     Samarov (1993), "Exploring regression structure using nonparametric functional estimation".

@@ -114,7 +114,6 @@ class Predictor(RowFunction):
 
     @cached_property
     def form(self) -> Form:
-        """The same function, in the form that it is computed in."""
         whole, feature_map = self.coef * self.feature_map.scale, self.feature_map
         alike = self.precision == "single" and _shift(feature_map) is not None
         feature_map, coef = feature_map.condensed(whole, alike=alike)
@@ -132,16 +131,14 @@ class Predictor(RowFunction):
         known = 0.0 if shift is None else shift
         return Form(feature_map, coef, constant, known, np.dtype(np.float32))
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, Any]:  # without what is cached
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
 def _shift(feature_map: FeatureMap) -> Array | None:
-    """Return what the features of all rows have in common, or None where that is little.
-
-    With a long length scale coefficients are large and cancel: single precision would lose what
-    differs between rows, unless the rest is taken out of the sums.
-    """
+    """Return what the features of all rows have in common, or None where that is little."""
+    # With a long length scale coefficients are large and cancel: single precision would lose what
+    # differs between rows, unless the rest is taken out of the sums.
     rows = np.zeros((2, feature_map.n_features))
     if isinstance(feature_map, Standardized):
         standardizer = feature_map.standardizer
@@ -208,21 +205,18 @@ class PredictionBuffers:
 
 @dataclass(frozen=True)
 class PrincipalComponents:
-    """The directions of features in which rows vary most.
+    """The directions of features in which rows vary most: kernel principal components.
 
     With G = V diag(d) V^T of the centred features, the components are the leading columns of V,
     their variances d / (N - 1), and a row becomes (phi(x) - phibar)^T V.
-
-    Components (K, D) are orthonormal rows, the number of largest size in each of them positive;
-    their variances (K,) descend, the total variance is of all D features, and the weight is N.
     """
 
     feature_map: FeatureMap
     mean: Floats
-    components: Floats
-    explained_variance: Floats
-    total_variance: float
-    weight: float
+    components: Floats  # (K, D), orthonormal; in each the number of largest size is positive
+    explained_variance: Floats  # (K,), descending
+    total_variance: float  # of all D features
+    weight: float  # N
     precision: str = "single"
 
     @cached_property
@@ -241,7 +235,7 @@ class PrincipalComponents:
         values: Floats = np.sqrt(self.explained_variance * (self.weight - 1.0))
         return values
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, Any]:  # without what is cached
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
 

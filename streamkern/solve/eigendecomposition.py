@@ -66,9 +66,8 @@ def decomposed_in_range(
 ) -> tuple[Floats, Floats]:
     """Return the eigenvalues and vectors of a positive semidefinite matrix of at most some rank.
 
-    Products of the matrix with a few more random vectors than its rank span its range, where the
-    problem is small.  The products are repeated once, which leaves less of the rounding in the
-    matrix.  Vectors outside of the range, whose eigenvalues are 0, are left at 0.
+    Products with a few more random vectors than its rank, repeated once against rounding, span its
+    range, where the problem is small.  Vectors outside of it are left at 0.
 
     Halko, Martinsson and Tropp (2011), "Finding structure with randomness: probabilistic algorithms
     for constructing approximate matrix decompositions".
@@ -178,11 +177,9 @@ def has_c_integers() -> bool:
 
 @cache
 def routine(name: str) -> Callable[..., None]:
-    """Return a routine of double precision, such as "dstedc".
+    """Return a routine of double precision, such as "dstedc", which raises LinAlgError for `info`.
 
-    It takes the arguments of LAPACK's documentation but for `info`, where a failure is raised as a
-    LinAlgError.  Arrays are passed by the address of their first number, in memory by columns;
-    numbers and letters by their own.
+    It takes LAPACK's other arguments: arrays are in memory by columns.
     """
     capsule = _ROUTINES[name]
     signature = _NAME_OF(capsule)

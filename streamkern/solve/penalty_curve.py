@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamkern.errors import DataError, ParameterError
-from streamkern.solve import checked_alpha
+from streamkern.solve.ridge import checked_alpha
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -186,7 +186,6 @@ class PenaltyCurve:
         return best
 
     def at(self, chosen: Array) -> Floats:
-        """Return the scores at the chosen penalties, (q,)."""
         scores: Floats = self.scores[chosen, np.arange(self.scores.shape[1])]
         return scores
 

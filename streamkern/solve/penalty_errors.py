@@ -93,14 +93,7 @@ class PenaltyModels:
 class PenaltyErrors(Statistic):
     """Sums of squared leave-one-out errors (Allen's PRESS) at every penalty.
 
-    A row of weight s has the error e / (1 - h) without itself, e being its residual and h its
-    leverage: no second fit is needed.
-
-    `squared` (A, q) are of targets in the units of the models; `spare` (A,) is the least 1 - h of a
-    row, and errors are rounding where it is.
-
-    References
-    ----------
+    Without itself, a row of weight s, residual e and leverage h has the error e / (1 - h).
     Allen (1974), "The relationship between variable selection and data augmentation and a method
     for prediction".
     """
@@ -110,7 +103,8 @@ class PenaltyErrors(Statistic):
     n_targets: int
     weight: float = total()
     n_rows: int = total(dtype=int)
-    squared: Floats = total("n_alphas", "n_targets")
+    squared: Floats = total("n_alphas", "n_targets")  # of targets in the units of the models
+    # The least 1 - h of a row: errors are rounding where it is.
     spare: Floats = minimum("n_alphas", start=1.0)
 
     @property

@@ -82,10 +82,7 @@ def check_finite(moments: CentredMoments) -> None:
 
 @dataclass(frozen=True)
 class NormalEquations:
-    """(G + alpha I) w = C, as far as the coefficients w do not tell it.
-
-    Intervals, leverages and sparse models need G again; C is (G + alpha I) w.
-    """
+    """(G + alpha I) w = C, for what needs G again; C follows from the coefficients w."""
 
     gram: Triangle  # G, in the precision of its products
     feature_mean: Floats  # phibar (D,), zero without an intercept
@@ -101,10 +98,7 @@ class NormalEquations:
     def of(
         cls, moments: CentredMoments, solution: RidgeSolution, gram: Triangle | None = None
     ) -> NormalEquations:
-        """Return the equations that a solution was found from.
-
-        `gram` is what `kept_gram` returned, if the triangle of the moments was overwritten since.
-        """
+        """Return the equations of a solution; `gram` is a `kept_gram`, if that was overwritten."""
         q = len(solution.train_rss)
         return cls(
             kept_gram(moments) if gram is None else gram,

@@ -48,7 +48,6 @@ def checked_size(n_components: Any, available: int | None = None) -> int:
 
 
 def checked_method(method: Any) -> str:
-    """Return the name of a method, or raise ParameterError if none has it."""
     if method not in METHODS:
         raise ParameterError(
             f"the method of a sparse model must be one of {', '.join(METHODS)}, not "
@@ -60,10 +59,9 @@ def checked_method(method: Any) -> str:
 def supports(
     moments: CentredMoments, alpha: float, sizes: Sequence[int], method: str = "forward"
 ) -> list[Array]:
-    """Return the indices, ascending, of the features of sparse models, one of every size.
+    """Return the indices, ascending, of the features that targets share, for every size.
 
-    All targets share their features, since a model has one map.  The penalty that they are chosen
-    for is positive, unless G has full rank.
+    The penalty that they are chosen for is positive, unless G has full rank.
     """
     D = moments.gram.order
     smaller = [size for size in sizes if size < D]
@@ -270,10 +268,7 @@ class SparsityCurve:
         return scores, folds.std(axis=0, ddof=1) / np.sqrt(len(folds))
 
     def choose(self) -> int:
-        """Return the index of the fewest features within one standard error of the best.
-
-        Hastie, Tibshirani and Friedman (2009), "The elements of statistical learning", 7.10.
-        """
+        """Return the index of the fewest features within one standard error of the best."""
         scores, errors = self.relative()
         best = int(scores.argmin())
         return int((scores <= scores[best] + errors[best]).argmax())

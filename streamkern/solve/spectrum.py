@@ -99,11 +99,7 @@ class Eigenbasis:
 
     @classmethod
     def of(cls, moments: CentredMoments, rank: int | None = None) -> Eigenbasis:
-        """Decompose centred moments: about 5 D^3 multiply-adds, on all cores.
-
-        Where their rows allow a rank far below D at most, it takes 3 D^2 rank multiply-adds
-        instead, and some D rank^2 on one core.
-        """
+        """Decompose: 5 D^3 multiply-adds, or 3 D^2 rank where rows allow a rank far below D."""
         check_finite(moments)
         if rank is not None and rank < _LOW_RANK * moments.gram.order:
             values, vectors = decomposed_in_range(moments.gram, rank)

@@ -27,15 +27,11 @@ _TIMES = 2
 
 @dataclass(frozen=True)
 class Sum:
-    """How one attribute starts, and how those of two sets of rows become one.
-
-    A dimension of the shape is a number or the name of an attribute, which may have dots; so may
-    the dtype be.
-    """
+    """How one attribute starts, and how those of two sets of rows become one."""
 
     start: Any = 0
-    shape: tuple[int | str, ...] = ()
-    dtype: Any = float
+    shape: tuple[int | str, ...] = ()  # a name is that of an attribute, which may have dots
+    dtype: Any = float  # so is that of a dtype
     merge: Callable[[Any, Any], Any] | None = operator.add
 
     def zero(self, holder: Any, name: str) -> Any:  # noqa: ARG002  for sums that consist of parts
@@ -52,12 +48,10 @@ class Sum:
         return value
 
     def attached(self, holder: Any, name: str, value: Any) -> Any:  # noqa: ARG002  as of `zero`
-        """Return the sum that `detached` gave."""
         return value
 
 
 def declared(way: Sum) -> Any:
-    """Declare an attribute of `Sums` that adds in some way."""
     return field(init=False, metadata={"sum": way})
 
 
@@ -152,16 +146,11 @@ class Sums(ABC):  # noqa: B024  subclasses have what adds rows
 
     Every subclass is made a dataclass.  Its fields are its parameters, and the sums that `total`,
     `minimum`, `maximum`, `concatenated`, `part` and their like declare.
-
-    Attributes
-    ----------
-    scratch : Scratch, optional
-        Lent for updates, by one thread at a time; without it every update takes its own.
-    shared : bool
-        Whether another object holds these sums too, so that they are copied before they change.
     """
 
+    # Lent for updates, by one thread at a time; without it every update takes its own.
     scratch: Scratch | None = None
+    # Whether another object holds these sums too, so that they are copied before they change.
     shared: bool = False
 
     def __init_subclass__(cls) -> None:
@@ -222,21 +211,14 @@ class Sums(ABC):  # noqa: B024  subclasses have what adds rows
 
 
 class Work(NamedTuple):
-    """The arithmetic of a statistic, in products of order D.
-
-    A multiplication and an addition are two operations.
-    """
+    """The arithmetic of a statistic: a multiplication and an addition are two operations."""
 
     flops_per_row: float
     order: int
     dtype: str
 
     def attainable(self, threads: int) -> float:
-        """Return the operations a second that products of features alone attain here.
-
-        Measured once a process, for so many BLAS threads, which the caller has set; a few
-        hundredths of a second.
-        """
+        """Measure, once a process, the operations a second of products with these BLAS threads."""
         return _measured(min(self.order, _COLUMNS), self.dtype, threads)
 
 

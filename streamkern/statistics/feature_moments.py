@@ -220,10 +220,6 @@ class Moments(Statistic):
             )
 
     def compatible(self, other: Moments) -> Moments:
-        """Return the other moments about this shift, or raise ParameterError.
-
-        They go together only if precision, number of targets and map are the same.
-        """
         if (self.precision, self.n_targets) != (other.precision, other.n_targets) or not (
             self.feature_map.equals(other.feature_map)
         ):

@@ -104,9 +104,7 @@ def rows_by_fold(rule: Folds, block: Block) -> Iterator[tuple[int, Block]]:
 class Weighting(Protocol):
     """What weighs rows anew where they are read."""
 
-    def reweighted(self, block: Block) -> Block:
-        """Return the rows with their new weights."""
-        ...
+    def reweighted(self, block: Block) -> Block: ...
 
 
 class _OfFolds(Sum):

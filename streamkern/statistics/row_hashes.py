@@ -21,12 +21,8 @@ _VALUES_AT_ONCE = 15_000
 
 
 class RowSample(Statistic):
-    """The k rows whose places have the smallest hashes, in the order of these.
+    """The k rows whose places have the smallest hashes, in their order, whatever they weigh.
 
-    All rows count the same in the draw, whatever their weights.
-
-    References
-    ----------
     Cohen and Kaplan (2007), "Summarizing data using bottom-k sketches".
     """
 
@@ -145,11 +141,7 @@ class RowIndex(Statistic):
         return RowIndex.of(self.hashes[which], self.labels[which], self.rule)
 
     def positions(self, hashes: Array) -> Array:
-        """Return where rows are in this index, each row of it for one of them: (m,), int64.
-
-        Both are ascending by hash.  The position is -1 for a row that is not there, or there less
-        often than it is asked for.
-        """
+        """Return where rows, ascending as here, are in this index, each once, else -1, (m,)."""
         nth = np.arange(len(hashes)) - np.searchsorted(hashes, hashes)
         position = np.searchsorted(self.hashes, hashes) + nth
         there = position < len(self)
@@ -166,8 +158,6 @@ def hashed(places: Array, seed: int) -> Array:
 def mixed(words: Array) -> Array:
     """Return 64-bit words, mixed one to one so that every bit depends on all bits.
 
-    References
-    ----------
     Steele, Lea and Flood (2014), "Fast splittable pseudorandom number generators", for the mixer.
     """
     z: Array = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -181,9 +171,6 @@ def row_hashes(values: Floats) -> Array:
 
     Words are mixed first: those of small integers end in many zeros, which a multilinear hash
     would keep.
-
-    References
-    ----------
     Lemire and Kaser (2014), "Strongly universal string hashing is fast", for multilinear hashing.
     """
     positions = np.arange(1, values.shape[1] + 1, dtype=np.uint64)

@@ -87,10 +87,8 @@ class Triangle:
         return self.of_panels([panel.astype(dtype) for panel in self.panels])
 
     def add_outer(self, left: Floats, right: Floats, factor: float) -> None:
-        """Add factor left right^T of vectors (D,), in place.
-
-        The factor comes last, so that a symmetric matrix stays one to the last bit.
-        """
+        """Add factor left right^T of vectors (D,), in place."""
+        # The factor comes last, so that a symmetric matrix stays one to the last bit.
         for panel in self.panels:
             start, stop = rows_of(panel)
             np.add(panel, factor * np.outer(left[start:stop], right[:stop]), out=panel)

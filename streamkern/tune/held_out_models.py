@@ -36,15 +36,12 @@ if TYPE_CHECKING:
 
 
 class LeftOut(NamedTuple):
-    """A model without a fold, on the features that were chosen without it, if it is sparse.
-
-    Errors (q,) are the sum of squared errors on the fold, as its moments tell it.
-    """
+    """A model without a fold, on the features that were chosen without it, if it is sparse."""
 
     solution: RidgeSolution
     equations: NormalEquations
     support: Array | None
-    errors: Floats
+    errors: Floats  # the sums of squared errors on the fold, (q,)
 
 
 def solve_without(

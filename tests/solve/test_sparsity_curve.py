@@ -7,12 +7,18 @@ import json
 import naive
 import numpy as np
 import pytest
-from streamkern.solve.sparsity_curve import SparsityCurve, sparse_errors, sparse_sizes
 from tolerances import assert_close
 
 from streamkern.features import Identity
 from streamkern.solve.cross_validation import HeldOut
-from streamkern.solve.sparse_selection import METHODS, Sparsifier, supports
+from streamkern.solve.sparse_selection import (
+    METHODS,
+    Sparsifier,
+    SparsityCurve,
+    sparse_errors,
+    sparse_sizes,
+    supports,
+)
 from streamkern.statistics import Moments
 
 N, D, K = 120, 16, 3

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from tolerances import assert_close
 
 from streamkern.errors import OverflowedError, SingularSystemError
-from streamkern.solve import Eigenbasis, Spectrum, precision_floor
+from streamkern.solve import Eigenbasis, Spectrum
+from streamkern.solve.solution import precision_floor
 from streamkern.statistics import CentredMoments, Triangle
 
 N = 30

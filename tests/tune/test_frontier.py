@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from streamkern import Gaussian, Laplacian, RandomFeatureRidge
 from streamkern.parameters.cost_estimate import fit_flops, solve_flops
-from streamkern.tune.frontier import configurations
+from streamkern.tune.budget import configurations
 from streamkern.tune.trials import N_FOLDS, Attempt, Cost
 
 PLAN = SimpleNamespace(n_rows=10_000, n_features=4, n_slots=2, flops=fit_flops(10_000, 4, 64, 5))
