@@ -126,10 +126,6 @@ def test_they_do_so_above_and_below_the_precision_floor(precision, share):
     assert own == pytest.approx(solution.effective_dof, rel=0.03)
 
 
-def with_gram(equations, gram, alpha):
-    return replace(equations, gram=Triangle.of(gram), alphas=np.full(3, alpha))
-
-
 def test_eigenvalues_below_zero_by_rounding_count_as_zero():
     feature_map, equations, _ = fitted("pairs", 0.3)
     values, vectors = np.linalg.eigh(equations.gram.dense())
@@ -139,7 +135,8 @@ def test_eigenvalues_below_zero_by_rounding_count_as_zero():
     alpha = 5e-10
     with pytest.raises(np.linalg.LinAlgError):
         np.linalg.cholesky(gram + alpha * np.eye(len(gram)))
-    found = Deviation.of(feature_map, with_gram(equations, gram, alpha)).leverages(new_rows())
+    equations = replace(equations, gram=Triangle.of(gram), alphas=np.full(3, alpha))
+    found = Deviation.of(feature_map, equations).leverages(new_rows())
     centred = feature_map.transform(new_rows()) - equations.feature_mean
     along = (centred @ vectors) ** 2
     expected = 1 / equations.weight + along @ (1 / (np.maximum(rounded, 0) + alpha))
@@ -168,11 +165,10 @@ def test_deviations_are_those_of_the_noise_and_of_the_coefficients(intercept, al
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("pairs", np.nan), ("inputs", np.inf), ("standardised", -np.inf)]
+    ("name", "value"), [("pairs", np.nan), ("inputs", 1e300), ("standardised", -np.inf)]
 )
 def test_a_row_that_is_not_finite_has_nan_and_no_other_has(name, value):
-    deviation = fitted(name, 0.3)[-1]
-    rows = new_rows()
+    deviation, rows = fitted(name, 0.3)[-1], new_rows()
     before = deviation.leverages(rows)
     rows[[4, 9]] = value
     found = deviation.leverages(rows)
@@ -180,12 +176,6 @@ def test_a_row_that_is_not_finite_has_nan_and_no_other_has(name, value):
     assert np.isnan(found[bad]).all()
     assert np.array_equal(found[~bad], before[~bad])
     assert np.isnan(deviation.standard_deviations(rows)[bad]).all()
-
-
-def test_a_row_whose_leverage_overflows_has_nan():
-    deviation = fitted("inputs", 0.3)[-1]
-    rows = np.array([[1e300, 0, 0], [0, 0, 0]])
-    assert np.isnan(deviation.leverages(rows)[:, 0]).tolist() == [True, False]
 
 
 @pytest.mark.parametrize("precision", ["single", "double"])
@@ -247,15 +237,9 @@ def test_far_from_all_landmarks_the_deviation_is_that_of_the_prior():
     rng = np.random.default_rng(3)
     X, Z = rng.standard_normal((300, 1)), np.array([[0.0], [1.5], [3.0], [5.0], [50.0]])
     y, alpha, kernel = np.sin(2.0 * X[:, 0]) + 0.1 * rng.standard_normal(300), 0.02, Gaussian(0.5)
-    model = RandomFeatureRidge(
-        kernel,
-        n_components=64,
-        alpha=alpha,
-        feature_map="nystroem",
-        standardize=False,
-        fit_intercept=False,
-        precision="double",
-    ).fit(X, y)
+    options = {"standardize": False, "fit_intercept": False, "precision": "double"}
+    landmarks = {"n_components": 64, "feature_map": "nystroem"}
+    model = RandomFeatureRidge(kernel, alpha=alpha, **landmarks, **options).fit(X, y)
     beside = kernel(Z, X)
     inverse = np.linalg.inv(kernel(X, X) + alpha * np.eye(300))
     left = 1.0 - np.einsum("ij,jk,ik->i", beside, inverse, beside)
@@ -280,7 +264,8 @@ def test_deviations_do_not_depend_on_the_unit_of_weights_that_cannot_count_rows(
 # Leave-one-out errors without fitting again, and the rows that matter most.
 
 M, D, Q = 40, 14, 2
-every_penalty = pytest.mark.parametrize("alpha", [0.2, (0.02, 3.0)], ids=["one", "each"])
+EACH = 0.02, 3.0
+every_penalty = pytest.mark.parametrize("alpha", [0.2, EACH], ids=["one", "each"])
 
 
 def small_table(n=M):
@@ -327,12 +312,7 @@ def leverages(Phi, s, alpha, intercept):
 
 @pytest.mark.parametrize(
     ("alpha", "intercept", "weighted"),
-    [
-        (0.2, True, True),
-        (0.2, False, False),
-        ((0.02, 3.0), True, False),
-        ((0.02, 3.0), False, True),
-    ],
+    [(0.2, True, True), (0.2, False, False), (EACH, True, False), (EACH, False, True)],
 )
 def test_errors_are_those_of_refitting_without_each_row(alpha, intercept, weighted):
     X, y, s = small_table()
