@@ -98,7 +98,7 @@ class Boosting:
         ensemble, report = fit_rounds(source, parameters, self, checkpoint)
         counts: Any = source.class_counts
         report |= class_facts(source) | {"class_counts": counts.tolist()}
-        rule = ClassRule(source.classes, AdditiveVotes(source.classes.n_targets))
+        rule = ClassRule(source.classes, AdditiveVotes())
         return FittedEnsemble(parameters, self, ensemble, report, rule, source.class_weight)
 
 

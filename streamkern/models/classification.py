@@ -72,7 +72,7 @@ class Classification(Task):
     ) -> FittedClassifier:
         """Calibrate the scores of a regression by rows that it has not seen."""
         assert isinstance(source, LabelledSource)  # noqa: S101  for the type checker
-        calibrator: Any = PlainRule(source.n_targets)
+        calibrator: Any = PlainRule()
         report, facts = dict(ridge.report), self.facts(source)
         if self.calibration is not None:
             begun = time.perf_counter()
@@ -99,7 +99,7 @@ class Classification(Task):
         known = classes_of_report(moments.report)
         assert known is not None  # noqa: S101  as `check_moments` finds, or rows have come
         ridge = solve_moments(moments, parameters, size, keep_moments=True)
-        calibrator: Any = PlainRule(known[0].n_targets)
+        calibrator: Any = PlainRule()
         if self.calibration is not None:
             calibrator = calibrated_by_moments(ridge)
         rule = ClassRule(known[0], calibrator)

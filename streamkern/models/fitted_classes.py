@@ -128,7 +128,7 @@ class FittedClassifier(FittedClasses):
     def calibrated(self, source: LabelledSource, method: str | None) -> Self:
         """Return the model calibrated by rows that it was not fitted on, in one pass."""
         if checked_method(method) is None:
-            calibrator: Any = PlainRule(source.n_targets)
+            calibrator: Any = PlainRule()
         else:
             calibrator = calibrated_by_rows(self.ridge, source, str(method))
         return replace(self, rule=ClassRule(self.rule.classes, calibrator))
