@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from queue import LifoQueue
 from typing import TYPE_CHECKING, Any
 
-from streamkern.monitor.worker_totals import add_to_totals, expose_totals
+from streamkern.monitor.metrics import add_to_totals, expose_totals
 from streamkern.runtime.events import tell_from_task
 from streamkern.runtime.memory import peak_bytes
 from streamkern.runtime.resources import current_worker, metered

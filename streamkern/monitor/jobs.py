@@ -80,7 +80,6 @@ class Job:
 
     @property
     def phase(self) -> str:
-        """What it is at, in a word or two."""
         if self.ended is not None:
             return "done" if self.error is None else "failed"
         current = self.current
@@ -93,7 +92,6 @@ class Job:
         return "solving" if current.row_flops else "preparing"
 
     def elapsed(self, now: float) -> float:
-        """Return the seconds that it has taken, or took."""
         return (now if self.ended is None else self.ended) - self.begun
 
 
@@ -107,13 +105,11 @@ class Jobs:
         self.lock = threading.RLock()
 
     def __iter__(self) -> Iterator[Job]:
-        """Return the jobs, the latest first."""
         with self.lock:
             return iter(list(reversed(self.jobs.values())))
 
     @property
     def latest(self) -> Job | None:
-        """The job that began last."""
         return next(iter(self), None)
 
     def hear(self, event: Event, ago: float = 0.0) -> None:
@@ -136,14 +132,12 @@ class Jobs:
                 reading.hear(event, now)
 
     def worker_lost(self, worker: str) -> None:
-        """Hear that a worker is gone, and what it was at with it."""
         with self.lock:
             for reading in self._passes.values():
                 if reading.ended is None:
                     reading.lost(worker)
 
     def client_lost(self, client: str) -> None:
-        """Hear that a client is gone, without a word about the jobs that it had begun."""
         with self.lock:
             for job in self.jobs.values():
                 if job.client == client and job.ended is None:
@@ -153,7 +147,6 @@ class Jobs:
                             reading.ended, reading.error = job.ended, job.error
 
     def job_of(self, event: Event) -> Job | None:
-        """Return the job that an event is of."""
         number = event.get("pass")
         if number is None:
             return self.jobs.get(event.get("job", ""))
