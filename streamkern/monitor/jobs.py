@@ -113,11 +113,7 @@ class Jobs:
         return next(iter(self), None)
 
     def hear(self, event: Event, ago: float = 0.0) -> None:
-        """Take in one event of so many seconds ago, unless nobody told of its job.
-
-        A malformed one raises TypeError, KeyError, ValueError or AttributeError, and changes
-        nothing.
-        """
+        """Take in an event of so many seconds ago; a malformed one raises, and changes nothing."""
         with self.lock:
             event = _checked(event)
             now = self.clock() - ago
@@ -125,7 +121,10 @@ class Jobs:
                 number, when = event["job"], datetime.now() - timedelta(seconds=ago)
                 place = event.get("client"), event.get("dashboard")
                 self.jobs[number] = Job(number, event["name"], now, when, *place)
-                self._drop_old()
+                over = [job.number for job in self.jobs.values() if job.ended is not None]
+                for old in over[: max(len(self.jobs) - _KEPT, 0)]:
+                    for gone in self.jobs.pop(old).passes:
+                        self._passes.pop(gone, None)
             elif (found := self.jobs.get(event.get("job", ""))) is not None:
                 self._hear_of_job(found, event, now)
             elif (reading := self._passes.get(event.get("pass", ""))) is not None:
@@ -140,11 +139,9 @@ class Jobs:
     def client_lost(self, client: str) -> None:
         with self.lock:
             for job in self.jobs.values():
-                if job.client == client and job.ended is None:
-                    job.ended, job.error = self.clock(), "its client is gone"
-                    for reading in job.passes.values():
-                        if reading.ended is None:
-                            reading.ended, reading.error = job.ended, job.error
+                for each in (job, *job.passes.values()) if job.client == client else ():
+                    if each.ended is None:
+                        each.ended, each.error = self.clock(), "its client is gone"
 
     def job_of(self, event: Event) -> Job | None:
         number = event.get("pass")
@@ -164,10 +161,3 @@ class Jobs:
                 job.solved = event
             case "job ended":
                 job.ended, job.error = now, event["error"]
-
-    def _drop_old(self) -> None:
-        for number in [job.number for job in self.jobs.values() if job.ended is not None]:
-            if len(self.jobs) <= _KEPT:
-                return
-            for gone in self.jobs.pop(number).passes:
-                self._passes.pop(gone, None)

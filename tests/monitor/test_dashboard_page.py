@@ -30,15 +30,13 @@ def browser():
         yield browser
 
 
-@pytest.fixture(scope="module")
-def data(tmp_path_factory):
-    path = tmp_path_factory.mktemp("page") / "train.h5"
+def data(folder, n=20_000):
     rng = np.random.default_rng(0)
-    X = rng.standard_normal((400_000, 8)).astype(np.float32)
-    with h5py.File(path, "w") as file:
+    X = rng.standard_normal((n, 8)).astype(np.float32)
+    with h5py.File(folder / "train.h5", "w") as file:
         file.create_dataset("X", data=X, chunks=(4096, 8))
-        file["y"] = np.sin(X[:, 0]) + 0.1 * rng.standard_normal(len(X))
-    return path
+        file["y"] = np.sin(X[:, 0]) + 0.1 * rng.standard_normal(n)
+    return streamkern.open_hdf5(folder / "train.h5")
 
 
 def root_of(client):
@@ -63,9 +61,11 @@ def numbers(text):
 
 
 @pytest.mark.slow
-def test_the_page_is_in_the_menu_and_its_figures_change_and_are_those_of_the_report(browser, data):
+def test_the_page_is_in_the_menu_and_its_figures_change_and_are_those_of_the_report(
+    browser, tmp_path
+):
     model = streamkern.RandomFeatureRidge(n_components=1536)
-    running = threading.Thread(target=model.fit, args=(streamkern.open_hdf5(data),))
+    running = threading.Thread(target=model.fit, args=(data(tmp_path, 400_000),))
     with streamkern.connect(n_workers=2) as client:
         watched, seen = Watched(browser), set()
         page = watched.page
@@ -139,31 +139,31 @@ def test_a_scheduler_brings_the_page_and_jobs_of_a_client_that_is_gone_are_over(
         wait_until(lambda: f"{running}0.0" in found_at(f"{root}/metrics"), "the end of the job")
 
 
-def test_a_scheduler_that_runs_already_gets_the_page_with_what_was_told_before(data, tmp_path):
+def test_a_scheduler_that_runs_already_gets_the_page_with_what_was_told_before(tmp_path):
     with running_scheduler(tmp_path, dashboard=True) as file, running_worker(file):
         address = json.loads(file.read_text())["address"]
         with distributed.Client(address) as client:
             client.wait_for_workers(1, timeout=60)
             root = root_of(client)
             assert found_at(f"{root}/streamkern") == 404
-            streamkern.RandomFeatureRidge(n_components=16).fit(streamkern.open_hdf5(data))
+            streamkern.RandomFeatureRidge(n_components=16).fit(data(tmp_path))
         for _ in range(2):  # the second time it is there already
             with streamkern.connect(scheduler=address):
                 assert found_at(f"{root}/status").count('href="streamkern"') == 1
                 assert "Dask Diagnostic UI" in found_at(f"{root}/streamkern")
         metrics = found_at(f"{root}/metrics")
         assert 'streamkern_pass_rows_done{id="' in metrics
-        assert "} 400000.0" in metrics
+        assert "} 20000.0" in metrics
 
 
-def test_a_scheduler_without_a_dashboard_runs_jobs_as_ever(tmp_path, data):
+def test_a_scheduler_without_a_dashboard_runs_jobs_as_ever(tmp_path):
     with (
         running_scheduler(tmp_path) as file,
         running_worker(file),
         streamkern.connect(scheduler_file=file),
     ):
         model = streamkern.RandomFeatureRidge(n_components=16)
-        assert model.fit(streamkern.open_hdf5(data)).report_["rows"] == 400_000
+        assert model.fit(data(tmp_path)).report_["rows"] == 20_000
     assert "does without" not in (tmp_path / "scheduler.log").read_text()
 
 
