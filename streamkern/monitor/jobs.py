@@ -139,8 +139,9 @@ class Jobs:
     def client_lost(self, client: str) -> None:
         with self.lock:
             for job in self.jobs.values():
-                for each in (job, *job.passes.values()) if job.client == client else ():
-                    if each.ended is None:
+                parts: list[Job | Pass] = [job, *job.passes.values()]
+                for each in parts:
+                    if job.client == client and each.ended is None:
                         each.ended, each.error = self.clock(), "its client is gone"
 
     def job_of(self, event: Event) -> Job | None:
