@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from dask import delayed
 
 from streamkern.engine.scheduler import is_task, kept, stream
-from streamkern.monitor.worker_totals import add_to_totals, expose_totals
+from streamkern.monitor.metrics import add_to_totals, expose_totals
 from streamkern.runtime.aligned_arrays import aligned
 from streamkern.runtime.events import passing, tell_from_task
 from streamkern.runtime.memory import peak_bytes

@@ -7,6 +7,7 @@ import warnings
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain, count
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -186,7 +187,7 @@ def checked_comparison(
             "a comparison takes the one alpha of least error for all targets; leave per_target and "
             "one_standard_error out."
         )
-    if isinstance(n_seeds, bool) or not isinstance(n_seeds, (int, np.integer)) or n_seeds < 1:
+    if isinstance(n_seeds, bool) or not isinstance(n_seeds, Integral) or n_seeds < 1:
         raise ParameterError(
             f"n_seeds must be a whole number of at least 1, not {n_seeds!r}; give how often "
             f"to draw every map."
