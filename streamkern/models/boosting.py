@@ -77,11 +77,9 @@ class Boosting:
 
     @staticmethod
     def parameters_of_a_round() -> Parameters:
-        """Return the parameters of a round where none are given."""
         return Parameters(n_components=_COMPONENTS)
 
     def check(self, parameters: Parameters) -> None:
-        """Raise ParameterError unless rounds can have these parameters."""
         round_options(parameters)
 
     def as_dict(self) -> dict[str, Any]:
@@ -119,7 +117,6 @@ class FittedEnsemble(FittedClasses):
 
     @property
     def n_features(self) -> int:
-        """The number of inputs, p."""
         return self.predictor.n_features
 
     def staged_evaluate(self, source: LabelledSource, *, skip_bad_rows: bool) -> dict[str, Any]:
@@ -156,7 +153,6 @@ class FittedEnsemble(FittedClasses):
 
     @classmethod
     def restored(cls, file: h5py.File, card: dict[str, Any], *, with_equations: bool) -> Self:  # noqa: ARG003
-        """Return the model of an open file."""
         ensemble = _restored_ensemble(file, card["ensemble"])
         feature_map = ensemble.rounds[0].predictor.feature_map
         parameters = restored_parameters(card["base"], card["base_kernel"], feature_map)

@@ -31,7 +31,6 @@ class ClassCounts:
     weights: Floats
 
     def merge(self, other: ClassCounts) -> ClassCounts:
-        """Return the classes of both sets of labels."""
         classes = self.classes.merge(other.classes)
         weights = np.zeros(len(classes))
         for part in (self, other):
@@ -41,7 +40,6 @@ class ClassCounts:
 
 
 def checked_class_weight(class_weight: Any) -> Any:
-    """Return the weights of classes, or raise ParameterError if they can be none."""
     if class_weight is None or (isinstance(class_weight, str) and class_weight == "balanced"):
         return class_weight
     if not isinstance(class_weight, Mapping):
@@ -120,7 +118,6 @@ def count_classes(rows: Source, labels: LabelColumn, *, in_full: bool = False) -
 
 
 def _counted(labels: Iterable[Any]) -> ClassCounts:
-    """Count the labels of a shard."""
     counts = ClassCounts(Classes(np.empty(0)), np.empty(0))
     for part in labels:
         classes = Classes.of(part)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,7 @@ from streamkern.engine.scheduler import run, task
 from streamkern.errors import DataError, ParameterError
 from streamkern.features import Standardized
 from streamkern.features.metric import metric_facts, standardizer_of
-from streamkern.models.checkpoint_job import RowPasses, checkpointed
+from streamkern.models.checkpoint_job import fit_job
 from streamkern.models.data_moments import DataMoments
 from streamkern.parameters.fit_options import SAMPLE_ROWS, check_folds
 from streamkern.parameters.plan import plan_for
@@ -22,13 +21,13 @@ from streamkern.solve.progressive_validation import progressive_error
 from streamkern.sources.hdf5 import without_folders
 from streamkern.sources.preprocessing.column_names import input_names
 from streamkern.statistics import ByFold, Moments, RowFolds, RowIndex, block_folds, shard_folds
-from streamkern.tune.column_pass import run_column_pass
-from streamkern.tune.metric_learning import check_metric_of, in_metric
+from streamkern.tune.metric_learning import check_metric_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from streamkern.features import FeatureMap
+    from streamkern.models.checkpoint_job import RowPasses
     from streamkern.parameters.fit_options import FitOptions
     from streamkern.parameters.plan import Plan
     from streamkern.parameters.template import Template
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from streamkern.sources import Source
     from streamkern.statistics import Folds
     from streamkern.tune.column_pass import ColumnPass
+    from streamkern.tune.metric_learning import LearntMetric
 
 
 def fit_moments(
@@ -72,28 +72,10 @@ def fit_moments(
     few_rows = like is not None or (more_to_come and plan.fold_by != "shards")
     _, rule = folds_for(source, plan, options, few_rows=few_rows)
     index = RowIndex(rule) if indexed else None
-    with checkpointed(checkpoint, source, options, plan, like=like, indexed=indexed) as saved:
-        seen = run_column_pass(
-            source,
-            options,
-            plan,
-            n_sample,
-            index=index,
-            like=like,
-            more_to_come=more_to_come,
-            checkpoint=saved,
-        )
-        learnt = None
-        if like is None:
-            pair = options.kernel, options.feature_map
-            (best, *_), learnt = in_metric(seen, options, [pair])
-            seen, ((kernel, _), *_) = best.column_pass, best.pairs
-            options = replace(options, kernel=kernel)
-        passes = RowPasses(source, options, plan, saved)
-        moments = moments_pass(passes, seen, like=like, few_rows=few_rows)
-    if learnt is None:
-        return moments
-    return replace(moments, report=learnt.reported(moments.report))
+    how: Any = {"like": like, "index": index, "more_to_come": more_to_come}
+    with fit_job(source, options, plan, n_sample, checkpoint, **how) as (rows, (best, *_), learnt):
+        seen = best.column_pass
+        return moments_pass(rows, seen, like=like, few_rows=few_rows, learnt=learnt)
 
 
 def moments_pass(
@@ -103,6 +85,7 @@ def moments_pass(
     like: Template | None = None,
     few_rows: bool = False,
     weighting: Ensemble | None = None,
+    learnt: LearntMetric | None = None,
 ) -> DataMoments:
     """Read the rows once for the moments, after the column pass that says how."""
     begun, few_rows = time.perf_counter(), few_rows or like is not None
@@ -167,6 +150,8 @@ def moments_pass(
         "data": data,
         "metric": metric_facts(standardizer_of(feature_map), options.metric),
     }
+    if learnt is not None:
+        report = learnt.reported(report)
     whole = moments.statistic
     if len(passes) > 1:
         whole = task(_joined, *(passed.statistic for passed in passes), name="join")
