@@ -18,6 +18,7 @@ from streamkern.models.fitted_model import (
     predictor_arrays,
     restored_parameters,
     restored_predictor,
+    through,
 )
 from streamkern.models.labelling import (
     checked_class_weight,
@@ -115,9 +116,7 @@ class FittedEnsemble(FittedClasses):
     class_factors: Floats | None = None
     names: Sequence[str] | None = None
 
-    @property
-    def n_features(self) -> int:
-        return self.predictor.n_features
+    n_features = through("predictor.n_features")
 
     def staged_evaluate(self, source: LabelledSource, *, skip_bad_rows: bool) -> dict[str, Any]:
         """Say how the first rounds do, for every number of them, in one pass."""

@@ -12,7 +12,7 @@ import numpy as np
 from streamkern.engine.scheduler import is_task, run, shared, task
 from streamkern.errors import DataError, ParameterError, StreamkernWarning
 from streamkern.kernels import Kernel, as_kernel, length_scale_of
-from streamkern.models.fitted_model import FittedModel, described_kernel, restored_kernel
+from streamkern.models.fitted_model import FittedModel, described_kernel, restored_kernel, through
 from streamkern.models.moments_fit import fit_moments
 from streamkern.models.prediction import predict_to_hdf5, predicted_rows
 from streamkern.parameters.fit_options import FitOptions
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     import h5py
 
     from streamkern.models.data_moments import DataMoments
-    from streamkern.predict.predictor import Predictor
     from streamkern.sources import Source
     from streamkern.statistics import ByFold
 
@@ -83,13 +82,8 @@ class FittedComponents(FittedModel):
     report: dict[str, Any]
     names: Sequence[str] | None = None
 
-    @property
-    def predictor(self) -> Predictor:  # type: ignore[override]
-        return self.components.projection
-
-    @property
-    def n_features(self) -> int:
-        return self.components.feature_map.n_features
+    predictor = through("components.projection")
+    n_features = through("components.feature_map.n_features")
 
     def transform(self, X: Any) -> Any:
         """Return the scores of rows along the components, (n, K)."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
-from streamkern.models.fitted_model import FittedModel
+from streamkern.models.fitted_model import FittedModel, through
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.held_out_predictors import calibrated_by_rows
 from streamkern.models.labelling import described_class_weight, factors_of, restored_class_weight
@@ -103,18 +103,13 @@ class FittedClassifier(FittedClasses):
     class_weight: Any = None
     calibration: str | None = None
 
+    predictor = through("ridge.predictor")
+    names = through("ridge.names")
+    n_features = through("ridge.n_features")
+
     def __post_init__(self) -> None:
         report = {**self.ridge.report, "calibration": self.rule.calibrator.name}
-        for name, value in (
-            ("predictor", self.ridge.predictor),
-            ("names", self.ridge.names),
-            ("report", report),
-        ):
-            object.__setattr__(self, name, value)
-
-    @property
-    def n_features(self) -> int:
-        return self.ridge.n_features
+        object.__setattr__(self, "report", report)
 
     def calibrated(self, source: LabelledSource, method: str | None) -> Self:
         """Return the model calibrated by rows that it was not fitted on, in one pass."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from datetime import UTC, datetime
 from importlib.metadata import version
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -94,6 +95,11 @@ class FittedModel(ABC):
         """Raise DataError if a source has other inputs than the rows of the fit."""
         if isinstance(X, Source):
             check_same_inputs(self.report, X.describe())
+
+
+def through(name: str) -> Any:
+    """Return a property that is an attribute of an attribute."""
+    return property(attrgetter(name))
 
 
 def columns_of(

@@ -44,13 +44,14 @@ def fit_moments(
     *,
     like: Template | None = None,
     indexed: bool = False,
-    fixed_alpha: bool = False,
     more_to_come: bool = False,
-    needs_targets: bool = True,
-    n_left_out: int = 0,
     checkpoint: str | Path | None = None,
+    **solution: Any,
 ) -> DataMoments:
-    """Read the rows twice, lightly for the columns and a sample, then for the moments."""
+    """Read the rows twice, lightly for the columns and a sample, then for the moments.
+
+    `solution` is what `plan_for` counts of what follows.
+    """
     n_sample = SAMPLE_ROWS
     if like is None:
         if not more_to_come:
@@ -59,15 +60,7 @@ def fit_moments(
         n_sample = options.sample_rows(source)
     else:
         like.check(source)
-    plan = plan_for(
-        source,
-        options,
-        n_sample,
-        indexed=indexed,
-        fixed_alpha=fixed_alpha,
-        needs_targets=needs_targets,
-        n_left_out=n_left_out,
-    )
+    plan = plan_for(source, options, n_sample, indexed=indexed, **solution)
     # Of rows that come in single shards, one fold would get all.
     few_rows = like is not None or (more_to_come and plan.fold_by != "shards")
     _, rule = folds_for(source, plan, options, few_rows=few_rows)
