@@ -19,8 +19,7 @@ import numpy as np
 
 from streamkern.errors import DataError, ParameterError, StreamkernWarning
 from streamkern.features import Identity, Standardized
-from streamkern.models.checkpoint_job import fit_job
-from streamkern.models.moments_fit import moments_pass
+from streamkern.models.moments_fit import fit_job, moments_pass
 from streamkern.models.ridge_solution import solve_moments
 from streamkern.parameters.fit_options import check_folds
 from streamkern.parameters.plan import plan_for

@@ -6,7 +6,6 @@ import hashlib
 import platform
 import shutil
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,8 +18,6 @@ from streamkern.errors import OutputError
 from streamkern.runtime.memory import in_words
 from streamkern.sources import Shard
 from streamkern.storage import opened_checkpoint
-from streamkern.tune.column_pass import run_column_pass
-from streamkern.tune.metric_learning import in_metric
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -31,10 +28,7 @@ if TYPE_CHECKING:
     from streamkern.parameters.plan import Plan
     from streamkern.parameters.template import Template
     from streamkern.sources import Reader, Source
-    from streamkern.statistics import RowIndex
     from streamkern.storage import Checkpoint
-    from streamkern.tune.candidates import Contender
-    from streamkern.tune.metric_learning import LearntMetric, Pair
 
 # Places in the rows that are looked at, and how many rows there.
 _PLACES, _ROWS = 8, 64
@@ -62,36 +56,6 @@ class RowPasses(NamedTuple):
             checkpoint=self.checkpoint,
             **how,
         )
-
-
-@contextmanager
-def fit_job(
-    source: Source,
-    options: FitOptions,
-    plan: Plan,
-    n_sample: int,
-    folder: str | Path | None,
-    *,
-    pairs: Sequence[Pair] = (),
-    like: Template | None = None,
-    index: RowIndex | None = None,
-    more_to_come: bool = False,
-    searched: Sequence[Any] = (),
-) -> Iterator[tuple[RowPasses, list[Contender], LearntMetric | None]]:
-    """Hold the passes of a fit after the column pass, the best metrics, and how they were learnt.
-
-    Without `pairs` of kernel and map to choose from, the passes have the kernel in the best metric.
-    """
-    job: Any = {"like": like, "indexed": index is not None, "searched": searched}
-    with checkpointed(folder, source, options, plan, **job) as saved:
-        how: Any = {"like": like, "index": index, "more_to_come": more_to_come}
-        seen = run_column_pass(source, options, plan, n_sample, checkpoint=saved, **how)
-        wanted = options if like is None else replace(options, metric=None)  # its map has one
-        given = pairs or [(options.kernel, options.feature_map)]
-        contenders, learnt = in_metric(seen, wanted, given)
-        if not pairs:
-            options = replace(options, kernel=contenders[0].pairs[0][0])
-        yield RowPasses(source, options, plan, saved), contenders, learnt
 
 
 @contextmanager

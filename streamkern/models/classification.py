@@ -6,22 +6,18 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from streamkern.errors import DataError, ParameterError
+from streamkern.errors import ParameterError
 from streamkern.models.fitted_classes import FittedClassifier
-from streamkern.models.held_out_predictors import calibrated_by_folds, calibrated_by_moments
 from streamkern.models.labelling import (
-    ClassCounts,
     checked_class_weight,
     class_facts,
+    classes_of_first_rows,
     classes_of_report,
-    count_classes,
     labelled_source,
     weighs_alike,
-    weights_of_classes,
 )
 from streamkern.models.ridge_solution import solve_moments
+from streamkern.models.score_calibration import calibrated_by_folds, calibrated_by_moments
 from streamkern.models.tasks import Task
 from streamkern.predict.calibration_fit import checked_method
 from streamkern.predict.class_rule import ClassRule, PlainRule
@@ -29,7 +25,6 @@ from streamkern.sources import LabelledSource, Source, labelled_rows
 from streamkern.sources.class_labels import Classes
 
 if TYPE_CHECKING:
-    from streamkern._typing import Floats
     from streamkern.models.data_moments import DataMoments
     from streamkern.models.fitted_ridge import FittedRidge
     from streamkern.models.tasks import Rows
@@ -143,22 +138,9 @@ class Classification(Task):
                 "dictionary of weights by label, or sample_weight."
             )
         if known is None or classes is not None:
-            known = self._classes_of_first(labelled, classes, skip=parameters.skips_bad_rows)
+            skip = parameters.skips_bad_rows
+            known = classes_of_first_rows(labelled, classes, self.class_weight, skip=skip)
         return LabelledSource(*labelled, *known)
-
-    def _classes_of_first(
-        self, labelled: Any, classes: Any, *, skip: bool
-    ) -> tuple[Classes, Floats | None]:
-        if classes is not None:
-            counts = ClassCounts(Classes.of(classes), np.empty(0))
-        else:
-            counts = count_classes(*((part.tolerant() if skip else part) for part in labelled))
-        if len(counts.classes) < 2:
-            raise DataError(
-                f"a classifier needs at least two classes, but there are {len(counts.classes)} in "
-                f"the first call; name all labels that there will be as classes."
-            )
-        return counts.classes, weights_of_classes(self.class_weight, counts)
 
     def _check_without_rows(self) -> None:
         if self.calibration == "isotonic":

@@ -142,6 +142,22 @@ def _weighed(rows: Reader, labels: Iterable[Any], start: int) -> ClassCounts:
     return ClassCounts(classes, weights)
 
 
+def classes_of_first_rows(
+    labelled: Any, classes: Any, class_weight: Any, *, skip: bool
+) -> tuple[Classes, Floats | None]:
+    """Return the classes that were named, or those among the labels of the rows, and weights."""
+    if classes is not None:
+        counts = ClassCounts(Classes.of(classes), np.empty(0))
+    else:
+        counts = count_classes(*((part.tolerant() if skip else part) for part in labelled))
+    if len(counts.classes) < 2:
+        raise DataError(
+            f"a classifier needs at least two classes, but there are {len(counts.classes)} in "
+            f"the first call; name all labels that there will be as classes."
+        )
+    return counts.classes, weights_of_classes(class_weight, counts)
+
+
 def weights_of_classes(class_weight: Any, counts: ClassCounts) -> Floats | None:
     """Return what rows of every class are multiplied by, or None where that is 1."""
     if class_weight is None:

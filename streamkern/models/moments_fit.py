@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +14,7 @@ from streamkern.engine.scheduler import run, task
 from streamkern.errors import DataError, ParameterError
 from streamkern.features import Standardized
 from streamkern.features.metric import metric_facts, standardizer_of
-from streamkern.models.checkpoint_job import fit_job
+from streamkern.models.checkpoint_job import RowPasses, checkpointed
 from streamkern.models.data_moments import DataMoments
 from streamkern.parameters.fit_options import SAMPLE_ROWS, check_folds
 from streamkern.parameters.plan import plan_for
@@ -21,21 +23,23 @@ from streamkern.solve.progressive_validation import progressive_error
 from streamkern.sources.hdf5 import without_folders
 from streamkern.sources.preprocessing.column_names import input_names
 from streamkern.statistics import ByFold, Moments, RowFolds, RowIndex, block_folds, shard_folds
-from streamkern.tune.metric_learning import check_metric_of
+from streamkern.tune.column_pass import run_column_pass
+from streamkern.tune.metric_learning import check_metric_of, in_metric
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from streamkern.features import FeatureMap
-    from streamkern.models.checkpoint_job import RowPasses
     from streamkern.parameters.fit_options import FitOptions
     from streamkern.parameters.plan import Plan
     from streamkern.parameters.template import Template
     from streamkern.predict.ensemble import Ensemble
     from streamkern.sources import Source
     from streamkern.statistics import Folds
+    from streamkern.tune.candidates import Contender
     from streamkern.tune.column_pass import ColumnPass
-    from streamkern.tune.metric_learning import LearntMetric
+    from streamkern.tune.metric_learning import LearntMetric, Pair
 
 
 def fit_moments(
@@ -69,6 +73,36 @@ def fit_moments(
     with fit_job(source, options, plan, n_sample, checkpoint, **how) as (rows, (best, *_), learnt):
         seen = best.column_pass
         return moments_pass(rows, seen, like=like, few_rows=few_rows, learnt=learnt)
+
+
+@contextmanager
+def fit_job(
+    source: Source,
+    options: FitOptions,
+    plan: Plan,
+    n_sample: int,
+    folder: str | Path | None,
+    *,
+    pairs: Sequence[Pair] = (),
+    like: Template | None = None,
+    index: RowIndex | None = None,
+    more_to_come: bool = False,
+    searched: Sequence[Any] = (),
+) -> Iterator[tuple[RowPasses, list[Contender], LearntMetric | None]]:
+    """Hold the passes of a fit after the column pass, the best metrics, and how they were learnt.
+
+    Without `pairs` of kernel and map to choose from, the passes have the kernel in the best metric.
+    """
+    job: Any = {"like": like, "indexed": index is not None, "searched": searched}
+    with checkpointed(folder, source, options, plan, **job) as saved:
+        how: Any = {"like": like, "index": index, "more_to_come": more_to_come}
+        seen = run_column_pass(source, options, plan, n_sample, checkpoint=saved, **how)
+        wanted = options if like is None else replace(options, metric=None)  # its map has one
+        given = pairs or [(options.kernel, options.feature_map)]
+        contenders, learnt = in_metric(seen, wanted, given)
+        if not pairs:
+            options = replace(options, kernel=contenders[0].pairs[0][0])
+        yield RowPasses(source, options, plan, saved), contenders, learnt
 
 
 def moments_pass(

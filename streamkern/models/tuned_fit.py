@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from streamkern.errors import ParameterError
 from streamkern.kernels import Gaussian, as_kernel
-from streamkern.models.checkpoint_job import fit_job
 from streamkern.models.fitted_model import described_kernel
-from streamkern.models.moments_fit import folds_for, moments_pass
+from streamkern.models.moments_fit import fit_job, folds_for, moments_pass
 from streamkern.parameters.fit_options import check_folds, large_sample
 from streamkern.parameters.plan import plan_for
 from streamkern.tune.budget import Budget, Spent, budgeted_rows

@@ -1,0 +1,104 @@
+"""Calibration of the scores of a classifier by rows, or folds of them, that it has not seen."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamkern.engine.scheduler import run_all, task
+from streamkern.errors import DataError
+from streamkern.models.held_out_predictors import folds_of, unseen_by
+from streamkern.models.scoring import scored
+from streamkern.predict.calibration_fit import ScoreSums, fitted_calibrator, sigmoid_of_sums
+from streamkern.predict.class_errors import ScoreTable
+from streamkern.predict.evaluation import Evaluation, FoldPredictors
+from streamkern.tune.fold_solution import part_of
+
+if TYPE_CHECKING:
+    from streamkern._typing import Floats
+    from streamkern.models.fitted_ridge import FittedRidge
+    from streamkern.predict.class_rule import Calibrator
+    from streamkern.predict.predictor import RowFunction
+    from streamkern.sources import LabelledSource
+    from streamkern.statistics import ByFold
+    from streamkern.tune.held_out_models import LeftOut
+
+# The least that scores are taken to spread by, as a part of the targets' variance.
+_LEAST_SPREAD = 1e-6
+
+
+def calibrated_by_folds(ridge: FittedRidge, source: LabelledSource, method: str) -> Calibrator:
+    """Return the calibrator of scores of every row by the model without its fold, in one pass."""
+    unseen = unseen_by(ridge, _folds(ridge))
+    held_out = FoldPredictors(unseen.rule, unseen.predictors)
+    del unseen  # and with it the normal equations of every fold
+    return calibrated_by_rows(ridge, source, method, held_out)
+
+
+def calibrated_by_moments(ridge: FittedRidge) -> Calibrator:
+    """Return the sigmoid of scores of every fold by the model without it, and read no rows."""
+    folds = _folds(ridge)
+    left_out = unseen_by(ridge, folds).left_out
+    size = ridge.report["sparse_of"] or len(ridge.predictor.coef)
+    sums = [task(_sums, folds, k, size, left, name=f"sums-{k}") for k, left in left_out.items()]
+    return sigmoid_of_sums(run_all(sums))
+
+
+def _sums(folds: ByFold, fold: int, size: int, left: LeftOut) -> ScoreSums:
+    """Return the sums of the scores of a fold by the model without it, as its moments tell them."""
+    part, coef = part_of(folds, fold, size), left.solution.coef
+    held = part.centred()
+    if left.support is not None:
+        held = held.subset(left.support)
+    means = left.solution.intercept + held.feature_mean @ coef
+    squares = np.einsum("dq,dq->q", coef, held.gram @ coef)
+    products = np.einsum("dq,dq->q", coef, held.cross)
+    return ScoreSums(
+        n_rows=part.n_rows,
+        weight=held.weight,
+        targets=held.weight * held.target_mean,
+        scores=held.weight * means,
+        squares=squares + held.weight * means**2,
+        products=products + held.weight * means * held.target_mean,
+    )
+
+
+def _folds(ridge: FittedRidge) -> Any:
+    """Return the kept moments of folds, or raise DataError where there are no 2 with rows."""
+    folds = folds_of(ridge)
+    if folds is None:
+        raise DataError(
+            "calibration needs 2 folds with rows, which there are not; give more rows, or take "
+            "calibration None."
+        )
+    return folds
+
+
+def calibrated_by_rows(
+    ridge: FittedRidge,
+    source: LabelledSource,
+    method: str,
+    held_out: FoldPredictors | RowFunction | None = None,
+) -> Calibrator:
+    """Return the calibrator of scores of rows that were not fitted on, by the model by default."""
+    held_out = held_out or ridge.predictor
+    skip, row_bytes = ridge.parameters.skips_bad_rows, 8 * len(ridge.predictor.coef)
+    scores = Evaluation(held_out, ScoreTable(*_reach(ridge)))
+    _, found, _ = scored(source, scores, scores, row_bytes, "calibration", skip)
+    return fitted_calibrator(method, found.measures[0])
+
+
+def _reach(ridge: FittedRidge) -> tuple[Floats, Floats]:
+    """Return where scores lie (q,), and how far they spread (q,), as the fit tells it."""
+    predictor, equations = ridge.predictor, ridge.equations
+    if equations is None:
+        q = predictor.coef.shape[1]
+        return np.zeros(q), np.ones(q)
+    mean = np.zeros_like(predictor.intercept)
+    if equations.intercept:
+        mean = predictor.intercept + equations.feature_mean @ predictor.coef
+    variance = 1.0 - np.minimum(mean**2, 1.0)  # of targets that are +1 and -1
+    explained = variance - equations.train_rss / equations.weight
+    least = np.where(variance > 0, _LEAST_SPREAD * variance, 1.0)
+    return mean, np.sqrt(np.maximum(explained, least))
