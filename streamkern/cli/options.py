@@ -270,5 +270,4 @@ def task_of(options: dict[str, Any]) -> Task:
             "is for labels of classes, which y is taken for with --classify; leave it out for "
             "numbers.",
         )
-    task.check()
     return task
