@@ -262,13 +262,11 @@ class FeatureMap(ABC):
 
 
 def restored_inner(parameters: Mapping[str, Any], arrays: Mapping[str, Array]) -> FeatureMap:
-    """Return the map that another one holds in its file form."""
     inner = {k.removeprefix("inner_"): v for k, v in arrays.items() if "inner_" in k}
     return MAPS[parameters["inner"]].restore(parameters["inner_parameters"], inner)
 
 
 def inner_arrays(inner: FeatureMap) -> dict[str, Array]:
-    """Return the arrays of a map that another one holds, by their names in its file form."""
     return {f"inner_{name}": array for name, array in inner.arrays().items()}
 
 

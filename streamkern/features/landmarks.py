@@ -118,7 +118,6 @@ def kmeans(
 
 
 def diagonal(kernel: Kernel, rows: Floats) -> Floats:
-    """Return k(x, x) of every row, (n,)."""
     if isinstance(kernel, ShiftInvariantKernel):
         return np.ones(len(rows))
     parts = [rows[start : start + _SIDE_BY_SIDE] for start in range(0, len(rows), _SIDE_BY_SIDE)]

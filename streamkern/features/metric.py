@@ -35,8 +35,6 @@ _ASYMMETRY = 1e-6
 
 @dataclass(frozen=True)
 class Learning:
-    """How a metric is learnt."""
-
     n_rounds: int = N_ROUNDS  # fits besides the one of plain distances
     diagonal: bool = False  # one weight for every input, instead of directions
 
@@ -52,7 +50,6 @@ class GivenMetric:
     name: ClassVar[str] = _GIVEN
 
     def parameters(self) -> dict[str, Any]:
-        """Return what tells this metric from others."""
         held = np.ascontiguousarray(self.matrix)
         return {"shape": list(held.shape), "sha256": hashlib.sha256(held.data).hexdigest()}
 

@@ -86,7 +86,6 @@ class Nystroem(KernelMap, LandmarkFeatures):
         return self.draw(rows.shape[1], rows[order])
 
     def draw(self, n_features: int, rows: Array | None = None) -> Self:
-        """Choose landmarks among rows, or from them, and factorise their kernel matrix."""
         if rows is None or not len(rows):
             raise ParameterError(
                 "landmarks are made from rows, but there are none; call fit(X), or give draw some."
@@ -125,7 +124,6 @@ class Nystroem(KernelMap, LandmarkFeatures):
         return FlattenedSimilarities.of(self)
 
     def first(self, n_components: int) -> Nystroem:
-        """Return the map of the first landmarks; see `FeatureMap`."""
         k = self.checked_part(n_components)
         smaller = Nystroem(self.kernel, **{**self.arguments(), "n_components": k})
         return smaller._drawn(
@@ -133,14 +131,12 @@ class Nystroem(KernelMap, LandmarkFeatures):
         )
 
     def subset(self, indices: Array) -> Projected:
-        """Return some of the features, made from the kernel at the landmarks that they need."""
         chosen = self.checked_subset(indices)
         needed = int(chosen.max()) + 1
         similarities = Similarities(self.kernel, self.similarities.landmarks[:needed])
         return Projected(similarities, np.ascontiguousarray(self.weights[:needed, chosen]))
 
     def kernel_diagonal(self, X: Array) -> Floats:
-        """Return k(x, x), of which the landmarks explain a part; see `FeatureMap`."""
         return diagonal(self.kernel, X)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -153,7 +149,6 @@ class Nystroem(KernelMap, LandmarkFeatures):
         return {"landmarks": self.similarities.landmarks, "factor": self.factor[rows, columns]}
 
     def take_arrays(self, arrays: Mapping[str, Array]) -> None:
-        """Take the landmarks and the factor that were made; see `KernelMap`."""
         chosen, packed, m = arrays["landmarks"], arrays["factor"], self.n_components
         if chosen.ndim != 2 or len(chosen) != m or packed.shape != (m * (m + 1) // 2,):
             raise ParameterError(
@@ -206,7 +201,6 @@ class FlattenedSimilarities(ChosenFeatures):
         return cls(whitened, reflectors, factors, largest[-1:] / largest)
 
     def prepared(self, dtype: Any, scratch: Scratch) -> Callable[[Array, Array], None]:
-        """Return a function that writes the levelled values."""
         write_values = self.whitened.similarities.prepared(dtype, scratch)
         reflectors, levels = self.reflectors.astype(dtype), self.levels.astype(dtype)
         changes = (self.factors @ self.reflectors.T).astype(dtype)
@@ -222,7 +216,6 @@ class FlattenedSimilarities(ChosenFeatures):
         return write
 
     def solved(self, n_components: int | None = None) -> tuple[Nystroem, Floats]:
-        """Return the Nystroem map, or its leading part, and R; see `FeatureMap`."""
         k = self.n_components if n_components is None else n_components
         whitening = self.whitened.weights[:, :k]
         along = self.factors.T @ (self.reflectors.T @ whitening)
@@ -231,23 +224,19 @@ class FlattenedSimilarities(ChosenFeatures):
         return self.whitened.first(k), turning
 
     def subset(self, indices: Array) -> FeatureMap:  # noqa: ARG002
-        """Refuse, as `first` does."""
         raise ParameterError(
             "levelled values have no subset that stands for something; take one of the features "
             "of the Nystroem map."
         )
 
     def parameters(self) -> dict[str, Any]:
-        """Return those of the Nystroem map."""
         return self.whitened.parameters()
 
     def arrays(self) -> dict[str, Array]:
-        """Return those of the Nystroem map, the reflectors, their factors and the levels."""
         return {**self.whitened.arrays(), **{name: getattr(self, name) for name in _LEVELLING}}
 
     @classmethod
     def restore(cls, parameters: Mapping[str, Any], arrays: Mapping[str, Array]) -> Self:
-        """Rebuild the map from its file form."""
         whitened = Nystroem.restore(parameters, arrays)
         return cls(whitened, *(arrays[name] for name in _LEVELLING))
 

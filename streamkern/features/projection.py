@@ -74,20 +74,16 @@ class Frequencies:
         return held
 
     def rows(self, indices: Array) -> Floats:
-        """Return some frequencies (K, p)."""
         return self.frequencies[indices]
 
     def first(self, n_draws: int) -> Frequencies:
-        """Return the projection on the first frequencies."""
         return Frequencies(self.frequencies[:n_draws])
 
     def arrays(self) -> dict[str, Array]:
-        """Return what describes it, by name, as arrays for a model file."""
         return {"frequencies": self.frequencies}
 
     @classmethod
     def restore(cls, arrays: Mapping[str, Array]) -> Self:
-        """Rebuild the projection from its arrays, or raise ParameterError if they do not fit."""
         return cls(arrays["frequencies"])
 
 
@@ -188,13 +184,11 @@ class HadamardProjection:
 
     @property
     def frequencies(self) -> Floats:
-        """The frequencies (L, p), written out."""
         return self.rows(np.arange(self.n_draws))
 
     def prepared(
         self, dtype: np.dtype[np.floating], scratch: Scratch
     ) -> Callable[[Array, Array], None]:
-        """Return three transforms, with their signs in between."""
         B, _, P = self.signs.shape
         p, L = self.n_features, self.n_draws
         inputs, signs, lengths, matrices = self._as(dtype)
@@ -216,7 +210,6 @@ class HadamardProjection:
     def pulled_back(
         self, dtype: np.dtype[np.floating], scratch: Scratch
     ) -> Callable[[Array, Array], None]:
-        """Return the same, the other way round."""
         B, _, P = self.signs.shape
         p, L = self.n_features, self.n_draws
         inputs, signs, lengths, matrices = self._as(dtype)
@@ -237,7 +230,6 @@ class HadamardProjection:
         return pull_back
 
     def _as(self, dtype: np.dtype[np.floating]) -> tuple[Array, Array, Array, list[Array]]:
-        """Return inputs, signs, lengths and small matrices in a precision."""
         P = self.signs.shape[2]
         # Over P^(3/2), since the matrices here are not divided by sqrt(P).
         lengths = self.lengths * float(P) ** -1.5
@@ -270,12 +262,10 @@ class HadamardProjection:
         )
 
     def arrays(self) -> dict[str, Array]:
-        """Return what the inputs are multiplied by, the signs, and the lengths."""
         return {"inputs": self.inputs, "signs": self.signs, "lengths": self.lengths}
 
     @classmethod
     def restore(cls, arrays: Mapping[str, Array]) -> Self:
-        """Rebuild the projection from its arrays."""
         return cls(arrays["inputs"], arrays["signs"], arrays["lengths"])
 
 

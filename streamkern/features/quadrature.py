@@ -63,7 +63,6 @@ class QuasiRandomFourierFeatures(SpectralFeatures):
         return int(self.kernel.normal_sets * n_features + self.kernel.n_uniforms + 1)
 
     def check_inputs(self, n_features: int) -> None:
-        """Raise ParameterError unless points of so many numbers are known."""
         self.kernel.check_inputs(n_features)
         n_dimensions = self._n_dimensions(n_features)
         if n_features < 1 or n_dimensions > _MOST_DIMENSIONS:
@@ -73,7 +72,6 @@ class QuasiRandomFourierFeatures(SpectralFeatures):
             )
 
     def draw(self, n_features: int, rows: Array | None = None) -> Self:  # noqa: ARG002  rows do not matter
-        """Take the first points of the sequence for rows of `n_features` inputs."""
         from scipy.special import ndtri  # noqa: PLC0415  imported where it is needed
 
         self.check_inputs(n_features)
@@ -132,7 +130,6 @@ class GridFourierFeatures(SpectralFeatures):
         self.scale = 1.0
 
     def check_inputs(self, n_features: int) -> None:
-        """Raise ParameterError unless there are 1 to 3 inputs, and the kernel has a density."""
         if not 1 <= n_features <= _MOST_INPUTS:
             raise ParameterError(
                 f"a grid of frequencies is for 1 to {_MOST_INPUTS} inputs, not {n_features}, since "

@@ -77,7 +77,6 @@ class RandomFourierFeatures(SpectralFeatures):
         self.orthogonal = orthogonal
 
     def draw(self, n_features: int, rows: Array | None = None) -> Self:  # noqa: ARG002  rows do not matter
-        """Draw frequencies and phases for rows of `n_features` inputs."""
         self.check_some_inputs(n_features)
         normals = orthogonal_rows if self.orthogonal else independent_rows
         kernel = self.kernel
@@ -122,7 +121,6 @@ class StructuredFourierFeatures(SpectralFeatures):
     projected_by = HadamardProjection
 
     def draw(self, n_features: int, rows: Array | None = None) -> Self:  # noqa: ARG002  rows do not matter
-        """Draw signs, lengths and phases for rows of `n_features` inputs."""
         self.check_some_inputs(n_features)
         assert isinstance(self.kernel, RadialKernel)  # noqa: S101  for the type checker
         L, P, seed = self.n_draws, block_size(n_features), self.random_state
@@ -162,7 +160,6 @@ def orthogonal_rows(n_rows: int, n_features: int, seed: int) -> Floats:
 
 
 def _signs(seed: int, block: int, size: int) -> Array:
-    """Return three rows of random signs, int8 (3, P)."""
     return 2 * stream(seed, DIRECTIONS, block).integers(0, 2, (3, size), dtype=np.int8) - 1
 
 

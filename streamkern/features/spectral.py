@@ -60,7 +60,6 @@ class SpectralFeatures(KernelMap, ProjectedFeatures):
         self.scale = math.sqrt(2.0 / self.n_components)
 
     def check_kernel(self, kernel: Kernel) -> None:
-        """Raise ParameterError unless the kernel is shift-invariant, and one for the map."""
         if not isinstance(kernel, ShiftInvariantKernel):
             raise ParameterError(
                 f"random Fourier features need a shift-invariant kernel, not {kernel!r}; take "
@@ -74,7 +73,6 @@ class SpectralFeatures(KernelMap, ProjectedFeatures):
 
     @property
     def n_draws(self) -> int:
-        """L, the number of frequencies."""
         return -(-self.n_components // 2) if self.paired else self.n_components
 
     @property
@@ -129,7 +127,6 @@ class SpectralFeatures(KernelMap, ProjectedFeatures):
         return smaller._drawn(projection, self.phases[:L], amplitudes)  # noqa: SLF001  its own class
 
     def subset(self, indices: Array) -> Cosines:
-        """Return some of the cosines and sines, as cosines with phases."""
         chosen = self.checked_subset(indices)
         of_draws = chosen // 2 if self.paired else chosen
         # sin t = cos(t - pi / 2).
@@ -152,21 +149,18 @@ class SpectralFeatures(KernelMap, ProjectedFeatures):
         return Cosines(self.projection, phases, self.scale), weights
 
     def condensed(self, coef: Floats, *, alike: bool = False) -> tuple[FeatureMap, Floats]:
-        """Return one cosine a pair, for a single function."""
         if alike or not self.paired or coef.shape[1] > 1:
             return self, coef
         single, weights = self.as_cosines(coef[:, 0])
         return single, weights[:, None]
 
     def arrays(self) -> dict[str, Array]:
-        """Return the arrays of the projection, the phases (L,), and amplitudes (L,) if any."""
         arrays = {**self.projection.arrays(), "phases": self.phases}
         if self.amplitudes is not None:
             arrays["amplitudes"] = self.amplitudes
         return arrays
 
     def take_arrays(self, arrays: Mapping[str, Array]) -> None:
-        """Take the frequencies that were drawn; see `KernelMap`."""
         projection = self.projected_by.restore(arrays)
         self._drawn(projection, arrays["phases"], arrays.get("amplitudes"))
 
@@ -178,5 +172,4 @@ def drawn_uniforms(seed: int, n_draws: int, n_uniforms: int) -> Floats:
 
 
 def drawn_phases(seed: int, n_draws: int) -> Floats:
-    """Return phases (L,), uniform on the circle."""
     return 2.0 * math.pi * stream(seed, PHASES).random(n_draws)

@@ -233,7 +233,6 @@ class ShiftInvariantKernel(Kernel):
 
 
 def length_scale_of(kernel: Kernel) -> Any:
-    """Return the length scale of a kernel as a plain JSON value, None where there is none."""
     scale = kernel.length_scale if isinstance(kernel, ShiftInvariantKernel) else None
     return list(scale) if isinstance(scale, tuple) else scale
 

@@ -68,8 +68,6 @@ def separated(texts: str) -> list[str]:
 
 
 class _Parser:
-    """One reading of a text, by recursive descent."""
-
     def __init__(self, text: str, length_scale: LengthScale | None) -> None:
         self.text, self.length_scale = text, length_scale
         self.at = self.depth = 0

@@ -35,23 +35,18 @@ class OnColumns(Combined):
 
     @property
     def name(self) -> str:
-        """The kernel's, and the columns in brackets."""
         return f"{self.kernel.name}[{_columns_text(self.columns)}]"
 
     def __repr__(self) -> str:
-        """Return the Python expression."""
         return f"{self.kernel!r}.on({list(self.columns)})"
 
     def of_parts(self, parts: Sequence[ShiftInvariantKernel]) -> Self:
-        """Return the same combination of other parts."""
         return replace(self, kernel=cast("ScaledKernel", parts[0]))
 
     def parameters(self) -> dict[str, Any]:
-        """Return the kernel and its columns as plain JSON values."""
         return {"kernel": described(self.kernel), "columns": list(self.columns)}
 
     def __call__(self, X: ArrayLike, Z: ArrayLike) -> Floats:
-        """Evaluate the kernel on every pair of rows; see `Kernel`."""
         sets = checked_rows(X), checked_rows(Z)
         for rows in sets:
             self.check_inputs(rows.shape[1])
@@ -59,7 +54,6 @@ class OnColumns(Combined):
         return self.kernel(left, right)
 
     def check_inputs(self, n_features: int) -> None:
-        """Raise ParameterError if there are fewer inputs."""
         if max(self.columns) >= n_features:
             raise ParameterError(
                 f"the kernel {self.name} is one of column {max(self.columns)}, but columns go from "
@@ -67,7 +61,6 @@ class OnColumns(Combined):
             )
 
     def spectral(self, normal: Floats, uniform: Floats) -> Floats:
-        """Return the kernel's draws in its columns, and 0 in the others."""
         sets = normal.reshape(len(normal), self.normal_sets, -1)
         frequencies = np.zeros((len(normal), sets.shape[2]))
         mine = sets[:, :, self.columns].reshape(len(normal), -1)
@@ -75,7 +68,6 @@ class OnColumns(Combined):
         return frequencies
 
     def density(self, frequencies: Floats) -> Floats:
-        """Return the kernel's density, if its columns are all there are."""
         if len(self.columns) < frequencies.shape[1]:
             raise ParameterError(
                 f"the frequencies of the kernel {self.name} are 0 in other columns and have no "
@@ -86,7 +78,6 @@ class OnColumns(Combined):
     def resolved(
         self, rows: Floats, columns: Array | None = None, weights: Floats | None = None
     ) -> Self:
-        """Return this kernel with the length scale of its columns; see `ShiftInvariantKernel`."""
         there, places = self._kept(np.arange(rows.shape[1]) if columns is None else columns)
         if there:
             known = np.array(there)
@@ -96,7 +87,6 @@ class OnColumns(Combined):
         return self if is_known else self.of_parts([self.kernel.with_length_scale(1.0)])
 
     def reduced(self, columns: Array | Sequence[int]) -> Reduced:
-        """Return this kernel with its columns counted among those that are kept."""
         there, places = self._kept(columns)
         if not there:
             return 1.0, None
@@ -110,7 +100,6 @@ class OnColumns(Combined):
 
 
 def on_columns(kernel: ShiftInvariantKernel, columns: Sequence[int]) -> Combined:
-    """Return a kernel of some columns of the rows."""
     if isinstance(kernel, OnColumns):
         chosen = checked_columns(columns)
         kernel.check_inputs(len(chosen))

@@ -62,7 +62,6 @@ class Matern(RadialKernel):
         return np.minimum(math.sqrt(2.0 * self.nu) * precise, _FARTHEST)
 
     def profile(self, distances: Floats) -> Floats:
-        """Return the values at distances r, of a = sqrt(2 nu) r."""
         nu, a = self.nu, self._scaled_distances(distances)
         if nu in (0.5, 1.5, 2.5):
             polynomial = {0.5: 1.0, 1.5: 1.0 + a, 2.5: 1.0 + a + a**2 / 3.0}[nu]
@@ -91,7 +90,6 @@ class Matern(RadialKernel):
         return np.sqrt(self.nu / quantiles)  # type: ignore[no-any-return]
 
     def unit_log_density(self, frequencies: Floats) -> Floats:
-        """Return that of the multivariate Student distribution with 2 nu degrees of freedom."""
         p, nu = frequencies.shape[1], self.nu
         constant = math.lgamma(nu + p / 2) - math.lgamma(nu) - p / 2 * math.log(2 * math.pi * nu)
         squares = (frequencies**2).sum(axis=1)
@@ -104,15 +102,12 @@ class GammaMixture(RadialKernel):
     shape: float
 
     def profile(self, distances: Floats) -> Floats:
-        """Return (1 + r^2 / (2 a))^-a."""
         return self.profile_of_squares(distances**2)
 
     def profile_of_squares(self, squares: Floats) -> Floats:
-        """Return (1 + r^2 / (2 a))^-a."""
         return np.exp(-self.shape * np.log1p(squares / (2.0 * self.shape)))
 
     def slope(self, distances: Floats) -> Floats:
-        """Return -(1 + r^2 / (2 a))^(-a - 1)."""
         logarithm = np.log1p(distances**2 / (2.0 * self.shape))
         return -np.exp(-(self.shape + 1.0) * logarithm)
 

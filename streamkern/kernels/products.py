@@ -47,19 +47,15 @@ class Product(Several):
 
     @property
     def name(self) -> str:
-        """The factors, sums in parentheses."""
         return "*".join(_enclosed(factor, factor.name) for factor in self.factors)
 
     def __repr__(self) -> str:
-        """Return the Python expression."""
         return " * ".join(_enclosed(factor, repr(factor)) for factor in self.factors)
 
     def parameters(self) -> dict[str, Any]:
-        """Return the factors as plain JSON values."""
         return {"factors": list(map(described, self.factors))}
 
     def __call__(self, X: ArrayLike, Z: ArrayLike) -> Floats:
-        """Evaluate the kernel on every pair of rows; see `Kernel`."""
         values = self.factors[0](X, Z)
         for factor in self.factors[1:]:
             values *= factor(X, Z)
@@ -89,7 +85,6 @@ class Product(Several):
         return found
 
     def spectral(self, normal: Floats, uniform: Floats) -> Floats:
-        """Return the sums of the factors' draws."""
         p = normal.shape[1] // self.normal_sets
         frequencies = np.zeros((len(normal), p))
         column = 0
@@ -102,7 +97,6 @@ class Product(Several):
         return frequencies
 
     def density(self, frequencies: Floats) -> Floats:
-        """Return the product of the factors' densities, if each has columns of its own."""
         if self.normal_sets > 1:
             raise ParameterError(
                 f"the kernel {self.name} has factors of the same columns, and no density that is "
@@ -122,10 +116,7 @@ class Product(Several):
         return values
 
     def reduced(self, columns: Array | Sequence[int]) -> Reduced:
-        """Return the product of the factors that differ, multiplied out where a part is constant.
-
-        (c + (1 - c) k) m is the sum of m and k m with weights c and 1 - c.
-        """
+        """Multiply out: (c + (1 - c) k) m is the sum of m and k m with weights c and 1 - c."""
         products: list[tuple[float, tuple[ShiftInvariantKernel, ...]]] = [(1.0, ())]
         for factor in self.factors:
             c, kernel = reduced(factor, columns)

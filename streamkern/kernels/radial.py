@@ -24,7 +24,6 @@ class RadialKernel(DistanceKernel):
     """A kernel of the Euclidean distance of scaled rows: a mixture of Gaussians of many widths."""
 
     def distance(self, X: Floats, Z: Floats) -> Floats:
-        """Return Euclidean distances (n, m)."""
         return distances(X, Z, "euclidean")
 
     def profile_of_squares(self, squares: Floats) -> Floats:
@@ -40,7 +39,6 @@ class RadialKernel(DistanceKernel):
         """Return what normal rows are multiplied by, one factor for each number in (0, 1]."""
 
     def spectral(self, normal: Floats, uniform: Floats) -> Floats:
-        """Return normal rows times their factors, over the length scale."""
         frequencies: Floats = normal * self.stretch(uniform[:, 0])[:, None]
         return frequencies / self.scales(normal.shape[1])
 
@@ -60,23 +58,18 @@ class Gaussian(RadialKernel):
     aliases = ("rbf",)
 
     def profile(self, distances: Floats) -> Floats:
-        """Return exp(-r^2 / 2)."""
         return self.profile_of_squares(distances**2)
 
     def profile_of_squares(self, squares: Floats) -> Floats:
-        """Return exp(-r^2 / 2)."""
         return np.exp(-0.5 * squares)
 
     def slope(self, distances: Floats) -> Floats:
-        """Return -exp(-r^2 / 2)."""
         return -self.profile(distances)
 
     def stretch(self, uniform: Floats) -> Floats:
-        """Return ones."""
         return np.ones(len(uniform))
 
     def unit_log_density(self, frequencies: Floats) -> Floats:
-        """Return that of N(0, I)."""
         squares = (frequencies**2).sum(axis=1)
         return -0.5 * (squares + frequencies.shape[1] * math.log(2.0 * math.pi))  # type: ignore[no-any-return]
 
@@ -94,11 +87,9 @@ class Laplacian(DistanceKernel):
     along_axes = True
 
     def distance(self, X: Floats, Z: Floats) -> Floats:
-        """Return Manhattan distances (n, m)."""
         return distances(X, Z, "cityblock")
 
     def profile(self, distances: Floats) -> Floats:
-        """Return exp(-r)."""
         return np.exp(-distances)
 
     def spectral(self, normal: Floats, uniform: Floats) -> Floats:  # noqa: ARG002
@@ -110,12 +101,10 @@ class Laplacian(DistanceKernel):
         return cauchy / self.scales(normal.shape[1])
 
     def unit_log_density(self, frequencies: Floats) -> Floats:
-        """Return that of independent standard Cauchy numbers."""
         return -np.log(math.pi * (1.0 + frequencies**2)).sum(axis=1)  # type: ignore[no-any-return]
 
 
 def checked_smoothness(name: str, value: Any) -> float:
-    """Return a parameter that tells how smooth a kernel is, or raise ParameterError."""
     is_number = isinstance(value, (int, float, np.integer, np.floating))
     if isinstance(value, bool) or not is_number or not 0.0 < value < math.inf:
         raise ParameterError(f"{name} must be positive and finite, not {value!r}; give a number.")

@@ -44,7 +44,6 @@ KERNELS: Mapping[str, Kernel] = _Kernels()
 
 
 def simple_kernel(name: str, parameters: Mapping[str, Any]) -> Kernel:
-    """Return the kernel of one of the names in `KERNELS`, with other parameters."""
     if name == "multiquadric":
         raise ParameterError(
             "the multiquadric sqrt(1 + r^2) is not positive definite, so there is no kernel ridge "

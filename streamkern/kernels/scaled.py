@@ -27,7 +27,6 @@ _SMALLEST, _LARGEST = 1e-100, 1e100
 
 
 def checked_numbers(name: str, value: Any, *, or_median: bool = False) -> float | tuple[float, ...]:
-    """Return a positive number or several, or raise ParameterError."""
     try:
         numbers = np.asarray(value, dtype=float)
     except (TypeError, ValueError):
@@ -102,12 +101,10 @@ class ScaledKernel(ShiftInvariantKernel):
         """Return the logarithm (L,) of the spectral density at length scale 1, at (L, p)."""
 
     def density(self, frequencies: Floats) -> Floats:
-        """Return the spectral density; see `ShiftInvariantKernel`."""
         scales = self.scales(frequencies.shape[1])
         return np.exp(self.unit_log_density(frequencies * scales) + np.log(scales).sum())  # type: ignore[no-any-return]
 
     def __call__(self, X: ArrayLike, Z: ArrayLike) -> Floats:
-        """Evaluate the kernel on every pair of rows; see `Kernel`."""
         left, right = self.scaled(X), self.scaled(Z)
         if left.shape[1] != right.shape[1]:
             raise ParameterError(
@@ -147,7 +144,6 @@ class ScaledKernel(ShiftInvariantKernel):
         return spread("length_scale", self.length_scale, n_features)
 
     def check_inputs(self, n_features: int) -> None:
-        """Raise ParameterError if there is another number of length scales than of inputs."""
         if not isinstance(self.length_scale, str):
             self.scales(n_features)
 
@@ -158,19 +154,16 @@ class ScaledKernel(ShiftInvariantKernel):
     def resolved(
         self, rows: Floats, columns: Array | None = None, weights: Floats | None = None
     ) -> Self:
-        """Return this kernel with a number for the length scale; see `ShiftInvariantKernel`."""
         if self.length_scale != "median":
             return self
         kernel = self if columns is None else self.restricted(columns)
         return self.with_length_scale(median_distance(kernel, rows, weights))
 
     def stretched(self, factor: float) -> Self:
-        """Return this kernel with all length scales, which are numbers, times a factor."""
         scale = np.asarray(self.length_scale, dtype=float) * factor
         return self.with_length_scale(scale.item() if scale.ndim == 0 else tuple(scale.tolist()))
 
     def restricted(self, columns: Array | Sequence[int]) -> Self:
-        """Return this kernel for rows of which only some columns are kept, in their order."""
         several = {
             name: tuple(np.asarray(value)[columns].tolist())
             for name, value in vars(self).items()
@@ -179,19 +172,15 @@ class ScaledKernel(ShiftInvariantKernel):
         return replace(self, **several) if several else self
 
     def remains(self, columns: Array | Sequence[int]) -> bool:
-        """Say whether there are any columns."""
         return len(columns) > 0
 
 
 class DistanceKernel(ScaledKernel):
-    """A kernel of a distance of scaled rows."""
-
     @abstractmethod
     def profile(self, distances: Floats) -> Floats:
         """Return the kernel's values at distances of scaled rows."""
 
     def values(self, X: Floats, Z: Floats) -> Floats:
-        """Return the profile of the distances."""
         return self.profile(self.distance(X, Z))
 
 
