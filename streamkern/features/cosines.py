@@ -95,11 +95,7 @@ class Cosines(ChosenFeatures, ProjectedFeatures):
     name = "cosines"
 
     def __init__(
-        self,
-        projection: Projection,
-        phases: Floats,
-        scale: float,
-        amplitudes: Floats | None = None,
+        self, projection: Projection, phases: Floats, scale: float, amplitudes: Floats | None = None
     ) -> None:
         for numbers in (phases, *([] if amplitudes is None else [amplitudes])):
             if numbers.shape != (projection.n_draws,):

@@ -9,12 +9,7 @@ import numpy as np
 
 from streamkern.errors import ParameterError
 from streamkern.features.base import stream
-from streamkern.features.cosines import (
-    Cosines,
-    ProjectedFeatures,
-    cosines,
-    cosines_and_sines,
-)
+from streamkern.features.cosines import Cosines, ProjectedFeatures, cosines, cosines_and_sines
 from streamkern.features.kernel_map import KernelMap
 from streamkern.features.projection import Frequencies, Projection
 from streamkern.kernels import ShiftInvariantKernel

@@ -29,20 +29,19 @@ Reduced = tuple[float, ShiftInvariantKernel | None]
 
 
 class Combined(ShiftInvariantKernel):
-    parts: tuple[ShiftInvariantKernel, ...]
+    @property
+    def parts(self) -> list[Any]:
+        """The kernels that it is made of, in order."""
+        return list(self._named_parts().values())
 
     def _combine(
-        self, parts: Sequence[ShiftInvariantKernel], used_columns: Iterable[int] | None
+        self, used_columns: Iterable[int] | None, normal_sets: int, n_uniforms: int
     ) -> None:
+        """Hold what follows from the arguments."""
         used = None if used_columns is None else tuple(sorted(used_columns))
-        object.__setattr__(self, "parts", tuple(parts))
-        object.__setattr__(self, "used_columns", used)
-        stretches = all(part.stretches_frequencies for part in parts)
-        object.__setattr__(self, "stretches_frequencies", stretches)
-
-    def _set_draws(self, *, normal_sets: int, n_uniforms: int) -> None:
-        object.__setattr__(self, "normal_sets", normal_sets)
-        object.__setattr__(self, "n_uniforms", n_uniforms)
+        stretches = all(part.stretches_frequencies for part in self.parts)
+        vars(self).update(used_columns=used, stretches_frequencies=stretches)
+        vars(self).update(normal_sets=normal_sets, n_uniforms=n_uniforms)
 
     @abstractmethod
     def of_parts(self, parts: Sequence[ShiftInvariantKernel]) -> Self:
@@ -83,15 +82,14 @@ class Several(Combined):
     held: ClassVar[str]  # the name of its argument
 
     def __post_init__(self) -> None:
-        parts: tuple[ShiftInvariantKernel, ...] = getattr(self, self.held)
-        used = [part.used_columns for part in parts]
+        used = [part.used_columns for part in self.parts]
         known = [columns for columns in used if columns is not None]
-        self._combine(parts, set().union(*known) if len(known) == len(used) else None)
-        self._count_draws()
+        every = set().union(*known) if len(known) == len(used) else None
+        self._combine(every, *self._count_draws())
 
     @abstractmethod
-    def _count_draws(self) -> None:
-        """Note how many random numbers a draw takes."""
+    def _count_draws(self) -> tuple[int, int]:
+        """Return `normal_sets` and `n_uniforms`, or refuse what is no kernel."""
 
     def of_parts(self, parts: Sequence[ShiftInvariantKernel]) -> Self:
         return replace(self, **{self.held: tuple(parts)})
@@ -117,15 +115,15 @@ class Sum(Several):
     weights: tuple[float, ...]
     held = "terms"
 
-    def _count_draws(self) -> None:
+    def _count_draws(self) -> tuple[int, int]:
         if not all(0.0 < weight < math.inf for weight in self.weights):
             raise ParameterError(
                 f"the weights of a sum of kernels must be positive and finite, not "
                 f"{list(self.weights)}; leave out terms that do not count."
             )
-        self._set_draws(
-            normal_sets=max(term.normal_sets for term in self.terms),
-            n_uniforms=max(1, *(term.n_uniforms for term in self.terms)),
+        return (
+            max(term.normal_sets for term in self.terms),
+            max(1, *(term.n_uniforms for term in self.terms)),
         )
 
     @property
@@ -149,9 +147,6 @@ class Sum(Several):
     def shares(self) -> list[float]:
         total = math.fsum(self.weights)
         return [weight / total for weight in self.weights]
-
-    def parameters(self) -> dict[str, Any]:
-        return {"terms": list(map(described, self.terms)), "weights": list(self.weights)}
 
     def __call__(self, X: ArrayLike, Z: ArrayLike) -> Floats:
         pairs = zip(self.terms, self.shares, strict=True)
@@ -210,10 +205,6 @@ def weighted(kernel: ShiftInvariantKernel, weight: float) -> Sum:
 
 def _as_sum(kernel: ShiftInvariantKernel) -> Sum:
     return kernel if isinstance(kernel, Sum) else Sum((kernel,), (1.0,))
-
-
-def described(kernel: ShiftInvariantKernel) -> dict[str, Any]:
-    return {"name": kernel.name, "parameters": kernel.parameters()}
 
 
 def reduced(kernel: ShiftInvariantKernel, columns: Array | Sequence[int]) -> Reduced:
