@@ -30,14 +30,6 @@ class Family:
     def has_phases(self) -> bool:
         return "paired" in signature(self.made).parameters
 
-    @property
-    def rows_a_feature(self) -> int:
-        return self.made.rows_a_feature
-
-    @property
-    def takes_linear(self) -> bool:
-        return self.made.takes_linear
-
     def map_of(
         self,
         kernel: Kernel,
