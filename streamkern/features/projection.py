@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from typing import TYPE_CHECKING, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 
@@ -46,9 +46,7 @@ class Frequencies:
         self.frequencies = np.ascontiguousarray(frequencies)
         self.n_draws, self.n_features = frequencies.shape
 
-    def prepared(
-        self, dtype: np.dtype[np.floating], scratch: Scratch
-    ) -> Callable[[Array, Array], None]:
+    def prepared(self, dtype: Any, scratch: Scratch) -> Callable[[Array, Array], None]:
         """Return a function that writes the angles (n, L) of rows (n, p) to its second argument."""
         frequencies = self._held(dtype, scratch)
 
@@ -57,9 +55,7 @@ class Frequencies:
 
         return project
 
-    def pulled_back(
-        self, dtype: np.dtype[np.floating], scratch: Scratch
-    ) -> Callable[[Array, Array], None]:
+    def pulled_back(self, dtype: Any, scratch: Scratch) -> Callable[[Array, Array], None]:
         """Return a function that writes sum_k s_k w_k (n, p) of slopes (n, L), maybe lost."""
         frequencies = self._held(dtype, scratch)
 
@@ -68,7 +64,7 @@ class Frequencies:
 
         return pull_back
 
-    def _held(self, dtype: np.dtype[np.floating], scratch: Scratch) -> Array:
+    def _held(self, dtype: Any, scratch: Scratch) -> Array:
         held = scratch.array("frequencies", self.frequencies.shape, dtype)
         held[...] = self.frequencies
         return held
@@ -186,9 +182,7 @@ class HadamardProjection:
     def frequencies(self) -> Floats:
         return self.rows(np.arange(self.n_draws))
 
-    def prepared(
-        self, dtype: np.dtype[np.floating], scratch: Scratch
-    ) -> Callable[[Array, Array], None]:
+    def prepared(self, dtype: Any, scratch: Scratch) -> Callable[[Array, Array], None]:
         B, _, P = self.signs.shape
         p, L = self.n_features, self.n_draws
         inputs, signs, lengths, matrices = self._as(dtype)
@@ -207,9 +201,7 @@ class HadamardProjection:
 
         return project
 
-    def pulled_back(
-        self, dtype: np.dtype[np.floating], scratch: Scratch
-    ) -> Callable[[Array, Array], None]:
+    def pulled_back(self, dtype: Any, scratch: Scratch) -> Callable[[Array, Array], None]:
         B, _, P = self.signs.shape
         p, L = self.n_features, self.n_draws
         inputs, signs, lengths, matrices = self._as(dtype)
@@ -229,7 +221,7 @@ class HadamardProjection:
 
         return pull_back
 
-    def _as(self, dtype: np.dtype[np.floating]) -> tuple[Array, Array, Array, list[Array]]:
+    def _as(self, dtype: Any) -> tuple[Array, Array, Array, list[Array]]:
         P = self.signs.shape[2]
         # Over P^(3/2), since the matrices here are not divided by sqrt(P).
         lengths = self.lengths * float(P) ** -1.5

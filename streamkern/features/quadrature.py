@@ -185,29 +185,20 @@ def _periods(kernel: ShiftInvariantKernel, ranges: Floats, error: float) -> Floa
     Beside a range that is short they are longer, for a row to have little more with itself.
     """
     p = len(ranges)
-    return np.array(
-        [
-            max(
-                ranges[j] + _distance(kernel, p, j, ranges[j], error / p),
-                _distance(kernel, p, j, ranges[j], error / (4 * p)),
-            )
-            for j in range(p)
-        ]
-    )
 
+    def distance(j: int, covariance: float) -> float:
+        """Return how far along an input rows have this covariance, or a bound of that."""
+        zero, apart = np.zeros((2, 1, p))
 
-def _distance(
-    kernel: ShiftInvariantKernel, n_features: int, j: int, sides: float, covariance: float
-) -> float:
-    """Return how far along an input rows have this covariance, or a bound of that."""
-    zero, apart = np.zeros((2, 1, n_features))
+        def above(distance: float) -> bool:
+            apart[0, j] = distance
+            return bool(kernel(apart, zero)[0, 0] > covariance)
 
-    def above(distance: float) -> bool:
-        apart[0, j] = distance
-        return bool(kernel(apart, zero)[0, 0] > covariance)
+        farthest = _FARTHEST * (ranges[j] if ranges[j] > 0 else 1.0)
+        return _bisected(above, 1e-9 * farthest, farthest)
 
-    farthest = _FARTHEST * (sides if sides > 0 else 1.0)
-    return _bisected(above, 1e-9 * farthest, farthest)
+    ends, beside = error / p, error / (4 * p)
+    return np.array([max(ranges[j] + distance(j, ends), distance(j, beside)) for j in range(p)])
 
 
 def _weighted_grid(

@@ -141,12 +141,8 @@ def independent_rows(n_rows: int, n_features: int, seed: int) -> Floats:
 def orthogonal_rows(n_rows: int, n_features: int, seed: int) -> Floats:
     """Return standard normal rows (n_rows, p), orthogonal within blocks of p.
 
-    Each row alone is N(0, I): a uniform direction times a chi-distributed length.
-
-    References
-    ----------
-    Yu et al. (2016), "Orthogonal random features"; Mezzadri (2007), "How to generate random
-    matrices from the classical compact groups", for the signs.
+    Each row alone is N(0, I): a uniform direction times a chi-distributed length.  Signs are those
+    of Mezzadri (2007), "How to generate random matrices from the classical compact groups".
     """
     blocks = []
     for block, start in enumerate(range(0, n_rows, n_features)):

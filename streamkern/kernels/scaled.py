@@ -59,17 +59,6 @@ def checked_smoothness(name: str, value: Any) -> float:
     return float(value)
 
 
-def _checked_length_scale(value: Any) -> LengthScale:
-    if not isinstance(value, str):
-        return checked_numbers("length_scale", value, or_median=True)
-    if value != "median":
-        raise ParameterError(
-            f"length_scale must be 'median', a positive number or one positive number per "
-            f"input, not {value!r}; give one of these."
-        )
-    return value
-
-
 def spread(name: str, value: float | tuple[float, ...], n_features: int) -> Floats:
     """Return one number per input, (p,), or raise ParameterError if there are others."""
     numbers = np.asarray(value, dtype=float)
@@ -101,7 +90,14 @@ class ScaledKernel(ShiftInvariantKernel):
     length_scale: LengthScale = "median"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "length_scale", _checked_length_scale(self.length_scale))
+        scale = self.length_scale
+        if not isinstance(scale, str):
+            vars(self)["length_scale"] = checked_numbers("length_scale", scale, or_median=True)
+        elif scale != "median":
+            raise ParameterError(
+                f"length_scale must be 'median', a positive number or one positive number per "
+                f"input, not {scale!r}; give one of these."
+            )
 
     @abstractmethod
     def distance(self, X: Floats, Z: Floats) -> Floats:
