@@ -165,12 +165,7 @@ class FeatureMap(ABC):
         """
         return self, coef
 
-    def gradients(
-        self,
-        X: Array,  # noqa: ARG002  of those that have some
-        coef: Floats,  # noqa: ARG002
-        scratch: Scratch | None = None,  # noqa: ARG002
-    ) -> Array:
+    def gradients(self, X: Array, coef: Floats, scratch: Scratch | None = None) -> Array:  # noqa: ARG002
         """Return the gradients (n, p) of (phi(x) / scale)^T coef, in the precision of the rows.
 
         They are held in `scratch`, where the next call overwrites them.

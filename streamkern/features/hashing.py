@@ -133,9 +133,7 @@ class RandomBinning(KernelMap):
                 f"a part of this map has a multiple of {B} features, up to {self.n_components}, "
                 f"not {n_components}; ask for such a number."
             )
-        smaller = RandomBinning(
-            self.kernel, n_components, n_entries=B, random_state=self.random_state
-        )
+        smaller = RandomBinning(self.kernel, **{**self.arguments(), "n_components": n_components})
         return smaller._drawn(*(array[: smaller.n_grids] for array in self.arrays().values()))
 
     def subset(self, indices: Array) -> Chosen:

@@ -121,22 +121,19 @@ def check_kernel_in_metric(kernel: Kernel) -> None:
     Where it is of another distance than the Euclidean, rows are turned by the symmetric root of M.
     """
     if not isinstance(kernel, ShiftInvariantKernel):
-        raise ParameterError(
-            f"a metric is for kernels with a length scale, not for {kernel!r}; leave it out."
+        reason = f"is for kernels with a length scale, not for {kernel!r}; leave it out."
+    elif isinstance(kernel, Combined):
+        reason = f"mixes the inputs that the parts of {kernel!r} are of; leave out either."
+    elif isinstance(kernel, Periodic):
+        reason = f"turns the inputs that the periods of {kernel!r} are of; leave out either."
+    elif isinstance(kernel.length_scale, tuple):
+        reason = (
+            "weighs the inputs, and so do length scales of their own; give one length scale, or "
+            "leave the metric out."
         )
-    if isinstance(kernel, Combined):
-        raise ParameterError(
-            f"a metric mixes the inputs that the parts of {kernel!r} are of; leave out either."
-        )
-    if isinstance(kernel, Periodic):
-        raise ParameterError(
-            f"a metric turns the inputs that the periods of {kernel!r} are of; leave out either."
-        )
-    if isinstance(kernel.length_scale, tuple):
-        raise ParameterError(
-            "a metric weighs the inputs, and so do length scales of their own; give one "
-            "length scale, or leave the metric out."
-        )
+    else:
+        return
+    raise ParameterError(f"a metric {reason}")
 
 
 def root_of(matrix: Floats) -> Floats:

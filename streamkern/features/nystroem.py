@@ -121,7 +121,10 @@ class Nystroem(KernelMap, LandmarkFeatures):
 
     def summed(self) -> FlattenedSimilarities:
         """Return the map whose products are summed: no whitening a row, and as good digits."""
-        return FlattenedSimilarities.of(self)
+        m = self.n_components
+        r = min(max(int(m * _LEVELLED), _FEWEST), m)
+        largest, vectors = leading(self.factor, r)
+        return FlattenedSimilarities(self, *reflections(vectors), largest[-1:] / largest)
 
     def first(self, n_components: int) -> Nystroem:
         k = self.checked_part(n_components)
@@ -190,15 +193,6 @@ class FlattenedSimilarities(ChosenFeatures):
         self.factors = factors
         self.levels = levels
         self.n_components, self.n_features = m, whitened.n_features
-
-    @classmethod
-    def of(cls, whitened: Nystroem) -> Self:
-        """Return the map for a drawn Nystroem map."""
-        m = whitened.n_components
-        r = min(max(int(m * _LEVELLED), _FEWEST), m)
-        largest, vectors = leading(whitened.factor, r)
-        reflectors, factors = reflections(vectors)
-        return cls(whitened, reflectors, factors, largest[-1:] / largest)
 
     def prepared(self, dtype: Any, scratch: Scratch) -> Callable[[Array, Array], None]:
         write_values = self.whitened.similarities.prepared(dtype, scratch)

@@ -224,7 +224,7 @@ class Identity(FeatureMap):
         X: Array,
         out: Array,
         shift: Array | float = 0.0,
-        scratch: Scratch | None = None,  # noqa: ARG002  nothing is in between
+        scratch: Scratch | None = None,  # noqa: ARG002
     ) -> Iterator[slice]:
         for rows in cached_slices(len(out), self.n_components):
             np.subtract(X[rows], shift, out=out[rows], casting="same_kind")
