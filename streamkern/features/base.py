@@ -25,8 +25,6 @@ _CACHED_VALUES = 1 << 18
 
 
 class _Maps(dict[str, "type[FeatureMap]"]):
-    """Maps by the names that files have for them."""
-
     def __missing__(self, name: object) -> type[FeatureMap]:
         raise ModelFileError(
             f"the map {name!r} of the file is not declared here; import the module that declares "

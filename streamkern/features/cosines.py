@@ -16,14 +16,13 @@ import numpy as np
 from streamkern.errors import ParameterError
 from streamkern.features.base import cached_slices
 from streamkern.features.kernel_map import ChosenFeatures, WrittenFeatures
-from streamkern.features.projection import Frequencies
+from streamkern.features.projection import Frequencies, Projection
 from streamkern.runtime.scratch import Scratch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from streamkern._typing import Array, Floats
-    from streamkern.features.projection import Projection
 
 
 class ProjectedFeatures(WrittenFeatures):

@@ -10,13 +10,12 @@ import numpy as np
 from streamkern.errors import ParameterError
 from streamkern.features.base import checked_n_components, stream
 from streamkern.features.kernel_map import Chosen, KernelMap
-from streamkern.kernels import Laplacian, Polynomial
+from streamkern.kernels import Kernel, Laplacian, Polynomial
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from streamkern._typing import Array, Floats
-    from streamkern.kernels import Kernel
     from streamkern.runtime.scratch import Scratch
 
 # Entries of a grid, where D is a multiple.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from streamkern.errors import ParameterError
-from streamkern.features.base import cached_slices
+from streamkern.features.base import FeatureMap, cached_slices
 from streamkern.features.kernel_map import ChosenFeatures, WrittenFeatures
 from streamkern.kernels import Kernel, Laplacian, RadialKernel, kernel_from
 from streamkern.kernels.scaled import distances
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from streamkern._typing import Array, Floats
-    from streamkern.features.base import FeatureMap
 
 # Up to so many inputs, squared distances are made in double, which costs little then.
 _FEW_INPUTS = 64
@@ -152,8 +151,7 @@ class Projected(LandmarkFeatures, ChosenFeatures):
                 f"expected weights of {m} landmarks, found shape {weights.shape}; give one row a "
                 f"landmark."
             )
-        self.similarities = similarities
-        self.weights = weights
+        self.similarities, self.weights = similarities, weights
         self.n_features, self.n_components = similarities.n_features, weights.shape[1]
         self.width, self.has_gradients = m, similarities.has_gradients
 

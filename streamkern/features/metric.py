@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from streamkern.errors import ParameterError
-from streamkern.features import Standardized
-from streamkern.kernels import Combined, Periodic, ShiftInvariantKernel
+from streamkern.features import FeatureMap, Standardized, Standardizer
+from streamkern.kernels import Combined, Kernel, Periodic, ShiftInvariantKernel
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from streamkern._typing import Array, Floats
-    from streamkern.features import FeatureMap, Standardizer
-    from streamkern.kernels import Kernel
 
 N_ROUNDS = 4
 _MOST_ROUNDS = 20
@@ -194,18 +192,15 @@ def metric_facts(standardizer: Standardizer, metric: Any) -> dict[str, Any] | No
     p = len(standardizer.columns)
     matrix = metric_of(standardizer.linear, np.arange(p), p)
     values, vectors = np.linalg.eigh(matrix)
-    diagonal = np.diagonal(matrix)
+    diagonal, directions = np.diagonal(matrix), vectors[:, ::-1].T[:_DIRECTIONS]
+    # Their sign has no meaning: their largest entry is positive.
+    largest = np.abs(directions).argmax(axis=1)[:, None]
+    directions = directions * np.sign(np.take_along_axis(directions, largest, axis=1))
     return {
         "kind": described_metric(metric) or _GIVEN,
         "columns": standardizer.columns.tolist(),
         "importance": (diagonal / diagonal.sum()).tolist(),
         "per_unit": (np.sqrt(diagonal) / standardizer.deviation).tolist(),
         "eigenvalues": (values[::-1] / values.sum())[:_EIGENVALUES].tolist(),
-        "directions": _signed(vectors[:, ::-1].T[:_DIRECTIONS]).tolist(),
+        "directions": directions.tolist(),
     }
-
-
-def _signed(directions: Floats) -> Floats:
-    """Return directions (k, p) whose largest entry is positive: their sign has no meaning."""
-    largest = np.abs(directions).argmax(axis=1)
-    return directions * np.sign(directions[np.arange(len(directions)), largest])[:, None]  # type: ignore[no-any-return]

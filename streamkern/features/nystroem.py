@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from streamkern.errors import ParameterError
-from streamkern.features.base import stream
+from streamkern.features.base import FeatureMap, stream
 from streamkern.features.kernel_map import ChosenFeatures, KernelMap
 from streamkern.features.kernel_values import LandmarkFeatures, Projected, Similarities, has_slopes
 from streamkern.features.landmarks import diagonal, landmarks, leading, reflections
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from streamkern._typing import Array, Floats
-    from streamkern.features.base import FeatureMap
     from streamkern.kernels import Kernel
     from streamkern.runtime.scratch import Scratch
 
@@ -76,7 +75,11 @@ class Nystroem(KernelMap, LandmarkFeatures):
     ) -> None:
         super().__init__(kernel, n_components, random_state)
         self._most = self.n_components
-        self.jitter = _checked_jitter(jitter)
+        if isinstance(jitter, bool) or not isinstance(jitter, (int, float)) or not 0 < jitter < 1:
+            raise ParameterError(
+                f"jitter must be a number between 0 and 1, not {jitter!r}; give a small one."
+            )
+        self.jitter = float(jitter)
         self.has_gradients = has_slopes(kernel)
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:  # noqa: ARG002  scikit-learn's signature
@@ -188,10 +191,8 @@ class FlattenedSimilarities(ChosenFeatures):
                 f"expected {r} reflectors of {m} numbers and positive levels, found shapes "
                 f"{reflectors.shape} and {factors.shape}; the file is damaged."
             )
-        self.whitened = whitened
+        self.whitened, self.factors, self.levels = whitened, factors, levels
         self.reflectors = np.ascontiguousarray(reflectors)
-        self.factors = factors
-        self.levels = levels
         self.n_components, self.n_features = m, whitened.n_features
 
     def prepared(self, dtype: Any, scratch: Scratch) -> Callable[[Array, Array], None]:
@@ -250,11 +251,3 @@ def _independent(kernel: Kernel, chosen: Floats, jitter: float) -> tuple[Floats,
     kept = np.sort(pivots[:rank] - 1)
     factor: Any = np.linalg.cholesky(matrix[np.ix_(kept, kept)] + added * np.eye(len(kept)))
     return chosen[kept], factor
-
-
-def _checked_jitter(jitter: Any) -> float:
-    if isinstance(jitter, bool) or not isinstance(jitter, (int, float)) or not 0 < jitter < 1:
-        raise ParameterError(
-            f"jitter must be a number between 0 and 1, not {jitter!r}; give a small one."
-        )
-    return float(jitter)

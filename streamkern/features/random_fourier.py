@@ -15,11 +15,10 @@ from streamkern.features.spectral import (
     drawn_phases,
     drawn_uniforms,
 )
-from streamkern.kernels import RadialKernel
+from streamkern.kernels import RadialKernel, ShiftInvariantKernel
 
 if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
-    from streamkern.kernels import ShiftInvariantKernel
 
 
 class RandomFourierFeatures(SpectralFeatures):
@@ -124,11 +123,13 @@ class StructuredFourierFeatures(SpectralFeatures):
         self.check_some_inputs(n_features)
         assert isinstance(self.kernel, RadialKernel)  # noqa: S101  for the type checker
         L, P, seed = self.n_draws, block_size(n_features), self.random_state
-        n_blocks = -(-L // P)
-        signs = np.stack([_signs(seed, block, P) for block in range(n_blocks)])
+        blocks = range(-(-L // P))
+        bits = [stream(seed, DIRECTIONS, i).integers(0, 2, (3, P), dtype=np.int8) for i in blocks]
+        signs = 2 * np.stack(bits) - 1
         inputs = signs[:, 2, :n_features] / self.kernel.scales(n_features)
-        lengths = np.concatenate([_lengths(seed, block, P) for block in range(n_blocks)])[:L]
-        lengths = lengths * self.kernel.stretch(drawn_uniforms(seed, L, 1)[:, 0])
+        # The lengths of independent normal rows of P numbers.
+        lengths = np.concatenate([stream(seed, LENGTHS, i).chisquare(P, P) for i in blocks])[:L]
+        lengths = np.sqrt(lengths) * self.kernel.stretch(drawn_uniforms(seed, L, 1)[:, 0])
         projection = HadamardProjection(inputs, np.ascontiguousarray(signs[:, :2]), lengths)
         return self._drawn(projection, drawn_phases(seed, L))
 
@@ -153,12 +154,3 @@ def orthogonal_rows(n_rows: int, n_features: int, seed: int) -> Floats:
         lengths = np.linalg.norm(stream(seed, LENGTHS, block).standard_normal(size), axis=1)
         blocks.append(directions * lengths[:, None])
     return np.concatenate(blocks)
-
-
-def _signs(seed: int, block: int, size: int) -> Array:
-    return 2 * stream(seed, DIRECTIONS, block).integers(0, 2, (3, size), dtype=np.int8) - 1
-
-
-def _lengths(seed: int, block: int, size: int) -> Floats:
-    """Return the lengths (P,) of independent normal rows of P numbers."""
-    return np.sqrt(stream(seed, LENGTHS, block).chisquare(size, size))

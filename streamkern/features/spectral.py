@@ -8,18 +8,16 @@ from typing import TYPE_CHECKING, ClassVar, Self
 import numpy as np
 
 from streamkern.errors import ParameterError
-from streamkern.features.base import stream
+from streamkern.features.base import FeatureMap, stream
 from streamkern.features.cosines import Cosines, ProjectedFeatures, cosines, cosines_and_sines
 from streamkern.features.kernel_map import KernelMap
 from streamkern.features.projection import Frequencies, Projection
-from streamkern.kernels import ShiftInvariantKernel
+from streamkern.kernels import Kernel, ShiftInvariantKernel
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from streamkern._typing import Array, Floats
-    from streamkern.features.base import FeatureMap
-    from streamkern.kernels import Kernel
     from streamkern.runtime.scratch import Scratch
 
 # Streams of random numbers, kept apart so that more of one never changes another.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 import numpy as np
 
 from streamkern.errors import ParameterError
-from streamkern.kernels.base import OPERATIONS, checked_rows
+from streamkern.kernels.base import OPERATIONS, ShiftInvariantKernel, checked_rows
 from streamkern.kernels.combined import Combined, Reduced, Several, Sum, reduced
 from streamkern.kernels.scaled import ScaledKernel
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from streamkern._typing import Array, Floats
-    from streamkern.kernels.base import ShiftInvariantKernel
 
 # Frequencies take as many sets of normal numbers; and texts of strangers' files are kernels.
 _MOST_FACTORS = 2000
