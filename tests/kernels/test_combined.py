@@ -284,6 +284,9 @@ def test_only_kernels_are_added(other):
         Gaussian() + Linear()
 
 
+ON_FIRST = {"name": "gaussian[0]", "parameters": Gaussian(1.0).on([0]).parameters()}
+
+
 @pytest.mark.parametrize(
     ("name", "parameters"),
     [
@@ -293,6 +296,7 @@ def test_only_kernels_are_added(other):
         ("gaussian[0]", {"kernel": {"name": "gaussian", "parameters": []}, "columns": 0}),
         ("gaussian[0]", {"kernel": {"name": "cauchy", "parameters": {}}, "columns": [0]}),
         ("gaussian[0]", {"kernel": "gaussian", "columns": [0]}),
+        ("gaussian[0][0]", {"kernel": ON_FIRST, "columns": [0]}),
         ("gaussian*linear", {"factors": [{"name": "linear", "parameters": {}}] * 2}),
         ("gaussian*linear", {"factors": [{"name": "linear"}]}),
         ("gaussian*cauchy", {"factors": [{"name": 3, "parameters": {}}]}),
