@@ -9,8 +9,9 @@ import numpy as np
 
 from streamkern.errors import ParameterError
 from streamkern.features.base import stream
+from streamkern.features.kernel_map import DIRECTIONS
 from streamkern.features.projection import Frequencies
-from streamkern.features.spectral import DIRECTIONS, SpectralFeatures
+from streamkern.features.spectral import SpectralFeatures
 
 if TYPE_CHECKING:
     from collections.abc import Callable

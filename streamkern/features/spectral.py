@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, ClassVar, Self
 import numpy as np
 
 from streamkern.errors import ParameterError
-from streamkern.features.base import FeatureMap, stream
 from streamkern.features.cosines import Cosines, ProjectedFeatures, cosines, cosines_and_sines
 from streamkern.features.kernel_map import KernelMap
 from streamkern.features.projection import Frequencies, Projection
@@ -18,10 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from streamkern._typing import Array, Floats
+    from streamkern.features.base import FeatureMap
     from streamkern.runtime.scratch import Scratch
-
-# Streams of random numbers, kept apart so that more of one never changes another.
-DIRECTIONS, UNIFORMS, PHASES, LENGTHS = range(4)
 
 
 class SpectralFeatures(KernelMap, ProjectedFeatures):
@@ -156,13 +153,3 @@ class SpectralFeatures(KernelMap, ProjectedFeatures):
     def take_arrays(self, arrays: Mapping[str, Array]) -> None:
         projection = self.projected_by.restore(arrays)
         self._drawn(projection, arrays["phases"], arrays.get("amplitudes"))
-
-
-def drawn_uniforms(seed: int, n_draws: int, n_uniforms: int) -> Floats:
-    """Return numbers (L, n_uniforms) in (0, 1], by which kernels mix."""
-    # 1 - [0, 1) keeps the quantile functions away from 0.
-    return 1.0 - stream(seed, UNIFORMS).random((n_draws, n_uniforms))
-
-
-def drawn_phases(seed: int, n_draws: int) -> Floats:
-    return 2.0 * math.pi * stream(seed, PHASES).random(n_draws)
