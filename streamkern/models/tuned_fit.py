@@ -50,7 +50,7 @@ def search_options(
             refusals.append(error)
     if not found:
         raise refusals[0]
-    return parameters.with_folds(max(found, key=lambda each: each.family.rows_a_feature))
+    return parameters.with_folds(max(found, key=lambda each: each.family.made.rows_a_feature))
 
 
 class Choice:
@@ -97,7 +97,7 @@ class Choice:
         # A map may be made from more rows than are searched on, and take more memory than others.
         each = [replace(options, kernel=kernel, feature_map=name) for kernel, name in pairs]
         n_sample = max(n_rows, *(one.sample_rows(source) for one in each))
-        heaviest = max(each, key=lambda one: one.family.rows_a_feature)
+        heaviest = max(each, key=lambda one: one.family.made.rows_a_feature)
         plan = plan_for(source, heaviest, n_sample, n_left_out=self.parameters.penalty.n_left_out)
         how: Any = {"pairs": pairs, "searched": [*tried, *names, str(allowed)]}
         job = fit_job(source, options, plan, n_sample, self.checkpoint, **how)

@@ -88,7 +88,7 @@ class FitOptions:
         """Whether the features are the inputs."""
         if self.feature_map == "identity":
             return True
-        return isinstance(self.kernel, Linear) and not self.family.takes_linear
+        return isinstance(self.kernel, Linear) and not self.family.made.takes_linear
 
     @property
     def family(self) -> Family:
@@ -103,13 +103,14 @@ class FitOptions:
     @property
     def can_strip(self) -> bool:
         """Whether products can be made in strips: of features that are nested as they are."""
-        return self.is_nested and not self.family.rows_a_feature
+        return self.is_nested and not self.family.made.rows_a_feature
 
     def sample_rows(self, source: Source) -> int:
         """Return how many rows the first pass brings along, for the map and what is learnt."""
         n_columns = source.n_features + source.n_targets
         learning = large_sample(n_columns) if learning_of(self.metric) else 0
-        return max(learning, sample_size(self.family.rows_a_feature, self.n_components, n_columns))
+        rows_a_feature = self.family.made.rows_a_feature
+        return max(learning, sample_size(rows_a_feature, self.n_components, n_columns))
 
     def components_for(self, n_features: int) -> int:
         """Return D for rows of p inputs, and check that the length scales fit them."""

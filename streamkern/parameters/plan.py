@@ -242,7 +242,7 @@ def planned(options: FitOptions, source: Source, n_sample: int | None = None, **
         fold_by=options.fold_by,
         n_sample=n_sample or options.sample_rows(source),
         can_strip=options.can_strip,
-        from_rows=options.family.rows_a_feature > 0,
+        from_rows=options.family.made.rows_a_feature > 0,
         **job,
     )
 
