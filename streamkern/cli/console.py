@@ -37,7 +37,6 @@ class Say:
         self.log_json = log_json
 
     def line(self, text: str = "") -> None:
-        """Print one line for people."""
         if not self.as_json:
             click.echo(printable(text))
 
@@ -81,7 +80,6 @@ class Say:
         self._aside("note", text)
 
     def error(self, text: str) -> None:
-        """Print why the command failed, on standard error."""
         self._aside("Error", text)
 
     def _aside(self, kind: str, text: str) -> None:
@@ -150,7 +148,6 @@ def command(*options: Callable[[Any], Any]) -> Callable[[Command], click.Command
 
 
 def _sentence(error: BaseException) -> str:
-    """Return what an error is told by."""
     if isinstance(error, StreamkernError):
         return str(error)
     if isinstance(error, OSError) and error.errno in _UNWRITTEN and not error.filename:

@@ -66,7 +66,6 @@ def fit(say: Say, **options: Any) -> None:
 
 
 def _fit_boosted(say: Say, options: dict[str, Any], parameters: Parameters) -> None:
-    """Fit a boosted classifier in place of one."""
     from dataclasses import replace
 
     from streamkern.models.boosting import Boosting
@@ -95,7 +94,6 @@ def _fit_boosted(say: Say, options: dict[str, Any], parameters: Parameters) -> N
 
 
 def _boosting_of(text: str) -> dict[str, Any]:
-    """Return the parameters of boosting that --boost names."""
     rounds, _, algorithm = text.partition(":")
     try:
         return {"n_estimators": int(rounds)} | ({"algorithm": algorithm} if algorithm else {})

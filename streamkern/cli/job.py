@@ -28,7 +28,6 @@ _ELSEWHERE = ("cluster", "scheduler", "scheduler_file")
 
 
 def source_of(options: dict[str, Any], *, labels: bool = False) -> HDF5Source:
-    """Open the HDF5 files and datasets that `data_options` name."""
     from streamkern.sources import open_hdf5
 
     names, weights = (options["x"], options["y"]), options["weights"]

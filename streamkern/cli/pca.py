@@ -87,7 +87,6 @@ def _of_moments(say: Say, options: dict[str, Any], wanted: int | float | None) -
 
 
 def _save(say: Say, options: dict[str, Any], found: FittedComponents) -> None:
-    """Save principal components, and print what they explain."""
     from streamkern.report.report_rows import Row, component_rows
 
     out = options["out"]
@@ -97,7 +96,6 @@ def _save(say: Say, options: dict[str, Any], found: FittedComponents) -> None:
 
 
 def _number(text: str | None) -> int | float | None:
-    """Return the whole number or the share that --components names."""
     if text is None:
         return None
     for number in (int, float):

@@ -41,7 +41,6 @@ class PenaltyOptions:
 
     @property
     def is_fixed(self) -> bool:
-        """Whether there is nothing to choose."""
         return isinstance(self.alpha, float)
 
     @property
@@ -61,7 +60,6 @@ class PenaltyOptions:
         return len(self.grid or range(N_ALPHAS)) if self.reads_rows else 0
 
     def check_without_rows(self) -> None:
-        """Raise ParameterError if the choice reads the rows again."""
         if self.reads_rows:
             raise ParameterError(
                 "leave-one-out reads the rows again, and moments do not have them; fit the rows, "
@@ -70,7 +68,6 @@ class PenaltyOptions:
 
     @property
     def needs_folds(self) -> bool:
-        """Whether the choice is by cross-validation."""
         return self.alpha == "cv" or isinstance(self.alpha, tuple)
 
 

@@ -80,7 +80,6 @@ class FitOptions:
             self.map_of(self.kernel)
 
     def parameters(self) -> dict[str, Any]:
-        """Return the options as parameters of `RandomFeatureRidge`."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @property
@@ -92,7 +91,6 @@ class FitOptions:
 
     @property
     def family(self) -> Family:
-        """How the map is made."""
         return FAMILIES[self.feature_map]
 
     @property
@@ -180,7 +178,6 @@ def checked_n_folds(n_folds: Any) -> int:
 
 
 def check_folds(options: FitOptions, source: Source) -> None:
-    """Raise ParameterError if there are more folds than rows."""
     if options.n_folds > source.n_samples:
         raise ParameterError(
             f"{options.n_folds} folds need as many rows, but there are {source.n_samples:,}; take "

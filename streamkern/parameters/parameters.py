@@ -154,17 +154,14 @@ class Parameters:
         return cls(**{name: getattr(holder, name) for name in NAMES}, keeps_folds=keeps_folds)
 
     def values(self) -> dict[str, Any]:
-        """Return the parameters of a user's by their names."""
         return {name: getattr(self, name) for name in NAMES}
 
     @property
     def skips_bad_rows(self) -> bool:
-        """Whether rows with values that are not finite are left out."""
         return self.on_bad_rows == "skip"
 
     @property
     def penalty(self) -> PenaltyOptions:
-        """How the penalty is chosen; checked here."""
         from streamkern.parameters.choices import PenaltyOptions
 
         return PenaltyOptions(self.alpha, self.alphas, self.per_target, self.one_standard_error)

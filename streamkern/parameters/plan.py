@@ -78,7 +78,6 @@ class Plan:
         return self.flops / (rough_flops_per_second(self.precision) * cores)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return everything as plain JSON values."""
         return asdict(self) | {"seconds": self.seconds}
 
     def check(self) -> None:
@@ -100,7 +99,6 @@ class Plan:
             )
 
     def rows(self) -> list[tuple[str, str]]:
-        """Return what a person wants to know, as pairs of a name and a value."""
         where = (
             f"{self.n_workers} worker processes"
             if self.n_workers
@@ -141,7 +139,6 @@ def plan_fit(
     n_threads: int | None = None,
     allowed_bytes: int | None = None,
 ) -> Plan:
-    """Plan a fit."""
     n, p, q, D = source.n_samples, source.n_features, source.n_targets, n_components
     itemsize = 4 if precision == "single" else 8
     shard_rows, block_rows = cut(source, itemsize * D)
