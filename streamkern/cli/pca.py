@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -99,10 +100,8 @@ def _number(text: str | None) -> int | float | None:
     if text is None:
         return None
     for number in (int, float):
-        try:
+        with suppress(ValueError):
             return number(text)
-        except ValueError:
-            continue
     raise ParameterError(
         f"--components must be a whole number, or a share between 0 and 1, not {text!r}; give one "
         f"of these."

@@ -13,7 +13,6 @@ import time
 from itertools import count
 from pathlib import Path
 
-import click
 import h5py
 import numpy as np
 import psutil
@@ -22,7 +21,7 @@ from click.testing import CliRunner
 from conftest import wait_until
 
 from streamkern.cli import main
-from streamkern.cli.console import common
+from streamkern.cli.console import command as made
 from streamkern.runtime.signals import Stopped, end_at_once, stoppable, stopping
 from streamkern.storage import hdf5_files
 
@@ -332,8 +331,7 @@ def test_ctrl_c_in_a_program_of_ones_own_is_heard_when_hdf5_has_written(
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.usefixtures("usual_handlers")
 def test_a_signal_of_which_others_make_their_own_error_is_told_as_what_it_is(number):
-    @click.command()
-    @common
+    @made()
     def swallowing(**_):
         try:
             os.kill(os.getpid(), number)
