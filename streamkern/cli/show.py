@@ -28,23 +28,20 @@ def show(say: Say, model: str) -> None:
         if holds_moments(model):
             found = moments_header(model)
             report, data = moments_report(found, model), found.report["data"]
-            say.table(
-                f"Moments {model}",
-                [*words.moments_rows(report), words.Row("data", words.data_words(data))],
-            )
+            rows = [*words.moments_rows(report), ("data", words.data_words(data))]
+            say.table(f"Moments {model}", rows)
             say.result(report | {"data": data})
             return
         card = read_fitted(model, with_equations=False)[1]
-        report, rows = card["report"], words.model_rows
+        report, rows_of = card["report"], words.model_rows
         if holds_components(model):
-            kind, rows = "Principal components", words.component_rows
+            kind, rows_of = "Principal components", words.component_rows
         elif holds_ensemble(model):
-            options, rows = card["base"], words.boosted_rows
+            options, rows_of = card["base"], words.boosted_rows
         else:
             options = card["options"]
-        say.table(
-            f"{kind} {model}", words.card_rows(card, rows(report), options.get("random_state"))
-        )
+        shown = words.card_rows(card, rows_of(report), options.get("random_state"))
+        say.table(f"{kind} {model}", shown)
         if report.get("rounds"):
             say.table("Training error after every round", **round_table(report)._asdict())
         if report.get("tuning"):
