@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from streamkern.parameters.fit_options import SAMPLE_ROWS
 from streamkern.runtime.memory import thread_bytes
 from streamkern.solve import decomposition_bytes, inverting_bytes
 from streamkern.solve.penalty_errors import PenaltyErrors
@@ -44,13 +45,13 @@ class Footprint:
     block_rows: int
     n_folds: int  # 1 for no cross-validation
     folds_at_once: int  # that the rows of one shard can be in
-    fixed_alpha: bool  # no penalty to choose
-    n_left_out: int  # penalties of a pass that leaves out every row in turn
-    left_out_rows: int  # of its blocks
-    n_sample: int
-    from_rows: bool  # the map is made of the sample: it holds squares of D, and turns the sums
-    indexed: bool  # rows are to be known again
-    n_maps: int  # more than one where others weigh the rows
+    left_out_rows: int  # of the blocks of a pass that leaves out every row in turn
+    n_left_out: int = 0  # penalties of that pass
+    fixed_alpha: bool = False  # no penalty to choose
+    n_sample: int = SAMPLE_ROWS
+    from_rows: bool = False  # a map of the sample: it holds squares of D, and turns the sums
+    indexed: bool = False  # rows are to be known again
+    n_maps: int = 1  # more where others weigh the rows
 
     @property
     def index(self) -> int:
