@@ -10,9 +10,9 @@ from dask import delayed
 
 from streamkern.engine.scheduler import is_task, kept, stream
 from streamkern.engine.shard_task import ComputeSlots, at_shard, pass_facts
-from streamkern.runtime.aligned_arrays import aligned
 from streamkern.runtime.events import passing
 from streamkern.runtime.resources import local_threads
+from streamkern.runtime.scratch import aligned
 from streamkern.sources import Shard
 from streamkern.sources.base import naming_rows
 

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from streamkern import Gaussian, RandomFeatureRidge
-from streamkern.runtime.aligned_arrays import aligned
-from streamkern.runtime.scratch import Scratch
+from streamkern.runtime.scratch import Scratch, aligned
 from streamkern.solve import Eigenbasis, Spectrum
 
 rng = np.random.default_rng(0)
