@@ -79,7 +79,18 @@ def _fit_boosted(say: Say, options: dict[str, Any], parameters: Parameters) -> N
     if not shared.given_options(["n_components"]):
         usual = Boosting.parameters_of_a_round()
         parameters = replace(parameters, n_components=usual.n_components)
-    boosting = Boosting(class_weight=options["class_weight"], **_boosting_of(options["boost"]))
+    text = options["boost"]
+    rounds, _, algorithm = text.partition(":")
+    try:
+        named: dict[str, Any] = {"n_estimators": int(rounds)} | (
+            {"algorithm": algorithm} if algorithm else {}
+        )
+    except ValueError as error:
+        raise ParameterError(
+            f"--boost must be a number of rounds, or one with an algorithm as 10:discrete, not "
+            f"{text!r}; give one of these."
+        ) from error
+    boosting = Boosting(class_weight=options["class_weight"], **named)
     how = {"fixed_alpha": parameters.solves_at_once, "n_maps": 1 + boosting.n_estimators}
     source, place = prepared(say, options, round_options(parameters), **how)
     with place:
@@ -91,14 +102,3 @@ def _fit_boosted(say: Say, options: dict[str, Any], parameters: Parameters) -> N
     say.table("Fitted", [*boosted_rows(report), Row("model", options["out"])])
     say.table("Training error after every round", **round_table(report)._asdict())
     say.result(report)
-
-
-def _boosting_of(text: str) -> dict[str, Any]:
-    rounds, _, algorithm = text.partition(":")
-    try:
-        return {"n_estimators": int(rounds)} | ({"algorithm": algorithm} if algorithm else {})
-    except ValueError as error:
-        raise ParameterError(
-            f"--boost must be a number of rounds, or one with an algorithm as 10:discrete, not "
-            f"{text!r}; give one of these."
-        ) from error

@@ -70,7 +70,12 @@ class FitOptions:
                     f"{unknown(value, allowed)}; choose one of them."
                 )
         checked_seed(self.random_state)
-        checked_n_folds(self.n_folds)
+        n_folds = self.n_folds  # 1 is for no folds at all
+        if isinstance(n_folds, bool) or not isinstance(n_folds, (int, np.integer)) or n_folds < 1:
+            raise ParameterError(
+                f"n_folds must be a whole number of at least 2, not {n_folds!r}; give how many "
+                f"parts to leave out in turn."
+            )
         checked_metric(self.metric)
         if self.feature_map == "identity":
             other = not isinstance(self.kernel, Linear) and self.kernel != Gaussian()
@@ -245,16 +250,6 @@ def sample_size(rows_a_feature: int, n_components: int, n_columns: int) -> int:
     fitting = _SAMPLE_BYTES // (8 * n_columns)
     fewest = min(SAMPLE_ROWS, max(fitting, _FEWEST_ROWS))  # of thousands of targets
     return max(fewest, min(rows_a_feature * n_components, max(fitting, n_components)))
-
-
-def checked_n_folds(n_folds: Any) -> int:
-    """Return K, or raise ParameterError unless it is a whole number; 1 is for no folds at all."""
-    if isinstance(n_folds, bool) or not isinstance(n_folds, (int, np.integer)) or n_folds < 1:
-        raise ParameterError(
-            f"n_folds must be a whole number of at least 2, not {n_folds!r}; give how many parts "
-            f"to leave out in turn."
-        )
-    return int(n_folds)
 
 
 def check_folds(options: FitOptions, source: Source) -> None:
