@@ -60,7 +60,7 @@ def made(tmp_path_factory):
     first = model.moments(X[:200], X[:200, 0])
     first.save(folder / "A.h5")
     model.moments(X[200:], X[200:, 0], like=first).save(folder / "B.h5")
-    model.fit(X, X[:, 0]).save(folder / "model.h5")
+    model.set_params(alpha=0.1).fit(X, X[:, 0]).save(folder / "model.h5")
     with h5py.File(folder / "some.h5", "w") as file:
         file["X"], file["y"] = X[:20], X[:20, 0]
     (folder / "table.csv").write_text("x,y\n1,2\n2,3\n4,5\n")
