@@ -79,12 +79,6 @@ class Footprint:
         one = 16 * D * p + (8 * _SQUARES_OF_LANDMARKS * D**2 if self.from_rows else 0)
         return self.n_maps * one
 
-    @property
-    def drawing(self) -> int:
-        """What choosing landmarks takes: their kernel with the sample, and an eigenbasis."""
-        D = self.n_components
-        return 8 * D * (self.n_sample + _SQUARES_DRAWING * D) if self.from_rows else 0
-
     def sums(self, n_strips: int = 1) -> int:
         """Return the sums of one fold, of the largest strip of the triangle."""
         D, q = self.n_components, self.source.n_targets
@@ -160,10 +154,12 @@ class Footprint:
 
     def receiving(self) -> int:
         """Return what the process holds that planned, with the model or the moments."""
-        n_sums = self.n_folds + 1 if self.indexed else 1
+        D, n_sums = self.n_components, self.n_folds + 1 if self.indexed else 1
         held = n_sums * self.sums() + self.sample + _INDEX_ORDERED * self.index
-        model = _MODEL_COPIES * 8 * self.n_components * self.source.n_targets
-        return _PROCESS_BYTES + self.map + max(held + model, self.drawing + self.sample)
+        model = _MODEL_COPIES * 8 * D * self.source.n_targets
+        # Landmarks are chosen by their kernel with the sample, and an eigenbasis.
+        drawing = 8 * D * (self.n_sample + _SQUARES_DRAWING * D) if self.from_rows else 0
+        return _PROCESS_BYTES + self.map + max(held + model, drawing + self.sample)
 
 
 def solve_bytes(n_components: int, n_targets: int, n_folds: int, n_threads: int) -> int:
