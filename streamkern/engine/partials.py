@@ -7,10 +7,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from streamkern.engine.shard_task import ComputeSlots, at_shard
-from streamkern.runtime.aligned_arrays import aligned
 from streamkern.runtime.events import tell_from_task
 from streamkern.runtime.memory import peak_bytes
 from streamkern.runtime.resources import metered
+from streamkern.runtime.scratch import aligned
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

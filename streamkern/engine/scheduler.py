@@ -31,7 +31,6 @@ from streamkern.engine.futures import (
     submitting,
 )
 from streamkern.errors import ClusterError
-from streamkern.runtime.aligned_arrays import aligned
 from streamkern.runtime.resources import (
     LOST,
     current_client,
@@ -39,6 +38,7 @@ from streamkern.runtime.resources import (
     local_threads,
     reaching,
 )
+from streamkern.runtime.scratch import aligned
 from streamkern.runtime.threads import blas_threads
 
 if TYPE_CHECKING:

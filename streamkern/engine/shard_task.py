@@ -19,11 +19,10 @@ from dask import delayed
 
 from streamkern.engine.scheduler import is_task, kept, stream
 from streamkern.monitor.metrics import add_to_totals, expose_totals
-from streamkern.runtime.aligned_arrays import aligned
 from streamkern.runtime.events import passing, tell_from_task
 from streamkern.runtime.memory import peak_bytes
 from streamkern.runtime.resources import current_worker, local_threads, metered
-from streamkern.runtime.scratch import Scratch
+from streamkern.runtime.scratch import Scratch, aligned
 from streamkern.runtime.signals import stopping
 from streamkern.runtime.threads import blas_threads
 from streamkern.runtime.timing import timed_each, timing

@@ -71,7 +71,6 @@ def observed(listener: Listener | None) -> Iterator[None]:
 
 
 def current_listener() -> Listener | None:
-    """Return who observes now."""
     return _listener.get()
 
 
@@ -185,7 +184,6 @@ def tell_of_job(kind: str, **facts: Any) -> None:
 
 
 def tell_from_task(number: str, kind: str, **facts: Any) -> None:
-    """Tell from a task of a pass."""
     event = {"kind": kind, "pass": number, **facts}
     (hear, is_remote), worker = _passes.get(number, (None, False)), current_worker()
     if hear is not None and not (is_remote and worker is not None):
