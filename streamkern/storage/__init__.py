@@ -7,8 +7,6 @@ from streamkern.storage.checkpoints import (
     remove_checkpoint,
 )
 from streamkern.storage.codec import (
-    MOMENTS,
-    damaged,
     holds_components,
     holds_ensemble,
     holds_moments,
@@ -25,12 +23,10 @@ from streamkern.storage.table_export import FORMATS, exported
 
 __all__ = [
     "FORMATS",
-    "MOMENTS",
     "Checkpoint",
     "RowWriter",
     "SavedPass",
     "check_output",
-    "damaged",
     "exported",
     "holds_components",
     "holds_ensemble",
