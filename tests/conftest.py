@@ -67,7 +67,7 @@ def running_scheduler(folder: Path, *more: Any, dashboard: bool = False) -> Iter
     if not dashboard:
         options.append("--no-dashboard")
     with dask_process(folder / "scheduler.log", "scheduler", "--scheduler-file", file, *options):
-        wait_until(file.exists, "writing the scheduler file")
+        wait_until(lambda: file.exists() and file.read_text(), "writing the scheduler file")
         yield file
 
 

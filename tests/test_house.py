@@ -60,7 +60,7 @@ ALLOWED = {
     "onnx": ("report/onnx_graph.py",),
     "fsspec": ("sources/object_stores.py",),
     "click": ("cli/",),
-    "jinja2": ("report/", "monitor/dashboard_panels.py"),
+    "jinja2": ("report/", "monitor/dashboard_page.py"),
     "matplotlib": ("report/plots.py",),
     "sklearn": (
         "predict/calibration_fit.py",
@@ -236,8 +236,8 @@ print("distributed" in sys.modules)
 
 
 # What the whole may be, at most: entries of streamkern/, floors, and lines of a module and of all.
-BUDGET = {"rooms": 16, "floors": 10, "module": 400, "median": 160}
-LINES = {"package": 36_600, "tests": 37_500}
+BUDGET = {"rooms": 16, "floors": 10, "module": 400, "median": 180}
+LINES = {"package": 34_800, "tests": 35_500}
 
 
 def sources(folder: Path) -> dict[str, str]:

@@ -50,16 +50,9 @@ def ridge(**options):
     return RandomFeatureRidge(kernel, **given)
 
 
-def as_numpy(folder, X, y, s):
-    return X, y, s
-
-
 def as_dask(folder, X, y, s):
-    return (
-        da.from_array(X, chunks=(70, 2)),
-        da.from_array(y, chunks=50),
-        da.from_array(s, chunks=33),
-    )
+    chunks = (70, 2), 50, 33
+    return tuple(da.from_array(of, chunks=n) for of, n in zip((X, y, s), chunks, strict=True))
 
 
 def as_hdf5(folder, X, y, s):
@@ -71,7 +64,7 @@ def as_hdf5(folder, X, y, s):
     return (open_hdf5(folder / "?.h5", weights="w"),)
 
 
-SOURCES = {"NumPy": as_numpy, "Dask": as_dask, "HDF5": as_hdf5}
+SOURCES = {"NumPy": lambda _, *rows: rows, "Dask": as_dask, "HDF5": as_hdf5}
 
 
 def assert_close(found, expected):
@@ -134,7 +127,7 @@ def test_any_weights_are_rows_repeated(s, intercept, standardize):
 
 def test_folds_of_the_same_rows_give_the_same_errors_left_out():
     X, y, _ = table()
-    s = np.repeat([2, 2, 2, 2, 2], N // 5)
+    s = np.full(N, 2)
     options = {"alpha": "cv", "fold_by": "blocks"}
     found = ridge(**options).fit(X, y, s)
     expected = ridge(**options).fit(*repeated(X, y, s))
@@ -150,27 +143,15 @@ def test_weights_need_not_be_whole_numbers():
 
 
 @pytest.mark.parametrize("source", SOURCES)
-def test_errors_count_weights(tmp_path, source):
+def test_errors_and_gradients_count_weights(tmp_path, source):
     X, y, s = table()
-    model = ridge().fit(X, y)
-    found = model.evaluate(*SOURCES[source](tmp_path, X, y, s))
-    expected = model.evaluate(*repeated(X, y, s))
+    model, weighted = ridge().fit(X, y, s), SOURCES[source](tmp_path, X, y, s)
+    found, expected = model.evaluate(*weighted), model.evaluate(*repeated(X, y, s))
     for name in ("rmse", "mae", "r2"):
         assert_close(found[name], expected[name])
     assert found["rows"] == (s > 0).sum()
-
-
-@pytest.mark.parametrize("source", SOURCES)
-def test_gradients_count_weights(tmp_path, source):
-    X, y, s = table()
-    model = ridge().fit(X, y)
-    found = model.gradient_outer_product(*SOURCES[source](tmp_path, X, y, s))
-    assert_close(found, model.gradient_outer_product(*repeated(X, y, s)))
-
-
-def test_a_diagnosis_with_other_weights_is_refused():
-    X, y, s = table()
-    model = ridge().fit(X, y, s)
+    products = (model.gradient_outer_product(*rows) for rows in (weighted, repeated(X, y, s)))
+    assert_close(*products)
     with pytest.raises(DataError, match="name the files of the fit, and its weights"):
         model.diagnose(X, y)
 
@@ -204,11 +185,9 @@ def test_another_dataset_of_weights_is_another_job(tmp_path):
         file["X"], file["y"] = X, y
         file["w"] = file["v"] = np.ones(N)
     options = Parameters.of(ridge()).passes()
-    for name in "wv":
+    for name, refused in (("w", nullcontext()), ("v", pytest.raises(CheckpointError))):
         source = open_hdf5(tmp_path / "a.h5", weights=name)
-        refused = nullcontext() if name == "w" else pytest.raises(CheckpointError)
-        plan = plan_for(source, options)
-        with refused, checkpointed(tmp_path / "kept", source, options, plan):
+        with refused, checkpointed(tmp_path / "kept", source, options, plan_for(source, options)):
             pass
 
 
@@ -247,20 +226,21 @@ def test_a_search_counts_the_weights_of_its_sample():
 def test_a_metric_is_learnt_of_the_rows_that_count():
     X, y, _ = table()
     other = np.arange(N) % 2 == 0
-    y[other] = np.sin(2 * X[other, 2])
-    y[~other] = np.sin(2 * X[~other, 0])
-    options = {"metric": "diagonal:1"}
+    y = np.sin(2 * np.where(other, X[:, 2], X[:, 0]))
     for counting, column in ((other, 2), (~other, 0)):
-        weights = np.where(counting, 1.0, 1e-9)
-        metric = ridge(**options).fit(X, y, weights).metric_
+        metric = ridge(metric="diagonal:1").fit(X, y, np.where(counting, 1.0, 1e-9)).metric_
         assert np.diagonal(metric).argmax() == column
 
 
 # The exact model.
 
 
-@pytest.mark.parametrize("intercept", [True, False])
-@pytest.mark.parametrize("alpha", [0.3, [0.3]])
+exact = pytest.mark.parametrize(
+    ("alpha", "intercept"), [(0.3, True), (0.3, False), ([0.3], True), ([0.3], False)]
+)
+
+
+@exact
 def test_the_exact_model_of_weighted_rows_is_that_of_rows_repeated(intercept, alpha):
     X, y, s = table(40, q=2)
     options = {"alpha": alpha, "fit_intercept": intercept}
@@ -271,8 +251,7 @@ def test_the_exact_model_of_weighted_rows_is_that_of_rows_repeated(intercept, al
     assert len(found.X_fit_) == (s > 0).sum()
 
 
-@pytest.mark.parametrize("intercept", [True, False])
-@pytest.mark.parametrize("alpha", [0.3, [0.3]])
+@exact
 def test_exact_errors_left_out_are_those_of_fitting_again_with_weights(intercept, alpha):
     X, y, s = table(25)
     alike = {"kernel": Gaussian(1.0), "standardize": False, "fit_intercept": intercept}
@@ -314,10 +293,10 @@ def test_weights_that_are_not_finite_are_told_or_skipped(tmp_path, source, value
     rows = SOURCES[source](tmp_path, X, y, weights)
     place = "2.h5, row 15" if source == "HDF5" else "row 135"
     said = f"2 of {N} rows hold NaN or infinite values or weights, the first at .*{place}"
-    for method in ("fit", "evaluate", "gradient_outer_product"):
-        model = ridge() if method == "fit" else ridge().fit(X, y)
+    fitted = ridge().fit(X, y)
+    for method in (ridge().fit, fitted.evaluate, fitted.gradient_outer_product):
         with pytest.raises(DataError, match=said):
-            getattr(model, method)(*rows)
+            method(*rows)
     kept = np.isfinite(weights)
     found = ridge(on_bad_rows="skip").fit(*rows)
     assert_same_model(found, ridge().fit(X[kept], y[kept], s[kept]))
@@ -329,11 +308,9 @@ def test_weights_that_are_all_0_are_told(tmp_path, source):
     X, y, _ = table()
     rows = SOURCES[source](tmp_path, X, y, np.zeros(N))
     name = "w" if source == "HDF5" else "sample_weight"
-    for model in (ridge(), ridge().fit(X, y)):
-        method = model.evaluate if hasattr(model, "coef_") else model.fit
-        with pytest.raises(
-            DataError, match=f"of 240 rows, 240 have the weight zero in {name}, so none"
-        ):
+    said = f"of 240 rows, 240 have the weight zero in {name}, so none"
+    for method in (ridge().fit, ridge().fit(X, y).evaluate):
+        with pytest.raises(DataError, match=said):
             method(*rows)
 
 

@@ -8,8 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from streamkern.engine.reduction import accumulate
+from streamkern.features import Identity
 from streamkern.sources import Block, Reader, Source
 from streamkern.sources.base import Segment
+from streamkern.statistics import Moments
 
 P, SHARD_ROWS, SHARDS = 3, 1000, 16
 TROUBLED = 9  # the shard
@@ -86,3 +89,15 @@ def fill_memory():
     while True:
         held.append(np.ones(10 << 20, dtype=np.uint8))
         time.sleep(0.02)
+
+
+def moments(trouble=None, seconds=0.0, **options):
+    """A pass over such rows."""
+    options |= {"shard_rows": SHARD_ROWS, "block_rows": SHARD_ROWS, "label": "moments"}
+    return accumulate(Troubled(trouble, seconds), Moments(Identity().draw(P), 1), **options)
+
+
+def sums(result):
+    """The bits of what a pass has summed."""
+    parts = result.statistic.detached()
+    return b"".join(np.asarray(parts[name]).tobytes() for name in ("cross", "target"))

@@ -41,11 +41,9 @@ class Commands(click.Group):
     """Imports a command when it is run."""
 
     def list_commands(self, ctx: click.Context) -> Sequence[str]:  # type: ignore[override] # noqa: ARG002
-        """Return the names, in the order of a first visit."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """Import one command."""
         if cmd_name not in COMMANDS:
             return None
         command: click.Command = getattr(

@@ -12,7 +12,7 @@ from streamkern.cli.job import check_outputs, place_of, source_of
 from streamkern.errors import ParameterError
 
 if TYPE_CHECKING:
-    from streamkern.report.comparison_trials import Comparison, Trial
+    from streamkern.report.comparison_trials import Trial
 
 _HEADER = (
     *("model", "D", "test rmse", "over\nexact"),
@@ -96,26 +96,18 @@ def compare(say: Say, **options: Any) -> None:
         temporary.write_text(json_text(found.as_dict(), indent=1))
     for path in pictures:
         plot_comparison(found, path, force=force)
-    _show(say, found)
-    say.line(f"{results}, {pictures[0].name} and {pictures[1].name} written")
-    written = {"json": str(results), "picture": str(pictures[0]), "svg": str(pictures[1])}
-    say.result(found.as_dict() | written)
-
-
-def _show(say: Say, found: Comparison) -> None:
+    title = f"{found.n_train:,} rows fitted, {found.n_test:,} tested"
+    say.table(title, [_row(trial) for trial in found.trials], _HEADER)
     exact, linear = found.trials[:2]
-    say.table(
-        f"{found.n_train:,} rows fitted, {found.n_test:,} tested",
-        [_row(trial) for trial in found.trials],
-        header=_HEADER,
-    )
     say.line(
         f"exact kernel ridge: alpha {exact.alpha:.3g}, leave-one-out rmse {exact.loo_rmse:.4g}; "
         f"linear ridge: alpha {linear.alpha:.3g}"
     )
-    n_seeds = len(found.trials[-1].seeds)
     if n_seeds > 1:
         say.line(f"means over {n_seeds} seeds of the map, with the 95% intervals of the means (t)")
+    say.line(f"{results}, {pictures[0].name} and {pictures[1].name} written")
+    written = {"json": str(results), "picture": str(pictures[0]), "svg": str(pictures[1])}
+    say.result(found.as_dict() | written)
 
 
 def _row(trial: Trial) -> tuple[str, ...]:

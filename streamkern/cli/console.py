@@ -7,7 +7,7 @@ import functools
 import sys
 import traceback
 import warnings
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -37,7 +37,6 @@ class Say:
         self.log_json = log_json
 
     def line(self, text: str = "") -> None:
-        """Print one line for people."""
         if not self.as_json:
             click.echo(printable(text))
 
@@ -81,7 +80,6 @@ class Say:
         self._aside("note", text)
 
     def error(self, text: str) -> None:
-        """Print why the command failed, on standard error."""
         self._aside("Error", text)
 
     def _aside(self, kind: str, text: str) -> None:
@@ -94,19 +92,36 @@ class Say:
             click.echo(f"{kind}: {printable(text)}", err=True)
 
 
-def common(command: Command) -> Command:
-    """Give a command --json, --quiet, --log-json and --debug, and turn errors into a sentence."""
+def command(*options: Callable[[Any], Any]) -> Callable[[Command], click.Command]:
+    """Return what makes a function a command with these options and those of all commands.
 
-    @click.option("--json", "as_json", is_flag=True, help="End with one JSON object on one line.")
-    @click.option("--quiet", is_flag=True, help="Show no progress.")
-    @click.option("--log-json", is_flag=True, help="Log in JSON, a line an event.")
-    @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
-    @functools.wraps(command)
+    These are --json, --quiet, --log-json and --debug; errors become a sentence.
+    """
+
+    def make(function: Command) -> click.Command:
+        made: Any = _run(function)
+        for option in reversed((*options, *_COMMON)):
+            made = option(made)
+        command: click.Command = click.command()(made)
+        return command
+
+    return make
+
+
+_COMMON = (
+    click.option("--json", "as_json", is_flag=True, help="End with one JSON object on one line."),
+    click.option("--quiet", is_flag=True, help="Show no progress."),
+    click.option("--log-json", is_flag=True, help="Log in JSON, a line an event."),
+    click.option("--debug", is_flag=True, help="Show the traceback of an error."),
+)
+
+
+def _run(function: Command) -> Command:
+    @functools.wraps(function)
     def run(
         *args: Any, as_json: bool, quiet: bool, log_json: bool, debug: bool, **kwargs: Any
     ) -> None:
         say = Say(as_json=as_json, quiet=quiet, log_json=log_json)
-        fail = functools.partial(_fail, say, debug=debug)
         try:
             from streamkern.runtime.memory import check_addresses
 
@@ -114,7 +129,7 @@ def common(command: Command) -> Command:
             with stoppable(), warnings.catch_warnings():
                 warnings.simplefilter("default", StreamkernWarning)
                 warnings.showwarning = _as_note(say)
-                command(*args, say=say, **kwargs)
+                function(*args, say=say, **kwargs)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         except (Exception, KeyboardInterrupt) as error:
@@ -123,34 +138,23 @@ def common(command: Command) -> Command:
                 end_at_once()
             if stopped is not None or isinstance(error, KeyboardInterrupt):
                 folder = kwargs.get("checkpoint")
-                again = (
-                    "; run the same command again to go on from {}, where finished sums are kept"
-                )
-                more = "" if folder is None else again.format(folder)
+                more = f"; run the same command again to go on from {folder}, where finished sums"
+                more = "" if folder is None else f"{more} are kept"
+                sentence = f"interrupted; the output was not written{more}."
                 status = 130 if stopped is None else stopped.exit_status
-                fail(f"interrupted; the output was not written{more}.", status)
-            if isinstance(error, BrokenPipeError):
+            elif isinstance(error, BrokenPipeError):
                 raise  # who reads has read enough, which click says by its exit status
-            fail(_sentence(error), getattr(error, "exit_status", 1))
+            else:
+                sentence, status = _sentence(error), getattr(error, "exit_status", 1)
+            if debug:
+                click.echo(without_secrets(traceback.format_exc()), err=True)
+            say.error(sentence)
+            sys.exit(status)
 
     return run
 
 
-def command(*options: Callable[[Any], Any]) -> Callable[[Command], click.Command]:
-    """Return what makes a function a command with these options and those of all commands."""
-
-    def make(run: Command) -> click.Command:
-        made: Any = common(run)
-        for option in reversed(options):
-            made = option(made)
-        command: click.Command = click.command()(made)
-        return command
-
-    return make
-
-
 def _sentence(error: BaseException) -> str:
-    """Return what an error is told by."""
     if isinstance(error, StreamkernError):
         return str(error)
     if isinstance(error, OSError) and error.errno in _UNWRITTEN and not error.filename:
@@ -178,10 +182,3 @@ def _as_note(say: Say) -> Callable[..., None]:
             usual(message, category, *rest, **named)
 
     return show
-
-
-def _fail(say: Say, sentence: str, status: int, *, debug: bool) -> NoReturn:
-    if debug:
-        click.echo(without_secrets(traceback.format_exc()), err=True)
-    say.error(sentence)
-    sys.exit(status)

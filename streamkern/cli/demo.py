@@ -82,18 +82,11 @@ def demo(say: Say, out: str, rows: int, components: int) -> None:
         ],
     )
     say.line()
+    form = "{model}|{rows:,}|{matrix}|{seconds:.1f}|{test_rmse:.4f}"
+    errors = [form.format(**each, matrix=in_words(each["matrix_bytes"])) for each in found]
     say.table(
         f"Errors on {_TEST:,} new rows (noise alone: {_NOISE})",
-        [
-            (
-                trial["model"],
-                f"{trial['rows']:,}",
-                in_words(trial["matrix_bytes"]),
-                f"{trial['seconds']:.1f}",
-                f"{trial['test_rmse']:.4f}",
-            )
-            for trial in found
-        ],
+        [row.split("|") for row in errors],
         header=("model", "rows fitted", "matrix to solve", "seconds", "test rmse"),
     )
     say.line(f"The model: streamkern show {folder / 'model.h5'}")

@@ -8,7 +8,7 @@ import click
 
 from streamkern.cli import options as shared
 from streamkern.cli.console import Say, command
-from streamkern.cli.job import place_of
+from streamkern.cli.job import opened_rows, place_of
 
 # Classes whose confusions are printed.
 _MOST_CLASSES = 12
@@ -25,7 +25,6 @@ def evaluate(say: Say, **options: Any) -> None:
     long as the command runs.  Rows of such a table count by the column that was --weights there, or
     by the one that --weights names here.
     """
-    from streamkern.cli.input_rows import opened_rows
     from streamkern.models.fitted_classes import FittedClasses
     from streamkern.models.loading import load_fitted
     from streamkern.models.scoring import evaluate as evaluate_source

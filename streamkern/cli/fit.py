@@ -66,7 +66,6 @@ def fit(say: Say, **options: Any) -> None:
 
 
 def _fit_boosted(say: Say, options: dict[str, Any], parameters: Parameters) -> None:
-    """Fit a boosted classifier in place of one."""
     from dataclasses import replace
 
     from streamkern.models.boosting import Boosting
@@ -80,7 +79,18 @@ def _fit_boosted(say: Say, options: dict[str, Any], parameters: Parameters) -> N
     if not shared.given_options(["n_components"]):
         usual = Boosting.parameters_of_a_round()
         parameters = replace(parameters, n_components=usual.n_components)
-    boosting = Boosting(class_weight=options["class_weight"], **_boosting_of(options["boost"]))
+    text = options["boost"]
+    rounds, _, algorithm = text.partition(":")
+    try:
+        named: dict[str, Any] = {"n_estimators": int(rounds)} | (
+            {"algorithm": algorithm} if algorithm else {}
+        )
+    except ValueError as error:
+        raise ParameterError(
+            f"--boost must be a number of rounds, or one with an algorithm as 10:discrete, not "
+            f"{text!r}; give one of these."
+        ) from error
+    boosting = Boosting(class_weight=options["class_weight"], **named)
     how = {"fixed_alpha": parameters.solves_at_once, "n_maps": 1 + boosting.n_estimators}
     source, place = prepared(say, options, round_options(parameters), **how)
     with place:
@@ -92,15 +102,3 @@ def _fit_boosted(say: Say, options: dict[str, Any], parameters: Parameters) -> N
     say.table("Fitted", [*boosted_rows(report), Row("model", options["out"])])
     say.table("Training error after every round", **round_table(report)._asdict())
     say.result(report)
-
-
-def _boosting_of(text: str) -> dict[str, Any]:
-    """Return the parameters of boosting that --boost names."""
-    rounds, _, algorithm = text.partition(":")
-    try:
-        return {"n_estimators": int(rounds)} | ({"algorithm": algorithm} if algorithm else {})
-    except ValueError as error:
-        raise ParameterError(
-            f"--boost must be a number of rounds, or one with an algorithm as 10:discrete, not "
-            f"{text!r}; give one of these."
-        ) from error

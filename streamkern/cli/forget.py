@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -47,10 +48,9 @@ def forget(say: Say, **options: Any) -> None:
     save_moments(say, "Left", left, options["out"], force=options["force"])
 
 
-def _state(path: str) -> tuple[int, ...] | None:
-    """Return what changes when a file does, None where there is none."""
-    try:
+def _state(path: str) -> tuple[int, ...]:
+    """Return what changes when a file does, nothing where there is none."""
+    with suppress(OSError):
         found = Path(path).stat()
-    except OSError:
-        return None
-    return found.st_ino, found.st_size, found.st_mtime_ns
+        return found.st_ino, found.st_size, found.st_mtime_ns
+    return ()

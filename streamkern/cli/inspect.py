@@ -12,9 +12,9 @@ from streamkern.cli.console import Say, command
 from streamkern.cli.job import source_of
 
 if TYPE_CHECKING:
-    from streamkern.parameters.plan import Plan
-    from streamkern.sources import Source
     from streamkern.sources.file_contents import Contents
+
+_HEADER = ("dataset", "shape", "type", "chunks", "filters", "bytes", "stored")
 
 
 @command(
@@ -37,13 +37,12 @@ def inspect(say: Say, **options: Any) -> None:
 
     files, classify = describe_files(options["data"]), options["classify"]
     for path, datasets in files.items():
-        _show(say, path, datasets)
-    plan: Plan | None = None
+        say.table(path, list(map(_row, datasets)), _HEADER)
+    plan = None
     try:
-        source: Source = source_of(options, labels=classify)
-        if classify:
-            source = labelled_source(source)
-        plan = plan_fit(source, options["components"], n_folds=5)
+        source = source_of(options, labels=classify)
+        rows = labelled_source(source) if classify else source
+        plan = plan_fit(rows, options["components"], n_folds=5)
     except DataError as error:
         say.note(f"no fit to plan: {error}")
     else:
@@ -55,23 +54,9 @@ def inspect(say: Say, **options: Any) -> None:
     say.result({"files": contents, "fit": plan and asdict(plan)})
 
 
-def _show(say: Say, path: str, datasets: list[Contents]) -> None:
+def _row(each: Contents) -> tuple[str, ...]:
     from streamkern.runtime.memory import in_words
 
-    rows = [
-        (
-            each.name,
-            _times(each.shape),
-            each.dtype,
-            _times(each.chunks or ()) or "none",
-            each.compression or "none",
-            in_words(each.bytes),
-            in_words(each.stored_bytes),
-        )
-        for each in datasets
-    ]
-    say.table(path, rows, ("dataset", "shape", "type", "chunks", "filters", "bytes", "stored"))
-
-
-def _times(sizes: tuple[int, ...]) -> str:
-    return " x ".join(f"{size:,}" for size in sizes)
+    shape, chunks = (" x ".join(f"{n:,}" for n in part or ()) for part in (each.shape, each.chunks))
+    filters, sizes = each.compression or "none", map(in_words, (each.bytes, each.stored_bytes))
+    return each.name, shape, each.dtype, chunks or "none", filters, *sizes

@@ -31,7 +31,6 @@ OF_LIKE = (*OF_MAPS, "length_scale", "n_components", "metric")
 
 
 def out_option(metavar: str, text: str) -> Decorator:
-    """Return the option of the file or folder that a command writes."""
     return click.option("--out", required=True, metavar=metavar, help=text)
 
 
@@ -47,7 +46,6 @@ def given_options(names: Collection[str]) -> list[click.Parameter]:
 
 
 def refuse_given(names: Collection[str], why: str) -> None:
-    """Raise ParameterError if the command line gives a value to one of the options named."""
     for parameter in given_options(names):
         raise ParameterError(f"{parameter.opts[0]} {why}")
 
@@ -119,7 +117,6 @@ classify_option = click.option(
 
 
 def calibration_option(*methods: str, default: str | None = "sigmoid") -> Decorator:
-    """Return the choice of how to calibrate."""
     return click.option(
         "--calibration",
         type=click.Choice(methods),
@@ -194,14 +191,12 @@ def _flag_of(field: Field[Any]) -> str:
 
 
 def values_of(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the parameters that the options of a command give, by name."""
     from streamkern.parameters.parameters import OPTIONS
 
     return {field.name: _value(field, options) for field in OPTIONS if field.name in options}
 
 
 def parameters_of(options: dict[str, Any]) -> Parameters:
-    """Return the parameters of a fit that the options of a command give."""
     from streamkern.parameters.parameters import Parameters
 
     return Parameters(**values_of(options))
@@ -241,7 +236,6 @@ def _numbers(text: str, option: str, others: str = "") -> list[float]:
 
 
 def kernel_named(text: str, length_scale: str) -> Kernel:
-    """Return the kernel that --kernel and --length-scale describe."""
     from streamkern.kernels import length_scale_of, parsed_kernel
 
     kernel = parsed_kernel(text, "median")
@@ -255,7 +249,6 @@ def kernel_named(text: str, length_scale: str) -> Kernel:
 
 
 def task_of(options: dict[str, Any]) -> Task:
-    """Return the task that the options of `class_options` describe."""
     from streamkern.models.classification import Classification
     from streamkern.models.tasks import Regression
 
@@ -270,5 +263,4 @@ def task_of(options: dict[str, Any]) -> Task:
             "is for labels of classes, which y is taken for with --classify; leave it out for "
             "numbers.",
         )
-    task.check()
     return task

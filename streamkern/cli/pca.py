@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -54,7 +55,7 @@ def pca(say: Say, **options: Any) -> None:
     follow without reading rows.  `transform` then takes rows to their scores.
     """
     from streamkern.models.component_fit import ComponentOptions
-    from streamkern.predict.principal_components import checked_number
+    from streamkern.predict.predictor import checked_number
     from streamkern.storage import holds_moments
 
     wanted = checked_number(_number(options["components"]))
@@ -87,7 +88,6 @@ def _of_moments(say: Say, options: dict[str, Any], wanted: int | float | None) -
 
 
 def _save(say: Say, options: dict[str, Any], found: FittedComponents) -> None:
-    """Save principal components, and print what they explain."""
     from streamkern.report.report_rows import Row, component_rows
 
     out = options["out"]
@@ -97,14 +97,11 @@ def _save(say: Say, options: dict[str, Any], found: FittedComponents) -> None:
 
 
 def _number(text: str | None) -> int | float | None:
-    """Return the whole number or the share that --components names."""
     if text is None:
         return None
     for number in (int, float):
-        try:
+        with suppress(ValueError):
             return number(text)
-        except ValueError:
-            continue
     raise ParameterError(
         f"--components must be a whole number, or a share between 0 and 1, not {text!r}; give one "
         f"of these."

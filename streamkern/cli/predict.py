@@ -8,6 +8,7 @@ import click
 
 from streamkern.cli import options as shared
 from streamkern.cli.console import Say, command
+from streamkern.cli.job import write_rows
 from streamkern.errors import ModelFileError, ParameterError
 
 
@@ -36,13 +37,11 @@ def predict(say: Say, **options: Any) -> None:
     With --on-bad-rows skip, rows with NaN or infinite values are predicted as NaN, or as an empty
     text.
     """
-    from streamkern.cli.input_rows import write_rows
     from streamkern.models.fitted_classes import FittedClasses
     from streamkern.models.loading import load_fitted
     from streamkern.models.prediction import predict_to_hdf5
 
-    how: dict[str, Any] = {"components": False, "with_equations": options["std"]}
-    model: Any = load_fitted(options["model"], **how)
+    model: Any = load_fitted(options["model"], components=False, with_equations=options["std"])
     is_classifier = isinstance(model, FittedClasses)
     if options["proba"] and not is_classifier:
         raise ParameterError(
@@ -66,9 +65,7 @@ def predict(say: Say, **options: Any) -> None:
         equations = model.equations if options["std"] else None
         return predict_to_hdf5(model.predictor, source, path, equations=equations, **how)
 
-    found, out = write_rows(say, options, model, write), options["out"]
-    missing = "without a class" if is_classifier else "NaN"
-    noted = f", {found['skipped_rows']:,} of them {missing}" if found["skipped_rows"] else ""
     more = " and y_std" * options["std"] + " and y_proba" * options["proba"]
-    say.line(f"{found['rows']:,} predictions in {out}:y_pred{more}{noted}")
-    say.result(found | {"predictions": out})
+    missing, out = "without a class" if is_classifier else "NaN", options["out"]
+    what = f"predictions in {out}:y_pred{more}"
+    write_rows(say, options, model, write, what=what, missing=missing, predictions=out)

@@ -39,7 +39,6 @@ def save_model(say: Say, model: Any, options: dict[str, Any], source: Source | N
 
 
 def drop_checkpoint(folder: str | None) -> None:
-    """Remove a checkpoint whose work is saved elsewhere now."""
     from streamkern.storage import remove_checkpoint
 
     if folder is not None:
@@ -47,7 +46,6 @@ def drop_checkpoint(folder: str | None) -> None:
 
 
 def show_model(say: Say, title: str, model: Any, path: str) -> None:
-    """Print what a model file holds, for people and for programs."""
     from streamkern.report.report_rows import model_rows
 
     report = json_report(model.report, model=path)
@@ -56,7 +54,6 @@ def show_model(say: Say, title: str, model: Any, path: str) -> None:
 
 
 def show_search(say: Say, report: dict[str, Any]) -> None:
-    """Print what a search tried, and what of it is worth its cost."""
     from streamkern.report.trial_tables import frontier_table, tuning_table
 
     say.table("Tried", **tuning_table(report)._asdict())
@@ -69,7 +66,6 @@ def json_report(report: dict[str, Any], **file: str) -> dict[str, Any]:
 
 
 def save_moments(say: Say, title: str, found: DataMoments, path: str, *, force: bool) -> None:
-    """Save moments, and print what they are of."""
     from streamkern.report.report_rows import moments_rows
 
     found.save(path, force=force)
@@ -79,7 +75,6 @@ def save_moments(say: Say, title: str, found: DataMoments, path: str, *, force: 
 
 
 def moments_report(found: DataMoments, path: str) -> dict[str, Any]:
-    """Return the JSON of a moments file."""
     from streamkern.kernels import length_scale_of
 
     return json_report(found.report) | {

@@ -16,8 +16,9 @@ def show(say: Say, model: str) -> None:
     Of a file of moments or of principal components, show which rows it is of, and how they were
     read.
     """
+    from streamkern.models.data_moments import moments_header
     from streamkern.models.loading import read_fitted
-    from streamkern.report.report_rows import boosted_rows, card_rows, component_rows, model_rows
+    from streamkern.report import report_rows as words
     from streamkern.report.trial_tables import round_table
     from streamkern.storage import holds_components, holds_ensemble, holds_moments
     from streamkern.storage.untrusted import WRONG_VALUES
@@ -25,18 +26,22 @@ def show(say: Say, model: str) -> None:
     kind, options = "Model", {}
     try:
         if holds_moments(model):
-            _show_moments(say, model)
+            found = moments_header(model)
+            report, data = moments_report(found, model), found.report["data"]
+            rows = [*words.moments_rows(report), ("data", words.data_words(data))]
+            say.table(f"Moments {model}", rows)
+            say.result(report | {"data": data})
             return
+        card = read_fitted(model, with_equations=False)[1]
+        report, rows_of = card["report"], words.model_rows
         if holds_components(model):
-            kind, card, rows = "Principal components", read_fitted(model)[1], component_rows
+            kind, rows_of = "Principal components", words.component_rows
         elif holds_ensemble(model):
-            card, rows = read_fitted(model)[1], boosted_rows
-            options = card["base"]
+            options, rows_of = card["base"], words.boosted_rows
         else:
-            card, rows = read_fitted(model, with_equations=False)[1], model_rows
             options = card["options"]
-        report = card["report"]
-        say.table(f"{kind} {model}", card_rows(card, rows(report), options.get("random_state")))
+        shown = words.card_rows(card, rows_of(report), options.get("random_state"))
+        say.table(f"{kind} {model}", shown)
         if report.get("rounds"):
             say.table("Training error after every round", **round_table(report)._asdict())
         if report.get("tuning"):
@@ -46,13 +51,3 @@ def show(say: Say, model: str) -> None:
         raise
     except WRONG_VALUES as error:
         raise ModelFileError(f"{model} is damaged ({first_line(error)}); copy it again.") from error
-
-
-def _show_moments(say: Say, path: str) -> None:
-    from streamkern.models.data_moments import moments_header
-    from streamkern.report.report_rows import Row, data_words, moments_rows
-
-    found = moments_header(path)
-    report, data = moments_report(found, path), found.report["data"]
-    say.table(f"Moments {path}", [*moments_rows(report), Row("data", data_words(data))])
-    say.result(report | {"data": data})

@@ -8,6 +8,7 @@ import click
 
 from streamkern.cli import options as shared
 from streamkern.cli.console import Say, command
+from streamkern.cli.job import write_rows
 
 
 @command(
@@ -30,7 +31,6 @@ def transform(say: Say, **options: Any) -> None:
 
     With --on-bad-rows skip, rows with NaN or infinite values become NaN.
     """
-    from streamkern.cli.input_rows import write_rows
     from streamkern.models.component_fit import DATASET, FittedComponents
     from streamkern.models.loading import read_fitted
 
@@ -40,8 +40,6 @@ def transform(say: Say, **options: Any) -> None:
     def write(source: Any, path: Any) -> int:
         return model.transform_to_hdf5(source, path, **how)
 
-    found = write_rows(say, options, model, write)
     K, out = len(model.components.components), options["out"]
-    noted = f", {found['skipped_rows']:,} of them NaN" if found["skipped_rows"] else ""
-    say.line(f"{found['rows']:,} rows of {K:,} scores in {out}:{DATASET}{noted}")
-    say.result(found | {"n_components": K, "scores": out})
+    what = f"rows of {K:,} scores in {out}:{DATASET}"
+    write_rows(say, options, model, write, what=what, n_components=K, scores=out)

@@ -24,12 +24,7 @@ from streamkern.engine.cluster_file import (
     read_cluster_file,
     read_scheduler_file,
 )
-from streamkern.engine.cluster_start import (
-    NO_WORKERS,
-    configuration,
-    local_options,
-    start_cluster,
-)
+from streamkern.engine.cluster_start import NO_WORKERS, configuration, local_options, start_cluster
 from streamkern.engine.futures import heartbeat_of
 from streamkern.engine.worker_lifetime import restart_missing_workers
 from streamkern.errors import ClusterError, ParameterError, first_line

@@ -29,15 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-_PACKAGES = (
-    "distributed",
-    "dask_jobqueue",
-    "dask_kubernetes",
-    "dask_cloudprovider",
-    "dask_gateway",
-    "dask_yarn",
-    "dask_cuda",
-)
+_OF_DASK = ("jobqueue", "kubernetes", "cloudprovider", "gateway", "yarn", "cuda")
+_PACKAGES = ("distributed", *(f"dask_{name}" for name in _OF_DASK))
 # Of a file that anybody may have written; YAML takes long to read.
 _MOST_BYTES, _MOST_BRACKETS = 32 << 10, 1000
 _FORMS = (
@@ -51,10 +44,7 @@ _FORMS = (
 )
 _KEYS = ("version", *(key for key, _, _ in _FORMS))
 # What a file adds to, rather than replaces, of the configuration of a site.
-_OF_SITE = (
-    *("scheduler-options", "worker-extra-args", "job-extra-directives"),
-    *("interface", "local-directory"),
-)
+_OF_SITE = "scheduler-options worker-extra-args job-extra-directives interface local-directory"
 _SIXTIES = ("tag:yaml.org,2002:str", re.compile(r"\d+(:[0-5]?\d)+$"))
 _ADDRESS = re.compile(r"(?:(tcp|tls|ws|wss)://)?(\[[^]]+\]|[^:/\s@]+):(\d{1,5})")
 
@@ -95,7 +85,6 @@ class ClusterFile:
     trusted: bool
 
     def cluster_class(self) -> Any:
-        """Import and return the class, or function, that starts the cluster."""
         package = self.module.split(".")[0]
         try:
             with handlers_kept():  # which dask_jobqueue replaces by its own
@@ -128,7 +117,7 @@ class ClusterFile:
                     f"the command where jobs are submitted."
                 )
             site = dask.config.get(f"jobqueue.{job.config_name}", {})
-            own = {key: site[key] for key in _OF_SITE if site.get(key)}
+            own = {key: site[key] for key in _OF_SITE.split() if site.get(key)}
         own |= dask.config.get(f"{OWN_OPTIONS}.{self.name}", None) or {}
         own = {key.replace("-", "_"): value for key, value in own.items()}
         options = own | self.kwargs
@@ -183,20 +172,11 @@ def read_cluster_file(path: Path, *, trusted: bool = False) -> ClusterFile:
         )
     if not name.isidentifier():
         raise ParameterError(f"{path}: class must be the name of one class, not {name!r}.")
-    file = ClusterFile(
-        path,
-        module,
-        name,
-        content.get("args") or [],
-        content.get("kwargs") or {},
-        scale,
-        adapt,
-        dict(_dotted(content.get("config") or {})),
-        trusted,
-    )
+    args, kwargs = content.get("args") or [], content.get("kwargs") or {}
+    config = dict(_dotted(content.get("config") or {}))
     if not trusted:
-        refuse_untrusted(path, name, file.args, file.kwargs, file.config)
-    return file
+        refuse_untrusted(path, name, args, kwargs, config)
+    return ClusterFile(path, module, name, args, kwargs, scale, adapt, config, trusted)
 
 
 def read_scheduler_file(path: Path) -> str:

@@ -142,25 +142,23 @@ _CLASSES = {
     | {"resources": {"requests": _POD, "limits": _POD}},
 }
 _OF_ANY = {"n_workers": _COUNT}
-_CONFIG = _of(
-    _SETTING,
-    "distributed.adaptive.interval distributed.adaptive.target-duration"
-    " distributed.adaptive.wait-count distributed.comm.retry.count"
-    " distributed.comm.retry.delay.max distributed.comm.retry.delay.min"
-    " distributed.comm.timeouts.connect distributed.comm.timeouts.tcp"
-    " distributed.deploy.lost-worker-timeout distributed.scheduler.allowed-failures"
-    " distributed.scheduler.idle-timeout distributed.scheduler.no-workers-timeout"
-    " distributed.scheduler.work-stealing distributed.scheduler.work-stealing-interval"
-    " distributed.scheduler.worker-saturation distributed.scheduler.worker-ttl"
-    " distributed.worker.lifetime.duration distributed.worker.lifetime.restart"
-    " distributed.worker.lifetime.stagger distributed.worker.memory.max-spill"
-    " distributed.worker.memory.monitor-interval distributed.worker.memory.pause"
-    " distributed.worker.memory.recent-to-old-time distributed.worker.memory.spill"
-    " distributed.worker.memory.target distributed.worker.memory.terminate"
-    " distributed.worker.memory.transfer distributed.worker.profile.cycle"
-    " distributed.worker.profile.enabled distributed.worker.profile.interval"
-    " streamkern.shard-attempts streamkern.straggler-timeout",
-) | {"distributed.comm.require-encryption": _TRUE, "distributed.comm.tls.min-version": _TLS_1_3}
+_CONFIG = {
+    f"{group}.{key}": _SETTING
+    for group, keys in {
+        "distributed.adaptive": "interval target-duration wait-count",
+        "distributed.comm": "retry.count retry.delay.max retry.delay.min timeouts.connect"
+        " timeouts.tcp",
+        "distributed.deploy": "lost-worker-timeout",
+        "distributed.scheduler": "allowed-failures idle-timeout no-workers-timeout work-stealing"
+        " work-stealing-interval worker-saturation worker-ttl",
+        "distributed.worker": "lifetime.duration lifetime.restart lifetime.stagger"
+        " memory.max-spill memory.monitor-interval memory.pause memory.recent-to-old-time"
+        " memory.spill memory.target memory.terminate memory.transfer profile.cycle"
+        " profile.enabled profile.interval",
+        "streamkern": "shard-attempts straggler-timeout",
+    }.items()
+    for key in keys.split()
+} | {"distributed.comm.require-encryption": _TRUE, "distributed.comm.tls.min-version": _TLS_1_3}
 
 
 def refuse_untrusted(
@@ -175,27 +173,21 @@ def refuse_untrusted(
     _check(path, config, _CONFIG, "config", own)
 
 
-def _check(
-    path: Path, options: dict[str, Any], allowed: dict[str, Any], where: str, remedy: str
-) -> None:
-    for key, value in options.items():
-        form, name = allowed.get(key), f"{where}.{printable(str(key))[:60]}"
-        if isinstance(form, dict) and isinstance(value, dict):
-            _check(path, value, form, name, remedy)
-        elif isinstance(form, list) and isinstance(value, list):
-            for each in value:
-                _check_value(path, each, form[0], name, remedy)
-        elif isinstance(form, _Form):
-            _check_value(path, value, form, name, remedy)
-        else:
-            raise _refused(path, name, remedy)
-
-
-def _check_value(path: Path, value: Any, form: _Form, where: str, remedy: str) -> None:
-    plain = value is None or isinstance(value, str | int | float)
-    if not plain or not re.fullmatch(form.pattern, str(value)):
+def _check(path: Path, value: Any, form: Any, name: str, remedy: str) -> None:
+    """Compare a value with its form, a mapping's or list's with those of what is in it."""
+    if isinstance(form, dict) and isinstance(value, dict):
+        for key, each in value.items():
+            _check(path, each, form.get(key), f"{name}.{printable(str(key))[:60]}", remedy)
+    elif isinstance(form, list) and isinstance(value, list):
+        for each in value:
+            _check(path, each, form[0], name, remedy)
+    elif not isinstance(form, _Form):
+        raise _refused(path, name, remedy)
+    elif not isinstance(value, str | int | float | None) or not re.fullmatch(
+        form.pattern, str(value)
+    ):
         # Without the value, which may be a password.
-        raise _refused(path, f"this value of {where}", f"write {form.words}, or {remedy}")
+        raise _refused(path, f"this value of {name}", f"write {form.words}, or {remedy}")
 
 
 def _refused(path: Path, what: str, remedy: str) -> ParameterError:

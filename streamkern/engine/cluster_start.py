@@ -75,7 +75,6 @@ def configuration(blas_threads: int) -> dict[str, Any]:
 
 
 def local_options(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options of a LocalCluster: those that are given, and ours for the others."""
     n_workers, threads = options.get("n_workers"), options.get("threads_per_worker")
     if not n_workers and options.get("processes") is not False:  # as LocalCluster decides it
         n_workers = dask.system.CPU_COUNT // threads if threads else nprocesses_nthreads()[0]

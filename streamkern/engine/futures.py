@@ -83,7 +83,6 @@ def _check_workers(client: Any) -> None:
 
 
 def submitted(client: Any, root: Any) -> Any:
-    """Return the future of a task that a client sends."""
     with submitting(client):
         return client.compute(root)
 
@@ -170,7 +169,6 @@ class Heartbeat:
         self.given_up: str | None = None  # why the client was closed
 
     async def watch(self, client: Any) -> None:
-        """Look after a scheduler as long as its client is open."""
         patience = parse_timedelta(dask.config.get(_PATIENCE, None) or _PATIENCE_DEFAULT)
         look, silent, is_said = min(_LOOK, _PART * patience), 0.0, False
         where = f"the scheduler at {client.scheduler.address}"
@@ -207,11 +205,7 @@ async def _answers(client: Any, seconds: float) -> bool:
 
 
 def heartbeat_of(client: Any) -> Heartbeat:
-    """Return the heartbeat of a client's scheduler, which is watched from the first call on.
-
-    The Dask configuration `streamkern.scheduler-timeout`, by default 5 minutes, says how long it
-    may be silent; a warning comes after a tenth of that.
-    """
+    """Return the heartbeat of a client's scheduler, which is watched from the first call on."""
     found = _heartbeats.get(client)
     if found is None:
         found = _heartbeats[client] = Heartbeat()

@@ -6,16 +6,15 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from streamkern.engine.shard_task import at_shard
-from streamkern.runtime.aligned_arrays import aligned
+from streamkern.engine.shard_task import ComputeSlots, at_shard
 from streamkern.runtime.events import tell_from_task
 from streamkern.runtime.memory import peak_bytes
 from streamkern.runtime.resources import metered
+from streamkern.runtime.scratch import aligned
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from streamkern.engine.shard_task import ComputeSlots
     from streamkern.sources import Block, Reader, Shard
     from streamkern.statistics import Statistic
     from streamkern.storage import SavedPass
@@ -31,17 +30,10 @@ class Partial(NamedTuple):
     peak_bytes: int
     n_weightless: int = 0
 
-    @property
-    def is_saved(self) -> bool:
-        """Whether the sums are to be found in the checkpoint."""
-        return self.statistic is None
-
     def counts(self) -> Partial:
-        """Return all but the sums."""
         return self._replace(statistic=None)
 
     def whole(self, zero: Statistic) -> Any:
-        """Return the statistic, with the parameters of another."""
         return zero.attached(self.statistic)
 
 
@@ -49,8 +41,6 @@ SAVED = Partial(None, 0, 0, (), 0)
 
 
 class PassOptions(NamedTuple):
-    """What all tasks of a pass have in common."""
-
     block_rows: int
     skip_bad_rows: bool
     threads: int
@@ -98,8 +88,7 @@ def accumulate_shard(
 
 
 def merge_partials(zero: Statistic, options: PassOptions, left: Partial, right: Partial) -> Partial:
-    """Return the partial of all shards that the two cover."""
-    if left.is_saved or right.is_saved:
+    if left.statistic is None or right.statistic is None:
         return SAVED
     begun = time.perf_counter()
     merged = left.whole(zero).merge(right.whole(zero))
@@ -117,8 +106,7 @@ def merge_partials(zero: Statistic, options: PassOptions, left: Partial, right: 
 
 
 def save_group(options: PassOptions, number: int, partial: Partial) -> Partial:
-    """Save the sums of a group, and return them."""
-    if options.saved is not None and not partial.is_saved:
+    if options.saved is not None and partial.statistic is not None:
         options.saved.write_group(number, partial._asdict())
     return partial
 
@@ -134,9 +122,9 @@ def add_group(
             return SAVED
         if last == number:
             return Partial(**saved.read_total(number))
-        if group.is_saved:
+        if group.statistic is None:
             group = Partial(**saved.read_group(number))
-        if before is not None and before.is_saved:
+        if before is not None and before.statistic is None:
             before = Partial(**saved.read_total(number - 1))
     total = group
     if before is not None:

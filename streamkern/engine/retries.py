@@ -39,11 +39,9 @@ class Attempts:
 
     @property
     def n_retried(self) -> int:
-        """How many shards were begun more than once."""
         return sum(count > 1 for count in self._counts.values())
 
     def heard(self, event: Event) -> None:
-        """Hear that a shard was begun, or is done, on a worker."""
         self._last_heard = now = time.monotonic()
         if event["kind"] == "shard begun":
             self._counts[event["shard"]] += 1
@@ -53,11 +51,7 @@ class Attempts:
             self._slowest = max(self._slowest or 0.0, now - begun)
 
     def check(self, remedy: str) -> None:
-        """Raise ClusterError if sums are lost, with the workers that hold them, faster than made.
-
-        The Dask configuration `streamkern.shard-attempts`, by default 20, says how often a shard
-        may be begun.
-        """
+        """Raise ClusterError if sums are lost, with workers that hold them, faster than made."""
         most = dask.config.get(_ATTEMPTS, 20)
         counts = list(self._counts.items())  # others hear meanwhile
         shard, times = max(counts, key=itemgetter(1), default=(0, 0))
@@ -74,11 +68,9 @@ class Attempts:
         return {worker for begun, worker in list(self._begun.values()) if begun < limit}
 
     def stands_still(self, seconds: float) -> bool:
-        """Say whether nothing was heard for some seconds."""
         return time.monotonic() - self._last_heard > seconds
 
     def forget(self, workers: Iterable[str]) -> None:
-        """Forget what was begun on workers that are gone."""
         for shard, (_, worker) in list(self._begun.items()):
             if worker in workers:
                 self._begun.pop(shard, None)

@@ -31,7 +31,6 @@ from streamkern.engine.futures import (
     submitting,
 )
 from streamkern.errors import ClusterError
-from streamkern.runtime.aligned_arrays import aligned
 from streamkern.runtime.resources import (
     LOST,
     current_client,
@@ -39,6 +38,7 @@ from streamkern.runtime.resources import (
     local_threads,
     reaching,
 )
+from streamkern.runtime.scratch import aligned
 from streamkern.runtime.threads import blas_threads
 
 if TYPE_CHECKING:
@@ -69,16 +69,12 @@ os.register_at_fork(after_in_child=_begin_anew)
 
 
 def task(function: Callable[..., Any], *arguments: Any, name: str) -> Any:
-    """Return a Dask task of a function, with BLAS held to one thread while it runs.
-
-    Of arguments that are tasks the values are meant; `name` is what the dashboard calls it.
-    """
+    """Return a Dask task of a function, for which BLAS has one thread; the dashboard has `name`."""
     run_alone = delayed(_alone, traverse=False)
     return run_alone(function, *arguments, dask_key_name=f"{name}-{uuid.uuid4().hex}")
 
 
 def is_task(value: Any) -> bool:
-    """Say whether a value is a task, or stands for itself."""
     return isinstance(value, Delayed)
 
 
@@ -90,11 +86,7 @@ def _alone(function: Callable[..., Any], *arguments: Any) -> Any:
 def run(
     root: Any, n_threads: int | None = None, *, check: Callable[[], object] | None = None
 ) -> Any:
-    """Return the value of a Dask task, or raise what it raised.
-
-    In this process `n_threads` tasks run at a time.  While workers run it, `check` is called every
-    few seconds; what it raises ends the wait.
-    """
+    """Return the value of a task, or raise what it raises, or `check`, called now and then."""
     client = current_client()
     if client is None:
         return _locally(dask.compute, root, n_threads)
@@ -143,7 +135,6 @@ def _locally(compute: Callable[..., Any], root: Any, n_threads: int | None) -> A
 
 
 def run_all(tasks: Sequence[Any], n_threads: int | None = None) -> list[Any]:
-    """Return the values of Dask tasks that may run side by side."""
     return list(run(task(_together, *tasks, name="gather"), n_threads))
 
 

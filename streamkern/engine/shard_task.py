@@ -1,4 +1,4 @@
-"""The frame of every task on a shard: it reads ahead, takes a compute slot, measures, and tells.
+"""Tasks on shards: they read ahead, take a compute slot, measure, and tell; and maps of shards.
 
 A process reads for more shards than it has cores to compute on.  A task that begins its last block
 lets the worker begin the next one, which reads its first block and then waits for a slot.  So
@@ -9,24 +9,29 @@ from __future__ import annotations
 
 import threading
 import time
+import uuid
 from contextlib import contextmanager
+from itertools import pairwise
 from queue import LifoQueue
 from typing import TYPE_CHECKING, Any
 
-from streamkern.monitor.worker_totals import add_to_totals, expose_totals
-from streamkern.runtime.events import tell_from_task
+from dask import delayed
+
+from streamkern.engine.scheduler import is_task, kept, stream
+from streamkern.monitor.metrics import add_to_totals, expose_totals
+from streamkern.runtime.events import passing, tell_from_task
 from streamkern.runtime.memory import peak_bytes
-from streamkern.runtime.resources import current_worker, metered
-from streamkern.runtime.scratch import Scratch
+from streamkern.runtime.resources import current_worker, local_threads, metered
+from streamkern.runtime.scratch import Scratch, aligned
 from streamkern.runtime.signals import stopping
 from streamkern.runtime.threads import blas_threads
 from streamkern.runtime.timing import timed_each, timing
-from streamkern.sources import reading_ahead
+from streamkern.sources import Block, Reader, Shard, Source, reading_ahead
+from streamkern.sources.base import naming_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from streamkern.sources import Block, Reader, Shard, Source
     from streamkern.statistics import Work
 
 # Activities of the thread that reads ahead, beside the one that computes.
@@ -47,18 +52,15 @@ class ComputeSlots:
         self._free: LifoQueue[Scratch] | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Leave the memory behind."""
         return ComputeSlots, (self.n_slots,)
 
     @property
     def here(self) -> int:
-        """How many there are in the process of the present task."""
         worker = current_worker()
         return self.n_slots if worker is None else int(worker.state.nthreads)
 
     @contextmanager
     def taken(self) -> Iterator[Scratch]:
-        """Wait for a slot, and hold it with its working memory."""
         with self._lock:
             if self._free is None:
                 self._free = LifoQueue()
@@ -72,7 +74,6 @@ class ComputeSlots:
 
 
 def pass_facts(source: Source, shards: Sequence[Shard], work: Work | None = None) -> dict[str, Any]:
-    """Return what is told of a pass when it begins."""
     return {
         "rows": source.n_samples,
         "row_bytes": source.row_bytes,
@@ -143,3 +144,59 @@ def _to_the_last(blocks: Iterable[Block], n_rows: int, job: str) -> Iterator[Blo
 
             secede()
         yield block
+
+
+def map_shards(
+    source: Source,
+    function: Callable[[Iterator[Block], int, Scratch], Any],
+    *,
+    shard_rows: int,
+    block_rows: int,
+    label: str,
+    most_rows: int | None = None,
+) -> Iterator[tuple[Shard, Any]]:
+    """Yield every shard with what `function` makes of its rows, in order, few at a time."""
+    job = uuid.uuid4().hex
+    shards = source.shards(shard_rows)
+    if most_rows is not None and not source.loads_whole_shards:
+        shards = _cut_up(shards, most_rows)
+
+    def sent(value: Any, name: str) -> Any:  # once, and not with every task
+        return kept(delayed(value, traverse=False, name=f"{name}-{label}-{job}"))
+
+    applied = function if is_task(function) else sent(function, "function")
+    slots, applying = sent(ComputeSlots(local_threads()), "slots"), delayed(_apply, traverse=False)
+
+    def task_of(shard: Shard) -> Any:
+        reader, key = source.reader(shard), f"{label}-{job}-{shard.index}"
+        return applying(applied, reader, shard, (block_rows, job), slots, dask_key_name=key)
+
+    with passing(job, label, **pass_facts(source, shards)):
+        results = stream(map(task_of, shards))
+        for shard in shards:
+            with naming_rows(source, shards, f"{label}-{job}"):
+                result = next(results)
+            yield shard, result
+    source.check_unchanged()
+
+
+def _cut_up(shards: Iterable[Shard], most_rows: int) -> tuple[Shard, ...]:
+    """Return the same rows in shards of no more than `most_rows`, parts of one about equal."""
+    cut: list[Shard] = []
+    for shard in shards:
+        n_parts = -(-shard.n_rows // most_rows)
+        cuts = [shard.start + part * shard.n_rows // n_parts for part in range(n_parts + 1)]
+        cut += [Shard(len(cut) + i, *ends) for i, ends in enumerate(pairwise(cuts))]
+    return tuple(cut)
+
+
+def _apply(
+    function: Callable[[Iterator[Block], int, Scratch], Any],
+    reader: Reader,
+    shard: Shard,
+    options: tuple[int, str],
+    slots: ComputeSlots,
+) -> Any:
+    block_rows, job = options
+    with at_shard(job, shard, reader, block_rows, slots) as (blocks, scratch):
+        return aligned(function)(blocks, shard.n_rows, scratch)

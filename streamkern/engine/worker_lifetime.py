@@ -36,17 +36,15 @@ class WorkersAtWork(SchedulerPlugin):  # type: ignore[misc]
         scheduler: Scheduler,  # noqa: ARG002  as schedulers call it
         workers: list[WorkerState],
     ) -> list[WorkerState]:
-        """Return the workers that may be closed."""
-        return [worker for worker in workers if not _at_work(worker)]
+        return [
+            worker
+            for worker in workers
+            if not worker.processing and not any(task.waiters for task in worker.has_what)
+        ]
 
     def remove_client(self, scheduler: Scheduler, client: str) -> None:
-        """Go with the client."""
         if client == self.client:
             scheduler.remove_plugin(self.name)
-
-
-def _at_work(worker: WorkerState) -> bool:
-    return bool(worker.processing) or any(task.waiters for task in worker.has_what)
 
 
 def restart_missing_workers(cluster: LocalCluster) -> None:

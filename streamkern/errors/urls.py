@@ -14,7 +14,6 @@ _CONTAINERS = {"abfs", "abfss"}
 
 
 def is_url(text: str) -> bool:
-    """Say whether a text is a URL, rather than a path."""
     return _URL.match(text) is not None
 
 

@@ -13,24 +13,8 @@ from streamkern.features.cosines import Cosines
 from streamkern.features.kernel_values import Projected, Similarities
 
 __all__ = [
-    "FAMILIES",
-    "MAPS",
-    "Chosen",
-    "Cosines",
-    "Family",
-    "FeatureMap",
-    "FlattenedSimilarities",
-    "GridFourierFeatures",
-    "Identity",
-    "KernelMap",
-    "Nystroem",
-    "Projected",
-    "QuasiRandomFourierFeatures",
-    "RandomBinning",
-    "RandomFourierFeatures",
-    "Similarities",
-    "Standardized",
-    "Standardizer",
-    "StructuredFourierFeatures",
-    "TensorSketch",
-]
+    "FAMILIES", "MAPS", "Chosen", "Cosines", "Family", "FeatureMap", "FlattenedSimilarities",
+    "GridFourierFeatures", "Identity", "KernelMap", "Nystroem", "Projected",
+    "QuasiRandomFourierFeatures", "RandomBinning", "RandomFourierFeatures", "Similarities",
+    "Standardized", "Standardizer", "StructuredFourierFeatures", "TensorSketch",
+]  # fmt: skip

@@ -25,8 +25,6 @@ _CACHED_VALUES = 1 << 18
 
 
 class _Maps(dict[str, "type[FeatureMap]"]):
-    """Maps by the names that files have for them."""
-
     def __missing__(self, name: object) -> type[FeatureMap]:
         raise ModelFileError(
             f"the map {name!r} of the file is not declared here; import the module that declares "
@@ -165,12 +163,7 @@ class FeatureMap(ABC):
         """
         return self, coef
 
-    def gradients(
-        self,
-        X: Array,  # noqa: ARG002  of those that have some
-        coef: Floats,  # noqa: ARG002
-        scratch: Scratch | None = None,  # noqa: ARG002
-    ) -> Array:
+    def gradients(self, X: Array, coef: Floats, scratch: Scratch | None = None) -> Array:  # noqa: ARG002
         """Return the gradients (n, p) of (phi(x) / scale)^T coef, in the precision of the rows.
 
         They are held in `scratch`, where the next call overwrites them.
@@ -262,13 +255,11 @@ class FeatureMap(ABC):
 
 
 def restored_inner(parameters: Mapping[str, Any], arrays: Mapping[str, Array]) -> FeatureMap:
-    """Return the map that another one holds in its file form."""
     inner = {k.removeprefix("inner_"): v for k, v in arrays.items() if "inner_" in k}
     return MAPS[parameters["inner"]].restore(parameters["inner_parameters"], inner)
 
 
 def inner_arrays(inner: FeatureMap) -> dict[str, Array]:
-    """Return the arrays of a map that another one holds, by their names in its file form."""
     return {f"inner_{name}": array for name, array in inner.arrays().items()}
 
 

@@ -16,14 +16,13 @@ import numpy as np
 from streamkern.errors import ParameterError
 from streamkern.features.base import cached_slices
 from streamkern.features.kernel_map import ChosenFeatures, WrittenFeatures
-from streamkern.features.projection import Frequencies
+from streamkern.features.projection import Frequencies, Projection
 from streamkern.runtime.scratch import Scratch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from streamkern._typing import Array, Floats
-    from streamkern.features.projection import Projection
 
 
 class ProjectedFeatures(WrittenFeatures):
@@ -40,11 +39,9 @@ class ProjectedFeatures(WrittenFeatures):
 
     @property
     def frequencies(self) -> Floats:
-        """The frequencies (L, p) that the angles are of."""
         return self.projection.frequencies
 
     def prepared(self, dtype: Any, scratch: Scratch) -> Callable[[Array, Array], None]:
-        """Return a function that writes the functions of the angles."""
         project = self.projection.prepared(dtype, scratch)
         offsets, n_draws = self.offsets.astype(dtype), self.projection.n_draws
         has_offsets, in_place = offsets.any(), n_draws == self.n_components
@@ -97,11 +94,7 @@ class Cosines(ChosenFeatures, ProjectedFeatures):
     name = "cosines"
 
     def __init__(
-        self,
-        projection: Projection,
-        phases: Floats,
-        scale: float,
-        amplitudes: Floats | None = None,
+        self, projection: Projection, phases: Floats, scale: float, amplitudes: Floats | None = None
     ) -> None:
         for numbers in (phases, *([] if amplitudes is None else [amplitudes])):
             if numbers.shape != (projection.n_draws,):
@@ -115,36 +108,30 @@ class Cosines(ChosenFeatures, ProjectedFeatures):
         self.n_components, self.n_features = projection.n_draws, projection.n_features
 
     def waves(self, angles: Array, out: Array, scratch: Scratch) -> None:  # noqa: ARG002
-        """Write the cosines of angles (n, K), which are lost, into `out` (n, K)."""
         cosines(angles, out)
         if self.amplitudes is not None:
             out *= self.amplitudes.astype(out.dtype)
 
     def subset(self, indices: Array) -> Cosines:
-        """Return the cosines of some of the frequencies."""
         chosen = self.checked_subset(indices)
         amplitudes = None if self.amplitudes is None else self.amplitudes[chosen]
         rows = Frequencies(self.projection.rows(chosen))
         return Cosines(rows, self.phases[chosen], self.scale, amplitudes)
 
     def as_cosines(self, coef: Floats) -> tuple[Cosines, Floats]:
-        """Return the cosines themselves, their amplitudes among the coefficients."""
         if self.amplitudes is None:
             return self, coef
         return Cosines(self.projection, self.phases, self.scale), coef * self.amplitudes
 
     def parameters(self) -> dict[str, Any]:
-        """Return the scale."""
         return {"scale": self.scale}
 
     def arrays(self) -> dict[str, Array]:
-        """Return the frequencies (K, p), the phases (K,), and the amplitudes (K,) if there are."""
         amplitudes = {} if self.amplitudes is None else {"amplitudes": self.amplitudes}
         return {"frequencies": self.frequencies, "phases": self.phases, **amplitudes}
 
     @classmethod
     def restore(cls, parameters: Mapping[str, Any], arrays: Mapping[str, Array]) -> Self:
-        """Rebuild the map from its file form."""
         scale, amplitudes = float(parameters["scale"]), arrays.get("amplitudes")
         return cls(Frequencies.restore(arrays), arrays["phases"], scale, amplitudes)
 

@@ -28,18 +28,7 @@ class Family:
 
     @property
     def has_phases(self) -> bool:
-        """Whether features may come in pairs, or with phases instead."""
         return "paired" in signature(self.made).parameters
-
-    @property
-    def rows_a_feature(self) -> int:
-        """Rows of the spread sample for every feature, for a map that is made from rows."""
-        return self.made.rows_a_feature
-
-    @property
-    def takes_linear(self) -> bool:
-        """Whether it is a map for the linear kernel, which others leave to the identity."""
-        return self.made.takes_linear
 
     def map_of(
         self,

@@ -10,13 +10,12 @@ import numpy as np
 from streamkern.errors import ParameterError
 from streamkern.features.base import checked_n_components, stream
 from streamkern.features.kernel_map import Chosen, KernelMap
-from streamkern.kernels import Laplacian, Polynomial
+from streamkern.kernels import Kernel, Laplacian, Polynomial
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from streamkern._typing import Array, Floats
-    from streamkern.kernels import Kernel
     from streamkern.runtime.scratch import Scratch
 
 # Entries of a grid, where D is a multiple.
@@ -54,7 +53,7 @@ class RandomBinning(KernelMap):
     families: ClassVar = {"binning": ("cells of random grids, for the Laplacian kernel", {})}
     usual_kernel = Laplacian("median")
 
-    widths: Floats
+    widths: Floats  # (P, p), as are the others
     offsets: Floats
     multipliers: Array
 
@@ -79,7 +78,6 @@ class RandomBinning(KernelMap):
         self.scale = 1.0 / math.sqrt(self.n_grids)
 
     def check_kernel(self, kernel: Kernel) -> None:
-        """Raise ParameterError unless the kernel is Laplacian."""
         if not isinstance(kernel, Laplacian):
             raise ParameterError(
                 f"random binning is for the Laplacian kernel, not for {kernel!r}; take that "
@@ -87,7 +85,6 @@ class RandomBinning(KernelMap):
             )
 
     def draw(self, n_features: int, rows: Array | None = None) -> Self:  # noqa: ARG002  rows do not matter
-        """Draw grids for rows of `n_features` inputs."""
         self.check_some_inputs(n_features)
         shape = (self.n_grids, n_features)
         widths = stream(self.random_state, 0).gamma(2.0, size=shape)
@@ -114,7 +111,6 @@ class RandomBinning(KernelMap):
         return words
 
     def prepared(self, dtype: Any, scratch: Scratch) -> Callable[[Array, Array], None]:  # noqa: ARG002
-        """Return a function that writes the signed entries."""
         begins = self.n_entries * np.arange(self.n_grids)
 
         def write(X: Array, features: Array) -> None:
@@ -129,7 +125,6 @@ class RandomBinning(KernelMap):
         return write
 
     def first(self, n_components: int) -> RandomBinning:
-        """Return the map of the first grids; see `FeatureMap`."""
         self.check_drawn()
         B = self.n_entries
         if not 1 <= n_components <= self.n_components or n_components % B:
@@ -137,21 +132,16 @@ class RandomBinning(KernelMap):
                 f"a part of this map has a multiple of {B} features, up to {self.n_components}, "
                 f"not {n_components}; ask for such a number."
             )
-        smaller = RandomBinning(
-            self.kernel, n_components, n_entries=B, random_state=self.random_state
-        )
+        smaller = RandomBinning(self.kernel, **{**self.arguments(), "n_components": n_components})
         return smaller._drawn(*(array[: smaller.n_grids] for array in self.arrays().values()))
 
     def subset(self, indices: Array) -> Chosen:
-        """Return some of the entries, of which a grid makes all."""
         return Chosen(self, indices)
 
     def arrays(self) -> dict[str, Array]:
-        """Return widths, offsets and multipliers of the hash, (P, p) each."""
         return {name: getattr(self, name) for name in _ARRAYS}
 
     def take_arrays(self, arrays: Mapping[str, Array]) -> None:
-        """Take the grids that were drawn; see `KernelMap`."""
         found = [arrays[name] for name in _ARRAYS]
         widths, _, multipliers = found
         P = self.n_grids
@@ -194,14 +184,13 @@ class TensorSketch(KernelMap):
     )
     scale = 1.0
 
-    places: Array
+    places: Array  # (d, p + 1)
     signs: Array
 
     def __init__(self, kernel: Kernel, n_components: int = 2048, *, random_state: int = 0) -> None:
         super().__init__(kernel, n_components, random_state)
 
     def check_kernel(self, kernel: Kernel) -> None:
-        """Raise ParameterError unless the kernel is polynomial."""
         if not isinstance(kernel, Polynomial):
             raise ParameterError(
                 f"a sketch is of the polynomial kernel, not of {kernel!r}; take that kernel, or "
@@ -209,7 +198,6 @@ class TensorSketch(KernelMap):
             )
 
     def draw(self, n_features: int, rows: Array | None = None) -> Self:  # noqa: ARG002  rows do not matter
-        """Draw places and signs for rows of `n_features` inputs."""
         self.check_some_inputs(n_features)
         rng = stream(self.random_state)
         shape = (self.kernel.degree, n_features + 1)
@@ -238,7 +226,6 @@ class TensorSketch(KernelMap):
         return self._made[dtype]
 
     def prepared(self, dtype: Any, scratch: Scratch) -> Callable[[Array, Array], None]:
-        """Return a function that writes the sketches."""
         D, p, complex_type = self.n_components, self.n_features, _complex(dtype)
         # Complex numbers as pairs, so that products with rows are real.
         waves = self.transforms(dtype).view(dtype)
@@ -259,15 +246,12 @@ class TensorSketch(KernelMap):
         return write
 
     def subset(self, indices: Array) -> Chosen:
-        """Return some of the entries, of which the transform makes all."""
         return Chosen(self, indices)
 
     def arrays(self) -> dict[str, Array]:
-        """Return the places and signs, (d, p + 1) each."""
         return {"places": self.places, "signs": self.signs}
 
     def take_arrays(self, arrays: Mapping[str, Array]) -> None:
-        """Take the places and signs that were drawn; see `KernelMap`."""
         places, signs = arrays["places"], arrays["signs"]
         D, d = self.n_components, self.kernel.degree
         if places.ndim != 2 or len(places) != d or signs.shape != places.shape or not places.size:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from inspect import signature
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -16,6 +17,7 @@ from streamkern.features.base import (
     checked_seed,
     inner_arrays,
     restored_inner,
+    stream,
 )
 from streamkern.kernels import Gaussian, Kernel, kernel_from
 from streamkern.runtime.scratch import Scratch
@@ -23,12 +25,13 @@ from streamkern.runtime.scratch import Scratch
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from streamkern._typing import Array
+    from streamkern._typing import Array, Floats
+
+# Streams of random numbers, kept apart so that more of one never changes another.
+DIRECTIONS, UNIFORMS, PHASES, LENGTHS = range(4)
 
 
 class WrittenFeatures(FeatureMap):
-    """Features that are written a few rows at a time."""
-
     # Numbers a row that are to stay in cache, where they are others than the features.
     width: int = 0
 
@@ -42,7 +45,6 @@ class WrittenFeatures(FeatureMap):
     def evaluated(
         self, X: Array, out: Array, shift: Array | float = 0.0, scratch: Scratch | None = None
     ) -> Iterator[slice]:
-        """Write the features, less `shift`, into `out`; see `FeatureMap`."""
         write, shifted = self.prepared(out.dtype, scratch or Scratch()), np.any(shift)
         for rows in cached_slices(len(out), self.width or self.n_components):
             features = out[rows]
@@ -76,11 +78,9 @@ class KernelMap(WrittenFeatures):
             raise ParameterError(f"a map needs at least 1 input, not {n_features}; give some.")
 
     def arguments(self) -> dict[str, Any]:
-        """Return the arguments of the constructor besides the kernel."""
         return {name: getattr(self, name) for name in _argument_names(type(self))}
 
     def parameters(self) -> dict[str, Any]:
-        """Return the arguments of the constructor as plain JSON values."""
         kernel = {"kernel": self.kernel.name, "kernel_parameters": self.kernel.parameters()}
         return {**kernel, **self.arguments()}
 
@@ -111,7 +111,6 @@ class ChosenFeatures(WrittenFeatures):
     )
 
     def draw(self, n_features: int, rows: Array | None = None) -> Self:  # noqa: ARG002  nothing is drawn
-        """Check the number of inputs; nothing is random."""
         self.check((0, n_features))
         return self
 
@@ -128,8 +127,6 @@ class Chosen(ChosenFeatures):
         self.scale, self.width = inner.scale, inner.n_components
 
     def prepared(self, dtype: Any, scratch: Scratch) -> Callable[[Array, Array], None]:
-        """Return a function that writes the features of the other map, and takes those chosen."""
-
         def write(X: Array, features: Array) -> None:
             every = scratch.array("all features", (len(X), self.inner.n_components), dtype)
             for rows in self.inner.evaluated(X, every, scratch=scratch):
@@ -138,18 +135,24 @@ class Chosen(ChosenFeatures):
         return write
 
     def subset(self, indices: Array) -> Chosen:
-        """Return fewer of the same features."""
         return Chosen(self.inner, self.indices[self.checked_subset(indices)])
 
     def parameters(self) -> dict[str, Any]:
-        """Return the inner map's name and parameters."""
         return {"inner": self.inner.name, "inner_parameters": self.inner.parameters()}
 
     def arrays(self) -> dict[str, Array]:
-        """Return the inner map's arrays, and the indices (K,)."""
         return {"indices": self.indices, **inner_arrays(self.inner)}
 
     @classmethod
     def restore(cls, parameters: Mapping[str, Any], arrays: Mapping[str, Array]) -> Self:
-        """Rebuild the map from its file form."""
         return cls(restored_inner(parameters, arrays), arrays["indices"])
+
+
+def drawn_uniforms(seed: int, n_draws: int, n_uniforms: int) -> Floats:
+    """Return numbers (L, n_uniforms) in (0, 1], by which kernels mix."""
+    # 1 - [0, 1) keeps the quantile functions away from 0.
+    return 1.0 - stream(seed, UNIFORMS).random((n_draws, n_uniforms))
+
+
+def drawn_phases(seed: int, n_draws: int) -> Floats:
+    return 2.0 * math.pi * stream(seed, PHASES).random(n_draws)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from streamkern.errors import ParameterError
-from streamkern.features.base import cached_slices
+from streamkern.features.base import FeatureMap, cached_slices
 from streamkern.features.kernel_map import ChosenFeatures, WrittenFeatures
 from streamkern.kernels import Kernel, Laplacian, RadialKernel, kernel_from
 from streamkern.kernels.scaled import distances
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from streamkern._typing import Array, Floats
-    from streamkern.features.base import FeatureMap
 
 # Up to so many inputs, squared distances are made in double, which costs little then.
 _FEW_INPUTS = 64
@@ -48,7 +47,6 @@ class Similarities(ChosenFeatures):
         self.has_gradients = has_slopes(kernel)
 
     def prepared(self, dtype: Any, scratch: Scratch) -> Callable[[Array, Array], None]:
-        """Return a function that writes the kernel's values."""
         if isinstance(self.kernel, RadialKernel):
             return _RadialValues(self.kernel, self.landmarks, scratch, np.dtype(dtype)).write
 
@@ -58,11 +56,9 @@ class Similarities(ChosenFeatures):
         return write
 
     def subset(self, indices: Array) -> Similarities:
-        """Return the kernel's values at some of the landmarks."""
         return Similarities(self.kernel, self.landmarks[self.checked_subset(indices)])
 
     def gradients(self, X: Array, coef: Floats, scratch: Scratch | None = None) -> Array:
-        """Return the gradients of the function sum_j coef_j k(x, z_j); see `FeatureMap`."""
         self.check(X.shape)
         scratch = scratch or Scratch()
         out = scratch.array("gradients", X.shape, X.dtype)
@@ -104,16 +100,13 @@ class Similarities(ChosenFeatures):
                 out[rows, j] = -np.einsum("nm,nm->n", sides, weighted) / scale
 
     def parameters(self) -> dict[str, Any]:
-        """Return the kernel as plain JSON values."""
         return {"kernel": self.kernel.name, "kernel_parameters": self.kernel.parameters()}
 
     def arrays(self) -> dict[str, Array]:
-        """Return the landmarks (m, p)."""
         return {"landmarks": self.landmarks}
 
     @classmethod
     def restore(cls, parameters: Mapping[str, Any], arrays: Mapping[str, Array]) -> Self:
-        """Rebuild the map from its file form."""
         kernel = kernel_from(parameters["kernel"], parameters["kernel_parameters"])
         return cls(kernel, arrays["landmarks"])
 
@@ -125,7 +118,6 @@ class LandmarkFeatures(WrittenFeatures):
     weights: Floats  # (m, D)
 
     def prepared(self, dtype: Any, scratch: Scratch) -> Callable[[Array, Array], None]:
-        """Return a function that writes the combinations."""
         write_values = self.similarities.prepared(dtype, scratch)
         weights = scratch.array("weights", self.weights.shape, dtype)
         weights[...] = self.weights
@@ -142,7 +134,6 @@ class LandmarkFeatures(WrittenFeatures):
         return self.similarities, self.weights @ coef
 
     def gradients(self, X: Array, coef: Floats, scratch: Scratch | None = None) -> Array:
-        """Return gradients of the kernel at the landmarks; see `FeatureMap`."""
         return self.similarities.gradients(X, self.weights @ coef, scratch)
 
 
@@ -160,32 +151,26 @@ class Projected(LandmarkFeatures, ChosenFeatures):
                 f"expected weights of {m} landmarks, found shape {weights.shape}; give one row a "
                 f"landmark."
             )
-        self.similarities = similarities
-        self.weights = weights
+        self.similarities, self.weights = similarities, weights
         self.n_features, self.n_components = similarities.n_features, weights.shape[1]
         self.width, self.has_gradients = m, similarities.has_gradients
 
     def subset(self, indices: Array) -> Projected:
-        """Return some of the combinations."""
         chosen = self.checked_subset(indices)
         return Projected(self.similarities, np.ascontiguousarray(self.weights[:, chosen]))
 
     def parameters(self) -> dict[str, Any]:
-        """Return those of the kernel."""
         return self.similarities.parameters()
 
     def arrays(self) -> dict[str, Array]:
-        """Return the landmarks (m, p) and the weights (m, K)."""
         return {**self.similarities.arrays(), "weights": self.weights}
 
     @classmethod
     def restore(cls, parameters: Mapping[str, Any], arrays: Mapping[str, Array]) -> Self:
-        """Rebuild the map from its file form."""
         return cls(Similarities.restore(parameters, arrays), arrays["weights"])
 
 
 def has_slopes(kernel: Kernel) -> bool:
-    """Say whether the values of a kernel at landmarks have gradients here."""
     return isinstance(kernel, (RadialKernel, Laplacian))
 
 
@@ -218,7 +203,6 @@ class _RadialValues:
         return (X - self.centre) / self.scales  # type: ignore[no-any-return]
 
     def write(self, X: Array, out: Array) -> None:
-        """Write the values (n, m) at rows (n, p)."""
         self.write_squares(self.centred(X), out)
         out[...] = self.kernel.profile_of_squares(out)
 
@@ -240,7 +224,6 @@ class _RadialValues:
             out[beyond] = distances(scaled[beyond], self.scaled_landmarks, "sqeuclidean")
 
     def _multiply(self, scaled: Floats, lengths: Floats, out: Array, dtype: np.dtype[Any]) -> None:
-        """Write squared distances by a product in a precision."""
         n, p = scaled.shape
         rows = self.scratch.array(f"row factors in {dtype}", (n, p + 2), dtype)
         np.multiply(scaled, -2.0, out=rows[:, :p], casting="same_kind")

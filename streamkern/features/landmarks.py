@@ -63,11 +63,8 @@ def _weighed(rows: Floats, weights: Floats, seed: int) -> tuple[Floats, Floats |
     """Return rows in an order where the next is any of those left in proportion to its weight.
 
     Rows that are in random order stay in it as far as they weigh the same.  The weights are those
-    beside the largest, None where all are equal.
-
-    References
-    ----------
-    Efraimidis and Spirakis (2006), "Weighted random sampling with a reservoir".
+    beside the largest, None where all are equal.  Efraimidis and Spirakis (2006), "Weighted random
+    sampling with a reservoir".
     """
     shares = weights / weights.max(initial=_NOTHING)
     there = shares > _NOTHING
@@ -95,10 +92,6 @@ def kmeans(
     takes whatever scheduler is the current one, which only a configuration of all threads changes.
     The first rows are in random order; k-means|| would take most centres at random as well for so
     many, and one by one.
-
-    References
-    ----------
-    Zhang, Tsang and Kwok (2008), "Improved Nystroem low-rank approximation and error analysis".
     """
     from sklearn.cluster import KMeans  # noqa: PLC0415  slow, and only for this
     from sklearn.exceptions import ConvergenceWarning  # noqa: PLC0415
@@ -118,7 +111,6 @@ def kmeans(
 
 
 def diagonal(kernel: Kernel, rows: Floats) -> Floats:
-    """Return k(x, x) of every row, (n,)."""
     if isinstance(kernel, ShiftInvariantKernel):
         return np.ones(len(rows))
     parts = [rows[start : start + _SIDE_BY_SIDE] for start in range(0, len(rows), _SIDE_BY_SIDE)]
@@ -128,11 +120,8 @@ def diagonal(kernel: Kernel, rows: Floats) -> Floats:
 def leading(factor: Floats, r: int) -> tuple[Floats, Floats]:
     """Return the largest eigenvalues (r,) of L L^T, descending, and eigenvectors (m, r), about.
 
-    By a few steps of subspace iteration, since whatever orthogonal matrix is taken, it is undone.
-
-    References
-    ----------
-    Halko, Martinsson and Tropp (2011), "Finding structure with randomness".
+    By subspace iteration: Halko, Martinsson and Tropp (2011), "Finding structure with randomness".
+    A few steps do, since whatever orthogonal matrix is taken, it is undone.
     """
     m = len(factor)
     block = stream(0, _BEGINNING).standard_normal((m, min(r + _MORE, m)))

@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from streamkern.errors import ParameterError
-from streamkern.features import Standardized
-from streamkern.kernels import Combined, Periodic, ShiftInvariantKernel
+from streamkern.features import FeatureMap, Standardized, Standardizer
+from streamkern.kernels import Combined, Kernel, Periodic, ShiftInvariantKernel
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from streamkern._typing import Array, Floats
-    from streamkern.features import FeatureMap, Standardizer
-    from streamkern.kernels import Kernel
 
 N_ROUNDS = 4
 _MOST_ROUNDS = 20
@@ -35,8 +33,6 @@ _ASYMMETRY = 1e-6
 
 @dataclass(frozen=True)
 class Learning:
-    """How a metric is learnt."""
-
     n_rounds: int = N_ROUNDS  # fits besides the one of plain distances
     diagonal: bool = False  # one weight for every input, instead of directions
 
@@ -52,7 +48,6 @@ class GivenMetric:
     name: ClassVar[str] = _GIVEN
 
     def parameters(self) -> dict[str, Any]:
-        """Return what tells this metric from others."""
         held = np.ascontiguousarray(self.matrix)
         return {"shape": list(held.shape), "sha256": hashlib.sha256(held.data).hexdigest()}
 
@@ -124,22 +119,19 @@ def check_kernel_in_metric(kernel: Kernel) -> None:
     Where it is of another distance than the Euclidean, rows are turned by the symmetric root of M.
     """
     if not isinstance(kernel, ShiftInvariantKernel):
-        raise ParameterError(
-            f"a metric is for kernels with a length scale, not for {kernel!r}; leave it out."
+        reason = f"is for kernels with a length scale, not for {kernel!r}; leave it out."
+    elif isinstance(kernel, Combined):
+        reason = f"mixes the inputs that the parts of {kernel!r} are of; leave out either."
+    elif isinstance(kernel, Periodic):
+        reason = f"turns the inputs that the periods of {kernel!r} are of; leave out either."
+    elif isinstance(kernel.length_scale, tuple):
+        reason = (
+            "weighs the inputs, and so do length scales of their own; give one length scale, or "
+            "leave the metric out."
         )
-    if isinstance(kernel, Combined):
-        raise ParameterError(
-            f"a metric mixes the inputs that the parts of {kernel!r} are of; leave out either."
-        )
-    if isinstance(kernel, Periodic):
-        raise ParameterError(
-            f"a metric turns the inputs that the periods of {kernel!r} are of; leave out either."
-        )
-    if isinstance(kernel.length_scale, tuple):
-        raise ParameterError(
-            "a metric weighs the inputs, and so do length scales of their own; give one "
-            "length scale, or leave the metric out."
-        )
+    else:
+        return
+    raise ParameterError(f"a metric {reason}")
 
 
 def root_of(matrix: Floats) -> Floats:
@@ -200,18 +192,15 @@ def metric_facts(standardizer: Standardizer, metric: Any) -> dict[str, Any] | No
     p = len(standardizer.columns)
     matrix = metric_of(standardizer.linear, np.arange(p), p)
     values, vectors = np.linalg.eigh(matrix)
-    diagonal = np.diagonal(matrix)
+    diagonal, directions = np.diagonal(matrix), vectors[:, ::-1].T[:_DIRECTIONS]
+    # Their sign has no meaning: their largest entry is positive.
+    largest = np.abs(directions).argmax(axis=1)[:, None]
+    directions = directions * np.sign(np.take_along_axis(directions, largest, axis=1))
     return {
         "kind": described_metric(metric) or _GIVEN,
         "columns": standardizer.columns.tolist(),
         "importance": (diagonal / diagonal.sum()).tolist(),
         "per_unit": (np.sqrt(diagonal) / standardizer.deviation).tolist(),
         "eigenvalues": (values[::-1] / values.sum())[:_EIGENVALUES].tolist(),
-        "directions": _signed(vectors[:, ::-1].T[:_DIRECTIONS]).tolist(),
+        "directions": directions.tolist(),
     }
-
-
-def _signed(directions: Floats) -> Floats:
-    """Return directions (k, p) whose largest entry is positive: their sign has no meaning."""
-    largest = np.abs(directions).argmax(axis=1)
-    return directions * np.sign(directions[np.arange(len(directions)), largest])[:, None]  # type: ignore[no-any-return]

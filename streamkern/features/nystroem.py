@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from streamkern.errors import ParameterError
-from streamkern.features.base import stream
+from streamkern.features.base import FeatureMap, stream
 from streamkern.features.kernel_map import ChosenFeatures, KernelMap
 from streamkern.features.kernel_values import LandmarkFeatures, Projected, Similarities, has_slopes
 from streamkern.features.landmarks import diagonal, landmarks, leading, reflections
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from streamkern._typing import Array, Floats
-    from streamkern.features.base import FeatureMap
     from streamkern.kernels import Kernel
     from streamkern.runtime.scratch import Scratch
 
@@ -76,7 +75,11 @@ class Nystroem(KernelMap, LandmarkFeatures):
     ) -> None:
         super().__init__(kernel, n_components, random_state)
         self._most = self.n_components
-        self.jitter = _checked_jitter(jitter)
+        if isinstance(jitter, bool) or not isinstance(jitter, (int, float)) or not 0 < jitter < 1:
+            raise ParameterError(
+                f"jitter must be a number between 0 and 1, not {jitter!r}; give a small one."
+            )
+        self.jitter = float(jitter)
         self.has_gradients = has_slopes(kernel)
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:  # noqa: ARG002  scikit-learn's signature
@@ -86,7 +89,6 @@ class Nystroem(KernelMap, LandmarkFeatures):
         return self.draw(rows.shape[1], rows[order])
 
     def draw(self, n_features: int, rows: Array | None = None) -> Self:
-        """Choose landmarks among rows, or from them, and factorise their kernel matrix."""
         if rows is None or not len(rows):
             raise ParameterError(
                 "landmarks are made from rows, but there are none; call fit(X), or give draw some."
@@ -122,10 +124,12 @@ class Nystroem(KernelMap, LandmarkFeatures):
 
     def summed(self) -> FlattenedSimilarities:
         """Return the map whose products are summed: no whitening a row, and as good digits."""
-        return FlattenedSimilarities.of(self)
+        m = self.n_components
+        r = min(max(int(m * _LEVELLED), _FEWEST), m)
+        largest, vectors = leading(self.factor, r)
+        return FlattenedSimilarities(self, *reflections(vectors), largest[-1:] / largest)
 
     def first(self, n_components: int) -> Nystroem:
-        """Return the map of the first landmarks; see `FeatureMap`."""
         k = self.checked_part(n_components)
         smaller = Nystroem(self.kernel, **{**self.arguments(), "n_components": k})
         return smaller._drawn(
@@ -133,14 +137,12 @@ class Nystroem(KernelMap, LandmarkFeatures):
         )
 
     def subset(self, indices: Array) -> Projected:
-        """Return some of the features, made from the kernel at the landmarks that they need."""
         chosen = self.checked_subset(indices)
         needed = int(chosen.max()) + 1
         similarities = Similarities(self.kernel, self.similarities.landmarks[:needed])
         return Projected(similarities, np.ascontiguousarray(self.weights[:needed, chosen]))
 
     def kernel_diagonal(self, X: Array) -> Floats:
-        """Return k(x, x), of which the landmarks explain a part; see `FeatureMap`."""
         return diagonal(self.kernel, X)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -153,7 +155,6 @@ class Nystroem(KernelMap, LandmarkFeatures):
         return {"landmarks": self.similarities.landmarks, "factor": self.factor[rows, columns]}
 
     def take_arrays(self, arrays: Mapping[str, Array]) -> None:
-        """Take the landmarks and the factor that were made; see `KernelMap`."""
         chosen, packed, m = arrays["landmarks"], arrays["factor"], self.n_components
         if chosen.ndim != 2 or len(chosen) != m or packed.shape != (m * (m + 1) // 2,):
             raise ParameterError(
@@ -190,23 +191,11 @@ class FlattenedSimilarities(ChosenFeatures):
                 f"expected {r} reflectors of {m} numbers and positive levels, found shapes "
                 f"{reflectors.shape} and {factors.shape}; the file is damaged."
             )
-        self.whitened = whitened
+        self.whitened, self.factors, self.levels = whitened, factors, levels
         self.reflectors = np.ascontiguousarray(reflectors)
-        self.factors = factors
-        self.levels = levels
         self.n_components, self.n_features = m, whitened.n_features
 
-    @classmethod
-    def of(cls, whitened: Nystroem) -> Self:
-        """Return the map for a drawn Nystroem map."""
-        m = whitened.n_components
-        r = min(max(int(m * _LEVELLED), _FEWEST), m)
-        largest, vectors = leading(whitened.factor, r)
-        reflectors, factors = reflections(vectors)
-        return cls(whitened, reflectors, factors, largest[-1:] / largest)
-
     def prepared(self, dtype: Any, scratch: Scratch) -> Callable[[Array, Array], None]:
-        """Return a function that writes the levelled values."""
         write_values = self.whitened.similarities.prepared(dtype, scratch)
         reflectors, levels = self.reflectors.astype(dtype), self.levels.astype(dtype)
         changes = (self.factors @ self.reflectors.T).astype(dtype)
@@ -222,7 +211,6 @@ class FlattenedSimilarities(ChosenFeatures):
         return write
 
     def solved(self, n_components: int | None = None) -> tuple[Nystroem, Floats]:
-        """Return the Nystroem map, or its leading part, and R; see `FeatureMap`."""
         k = self.n_components if n_components is None else n_components
         whitening = self.whitened.weights[:, :k]
         along = self.factors.T @ (self.reflectors.T @ whitening)
@@ -231,23 +219,19 @@ class FlattenedSimilarities(ChosenFeatures):
         return self.whitened.first(k), turning
 
     def subset(self, indices: Array) -> FeatureMap:  # noqa: ARG002
-        """Refuse, as `first` does."""
         raise ParameterError(
             "levelled values have no subset that stands for something; take one of the features "
             "of the Nystroem map."
         )
 
     def parameters(self) -> dict[str, Any]:
-        """Return those of the Nystroem map."""
         return self.whitened.parameters()
 
     def arrays(self) -> dict[str, Array]:
-        """Return those of the Nystroem map, the reflectors, their factors and the levels."""
         return {**self.whitened.arrays(), **{name: getattr(self, name) for name in _LEVELLING}}
 
     @classmethod
     def restore(cls, parameters: Mapping[str, Any], arrays: Mapping[str, Array]) -> Self:
-        """Rebuild the map from its file form."""
         whitened = Nystroem.restore(parameters, arrays)
         return cls(whitened, *(arrays[name] for name in _LEVELLING))
 
@@ -267,11 +251,3 @@ def _independent(kernel: Kernel, chosen: Floats, jitter: float) -> tuple[Floats,
     kept = np.sort(pivots[:rank] - 1)
     factor: Any = np.linalg.cholesky(matrix[np.ix_(kept, kept)] + added * np.eye(len(kept)))
     return chosen[kept], factor
-
-
-def _checked_jitter(jitter: Any) -> float:
-    if isinstance(jitter, bool) or not isinstance(jitter, (int, float)) or not 0 < jitter < 1:
-        raise ParameterError(
-            f"jitter must be a number between 0 and 1, not {jitter!r}; give a small one."
-        )
-    return float(jitter)

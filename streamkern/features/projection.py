@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from typing import TYPE_CHECKING, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 
@@ -46,9 +46,7 @@ class Frequencies:
         self.frequencies = np.ascontiguousarray(frequencies)
         self.n_draws, self.n_features = frequencies.shape
 
-    def prepared(
-        self, dtype: np.dtype[np.floating], scratch: Scratch
-    ) -> Callable[[Array, Array], None]:
+    def prepared(self, dtype: Any, scratch: Scratch) -> Callable[[Array, Array], None]:
         """Return a function that writes the angles (n, L) of rows (n, p) to its second argument."""
         frequencies = self._held(dtype, scratch)
 
@@ -57,9 +55,7 @@ class Frequencies:
 
         return project
 
-    def pulled_back(
-        self, dtype: np.dtype[np.floating], scratch: Scratch
-    ) -> Callable[[Array, Array], None]:
+    def pulled_back(self, dtype: Any, scratch: Scratch) -> Callable[[Array, Array], None]:
         """Return a function that writes sum_k s_k w_k (n, p) of slopes (n, L), maybe lost."""
         frequencies = self._held(dtype, scratch)
 
@@ -68,26 +64,22 @@ class Frequencies:
 
         return pull_back
 
-    def _held(self, dtype: np.dtype[np.floating], scratch: Scratch) -> Array:
+    def _held(self, dtype: Any, scratch: Scratch) -> Array:
         held = scratch.array("frequencies", self.frequencies.shape, dtype)
         held[...] = self.frequencies
         return held
 
     def rows(self, indices: Array) -> Floats:
-        """Return some frequencies (K, p)."""
         return self.frequencies[indices]
 
     def first(self, n_draws: int) -> Frequencies:
-        """Return the projection on the first frequencies."""
         return Frequencies(self.frequencies[:n_draws])
 
     def arrays(self) -> dict[str, Array]:
-        """Return what describes it, by name, as arrays for a model file."""
         return {"frequencies": self.frequencies}
 
     @classmethod
     def restore(cls, arrays: Mapping[str, Array]) -> Self:
-        """Rebuild the projection from its arrays, or raise ParameterError if they do not fit."""
         return cls(arrays["frequencies"])
 
 
@@ -188,13 +180,9 @@ class HadamardProjection:
 
     @property
     def frequencies(self) -> Floats:
-        """The frequencies (L, p), written out."""
         return self.rows(np.arange(self.n_draws))
 
-    def prepared(
-        self, dtype: np.dtype[np.floating], scratch: Scratch
-    ) -> Callable[[Array, Array], None]:
-        """Return three transforms, with their signs in between."""
+    def prepared(self, dtype: Any, scratch: Scratch) -> Callable[[Array, Array], None]:
         B, _, P = self.signs.shape
         p, L = self.n_features, self.n_draws
         inputs, signs, lengths, matrices = self._as(dtype)
@@ -213,10 +201,7 @@ class HadamardProjection:
 
         return project
 
-    def pulled_back(
-        self, dtype: np.dtype[np.floating], scratch: Scratch
-    ) -> Callable[[Array, Array], None]:
-        """Return the same, the other way round."""
+    def pulled_back(self, dtype: Any, scratch: Scratch) -> Callable[[Array, Array], None]:
         B, _, P = self.signs.shape
         p, L = self.n_features, self.n_draws
         inputs, signs, lengths, matrices = self._as(dtype)
@@ -236,8 +221,7 @@ class HadamardProjection:
 
         return pull_back
 
-    def _as(self, dtype: np.dtype[np.floating]) -> tuple[Array, Array, Array, list[Array]]:
-        """Return inputs, signs, lengths and small matrices in a precision."""
+    def _as(self, dtype: Any) -> tuple[Array, Array, Array, list[Array]]:
         P = self.signs.shape[2]
         # Over P^(3/2), since the matrices here are not divided by sqrt(P).
         lengths = self.lengths * float(P) ** -1.5
@@ -270,12 +254,10 @@ class HadamardProjection:
         )
 
     def arrays(self) -> dict[str, Array]:
-        """Return what the inputs are multiplied by, the signs, and the lengths."""
         return {"inputs": self.inputs, "signs": self.signs, "lengths": self.lengths}
 
     @classmethod
     def restore(cls, arrays: Mapping[str, Array]) -> Self:
-        """Rebuild the projection from its arrays."""
         return cls(arrays["inputs"], arrays["signs"], arrays["lengths"])
 
 

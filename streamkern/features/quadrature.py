@@ -9,8 +9,9 @@ import numpy as np
 
 from streamkern.errors import ParameterError
 from streamkern.features.base import stream
+from streamkern.features.kernel_map import DIRECTIONS
 from streamkern.features.projection import Frequencies
-from streamkern.features.spectral import DIRECTIONS, SpectralFeatures
+from streamkern.features.spectral import SpectralFeatures
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,7 +64,6 @@ class QuasiRandomFourierFeatures(SpectralFeatures):
         return int(self.kernel.normal_sets * n_features + self.kernel.n_uniforms + 1)
 
     def check_inputs(self, n_features: int) -> None:
-        """Raise ParameterError unless points of so many numbers are known."""
         self.kernel.check_inputs(n_features)
         n_dimensions = self._n_dimensions(n_features)
         if n_features < 1 or n_dimensions > _MOST_DIMENSIONS:
@@ -73,7 +73,6 @@ class QuasiRandomFourierFeatures(SpectralFeatures):
             )
 
     def draw(self, n_features: int, rows: Array | None = None) -> Self:  # noqa: ARG002  rows do not matter
-        """Take the first points of the sequence for rows of `n_features` inputs."""
         from scipy.special import ndtri  # noqa: PLC0415  imported where it is needed
 
         self.check_inputs(n_features)
@@ -132,7 +131,6 @@ class GridFourierFeatures(SpectralFeatures):
         self.scale = 1.0
 
     def check_inputs(self, n_features: int) -> None:
-        """Raise ParameterError unless there are 1 to 3 inputs, and the kernel has a density."""
         if not 1 <= n_features <= _MOST_INPUTS:
             raise ParameterError(
                 f"a grid of frequencies is for 1 to {_MOST_INPUTS} inputs, not {n_features}, since "
@@ -188,29 +186,20 @@ def _periods(kernel: ShiftInvariantKernel, ranges: Floats, error: float) -> Floa
     Beside a range that is short they are longer, for a row to have little more with itself.
     """
     p = len(ranges)
-    return np.array(
-        [
-            max(
-                ranges[j] + _distance(kernel, p, j, ranges[j], error / p),
-                _distance(kernel, p, j, ranges[j], error / (4 * p)),
-            )
-            for j in range(p)
-        ]
-    )
 
+    def distance(j: int, covariance: float) -> float:
+        """Return how far along an input rows have this covariance, or a bound of that."""
+        zero, apart = np.zeros((2, 1, p))
 
-def _distance(
-    kernel: ShiftInvariantKernel, n_features: int, j: int, sides: float, covariance: float
-) -> float:
-    """Return how far along an input rows have this covariance, or a bound of that."""
-    zero, apart = np.zeros((2, 1, n_features))
+        def above(distance: float) -> bool:
+            apart[0, j] = distance
+            return bool(kernel(apart, zero)[0, 0] > covariance)
 
-    def above(distance: float) -> bool:
-        apart[0, j] = distance
-        return bool(kernel(apart, zero)[0, 0] > covariance)
+        farthest = _FARTHEST * (ranges[j] if ranges[j] > 0 else 1.0)
+        return _bisected(above, 1e-9 * farthest, farthest)
 
-    farthest = _FARTHEST * (sides if sides > 0 else 1.0)
-    return _bisected(above, 1e-9 * farthest, farthest)
+    ends, beside = error / p, error / (4 * p)
+    return np.array([max(ranges[j] + distance(j, ends), distance(j, beside)) for j in range(p)])
 
 
 def _weighted_grid(

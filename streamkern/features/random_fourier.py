@@ -7,19 +7,13 @@ from typing import TYPE_CHECKING, ClassVar, Self
 import numpy as np
 
 from streamkern.features.base import stream
+from streamkern.features.kernel_map import DIRECTIONS, LENGTHS, drawn_phases, drawn_uniforms
 from streamkern.features.projection import Frequencies, HadamardProjection, block_size
-from streamkern.features.spectral import (
-    DIRECTIONS,
-    LENGTHS,
-    SpectralFeatures,
-    drawn_phases,
-    drawn_uniforms,
-)
-from streamkern.kernels import RadialKernel
+from streamkern.features.spectral import SpectralFeatures
+from streamkern.kernels import RadialKernel, ShiftInvariantKernel
 
 if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
-    from streamkern.kernels import ShiftInvariantKernel
 
 
 class RandomFourierFeatures(SpectralFeatures):
@@ -77,7 +71,6 @@ class RandomFourierFeatures(SpectralFeatures):
         self.orthogonal = orthogonal
 
     def draw(self, n_features: int, rows: Array | None = None) -> Self:  # noqa: ARG002  rows do not matter
-        """Draw frequencies and phases for rows of `n_features` inputs."""
         self.check_some_inputs(n_features)
         normals = orthogonal_rows if self.orthogonal else independent_rows
         kernel = self.kernel
@@ -122,15 +115,16 @@ class StructuredFourierFeatures(SpectralFeatures):
     projected_by = HadamardProjection
 
     def draw(self, n_features: int, rows: Array | None = None) -> Self:  # noqa: ARG002  rows do not matter
-        """Draw signs, lengths and phases for rows of `n_features` inputs."""
         self.check_some_inputs(n_features)
         assert isinstance(self.kernel, RadialKernel)  # noqa: S101  for the type checker
         L, P, seed = self.n_draws, block_size(n_features), self.random_state
-        n_blocks = -(-L // P)
-        signs = np.stack([_signs(seed, block, P) for block in range(n_blocks)])
+        blocks = range(-(-L // P))
+        bits = [stream(seed, DIRECTIONS, i).integers(0, 2, (3, P), dtype=np.int8) for i in blocks]
+        signs = 2 * np.stack(bits) - 1
         inputs = signs[:, 2, :n_features] / self.kernel.scales(n_features)
-        lengths = np.concatenate([_lengths(seed, block, P) for block in range(n_blocks)])[:L]
-        lengths = lengths * self.kernel.stretch(drawn_uniforms(seed, L, 1)[:, 0])
+        # The lengths of independent normal rows of P numbers.
+        lengths = np.concatenate([stream(seed, LENGTHS, i).chisquare(P, P) for i in blocks])[:L]
+        lengths = np.sqrt(lengths) * self.kernel.stretch(drawn_uniforms(seed, L, 1)[:, 0])
         projection = HadamardProjection(inputs, np.ascontiguousarray(signs[:, :2]), lengths)
         return self._drawn(projection, drawn_phases(seed, L))
 
@@ -143,12 +137,8 @@ def independent_rows(n_rows: int, n_features: int, seed: int) -> Floats:
 def orthogonal_rows(n_rows: int, n_features: int, seed: int) -> Floats:
     """Return standard normal rows (n_rows, p), orthogonal within blocks of p.
 
-    Each row alone is N(0, I): a uniform direction times a chi-distributed length.
-
-    References
-    ----------
-    Yu et al. (2016), "Orthogonal random features"; Mezzadri (2007), "How to generate random
-    matrices from the classical compact groups", for the signs.
+    Each row alone is N(0, I): a uniform direction times a chi-distributed length.  Signs are those
+    of Mezzadri (2007), "How to generate random matrices from the classical compact groups".
     """
     blocks = []
     for block, start in enumerate(range(0, n_rows, n_features)):
@@ -159,13 +149,3 @@ def orthogonal_rows(n_rows: int, n_features: int, seed: int) -> Floats:
         lengths = np.linalg.norm(stream(seed, LENGTHS, block).standard_normal(size), axis=1)
         blocks.append(directions * lengths[:, None])
     return np.concatenate(blocks)
-
-
-def _signs(seed: int, block: int, size: int) -> Array:
-    """Return three rows of random signs, int8 (3, P)."""
-    return 2 * stream(seed, DIRECTIONS, block).integers(0, 2, (3, size), dtype=np.int8) - 1
-
-
-def _lengths(seed: int, block: int, size: int) -> Floats:
-    """Return the lengths (P,) of independent normal rows of P numbers."""
-    return np.sqrt(stream(seed, LENGTHS, block).chisquare(size, size))

@@ -8,27 +8,17 @@ from typing import TYPE_CHECKING, ClassVar, Self
 import numpy as np
 
 from streamkern.errors import ParameterError
-from streamkern.features.base import stream
-from streamkern.features.cosines import (
-    Cosines,
-    ProjectedFeatures,
-    cosines,
-    cosines_and_sines,
-)
+from streamkern.features.cosines import Cosines, ProjectedFeatures, cosines, cosines_and_sines
 from streamkern.features.kernel_map import KernelMap
 from streamkern.features.projection import Frequencies, Projection
-from streamkern.kernels import ShiftInvariantKernel
+from streamkern.kernels import Kernel, ShiftInvariantKernel
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from streamkern._typing import Array, Floats
     from streamkern.features.base import FeatureMap
-    from streamkern.kernels import Kernel
     from streamkern.runtime.scratch import Scratch
-
-# Streams of random numbers, kept apart so that more of one never changes another.
-DIRECTIONS, UNIFORMS, PHASES, LENGTHS = range(4)
 
 
 class SpectralFeatures(KernelMap, ProjectedFeatures):
@@ -60,7 +50,6 @@ class SpectralFeatures(KernelMap, ProjectedFeatures):
         self.scale = math.sqrt(2.0 / self.n_components)
 
     def check_kernel(self, kernel: Kernel) -> None:
-        """Raise ParameterError unless the kernel is shift-invariant, and one for the map."""
         if not isinstance(kernel, ShiftInvariantKernel):
             raise ParameterError(
                 f"random Fourier features need a shift-invariant kernel, not {kernel!r}; take "
@@ -74,7 +63,6 @@ class SpectralFeatures(KernelMap, ProjectedFeatures):
 
     @property
     def n_draws(self) -> int:
-        """L, the number of frequencies."""
         return -(-self.n_components // 2) if self.paired else self.n_components
 
     @property
@@ -129,7 +117,6 @@ class SpectralFeatures(KernelMap, ProjectedFeatures):
         return smaller._drawn(projection, self.phases[:L], amplitudes)  # noqa: SLF001  its own class
 
     def subset(self, indices: Array) -> Cosines:
-        """Return some of the cosines and sines, as cosines with phases."""
         chosen = self.checked_subset(indices)
         of_draws = chosen // 2 if self.paired else chosen
         # sin t = cos(t - pi / 2).
@@ -152,31 +139,17 @@ class SpectralFeatures(KernelMap, ProjectedFeatures):
         return Cosines(self.projection, phases, self.scale), weights
 
     def condensed(self, coef: Floats, *, alike: bool = False) -> tuple[FeatureMap, Floats]:
-        """Return one cosine a pair, for a single function."""
         if alike or not self.paired or coef.shape[1] > 1:
             return self, coef
         single, weights = self.as_cosines(coef[:, 0])
         return single, weights[:, None]
 
     def arrays(self) -> dict[str, Array]:
-        """Return the arrays of the projection, the phases (L,), and amplitudes (L,) if any."""
         arrays = {**self.projection.arrays(), "phases": self.phases}
         if self.amplitudes is not None:
             arrays["amplitudes"] = self.amplitudes
         return arrays
 
     def take_arrays(self, arrays: Mapping[str, Array]) -> None:
-        """Take the frequencies that were drawn; see `KernelMap`."""
         projection = self.projected_by.restore(arrays)
         self._drawn(projection, arrays["phases"], arrays.get("amplitudes"))
-
-
-def drawn_uniforms(seed: int, n_draws: int, n_uniforms: int) -> Floats:
-    """Return numbers (L, n_uniforms) in (0, 1], by which kernels mix."""
-    # 1 - [0, 1) keeps the quantile functions away from 0.
-    return 1.0 - stream(seed, UNIFORMS).random((n_draws, n_uniforms))
-
-
-def drawn_phases(seed: int, n_draws: int) -> Floats:
-    """Return phases (L,), uniform on the circle."""
-    return 2.0 * math.pi * stream(seed, PHASES).random(n_draws)

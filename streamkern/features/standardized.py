@@ -38,11 +38,9 @@ class Standardizer:
 
     @property
     def n_outputs(self) -> int:
-        """How many numbers a row becomes: r, or p' without A."""
         return len(self.columns) if self.linear is None else len(self.linear)
 
     def __call__(self, X: Array, dtype: Any = np.float64) -> Array:
-        """Return standardised rows (n, r)."""
         rows = np.empty((len(X), self.n_outputs), dtype=dtype)
         self.write(X, rows, Scratch())
         return rows
@@ -79,7 +77,6 @@ class Standardizer:
         out[:, self.columns] = gradients / self.deviation
 
     def with_linear(self, linear: Floats | None) -> Standardizer:
-        """Return the same standardisation with another A after it, or with none."""
         return replace(self, linear=linear)
 
     def then(self, other: Standardizer) -> Standardizer:
@@ -113,7 +110,6 @@ class Standardized(FeatureMap):
         self.nesting, self.has_gradients = inner.nesting, inner.has_gradients
 
     def draw(self, n_features: int, rows: Array | None = None) -> Self:
-        """Draw the inner map for standardised rows."""
         self.check((0, n_features))
         standardized = None if rows is None else self.standardizer(rows)
         self.inner.draw(self.standardizer.n_outputs, standardized)
@@ -122,7 +118,6 @@ class Standardized(FeatureMap):
     def evaluated(
         self, X: Array, out: Array, shift: Array | float = 0.0, scratch: Scratch | None = None
     ) -> Iterator[slice]:
-        """Write the inner map's features of the standardised rows, less `shift`, into `out`."""
         scratch = scratch or Scratch()
         dtype = np.dtype(np.float64) if self.inner.exact_rows else out.dtype
         rows = self._standardised(X, dtype, scratch)
@@ -136,11 +131,9 @@ class Standardized(FeatureMap):
         return rows
 
     def kernel_diagonal(self, X: Array) -> Floats | None:
-        """Return that of the inner map; see `FeatureMap`."""
         return self.inner.kernel_diagonal(self.standardizer(X))
 
     def gradients(self, X: Array, coef: Floats, scratch: Scratch | None = None) -> Array:
-        """Return the gradients with respect to the rows as they come, by the chain rule."""
         scratch = scratch or Scratch()
         rows = self._standardised(X, X.dtype, scratch)
         pulled = scratch.array(f"gradients about {self.inner.name}", X.shape, X.dtype)
@@ -148,7 +141,6 @@ class Standardized(FeatureMap):
         return pulled
 
     def first(self, n_components: int) -> Standardized:
-        """Return the first features of the inner map, on the same standardised rows."""
         return Standardized(self.standardizer, self.inner.first(n_components))
 
     def subset(self, indices: Array) -> Standardized:
@@ -159,21 +151,17 @@ class Standardized(FeatureMap):
         return Standardized(self.standardizer, inner)
 
     def summed(self) -> Standardized:
-        """Return what is summed of the inner map, on the same standardised rows."""
         return Standardized(self.standardizer, self.inner.summed())
 
     def solved(self, n_components: int | None = None) -> tuple[FeatureMap, Floats | None]:
-        """Return what is solved for of the inner map, on the same standardised rows."""
         inner, turning = self.inner.solved(n_components)
         return Standardized(self.standardizer, inner), turning
 
     def condensed(self, coef: Floats, *, alike: bool = False) -> tuple[FeatureMap, Floats]:
-        """Return the short form of the inner map, on the same standardised rows."""
         inner, coef = self.inner.condensed(coef, alike=alike)
         return self if inner is self.inner else Standardized(self.standardizer, inner), coef
 
     def parameters(self) -> dict[str, Any]:
-        """Return the inner map's name and parameters, and p."""
         return {
             "n_features": self.n_features,
             "inner": self.inner.name,
@@ -181,7 +169,6 @@ class Standardized(FeatureMap):
         }
 
     def arrays(self) -> dict[str, Array]:
-        """Return the inner map's arrays, and the standardizer's."""
         linear = self.standardizer.linear
         return {
             "columns": self.standardizer.columns,
@@ -193,7 +180,6 @@ class Standardized(FeatureMap):
 
     @classmethod
     def restore(cls, parameters: Mapping[str, Any], arrays: Mapping[str, Array]) -> Standardized:
-        """Rebuild the map from its file form."""
         inner = restored_inner(parameters, arrays)
         columns, mean, deviation = arrays["columns"], arrays["mean"], arrays["deviation"]
         linear = arrays.get("linear")
@@ -230,7 +216,6 @@ class Identity(FeatureMap):
     exact_rows = True
 
     def draw(self, n_features: int, rows: Array | None = None) -> Self:  # noqa: ARG002  nothing is drawn
-        """Note the number of inputs, which is the number of features."""
         self.n_features = self.n_components = n_features
         return self
 
@@ -239,9 +224,8 @@ class Identity(FeatureMap):
         X: Array,
         out: Array,
         shift: Array | float = 0.0,
-        scratch: Scratch | None = None,  # noqa: ARG002  nothing is in between
+        scratch: Scratch | None = None,  # noqa: ARG002
     ) -> Iterator[slice]:
-        """Write the inputs, less `shift`, into `out`."""
         for rows in cached_slices(len(out), self.n_components):
             np.subtract(X[rows], shift, out=out[rows], casting="same_kind")
             yield rows
@@ -254,14 +238,11 @@ class Identity(FeatureMap):
         return Standardized(columns, Identity().draw(K))
 
     def parameters(self) -> dict[str, Any]:
-        """Return the number of inputs."""
         return {"n_features": self.n_features}
 
     def arrays(self) -> dict[str, Array]:
-        """Return nothing: nothing was drawn."""
         return {}
 
     @classmethod
     def restore(cls, parameters: Mapping[str, Any], arrays: Mapping[str, Array]) -> Self:  # noqa: ARG003
-        """Rebuild the map from the number of inputs."""
         return cls().draw(int(parameters["n_features"]))

@@ -9,41 +9,18 @@ draws of that distribution, so that a feature map decides how the normal rows ar
 # ruff: noqa: I001  kernels are listed in the order in which they are declared
 from streamkern.kernels.base import Kernel, LengthScale, ShiftInvariantKernel, length_scale_of
 from streamkern.kernels.scaled import DistanceKernel, ScaledKernel
-from streamkern.kernels.radial import Gaussian, Laplacian, RadialKernel
-from streamkern.kernels.mixtures import InverseMultiquadric, Matern, RationalQuadratic
+from streamkern.kernels.radial import Gaussian, InverseMultiquadric, Laplacian, Matern
+from streamkern.kernels.radial import RadialKernel, RationalQuadratic
 from streamkern.kernels.separable import Cauchy, Periodic
 from streamkern.kernels.dot_product import Linear, Polynomial
 from streamkern.kernels.combined import Combined, Sum, simple_kernels
-from streamkern.kernels.products import Product
-from streamkern.kernels.input_subset import OnColumns
-from streamkern.kernels.registry import KERNELS
-from streamkern.kernels.expressions import as_kernel, kernel_from, parsed_kernel, separated
+from streamkern.kernels.products import OnColumns, Product
+from streamkern.kernels.expressions import KERNELS, as_kernel, kernel_from, parsed_kernel, separated
 
 __all__ = [
-    "KERNELS",
-    "Cauchy",
-    "Combined",
-    "DistanceKernel",
-    "Gaussian",
-    "InverseMultiquadric",
-    "Kernel",
-    "Laplacian",
-    "LengthScale",
-    "Linear",
-    "Matern",
-    "OnColumns",
-    "Periodic",
-    "Polynomial",
-    "Product",
-    "RadialKernel",
-    "RationalQuadratic",
-    "ScaledKernel",
-    "ShiftInvariantKernel",
-    "Sum",
-    "as_kernel",
-    "kernel_from",
-    "length_scale_of",
-    "parsed_kernel",
-    "separated",
-    "simple_kernels",
-]
+    "KERNELS", "Cauchy", "Combined", "DistanceKernel", "Gaussian", "InverseMultiquadric",
+    "Kernel", "Laplacian", "LengthScale", "Linear", "Matern", "OnColumns", "Periodic",
+    "Polynomial", "Product", "RadialKernel", "RationalQuadratic", "ScaledKernel",
+    "ShiftInvariantKernel", "Sum", "as_kernel", "kernel_from", "length_scale_of",
+    "parsed_kernel", "separated", "simple_kernels",
+]  # fmt: skip

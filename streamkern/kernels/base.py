@@ -85,8 +85,7 @@ class Kernel(ABC):
 
     def parameters(self) -> dict[str, Any]:
         """Return the parameters as plain JSON values."""
-        values = self.get_params(deep=False)
-        return {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
+        return {name: _plain(value) for name, value in self.get_params(deep=False).items()}
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name, with those of its parts, such as `0__length_scale`.
@@ -232,8 +231,13 @@ class ShiftInvariantKernel(Kernel):
     __rmul__ = __mul__
 
 
+def _plain(value: Any) -> Any:
+    if isinstance(value, Kernel):
+        return {"name": value.name, "parameters": value.parameters()}
+    return list(map(_plain, value)) if isinstance(value, tuple) else value
+
+
 def length_scale_of(kernel: Kernel) -> Any:
-    """Return the length scale of a kernel as a plain JSON value, None where there is none."""
     scale = kernel.length_scale if isinstance(kernel, ShiftInvariantKernel) else None
     return list(scale) if isinstance(scale, tuple) else scale
 

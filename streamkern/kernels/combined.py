@@ -29,22 +29,19 @@ Reduced = tuple[float, ShiftInvariantKernel | None]
 
 
 class Combined(ShiftInvariantKernel):
-    """A kernel that is made of `parts`."""
-
-    parts: tuple[ShiftInvariantKernel, ...]
+    @property
+    def parts(self) -> list[Any]:
+        """The kernels that it is made of, in order."""
+        return list(self._named_parts().values())
 
     def _combine(
-        self, parts: Sequence[ShiftInvariantKernel], used_columns: Iterable[int] | None
+        self, used_columns: Iterable[int] | None, normal_sets: int, n_uniforms: int
     ) -> None:
+        """Hold what follows from the arguments."""
         used = None if used_columns is None else tuple(sorted(used_columns))
-        object.__setattr__(self, "parts", tuple(parts))
-        object.__setattr__(self, "used_columns", used)
-        stretches = all(part.stretches_frequencies for part in parts)
-        object.__setattr__(self, "stretches_frequencies", stretches)
-
-    def _set_draws(self, *, normal_sets: int, n_uniforms: int) -> None:
-        object.__setattr__(self, "normal_sets", normal_sets)
-        object.__setattr__(self, "n_uniforms", n_uniforms)
+        stretches = all(part.stretches_frequencies for part in self.parts)
+        vars(self).update(used_columns=used, stretches_frequencies=stretches)
+        vars(self).update(normal_sets=normal_sets, n_uniforms=n_uniforms)
 
     @abstractmethod
     def of_parts(self, parts: Sequence[ShiftInvariantKernel]) -> Self:
@@ -61,7 +58,6 @@ class Combined(ShiftInvariantKernel):
         return tuple(scales)
 
     def stretched(self, factor: float) -> Self:
-        """Return this kernel with the length scales of all parts times a factor."""
         return self.of_parts([part.stretched(factor) for part in self.parts])
 
     @abstractmethod
@@ -72,10 +68,7 @@ class Combined(ShiftInvariantKernel):
         """
 
     def restricted(self, columns: Array | Sequence[int]) -> ShiftInvariantKernel:
-        """Return this kernel for rows of which only some columns are kept, in their order.
-
-        Terms that are constant on such rows are left out: the intercept stands for them.
-        """
+        """Leave out terms that are constant on such rows, too: the intercept stands for them."""
         _, kernel = self.reduced(columns)
         if kernel is None:
             raise ParameterError(
@@ -86,34 +79,28 @@ class Combined(ShiftInvariantKernel):
 
 
 class Several(Combined):
-    """A combination of several kernels of the same rows."""
-
     held: ClassVar[str]  # the name of its argument
 
     def __post_init__(self) -> None:
-        parts: tuple[ShiftInvariantKernel, ...] = getattr(self, self.held)
-        used = [part.used_columns for part in parts]
+        used = [part.used_columns for part in self.parts]
         known = [columns for columns in used if columns is not None]
-        self._combine(parts, set().union(*known) if len(known) == len(used) else None)
-        self._count_draws()
+        every = set().union(*known) if len(known) == len(used) else None
+        self._combine(every, *self._count_draws())
 
     @abstractmethod
-    def _count_draws(self) -> None:
-        """Note how many random numbers a draw takes."""
+    def _count_draws(self) -> tuple[int, int]:
+        """Return `normal_sets` and `n_uniforms`, or refuse what is no kernel."""
 
     def of_parts(self, parts: Sequence[ShiftInvariantKernel]) -> Self:
-        """Return the same combination of other parts."""
         return replace(self, **{self.held: tuple(parts)})
 
     def check_inputs(self, n_features: int) -> None:
-        """Raise ParameterError if a part is one of other inputs."""
         for part in self.parts:
             part.check_inputs(n_features)
 
     def resolved(
         self, rows: Floats, columns: Array | None = None, weights: Floats | None = None
     ) -> Self:
-        """Return this kernel with a length scale for every part; see `ShiftInvariantKernel`."""
         return self.of_parts([part.resolved(rows, columns, weights) for part in self.parts])
 
 
@@ -128,27 +115,25 @@ class Sum(Several):
     weights: tuple[float, ...]
     held = "terms"
 
-    def _count_draws(self) -> None:
+    def _count_draws(self) -> tuple[int, int]:
         if not all(0.0 < weight < math.inf for weight in self.weights):
             raise ParameterError(
                 f"the weights of a sum of kernels must be positive and finite, not "
                 f"{list(self.weights)}; leave out terms that do not count."
             )
-        self._set_draws(
-            normal_sets=max(term.normal_sets for term in self.terms),
-            n_uniforms=max(1, *(term.n_uniforms for term in self.terms)),
+        return (
+            max(term.normal_sets for term in self.terms),
+            max(1, *(term.n_uniforms for term in self.terms)),
         )
 
     @property
     def name(self) -> str:
-        """The terms with their weights, those of 1 left out."""
         return "+".join(
             term.name if weight == 1.0 else f"{value_text(weight)}*{term.name}"
             for term, weight in zip(self.terms, self.weights, strict=True)
         )
 
     def __repr__(self) -> str:
-        """Return the Python expression."""
         texts = []
         for term, weight in zip(self.terms, self.weights, strict=True):
             text = repr(term)
@@ -160,24 +145,15 @@ class Sum(Several):
 
     @property
     def shares(self) -> list[float]:
-        """The weights over their sum."""
         total = math.fsum(self.weights)
         return [weight / total for weight in self.weights]
 
-    def parameters(self) -> dict[str, Any]:
-        """Return the terms and their weights as plain JSON values."""
-        return {"terms": list(map(described, self.terms)), "weights": list(self.weights)}
-
     def __call__(self, X: ArrayLike, Z: ArrayLike) -> Floats:
-        """Evaluate the kernel on every pair of rows; see `Kernel`."""
         pairs = zip(self.terms, self.shares, strict=True)
         return np.add.reduce([share * term(X, Z) for term, share in pairs])  # type: ignore[no-any-return]
 
     def spectral(self, normal: Floats, uniform: Floats) -> Floats:
-        """Return draws of terms; what the first uniform number has left after the choice is used.
-
-        Between the bounds of a term's probability it is uniform, so it goes on as the term's own.
-        """
+        """Choose a term by the first uniform number, whose place within it is uniform again."""
         p = normal.shape[1] // self.normal_sets
         bounds = np.cumsum([0.0, *self.shares])
         chosen = np.searchsorted(bounds[1:-1], uniform[:, 0])
@@ -191,12 +167,10 @@ class Sum(Several):
         return frequencies
 
     def density(self, frequencies: Floats) -> Floats:
-        """Return the mean of the terms' densities."""
         pairs = zip(self.terms, self.shares, strict=True)
         return np.add.reduce([share * term.density(frequencies) for term, share in pairs])  # type: ignore[no-any-return]
 
     def reduced(self, columns: Array | Sequence[int]) -> Reduced:
-        """Return the sum of the terms that differ, and the share of what is constant."""
         constant = 0.0
         terms: list[ShiftInvariantKernel] = []
         weights: list[float] = []
@@ -231,11 +205,6 @@ def weighted(kernel: ShiftInvariantKernel, weight: float) -> Sum:
 
 def _as_sum(kernel: ShiftInvariantKernel) -> Sum:
     return kernel if isinstance(kernel, Sum) else Sum((kernel,), (1.0,))
-
-
-def described(kernel: ShiftInvariantKernel) -> dict[str, Any]:
-    """Return the name and the parameters of a kernel as plain JSON values."""
-    return {"name": kernel.name, "parameters": kernel.parameters()}
 
 
 def reduced(kernel: ShiftInvariantKernel, columns: Array | Sequence[int]) -> Reduced:

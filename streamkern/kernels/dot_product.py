@@ -58,7 +58,6 @@ class Polynomial(Kernel):
         object.__setattr__(self, "constant", float(constant))
 
     def __call__(self, X: ArrayLike, Z: ArrayLike) -> Floats:
-        """Evaluate the kernel on every pair of rows; see `Kernel`."""
         return (self.constant + _inner_products(X, Z)) ** self.degree
 
 
@@ -69,7 +68,6 @@ class Linear(Kernel):
     family = "linear"
 
     def __call__(self, X: ArrayLike, Z: ArrayLike) -> Floats:
-        """Evaluate the kernel on every pair of rows; see `Kernel`."""
         return _inner_products(X, Z)
 
 

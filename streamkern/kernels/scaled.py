@@ -24,10 +24,12 @@ _ROWS_AT_ONCE = 1024
 MEDIAN_ROWS = 1024
 # Squares of numbers in between, and their products of a few, are numbers still.
 _SMALLEST, _LARGEST = 1e-100, 1e100
+# Of rougher kernels no two rows are alike, and of smoother ones the Bessel functions cannot be told
+# from their limit, the Gaussian.
+_ROUGHEST, _SMOOTHEST = 1e-6, 100.0
 
 
 def checked_numbers(name: str, value: Any, *, or_median: bool = False) -> float | tuple[float, ...]:
-    """Return a positive number or several, or raise ParameterError."""
     try:
         numbers = np.asarray(value, dtype=float)
     except (TypeError, ValueError):
@@ -45,15 +47,16 @@ def checked_numbers(name: str, value: Any, *, or_median: bool = False) -> float 
     return float(numbers) if numbers.ndim == 0 else tuple(numbers.tolist())
 
 
-def _checked_length_scale(value: Any) -> LengthScale:
-    if not isinstance(value, str):
-        return checked_numbers("length_scale", value, or_median=True)
-    if value != "median":
+def checked_smoothness(name: str, value: Any) -> float:
+    is_number = isinstance(value, (int, float, np.integer, np.floating))
+    if isinstance(value, bool) or not is_number or not 0.0 < value < math.inf:
+        raise ParameterError(f"{name} must be positive and finite, not {value!r}; give a number.")
+    if not _ROUGHEST <= value <= _SMOOTHEST:
         raise ParameterError(
-            f"length_scale must be 'median', a positive number or one positive number per "
-            f"input, not {value!r}; give one of these."
+            f"{name} must be at least {_ROUGHEST:g} and at most {_SMOOTHEST:g}, not {value!r}; "
+            f"take the Gaussian kernel, which is the limit of large ones."
         )
-    return value
+    return float(value)
 
 
 def spread(name: str, value: float | tuple[float, ...], n_features: int) -> Floats:
@@ -87,7 +90,14 @@ class ScaledKernel(ShiftInvariantKernel):
     length_scale: LengthScale = "median"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "length_scale", _checked_length_scale(self.length_scale))
+        scale = self.length_scale
+        if not isinstance(scale, str):
+            vars(self)["length_scale"] = checked_numbers("length_scale", scale, or_median=True)
+        elif scale != "median":
+            raise ParameterError(
+                f"length_scale must be 'median', a positive number or one positive number per "
+                f"input, not {scale!r}; give one of these."
+            )
 
     @abstractmethod
     def distance(self, X: Floats, Z: Floats) -> Floats:
@@ -102,12 +112,10 @@ class ScaledKernel(ShiftInvariantKernel):
         """Return the logarithm (L,) of the spectral density at length scale 1, at (L, p)."""
 
     def density(self, frequencies: Floats) -> Floats:
-        """Return the spectral density; see `ShiftInvariantKernel`."""
         scales = self.scales(frequencies.shape[1])
         return np.exp(self.unit_log_density(frequencies * scales) + np.log(scales).sum())  # type: ignore[no-any-return]
 
     def __call__(self, X: ArrayLike, Z: ArrayLike) -> Floats:
-        """Evaluate the kernel on every pair of rows; see `Kernel`."""
         left, right = self.scaled(X), self.scaled(Z)
         if left.shape[1] != right.shape[1]:
             raise ParameterError(
@@ -147,7 +155,6 @@ class ScaledKernel(ShiftInvariantKernel):
         return spread("length_scale", self.length_scale, n_features)
 
     def check_inputs(self, n_features: int) -> None:
-        """Raise ParameterError if there is another number of length scales than of inputs."""
         if not isinstance(self.length_scale, str):
             self.scales(n_features)
 
@@ -158,19 +165,16 @@ class ScaledKernel(ShiftInvariantKernel):
     def resolved(
         self, rows: Floats, columns: Array | None = None, weights: Floats | None = None
     ) -> Self:
-        """Return this kernel with a number for the length scale; see `ShiftInvariantKernel`."""
         if self.length_scale != "median":
             return self
         kernel = self if columns is None else self.restricted(columns)
         return self.with_length_scale(median_distance(kernel, rows, weights))
 
     def stretched(self, factor: float) -> Self:
-        """Return this kernel with all length scales, which are numbers, times a factor."""
         scale = np.asarray(self.length_scale, dtype=float) * factor
         return self.with_length_scale(scale.item() if scale.ndim == 0 else tuple(scale.tolist()))
 
     def restricted(self, columns: Array | Sequence[int]) -> Self:
-        """Return this kernel for rows of which only some columns are kept, in their order."""
         several = {
             name: tuple(np.asarray(value)[columns].tolist())
             for name, value in vars(self).items()
@@ -178,20 +182,13 @@ class ScaledKernel(ShiftInvariantKernel):
         }
         return replace(self, **several) if several else self
 
-    def remains(self, columns: Array | Sequence[int]) -> bool:
-        """Say whether there are any columns."""
-        return len(columns) > 0
-
 
 class DistanceKernel(ScaledKernel):
-    """A kernel of a distance of scaled rows."""
-
     @abstractmethod
     def profile(self, distances: Floats) -> Floats:
         """Return the kernel's values at distances of scaled rows."""
 
     def values(self, X: Floats, Z: Floats) -> Floats:
-        """Return the profile of the distances."""
         return self.profile(self.distance(X, Z))
 
 

@@ -38,7 +38,6 @@ class Cauchy(ScaledKernel):
         return distances(X, Z, "euclidean")
 
     def values(self, X: Floats, Z: Floats) -> Floats:
-        """Return the product over inputs."""
         denominator = np.ones((len(X), len(Z)))
         for x, z in zip(X.T, Z.T, strict=True):
             denominator *= 1.0 + (x[:, None] - z) ** 2
@@ -52,7 +51,6 @@ class Cauchy(ScaledKernel):
         return laplace / self.scales(normal.shape[1])
 
     def unit_log_density(self, frequencies: Floats) -> Floats:
-        """Return that of independent standard Laplace numbers."""
         return -(np.abs(frequencies) + math.log(2.0)).sum(axis=1)  # type: ignore[no-any-return]
 
 
@@ -93,16 +91,13 @@ class Periodic(ScaledKernel):
         object.__setattr__(self, "period", checked_numbers("period", self.period))
 
     def check_inputs(self, n_features: int) -> None:
-        """Raise ParameterError if there are other numbers of length scales or periods."""
         super().check_inputs(n_features)
         spread("period", self.period, n_features)
 
     def distance(self, X: Floats, Z: Floats) -> Floats:
-        """Return the distances (n, m) of rows on circles of radius 1."""
         return distances(self._wound(X), self._wound(Z), "euclidean")
 
     def values(self, X: Floats, Z: Floats) -> Floats:
-        """Return the Gaussian kernel of rows on circles."""
         scales = self.scales(X.shape[1])
         radii = np.concatenate([scales, scales])
         r = distances(self._wound(X * scales) / radii, self._wound(Z * scales) / radii, "euclidean")
@@ -123,7 +118,6 @@ class Periodic(ScaledKernel):
         return harmonics * (2.0 * math.pi / spread("period", self.period, p))
 
     def unit_log_density(self, frequencies: Floats) -> Floats:  # noqa: ARG002
-        """Refuse: the frequencies are whole multiples of one."""
         raise ParameterError(
             f"the frequencies of the kernel {self.name} are multiples of 2 pi / period and have no "
             f"density; take a map that draws frequencies."

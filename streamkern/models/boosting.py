@@ -18,6 +18,7 @@ from streamkern.models.fitted_model import (
     predictor_arrays,
     restored_parameters,
     restored_predictor,
+    through,
 )
 from streamkern.models.labelling import (
     checked_class_weight,
@@ -77,11 +78,9 @@ class Boosting:
 
     @staticmethod
     def parameters_of_a_round() -> Parameters:
-        """Return the parameters of a round where none are given."""
         return Parameters(n_components=_COMPONENTS)
 
     def check(self, parameters: Parameters) -> None:
-        """Raise ParameterError unless rounds can have these parameters."""
         round_options(parameters)
 
     def as_dict(self) -> dict[str, Any]:
@@ -98,7 +97,7 @@ class Boosting:
         ensemble, report = fit_rounds(source, parameters, self, checkpoint)
         counts: Any = source.class_counts
         report |= class_facts(source) | {"class_counts": counts.tolist()}
-        rule = ClassRule(source.classes, AdditiveVotes(source.classes.n_targets))
+        rule = ClassRule(source.classes, AdditiveVotes())
         return FittedEnsemble(parameters, self, ensemble, report, rule, source.class_weight)
 
 
@@ -117,10 +116,7 @@ class FittedEnsemble(FittedClasses):
     class_factors: Floats | None = None
     names: Sequence[str] | None = None
 
-    @property
-    def n_features(self) -> int:
-        """The number of inputs, p."""
-        return self.predictor.n_features
+    n_features = through("predictor.n_features")
 
     def staged_evaluate(self, source: LabelledSource, *, skip_bad_rows: bool) -> dict[str, Any]:
         """Say how the first rounds do, for every number of them, in one pass."""
@@ -156,7 +152,6 @@ class FittedEnsemble(FittedClasses):
 
     @classmethod
     def restored(cls, file: h5py.File, card: dict[str, Any], *, with_equations: bool) -> Self:  # noqa: ARG003
-        """Return the model of an open file."""
         ensemble = _restored_ensemble(file, card["ensemble"])
         feature_map = ensemble.rounds[0].predictor.feature_map
         parameters = restored_parameters(card["base"], card["base_kernel"], feature_map)

@@ -19,8 +19,7 @@ import numpy as np
 
 from streamkern.errors import DataError, ParameterError, StreamkernWarning
 from streamkern.features import Identity, Standardized
-from streamkern.models.checkpoint_job import RowPasses, checkpointed
-from streamkern.models.moments_fit import moments_pass
+from streamkern.models.moments_fit import fit_job, moments_pass
 from streamkern.models.ridge_solution import solve_moments
 from streamkern.parameters.fit_options import check_folds
 from streamkern.parameters.plan import plan_for
@@ -28,14 +27,14 @@ from streamkern.parameters.template import Template
 from streamkern.predict.ensemble import ALGORITHMS, Ensemble, RoundErrors, StagedErrors
 from streamkern.predict.evaluation import Evaluation
 from streamkern.runtime.threads import blas_threads
-from streamkern.tune.column_pass import run_column_pass
-from streamkern.tune.metric_learning import check_metric_of, in_metric
+from streamkern.tune.metric_learning import check_metric_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from streamkern.kernels import Kernel
     from streamkern.models.boosting import Boosting
+    from streamkern.models.checkpoint_job import RowPasses
     from streamkern.models.data_moments import DataMoments
     from streamkern.parameters.fit_options import FitOptions
     from streamkern.parameters.parameters import Parameters
@@ -55,7 +54,6 @@ _SHARDS = ("retried_shards", "resumed_shards")
 
 
 def round_options(parameters: Parameters) -> FitOptions:
-    """Return the checked options of the passes of one round."""
     if parameters.n_components == "auto":
         raise ParameterError(
             "n_components 'auto' is chosen once, but rounds have maps of their own; give the "
@@ -76,13 +74,9 @@ def fit_rounds(
     check_metric_of(options, [options.kernel], source)
     n_sample, fixed = options.sample_rows(source), parameters.solves_at_once
     plan = plan_for(source, options, n_sample, fixed_alpha=fixed, n_maps=1 + boosting.n_estimators)
-    told = [boosting.as_dict()]
-    with checkpointed(checkpoint, source, options, plan, searched=told) as saved:
-        seen = run_column_pass(source, options, plan, n_sample, checkpoint=saved)
-        pair = options.kernel, options.feature_map
-        (best, *_), learnt = in_metric(seen, options, [pair])
-        options = replace(options, kernel=best.pairs[0][0])
-        job = _Job(RowPasses(source, options, plan, saved), best.column_pass, learnt, boosting)
+    fit = fit_job(source, options, plan, n_sample, checkpoint, searched=[boosting.as_dict()])
+    with fit as (rows, (best, *_), learnt):
+        job = _Job(rows, best.column_pass, learnt, boosting)
         ensemble, rounds, stopped = Ensemble(boosting.algorithm, len(source.classes)), [], None
         while len(ensemble) < boosting.n_estimators and stopped is None:
             ensemble, found, stopped = job.next_round(ensemble, parameters)
@@ -167,11 +161,9 @@ class _Job:
 
     def _moments(self, before: Ensemble) -> DataMoments:
         if not len(before):
-            moments = moments_pass(self.rows, self.seen)
+            moments = moments_pass(self.rows, self.seen, learnt=self.learnt)
             self.kernel = moments.kernel
-            if self.learnt is None:
-                return moments
-            return replace(moments, report=self.learnt.reported(moments.report))
+            return moments
         like = Template(self.rows.options, self._drawn(len(before)), self.kernel)
         return moments_pass(self.rows, self.seen, like=like, weighting=before)
 
@@ -192,7 +184,6 @@ class _Job:
         return Standardized(standardizer, inner)
 
     def read(self, statistic: Any, label: str) -> Any:
-        """Return a statistic of the rows, by one light pass."""
         passed = self.rows.read(statistic, label)
         self.seconds["errors"] += passed.seconds
         self._count(passed.peak_worker_bytes, *(getattr(passed, name) for name in _SHARDS))

@@ -45,7 +45,6 @@ class RowPasses(NamedTuple):
     def read(
         self, statistic: Any, label: str, *, block_rows: int | None = None, **how: Any
     ) -> PassResult[Any]:
-        """Return a statistic of all rows, by one pass."""
         return accumulate(
             self.source,
             statistic,

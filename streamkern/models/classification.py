@@ -6,22 +6,18 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from streamkern.errors import DataError, ParameterError
-from streamkern.models.classifier_passes import calibrated_by_folds, calibrated_by_moments
+from streamkern.errors import ParameterError
 from streamkern.models.fitted_classes import FittedClassifier
 from streamkern.models.labelling import (
-    ClassCounts,
     checked_class_weight,
     class_facts,
+    classes_of_first_rows,
     classes_of_report,
-    count_classes,
     labelled_source,
     weighs_alike,
-    weights_of_classes,
 )
 from streamkern.models.ridge_solution import solve_moments
+from streamkern.models.score_calibration import calibrated_by_folds, calibrated_by_moments
 from streamkern.models.tasks import Task
 from streamkern.predict.calibration_fit import checked_method
 from streamkern.predict.class_rule import ClassRule, PlainRule
@@ -29,7 +25,6 @@ from streamkern.sources import LabelledSource, Source, labelled_rows
 from streamkern.sources.class_labels import Classes
 
 if TYPE_CHECKING:
-    from streamkern._typing import Floats
     from streamkern.models.data_moments import DataMoments
     from streamkern.models.fitted_ridge import FittedRidge
     from streamkern.models.tasks import Rows
@@ -39,23 +34,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Classification(Task):
-    """Classification by regression on +1 for a class and -1 for the rest."""
-
     class_weight: Any = None
     calibration: str | None = "sigmoid"
 
     @property
     def keeps_folds(self) -> bool:
-        """Whether probabilities are calibrated by folds."""
         return self.calibration is not None
 
-    def check(self) -> None:
-        """Check the weights of classes and the calibration."""
+    def __post_init__(self) -> None:
         checked_class_weight(self.class_weight)
         checked_method(self.calibration)
 
     def source(self, rows: Rows, parameters: Parameters, template: Template | None) -> Source:
-        """Return rows with labels, of the classes of the template or of those among them."""
         known = template and classes_of_report(template.report)
         if known:
             return LabelledSource(*labelled_rows(*rows), *known)
@@ -63,16 +53,14 @@ class Classification(Task):
         return labelled_source(*rows, class_weight=self.class_weight, skip_bad_rows=skip)
 
     def facts(self, source: Source) -> dict[str, Any]:
-        """Return the classes and their weights."""
         assert isinstance(source, LabelledSource)  # noqa: S101  for the type checker
         return class_facts(source)
 
     def finished(
         self, ridge: FittedRidge, source: Source, *, keep_moments: bool
     ) -> FittedClassifier:
-        """Calibrate the scores of a regression by rows that it has not seen."""
         assert isinstance(source, LabelledSource)  # noqa: S101  for the type checker
-        calibrator: Any = PlainRule(source.n_targets)
+        calibrator: Any = PlainRule()
         report, facts = dict(ridge.report), self.facts(source)
         if self.calibration is not None:
             begun = time.perf_counter()
@@ -94,19 +82,17 @@ class Classification(Task):
     def solved(
         self, moments: DataMoments, parameters: Parameters, size: int | None = None
     ) -> FittedClassifier:
-        """Solve the moments, and calibrate by the scores of folds as they tell them."""
         self._check_without_rows()
         known = classes_of_report(moments.report)
         assert known is not None  # noqa: S101  as `check_moments` finds, or rows have come
         ridge = solve_moments(moments, parameters, size, keep_moments=True)
-        calibrator: Any = PlainRule(known[0].n_targets)
+        calibrator: Any = PlainRule()
         if self.calibration is not None:
             calibrator = calibrated_by_moments(ridge)
         rule = ClassRule(known[0], calibrator)
         return FittedClassifier(ridge, rule, known[1], self.class_weight, self.calibration)
 
     def check_moments(self, moments: DataMoments) -> None:
-        """Raise ParameterError if the moments know no classes, or others than asked for."""
         self._check_without_rows()
         known = classes_of_report(moments.report)
         if known is None:
@@ -133,7 +119,6 @@ class Classification(Task):
         before: DataMoments | None,
         classes: Any = None,
     ) -> Source:
-        """Return labelled rows of the classes that were named or are known."""
         self._check_without_rows()
         labelled = labelled_rows(*rows)
         known = None if template is None else classes_of_report(template.report)
@@ -153,23 +138,9 @@ class Classification(Task):
                 "dictionary of weights by label, or sample_weight."
             )
         if known is None or classes is not None:
-            known = self._classes_of_first(labelled, classes, skip=parameters.skips_bad_rows)
+            skip = parameters.skips_bad_rows
+            known = classes_of_first_rows(labelled, classes, self.class_weight, skip=skip)
         return LabelledSource(*labelled, *known)
-
-    def _classes_of_first(
-        self, labelled: Any, classes: Any, *, skip: bool
-    ) -> tuple[Classes, Floats | None]:
-        """Return the classes that were named, or those among the labels of the first rows."""
-        if classes is not None:
-            counts = ClassCounts(Classes.of(classes), np.empty(0))
-        else:
-            counts = count_classes(*((part.tolerant() if skip else part) for part in labelled))
-        if len(counts.classes) < 2:
-            raise DataError(
-                f"a classifier needs at least two classes, but there are {len(counts.classes)} in "
-                f"the first call; name all labels that there will be as classes."
-            )
-        return counts.classes, weights_of_classes(self.class_weight, counts)
 
     def _check_without_rows(self) -> None:
         if self.calibration == "isotonic":

@@ -12,12 +12,12 @@ import numpy as np
 from streamkern.engine.scheduler import is_task, run, shared, task
 from streamkern.errors import DataError, ParameterError, StreamkernWarning
 from streamkern.kernels import Kernel, as_kernel, length_scale_of
-from streamkern.models.fitted_model import FittedModel, described_kernel, restored_kernel
+from streamkern.models.fitted_model import FittedModel, described_kernel, restored_kernel, through
 from streamkern.models.moments_fit import fit_moments
 from streamkern.models.prediction import predict_to_hdf5, predicted_rows
 from streamkern.parameters.fit_options import FitOptions
 from streamkern.parameters.parameters import DEFAULT_KERNEL
-from streamkern.predict.principal_components import PrincipalComponents, checked_number
+from streamkern.predict.predictor import PrincipalComponents, checked_number
 from streamkern.solve import Eigenbasis
 from streamkern.storage.codec import COMPONENTS, map_card, restored_map
 from streamkern.storage.untrusted import finite_array, finite_arrays
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     import h5py
 
     from streamkern.models.data_moments import DataMoments
-    from streamkern.predict.predictor import Predictor
     from streamkern.sources import Source
     from streamkern.statistics import ByFold
 
@@ -57,20 +56,17 @@ class ComponentOptions:
 
     @classmethod
     def of(cls, options: FitOptions, n_components: int | float | None) -> Self:
-        """Return what makes components of moments that were made by some options."""
         alike = {name: getattr(options, name) for name in _OPTIONS}
         D = options.n_components
         return cls(options.kernel, n_components, n_random_features=D, **alike)
 
     def passes(self) -> FitOptions:
-        """Return the checked options of the passes over the rows."""
         checked_number(self.n_components)
         alike = {name: getattr(self, name) for name in _OPTIONS}
         D, kernel = self.n_random_features, as_kernel(self.kernel)
         return FitOptions(kernel, n_components=D, fit_intercept=True, **alike)
 
     def fit(self, source: Source, *, checkpoint: str | Path | None = None) -> FittedComponents:
-        """Find the components of the features of the rows of a source, in two passes."""
         options = self.passes()
         moments = fit_moments(source, options, needs_targets=False, checkpoint=checkpoint)
         return principal_components(moments, self)
@@ -78,8 +74,6 @@ class ComponentOptions:
 
 @dataclass(frozen=True)
 class FittedComponents(FittedModel):
-    """Principal components of features, with the report of their fit."""
-
     file_kind = COMPONENTS
     estimator = "RandomFeaturePCA"
 
@@ -88,15 +82,8 @@ class FittedComponents(FittedModel):
     report: dict[str, Any]
     names: Sequence[str] | None = None
 
-    @property
-    def predictor(self) -> Predictor:  # type: ignore[override]
-        """What takes rows to their scores."""
-        return self.components.projection
-
-    @property
-    def n_features(self) -> int:
-        """The number of inputs, p."""
-        return self.components.feature_map.n_features
+    predictor = through("components.projection")
+    n_features = through("components.feature_map.n_features")
 
     def transform(self, X: Any) -> Any:
         """Return the scores of rows along the components, (n, K)."""
@@ -112,7 +99,6 @@ class FittedComponents(FittedModel):
         return predict_to_hdf5(self.predictor, source, path, **options)
 
     def stored(self, *, compact: bool) -> tuple[dict[str, Any], dict[str, Any]]:  # noqa: ARG002
-        """Return options, map and components."""
         options, found = vars(self.options).copy(), self.components
         kernel = described_kernel(options.pop("kernel"))
         card = map_card(found.feature_map, found.precision)
@@ -122,7 +108,6 @@ class FittedComponents(FittedModel):
 
     @classmethod
     def restored(cls, file: h5py.File, card: dict[str, Any], *, with_equations: bool) -> Self:  # noqa: ARG003
-        """Return the components of an open file."""
         feature_map = restored_map(file, card)
         D, components = feature_map.n_components, finite_array(file, "components", kinds="f")
         if components.ndim != 2 or components.shape[1] != D or not len(components):

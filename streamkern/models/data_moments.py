@@ -14,15 +14,15 @@ from streamkern.features.metric import checked_metric, described_metric, with_me
 from streamkern.models.fitted_model import described_kernel, restored_kernel
 from streamkern.models.labelling import classes_of_report
 from streamkern.models.moments_files import check_report, moments_arrays, restored_folds
-from streamkern.models.moments_merge import (
+from streamkern.models.moments_update import (
     check_alike,
     check_disjoint,
     is_finite,
     joined_reports,
     merged_folds,
     turns_between,
+    without_rows,
 )
-from streamkern.models.moments_removal import without_rows
 from streamkern.parameters.fit_options import FitOptions
 from streamkern.parameters.template import Template, check_targets
 from streamkern.runtime.memory import check_free
@@ -280,7 +280,6 @@ def _solvable(folds: ByFold, fold: int) -> Moments:
 
 
 def _with_parts(folds: ByFold, numbers: Sequence[int], *parts: Moments) -> ByFold:
-    """Return the folds with other moments of theirs."""
     whole = ByFold(folds.rule, parts[0].zero())
     whole.parts = dict(zip(numbers, parts, strict=True))
     return whole

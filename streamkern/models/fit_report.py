@@ -92,7 +92,6 @@ class FitReport(TypedDict, total=False):
 
 
 def facts_of(solution: RidgeSolution, equations: NormalEquations, flat: bool) -> FitReport:
-    """Return what a solution says of itself, for the report."""
     return {
         "n_components": len(solution.coef),
         "alpha": plain(solution.alpha),
@@ -106,7 +105,6 @@ def facts_of(solution: RidgeSolution, equations: NormalEquations, flat: bool) ->
 
 
 def plain(value: Any) -> Any:
-    """Return an array as a list, and anything else as it is."""
     return value.tolist() if isinstance(value, np.ndarray) else value
 
 
@@ -116,7 +114,6 @@ def as_stored(per_target: Floats, flat: bool) -> Any:
 
 
 def sizes_as_dict(sizes: Sequence[Size], flat: bool) -> dict[str, Any]:
-    """Return the error left out at every number of features, as plain JSON values."""
     if len(sizes) < 2:
         return {}
     scores = [size.curve.combined(size.chosen) for size in sizes]

@@ -6,19 +6,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
-from streamkern.models.classifier_passes import (
-    calibrated_by_rows,
-    evaluate_classes,
-    predict_classes_to_hdf5,
-)
-from streamkern.models.fitted_model import FittedModel
+from streamkern.models.fitted_model import FittedModel, through
 from streamkern.models.fitted_ridge import FittedRidge
-from streamkern.models.labelling import (
-    described_class_weight,
-    factors_of,
-    restored_class_weight,
-)
-from streamkern.models.prediction import by_rows, predicted_rows
+from streamkern.models.labelling import described_class_weight, factors_of, restored_class_weight
+from streamkern.models.prediction import by_rows, predict_classes_to_hdf5, predicted_rows
+from streamkern.models.score_calibration import calibrated_by_rows
+from streamkern.models.scoring import evaluate_classes
 from streamkern.predict.calibration_fit import checked_method
 from streamkern.predict.class_rule import ClassRule, PlainRule
 from streamkern.sources import LabelledSource, labelled_rows
@@ -89,7 +82,6 @@ class FittedClasses(FittedModel):
         return found
 
     def evaluate(self, source: LabelledSource, *, skip_bad_rows: bool) -> dict[str, Any]:
-        """Compare predictions with labels, in one pass."""
         return evaluate_classes(self.predictor, self.rule, source, skip_bad_rows=skip_bad_rows)
 
     def predict_to_hdf5(self, source: Source, path: str | Path, **options: Any) -> int:
@@ -111,34 +103,26 @@ class FittedClassifier(FittedClasses):
     class_weight: Any = None
     calibration: str | None = None
 
+    predictor = through("ridge.predictor")
+    names = through("ridge.names")
+    n_features = through("ridge.n_features")
+
     def __post_init__(self) -> None:
         report = {**self.ridge.report, "calibration": self.rule.calibrator.name}
-        for name, value in (
-            ("predictor", self.ridge.predictor),
-            ("names", self.ridge.names),
-            ("report", report),
-        ):
-            object.__setattr__(self, name, value)
-
-    @property
-    def n_features(self) -> int:
-        """The number of inputs, p."""
-        return self.ridge.n_features
+        object.__setattr__(self, "report", report)
 
     def calibrated(self, source: LabelledSource, method: str | None) -> Self:
         """Return the model calibrated by rows that it was not fitted on, in one pass."""
         if checked_method(method) is None:
-            calibrator: Any = PlainRule(source.n_targets)
+            calibrator: Any = PlainRule()
         else:
             calibrator = calibrated_by_rows(self.ridge, source, str(method))
         return replace(self, rule=ClassRule(self.rule.classes, calibrator))
 
     def without_moments(self) -> Self:
-        """Return the same model, which does not keep the moments of its rows."""
         return replace(self, ridge=self.ridge.without_moments())
 
     def stored(self, *, compact: bool) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return what the regression stores, and what makes classes of its scores."""
         card, arrays = self.ridge.stored(compact=compact)
         factors = self.class_factors
         described = {
@@ -151,7 +135,6 @@ class FittedClassifier(FittedClasses):
 
     @classmethod
     def restored(cls, file: h5py.File, card: dict[str, Any], *, with_equations: bool) -> Self:
-        """Return the classifier of an open file."""
         ridge = FittedRidge.restored(file, card, with_equations=with_equations)
         described = card["classifier"]
         rule = ClassRule.from_dict(described)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from datetime import UTC, datetime
 from importlib.metadata import version
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -82,7 +83,6 @@ class FittedModel(ABC):
 
     @property
     def recipe(self) -> Recipe | None:
-        """How a table became the inputs."""
         return recipe_of(self.report)
 
     @property
@@ -95,6 +95,11 @@ class FittedModel(ABC):
         """Raise DataError if a source has other inputs than the rows of the fit."""
         if isinstance(X, Source):
             check_same_inputs(self.report, X.describe())
+
+
+def through(name: str) -> Any:
+    """Return a property that is an attribute of an attribute."""
+    return property(attrgetter(name))
 
 
 def columns_of(
@@ -121,18 +126,15 @@ def check_names(names: Any, n_features: int) -> None:
 
 
 def described_kernel(kernel: Kernel | str) -> dict[str, Any]:
-    """Return a kernel as plain JSON values."""
     kernel = as_kernel(kernel)
     return {"name": kernel.name, "parameters": kernel.parameters()}
 
 
 def restored_kernel(described: dict[str, Any]) -> Kernel:
-    """Return the kernel that a card describes."""
     return kernel_from(described["name"], described["parameters"])
 
 
 def described_parameters(parameters: Parameters) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return options and their kernel as plain JSON values."""
     options = parameters.values()
     kernel = described_kernel(options.pop("kernel"))
     return options | {"metric": described_metric(options["metric"])}, kernel
@@ -146,13 +148,11 @@ def restored_parameters(
 
 
 def predictor_arrays(predictor: Predictor) -> dict[str, Any]:
-    """Return the arrays of a predictor, whose map and precision are on a card."""
     arrays = {"map": predictor.feature_map.arrays()}
     return {**arrays, "coef": predictor.coef, "intercept": predictor.intercept}
 
 
 def restored_predictor(group: h5py.Group, card: dict[str, Any], *, flat: bool) -> Predictor:
-    """Return the predictor that a card and its arrays describe."""
     feature_map = restored_map(group, card)
     coef, intercept = finite_array(group, "coef"), finite_array(group, "intercept")
     D = feature_map.n_components
@@ -162,7 +162,6 @@ def restored_predictor(group: h5py.Group, card: dict[str, Any], *, flat: bool) -
 
 
 def restored_equations(group: h5py.Group, D: int, q: int) -> NormalEquations:
-    """Return the normal equations of D features and q targets in a group."""
     from streamkern.solve import NormalEquations  # noqa: PLC0415  slow, with SciPy
 
     gram = Triangle.unpacked(finite_array(group, "gram", (D * (D + 1) // 2,)))

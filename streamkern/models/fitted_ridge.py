@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -21,6 +21,7 @@ from streamkern.models.fitted_model import (
     restored_predictor,
 )
 from streamkern.models.prediction import (
+    applied,
     by_rows,
     features_of,
     predict_to_hdf5,
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
     import h5py
 
-    from streamkern._typing import Array, Floats
+    from streamkern._typing import Floats
     from streamkern.features import FeatureMap
     from streamkern.models.data_moments import DataMoments
     from streamkern.parameters.parameters import Parameters
@@ -50,8 +51,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FittedRidge(FittedModel):
-    """A fitted ridge regression."""
-
     file_kind = MODEL
     estimator = "RandomFeatureRidge"
 
@@ -71,7 +70,6 @@ class FittedRidge(FittedModel):
 
     @property
     def n_features(self) -> int:
-        """The number of inputs, p."""
         return self.feature_map.n_features
 
     @property
@@ -122,7 +120,8 @@ class FittedRidge(FittedModel):
         means = predicted_rows(self.predictor, rows)
         if is_dask_array(rows):
             n_columns = None if self.predictor.flat else self.predictor.n_targets
-            return means, by_rows(_deviations, rows, n_columns, deviation=self._deviation_task())
+            function = partial(applied, method="standard_deviations")
+            return means, by_rows(function, rows, n_columns, model=self._deviation_task())
         return means, self._deviation.standard_deviations(rows)
 
     @cached_property
@@ -148,7 +147,6 @@ class FittedRidge(FittedModel):
         return features_of(self.feature_map, X)
 
     def evaluate(self, source: Source) -> dict[str, Any]:
-        """Compare predictions with targets, in one pass."""
         self.check_inputs(source)
         skip = self.parameters.skips_bad_rows
         return scoring.evaluate(self.predictor, source, skip_bad_rows=skip)
@@ -177,7 +175,6 @@ class FittedRidge(FittedModel):
         )
 
     def stored(self, *, compact: bool) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return parameters, map, coefficients and normal equations."""
         predictor, arrays = self.predictor, predictor_arrays(self.predictor)
         options, kernel = described_parameters(self.parameters)
         card = {"options": options, "option_kernel": kernel, "flat": predictor.flat}
@@ -188,7 +185,6 @@ class FittedRidge(FittedModel):
 
     @classmethod
     def restored(cls, file: h5py.File, card: dict[str, Any], *, with_equations: bool) -> Self:
-        """Return the model of an open file."""
         predictor, equations = restored_predictor(file, card, flat=card["flat"]), None
         if with_equations and "equations" in file:
             equations = restored_equations(file["equations"], *predictor.coef.shape)
@@ -200,9 +196,4 @@ class FittedRidge(FittedModel):
         return model
 
     def without_moments(self) -> Self:
-        """Return the same model, which does not keep the moments of its rows."""
         return replace(self, moments=None)
-
-
-def _deviations(X: Array, deviation: Deviation) -> Floats:
-    return deviation.standard_deviations(X)

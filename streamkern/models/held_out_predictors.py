@@ -1,4 +1,4 @@
-"""Predictors of a fitted model that have not seen a fold, from its kept moments."""
+"""Models without each fold of the rows, from kept moments."""
 
 from __future__ import annotations
 

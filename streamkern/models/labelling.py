@@ -31,7 +31,6 @@ class ClassCounts:
     weights: Floats
 
     def merge(self, other: ClassCounts) -> ClassCounts:
-        """Return the classes of both sets of labels."""
         classes = self.classes.merge(other.classes)
         weights = np.zeros(len(classes))
         for part in (self, other):
@@ -41,7 +40,6 @@ class ClassCounts:
 
 
 def checked_class_weight(class_weight: Any) -> Any:
-    """Return the weights of classes, or raise ParameterError if they can be none."""
     if class_weight is None or (isinstance(class_weight, str) and class_weight == "balanced"):
         return class_weight
     if not isinstance(class_weight, Mapping):
@@ -120,7 +118,6 @@ def count_classes(rows: Source, labels: LabelColumn, *, in_full: bool = False) -
 
 
 def _counted(labels: Iterable[Any]) -> ClassCounts:
-    """Count the labels of a shard."""
     counts = ClassCounts(Classes(np.empty(0)), np.empty(0))
     for part in labels:
         classes = Classes.of(part)
@@ -143,6 +140,22 @@ def _weighed(rows: Reader, labels: Iterable[Any], start: int) -> ClassCounts:
         each = np.ones(len(block)) if block.weights is None else block.weights
         weights += np.bincount(mine[counted], each[counted], len(classes))
     return ClassCounts(classes, weights)
+
+
+def classes_of_first_rows(
+    labelled: Any, classes: Any, class_weight: Any, *, skip: bool
+) -> tuple[Classes, Floats | None]:
+    """Return the classes that were named, or those among the labels of the rows, and weights."""
+    if classes is not None:
+        counts = ClassCounts(Classes.of(classes), np.empty(0))
+    else:
+        counts = count_classes(*((part.tolerant() if skip else part) for part in labelled))
+    if len(counts.classes) < 2:
+        raise DataError(
+            f"a classifier needs at least two classes, but there are {len(counts.classes)} in "
+            f"the first call; name all labels that there will be as classes."
+        )
+    return counts.classes, weights_of_classes(class_weight, counts)
 
 
 def weights_of_classes(class_weight: Any, counts: ClassCounts) -> Floats | None:

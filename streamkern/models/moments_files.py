@@ -42,7 +42,6 @@ _SECONDS = {"total", "columns", "pass"}
 
 
 def moments_arrays(folds: ByFold, index: RowIndex) -> dict[str, Any]:
-    """Return the arrays of the moments of folds, and of which rows are in them."""
     empty, parts = folds.empty, sorted(folds.parts.items())
     return {
         "map": empty.feature_map.arrays(),  # type: ignore[attr-defined]

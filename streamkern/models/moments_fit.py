@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,7 @@ from streamkern.tune.column_pass import run_column_pass
 from streamkern.tune.metric_learning import check_metric_of, in_metric
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from streamkern.features import FeatureMap
@@ -35,7 +37,9 @@ if TYPE_CHECKING:
     from streamkern.predict.ensemble import Ensemble
     from streamkern.sources import Source
     from streamkern.statistics import Folds
+    from streamkern.tune.candidates import Contender
     from streamkern.tune.column_pass import ColumnPass
+    from streamkern.tune.metric_learning import LearntMetric, Pair
 
 
 def fit_moments(
@@ -44,13 +48,14 @@ def fit_moments(
     *,
     like: Template | None = None,
     indexed: bool = False,
-    fixed_alpha: bool = False,
     more_to_come: bool = False,
-    needs_targets: bool = True,
-    n_left_out: int = 0,
     checkpoint: str | Path | None = None,
+    **solution: Any,
 ) -> DataMoments:
-    """Read the rows twice, lightly for the columns and a sample, then for the moments."""
+    """Read the rows twice, lightly for the columns and a sample, then for the moments.
+
+    `solution` is what `plan_for` counts of what follows.
+    """
     n_sample = SAMPLE_ROWS
     if like is None:
         if not more_to_come:
@@ -59,41 +64,45 @@ def fit_moments(
         n_sample = options.sample_rows(source)
     else:
         like.check(source)
-    plan = plan_for(
-        source,
-        options,
-        n_sample,
-        indexed=indexed,
-        fixed_alpha=fixed_alpha,
-        needs_targets=needs_targets,
-        n_left_out=n_left_out,
-    )
+    plan = plan_for(source, options, n_sample, indexed=indexed, **solution)
     # Of rows that come in single shards, one fold would get all.
     few_rows = like is not None or (more_to_come and plan.fold_by != "shards")
     _, rule = folds_for(source, plan, options, few_rows=few_rows)
     index = RowIndex(rule) if indexed else None
-    with checkpointed(checkpoint, source, options, plan, like=like, indexed=indexed) as saved:
-        seen = run_column_pass(
-            source,
-            options,
-            plan,
-            n_sample,
-            index=index,
-            like=like,
-            more_to_come=more_to_come,
-            checkpoint=saved,
-        )
-        learnt = None
-        if like is None:
-            pair = options.kernel, options.feature_map
-            (best, *_), learnt = in_metric(seen, options, [pair])
-            seen, ((kernel, _), *_) = best.column_pass, best.pairs
-            options = replace(options, kernel=kernel)
-        passes = RowPasses(source, options, plan, saved)
-        moments = moments_pass(passes, seen, like=like, few_rows=few_rows)
-    if learnt is None:
-        return moments
-    return replace(moments, report=learnt.reported(moments.report))
+    how: Any = {"like": like, "index": index, "more_to_come": more_to_come}
+    with fit_job(source, options, plan, n_sample, checkpoint, **how) as (rows, (best, *_), learnt):
+        seen = best.column_pass
+        return moments_pass(rows, seen, like=like, few_rows=few_rows, learnt=learnt)
+
+
+@contextmanager
+def fit_job(
+    source: Source,
+    options: FitOptions,
+    plan: Plan,
+    n_sample: int,
+    folder: str | Path | None,
+    *,
+    pairs: Sequence[Pair] = (),
+    like: Template | None = None,
+    index: RowIndex | None = None,
+    more_to_come: bool = False,
+    searched: Sequence[Any] = (),
+) -> Iterator[tuple[RowPasses, list[Contender], LearntMetric | None]]:
+    """Hold the passes of a fit after the column pass, the best metrics, and how they were learnt.
+
+    Without `pairs` of kernel and map to choose from, the passes have the kernel in the best metric.
+    """
+    job: Any = {"like": like, "indexed": index is not None, "searched": searched}
+    with checkpointed(folder, source, options, plan, **job) as saved:
+        how: Any = {"like": like, "index": index, "more_to_come": more_to_come}
+        seen = run_column_pass(source, options, plan, n_sample, checkpoint=saved, **how)
+        wanted = options if like is None else replace(options, metric=None)  # its map has one
+        given = pairs or [(options.kernel, options.feature_map)]
+        contenders, learnt = in_metric(seen, wanted, given)
+        if not pairs:
+            options = replace(options, kernel=contenders[0].pairs[0][0])
+        yield RowPasses(source, options, plan, saved), contenders, learnt
 
 
 def moments_pass(
@@ -103,6 +112,7 @@ def moments_pass(
     like: Template | None = None,
     few_rows: bool = False,
     weighting: Ensemble | None = None,
+    learnt: LearntMetric | None = None,
 ) -> DataMoments:
     """Read the rows once for the moments, after the column pass that says how."""
     begun, few_rows = time.perf_counter(), few_rows or like is not None
@@ -167,6 +177,8 @@ def moments_pass(
         "data": data,
         "metric": metric_facts(standardizer_of(feature_map), options.metric),
     }
+    if learnt is not None:
+        report = learnt.reported(report)
     whole = moments.statistic
     if len(passes) > 1:
         whole = task(_joined, *(passed.statistic for passed in passes), name="join")

@@ -1,34 +1,64 @@
-"""From moments to a fitted ridge regression: what is left to choose, the solution, its report."""
+"""From moments to a fitted ridge regression: what is left to choose, the solution, its report.
+
+A solution may need passes besides that for moments.  Leaving out every row in turn takes one:
+
+    eigenbasis --> models at every penalty --+-- errors of shard 0 --.
+                                             +-- errors of shard 1 ---+--> curve
+                                             +-- ...               --'
+
+The models stay on the workers; what comes back is a sum for every penalty and target.
+
+RSS = S - 2 w^T C + w^T G w is a difference of sums, and so is the error of a fold.  Where it is not
+well above what rounding makes of such a difference, one light pass predicts the rows instead, and
+those of each fold by the model without it.  Without the rows, rounding is added for a bound.
+"""
 
 from __future__ import annotations
 
 import time
 import warnings
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from streamkern.engine.scheduler import is_task, shared
-from streamkern.errors import StreamkernWarning
+from streamkern.engine.reduction import accumulate
+from streamkern.engine.scheduler import is_task, shared, task
+from streamkern.errors import DataError, StreamkernWarning
 from streamkern.kernels import length_scale_of
 from streamkern.models.fit_report import as_stored, facts_of, sizes_as_dict
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.held_out_predictors import unseen
-from streamkern.models.solution_passes import LeaveOneOutPass, squared_errors_of
+from streamkern.models.scoring import rounding_at_landmarks, scored
+from streamkern.parameters.plan import cut
+from streamkern.predict.evaluation import Evaluation, FoldPredictors, PredictionErrors
 from streamkern.predict.predictor import Predictor
 from streamkern.runtime.events import tell_of_job
+from streamkern.solve import rounding_variance
+from streamkern.solve.penalty_curve import PenaltyCurve
+from streamkern.solve.penalty_errors import PenaltyErrors, PenaltyModels
 from streamkern.solve.sparse_selection import Sparsifier
+from streamkern.statistics import Together
 from streamkern.tune.fold_solution import nested_sizes, solve_folds
 from streamkern.tune.held_out_models import solve_sparse
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from streamkern._typing import Floats
+    from streamkern.engine.reduction import PassResult
+    from streamkern.features import FeatureMap
     from streamkern.models.data_moments import DataMoments
     from streamkern.models.held_out_predictors import Unseen
     from streamkern.parameters.parameters import Parameters
+    from streamkern.solve import Eigenbasis, Spectrum
     from streamkern.sources import Source
+    from streamkern.tune.fold_solution import Solved
 
-
+# Below this 1 - h, an error without the row itself is rounding, in the precision of the features.
+_LEAST_SPARE = {"single": 1e-4, "double": 1e-10}
+# Times its rounding that a sum of squares must be, to be off by a twentieth at most.
+_RESOLVED = 20.0
 _WEIGHTS_NOTE = (
     "weights are below 1 on average and so do not count rows: standard deviations take them over "
     "their mean."
@@ -137,3 +167,103 @@ def solve_moments(
         moments=given if keep_moments else None,
         size=leading,
     )
+
+
+class LeaveOneOutPass:
+    """The pass for the errors of every row without itself; `passed` is what it took."""
+
+    def __init__(self, source: Source, moments: DataMoments) -> None:
+        self.source = source
+        self.moments = moments
+        self.passed: PassResult[Any] | None = None
+
+    def __call__(self, basis: Any, spectrum: Spectrum, alphas: Floats) -> PenaltyCurve:
+        """Return the curve of leave-one-out over some penalties."""
+        options, feature_map = self.moments.options, self.moments.feature_map
+        precision, q = options.precision, len(spectrum.target)
+        itemsize = 4 if precision == "single" else 8
+        shard_rows, block_rows = cut(self.source, 2 * itemsize * feature_map.n_components)
+        empty = task(_empty, feature_map, basis, alphas, precision, name="leave-one-out")
+        self.passed = accumulate(
+            self.source,
+            empty,
+            shard_rows=shard_rows,
+            block_rows=block_rows,
+            skip_bad_rows=options.on_bad_rows == "skip",
+            label="leave-one-out",
+            n_threads=self.moments.n_threads,
+        )
+        nowhere: Any = None  # models stay where the rows are
+        found = PenaltyErrors(nowhere, len(alphas), q).attached(self.passed.statistic)
+        variance = spectrum.target / spectrum.weight
+        scores = found.squared / found.weight * np.where(variance > 0, variance, 1.0)
+        scores[found.spare < _LEAST_SPARE[precision]] = np.inf
+        if not np.isfinite(scores).any():
+            raise DataError(
+                f"leave-one-out needs rows that others predict, but at every penalty up to "
+                f"{alphas[-1]:.3g} some row has a leverage of 1 in {precision} precision; give "
+                f"larger penalties, or take alpha 'cv'."
+            )
+        return PenaltyCurve.of_rows(alphas, scores, variance)
+
+
+def _empty(
+    feature_map: FeatureMap, basis: Eigenbasis, alphas: Floats, precision: str
+) -> PenaltyErrors:
+    models = PenaltyModels.of(feature_map, basis, alphas, precision)
+    return PenaltyErrors(models, len(alphas), len(models.target_unit))
+
+
+class SquaredErrors(NamedTuple):
+    """The mean squared errors of a solution, of its own rows and of rows held out of it, (q,)."""
+
+    train: Floats
+    held_out: Floats | None
+    source: str = "moments"  # or "rows", or "bound" where rounding hides them
+    passed: PassResult[Any] | None = None
+
+    def note(self, precision: str) -> str:
+        """One sentence where the errors are not those of the moments, else ''."""
+        if self.source == "moments":
+            return ""
+        begun = f"residuals are smaller than the rounding of sums in {precision} precision"
+        if self.source == "rows":
+            return f"{begun}, so the errors were taken from the rows, in one more light pass."
+        return (
+            f"{begun}: errors and standard deviations are upper bounds; fit the rows instead of "
+            f"their moments" + (", or take double precision." if precision == "single" else ".")
+        )
+
+
+def squared_errors_of(
+    solved: Solved,
+    predictor: Predictor,
+    source: Source | None,
+    without_folds: Callable[[], Unseen],
+    *,
+    skip_bad_rows: bool,
+) -> SquaredErrors:
+    """Return the errors that the moments tell, or those of the rows where rounding hides them."""
+    N = solved.equations.weight
+    train, held_out = solved.solution.train_rss / N, solved.held_out
+    rounding = solved.solution.rss_rounding / N + rounding_at_landmarks(predictor, N) / N
+    # Rows would tell no more of targets that vary by their own rounding.
+    mean = predictor.intercept + solved.equations.feature_mean @ predictor.coef
+    least = np.where(train > rounding_variance(mean), _RESOLVED * rounding, 0.0)
+    hidden, unseen_hidden = train < least, held_out is not None and held_out < least
+    if not np.any(hidden | unseen_hidden):
+        return SquaredErrors(train, held_out)
+    if source is None:
+        bound = None if held_out is None else held_out + rounding * unseen_hidden
+        return SquaredErrors(train + rounding * hidden, bound, "bound")
+    measure = PredictionErrors(predictor.n_targets)
+    errors = [Evaluation(predictor, measure)]
+    if np.any(unseen_hidden):
+        unseen = without_folds()
+        errors.append(Evaluation(FoldPredictors(unseen.rule, unseen.predictors), measure))
+    both, row_bytes = Together(*errors), 8 * len(predictor.coef)
+    passed, found, _ = scored(source, both, both, row_bytes, "residuals", skip_bad_rows)
+    told, *without = (part.measures[0].squared / N for part in found.parts)
+    if held_out is not None and without:
+        held_out = np.where(unseen_hidden, without[0], held_out)
+    return SquaredErrors(np.where(hidden, told, train), held_out, "rows", passed)

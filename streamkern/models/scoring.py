@@ -11,19 +11,22 @@ from streamkern.engine.scheduler import shared, task
 from streamkern.errors import DataError
 from streamkern.features.kernel_values import Similarities
 from streamkern.parameters.plan import cut
+from streamkern.predict.class_errors import ClassErrors
 from streamkern.predict.deviation import Deviation, LeaveOneOut
 from streamkern.predict.evaluation import Evaluation, PredictionErrors
 from streamkern.predict.gradients import GradientOuterProduct
 from streamkern.solve import rss_rounding
 from streamkern.statistics import ColumnStatistics, Together
+from streamkern.tune.column_pass import check_rows
 
 if TYPE_CHECKING:
     from streamkern._typing import Floats
     from streamkern.engine.reduction import PassResult
     from streamkern.models.fitted_ridge import FittedRidge
-    from streamkern.predict.predictor import Predictor
+    from streamkern.predict.class_rule import ClassRule
+    from streamkern.predict.predictor import Predictor, RowFunction
     from streamkern.solve import NormalEquations
-    from streamkern.sources import Source
+    from streamkern.sources import LabelledSource, Source
     from streamkern.statistics import Statistic
     from streamkern.statistics.centred_moments import Precision
 
@@ -58,8 +61,32 @@ def evaluate(
     return found
 
 
+def evaluate_classes(
+    predictor: RowFunction, rule: ClassRule, source: LabelledSource, *, skip_bad_rows: bool = False
+) -> dict[str, Any]:
+    predictor.check((source.n_samples, source.n_features))
+    empty, row_bytes = Evaluation(predictor, ClassErrors(rule)), 8 * predictor.n_components
+    result, found, _ = scored(source, empty, empty, row_bytes, "evaluate", skip_bad_rows)
+    (errors,) = found.measures
+    confusion = errors.confusion
+    return {
+        "rows": result.n_rows,
+        "skipped_rows": result.n_skipped,
+        "accuracy": errors.accuracy,
+        "balanced_accuracy": errors.balanced_accuracy,
+        "log_loss": errors.log_loss,
+        "brier_score": errors.brier_score,
+        "auc": errors.auc,
+        "auc_error": errors.auc_error,
+        "expected_calibration_error": errors.calibration_error,
+        "classes": rule.classes.as_dict()["values"],
+        "confusion_matrix": (
+            confusion if source.is_weighted else confusion.round().astype(int)
+        ).tolist(),
+    }
+
+
 def _checked_shape(predictor: Predictor, source: Source) -> tuple[int, int]:
-    """Return the numbers of features and targets, or raise DataError if rows have others."""
     predictor.feature_map.check((source.n_samples, source.n_features))
     D, q = predictor.coef.shape
     if source.n_targets != q:
@@ -109,12 +136,7 @@ def scored(  # noqa: PLR0917  of two callers
     )
     found: Any = Together(empty, columns).attached(result.statistic)
     scores, columns = found.parts
-    if columns.n_bad_rows:
-        raise source.bad_rows_error(
-            columns.n_bad_rows, columns.first_bad_row or 0, columns.n_nonfinite
-        )
-    if not result.n_rows:
-        raise source.none_left_error(result.n_skipped, result.n_weightless)
+    check_rows(source, columns, result)
     return result, scores, columns
 
 

@@ -44,10 +44,6 @@ class Task(ABC):
         """Whether the fitted model needs the moments of folds, whatever the penalty."""
 
     @abstractmethod
-    def check(self) -> None:
-        """Raise ParameterError if an option of the task has a value that it cannot have."""
-
-    @abstractmethod
     def source(self, rows: Rows, parameters: Parameters, template: Template | None) -> Source:
         """Return rows with the targets of the regression."""
 
@@ -80,7 +76,6 @@ class Task(ABC):
 
     def prepared(self, parameters: Parameters) -> Parameters:
         """Return the parameters with the folds that the task needs."""
-        self.check()
         return replace(parameters, keeps_folds=self.keeps_folds)
 
     def fit(
@@ -128,7 +123,6 @@ class Task(ABC):
         checkpoint: str | Path | None = None,
     ) -> DataMoments:
         """Return the moments of rows, which know their rows."""
-        self.check()
         source = self.source(rows, parameters, template)
         check_columns(template, source)
         options = parameters.for_rows(parameters.moments(template), source, template)
@@ -199,31 +193,22 @@ class Task(ABC):
 
 
 class Regression(Task):
-    """Regression on the targets as they come."""
-
     keeps_folds = False
 
-    def check(self) -> None:
-        """There is nothing to check."""
-
     def source(self, rows: Rows, *_: Any, **__: Any) -> Source:
-        """Return the rows as a source."""
         return as_source(*rows)
 
     growing_source = source
 
     def facts(self, source: Source) -> dict[str, Any]:  # noqa: ARG002
-        """Return nothing: targets speak for themselves."""
         return {}
 
     def finished(self, ridge: FittedRidge, *_: Any, **__: Any) -> FittedRidge:
-        """Return the regression."""
         return ridge
 
     def solved(
         self, moments: DataMoments, parameters: Parameters, size: int | None = None
     ) -> FittedRidge:
-        """Solve the moments."""
         return solve_moments(moments, parameters, size, keep_moments=True)
 
     def check_moments(self, moments: DataMoments) -> None:

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from streamkern.errors import ParameterError
 from streamkern.kernels import Gaussian, as_kernel
-from streamkern.models.checkpoint_job import RowPasses, checkpointed
 from streamkern.models.fitted_model import described_kernel
-from streamkern.models.moments_fit import folds_for, moments_pass
+from streamkern.models.moments_fit import fit_job, folds_for, moments_pass
 from streamkern.parameters.fit_options import check_folds, large_sample
 from streamkern.parameters.plan import plan_for
 from streamkern.tune.budget import Budget, Spent, budgeted_rows
 from streamkern.tune.candidates import AUTO, kernels_to_try, maps_to_try, pairs_to_try
-from streamkern.tune.column_pass import run_column_pass
 from streamkern.tune.halving import search
-from streamkern.tune.metric_learning import check_metric_of, in_metric
+from streamkern.tune.metric_learning import check_metric_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,7 +50,7 @@ def search_options(
             refusals.append(error)
     if not found:
         raise refusals[0]
-    return parameters.with_folds(max(found, key=lambda each: each.family.rows_a_feature))
+    return parameters.with_folds(max(found, key=lambda each: each.family.made.rows_a_feature))
 
 
 class Choice:
@@ -99,15 +97,14 @@ class Choice:
         # A map may be made from more rows than are searched on, and take more memory than others.
         each = [replace(options, kernel=kernel, feature_map=name) for kernel, name in pairs]
         n_sample = max(n_rows, *(one.sample_rows(source) for one in each))
-        heaviest = max(each, key=lambda one: one.family.rows_a_feature)
+        heaviest = max(each, key=lambda one: one.family.made.rows_a_feature)
         plan = plan_for(source, heaviest, n_sample, n_left_out=self.parameters.penalty.n_left_out)
-        searched = [*tried, *names, str(allowed)]
-        with checkpointed(self.checkpoint, source, options, plan, searched=searched) as saved:
-            seen = run_column_pass(source, options, plan, n_sample, checkpoint=saved)
-            contenders, learnt = in_metric(seen, options, pairs)
+        how: Any = {"pairs": pairs, "searched": [*tried, *names, str(allowed)]}
+        job = fit_job(source, options, plan, n_sample, self.checkpoint, **how)
+        with job as (rows, contenders, learnt):
             spent = Spent() if learnt is None else learnt.spent
             _, rule = folds_for(source, plan, options)
-            folds = rule.of(seen.sample.places[:n_rows])
+            folds = rule.of(contenders[0].column_pass.sample.places[:n_rows])
             found = search(
                 contenders,
                 options,
@@ -120,7 +117,7 @@ class Choice:
             )
             options = replace(options, kernel=found.kernel, feature_map=found.feature_map)
             seen = contenders[found.place].column_pass
-            moments = moments_pass(RowPasses(source, options, plan, saved), seen)
+            moments = moments_pass(rows._replace(options=options), seen)
         seconds = moments.report["seconds"]
         seconds["search"] = found.seconds
         seconds["total"] += found.seconds

@@ -24,36 +24,37 @@ def duration(seconds: float | None) -> str:
 
 
 def rounded(value: float) -> str:
-    """Return a number with three digits and thousands separated."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def rows_of(reading: Pass) -> str:
-    """Return how many rows are done, of how many."""
     done = "" if reading.rows_done == reading.n_rows else f"{reading.rows_done:,} of "
     return f"{done}{reading.n_rows:,} rows"
 
 
+def rates(reading: Pass, now: float) -> list[tuple[str, str]]:
+    """Return how fast a pass is: figures with their units, none before rows are read."""
+    if not reading.rows_read:
+        return []
+    rows, speed = reading.rows_per_second(now), reading.speed(now)
+    attainable = reading.attainable()
+    found = [(rounded(rows), "rows/s")]
+    if reading.row_bytes:
+        found.append((rounded(rows * reading.row_bytes / 1e6), "MB/s"))
+    if speed and attainable:
+        found.append((rounded(speed / 1e9), f"GFLOP/s, {speed / attainable:.0%} of products alone"))
+    return found
+
+
 def details(job: Job, reading: Pass, now: float) -> dict[str, str]:
     """Return what is known of a pass, in words by topic; those of which nothing is are empty."""
-    rows, attainable, peak = (
-        reading.rows_per_second(now),
-        reading.attainable(),
-        reading.peak_bytes(),
-    )
-    rates = [f"{rounded(rows)} rows/s"] if reading.rows_read else []
-    if rates and reading.row_bytes:
-        rates.append(f"{rounded(rows * reading.row_bytes / 1e6)} MB/s")
-    if rates and reading.row_flops and attainable:
-        speed = reading.speed(now)
-        rates.append(f"{rounded(speed / 1e9)} GFLOP/s, {speed / attainable:.0%} of products alone")
     busy = sum(worker.busy for worker in reading.workers.values()) + reading.seconds["merging"]
     times = (
         f"{name} {reading.seconds[name] / busy:.0%}"
         for name in ("waiting", "features", "products", "merging")
         if busy and reading.seconds[name] >= 0.005 * busy
     )
-    states = reading.shards()
+    states, peak = reading.shards(), reading.peak_bytes()
     names = ("done", "running", "resumed", "retried", "failed")
     counts = ", ".join(f"{states[name]:,} {name}" for name in names if states[name])
     planned = f" of {in_words(job.worker_bytes)} planned" if job.worker_bytes else ""
@@ -63,7 +64,7 @@ def details(job: Job, reading: Pass, now: float) -> dict[str, str]:
         validation = f"error on new rows {error:.5g} {features_of(reading)} after {n_rows:,} rows"
     return {
         "rows": rows_of(reading),
-        "rates": " · ".join(rates),
+        "rates": " · ".join(map(" ".join, rates(reading, now))),
         "times": ", ".join(times),
         "shards": f"shards: {counts}" if counts else "",
         "validation": validation,
@@ -79,7 +80,6 @@ def features_of(reading: Pass) -> str:
 
 
 def solution_of(solved: Event) -> str:
-    """Return what was found, and how long it took."""
     alpha, error = solved["alpha"], solved["cv_rmse"]
     words = [f"solved in {duration(solved['seconds']['solve'])}"]
     if isinstance(alpha, float):

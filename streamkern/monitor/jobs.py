@@ -80,7 +80,6 @@ class Job:
 
     @property
     def phase(self) -> str:
-        """What it is at, in a word or two."""
         if self.ended is not None:
             return "done" if self.error is None else "failed"
         current = self.current
@@ -93,7 +92,6 @@ class Job:
         return "solving" if current.row_flops else "preparing"
 
     def elapsed(self, now: float) -> float:
-        """Return the seconds that it has taken, or took."""
         return (now if self.ended is None else self.ended) - self.begun
 
 
@@ -107,21 +105,15 @@ class Jobs:
         self.lock = threading.RLock()
 
     def __iter__(self) -> Iterator[Job]:
-        """Return the jobs, the latest first."""
         with self.lock:
             return iter(list(reversed(self.jobs.values())))
 
     @property
     def latest(self) -> Job | None:
-        """The job that began last."""
         return next(iter(self), None)
 
     def hear(self, event: Event, ago: float = 0.0) -> None:
-        """Take in one event of so many seconds ago, unless nobody told of its job.
-
-        A malformed one raises TypeError, KeyError, ValueError or AttributeError, and changes
-        nothing.
-        """
+        """Take in an event of so many seconds ago; a malformed one raises, and changes nothing."""
         with self.lock:
             event = _checked(event)
             now = self.clock() - ago
@@ -129,31 +121,30 @@ class Jobs:
                 number, when = event["job"], datetime.now() - timedelta(seconds=ago)
                 place = event.get("client"), event.get("dashboard")
                 self.jobs[number] = Job(number, event["name"], now, when, *place)
-                self._drop_old()
+                over = [job.number for job in self.jobs.values() if job.ended is not None]
+                for old in over[: max(len(self.jobs) - _KEPT, 0)]:
+                    for gone in self.jobs.pop(old).passes:
+                        self._passes.pop(gone, None)
             elif (found := self.jobs.get(event.get("job", ""))) is not None:
                 self._hear_of_job(found, event, now)
             elif (reading := self._passes.get(event.get("pass", ""))) is not None:
                 reading.hear(event, now)
 
     def worker_lost(self, worker: str) -> None:
-        """Hear that a worker is gone, and what it was at with it."""
         with self.lock:
             for reading in self._passes.values():
                 if reading.ended is None:
                     reading.lost(worker)
 
     def client_lost(self, client: str) -> None:
-        """Hear that a client is gone, without a word about the jobs that it had begun."""
         with self.lock:
             for job in self.jobs.values():
-                if job.client == client and job.ended is None:
-                    job.ended, job.error = self.clock(), "its client is gone"
-                    for reading in job.passes.values():
-                        if reading.ended is None:
-                            reading.ended, reading.error = job.ended, job.error
+                parts: list[Job | Pass] = [job, *job.passes.values()]
+                for each in parts:
+                    if job.client == client and each.ended is None:
+                        each.ended, each.error = self.clock(), "its client is gone"
 
     def job_of(self, event: Event) -> Job | None:
-        """Return the job that an event is of."""
         number = event.get("pass")
         if number is None:
             return self.jobs.get(event.get("job", ""))
@@ -171,10 +162,3 @@ class Jobs:
                 job.solved = event
             case "job ended":
                 job.ended, job.error = now, event["error"]
-
-    def _drop_old(self) -> None:
-        for number in [job.number for job in self.jobs.values() if job.ended is not None]:
-            if len(self.jobs) <= _KEPT:
-                return
-            for gone in self.jobs.pop(number).passes:
-                self._passes.pop(gone, None)

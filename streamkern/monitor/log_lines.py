@@ -88,11 +88,9 @@ class Lines(ABC):
         self._thread = threading.Thread(target=self._look, name="progress", daemon=True)
 
     def __enter__(self) -> None:
-        """Begin to look how jobs come along."""
         self._thread.start()
 
     def __exit__(self, *_: object) -> None:
-        """Look no more."""
         self._over.set()
         self._thread.join()
 
@@ -122,7 +120,6 @@ class PlainLines(Lines):
     """Lines for people who read the log of a batch job; nothing about what is over at once."""
 
     def told(self, event: Event) -> None:
-        """Say what ended, and what was found."""
         with self.jobs.lock:
             now, job = self.jobs.clock(), self.jobs.job_of(event)
             if job is None or job.elapsed(now) < _SHORT:
@@ -143,7 +140,6 @@ class PlainLines(Lines):
                     self._say(job, f"ended after {took}: {error}" if error else f"done in {took}")
 
     def progress(self, job: Job, reading: Pass, now: float) -> None:
-        """Say how far it is, how fast, and how long it will take."""
         young = job.dashboard and job.elapsed(now) < _LEAST
         where = f"dashboard {job.dashboard}" if young else ""
         if reading.ended is not None:
@@ -162,7 +158,6 @@ class JsonLines(Lines):
     """A JSON object a line: every event but those of single shards, and how jobs come along."""
 
     def told(self, event: Event) -> None:
-        """Write an event as it is, with the time and the name of its job."""
         if event["kind"] not in _PLENTIFUL:
             with self.jobs.lock:
                 job = self.jobs.job_of(event)
@@ -170,12 +165,10 @@ class JsonLines(Lines):
             write_event(event["kind"], {"name": job.name if job else None} | facts)
 
     def progress(self, job: Job, reading: Pass, now: float) -> None:
-        """Write the figures of the pass under way."""
         write_event("progress", {"name": job.name, "job": job.number} | reading.figures(now))
 
 
 def write_event(kind: str, facts: dict[str, Any]) -> None:
-    """Write a JSON object of what happened when."""
     when = datetime.now().astimezone().isoformat(timespec="milliseconds")
     _write(json_text({"time": when, "event": kind, **facts}))
 

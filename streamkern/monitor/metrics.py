@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import importlib.util
+import os
+import threading
+from collections import Counter
+from contextlib import suppress
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
-
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from streamkern.monitor.jobs import Jobs
 
@@ -45,16 +48,50 @@ _PASSES: list[tuple[str, str, str, Value]] = [
         lambda each, _: each.validation[-1][1] if each.validation else None,
     ),
 ]
+_totals: Counter[str] = Counter()
+_lock = threading.RLock()
+# A child must not be forked while another thread holds it.
+os.register_at_fork(
+    before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
+)
 
 
-class JobsCollector(Collector):
+def prometheus() -> Any:
+    """Return Prometheus' client, which only those who expose something import, or None."""
+    if importlib.util.find_spec("prometheus_client") is None:
+        return None
+    from prometheus_client import core  # noqa: PLC0415
+
+    return core
+
+
+def register(collector: Any) -> bool:
+    """Expose a collector, unless there is no client, or this process exposes its series already."""
+    if client := prometheus():
+        with suppress(ValueError):
+            client.REGISTRY.register(collector)
+            return True
+    return False
+
+
+def add_to_totals(amounts: Mapping[str, float]) -> None:
+    with _lock:
+        _totals.update(amounts)
+
+
+@cache
+def expose_totals() -> None:
+    """Have this process expose its totals, once."""
+    register(TotalsCollector())
+
+
+class JobsCollector:
     """Collects the figures of every job that is kept, by its number and name."""
 
     def __init__(self, jobs: Jobs) -> None:
         self.jobs = jobs
 
-    def collect(self) -> Iterator[Metric]:
-        """Yield a family of samples for every figure."""
+    def collect(self) -> Iterator[Any]:
         with self.jobs.lock:
             now = self.jobs.clock()
             jobs = [([job.number, job.name], job) for job in self.jobs]
@@ -65,9 +102,8 @@ class JobsCollector(Collector):
             ]
             yield from _gauges(_JOBS, _LABELS, jobs, now)
             yield from _gauges(_PASSES, _PASS_LABELS, passes, now)
-            shards = GaugeMetricFamily(
-                "streamkern_pass_shards", "Shards by state", labels=[*_PASS_LABELS, "state"]
-            )
+            labels, text = [*_PASS_LABELS, "state"], "Shards by state"
+            shards = prometheus().GaugeMetricFamily("streamkern_pass_shards", text, labels=labels)
             seconds = _activities("pass", _PASS_LABELS)
             for labels, reading in passes:
                 for state in _STATES:
@@ -82,35 +118,32 @@ def _gauges(
     labels: list[str],
     labelled: list[tuple[list[str], Any]],
     now: float,
-) -> Iterator[Metric]:
+) -> Iterator[Any]:
     for name, unit, text, value in table:
-        full = "_".join(filter(None, ("streamkern", name, unit)))
-        family = GaugeMetricFamily(full, text, labels=labels, unit=unit)
+        family = prometheus().GaugeMetricFamily(f"streamkern_{name}", text, None, labels, unit)
         for of, each in labelled:
             if (found := value(each, now)) is not None:
                 family.add_metric(of, float(found))
         yield family
 
 
-class TotalsCollector(Collector):
+class TotalsCollector:
     """Collects rows, shards and seconds of the tasks of this process since it began."""
 
-    def __init__(self, totals: Callable[[], dict[str, float]]) -> None:
-        self.totals = totals
-
-    def collect(self) -> Iterator[Metric]:
-        """Yield a counter for every total."""
-        totals = self.totals()
+    def collect(self) -> Iterator[Any]:
+        with _lock:
+            totals = dict(_totals)
         for name, text in (("rows", "Rows that were read"), ("shards", "Shards that were done")):
             amount = totals.pop(name, 0)
-            yield CounterMetricFamily(f"streamkern_worker_{name}", text, value=amount)
+            yield prometheus().CounterMetricFamily(f"streamkern_worker_{name}", text, value=amount)
         seconds = _activities("worker", [])
         for activity, amount in sorted(totals.items()):
             seconds.add_metric([activity], amount)
         yield seconds
 
 
-def _activities(of: str, labels: list[str]) -> CounterMetricFamily:
+def _activities(of: str, labels: list[str]) -> Any:
     """Return a family of seconds by activity, without samples."""
-    name, text = f"streamkern_{of}_activity_seconds", "Time of threads, by activity"
-    return CounterMetricFamily(name, text, labels=[*labels, "activity"], unit="seconds")
+    labels, text = [*labels, "activity"], "Time of threads, by activity"
+    name = f"streamkern_{of}_activity"
+    return prometheus().CounterMetricFamily(name, text, labels=labels, unit="seconds")

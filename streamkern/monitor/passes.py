@@ -31,7 +31,6 @@ class Worker:
     peak_bytes: int = 0
 
     def figures(self) -> dict[str, Any]:
-        """Return the figures as plain values."""
         figures = {"rows": self.rows, "busy": self.busy, "peak_bytes": self.peak_bytes}
         return figures | {"attainable_flops_per_second": self.attainable}
 
@@ -72,7 +71,6 @@ class Pass:
 
     @property
     def share(self) -> float:
-        """The part of the rows that is done."""
         return self.rows_done / self.n_rows if self.n_rows else 1.0
 
     @property
@@ -92,18 +90,13 @@ class Pass:
         return states | {"waiting": waiting, "retried": self.retried}
 
     def elapsed(self, now: float) -> float:
-        """Return the seconds that it has taken, or took."""
         return max((now if self.ended is None else self.ended) - self.begun, 1e-9)
 
     def rows_per_second(self, now: float) -> float:
-        """Return the rows read a second, since it began."""
         return self.rows_read / self.elapsed(now)
 
     def rates(self) -> list[tuple[float, float]]:
-        """Return rows a second over time: pairs of seconds since it began, and of the rate then.
-
-        Rows come a shard at a time, so each rate is that of some samples.
-        """
+        """Return pairs of seconds since it began and rows a second then, over some samples."""
         past = chain([self.history[0]] * (_SMOOTH - 1), self.history)
         return [
             (after, (rows - before_rows) / (after - before))
@@ -129,15 +122,12 @@ class Pass:
         return sum(worker.attainable for worker in self.workers.values())
 
     def worker_rows_per_second(self, worker: Worker, now: float) -> float:
-        """Return the rows that a worker read a second, since it began."""
         return worker.rows / max((self.ended or now) - worker.since, 1e-9)
 
     def peak_bytes(self) -> int:
-        """Return the largest resident size of a process that took part."""
         return max((worker.peak_bytes for worker in self.workers.values()), default=0)
 
     def hear_memory(self, taken: Mapping[str, float]) -> None:
-        """Take in the bytes that workers take now, by address."""
         for address in self.workers.keys() & taken.keys() if self.ended is None else ():
             worker = self.workers[address]
             worker.peak_bytes = max(worker.peak_bytes, int(taken[address]))
@@ -163,7 +153,6 @@ class Pass:
         }
 
     def hear(self, event: Event, now: float) -> None:
-        """Take in one event of this pass."""
         match event["kind"]:
             case "shard begun":
                 self.attempts[event["shard"]] += 1
@@ -186,7 +175,6 @@ class Pass:
                 self.ended, self.error = now, event["error"]
 
     def lost(self, worker: str) -> None:
-        """Hear that a worker is gone, and what it was at with it."""
         for shard in [shard for shard, where in self.running.items() if where == worker]:
             del self.running[shard]
         if worker in self.workers:

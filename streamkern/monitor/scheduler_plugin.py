@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from distributed import SchedulerPlugin
 
+from streamkern.monitor import metrics
 from streamkern.monitor.jobs import Jobs
 from streamkern.runtime.events import TOPIC
 
@@ -36,10 +37,7 @@ class Watch(SchedulerPlugin):  # type: ignore[misc]
     collector: Any = None
 
     async def start(self, scheduler: Any) -> None:
-        """Begin to listen, with what was told before; add the page and the metrics.
-
-        Nothing here waits, so that nothing is told in between, and no other one begins.
-        """
+        # Nothing here waits, so that nothing is told in between, and no other one begins.
         if self.jobs is not None:  # a scheduler that starts does so for the second time
             return
         self.jobs = Jobs()
@@ -51,26 +49,16 @@ class Watch(SchedulerPlugin):  # type: ignore[misc]
 
                 add_page(scheduler, self.jobs)
         with _optional("metrics"):
-            if importlib.util.find_spec("prometheus_client") is not None:
-                from prometheus_client import REGISTRY  # noqa: PLC0415  where it is installed
-
-                from streamkern.monitor.metrics import JobsCollector  # noqa: PLC0415
-
-                collector = JobsCollector(self.jobs)
-                with suppress(ValueError):  # another scheduler of this process has them
-                    REGISTRY.register(collector)
-                    self.collector = collector
+            collector = metrics.JobsCollector(self.jobs)
+            # Another scheduler of this process may have them.
+            self.collector = collector if metrics.register(collector) else None
 
     async def close(self) -> None:
-        """Leave nothing behind in a process that goes on."""
         if self.collector is not None:
-            from prometheus_client import REGISTRY  # noqa: PLC0415
-
             with suppress(KeyError):  # a scheduler may close more than once
-                REGISTRY.unregister(self.collector)
+                metrics.prometheus().REGISTRY.unregister(self.collector)
 
     def log_event(self, topic: str, msg: Event) -> None:
-        """Hear one event."""
         if topic == TOPIC:
             self._hear(msg)
 
@@ -82,20 +70,11 @@ class Watch(SchedulerPlugin):  # type: ignore[misc]
         except (KeyError, TypeError, ValueError, AttributeError):  # malformed, or another version
             logger.debug("not understood: %r", event, exc_info=True)
 
-    def remove_worker(
-        self,
-        scheduler: Any,  # noqa: ARG002  Dask's signature
-        worker: str,
-        *,
-        stimulus_id: str,  # noqa: ARG002
-        **_: Any,
-    ) -> None:
-        """Hear that a worker is gone."""
+    def remove_worker(self, scheduler: Any, worker: str, **_: Any) -> None:  # noqa: ARG002  Dask's
         if self.jobs is not None:
             self.jobs.worker_lost(worker)
 
     def remove_client(self, scheduler: Any, client: str) -> None:  # noqa: ARG002  Dask's signature
-        """Hear that a client is gone, and with it its jobs."""
         if self.jobs is not None:
             self.jobs.client_lost(client)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -17,31 +17,18 @@ if TYPE_CHECKING:
     from streamkern.monitor.jobs import Job, Jobs
     from streamkern.runtime.events import Event
 
-_REFRESHES_A_SECOND = 4
 # What was over sooner nobody waited for.
 _SHORT = 1.0
 _BAR = 30
 
 
-class LiveLines:
-    """Jobs in lines that are written anew until they are over, and then left above."""
+class LiveLines(Live):
+    """Jobs in lines that are written anew four times a second, and left above in the end."""
 
     def __init__(self, jobs: Jobs) -> None:
         self.jobs = jobs
-        self.live = Live(
-            get_renderable=self.lines,
-            console=Console(stderr=True, highlight=False),
-            refresh_per_second=_REFRESHES_A_SECOND,
-            transient=False,
-        )
-
-    def __enter__(self) -> None:
-        """Begin to show it."""
-        self.live.__enter__()
-
-    def __exit__(self, *raised: Any) -> None:
-        """Show it no more."""
-        self.live.__exit__(*raised)
+        console = Console(stderr=True, highlight=False)
+        super().__init__(get_renderable=self.lines, console=console)
 
     def told(self, event: Event) -> None:
         """Leave the lines of a job that ended; `jobs` has heard of it already."""
@@ -52,10 +39,9 @@ class LiveLines:
             lines = None if job is None or job.elapsed(now) < _SHORT else _lines_of(job, now)
         # The view is drawn under a lock of its own and then asks for that of the jobs.
         if lines is not None:
-            self.live.console.print(lines)
+            self.console.print(lines)
 
     def lines(self) -> RenderableType:
-        """Return what to show now of the jobs under way."""
         with self.jobs.lock:
             now = self.jobs.clock()
             under_way = [job for job in self.jobs if job.ended is None]
@@ -78,16 +64,13 @@ def _lines_of(job: Job, now: float) -> RenderableType:
         if reading.ended is None or reading is job.main or reading.elapsed(now) >= _SHORT
     ]
     for reading in passes:
-        left = f"{job_text.duration(reading.seconds_left(now))} left"
-        took = f"in {job_text.duration(reading.elapsed(now))}"
-        done = f"{reading.share:4.0%}  {job_text.rows_of(reading)}"
+        when = f"{job_text.duration(reading.seconds_left(now))} left"
+        if reading.ended is not None:
+            when = f"in {job_text.duration(reading.elapsed(now))}"
+        done = f"{reading.share:4.0%}  {job_text.rows_of(reading)}  {when}"
         bar = ProgressBar(reading.n_rows, reading.rows_done, width=_BAR)
         bar.complete_style = bar.finished_style = "cyan"
-        table.add_row(
-            Text(f"  {reading.label}"),
-            bar,
-            Text(f"{done}  {left if reading.ended is None else took}"),
-        )
+        table.add_row(Text(f"  {reading.label}"), bar, Text(done))
     if not passes:
         return head
     known, n_workers = job_text.details(job, reading, now), len(reading.workers.keys() - {""})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from streamkern.parameters.fit_options import SAMPLE_ROWS
 from streamkern.runtime.memory import thread_bytes
 from streamkern.solve import decomposition_bytes, inverting_bytes
 from streamkern.solve.penalty_errors import PenaltyErrors
@@ -44,13 +45,13 @@ class Footprint:
     block_rows: int
     n_folds: int  # 1 for no cross-validation
     folds_at_once: int  # that the rows of one shard can be in
-    fixed_alpha: bool  # no penalty to choose
-    n_left_out: int  # penalties of a pass that leaves out every row in turn
-    left_out_rows: int  # of its blocks
-    n_sample: int
-    from_rows: bool  # the map is made of the sample: it holds squares of D, and turns the sums
-    indexed: bool  # rows are to be known again
-    n_maps: int  # more than one where others weigh the rows
+    left_out_rows: int  # of the blocks of a pass that leaves out every row in turn
+    n_left_out: int = 0  # penalties of that pass
+    fixed_alpha: bool = False  # no penalty to choose
+    n_sample: int = SAMPLE_ROWS
+    from_rows: bool = False  # a map of the sample: it holds squares of D, and turns the sums
+    indexed: bool = False  # rows are to be known again
+    n_maps: int = 1  # more where others weigh the rows
 
     @property
     def index(self) -> int:
@@ -77,12 +78,6 @@ class Footprint:
         D, p = self.n_components, self.source.n_features
         one = 16 * D * p + (8 * _SQUARES_OF_LANDMARKS * D**2 if self.from_rows else 0)
         return self.n_maps * one
-
-    @property
-    def drawing(self) -> int:
-        """What choosing landmarks takes: their kernel with the sample, and an eigenbasis."""
-        D = self.n_components
-        return 8 * D * (self.n_sample + _SQUARES_DRAWING * D) if self.from_rows else 0
 
     def sums(self, n_strips: int = 1) -> int:
         """Return the sums of one fold, of the largest strip of the triangle."""
@@ -159,10 +154,12 @@ class Footprint:
 
     def receiving(self) -> int:
         """Return what the process holds that planned, with the model or the moments."""
-        n_sums = self.n_folds + 1 if self.indexed else 1
+        D, n_sums = self.n_components, self.n_folds + 1 if self.indexed else 1
         held = n_sums * self.sums() + self.sample + _INDEX_ORDERED * self.index
-        model = _MODEL_COPIES * 8 * self.n_components * self.source.n_targets
-        return _PROCESS_BYTES + self.map + max(held + model, self.drawing + self.sample)
+        model = _MODEL_COPIES * 8 * D * self.source.n_targets
+        # Landmarks are chosen by their kernel with the sample, and an eigenbasis.
+        drawing = 8 * D * (self.n_sample + _SQUARES_DRAWING * D) if self.from_rows else 0
+        return _PROCESS_BYTES + self.map + max(held + model, drawing + self.sample)
 
 
 def solve_bytes(n_components: int, n_targets: int, n_folds: int, n_threads: int) -> int:

@@ -1,9 +1,12 @@
-"""What the passes of a fit take as given, checked: parameters with nothing left to choose."""
+"""Checked options of a fit: those of its passes, with nothing left to choose, and of its choices.
+
+What checks penalties is imported when a fit is told, not when options of commands are listed.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -67,7 +70,12 @@ class FitOptions:
                     f"{unknown(value, allowed)}; choose one of them."
                 )
         checked_seed(self.random_state)
-        checked_n_folds(self.n_folds)
+        n_folds = self.n_folds  # 1 is for no folds at all
+        if isinstance(n_folds, bool) or not isinstance(n_folds, (int, np.integer)) or n_folds < 1:
+            raise ParameterError(
+                f"n_folds must be a whole number of at least 2, not {n_folds!r}; give how many "
+                f"parts to leave out in turn."
+            )
         checked_metric(self.metric)
         if self.feature_map == "identity":
             other = not isinstance(self.kernel, Linear) and self.kernel != Gaussian()
@@ -80,7 +88,6 @@ class FitOptions:
             self.map_of(self.kernel)
 
     def parameters(self) -> dict[str, Any]:
-        """Return the options as parameters of `RandomFeatureRidge`."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @property
@@ -88,11 +95,10 @@ class FitOptions:
         """Whether the features are the inputs."""
         if self.feature_map == "identity":
             return True
-        return isinstance(self.kernel, Linear) and not self.family.takes_linear
+        return isinstance(self.kernel, Linear) and not self.family.made.takes_linear
 
     @property
     def family(self) -> Family:
-        """How the map is made."""
         return FAMILIES[self.feature_map]
 
     @property
@@ -103,13 +109,14 @@ class FitOptions:
     @property
     def can_strip(self) -> bool:
         """Whether products can be made in strips: of features that are nested as they are."""
-        return self.is_nested and not self.family.rows_a_feature
+        return self.is_nested and not self.family.made.rows_a_feature
 
     def sample_rows(self, source: Source) -> int:
         """Return how many rows the first pass brings along, for the map and what is learnt."""
         n_columns = source.n_features + source.n_targets
         learning = large_sample(n_columns) if learning_of(self.metric) else 0
-        return max(learning, sample_size(self.family.rows_a_feature, self.n_components, n_columns))
+        rows_a_feature = self.family.made.rows_a_feature
+        return max(learning, sample_size(rows_a_feature, self.n_components, n_columns))
 
     def components_for(self, n_features: int) -> int:
         """Return D for rows of p inputs, and check that the length scales fit them."""
@@ -157,6 +164,83 @@ class FitOptions:
         return drawn.draw(len(kept), drawn.chosen(rows, weights)), kernel
 
 
+@dataclass(frozen=True)
+class PenaltyOptions:
+    """How the penalty is chosen, checked when it is made; fields are those of `Parameters`."""
+
+    alpha: Any
+    alphas: Any = None
+    per_target: bool = False
+    one_standard_error: bool = False
+
+    def __post_init__(self) -> None:
+        from streamkern.solve.penalty_curve import checked_grid, checked_penalty
+
+        object.__setattr__(self, "alpha", checked_penalty(self.alpha))
+        if self.alphas is not None:
+            if not isinstance(self.alpha, str):
+                raise ParameterError(
+                    f"alphas are what to choose from, but alpha is {self.alpha!r} and says not "
+                    f"how; take alpha 'cv', 'gcv', 'evidence' or 'loo', or leave alphas out."
+                )
+            object.__setattr__(self, "alphas", checked_grid(self.alphas))
+        if self.per_target and self.is_fixed:
+            raise ParameterError(
+                f"one penalty for every target is a choice, but alpha is {self.alpha:g}; take "
+                f"alpha 'cv', 'gcv', 'evidence', 'loo' or a grid, or leave per_target out."
+            )
+        if self.one_standard_error and not self.needs_folds:
+            raise ParameterError(
+                f"the one-standard-error rule needs folds, but alpha is {self.alpha!r}; take alpha "
+                f"'cv' or a grid, or leave the rule out."
+            )
+
+    @property
+    def is_fixed(self) -> bool:
+        return isinstance(self.alpha, float)
+
+    @property
+    def grid(self) -> tuple[float, ...] | None:
+        """The penalties to choose from, None where they follow from G."""
+        grid: tuple[float, ...] | None = self.alphas
+        return self.alpha if isinstance(self.alpha, tuple) else grid
+
+    @property
+    def reads_rows(self) -> bool:
+        """Whether the choice takes another pass over the rows."""
+        return bool(self.alpha == "loo")
+
+    @property
+    def n_left_out(self) -> int:
+        """The penalties of that pass, 0 where there is none."""
+        from streamkern.solve.penalty_curve import N_ALPHAS
+
+        return len(self.grid or range(N_ALPHAS)) if self.reads_rows else 0
+
+    def check_without_rows(self) -> None:
+        if self.reads_rows:
+            raise ParameterError(
+                "leave-one-out reads the rows again, and moments do not have them; fit the rows, "
+                "or take alpha 'cv', 'gcv' or 'evidence'."
+            )
+
+    @property
+    def needs_folds(self) -> bool:
+        return self.alpha == "cv" or isinstance(self.alpha, tuple)
+
+
+class SparseOptions(NamedTuple):
+    """How many features a sparse model keeps, 'auto' or a number, and how they are chosen."""
+
+    n_components: Any
+    method: str
+
+    @property
+    def is_chosen(self) -> bool:
+        """Whether K is chosen, by cross-validation."""
+        return isinstance(self.n_components, str) and self.n_components == "auto"
+
+
 def large_sample(n_columns: int) -> int:
     """Return how many rows of so many inputs and targets a large sample may hold."""
     return int(min(_LARGE_SAMPLE, max(_SAMPLE_BYTES // (8 * n_columns), _FEWEST_ROWS)))
@@ -169,18 +253,7 @@ def sample_size(rows_a_feature: int, n_components: int, n_columns: int) -> int:
     return max(fewest, min(rows_a_feature * n_components, max(fitting, n_components)))
 
 
-def checked_n_folds(n_folds: Any) -> int:
-    """Return K, or raise ParameterError unless it is a whole number; 1 is for no folds at all."""
-    if isinstance(n_folds, bool) or not isinstance(n_folds, (int, np.integer)) or n_folds < 1:
-        raise ParameterError(
-            f"n_folds must be a whole number of at least 2, not {n_folds!r}; give how many parts "
-            f"to leave out in turn."
-        )
-    return int(n_folds)
-
-
 def check_folds(options: FitOptions, source: Source) -> None:
-    """Raise ParameterError if there are more folds than rows."""
     if options.n_folds > source.n_samples:
         raise ParameterError(
             f"{options.n_folds} folds need as many rows, but there are {source.n_samples:,}; take "

@@ -14,12 +14,11 @@ from streamkern.errors import ParameterError
 from streamkern.features import FAMILIES
 from streamkern.features.metric import checked_metric
 from streamkern.kernels import KERNELS, Gaussian, Kernel
-from streamkern.parameters.fit_options import CHOICES, FitOptions
+from streamkern.parameters.fit_options import CHOICES, FitOptions, PenaltyOptions, SparseOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from streamkern.parameters.choices import PenaltyOptions, SparseOptions
     from streamkern.parameters.template import Template
     from streamkern.sources import Source
 
@@ -68,10 +67,7 @@ class Parameters:
     """
 
     kernel: Kernel | str = option(
-        DEFAULT_KERNEL,
-        "How similar two rows are",
-        form="KERNEL",
-        listed=_kernels,
+        DEFAULT_KERNEL, "How similar two rows are", form="KERNEL", listed=_kernels
     )
     n_components: int | str = option(
         2048,
@@ -154,19 +150,14 @@ class Parameters:
         return cls(**{name: getattr(holder, name) for name in NAMES}, keeps_folds=keeps_folds)
 
     def values(self) -> dict[str, Any]:
-        """Return the parameters of a user's by their names."""
         return {name: getattr(self, name) for name in NAMES}
 
     @property
     def skips_bad_rows(self) -> bool:
-        """Whether rows with values that are not finite are left out."""
         return self.on_bad_rows == "skip"
 
     @property
     def penalty(self) -> PenaltyOptions:
-        """How the penalty is chosen; checked here."""
-        from streamkern.parameters.choices import PenaltyOptions
-
         return PenaltyOptions(self.alpha, self.alphas, self.per_target, self.one_standard_error)
 
     @property
@@ -191,11 +182,9 @@ class Parameters:
     ) -> FitOptions:
         """Return the options of passes as they are, with another map or kernel if one is given."""
         values = {each.name: getattr(self, each.name) for each in fields(FitOptions)}
-        values["feature_map"] = feature_map or self.feature_map
-        values["kernel"] = kernel or self.kernel
-        values["metric"] = checked_metric(self.metric)
-        if self.n_components == AUTO:
-            values["n_components"] = AUTO_COMPONENTS
+        D = AUTO_COMPONENTS if self.n_components == AUTO else self.n_components
+        values |= {"metric": checked_metric(self.metric), "n_components": D}
+        values |= {"feature_map": feature_map or self.feature_map, "kernel": kernel or self.kernel}
         return FitOptions(**values)
 
     def for_rows(
@@ -209,25 +198,24 @@ class Parameters:
 
     def sparse_options(self, available: int | None) -> SparseOptions | None:
         """Return how a sparse model of so many features is chosen; None for no such model."""
-        from streamkern.parameters.choices import SparseOptions
         from streamkern.solve.sparse_selection import checked_method, checked_size
 
+        options, unknown = SparseOptions(self.sparse, self.sparse_method), self.n_components == AUTO
         checked_method(self.sparse_method)
         if self.sparse is None:
             return None
-        options = SparseOptions(self.sparse, self.sparse_method)
         if options.is_chosen and not self.penalty.needs_folds:
             raise ParameterError(
                 "sparse 'auto' is chosen by cross-validation; take alpha 'cv' or a grid of "
                 "penalties, or give the number."
             )
         if not options.is_chosen:
-            if self.n_components == AUTO:
+            checked_size(self.sparse, None if unknown else available)
+            if unknown:
                 raise ParameterError(
                     f"sparse {self.sparse} of n_components 'auto' is not known to be fewer; give "
                     f"the number of components, or take sparse 'auto'."
                 )
-            checked_size(self.sparse, available)
         return options
 
     def with_folds(self, options: FitOptions, template: Template | None = None) -> FitOptions:

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from streamkern.errors import DataError, InsufficientMemoryError
 from streamkern.parameters.cost_estimate import Footprint, fit_flops, rough_flops_per_second
-from streamkern.parameters.fit_options import SAMPLE_ROWS, FitOptions
 from streamkern.runtime.events import tell_of_job
 from streamkern.runtime.memory import available_bytes, in_words, usable_cores
 from streamkern.runtime.resources import current_resources
 
 if TYPE_CHECKING:
+    from streamkern.parameters.fit_options import FitOptions
     from streamkern.sources import Source
 
 # A block of features should be tall enough for the product and small beside the Gram matrix.
@@ -78,7 +78,6 @@ class Plan:
         return self.flops / (rough_flops_per_second(self.precision) * cores)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return everything as plain JSON values."""
         return asdict(self) | {"seconds": self.seconds}
 
     def check(self) -> None:
@@ -100,12 +99,9 @@ class Plan:
             )
 
     def rows(self) -> list[tuple[str, str]]:
-        """Return what a person wants to know, as pairs of a name and a value."""
-        where = (
-            f"{self.n_workers} worker processes"
-            if self.n_workers
-            else f"this process, {self.n_threads} threads"
-        )
+        where = f"this process, {self.n_threads} threads"
+        if self.n_workers:
+            where = f"{self.n_workers} worker processes"
         return [
             ("rows x inputs", f"{self.n_rows:,} x {self.n_features:,}"),
             ("components", f"{self.n_components:,} ({self.precision} precision)"),
@@ -130,18 +126,13 @@ def plan_fit(
     precision: str = "single",
     n_folds: int = 1,
     fold_by: str = "auto",
-    n_sample: int = SAMPLE_ROWS,
-    indexed: bool = False,
-    fixed_alpha: bool = False,
-    n_left_out: int = 0,
     can_strip: bool = False,
-    from_rows: bool = False,
-    n_maps: int = 1,
     n_workers: int | None = None,
     n_threads: int | None = None,
     allowed_bytes: int | None = None,
+    **more: Any,
 ) -> Plan:
-    """Plan a fit."""
+    """Plan a fit; `more` are fields of `Footprint`."""
     n, p, q, D = source.n_samples, source.n_features, source.n_targets, n_components
     itemsize = 4 if precision == "single" else 8
     shard_rows, block_rows = cut(source, itemsize * D)
@@ -150,23 +141,17 @@ def plan_fit(
     shards = source.shards(shard_rows, block_rows)
     if fold_by == "auto":
         fold_by = "shards" if len(shards) >= _SHARDS_A_FOLD * n_folds else "rows"
-    # Rows that are dealt one by one reach every fold.
-    folds_at_once = {"shards": 1, "blocks": min(2, n_folds), "rows": n_folds}[fold_by]
     needs = Footprint(
         source,
-        n_components=D,
-        itemsize=itemsize,
+        D,
+        itemsize,
         shard_rows=shard_rows,
         block_rows=block_rows,
-        n_folds=n_folds,
-        folds_at_once=folds_at_once,
-        fixed_alpha=fixed_alpha,
-        n_left_out=n_left_out,
         left_out_rows=cut(source, 2 * itemsize * D)[1],
-        n_sample=n_sample,
-        from_rows=from_rows,
-        indexed=indexed,
-        n_maps=n_maps,
+        n_folds=n_folds,
+        # Rows that are dealt one by one reach every fold.
+        folds_at_once={"shards": 1, "blocks": min(2, n_folds), "rows": n_folds}[fold_by],
+        **more,
     )
 
     def process_bytes(threads: int, n_strips: int = 1) -> int:
@@ -182,19 +167,20 @@ def plan_fit(
 
     # A target more takes what an input takes, and without each row every target at every penalty.
     flops = fit_flops(n, p + q - 1, D, n_folds)
-    if n_left_out:
-        flops += fit_flops(n, p + n_left_out * q, D, 1)
-    cores = usable_cores()
-    blas = 1
+    if needs.n_left_out:
+        flops += fit_flops(n, p + needs.n_left_out * q, D, 1)
+    cores, blas = usable_cores(), 1
     if n_workers is None:
         threads = min(cores, _THREADS_A_PROCESS)
         seconds = flops / (rough_flops_per_second(precision) * threads)
         free = room(0) if allowed_bytes is None else allowed_bytes
-        n_workers = 0
-        n_threads = threads_that_fit(threads, free)
+        n_workers, n_threads = 0, threads_that_fit(threads, free)
         if seconds > _IN_PROCESS_SECONDS:
-            n_threads = 1
-            n_workers = _busiest(cores, max((free - needs.receiving()) // process_bytes(1), 1))
+            # Of several numbers of processes that keep most cores busy, with as many threads each,
+            # the largest, since a process does more than products.
+            most = max((free - needs.receiving()) // process_bytes(1), 1)
+            numbers = range(1, min(cores, most) + 1)
+            n_workers, n_threads = max(numbers, key=lambda n: (n * (cores // n), n)), 1
         if n_workers or n_threads < threads:  # bits depend on BLAS threads: memory may force them
             blas = max(cores // (max(n_workers, 1) * n_threads), 1)
         allowed_bytes = allowed_bytes and allowed_bytes // max(n_workers, 1)
@@ -204,7 +190,7 @@ def plan_fit(
     if n_workers == 0:
         n_threads = threads_that_fit(n_threads, allowed_bytes)
     n_strips = 1
-    if can_strip and fixed_alpha and n_folds == 1 and not indexed:
+    if can_strip and needs.fixed_alpha and n_folds == 1 and not needs.indexed:
         fits = (k for k in _STRIPS if process_bytes(n_threads, k) <= allowed_bytes)
         n_strips = next(fits, min(_STRIPS, key=lambda k: process_bytes(n_threads, k)))
     return Plan(
@@ -242,7 +228,7 @@ def planned(options: FitOptions, source: Source, n_sample: int | None = None, **
         fold_by=options.fold_by,
         n_sample=n_sample or options.sample_rows(source),
         can_strip=options.can_strip,
-        from_rows=options.family.rows_a_feature > 0,
+        from_rows=options.family.made.rows_a_feature > 0,
         **job,
     )
 
@@ -258,16 +244,9 @@ def plan_for(
     """Plan a fit on what the current scheduler offers, tell it, and refuse what does not fit."""
     if needs_targets and not source.n_targets:
         raise DataError("a fit needs targets, but the source has none; name a dataset with y.")
-    resources = current_resources()
-    plan = planned(
-        options,
-        source,
-        n_sample,
-        n_workers=resources.n_workers,
-        n_threads=resources.n_threads,
-        allowed_bytes=resources.worker_bytes,
-        **job,
-    )
+    n_workers, n_threads, allowed = current_resources()
+    place = {"n_workers": n_workers, "n_threads": n_threads, "allowed_bytes": allowed}
+    plan = planned(options, source, n_sample, **place, **job)
     plan.check()
     tell_of_job("planned", worker_bytes=plan.worker_bytes, allowed_bytes=plan.allowed_bytes)
     return plan
@@ -289,11 +268,3 @@ def cut(source: Source, feature_bytes: int) -> tuple[int, int]:
         loaded = max(source.row_bytes, 8 * source.n_targets)
         shard_rows = min(shard_rows, max(_BLOCK_BYTES // loaded, chunk_rows))
     return shard_rows, block_rows
-
-
-def _busiest(cores: int, most: int) -> int:
-    """Return how many processes, of those that fit, keep most cores busy with as many threads each.
-
-    Of several such numbers the largest, since a process does more than products.
-    """
-    return max(range(1, min(cores, most) + 1), key=lambda n: (n * (cores // n), n))

@@ -38,12 +38,10 @@ class Template:
 
     @property
     def names(self) -> list[str] | None:
-        """The names of the inputs, where they have some."""
         return input_names(self.report)
 
     @property
     def recipe(self) -> Recipe | None:
-        """How a table became the inputs."""
         return recipe_of(self.report)
 
     def check(self, source: Source) -> None:

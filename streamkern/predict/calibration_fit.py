@@ -8,13 +8,7 @@ import numpy as np
 
 from streamkern.errors import ParameterError
 from streamkern.errors.formatting import unknown
-from streamkern.predict.class_rule import (
-    LEAST,
-    Calibrator,
-    IsotonicSteps,
-    PlainRule,
-    PlattSigmoid,
-)
+from streamkern.predict.class_rule import LEAST, Calibrator, IsotonicSteps, PlainRule, PlattSigmoid
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,7 +23,6 @@ _MOST_STEPS, _SMALL_STEP, _ENOUGH = 100, 1e-10, 1e-4
 
 
 def checked_method(calibration: Any) -> str | None:
-    """Return how to calibrate; raise ParameterError if there is no such way."""
     if calibration is not None and calibration not in METHODS:
         raise ParameterError(
             f"calibration must be one of {', '.join(METHODS)}, or None, not "
@@ -40,11 +33,11 @@ def checked_method(calibration: Any) -> str | None:
 
 def fitted_calibrator(method: str | None, table: ScoreTable) -> Calibrator:
     """Return the calibrator of a table of scores; no method is the rule that needs no scores."""
-    q = len(table.weights)
     if method is None:
-        return PlainRule(q)
+        return PlainRule()
     unit = row_weight(table.n_rows, table.weights[0].sum())
-    bins = [(s, weights / unit, shares) for s, weights, shares in map(table.shares, range(q))]
+    each = map(table.shares, range(len(table.weights)))
+    bins = [(s, weights / unit, shares) for s, weights, shares in each]
     if method == "sigmoid":
         slopes, offsets = np.array([platt(*each) for each in bins]).T
         return PlattSigmoid(slopes, offsets)
@@ -158,7 +151,6 @@ def sigmoid_of_sums(parts: Sequence[ScoreSums]) -> PlattSigmoid:
 
 
 def _sigmoid(m: float, V: float, n: float) -> tuple[float, float]:
-    """Return slope and offset for x of mean m and variance V, of n rows."""
     nothing = platt(np.array([m]), np.array([n]), np.array([(1.0 + m) / 2.0]))
     if not V > LEAST:
         return nothing

@@ -44,12 +44,10 @@ class ScoreTable(Measure):
 
     @property
     def n_bins(self) -> int:
-        """B."""
         fewest, most = _BINS
         return min(max(1 << (_ALL_BINS // len(self.centre)).bit_length() - 1, fewest), most)
 
     def add(self, rows: Block, predicted: Floats) -> None:
-        """Add rows but those that are not finite, which others count and refuse."""
         known = is_known(predicted, rows.y)
         weights = None if rows.weights is None else rows.weights[known]
         self.count(predicted[known], rows.y[known] > 0, weights)
@@ -75,10 +73,7 @@ class ScoreTable(Measure):
 
     @property
     def auc(self) -> Floats:
-        """The area under the receiver operating characteristic, (q,); NaN where all are alike.
-
-        Pairs in the same bin count as equal, as half: `auc_error` bounds what that can be off by.
-        """
+        """The area under the ROC curve, (q,), NaN where all are alike; equal bins count as half."""
         others, of_class = self.weights[:, 0], self.weights[:, 1]
         below = np.cumsum(others, axis=1) - others
         return self._of_pairs(((below + 0.5 * others) * of_class).sum(axis=1))
@@ -94,16 +89,13 @@ class ScoreTable(Measure):
 
 
 def is_known(scores: Floats, targets: Floats) -> Array:
-    """Say which rows (n,) have finite scores and targets."""
+    """Say which rows (n,) have finite scores and targets; other sums refuse the rest."""
     known: Array = np.asarray(np.isfinite(np.hstack([scores, targets])).all(axis=1))
     return known
 
 
 class ClassErrors(Measure):
-    """How well classes and their probabilities are predicted: sums over rows.
-
-    Guo, Pleiss, Sun and Weinberger (2017), "On calibration of modern neural networks".
-    """
+    """How well classes and their probabilities are predicted: sums over rows."""
 
     rule: ClassRule
     # What the weights of rows are multiplied by, for their K classes; errors are without.
@@ -122,17 +114,14 @@ class ClassErrors(Measure):
 
     @property
     def n_classes(self) -> int:
-        """K."""
         return len(self.rule.classes)
 
     @property
     def weight(self) -> float:
-        """The sum of the weights."""
         return float(self.confusion.sum())
 
     @property
     def accuracy(self) -> float:
-        """The share of rows whose class is predicted."""
         return float(np.trace(self.confusion)) / self.weight
 
     @property
@@ -154,7 +143,10 @@ class ClassErrors(Measure):
 
     @property
     def calibration_error(self) -> float:
-        """The expected calibration error: |accuracy - confidence|, averaged over 15 equal bins."""
+        """|accuracy - confidence|, averaged over 15 equal bins.
+
+        Guo, Pleiss, Sun and Weinberger (2017), "On calibration of modern neural networks".
+        """
         _, confident, right = self.reliability
         return float(np.abs(right - confident).sum()) / self.weight
 
@@ -166,11 +158,9 @@ class ClassErrors(Measure):
 
     @property
     def auc_error(self) -> float | None:
-        """How far the exact area may be from `auc`."""
         return None if self.auc is None else float(self.table.auc_error.mean())
 
     def add(self, rows: Block, predicted: Floats) -> None:
-        """Add rows but those that are not finite, which others count and refuse."""
         known = is_known(predicted, rows.y)
         scores, targets = predicted[known], rows.y[known]
         if not len(scores):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 LEAST = float(np.finfo(np.float64).eps)
 
 
+@dataclass(frozen=True)
 class Calibrator(ABC):
-    """Odds of q classes, each against the rest, as functions of their scores."""
+    """Odds of q classes, each against the rest, by their scores; every field has q entries."""
 
     name: ClassVar[str]
 
@@ -30,9 +31,10 @@ class Calibrator(ABC):
         """Return what classes are chosen by, (n, q): above 0, or the largest."""
         return self.log_odds(scores)
 
-    @abstractmethod
     def as_dict(self) -> dict[str, Any]:
         """Return the parameters as plain JSON values."""
+        each = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: [np.asarray(one).tolist() for one in values] for name, values in each.items()}
 
     @classmethod
     @abstractmethod
@@ -53,17 +55,11 @@ class PlattSigmoid(Calibrator):
     name: ClassVar[str] = "sigmoid"
 
     def log_odds(self, scores: Floats) -> Floats:
-        """Return a s + b."""
         odds: Floats = scores * self.slope + self.offset
         return odds
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return slopes and offsets."""
-        return {"slope": self.slope.tolist(), "offset": self.offset.tolist()}
-
     @classmethod
     def from_dict(cls, parameters: dict[str, Any], n_targets: int) -> PlattSigmoid:
-        """Return the sigmoids."""
         return cls(*(_numbers(parameters[name], n_targets) for name in ("slope", "offset")))
 
 
@@ -81,23 +77,14 @@ class IsotonicSteps(Calibrator):
     name: ClassVar[str] = "isotonic"
 
     def log_odds(self, scores: Floats) -> Floats:
-        """Return the log-odds of the interpolated probabilities."""
         odds = np.empty_like(scores, dtype=np.float64)
         for j, (points, values) in enumerate(zip(self.scores, self.probabilities, strict=True)):
             p = np.interp(scores[:, j], points, values)
             odds[:, j] = np.where(np.isnan(scores[:, j]), np.nan, np.log(p) - np.log1p(-p))
         return odds
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the points of every function."""
-        return {
-            "scores": [points.tolist() for points in self.scores],
-            "probabilities": [values.tolist() for values in self.probabilities],
-        }
-
     @classmethod
     def from_dict(cls, parameters: dict[str, Any], n_targets: int) -> IsotonicSteps:
-        """Return the functions."""
         points = [_numbers(each) for each in parameters["scores"]]
         values = [_numbers(each) for each in parameters["probabilities"]]
         if not len(points) == len(values) == n_targets:
@@ -111,22 +98,14 @@ class IsotonicSteps(Calibrator):
 
 @dataclass(frozen=True)
 class FixedRule(Calibrator):
-    """What needs no parameters: classes are chosen by the scores themselves."""
-
-    n_targets: int
+    """What has no parameters: classes are chosen by scores, which differ where odds are cut off."""
 
     def decisions(self, scores: Floats) -> Floats:
-        """Return the scores, which still differ where probabilities are cut off."""
         return scores
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return nothing: there are no parameters."""
-        return {}
 
     @classmethod
     def from_dict(cls, parameters: dict[str, Any], n_targets: int) -> Self:  # noqa: ARG003
-        """Return the rule."""
-        return cls(n_targets)
+        return cls()
 
 
 @dataclass(frozen=True)
@@ -136,7 +115,6 @@ class PlainRule(FixedRule):
     name: ClassVar[str] = "none"
 
     def log_odds(self, scores: Floats) -> Floats:
-        """Return the log-odds of the cut off probabilities."""
         p = np.clip((1.0 + scores) / 2.0, LEAST, 1.0 - LEAST)
         odds: Floats = np.log(p) - np.log1p(-p)
         return odds
@@ -153,12 +131,11 @@ class AdditiveVotes(FixedRule):
     name: ClassVar[str] = "votes"
 
     def log_odds(self, scores: Floats) -> Floats:
-        """Return log p / (1 - p)."""
-        if self.n_targets == 1:
+        if scores.shape[1] == 1:
             return scores
         odds = np.empty_like(scores, dtype=np.float64)
         with np.errstate(invalid="ignore"):  # rows without a score
-            for k in range(self.n_targets):
+            for k in range(scores.shape[1]):
                 others = np.delete(scores, k, axis=1)
                 odds[:, k] = scores[:, k] - np.logaddexp.reduce(others, axis=1)
         return odds
@@ -184,7 +161,7 @@ def codes_of(values: Floats) -> Array:
 
 @dataclass(frozen=True)
 class ClassRule:
-    """How classes and probabilities follow from scores (n, q): q is K, but 1 for two classes.
+    """Classes and probabilities of scores (n, q): q is K, but 1 for two classes.
 
     The probabilities of more classes are those of each against the rest, divided by their sum.
     """
@@ -224,11 +201,9 @@ class ClassRule:
         return logs
 
     def probabilities(self, scores: Floats) -> Floats:
-        """Return the probabilities of the classes, (n, K)."""
         return np.exp(self.log_probabilities(scores))
 
     def as_dict(self) -> dict[str, Any]:
-        """Return classes and calibration as plain JSON values."""
         return {
             "classes": self.classes.as_dict(),
             "calibration": self.calibrator.name,

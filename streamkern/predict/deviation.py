@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from streamkern.features import FeatureMap
     from streamkern.solve import NormalEquations
     from streamkern.sources import Block
-    from streamkern.statistics.triangle import Triangle
+    from streamkern.statistics import Triangle
 
 _ROWS_AT_ONCE = 4096
 # A row with this leverage or more determines its own prediction: it has no error without itself.
@@ -128,10 +128,8 @@ class Deviation:
 
 def _inverse_root(gram: Triangle, alpha: float, scale: float, dtype: Any) -> Array | None:
     """Return scale times B, (D, D), with (G + alpha I)^-1 = B B^T, or None if there is none."""
-    shifted = gram.astype(np.float64)
-    shifted.add_diagonal(alpha)
     try:
-        factor = Cholesky.of(shifted)
+        factor = Cholesky.of_shifted(gram, alpha)
     except np.linalg.LinAlgError:
         return None
     basis: Array = np.zeros((gram.order, gram.order), dtype=dtype)
@@ -144,10 +142,7 @@ def _inverse_root(gram: Triangle, alpha: float, scale: float, dtype: Any) -> Arr
 
 
 class Largest(Sums):
-    """The k rows with the largest values of a quantity, with what else is known of them.
-
-    Values (k,) descend; rows of equal value are in the order of their places.
-    """
+    """The k rows of largest values (k,), descending, equal ones in the order of their places."""
 
     n_rows: int
     values: Floats = joint(0)
@@ -155,7 +150,6 @@ class Largest(Sums):
     facts: Floats = joint(0, 0)
 
     def add(self, *rows: Array) -> None:
-        """Consider rows, with values, places and facts."""
         vars(self).update(self._with_rows(*rows))
 
     def _with_rows(self, *rows: Array) -> dict[str, Any]:
@@ -167,7 +161,6 @@ class Largest(Sums):
         return {"values": values[order], "places": places[order], "facts": facts[order]}
 
     def merged_jointly(self, other: Largest) -> dict[str, Any]:
-        """Return the largest of both sets of rows."""
         rows = other.values, other.places, other.facts
         return self._with_rows(*rows) if len(other.values) else dict(self.detached())
 
@@ -175,10 +168,8 @@ class Largest(Sums):
 class LeaveOneOut(Measure):
     """Sums of leave-one-out errors, and the rows of largest leverage and of largest error.
 
-    The error without row i is e_i / (1 - h_i), h_i = s_i (1/N + c_i^T (G + alpha I)^-1 c_i) its
-    leverage.  Only rows that the model was fitted on have such errors.  Facts of rows are their
-    leverage and then their errors, (k, 1 + q).
-
+    The error without row i, of the fit, is e_i / (1 - h_i) with its weighted leverage h_i.  Facts
+    of rows are leverage and errors, (k, 1 + q).
     Cook and Weisberg (1982), "Residuals and influence in regression".
     """
 
@@ -196,7 +187,6 @@ class LeaveOneOut(Measure):
     errors: Largest = part(lambda measure: Largest(measure.n_largest))
 
     def add(self, rows: Block, predicted: Floats) -> None:
-        """Add rows."""
         weights = np.ones(len(rows)) if rows.weights is None else rows.weights
         leverages = weights[:, None] * self.deviation.leverages(rows.X)
         residuals = rows.y - predicted

@@ -37,13 +37,10 @@ _NO_PROGRESS = 1.0 - 1e-9
 
 
 class Step(NamedTuple):
-    """How far a round goes: what its votes are multiplied by, and how much rows weigh after it.
+    """How far a round goes."""
 
-    The shrinkage is the mean weight of rows after the round, over that before.
-    """
-
-    size: float
-    shrinkage: float
+    size: float  # what its votes are multiplied by
+    shrinkage: float  # the mean weight of rows after it, over that before
 
     @property
     def is_forward(self) -> bool:
@@ -52,14 +49,11 @@ class Step(NamedTuple):
 
 
 class Algorithm(NamedTuple):
-    """How the scores of one round become votes, and how much these count.
+    """How the scores of one round become votes, and how much these count."""
 
-    `votes` takes scores (n, K) of the classes to votes (n, K) that add up to 0 for every row.
-    `step` takes the weighted share of rows that the round alone gets wrong, the mean weight of rows
-    after it over that before if its votes are multiplied by the learning rate, that rate, and K.
-    """
-
-    votes: Callable[[Floats], Floats]
+    votes: Callable[[Floats], Floats]  # of scores (n, K); they add up to 0 for every row
+    # Of the weighted share of rows that the round alone gets wrong, the mean weight of rows after
+    # it over that before if its votes are multiplied by the learning rate, that rate, and K.
     step: Callable[[float, float, float, int], Step]
 
 
@@ -73,7 +67,6 @@ def _one_vote(scores: Floats) -> Floats:
 
 
 def _by_error(error: float, after: float, learning_rate: float, n_classes: int) -> Step:  # noqa: ARG001
-    """Return the learning rate times log((1 - e) / e) + log(K - 1)."""
     error = min(max(error, _LEAST_ERROR), 1.0 - _LEAST_ERROR)
     size = learning_rate * (math.log((1.0 - error) / error) + math.log(n_classes - 1))
     right = (1.0 - error) * math.exp(-size * (1.0 - 1.0 / n_classes))
@@ -105,8 +98,7 @@ ALGORITHMS = {
 }
 
 
-@dataclass(frozen=True)
-class Round:
+class Round(NamedTuple):
     """A predictor of scores, one class against the rest, and what its votes are multiplied by."""
 
     predictor: Predictor
@@ -115,15 +107,12 @@ class Round:
 
 @dataclass(frozen=True)
 class Ensemble(RowFunction):
-    """Rounds that vote together, none of them to begin with.
-
-    `log_unit` is the logarithm of the mean of s exp(-V_y) over the rows of the fit, in units of the
-    mean of s, so that weights have the same mean in every round.
-    """
+    """Rounds that vote together, none of them to begin with."""
 
     algorithm: str
     n_classes: int
     rounds: tuple[Round, ...] = ()
+    # log of the mean of s exp(-V_y) over that of s, so that weights have one mean in every round.
     log_unit: float = 0.0
 
     def __len__(self) -> int:
@@ -131,17 +120,14 @@ class Ensemble(RowFunction):
 
     @property
     def flat(self) -> bool:  # type: ignore[override]
-        """Whether a row has one score: of the second of two classes."""
         return self.n_classes == 2
 
     @property
     def n_targets(self) -> int:
-        """The number of scores a row, q: one for two classes, else K."""
         return 1 if self.n_classes == 2 else self.n_classes
 
     @property
     def n_features(self) -> int:
-        """The number of inputs, p."""
         return self.rounds[0].predictor.feature_map.n_features
 
     @property
@@ -150,11 +136,9 @@ class Ensemble(RowFunction):
         return max(each.predictor.n_components for each in self.rounds)
 
     def check(self, shape: tuple[int, ...]) -> None:
-        """Raise DataError unless rows of that shape have the inputs of the fit."""
         self.rounds[0].predictor.check(shape)
 
     def grown(self, predictor: Predictor, step: Step) -> Ensemble:
-        """Return the ensemble with one more round."""
         rounds = (*self.rounds, Round(predictor, step.size))
         return replace(self, rounds=rounds, log_unit=self.log_unit + math.log(step.shrinkage))
 
@@ -184,21 +168,17 @@ class Ensemble(RowFunction):
         return votes[:, 1] - votes[:, 0] if self.n_classes == 2 else votes
 
     def buffered(self, n_rows: int, scratch: Scratch) -> Callable[[Array, Floats], None]:  # noqa: ARG002
-        """Return what writes scores; every round takes memory of its own."""
-
         def write(X: Array, out: Floats) -> None:
             out[:] = self.predict(X).reshape(out.shape)
 
         return write
 
     def weights(self, block: Block) -> Floats:
-        """Return the weights (n,) that the next round gives rows."""
         weights = np.ones(len(block)) if block.weights is None else block.weights
         mine = self.votes(block.X)[np.arange(len(block)), codes_of(block.y)]
         return weights * bounded_exp(-mine - self.log_unit)
 
     def reweighted(self, block: Block) -> Block:
-        """Return rows with the weights that the next round gives them."""
         return replace(block, weights=self.weights(block))
 
 
@@ -209,20 +189,15 @@ def bounded_exp(exponents: Floats) -> Floats:
 
 
 class RoundErrors(Measure):
-    """How a new round does on rows weighted by the rounds before it, of an ensemble.
-
-    `wrong` is the weight of the rows that the new round alone gets wrong, and `after` the sum of
-    the weights after it, if its votes are multiplied by the step.
-    """
+    """How a new round does on rows weighted by the rounds before it, of an ensemble."""
 
     ensemble: Ensemble
     step: float
     weight: float = total()
-    wrong: float = total()
-    after: float = total()
+    wrong: float = total()  # the weight of the rows that the new round alone gets wrong
+    after: float = total()  # the sum of the weights after it, if its votes are times the step
 
     def add(self, rows: Block, predicted: Floats) -> None:
-        """Add rows."""
         weights, codes = self.ensemble.weights(rows), codes_of(rows.y)
         votes = self.ensemble.votes_of(predicted)
         mine = votes[np.arange(len(rows)), codes]
@@ -236,7 +211,6 @@ class StagedErrors(Statistic):
 
     Of two classes, a row is wrong only if the votes V_y of its own are not above 0, so the share is
     at most the mean of exp(-V_y).  Of more classes V_y can be large, and others larger.
-
     Freund and Schapire (1997), "A decision-theoretic generalization of on-line learning and an
     application to boosting".
     """
@@ -248,12 +222,10 @@ class StagedErrors(Statistic):
 
     @property
     def n_rounds(self) -> int:
-        """T."""
         return len(self.ensemble)
 
     @property
     def errors(self) -> Floats:
-        """The weighted share of rows that is wrong after every round, (T,)."""
         return self.wrong / self.weight
 
     @property
@@ -263,7 +235,6 @@ class StagedErrors(Statistic):
         return np.minimum(self.bounds / self.weight, 1.0) if two else None
 
     def update(self, blocks: Iterable[Block]) -> None:
-        """Add rows."""
         for block in blocks:
             weights = np.ones(len(block)) if block.weights is None else block.weights
             codes, rows = codes_of(block.y), np.arange(len(block))

@@ -69,7 +69,6 @@ class Evaluation(Statistic):
         self.measures = measures
 
     def update(self, blocks: Iterable[Block]) -> None:
-        """Predict rows, and hand them to every measure."""
         for block in blocks:
             for rows, predicted in self.predictor.predictions(block):
                 for measure in self.measures:
@@ -106,7 +105,6 @@ class PredictionErrors(Measure):
         return np.where(spread > 0, 1.0 - self.squared / safe, constant)
 
     def add(self, rows: Block, predicted: Floats) -> None:
-        """Add the errors on rows."""
         errors = predicted - rows.y
         weights = np.ones(len(rows)) if rows.weights is None else rows.weights
         self.squared += weights @ errors**2
@@ -119,10 +117,7 @@ class PredictionErrors(Measure):
 
 @dataclass(frozen=True)
 class PairBins:
-    """Bins of the values and of the residuals of the first t targets, all equally wide.
-
-    Counts have one bin more at both ends of every axis, for what lies beyond the edges.
-    """
+    """Equal bins of values and residuals of the first t targets, and one beyond at both ends."""
 
     values: Floats  # edges for predicted and for actual values, (t, B + 1)
     residuals: Floats  # edges for actual less predicted values, (t, R + 1)
@@ -141,10 +136,7 @@ class PairBins:
         )
 
     def counted(self, predicted: Floats, actual: Floats) -> tuple[Array, Array]:
-        """Count rows (n, q), by predicted value and by actual value or residual.
-
-        Counts are of shape (t, B + 2, B + 2) and (t, B + 2, R + 2), int64.
-        """
+        """Count by predicted and actual value (t, B + 2, B + 2) or residual (t, B + 2, R + 2)."""
         pairs: list[Array] = []
         residuals: list[Array] = []
         for j, (values, errors) in enumerate(zip(self.values, self.residuals, strict=True)):
@@ -167,6 +159,5 @@ class PairCounts(Measure):
     residuals: Array = total(dtype=int)
 
     def add(self, rows: Block, predicted: Floats) -> None:
-        """Count rows."""
         pairs, residuals = self.bins.counted(predicted, rows.y)
         self.pairs, self.residuals = self.pairs + pairs, self.residuals + residuals

@@ -25,7 +25,6 @@ class GradientOuterProduct(Statistic):
 
     sum_i s_i sum_k grad f_k(x_i) grad f_k(x_i)^T / u_k^2, with respect to what the standardizer
     makes of a row; u (q,) are units of targets, such as their deviations.
-
     Radhakrishnan, Beaglehole, Pandit and Belkin (2024), "Mechanism for feature learning in neural
     networks and backpropagation-free machine learning models".
     Samarov (1993), "Exploring regression structure using nonparametric functional estimation".
@@ -56,20 +55,17 @@ class GradientOuterProduct(Statistic):
 
     @property
     def work(self) -> Work:
-        """Two products with the frequencies, or with what else the map holds, a target."""
         D, q = self.predictor.coef.shape
         dtype = "float32" if self.predictor.precision == "single" else "float64"
         return Work(4.0 * D * len(self.sums) * q, D, dtype)
 
     @property
     def standardizer(self) -> Standardizer:
-        """What rows go through before they meet the map."""
         whole: Any = self.predictor.feature_map
         return whole.standardizer  # type: ignore[no-any-return]
 
     @np.errstate(over="ignore", invalid="ignore")  # of rows that are refused after the pass
     def update(self, blocks: Iterable[Block]) -> None:
-        """Add the gradients at rows."""
         whole: Any = self.predictor.feature_map
         standardizer, inner = self.standardizer, whole.inner
         scratch = self.scratch or Scratch()

@@ -6,9 +6,9 @@ predicting the mean costs; of several targets, the mean of the squares.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,11 +16,11 @@ import numpy as np
 from streamkern.models.held_out_predictors import folds_of
 from streamkern.report.drawing import KINDS, Axis, Figure, Plot
 from streamkern.report.numbers import number
-from streamkern.report.trial_tables import first_scale
+from streamkern.report.trial_tables import error_of, first_scale
 from streamkern.report.validation_pass import target_spread
 from streamkern.solve.penalty_curve import PenaltyCurve
+from streamkern.tune.budget import map_in_words
 from streamkern.tune.fold_solution import nested_sizes, solve_sizes
-from streamkern.tune.frontier import map_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -136,7 +136,6 @@ def components_curve(model: FittedRidge) -> Curve | None:
 
 
 def sparsity_curve(model: FittedRidge) -> Curve | None:
-    """Return the error left out of sparse models over their features, or None where none is."""
     found = model.report.get("sparse_curve")
     return None if found is None else _sizes(found, model.report["n_components"])
 
@@ -148,7 +147,6 @@ def _sizes(found: dict[str, Any], chosen: int) -> Curve:
 
 
 def penalty_figure(curve: Curve, names: Sequence[str]) -> Figure:
-    """Draw the criterion over penalties: the mean, every fold, what was chosen."""
     several, is_evidence = curve.targets is not None, curve.criterion == "evidence"
     drawn = [curve.values] if curve.targets is None else list(curve.targets.T[: len(KINDS)])
     folds = [] if curve.folds is None or several else list(curve.folds)
@@ -194,7 +192,6 @@ def _penalty_caption(curve: Curve, n_folds: int) -> str:
 
 
 def sizes_figure(curve: Curve, *, is_sparse: bool = False) -> Figure:
-    """Draw the error left out over the number of features, or of those that are kept."""
     assert curve.errors is not None  # noqa: S101  for the type checker
     low, high = curve.values - curve.errors, curve.values + curve.errors
     every = -(-len(curve.x) // 7)  # labels that have room, the last always one of them
@@ -203,13 +200,12 @@ def sizes_figure(curve: Curve, *, is_sparse: bool = False) -> Figure:
     name = "Number of features that are kept" if is_sparse else "Number of random features D"
     plot = Plot(x, y, x_label=name, y_label=_ERROR)
     chosen = curve.x[curve.chosen[0]]
-    plot.rule("chosen", x=chosen)
+    plot.band(curve.x.tolist(), low, high)
     plot.series(curve.x, curve.values)
-    plot.spans(curve.x, low, high)
-    plot.label(f"the model: {chosen:,.0f}", chosen, plot.y.high, dy=12.0)
+    plot.choose(chosen, f"the model: {chosen:,.0f}")
     whose = "the penalty of the model" if is_sparse else "a penalty of its own"
     caption = (
-        f"Every point has {whose}; short lines are one standard error across folds. The long line "
+        f"Every point has {whose}; the band is one standard error across folds. The vertical line "
         f"marks the number that the model has, {chosen:,.0f}."
     )
     title = "Few features of many" if is_sparse else "The number of features"
@@ -223,37 +219,29 @@ def search_figures(report: dict[str, Any]) -> list[Figure]:
     tried = sorted(report["tuning"], key=_name_of)
     several = len({map_in_words(attempt) for attempt in tried}) > 1
     best = next(each for each in report["frontier"] if each["is_chosen"])
-    span = Axis.over([first_scale(attempt) for attempt in tried], is_log=True)
-    axis = Axis.over([math.sqrt(attempt["relative_mse"]) for attempt in tried])
+    span, axis = Axis.over(map(first_scale, tried), is_log=True), Axis.over(map(error_of, tried))
     figures = [_frontier_figure(report["frontier"])]
     for (kernel, feature_map), group in groupby(tried, key=_name_of):
-        title = f"{kernel.capitalize()} kernel" + (f", {feature_map} map" if several else "")
-        chosen = first_scale(report) if (kernel, feature_map) == _name_of(best) else None
         plot = Plot(span, axis, x_label="Length scale", y_label=_ERROR)
-        figures.append(_trials_figure(plot, title, list(group), chosen))
+        mine = list(group)
+        points = sorted((each["n_components"], first_scale(each), error_of(each)) for each in mine)
+        for j, (size, of_size) in enumerate(groupby(points, key=itemgetter(0))):
+            _, xs, ys = zip(*of_size, strict=True)
+            plot.series(xs, ys, j)
+            plot.label(f"D = {size:,}", xs[-1], ys[-1], beside=4.0)
+        caption = (
+            f"The error left out on a sample of {mine[0]['n_rows']:,} rows, at numbers of features "
+            f"D of up to that of the model. "
+        )
+        if (kernel, feature_map) == _name_of(best):
+            chosen = number(first_scale(report))
+            plot.choose(first_scale(report), chosen)
+            caption += f"The vertical line is the length scale chosen, {chosen}."
+        else:
+            caption += "This was not chosen."
+        title = f"{kernel.capitalize()} kernel" + (f", {feature_map} map" if several else "")
+        figures.append(plot.figure(title, caption))
     return figures
-
-
-def _trials_figure(
-    plot: Plot, title: str, tried: list[dict[str, Any]], chosen: float | None
-) -> Figure:
-    """Draw a line for every number of features that a kernel and map were tried with."""
-    for j, size in enumerate(sorted({attempt["n_components"] for attempt in tried})):
-        mine = (attempt for attempt in tried if attempt["n_components"] == size)
-        points = sorted((first_scale(a), math.sqrt(a["relative_mse"])) for a in mine)
-        xs, ys = zip(*points, strict=True)
-        plot.series(xs, ys, j)
-        plot.label(f"D = {size:,}", xs[-1], ys[-1], beside=4.0)
-    caption = (
-        f"The error left out on a sample of {tried[0]['n_rows']:,} rows, at numbers of features D "
-        f"of up to that of the model. "
-    )
-    if chosen is None:
-        return plot.figure(title, caption + "This was not chosen.")
-    plot.rule("chosen", x=chosen)
-    plot.label(number(chosen), chosen, plot.y.high, dy=12.0)
-    caption += f"The vertical line is the length scale chosen, {number(chosen)}."
-    return plot.figure(title, caption)
 
 
 def _name_of(attempt: dict[str, Any]) -> tuple[str, str]:
@@ -261,24 +249,19 @@ def _name_of(attempt: dict[str, Any]) -> tuple[str, str]:
 
 
 def _frontier_figure(frontier: Sequence[dict[str, Any]]) -> Figure:
-    """Draw the error of every kernel, map and number of features over what a fit would take."""
-    points = [(each["seconds"], math.sqrt(each["relative_mse"])) for each in frontier]
-    seconds, errors = zip(*points, strict=True)
+    def points(of: Sequence[dict[str, Any]]) -> tuple[list[float], list[float]]:
+        return [each["seconds"] for each in of], [error_of(each) for each in of]
+
+    seconds, errors = points(frontier)
     x_label = "Seconds of a fit to all rows, as predicted"
     plot = Plot(Axis.over(seconds, is_log=True), Axis.over(errors), x_label=x_label, y_label=_ERROR)
-    both = list(zip(frontier, points, strict=True))
-    best = [point for each, point in both if each["is_best"]]
-    xs, ys = zip(*best, strict=True)
-    plot.line(xs, ys, "line first")
+    plot.line(*points([each for each in frontier if each["is_best"]]), "line first")
     names = sorted({map_in_words(each) for each in frontier})
     for j, name in enumerate(names):
-        mine = [point for each, point in both if map_in_words(each) == name]
-        xs, ys = zip(*mine, strict=True)
-        plot.marks(xs, ys, j)
-    ((chosen, (at, _)),) = (pair for pair in both if pair[0]["is_chosen"])
-    plot.rule("chosen", x=at)
+        plot.marks(*points([each for each in frontier if map_in_words(each) == name]), j)
+    (chosen,) = (each for each in frontier if each["is_chosen"])
     what = f"{chosen['kernel']}, {map_in_words(chosen)}, D = {chosen['n_components']:,}"
-    plot.label(what, at, plot.y.high, dy=12.0)
+    plot.choose(chosen["seconds"], what)
     shapes = ("circles", "squares", "triangles", "diamonds")
     marked = "; ".join(f"{shapes[j % 4]}: {name}" for j, name in enumerate(names))
     caption = (

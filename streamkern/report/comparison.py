@@ -7,6 +7,7 @@ import warnings
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain, count
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from streamkern.kernels import Kernel
-    from streamkern.parameters.choices import PenaltyOptions
+    from streamkern.parameters.fit_options import PenaltyOptions
     from streamkern.report.comparison_trials import Split
     from streamkern.sources import Source
 
@@ -186,7 +187,7 @@ def checked_comparison(
             "a comparison takes the one alpha of least error for all targets; leave per_target and "
             "one_standard_error out."
         )
-    if isinstance(n_seeds, bool) or not isinstance(n_seeds, (int, np.integer)) or n_seeds < 1:
+    if isinstance(n_seeds, bool) or not isinstance(n_seeds, Integral) or n_seeds < 1:
         raise ParameterError(
             f"n_seeds must be a whole number of at least 1, not {n_seeds!r}; give how often "
             f"to draw every map."

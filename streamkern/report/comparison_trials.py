@@ -35,8 +35,6 @@ _TEST_ROWS, _KERNEL_ROWS = 1000, 512
 
 @dataclass(frozen=True)
 class Split:
-    """Rows to fit, and rows to test, in random order."""
-
     X: Floats
     y: Floats
     X_test: Floats
@@ -98,7 +96,6 @@ class Trial:
         n_components: int | None = None,
         map_name: str | None = None,
     ) -> Trial:
-        """Summarise runs."""
         values = {name: [getattr(run, name) for run in runs] for name in Run.__dataclass_fields__}
         errors = ("test_rmse", "cv_rmse", "loo_rmse", "kernel_error")
         means: dict[str, Any] = {
@@ -186,7 +183,6 @@ def check_split(source: Source, test: Source | None, n_train: int, *, fewest: in
 def sampled_split(
     source: Source, test: Source | None, n_train: int, *, random_state: int, skip_bad_rows: bool
 ) -> Split:
-    """Draw rows to fit and rows to test, in one pass over each source."""
     how: dict[str, Any] = {"random_state": random_state, "skip_bad_rows": skip_bad_rows}
     if test is not None:
         X, y, s = _sample(source, n_train, _FEWEST, **how)

@@ -35,8 +35,6 @@ _ROOM, _ROOM_BESIDE = 0.6, 0.78
 
 @dataclass(frozen=True)
 class Axis:
-    """What an axis spans, and where it is labelled."""
-
     low: float
     high: float
     is_log: bool = False
@@ -44,7 +42,6 @@ class Axis:
 
     @classmethod
     def over(cls, values: Iterable[float], *, room: float = 0.05, **options: Any) -> Axis:
-        """Return an axis that holds values, with a little room at both ends."""
         finite = [float(value) for value in values if math.isfinite(value)] or [0.0, 1.0]
         there, back = (math.log, math.exp) if options.get("is_log") else (float, float)
         low, high = there(min(finite)), there(max(finite))
@@ -75,7 +72,6 @@ def _round(low: float, high: float, most: int = 6) -> list[tuple[float, str]]:
 
 
 def _decades(low: float, high: float, most: int = 7) -> list[tuple[float, str]]:
-    """Return powers of ten, or 1, 2 and 5 times them where that is too few."""
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     if last - first <= 2:
         values = [m * 10.0**e for e in range(first, last + 1) for m in (1.0, 2.0, 5.0)]
@@ -140,7 +136,6 @@ class Plot:
         return [(self._along(x), self._down(y)) for x, y in finite]
 
     def line(self, xs: Iterable[float], ys: Iterable[float], kind: str) -> None:
-        """Draw a line through points."""
         _add(self.inside, "polyline", class_=kind, points=_listed(self._points(xs, ys)))
 
     def marks(self, xs: Iterable[float], ys: Iterable[float], j: int = 0) -> None:
@@ -155,7 +150,6 @@ class Plot:
                 _add(self.above, "path", class_=kind, d=_SHAPES[j % 4 - 1], transform=moved)
 
     def series(self, xs: Iterable[float], ys: Iterable[float], j: int = 0) -> None:
-        """Draw a line with marks."""
         self.line(xs, ys, f"line {KINDS[j % 4]}")
         self.marks(xs, ys, j)
 
@@ -173,17 +167,16 @@ class Plot:
             place = {"x": x + 0.5, "y": y, "width": wide, "height": max(floor - y, 0.0)}
             _add(self.inside, "rect", class_="bar", **place)
 
-    def spans(self, xs: Iterable[float], lows: Iterable[float], highs: Iterable[float]) -> None:
-        """Draw vertical lines from low to high values."""
-        for x, low, high in zip(xs, lows, highs, strict=True):
-            along = self._along(x)
-            _segment(self.inside, "span", (along, self._down(high)), (along, self._down(low)))
-
     def rule(self, kind: str, *, x: float | None = None, y: float | None = None) -> None:
         """Draw a vertical line at x or a horizontal one at y across the whole picture."""
         x1, x2 = (0.0, self.inner_width) if x is None else (self._along(x),) * 2
         y1, y2 = (0.0, self.height) if y is None else (self._down(y),) * 2
         _segment(self.inside, kind, (x1, y1), (x2, y2))
+
+    def choose(self, x: float, text: str) -> None:
+        """Mark what was chosen by a vertical line with a text at its upper end."""
+        self.rule("chosen", x=x)
+        self.label(text, x, self.y.high, dy=12.0)
 
     def label(
         self, text: str, x: float, y: float, *, dy: float = -7.0, beside: float | None = None

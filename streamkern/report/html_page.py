@@ -14,7 +14,6 @@ import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from streamkern._version import __version__
 from streamkern.errors import ParameterError
 from streamkern.errors.formatting import printable
 from streamkern.kernels import as_kernel, kernel_from, simple_kernels
@@ -24,8 +23,7 @@ from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.loading import fitted_of, rows_of
 from streamkern.parameters.parameters import Parameters
 from streamkern.report import choice_figures, numbers, page_facts, report_rows
-from streamkern.report.class_figures import class_section
-from streamkern.report.prediction_figures import interval_figure, normality_figure, pairs_figures
+from streamkern.report import prediction_figures as figures
 from streamkern.report.trial_tables import tuning_table
 from streamkern.report.validation_pass import validated, validated_classes
 from streamkern.runtime.memory import in_words
@@ -38,7 +36,7 @@ if TYPE_CHECKING:
     from streamkern.report.validation_pass import Validation
     from streamkern.sources import Source
 
-_LONGEST_NAME, _MOST_TARGETS, _MOST_FILES = 24, 4, 20
+_MOST_TARGETS = 4
 
 
 def write_report(
@@ -91,16 +89,14 @@ def write_report(
     source: Source | None = None
     found: Any = None
     is_classifier = isinstance(fitted, FittedClassifier)
+    validate: Any = validated_classes if is_classifier else validated
     if X is not None:
         rows = rows_of(model, X, y, sample_weight)
         source = fitted.labelled(*rows, weighted=True) if is_classifier else as_source(*rows)
         check_output(path, force=force, inputs=source.paths)
-        found = (validated_classes if is_classifier else validated)(fitted, source)  # type: ignore[arg-type]
+        found = validate(fitted, source)
     report = fitted.report  # that of a classifier says how it is calibrated
-    if is_classifier:
-        section = {"tiles": [], "class_figures": None} if found is None else class_section(found)
-    else:
-        section = _target_section(fitted, found)
+    section = figures.class_section(found) if is_classifier else _target_section(fitted, found)
     call = _python_call(fitted, source) if command is None else command
     html = (
         _environment()
@@ -155,7 +151,6 @@ def _page(model: FittedRidge, report: dict[str, Any]) -> dict[str, Any]:
         "style_hash": f"sha256-{digest}",
         "report": report,
         "fitted": page_facts.fitted_rows(model, report),
-        "most_files": _MOST_FILES,
         "is_classifier": "classes" in report,
         "penalty": penalty,
         "criterion": CRITERIA[penalty.criterion] if penalty else None,
@@ -169,33 +164,34 @@ def _page(model: FittedRidge, report: dict[str, Any]) -> dict[str, Any]:
         "more_inputs": more_inputs,
         "faults": [*report_rows.row_faults(report), *report_rows.column_faults(report)],
         "versions": page_facts.versions(),
-        "own_version": __version__,
         "written": datetime.now(UTC),
     }
 
 
 def _target_section(model: FittedRidge, found: Validation | None) -> dict[str, Any]:
     """Return what the page shows of predictions of targets."""
-    names, standardized = _target_names(model.report), None
-    several, shown = len(names) > 1, names[:_MOST_TARGETS]
-    if found is not None and np.isfinite(model.normal_equations.noise_variance).all():
+    names, standardized, pairs = _target_names(model.report), None, []
+    shown = names[:_MOST_TARGETS] if len(names) > 1 else [""]
+    if found is not None:
+        pairs = [figures.pairs_figures(found, j, names[j]) for j in range(len(shown))]
         # Rows whose own model has as many degrees of freedom as rows have no deviation.
         known = found.standardized[np.isfinite(found.standardized).all(axis=1)]
-        standardized = known if len(known) else None
-    section: dict[str, Any] = {
+        if np.isfinite(model.normal_equations.noise_variance).all() and len(known):
+            standardized = known
+    section = {
         "tiles": page_facts.error_tiles(model, found, standardized),
-        "coverage_header": ("interval", *(shown if several else ["rows within, ± chance"])),
+        "pairs_shown": list(zip(shown, pairs, strict=False)),
+        "by_target": [] if found is None else page_facts.target_errors(found, names),
+        "intervals": [],
     }
-    section |= {key: [] for key in ("pairs_shown", "by_target", "intervals", "coverage")}
-    if found is not None:
-        pairs = [(name, pairs_figures(found, j, name)) for j, name in enumerate(shown)]
-        section["pairs_shown"] = [
-            {"name": name if several else "", "figures": figures} for name, figures in pairs
-        ]
-        section["by_target"] = page_facts.target_errors(found, names)
     if standardized is not None:
-        figures = [interval_figure(standardized, names), normality_figure(standardized)]
-        section |= {"intervals": figures, "coverage": page_facts.coverage_rows(standardized)}
+        section["intervals"] = [
+            figures.interval_figure(standardized, names),
+            figures.normality_figure(standardized),
+        ]
+        section["coverage"] = page_facts.coverage_rows(standardized)
+        header = shown if len(names) > 1 else ["rows within, ± chance"]
+        section["coverage_header"] = ("interval", *header)
     return section
 
 
@@ -203,8 +199,7 @@ def _target_names(report: dict[str, Any]) -> list[str]:
     """Return the names of the targets, cut short where they are long."""
     q, alone = report["n_targets"], str(report["data"].get("y") or "y")
     unnamed = [alone] if q == 1 else [f"target {j}" for j in range(q)]
-    names = map(printable, target_names(report) or unnamed)
-    return [n if len(n) <= _LONGEST_NAME else f"{n[: _LONGEST_NAME - 1]}…" for n in names]
+    return [numbers.shortened(printable(name)) for name in target_names(report) or unnamed]
 
 
 def _python_call(model: FittedRidge | FittedClassifier, source: Source | None) -> str:
@@ -231,24 +226,20 @@ def _python_call(model: FittedRidge | FittedClassifier, source: Source | None) -
         arguments += [f"kernels={resolved!r}", f"maps={model.report['tuning_maps']!r}"]
         budget, method = model.report["tuning_budget"], "tune"
         arguments += [] if budget is None else [f"budget={budget!r}"]
-    # Kernels are imported from modules of their own where they have some.
-    used = {type(simple) for each in kernels for simple in simple_kernels(each)}
-    own = sorted((k.__module__, k.__name__) for k in used if not _is_ours(k))
-    public = sorted(k.__name__ for k in used if _is_ours(k))
-    imports = [("streamkern", ", ".join([*public, estimator])), *own]
+    imports = {"streamkern": {estimator}}
+    for used in (type(simple) for each in kernels for simple in simple_kernels(each)):
+        # A user's kernel is imported from its own module.
+        module = "streamkern" if used.__module__.startswith("streamkern.") else used.__module__
+        imports.setdefault(module, set()).add(used.__name__)
     return "\n".join(
         (
             "import streamkern",
-            *(f"from {module} import {names}" for module, names in imports),
+            *(f"from {each} import {', '.join(sorted(imports[each]))}" for each in sorted(imports)),
             "",
             f"model = {estimator}({', '.join(options)})",
             f"model.{method}({', '.join(arguments)})",
         )
     )
-
-
-def _is_ours(kernel: type) -> bool:
-    return kernel.__module__.startswith("streamkern.")
 
 
 def _rows_of_call(data: dict[str, Any], source: Source) -> str:

@@ -9,6 +9,7 @@ _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _SMALL, _LARGE = 1e-3, 1e6
 # Up to so many seconds, seconds are said, and then minutes with seconds.
 _IN_SECONDS, _IN_MINUTES = 120.0, 3600.0
+_LONGEST_NAME = 24
 
 
 def number(value: Any, digits: int = 4) -> str:
@@ -35,17 +36,14 @@ def number(value: Any, digits: int = 4) -> str:
 
 
 def power(exponent: int) -> str:
-    """Return an exponent in raised digits."""
     return str(exponent).translate(_SUPERSCRIPTS)
 
 
 def percent(share: float, digits: int = 1) -> str:
-    """Return a share of 1 in per cent."""
     return f"{100.0 * share:.{digits}f}%".replace("-", "−")
 
 
 def seconds(value: float) -> str:
-    """Return a time as people say it."""
     if value < _IN_SECONDS:
         return f"{value:.3g} s" if value < 99.95 else f"{value:.0f} s"
     if value < _IN_MINUTES:
@@ -55,6 +53,9 @@ def seconds(value: float) -> str:
     return f"{hours} h {rest} min"
 
 
+def shortened(name: str) -> str:
+    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
+
+
 def counted(n: int, what: str) -> str:
-    """Return a count with its noun, which takes an s for all numbers but 1."""
     return f"{n:,} {what}" + ("" if n == 1 else "s")

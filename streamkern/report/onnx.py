@@ -131,7 +131,6 @@ def _probabilities(graph: Graph, rule: ClassRule, scores: str) -> str:
 
 
 def _log_odds(graph: Graph, calibrator: Calibrator, scores: str) -> str:
-    """Return the log-odds (n, q) of every class against the rest."""
     if isinstance(calibrator, PlattSigmoid):
         return graph("Add", graph("Mul", scores, calibrator.slope), calibrator.offset)
     if isinstance(calibrator, IsotonicSteps):

@@ -83,7 +83,6 @@ class Graph:
         return name
 
     def cast(self, value: str, dtype: Any) -> str:
-        """Add a conversion to another dtype."""
         return self("Cast", value, to=self._type(dtype))
 
     def _type(self, dtype: Any) -> int:
@@ -132,7 +131,6 @@ def feature_parts(graph: Graph, feature_map: FeatureMap, rows: str) -> Iterator[
 
 
 def is_of_landmarks(feature_map: FeatureMap) -> bool:
-    """Say whether features are values of a kernel at landmarks."""
     if isinstance(feature_map, Standardized):
         return is_of_landmarks(feature_map.inner)
     return isinstance(feature_map, Similarities)
@@ -177,7 +175,6 @@ def _waves(
 
 
 def _similarities(graph: Graph, kernel: Kernel, landmarks: Floats, rows: str) -> str:
-    """Add the values of a kernel at landmarks."""
     if isinstance(kernel, (Linear, Polynomial)):
         products = graph("MatMul", rows, landmarks.T)
         if isinstance(kernel, Linear):

@@ -47,7 +47,6 @@ _PHASES = {
 
 
 def lead(report: dict[str, Any]) -> str:
-    """Return what was fitted, in one sentence."""
     scale, targets = report["length_scale"], counted(report["n_targets"], "target")
     kernel = f"{report['kernel'].capitalize()} kernel"
     if isinstance(scale, list):
@@ -95,7 +94,6 @@ def _error_tile(model: FittedRidge, found: Validation | None) -> Tile:
 
 
 def fitted_rows(model: FittedRidge, report: dict[str, Any]) -> list[Row]:
-    """Return how the model was made."""
     parameters = model.parameters
     kind = "pairs of cosine and sine" if parameters.paired else "cosines with random phases"
     drawn = f"{kind}, {report['feature_map']}, seed {parameters.random_state}"
@@ -124,10 +122,7 @@ def phase_bars(report: dict[str, Any], reporting: float) -> list[tuple[str, str,
 
 
 def input_bars(model: FittedRidge) -> tuple[list[Bar], int]:
-    """Return the inputs of the shortest length scales, and how many more there are.
-
-    There are none for kernels that have not a length scale for each input.
-    """
+    """Return the inputs of the shortest length scales, if each has one, and how many more."""
     scales = model.report["length_scale"]
     # Of a combination of kernels, they are those of its parts.
     if not isinstance(scales, list) or "length_scale" not in model.report["kernel_parameters"]:
@@ -179,7 +174,6 @@ def metric_facts(report: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _composition(direction: Sequence[float], names: Sequence[str]) -> str:
-    """Return the inputs that a direction is made of."""
     parts = np.array(direction)
     order = np.argsort(-np.abs(parts), kind="stable")[:_NAMED]
     major = [j for j in order.tolist() if abs(parts[j]) >= _MINOR * np.abs(parts).max()]
@@ -205,7 +199,6 @@ def coverage_rows(standardized: Floats) -> list[tuple[str, ...]]:
 
 
 def versions() -> list[Row]:
-    """Return what computed: libraries with their versions, and the processor."""
     blas = {
         f"{pool['internal_api']} {pool['version'] or ''} ({pool['architecture'] or 'any'})"
         for pool in blas_libraries()

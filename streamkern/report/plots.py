@@ -56,7 +56,6 @@ UNDATED = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
 
 
 def pyplot() -> Any:
-    """Return matplotlib's pyplot, drawing to files only."""
     try:
         import matplotlib as mpl  # noqa: PLC0415  optional
     except ImportError as error:

@@ -41,8 +41,6 @@ _CLASS_ERRORS = {
 
 
 class Row(NamedTuple):
-    """A name and its value."""
-
     name: str
     value: str
 
@@ -58,7 +56,6 @@ def brief(value: Any) -> str:
 
 
 def fit_rows(report: dict[str, Any], number: Number = brief) -> list[Row]:
-    """Return what was fitted, how, and how well."""
     return [
         *data_rows(report, number),
         *class_rows(report),
@@ -77,7 +74,6 @@ def model_rows(report: dict[str, Any]) -> list[Row]:
 
 
 def boosted_rows(report: dict[str, Any]) -> list[Row]:
-    """Return what was fitted as a boosted classifier, how well, and what reading took."""
     rounds, rate, bound = report["rounds"], report["learning_rate"], report["train_error_bound"]
     slower = f", learning rate {rate:g}" if rate < 1 else ""
     return [
@@ -93,7 +89,6 @@ def boosted_rows(report: dict[str, Any]) -> list[Row]:
 
 
 def moments_rows(report: dict[str, Any]) -> list[Row]:
-    """Return which rows moments are of, and what reading them took."""
     n_folds = report["n_folds"]
     return [
         *data_rows(report),
@@ -105,7 +100,6 @@ def moments_rows(report: dict[str, Any]) -> list[Row]:
 
 
 def component_rows(report: dict[str, Any]) -> list[Row]:
-    """Return which rows principal components are of, and what they explain."""
     shares, K = report["explained_variance_ratio"], report["n_components"]
     shown = listed((f"{100 * share:.3g}%" for share in shares[:5]), 5) + ", ..." * (len(shares) > 5)
     features = f"{report['n_random_features']:,} ({report['precision']} precision)"
@@ -119,7 +113,6 @@ def component_rows(report: dict[str, Any]) -> list[Row]:
 
 
 def data_rows(report: dict[str, Any], number: Number = brief) -> list[Row]:
-    """Return which rows were read, and what features they became."""
     features, weights = f"{report['n_components']:,}", report.get("weights")
     if report.get("sparse_of"):
         features += f" of {report['sparse_of']:,} by {report['sparse_method']}"
@@ -145,7 +138,6 @@ def _input_rows(report: dict[str, Any], number: Number) -> tuple[Row, Row]:
 
 
 def _metric_rows(report: dict[str, Any]) -> list[Row]:
-    """Return which metric the kernel takes, and which inputs weigh most in it."""
     metric = report.get("metric")
     if not metric:
         return []
@@ -163,7 +155,6 @@ def _metric_rows(report: dict[str, Any]) -> list[Row]:
 
 
 def class_rows(report: dict[str, Any]) -> list[Row]:
-    """Return the classes, how many rows they have or how these weigh, and the calibration."""
     if "classes" not in report:
         return []
     values, factors = report["classes"]["values"], report["class_factors"]
@@ -187,7 +178,6 @@ def _alpha(report: dict[str, Any], number: Number) -> str:
 
 
 def pass_rows(report: dict[str, Any]) -> list[Row]:
-    """Return what reading took, and what went wrong."""
     peak, planned = (in_words(report[f"{each}_worker_bytes"]) for each in ("peak", "projected"))
     seconds = ", ".join(f"{name} {value:.1f}" for name, value in report["seconds"].items())
     names = input_names(report) or range(report["n_features"])
@@ -209,7 +199,6 @@ def row_faults(report: dict[str, Any]) -> list[tuple[str, int, str]]:
 
 
 def column_faults(report: dict[str, Any]) -> list[tuple[str, int, str]]:
-    """Return the columns that something was wrong with, with their names."""
     return [
         (label, len(columns), listed(named_inputs(report, columns), _MOST_COLUMNS))
         for key, label in _COLUMNS.items()
@@ -218,7 +207,6 @@ def column_faults(report: dict[str, Any]) -> list[tuple[str, int, str]]:
 
 
 def class_error_rows(found: dict[str, Any], number: Number) -> list[Row]:
-    """Return the errors of a classifier."""
     rows = [Row(name, number(found[key])) for key, name in _CLASS_ERRORS.items()]
     if found["auc"] is not None:
         area = f"{number(found['auc'])}, within {found['auc_error']:.1g}"
@@ -227,7 +215,6 @@ def class_error_rows(found: dict[str, Any], number: Number) -> list[Row]:
 
 
 def card_rows(card: dict[str, Any], rows: Sequence[Row], seed: int | None = None) -> list[Row]:
-    """Return what a file says of itself around the rows of its report."""
     report, versions = card["report"], card["versions"]
     drawn, libraries = [], []
     if seed is not None:
@@ -245,7 +232,6 @@ def card_rows(card: dict[str, Any], rows: Sequence[Row], seed: int | None = None
 
 
 def _column_rows(card: dict[str, Any]) -> list[Row]:
-    """Return which columns of a table or of a data frame a model takes, where they have names."""
     recipe = recipe_of(card["report"])
     names = input_names(card["report"]) or card.get("feature_names")
     inputs = [] if names is None else [listed(names, _MOST_COLUMNS)]
@@ -257,7 +243,6 @@ def _column_rows(card: dict[str, Any]) -> list[Row]:
 
 
 def data_words(data: dict[str, Any]) -> str:
-    """Return the first files of a data set, or what else it is."""
     files = [entry["path"] for entry in data.get("files", [])]
     more = f", ... ({len(files)})" if len(files) > _MOST_FILES else ""
     return ", ".join(files[:_MOST_FILES]) + more if files else str(data["kind"])

@@ -5,15 +5,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from streamkern.tune.frontier import map_in_words
+from streamkern.tune.budget import map_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
 class Table(NamedTuple):
-    """Rows of cells under a header."""
-
     header: tuple[str, ...]
     rows: Sequence[tuple[str, ...]]
 
@@ -36,7 +34,7 @@ def frontier_table(report: dict[str, Any]) -> Table:
             "chosen" if each["is_chosen"] else "",
             *_configuration(each),
             f"{each['n_components']:,}",
-            f"{math.sqrt(each['relative_mse']):.4f}",
+            f"{error_of(each):.4f}",
             f"{each['seconds']:.3g}",
             f"{each['passes']:.2g}",
         )
@@ -53,7 +51,7 @@ def tuning_table(report: dict[str, Any]) -> Table:
     errors: dict[tuple[str, str, str], dict[int, float]] = {}
     for each in sorted(tried, key=lambda a: (map_in_words(a), a["kernel"], first_scale(a))):
         mine = errors.setdefault(_configuration(each), {})
-        mine[each["n_components"]] = math.sqrt(each["relative_mse"])
+        mine[each["n_components"]] = error_of(each)
     best = {size: min(each[size] for each in errors.values() if size in each) for size in sizes}
 
     def cell(mine: dict[int, float], size: int) -> str:
@@ -67,9 +65,13 @@ def tuning_table(report: dict[str, Any]) -> Table:
 
 
 def _configuration(tried: dict[str, Any]) -> tuple[str, str, str]:
-    """Return the map, the kernel and the length scale of an attempt."""
     more = "" if isinstance(tried["length_scale"], float) else ", ..."
     return map_in_words(tried), tried["kernel"], f"{first_scale(tried):.4g}{more}"
+
+
+def error_of(tried: dict[str, Any]) -> float:
+    """Return the root of the mean square of an attempt, over sd(y)."""
+    return math.sqrt(tried["relative_mse"])
 
 
 def first_scale(tried: dict[str, Any]) -> float:

@@ -26,6 +26,7 @@ from streamkern.predict.evaluation import (
     PairCounts,
     PredictionErrors,
 )
+from streamkern.report.numbers import shortened
 from streamkern.sources import Block
 from streamkern.statistics import ListedFolds, RowSample, Together
 
@@ -47,8 +48,6 @@ _MOST_TARGETS = 4
 _ROUGHLY = 0.05
 # A row with this leverage or more determines its own prediction.
 _WHOLE = 1.0 - 1e-9
-# The name of a class is no longer than this.
-_LONGEST = 24
 
 
 @dataclass(frozen=True)
@@ -70,8 +69,6 @@ class Validation:
 
 
 class ClassValidation(NamedTuple):
-    """Errors of a classifier on held-out rows, of models without their folds or each row."""
-
     by_fold: bool
     n_rows: int
     errors: ClassErrors
@@ -79,20 +76,14 @@ class ClassValidation(NamedTuple):
 
 
 def target_spread(model: FittedRidge) -> tuple[Floats, Floats]:
-    """Return the means (q,) and the standard deviations (q,) of the targets that were fitted.
-
-    Without an intercept that is zero, and the root of the mean square.
-    """
+    """Return means (q,) and deviations (q,) of targets, about zero where there is no intercept."""
     predictor, equations = model.predictor, model.normal_equations
     moments = equations.moments(predictor.coef, predictor.intercept)
     return moments.target_mean, np.sqrt(moments.target / moments.weight)
 
 
 def validated(model: FittedRidge, source: Source) -> Validation | None:
-    """Predict the rows of a fit by models that have not seen them; None if none can be.
-
-    Raises DataError for other rows.
-    """
+    """Predict rows by models fitted without them, None if none can be; DataError for other rows."""
     folds = _folds_of_rows(model, source)
     if folds is None:
         rows = _sample_left_out(model, source)
@@ -107,18 +98,11 @@ def validated(model: FittedRidge, source: Source) -> Validation | None:
     bins = _bins(model, np.sqrt(unseen.errors / model.normal_equations.weight))
     (errors, counts), sample, columns = _held_out(model, source, unseen, PairCounts(bins))
     numbers, r2 = unseen.rule.of(sample.places), _explained(errors.squared, columns)
-    tasks = [
-        task(
-            _without_fold,
-            left,
-            unseen.predictors[k],
-            sample.X[mine],
-            sample.y[mine],
-            name=f"std-{k}",
-        )
-        for k, left in unseen.left_out.items()
-        if (mine := numbers == k).any()
-    ]
+    tasks = []
+    for k in np.unique(numbers).tolist():
+        mine = sample.X[numbers == k], sample.y[numbers == k]
+        of_fold = unseen.left_out[k], unseen.predictors[k]
+        tasks.append(task(_without_fold, *of_fold, *mine, name=f"std-{k}"))
     standardized = np.concatenate(run_all(tasks))
     rmse, pairs, residuals = errors.rmse, counts.pairs, counts.residuals
     return Validation(True, errors.n_rows, rmse, r2, bins, pairs, residuals, standardized)
@@ -127,8 +111,7 @@ def validated(model: FittedRidge, source: Source) -> Validation | None:
 def validated_classes(model: FittedClassifier, source: LabelledSource) -> ClassValidation | None:
     """Predict the classes of rows as `validated` predicts targets."""
     ridge, rule = model.ridge, model.rule
-    names = [printable(str(value)) for value in rule.classes.values.tolist()]
-    names = [name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…" for name in names]
+    names = [shortened(printable(str(value))) for value in rule.classes.values.tolist()]
     folds, errors = _folds_of_rows(ridge, source), ClassErrors(rule, model.class_factors)
     if folds is None:
         rows = _sample_left_out(ridge, source)
@@ -199,10 +182,7 @@ def _sample_left_out(model: FittedRidge, source: Source) -> _LeftOutRows:
 def _read(
     model: FittedRidge, source: Source, evaluation: Evaluation, expected: Floats, **tolerance: float
 ) -> Any:
-    """Read the rows once, and return measures, a spread sample, and what columns hold.
-
-    Raises DataError unless squared errors, which are measured first, are as expected.
-    """
+    """Read the rows once, and return measures, a spread sample, and what columns hold."""
     both = Together(evaluation, RowSample(_SAMPLE_ROWS, model.parameters.random_state))
     skip, row_bytes = model.parameters.on_bad_rows == "skip", 8 * model.predictor.coef.shape[0]
     _, found, columns = scored(source, both, both, row_bytes, "report", skip)

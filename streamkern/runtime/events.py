@@ -71,7 +71,6 @@ def observed(listener: Listener | None) -> Iterator[None]:
 
 
 def current_listener() -> Listener | None:
-    """Return who observes now."""
     return _listener.get()
 
 
@@ -118,12 +117,12 @@ def passing(number: str, label: str, hear: Listener | None = None, **facts: Any)
     with _part_of_job(label) as whole:
         tell("pass begun", **{"job": whole, "pass": number, "label": label, **facts})
         _passes[number] = heard, client is not None
-        if client is not None:
-            # One topic for all, because a scheduler keeps every topic as long as it lives.
-            with reaching(client):
-                client.subscribe_topic(TOPIC, _pass_on)
         try:
             with _ending("pass ended", **{"pass": number}):
+                if client is not None:
+                    # One topic for all, because a scheduler keeps every topic as long as it lives.
+                    with reaching(client):
+                        client.subscribe_topic(TOPIC, _pass_on)
                 yield
         finally:
             del _passes[number]
@@ -185,7 +184,6 @@ def tell_of_job(kind: str, **facts: Any) -> None:
 
 
 def tell_from_task(number: str, kind: str, **facts: Any) -> None:
-    """Tell from a task of a pass."""
     event = {"kind": kind, "pass": number, **facts}
     (hear, is_remote), worker = _passes.get(number, (None, False)), current_worker()
     if hear is not None and not (is_remote and worker is not None):

@@ -154,7 +154,6 @@ def _cores() -> int:
 
 
 def in_words(n_bytes: float) -> str:
-    """Return a number of bytes as people write it."""
     for unit in ("bytes", "kB", "MB", "GB"):
         if abs(n_bytes) < 1000:
             return f"{n_bytes:.0f} {unit}" if unit == "bytes" else f"{n_bytes:.3g} {unit}"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import dask
 from dask.base import named_schedulers
@@ -22,8 +21,7 @@ _BLOCK_BYTES = 256 << 20
 LOST = "the cluster lost its workers or its scheduler; check that they run, and start again."
 
 
-@dataclass(frozen=True)
-class Resources:
+class Resources(NamedTuple):
     """Worker processes, 0 where tasks run in this one; tasks at a time, and memory, of one."""
 
     n_workers: int

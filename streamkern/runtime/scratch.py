@@ -1,4 +1,4 @@
-"""Working memory that is taken once, since new memory costs as much as writing it."""
+"""Memory of arrays: working memory that is taken once, and alignment of what came as bytes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ if TYPE_CHECKING:
 
 
 class Scratch:
-    """Arrays by name, of one thread at a time; whoever is lent none makes one of its own."""
+    """Arrays by name, of one thread at a time; whoever is lent none makes one of its own.
+
+    New memory costs as much as writing it.
+    """
 
     def __init__(self) -> None:
         self._held: dict[str, Array] = {}
@@ -23,3 +26,40 @@ class Scratch:
         if held is None or held.dtype != dtype or held.size < size:
             held = self._held[name] = np.empty(size, dtype=dtype)
         return held[:size].reshape(shape)
+
+
+def aligned(value: Any) -> Any:
+    """Return a value with arrays that are aligned in memory, as those of NumPy itself are.
+
+    NumPy copies an unaligned array for every product, by rows even where it is by columns, so the
+    last bits of a result would depend on where tasks ran.  Lists, dictionaries and objects of this
+    package are changed in place; tuples are replaced.
+    """
+    return _aligned(value, set())
+
+
+def _aligned(value: Any, visited: set[int]) -> Any:
+    if isinstance(value, np.ndarray):
+        return value if value.flags.aligned else value.copy(order="K")
+    if isinstance(value, tuple):
+        parts = [_aligned(part, visited) for part in value]
+        if all(new is old for new, old in zip(parts, value, strict=True)):
+            return value
+        return type(value)._make(parts) if hasattr(value, "_make") else tuple(parts)
+    holder = _holder_of(value)
+    if holder is not None and id(value) not in visited:
+        visited.add(id(value))
+        items = enumerate(holder) if isinstance(holder, list) else holder.items()
+        for place, old in list(items):
+            new = _aligned(old, visited)
+            if new is not old:
+                holder[place] = new
+    return value
+
+
+def _holder_of(value: Any) -> list[Any] | dict[Any, Any] | None:
+    """Return the list or dictionary that holds the parts of a value, if it is looked into."""
+    if isinstance(value, (list, dict)):
+        return value
+    is_ours = type(value).__module__.partition(".")[0] == "streamkern"
+    return vars(value) if is_ours and hasattr(value, "__dict__") else None

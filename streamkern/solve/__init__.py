@@ -1,33 +1,15 @@
 """Ridge regression on the D x D system: one penalty by Cholesky, all of them by eigenvalues."""
 
-from streamkern.solve.cholesky import Cholesky, inverting_bytes
-from streamkern.solve.eigendecomposition import decomposed, decomposition_bytes
-from streamkern.solve.normal_equations import NormalEquations, kept_gram
-from streamkern.solve.ridge import checked_alpha, solve_each, solve_ridge
-from streamkern.solve.solution import (
-    RidgeSolution,
-    precision_floor,
-    relative_rounding,
-    rounding_variance,
-    rss_rounding,
-)
-from streamkern.solve.spectrum import Eigenbasis, Spectrum
-
-__all__ = [
-    "Cholesky",
-    "Eigenbasis",
-    "NormalEquations",
-    "RidgeSolution",
-    "Spectrum",
-    "checked_alpha",
-    "decomposed",
-    "decomposition_bytes",
-    "inverting_bytes",
-    "kept_gram",
-    "precision_floor",
-    "relative_rounding",
-    "rounding_variance",
-    "rss_rounding",
-    "solve_each",
-    "solve_ridge",
-]
+from streamkern.solve.cholesky import Cholesky as Cholesky
+from streamkern.solve.cholesky import inverting_bytes as inverting_bytes
+from streamkern.solve.eigendecomposition import decomposed as decomposed
+from streamkern.solve.eigendecomposition import decomposition_bytes as decomposition_bytes
+from streamkern.solve.ridge import solve_each as solve_each
+from streamkern.solve.ridge import solve_ridge as solve_ridge
+from streamkern.solve.solution import NormalEquations as NormalEquations
+from streamkern.solve.solution import RidgeSolution as RidgeSolution
+from streamkern.solve.solution import kept_gram as kept_gram
+from streamkern.solve.solution import rounding_variance as rounding_variance
+from streamkern.solve.solution import rss_rounding as rss_rounding
+from streamkern.solve.spectrum import Eigenbasis as Eigenbasis
+from streamkern.solve.spectrum import Spectrum as Spectrum

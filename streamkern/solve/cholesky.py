@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from streamkern._typing import Array, Floats
-    from streamkern.statistics.triangle import Triangle
+    from streamkern.statistics import Triangle
 
 # Rows, and columns of the inverse, that are one piece of work; a triangle that is solved at once.
 _STRIP, _COLUMNS, _LEAF = 256, 128, 64
@@ -72,7 +72,6 @@ class Cholesky:
 
     @property
     def order(self) -> int:
-        """D."""
         return sum(map(len, self.panels))
 
     def solve(self, columns: Floats) -> Floats:
@@ -90,7 +89,7 @@ class Cholesky:
         return X
 
     def condition(self, norm: float) -> float:
-        """Estimate the condition of A in the 1-norm, which is given; it is rarely too small.
+        """Estimate the condition of A, of this 1-norm; the estimate is rarely too small.
 
         Higham (1988), "FORTRAN codes for estimating the one-norm of a real or complex matrix, with
         applications to condition estimation".
@@ -115,10 +114,9 @@ class Cholesky:
         return math.fsum(self.over_inverse(lambda _, part: float(np.vdot(part, part))))
 
     def over_inverse(self, function: Callable[[slice, Floats], Any]) -> list[Any]:
-        """Return the values of a function of parts of L^-1, which together are all but its zeros.
+        """Return what a function, called by several threads, makes of parts of L^-1.
 
-        Its arguments are a slice of columns, and the rows of these from the diagonal's panel down,
-        (D - r, width).  Several threads call it.
+        It takes a slice of columns, and their rows from the diagonal's panel down, (D - r, width).
         """
         n_threads = _inverting_threads(self.order, self.n_threads)
         with blas_threads(1), ThreadPoolExecutor(n_threads) as pool:

@@ -19,15 +19,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from streamkern.solve import Cholesky, decomposed, precision_floor, relative_rounding
+from streamkern.solve import Cholesky, decomposed
+from streamkern.solve.solution import precision_floor, relative_rounding
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from streamkern._typing import Array, Floats
     from streamkern.solve import Eigenbasis, RidgeSolution
-    from streamkern.statistics import CentredMoments, Moments
-    from streamkern.statistics.triangle import Triangle
+    from streamkern.statistics import CentredMoments, Moments, Triangle
 
 # Relative to the right-hand side, in the preconditioned norm: below what the sums are good for.
 _TOLERANCE = {"single": 1e-7, "double": 1e-11}
@@ -49,8 +49,6 @@ _FEW_ROWS = 1.5
 
 
 class HeldOut(NamedTuple):
-    """The errors of one fold."""
-
     weight: float  # N of the fold
     # Sums of squared errors (A, q), never less than the rounding of the squared targets: so the
     # smallest is the best of all penalties that leave no error.
@@ -61,10 +59,7 @@ class HeldOut(NamedTuple):
 def held_out_errors(
     basis: Eigenbasis, total: Moments, fold: Moments, alphas: Floats, n_threads: int = 1
 ) -> HeldOut:
-    """Score on one fold the models of all the others, at positive penalties (A,).
-
-    The basis is that of the total.  No bit depends on the number of threads.
-    """
+    """Score on a fold the models of the others, at penalties > 0 (A,), by the total's basis."""
     intercept = basis.spectrum.intercept
     training = total.without(fold).centred(intercept=intercept)
     D, q = training.cross.shape
@@ -125,16 +120,12 @@ class _InEigenbasis(NamedTuple):
     inverse: Floats  # 1 / (d + alpha), and 0 where an eigenvalue is left out, (r, A)
 
     def __call__(self, cross: Floats) -> Floats:
-        """Return w (D, A, q) for C (D, q)."""
         along = (self.vectors.T @ cross)[:, None, :] * self.inverse[:, :, None]
         coef = self.vectors @ along.reshape(len(along), -1)
         return coef.reshape(len(cross), *along.shape[1:])
 
     def squared_errors(self, training: CentredMoments, held: CentredMoments) -> Floats:
-        """Return the sums of squared errors (A, q) on held-out rows.
-
-        In the eigenbasis they take a product less for every target and penalty.
-        """
+        """Return the sums of squared errors (A, q) on held-out rows; here they save a product."""
         V, (r, A) = self.vectors, self.inverse.shape
         gram, cross = V.T @ (held.gram @ V), V.T @ training.cross
         between = (held.feature_mean - training.feature_mean) @ V

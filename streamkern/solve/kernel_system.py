@@ -150,10 +150,7 @@ class KernelBasis:
         return grid
 
     def loo_mean_squares(self, alphas: Floats) -> Floats:
-        """Return the weighted mean squared leave-one-out error at every penalty, (A, q).
-
-        That takes n m A (1 + q) multiply-adds, far fewer than the decomposition.
-        """
+        """Return the weighted mean squared leave-one-out error at every penalty, (A, q)."""
         inverse = 1.0 / (self.values[:, None] + alphas)
         diagonals = self._diagonals(inverse)
         squares = [  # times the roots, as all in these variables

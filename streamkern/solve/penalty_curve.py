@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamkern.errors import DataError, ParameterError
-from streamkern.solve import checked_alpha
+from streamkern.solve.ridge import checked_alpha
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -90,7 +90,6 @@ class PenaltyCurve:
     def of_folds(
         cls, alphas: Floats, folds: Sequence[HeldOut], target_variance: Floats
     ) -> PenaltyCurve:
-        """Return the curve of cross-validation."""
         weights = np.array([fold.weight for fold in folds])
         sse = np.array([fold.sse for fold in folds])
         return cls(
@@ -104,7 +103,6 @@ class PenaltyCurve:
 
     @classmethod
     def of_rows(cls, alphas: Floats, scores: Floats, target_variance: Floats) -> PenaltyCurve:
-        """Return the curve of leave-one-out."""
         varies = target_variance > 0
         return cls("loo", alphas, scores, _scale(np.where(varies, target_variance.mean(), 0.0)))
 
@@ -188,7 +186,6 @@ class PenaltyCurve:
         return best
 
     def at(self, chosen: Array) -> Floats:
-        """Return the scores at the chosen penalties, (q,)."""
         scores: Floats = self.scores[chosen, np.arange(self.scores.shape[1])]
         return scores
 

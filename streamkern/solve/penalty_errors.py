@@ -72,7 +72,6 @@ class PenaltyModels:
         )
 
     def along(self, X: Array, scratch: Scratch) -> Array:
-        """Return p (n, D) of rows (n, p)."""
         shape, dtype = (len(X), len(self.centre)), self.basis.dtype
         features = scratch.array("features", shape, dtype)
         centre = self.centre.astype(dtype)
@@ -94,14 +93,7 @@ class PenaltyModels:
 class PenaltyErrors(Statistic):
     """Sums of squared leave-one-out errors (Allen's PRESS) at every penalty.
 
-    A row of weight s has the error e / (1 - h) without itself, e being its residual and h its
-    leverage: no second fit is needed.
-
-    `squared` (A, q) are of targets in the units of the models; `spare` (A,) is the least 1 - h of a
-    row, and errors are rounding where it is.
-
-    References
-    ----------
+    Without itself, a row of weight s, residual e and leverage h has the error e / (1 - h).
     Allen (1974), "The relationship between variable selection and data augmentation and a method
     for prediction".
     """
@@ -111,12 +103,12 @@ class PenaltyErrors(Statistic):
     n_targets: int
     weight: float = total()
     n_rows: int = total(dtype=int)
-    squared: Floats = total("n_alphas", "n_targets")
+    squared: Floats = total("n_alphas", "n_targets")  # of targets in the units of the models
+    # The least 1 - h of a row: errors are rounding where it is.
     spare: Floats = minimum("n_alphas", start=1.0)
 
     @property
     def work(self) -> Work:
-        """The products with the basis, and with what every penalty makes of every target."""
         D, pairs = len(self.models.centre), self.n_alphas * self.n_targets
         return Work(2.0 * D * (D + self.n_alphas + pairs), D, self.models.basis.dtype.str)
 
@@ -126,7 +118,6 @@ class PenaltyErrors(Statistic):
         return itemsize * _PAIRS * (n_components + _ROWS)
 
     def update(self, blocks: Iterable[Block]) -> None:
-        """Add rows."""
         models, scratch = self.models, self.scratch or Scratch()
         dtype = models.basis.dtype
         for block in blocks:

@@ -12,20 +12,14 @@ from streamkern.runtime.memory import check_free
 from streamkern.runtime.threads import blas_threads
 from streamkern.solve.cholesky import Cholesky
 from streamkern.solve.eigendecomposition import decomposition_bytes
-from streamkern.solve.solution import (
-    RidgeSolution,
-    check_finite,
-    precision_floor,
-    rss_rounding,
-)
+from streamkern.solve.solution import RidgeSolution, check_finite, precision_floor, rss_rounding
 from streamkern.solve.spectrum import Eigenbasis
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from streamkern._typing import Floats
-    from streamkern.statistics import CentredMoments
-    from streamkern.statistics.triangle import Triangle
+    from streamkern.statistics import CentredMoments, Triangle
 
 
 def checked_alpha(alpha: Any) -> float:

@@ -14,17 +14,11 @@ import numpy as np
 
 from streamkern.errors import SingularSystemError
 from streamkern.solve.eigendecomposition import decomposed, decomposed_in_range
-from streamkern.solve.solution import (
-    RidgeSolution,
-    check_finite,
-    precision_floor,
-    rss_rounding,
-)
+from streamkern.solve.solution import RidgeSolution, check_finite, precision_floor, rss_rounding
 
 if TYPE_CHECKING:
     from streamkern._typing import Floats
-    from streamkern.statistics import CentredMoments
-    from streamkern.statistics.centred_moments import Precision
+    from streamkern.statistics import CentredMoments, Precision
 
 # A rank below this share of D is worth looking for the range.
 _LOW_RANK = 0.375
@@ -105,11 +99,7 @@ class Eigenbasis:
 
     @classmethod
     def of(cls, moments: CentredMoments, rank: int | None = None) -> Eigenbasis:
-        """Decompose centred moments: about 5 D^3 multiply-adds, on all cores.
-
-        Where their rows allow a rank far below D at most, it takes 3 D^2 rank multiply-adds
-        instead, and some D rank^2 on one core.
-        """
+        """Decompose: 5 D^3 multiply-adds, or 3 D^2 rank where rows allow a rank far below D."""
         check_finite(moments)
         if rank is not None and rank < _LOW_RANK * moments.gram.order:
             values, vectors = decomposed_in_range(moments.gram, rank)

@@ -52,19 +52,15 @@ def as_rows(X: Any) -> Any:
 
 
 def labelled_rows(X: Any, y: Any = None, sample_weight: Any = None) -> tuple[Source, LabelColumn]:
-    """Return rows without targets, and their labels."""
-    if isinstance(X, Source):
+    if isinstance(X, Source) or y is None:
         return as_source(X, y, sample_weight).labelled()
-    rows = as_source(X, None, sample_weight)
-    if y is None:
-        return rows.labelled()
-    if not isinstance(rows, DaskSource):
-        labels = _one_label(np.asarray(y))
-        _check_lengths(rows.X, labels, None)  # type: ignore[attr-defined]
-        return rows, ArrayLabels(labels)
-    (labels,) = with_known_chunks(_one_label(lazy_values(y)))
+    rows: Any = as_source(X, None, sample_weight)
+    stay_lazy = isinstance(rows, DaskSource)
+    labels = _one_label(lazy_values(y) if stay_lazy else np.asarray(y))
+    if stay_lazy:
+        (labels,) = with_known_chunks(labels)
     _check_lengths(rows.X, labels, None)
-    return rows, ArrayLabels(labels.rechunk({0: rows.X.chunks[0]}))
+    return rows, ArrayLabels(labels.rechunk({0: rows.X.chunks[0]}) if stay_lazy else labels)
 
 
 def _one_label(y: Any) -> Any:
@@ -78,7 +74,7 @@ def _one_label(y: Any) -> Any:
     return y
 
 
-def _check_table(name: str, array: Any, ndims: tuple[int, ...]) -> None:
+def _checked(name: str, array: Any, ndims: tuple[int, ...]) -> Any:
     if array.dtype.kind not in "fiub":
         raise DataError(
             f"{name} must hold floats or integers, but its type is {array.dtype}; convert it to "
@@ -89,6 +85,7 @@ def _check_table(name: str, array: Any, ndims: tuple[int, ...]) -> None:
             f"{name} must have {' or '.join(map(str, ndims))} dimensions, but has shape "
             f"{array.shape}; reshape it."
         )
+    return array
 
 
 def _check_lengths(X: Any, y: Any, weights: Any) -> None:
@@ -111,7 +108,6 @@ class NamedRows:
     described: dict[str, Any]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        """Return the rows themselves."""
         return np.array(self.X, dtype=dtype, copy=copy)
 
 
@@ -123,12 +119,10 @@ class _Arrays(Source):
     def __init__(self, X: Any, y: Any = None, sample_weight: Any = None) -> None:
         self.described: dict[str, Any] = self._description(X, y)
         given = {"X": (X, (2,)), "y": (y, (1, 2)), "sample_weight": (sample_weight, (1,))}
-        arrays = []
-        for name, (values, ndims) in given.items():
-            array = None if values is None else self._array(name, values)
-            if array is not None:
-                _check_table(name, array, ndims)
-            arrays.append(array)
+        arrays = (
+            None if values is None else _checked(name, self._array(name, values), ndims)
+            for name, (values, ndims) in given.items()
+        )
         self.X, self.y, weights = self._aligned(*arrays)
         self.weights = None if weights is None else weights.astype(float)
         self.weighted_by = None if weights is None else "sample_weight"
@@ -151,7 +145,6 @@ class _Arrays(Source):
         """Return arrays with numbers in the same rows, or raise DataError."""
 
     def labelled(self) -> tuple[Source, LabelColumn]:
-        """Return the inputs without targets, and the targets as labels of classes."""
         if self.y is None:
             return super().labelled()
         return as_source(self.X, None, self.weights), ArrayLabels(_one_label(self.y))
@@ -160,21 +153,16 @@ class _Arrays(Source):
         """Trust the arrays."""
 
     def locate(self, row: int) -> str:
-        """Name the row."""
         return f"row {row:,}"
 
     def describe(self) -> dict[str, Any]:
-        """Return the shape, and the names of columns."""
         return {"kind": self.kind, "rows": self.n_samples, **self.described}
 
     def token(self) -> str:
-        """Return a hash of all values, or of the graph that computes them."""
         return str(tokenize(self.X, self.y, self.weights))
 
 
 class ArraySource(_Arrays):
-    """Rows of NumPy arrays."""
-
     kind = "array"
 
     def _description(self, X: Any, y: Any) -> dict[str, Any]:  # noqa: ARG002  targets say nothing
@@ -192,11 +180,9 @@ class ArraySource(_Arrays):
         return X, y, weights
 
     def segments(self) -> list[Segment]:
-        """Return one segment that may be cut anywhere."""
         return [Segment(0, self.n_samples, 1)]
 
     def reader(self, shard: Shard) -> ArrayReader:
-        """Return the shard's rows themselves."""
         rows = slice(shard.start, shard.stop)
         arrays = (self.X, self.y, self.weights)
         X, y, weights = (() if array is None else (array[rows],) for array in arrays)
@@ -225,17 +211,14 @@ class DaskSource(_Arrays):
 
     @property
     def chunk_bytes(self) -> int:  # type: ignore[override]
-        """What the largest chunk of rows takes."""
         return int(max(self.X.chunks[0])) * self.row_bytes
 
     def segments(self) -> list[Segment]:
-        """Return one segment a row chunk, not to be cut."""
         sizes = self.X.chunks[0]
         stops = np.cumsum(sizes).tolist()
         return [Segment(b - n, b, n) for b, n in zip(stops, sizes, strict=True) if n]
 
     def reader(self, shard: Shard) -> Any:
-        """Return a Dask task that makes a reader of the shard's chunks."""
         from dask import delayed  # noqa: PLC0415  slow, and X has already imported it
 
         arrays = (self.X, self.y, self.weights)
@@ -261,7 +244,6 @@ class ArrayReader(Reader):
     start: int
 
     def blocks(self, n_rows: int) -> Iterator[Block]:
-        """Yield the shard's rows in order, views where that is possible."""
         total = sum(map(len, self.X))
         for start in range(0, total, n_rows):
             stop = min(start + n_rows, total)

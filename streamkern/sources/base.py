@@ -41,7 +41,6 @@ class Shard:
 
     @property
     def n_rows(self) -> int:
-        """How many rows the shard has."""
         return self.stop - self.start
 
 
@@ -102,7 +101,6 @@ class Block:
 
 
 def negative_weight(weight: float, place: int) -> DataError:
-    """Return the error that a row has a negative weight."""
     error = DataError(
         f"has the weight {weight:g}, but a weight is how often a row counts; give numbers of at "
         f"least 0."
@@ -136,7 +134,6 @@ class Source(ABC):
 
     @property
     def is_weighted(self) -> bool:
-        """Whether blocks have weights."""
         return self.weighted_by is not None
 
     @abstractmethod
@@ -176,7 +173,6 @@ class Source(ABC):
 
     @property
     def row_bytes(self) -> int:
-        """What one row of X takes in a block."""
         return self.n_features * self.dtype.itemsize
 
     def bad_rows_error(self, n_bad: int, first: int, counts: Any = ()) -> DataError:

@@ -40,8 +40,6 @@ class ByteRange(NamedTuple):
 
 
 class StoredRows(NamedTuple):
-    """Where the rows of a dataset are stored."""
-
     tall: int  # rows of a chunk
     rows: Array  # the first one of every chunk
     starts: Array
@@ -51,7 +49,6 @@ class StoredRows(NamedTuple):
 
     @classmethod
     def of(cls, dataset: h5py.Dataset) -> StoredRows:
-        """Read the index of a dataset, from its beginning to its end."""
         found: list[tuple[int, int, int]] = []
         if dataset.chunks is None:
             origin = dataset.id.get_offset() or 0
@@ -131,7 +128,6 @@ class Prefetch:
         self._submitted_to: dict[str, int] = {}
 
     def __enter__(self) -> Self:
-        """Open the file."""
         if hasattr(os, "pread"):
             with suppress(OSError):  # HDF5 says what is wrong with it
                 self._file = os.open(self.path, os.O_RDONLY)
@@ -140,14 +136,12 @@ class Prefetch:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Forget what is not yet read."""
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
         if self._file >= 0:
             os.close(self._file)
 
     def idle(self) -> nullcontext[None]:
-        """Do nothing while HDF5 reads nothing."""
         return nullcontext()
 
     def until(self, row: int) -> int:  # noqa: ARG002  others read in steps

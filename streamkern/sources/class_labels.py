@@ -21,7 +21,6 @@ MOST_CLASSES = 1024
 # Codes of labels that are none of the classes.
 MISSING, UNKNOWN = -1, -2
 _KINDS = {"U": "text", "S": "bytes", "b": "boolean", "i": "integer", "u": "integer", "f": "float"}
-_TYPES: tuple[tuple[type, str], ...] = ((str, "U"), (bytes, "S"))
 # Classes that a sentence names.
 _NAMED = 5
 
@@ -53,7 +52,6 @@ class Classes:
         return 1 if len(self) <= 2 else len(self)
 
     def merge(self, other: Classes) -> Classes:
-        """Return the classes that are in one of the two."""
         if not len(self):
             return other
         if not len(other):
@@ -88,7 +86,6 @@ class Classes:
         return targets
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the classes as plain JSON values."""
         kind, values = _KINDS[self.values.dtype.kind], self.values.tolist()
         if kind == "bytes":
             values = [value.decode("latin-1") for value in values]
@@ -96,7 +93,6 @@ class Classes:
 
     @classmethod
     def from_dict(cls, described: dict[str, Any]) -> Classes:
-        """Return the classes that `as_dict` described."""
         kind, values = described["kind"], described["values"]
         if kind == "bytes":
             values = [value.encode("latin-1") for value in values]
@@ -114,7 +110,6 @@ class Classes:
 
 
 def named(values: Iterable[Any]) -> str:
-    """Return the first of some labels in words."""
     plain = [value.item() if hasattr(value, "item") else value for value in values]
     return listed(map(repr, plain), _NAMED)
 
@@ -150,7 +145,6 @@ def plain_labels(labels: Any) -> tuple[Array, Array]:
 
 
 def _plain_objects(labels: Array) -> tuple[Array, Array]:
-    """Return Python objects in an array of their own type."""
     missing = np.array([_is_missing(label) for label in labels], dtype=bool)
     known = labels[~missing].tolist()
     if not known:
@@ -173,7 +167,7 @@ def _is_missing(label: Any) -> bool:
 
 def _type_of(labels: list[Any]) -> str | None:
     """Return the dtype that objects are all of; None for numbers, whose dtype NumPy finds."""
-    for a_type, kind in _TYPES:
+    for a_type, kind in ((str, "U"), (bytes, "S")):
         if all(isinstance(label, a_type) for label in labels):
             return kind
     numbers = [isinstance(label, (Real, np.bool_)) for label in labels]

@@ -70,7 +70,6 @@ class Tables:
         return found
 
     def labels(self, name: str) -> h5py.Dataset:
-        """Return a dataset of numbers, booleans or texts that are all there, or raise DataError."""
         found = self._dataset(name)
         if kind_of(found) not in "fiub" and not is_text(found):
             raise DataError(
@@ -170,7 +169,6 @@ class Tables:
 
 @contextmanager
 def _prefixed(what: str) -> Iterator[None]:
-    """Say of what an error is."""
     try:
         yield
     except DataError as error:
@@ -178,7 +176,6 @@ def _prefixed(what: str) -> Iterator[None]:
 
 
 def _has_rows(space: h5py.h5s.SpaceID, rows: tuple[int, int] | None) -> bool:
-    """Say whether a selection takes any of some rows."""
     with suppress(RuntimeError, ValueError):  # it has no end, or takes all
         first, last = space.get_select_bounds()
         return rows is None or bool(first[0] < rows[1] and rows[0] <= last[0])
@@ -199,7 +196,6 @@ def kind_of(dataset: h5py.Dataset) -> str:
 
 
 def type_of(dataset: h5py.Dataset) -> str:
-    """Return the type of a dataset in words."""
     if kind_of(dataset) != "?":
         return str(dataset.dtype)
     stored = dataset.id.get_type()
@@ -283,13 +279,11 @@ def _check_filters(dataset: h5py.Dataset, name: str) -> None:
 
 
 def filters_of(dataset: h5py.Dataset) -> list[tuple[int, str]]:
-    """Return the number and the name of every filter of a dataset."""
     properties = dataset.id.get_create_plist()
     filters = [properties.get_filter(i) for i in range(properties.get_nfilters())]
     return [(code, label.decode(errors="replace")) for code, _, _, label in filters]
 
 
 def compression(dataset: h5py.Dataset) -> str:
-    """Return the names of a dataset's filters in words."""
     # Some filters put an address after their name.
     return " + ".join(label.split(";")[0] for _, label in filters_of(dataset))

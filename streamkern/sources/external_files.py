@@ -72,7 +72,6 @@ class LinkedFiles:
 
     @contextmanager
     def opened(self, name: str, named_in: h5py.File, variable: str) -> Iterator[h5py.File]:
-        """Open the file that HDF5 would open for a name."""
         if self._is_stored:
             raise DataError(
                 "it is made of other files, which HDF5 finds in folders only; name these files "
@@ -110,14 +109,12 @@ def _found(name: str, folder: Path, variable: str) -> Path | None:
 
 
 def is_unlimited(space: h5py.h5s.SpaceID) -> bool:
-    """Say whether a selection grows with its dataset."""
     return space.get_select_type() == h5py.h5s.SEL_HYPERSLABS and bool(
         space.is_regular_hyperslab() and _UNLIMITED in sum(space.get_regular_hyperslab()[2:], ())
     )
 
 
 def boxes(space: h5py.h5s.SpaceID, shape: tuple[int, ...]) -> Array:
-    """Return what a selection takes of a dataset."""
     if space.get_select_type() == h5py.h5s.SEL_ALL:
         return np.array([[(0,) * len(shape), shape]])
     if is_unlimited(space):
@@ -165,7 +162,6 @@ def first_gap(shape: tuple[int, ...], pieces: Sequence[Array]) -> str:
 
 
 def rows_of(space: h5py.h5s.SpaceID) -> str:
-    """Return which rows a selection takes, in words."""
     if space.get_select_type() == h5py.h5s.SEL_ALL:
         return "all rows"
     if is_unlimited(space):

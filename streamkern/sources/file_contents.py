@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 
 class Contents(NamedTuple):
-    """One dataset."""
-
     name: str
     shape: tuple[int, ...]
     dtype: str
@@ -31,7 +29,6 @@ class Contents(NamedTuple):
 
 
 def describe_file(path: str) -> list[Contents]:
-    """List the datasets of an HDF5 file, by name."""
     found: list[h5py.Dataset] = []
     with opened(path) as file, undamaged(path):
         file.visititems(
@@ -64,7 +61,6 @@ def _contents(dataset: h5py.Dataset, tables: Tables) -> Contents:
 
 
 def _shape(dataset: h5py.Dataset, tables: Tables) -> tuple[int, ...] | None:
-    """Return the shape, or None where there are no values."""
     if dataset.is_virtual and any(is_unlimited(each.vspace) for each in dataset.virtual_sources()):
         try:  # HDF5 would look for it in files that may be pipes
             tables.check(dataset, str(dataset.name))

@@ -139,11 +139,9 @@ class HDF5Source(Source):
         )
 
     def tolerant(self) -> HDF5Source:
-        """Return the same rows, with NaN in the place of what is stored but cannot be read."""
         return replace(self, is_tolerant=True)
 
     def labelled(self) -> tuple[Source, LabelColumn]:
-        """Return the inputs without targets, and the targets as labels of classes."""
         name = self.labels or self.y
         if name is None:
             return super().labelled()
@@ -157,7 +155,6 @@ class HDF5Source(Source):
         return rows, HDF5Labels(rows, name, self.is_tolerant)
 
     def segments(self) -> list[Segment]:
-        """Return one segment a file."""
         stops = np.cumsum([file.n_rows for file in self.files]).tolist()
         return [
             Segment(stop - file.n_rows, stop, file.chunk_rows)
@@ -165,7 +162,6 @@ class HDF5Source(Source):
         ]
 
     def pieces_of(self, shard: Shard) -> tuple[Piece, ...]:
-        """Return the places of the shard's rows in the files."""
         pieces = []
         for file, (begin, end, _) in zip(self.files, self.segments(), strict=True):
             start, stop = max(shard.start, begin), min(shard.stop, end)
@@ -174,7 +170,6 @@ class HDF5Source(Source):
         return tuple(pieces)
 
     def reader(self, shard: Shard) -> HDF5Reader:
-        """Return a reader of the shard's rows, where they are in the files."""
         names, shape = (self.x, self.y, self.weighted_by), (self.n_features, self.n_targets)
         cache_bytes = max(CHUNK_CACHE_BYTES, *(file.chunk_bytes for file in self.files))
         place = shard.start, self.dtype.str
@@ -182,21 +177,18 @@ class HDF5Source(Source):
         return HDF5Reader(pieces, *names, *place, *shape, cache_bytes, self.is_tolerant)
 
     def locate(self, row: int) -> str:
-        """Say which file a row is in, and where."""
         for file, segment in zip(self.files, self.segments(), strict=True):
             if row < segment.stop:
                 return f"{file.path}, row {row - segment.start:,}"
         return f"row {row:,}"
 
     def check_unchanged(self) -> None:
-        """Raise DataError if a file is not what it was when it was described."""
         same = in_threads(FileRows.is_unchanged, [(file,) for file in self.files])
         for file, is_same in zip(self.files, same, strict=True):
             if not is_same:
                 raise DataError(f"{file.path} changed while it was in use; start again.")
 
     def describe(self) -> dict[str, Any]:
-        """Return paths, shapes and sizes, and the recipe by which a table became these rows."""
         recipe, files = self.files[0].recipe, [file._asdict() for file in self.files]
         for file in files:
             del file["recipe"]  # the same of all

@@ -43,8 +43,6 @@ T = TypeVar("T")
 
 
 class FileRows(NamedTuple):
-    """The rows of one file, as its header describes them."""
-
     path: str  # a `StoredFile` where it is in a store
     n_rows: int
     n_features: int
@@ -78,7 +76,6 @@ class FileRows(NamedTuple):
 
     @property
     def columns(self) -> str:
-        """How many columns there are, in words."""
         target = "".join(f", {q}" for q in self.target_shape) or ","
         return f"{self.n_features} inputs and targets (n{target})"
 
@@ -143,7 +140,6 @@ def _open_range(raw: RangeFile, cache_bytes: int) -> h5py.File:
 
 
 def with_retries(read: Callable[[], T], passes: Callable[[OSError], bool]) -> T:
-    """Return what a function reads, which is called again after errors that may pass."""
     for seconds in _WAITS:
         try:
             return read()
@@ -175,7 +171,6 @@ def _why_not_opened(error: OSError, is_hdf5: Callable[[], bool]) -> str:
 
 @contextmanager
 def undamaged(path: str) -> Iterator[None]:
-    """Turn what h5py raises on damaged headers into one sentence."""
     try:
         yield
     except DataError:
@@ -187,7 +182,6 @@ def undamaged(path: str) -> Iterator[None]:
 def describe_rows(
     path: str, x: str, y: str | None, weights: str | None = None, labels: str | None = None
 ) -> FileRows:
-    """Return what the header of a file says of its rows, or raise DataError if it has none."""
     whole = path if isinstance(path, StoredFile) else os.path.realpath(path)
     with opened(whole, name=path) as file, undamaged(path):
         tables = Tables(file, path)

@@ -55,7 +55,6 @@ class ArrayLabels(LabelColumn):
     labels: Any
 
     def reader(self, shard: Shard) -> Any:
-        """Return the shard's labels, or a Dask task of them."""
         if isinstance(self.labels, np.ndarray):
             return in_parts([self.labels[shard.start : shard.stop]])
         from dask import delayed  # noqa: PLC0415  slow, and the array has already imported it
@@ -63,12 +62,10 @@ class ArrayLabels(LabelColumn):
         return delayed(in_parts)(tasks_of(self.labels, shard))
 
     def token(self) -> str:
-        """Return a hash of all labels, or of the graph that computes them."""
         return str(tokenize(self.labels))
 
 
 def in_parts(arrays: Iterable[Any]) -> list[Array]:
-    """Return arrays of labels, some labels at a time."""
     return [
         np.asarray(array[start : start + LABELS_AT_ONCE])
         for array in arrays
@@ -115,11 +112,9 @@ class LabelledSource(Source):
             self.weighted_by = rows.weighted_by or "class_weight"
 
     def segments(self) -> list[Segment]:
-        """Return where the rows may be cut."""
         return self.rows.segments()
 
     def reader(self, shard: Shard) -> Any:
-        """Return a reader of the rows and their labels, or a Dask task that makes one."""
         rows, labels = self.rows.reader(shard), self.labels.reader(shard)
         make: Any = LabelledReader
         if is_dask_collection(rows) or is_dask_collection(labels):
@@ -129,31 +124,25 @@ class LabelledSource(Source):
         return make(rows, labels, self.classes, self.class_weight, shard.start, shard.n_rows)
 
     def tolerant(self) -> LabelledSource:
-        """Return the same rows, with NaN in the place of what cannot be read."""
         rows, labels = self.rows.tolerant(), self.labels.tolerant()
         return LabelledSource(rows, labels, self.classes, self.class_weight)
 
     def check_unchanged(self) -> None:
-        """Raise DataError if the rows are known not to be what they were."""
         self.rows.check_unchanged()
 
     def locate(self, row: int) -> str:
-        """Say in words where a row is."""
         return self.rows.locate(row)
 
     def describe(self) -> dict[str, Any]:
-        """Return where the rows and the labels are, the classes and their weights."""
         weights = None if self.class_weight is None else self.class_weight.tolist()
         classes = {"classes": self.classes.as_dict(), "class_weight": weights}
         return self.rows.describe() | self.labels.describe() | classes
 
     def token(self) -> str | None:
-        """Return what stands for all values, or None where reading them all takes too long."""
         tokens = self.rows.token(), self.labels.token()
         return None if None in tokens else " ".join(map(str, tokens))
 
     def constant_targets_error(self, targets: Floats) -> DataError:
-        """Return the error that says that every row that weighs anything is of one class."""
         code = int(targets[0] > 0) if len(targets) == 1 else int(targets.argmax())
         label = self.classes.values[code].item()
         return DataError(
@@ -164,8 +153,6 @@ class LabelledSource(Source):
 
 @dataclass(frozen=True)
 class LabelledReader(Reader):
-    """Reads rows with one reader, and their labels with another."""
-
     rows: Reader
     labels: Iterable[Any]
     classes: Classes
@@ -174,7 +161,6 @@ class LabelledReader(Reader):
     n_rows: int
 
     def blocks(self, n_rows: int) -> Iterator[Block]:
-        """Yield the shard's rows in order, with targets."""
         codes = self.codes()
         for block in self.rows.blocks(n_rows):
             mine = codes[block.places() - self.start]
@@ -185,7 +171,6 @@ class LabelledReader(Reader):
             yield replace(block, y=self.classes.targets(mine), weights=weights)
 
     def codes(self) -> Array:
-        """Return the place of every label of the shard among the classes, (rows,)."""
         found, done = [], self.start
         for labels in self.labels:
             codes = self.classes.codes(labels)

@@ -19,12 +19,10 @@ def is_dask_array(X: Any) -> bool:
 
 
 def is_dask_frame(X: Any) -> bool:
-    """Say whether X is a Dask DataFrame or Series, without importing Dask for that."""
     return type(X).__module__.startswith("dask.dataframe")
 
 
 def is_lazy(X: Any) -> bool:
-    """Say whether X is a Dask collection of rows."""
     return is_dask_array(X) or is_dask_frame(X)
 
 
@@ -47,7 +45,6 @@ def lazy_values(values: Any) -> Any:
 
 
 def lazy_frame(array: Any, columns: Any, index: Any = None) -> Any:
-    """Return a Dask array (n, p) as a Dask DataFrame, with an index of as many partitions."""
     import dask.dataframe as dd  # noqa: PLC0415  slow
 
     return dd.from_dask_array(array, columns=columns, index=index)
@@ -86,7 +83,6 @@ def with_known_chunks(*arrays: Any) -> list[Any]:
 
 
 def as_table(name: str, values: Any) -> Array:
-    """Return rows in memory as an array whose truth values are numbers."""
     if type(values).__module__.startswith("pandas") and values.ndim == 2:
         values = in_one_type(name, values)
     table: Array = as_numbers(np.asarray(values))

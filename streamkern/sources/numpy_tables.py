@@ -43,7 +43,6 @@ class Table(NamedTuple):
 
 @contextmanager
 def reading(source: Path, names: Sequence[str] = ()) -> Iterator[None]:
-    """Turn what other libraries raise into one sentence."""
     try:
         yield
     except DataError:
@@ -64,12 +63,10 @@ def reading(source: Path, names: Sequence[str] = ()) -> Iterator[None]:
 
 
 def not_numbers(source: Path, column: str, found: str) -> NotNumbersError:
-    """Return the error that says which column holds what else."""
     return NotNumbersError(f"{source}: column {column!r} must hold numbers, but has {found}.")
 
 
 def read_npz(source: Path, targets: Sequence[str] | None) -> Table:
-    """Return the arrays X and y of an .npz, which is read whole."""
     if targets:
         raise DataError(f"{source} names its target itself, as the array y; give no --target.")
     with reading(source), zipfile.ZipFile(source) as held:
@@ -92,7 +89,6 @@ def read_npz(source: Path, targets: Sequence[str] | None) -> Table:
 
 
 def read_npy(source: Path, targets: Sequence[str] | None) -> Table:
-    """Return the columns of an .npy, which are named by their numbers."""
     targets = targets or ()
     with reading(source):
         array = np.load(source, mmap_mode="r", allow_pickle=False)

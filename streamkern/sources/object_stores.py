@@ -65,22 +65,18 @@ class StoredFile(str):
     version: str
 
     def __new__(cls, name: str, target: Target, size: int, version: str) -> StoredFile:
-        """Return the text, with the rest beside it."""
         made = super().__new__(cls, name)
         made.target, made.size, made.version = target, size, version
         return made
 
     def __getnewargs__(self) -> tuple[Any, ...]:
-        """Return what a pickle makes it from."""
         return str(self), self.target, self.size, self.version
 
     @property
     def place(self) -> tuple[str, str]:
-        """What tells the file from others."""
         return _protocol(self.target.url), self.target.path
 
     def is_unchanged(self) -> bool:
-        """Ask the store whether the file is still the same."""
         try:
             now = _request(self.target, _info)
         except StoreError:

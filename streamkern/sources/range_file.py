@@ -88,7 +88,6 @@ class RangeFile(io.RawIOBase):
             raise DataError(f"{self.file} {failure}") from None
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Go to a place, and return it."""
         begin = {io.SEEK_SET: 0, io.SEEK_CUR: self._position}.get(whence, self.file.size)
         self._position = begin + offset
         return self._position
@@ -168,11 +167,9 @@ class Fetch:
         self._pool = ThreadPoolExecutor(AT_ONCE, "fetch")
 
     def __enter__(self) -> Self:
-        """Begin."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Forget what has not come yet."""
         self._pool.shutdown(cancel_futures=True)
 
     @contextmanager
@@ -185,7 +182,6 @@ class Fetch:
             garbage_collector.pause()
 
     def until(self, row: int) -> int:
-        """Return the end of the rows that are to be read together with this one."""
         return row + self._step - row % self._step
 
     def ready(self, first: int, last: int) -> None:

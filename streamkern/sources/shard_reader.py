@@ -33,8 +33,6 @@ T = TypeVar("T")
 
 
 class Piece(NamedTuple):
-    """Rows start to stop of one file."""
-
     path: str
     start: int
     stop: int
@@ -56,7 +54,6 @@ class HDF5Reader(Reader):
     is_tolerant: bool = False
 
     def blocks(self, n_rows: int) -> Iterator[Block]:
-        """Yield the shard's rows in order, every other block in the same memory."""
         most = min(n_rows, sum(piece.stop - piece.start for piece in self.pieces))
         memory = cycle([self._memory(most) for _ in range(2)])
         place, filled = self.start, 0
@@ -178,7 +175,6 @@ class HDF5LabelReader:
     is_tolerant: bool = False
 
     def __iter__(self) -> Iterator[Array]:
-        """Yield them some at a time, None for those that are left out."""
         for piece in self.pieces:
             with opened(piece.path) as file:
                 with undamaged(piece.path):
@@ -217,13 +213,10 @@ class HDF5Labels(LabelColumn):
     is_tolerant: bool = False
 
     def reader(self, shard: Shard) -> HDF5LabelReader:
-        """Return the places of the shard's labels in the files."""
         return HDF5LabelReader(self.rows.pieces_of(shard), self.name, self.is_tolerant)
 
     def tolerant(self) -> HDF5Labels:
-        """Return the same labels, with None for those that are stored but cannot be read."""
         return replace(self, is_tolerant=True)
 
     def describe(self) -> dict[str, Any]:
-        """Return the name of the dataset."""
         return {"y": self.name}

@@ -36,7 +36,6 @@ class Batches(NamedTuple):
 
 
 def is_table(path: str | Path) -> bool:
-    """Say whether a path ends like a table whose columns have names."""
     return str(path).lower().endswith(TABLES)
 
 
@@ -48,7 +47,6 @@ def open_table(source: Path, targets: Sequence[str] | None) -> Table:
 
 
 def open_batches(source: Path, *, header: bool = True) -> Batches:
-    """Open a CSV or Parquet file whose columns may hold anything."""
     is_parquet = _checked_ending(source, TABLES) == ".parquet"
     batches = _parquet_batches(source) if is_parquet else _csv_batches(source, header)
     names = batches.schema.names
@@ -58,7 +56,6 @@ def open_batches(source: Path, *, header: bool = True) -> Batches:
 
 
 def discover_table(source: Path, targets: Sequence[str] | None, options: RecipeOptions) -> Recipe:
-    """Return the recipe of a table, from a pass over its rows."""
     _check_targets(targets)
     schema, read, is_written = open_batches(source, header=options.header)
     for name in options.named():
@@ -116,7 +113,6 @@ def _unpacked(source: Path) -> Any:
 
 
 def _end_of(source: Path) -> bytes:
-    """Return the last character of a CSV that is no white space."""
     end = b""
     with _unpacked(source) as stream:
         while piece := stream.read(_PIECE_BYTES):
@@ -125,7 +121,6 @@ def _end_of(source: Path) -> bytes:
 
 
 def _opened_csv(source: Path, convert: Any = None, *, header: bool = True) -> Any:
-    """Return what reads a CSV, with options of how its columns are converted."""
     tabs = source.name.lower().removesuffix(".gz").endswith(".tsv")
     # Up to 32 blocks are read ahead; no line may be longer than one.
     read = csv.ReadOptions(

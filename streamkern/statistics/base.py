@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import operator
+import time
 from abc import ABC, abstractmethod
 from copy import copy
 from dataclasses import dataclass, field, fields
 from functools import cache
-from typing import TYPE_CHECKING, Any, Self, dataclass_transform
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, dataclass_transform
 
 import numpy as np
 
@@ -18,24 +19,22 @@ if TYPE_CHECKING:
 
     from streamkern.runtime.scratch import Scratch
     from streamkern.sources import Block
-    from streamkern.statistics.work import Work
+
+# Rows and columns of the product that is measured: as fast as large ones, and done in 20 ms.
+_ROWS, _COLUMNS = 2048, 1024
+_TIMES = 2
 
 
 @dataclass(frozen=True)
 class Sum:
-    """How one attribute starts, and how those of two sets of rows become one.
-
-    A dimension of the shape is a number or the name of an attribute, which may have dots; so may
-    the dtype be.
-    """
+    """How one attribute starts, and how those of two sets of rows become one."""
 
     start: Any = 0
-    shape: tuple[int | str, ...] = ()
-    dtype: Any = float
+    shape: tuple[int | str, ...] = ()  # a name is that of an attribute, which may have dots
+    dtype: Any = float  # so is that of a dtype
     merge: Callable[[Any, Any], Any] | None = operator.add
 
     def zero(self, holder: Any, name: str) -> Any:  # noqa: ARG002  for sums that consist of parts
-        """Return the sum over no rows."""
         if not self.shape:
             return self.start if self.start is None else self.dtype(self.start)
         *shape, dtype = (
@@ -49,12 +48,10 @@ class Sum:
         return value
 
     def attached(self, holder: Any, name: str, value: Any) -> Any:  # noqa: ARG002  as of `zero`
-        """Return the sum that `detached` gave."""
         return value
 
 
 def declared(way: Sum) -> Any:
-    """Declare an attribute of `Sums` that adds in some way."""
     return field(init=False, metadata={"sum": way})
 
 
@@ -149,16 +146,11 @@ class Sums(ABC):  # noqa: B024  subclasses have what adds rows
 
     Every subclass is made a dataclass.  Its fields are its parameters, and the sums that `total`,
     `minimum`, `maximum`, `concatenated`, `part` and their like declare.
-
-    Attributes
-    ----------
-    scratch : Scratch, optional
-        Lent for updates, by one thread at a time; without it every update takes its own.
-    shared : bool
-        Whether another object holds these sums too, so that they are copied before they change.
     """
 
+    # Lent for updates, by one thread at a time; without it every update takes its own.
     scratch: Scratch | None = None
+    # Whether another object holds these sums too, so that they are copied before they change.
     shared: bool = False
 
     def __init_subclass__(cls) -> None:
@@ -218,6 +210,30 @@ class Sums(ABC):  # noqa: B024  subclasses have what adds rows
         return other
 
 
+class Work(NamedTuple):
+    """The arithmetic of a statistic: a multiplication and an addition are two operations."""
+
+    flops_per_row: float
+    order: int
+    dtype: str
+
+    def attainable(self, threads: int) -> float:
+        """Measure, once a process, the operations a second of products with these BLAS threads."""
+        return _measured(min(self.order, _COLUMNS), self.dtype, threads)
+
+
+@cache
+def _measured(order: int, dtype: str, threads: int) -> float:  # noqa: ARG001  told apart by it
+    features = np.random.default_rng(0).random((_ROWS, order)).astype(dtype)
+    product = np.empty((order, order), dtype)
+    best = np.inf
+    for _ in range(_TIMES):
+        begun = time.perf_counter()
+        np.matmul(features.T, features, out=product)  # which NumPy takes for the symmetric product
+        best = min(best, time.perf_counter() - begun)
+    return _ROWS * order * (order + 1) / best
+
+
 class Statistic(Sums):
     """What one pass reduces the rows to: parameters, declared sums, and `update`.
 
@@ -259,7 +275,6 @@ class Together(Statistic):
         self.parts = parts
 
     def update(self, blocks: Iterable[Block]) -> None:
-        """Add rows to every part."""
         for block in blocks:
             for each in self.parts:
                 each.scratch = self.scratch

@@ -79,7 +79,6 @@ class ColumnStatistics(Statistic):
         return constant
 
     def update(self, blocks: Iterable[Block]) -> None:
-        """Add rows, a few at a time."""
         step, zero = max(_VALUES_AT_ONCE // self.n_columns, 1), self.zero()
         for block in blocks:
             for start in range(0, len(block), step):
@@ -125,7 +124,6 @@ class ColumnStatistics(Statistic):
         self.maximum = np.where(counted, values, -np.inf).max(axis=0)
 
     def compatible(self, other: ColumnStatistics) -> ColumnStatistics:
-        """Raise ParameterError unless both are of as many columns."""
         if self.n_columns != other.n_columns:
             raise ParameterError(
                 f"statistics of {self.n_columns} and {other.n_columns} columns do not merge; "
@@ -134,7 +132,6 @@ class ColumnStatistics(Statistic):
         return other
 
     def merged_jointly(self, other: ColumnStatistics) -> dict[str, Any]:
-        """Return weights, means and squares of both sets of rows, without cancellation."""
         weight = self.weight + other.weight
         share = other.weight / np.where(weight > 0, weight, 1.0)
         step = other.mean - self.mean

@@ -11,10 +11,9 @@ import numpy as np
 from streamkern.errors import OverflowedError, ParameterError
 from streamkern.runtime.scratch import Scratch
 from streamkern.runtime.timing import timed
-from streamkern.statistics.base import Statistic, merged_by, total
+from streamkern.statistics.base import Statistic, Work, merged_by, total
 from streamkern.statistics.centred_moments import CentredMoments
 from streamkern.statistics.triangle import Triangle, turn_pairs
-from streamkern.statistics.work import Work
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -173,12 +172,7 @@ class Moments(Statistic):
             self._check_sums(block)
 
     def _fill(
-        self,
-        features: Array,
-        block: Block,
-        roots: Floats | None,
-        targets: Floats,
-        scratch: Scratch,
+        self, features: Array, block: Block, roots: Floats | None, targets: Floats, scratch: Scratch
     ) -> None:
         """Write the features of a block, and add their products with targets while in cache."""
         shift = self.feature_shift.astype(self.dtype)
@@ -206,7 +200,6 @@ class Moments(Statistic):
         return targets
 
     def _check_sums(self, block: Block) -> None:
-        """Raise OverflowedError if the last block made sums that are not finite."""
         sums = (self.cross, self.target, self.gram.diagonal() if self.gram else self.weight)
         if all(np.isfinite(values).all() for values in sums):
             return
@@ -227,10 +220,6 @@ class Moments(Statistic):
             )
 
     def compatible(self, other: Moments) -> Moments:
-        """Return the other moments about this shift, or raise ParameterError.
-
-        They go together only if precision, number of targets and map are the same.
-        """
         if (self.precision, self.n_targets) != (other.precision, other.n_targets) or not (
             self.feature_map.equals(other.feature_map)
         ):

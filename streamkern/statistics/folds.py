@@ -12,14 +12,14 @@ import numpy as np
 
 from streamkern.errors import ParameterError
 from streamkern.statistics.base import Statistic, Sum, declared
-from streamkern.statistics.spread_sample import hashed
+from streamkern.statistics.row_hashes import hashed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from streamkern._typing import Array
     from streamkern.sources import Block, Shard
-    from streamkern.statistics.work import Work
+    from streamkern.statistics.base import Work
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,6 @@ class RangeFolds(Folds):
     folds: Array
 
     def of(self, places: Array) -> Array:
-        """Return the fold of the range that every place is in."""
         found: Array = self.folds[np.searchsorted(self.starts, places, side="right") - 1]
         return found
 
@@ -53,7 +52,6 @@ class ListedFolds(Folds):
     folds: Array
 
     def of(self, places: Array) -> Array:
-        """Return the fold that is listed for every place."""
         found: Array = self.folds[places]
         return found
 
@@ -70,7 +68,6 @@ class RowFolds(Folds):
     random_state: int
 
     def of(self, places: Array) -> Array:
-        """Return the place modulo K, turned by the hash of the place over K."""
         turns = hashed(places // self.n_folds, self.random_state) % np.uint64(self.n_folds)
         return (places + turns.astype(np.int64)) % self.n_folds
 
@@ -107,9 +104,7 @@ def rows_by_fold(rule: Folds, block: Block) -> Iterator[tuple[int, Block]]:
 class Weighting(Protocol):
     """What weighs rows anew where they are read."""
 
-    def reweighted(self, block: Block) -> Block:
-        """Return the rows with their new weights."""
-        ...
+    def reweighted(self, block: Block) -> Block: ...
 
 
 class _OfFolds(Sum):
@@ -146,7 +141,6 @@ class ByFold(Statistic):
 
     @property
     def work(self) -> Work | None:
-        """That of one fold, since every row is in one."""
         return self.empty.work
 
     def update(self, blocks: Iterable[Block]) -> None:
@@ -165,7 +159,6 @@ class ByFold(Statistic):
             yield from rows_by_fold(self.rule, rows)
 
     def compatible(self, other: ByFold) -> ByFold:
-        """Raise ParameterError unless both have as many folds."""
         if self.rule.n_folds != other.rule.n_folds:
             raise ParameterError(
                 f"statistics merge only with as many folds, not {self.rule.n_folds} and "

@@ -84,14 +84,11 @@ class Triangle:
         return triangle
 
     def astype(self, dtype: Any) -> Triangle:
-        """Return a copy in a dtype."""
         return self.of_panels([panel.astype(dtype) for panel in self.panels])
 
     def add_outer(self, left: Floats, right: Floats, factor: float) -> None:
-        """Add factor left right^T of vectors (D,), in place.
-
-        The factor comes last, so that a symmetric matrix stays one to the last bit.
-        """
+        """Add factor left right^T of vectors (D,), in place."""
+        # The factor comes last, so that a symmetric matrix stays one to the last bit.
         for panel in self.panels:
             start, stop = rows_of(panel)
             np.add(panel, factor * np.outer(left[start:stop], right[:stop]), out=panel)
@@ -219,7 +216,6 @@ class Triangle:
         return triangle
 
     def dense(self) -> Floats:
-        """Return the whole matrix, (D, D)."""
         matrix = np.empty((self.order, self.order))
         for panel in self.panels:
             start, stop = rows_of(panel)

@@ -6,20 +6,9 @@ from streamkern.storage.checkpoints import (
     opened_checkpoint,
     remove_checkpoint,
 )
-from streamkern.storage.codec import (
-    holds_components,
-    holds_ensemble,
-    holds_moments,
-)
-from streamkern.storage.hdf5_files import RowWriter, texts_of
-from streamkern.storage.outputs import (
-    check_output,
-    local_path,
-    make_folder,
-    replacing,
-)
-from streamkern.storage.recipe_files import read_recipe
-from streamkern.storage.table_export import FORMATS, exported
+from streamkern.storage.codec import holds_components, holds_ensemble, holds_moments, read_recipe
+from streamkern.storage.hdf5_files import FORMATS, RowWriter, exported, texts_of
+from streamkern.storage.outputs import check_output, local_path, make_folder, replacing
 
 __all__ = [
     "FORMATS",

@@ -57,15 +57,12 @@ class SavedPass:
         return self._path(_GROUP, number).exists() or self.last_total() >= number
 
     def read_group(self, number: int) -> Any:
-        """Return the sums of a group."""
         return read_plain(self._path(_GROUP, number))
 
     def read_total(self, number: int) -> Any:
-        """Return the sums of all groups up to one."""
         return read_plain(self._path(_TOTAL, number))
 
     def write_group(self, number: int, sums: Any) -> None:
-        """Save the sums of a group."""
         write_plain(self._path(_GROUP, number), sums)
 
     def write_total(self, number: int, sums: Any) -> None:
@@ -80,7 +77,6 @@ class SavedPass:
         return Path(self.folder, f"{self.name}-{kind}-{number:0{_DIGITS}}.h5")
 
     def _numbers(self, kind: str) -> list[int]:
-        """Return the numbers of the groups that there are files for."""
         return [int(path.stem[-_DIGITS:]) for path in _files(self.folder, kind, name=self.name)]
 
 

@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import h5py
 import numpy as np
 
-from streamkern.errors import CheckpointError, ModelFileError, first_line
+from streamkern.errors import CheckpointError, DataError, ModelFileError, first_line
 from streamkern.errors.formatting import json_text
-from streamkern.features import MAPS
+from streamkern.features import MAPS, FeatureMap
+from streamkern.sources.preprocessing import RECIPE, Recipe, recipe_of
 from streamkern.statistics.triangle import Triangle
-from streamkern.storage.hdf5_files import new_hdf5
+from streamkern.storage.hdf5_files import Disk, new_hdf5
 from streamkern.storage.outputs import local_path
 from streamkern.storage.untrusted import (
     DAMAGE,
@@ -38,13 +39,8 @@ from streamkern.storage.untrusted import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from streamkern.features import FeatureMap
-    from streamkern.storage.hdf5_files import Disk
-
 
 class Kind(NamedTuple):
-    """A kind of file with a card."""
-
     name: str
     format: str  # the attribute by which a file says what it is
     version: int  # the newest that this program reads
@@ -74,7 +70,6 @@ def write_card(
 
 
 def _write(file: h5py.File, disk: Disk, places: Iterable[tuple[str, Any]]) -> None:
-    """Write an array to every place, or make a group there of the kind that a text says."""
     for place, item in places:
         if isinstance(item, str):
             file.create_group(place).attrs["kind"] = fixed(item)
@@ -107,13 +102,12 @@ def opened_card(path: str | Path, kind: Kind) -> Iterator[tuple[h5py.File, dict[
             raise ModelFileError(f"{where} does not exist or is not a file; check the path.")
         file = opened(where)
     except OSError as error:
+        why = (
+            f"is not a streamkern {kind.name} ({first_line(error)}); give a file that "
+            f"`{kind.command}` wrote."
+        )
         if "truncated" in str(error):
             why = "was cut short: it is smaller than its header says; copy it again."
-        else:
-            why = (
-                f"is not a streamkern {kind.name} ({first_line(error)}); give a file that "
-                f"`{kind.command}` wrote."
-            )
         raise ModelFileError(f"{where} {why}") from error
     with file:
         try:
@@ -123,7 +117,9 @@ def opened_card(path: str | Path, kind: Kind) -> Iterator[tuple[h5py.File, dict[
         except ModelFileError:
             raise
         except DAMAGE as error:
-            raise damaged(where, kind, error) from error
+            raise ModelFileError(
+                f"{where} is a damaged {kind.name} ({first_line(error)}); copy it again."
+            ) from error
 
 
 def _check_kind(where: Path, file: h5py.File, kind: Kind) -> None:
@@ -143,13 +139,7 @@ def _check_kind(where: Path, file: h5py.File, kind: Kind) -> None:
         )
 
 
-def damaged(where: str | Path, kind: Kind, error: Exception) -> ModelFileError:
-    """Return the error that says what is wrong with a file."""
-    return ModelFileError(f"{where} is a damaged {kind.name} ({first_line(error)}); copy it again.")
-
-
 def _holds(kind: Kind, path: str | Path) -> bool:
-    """Say whether a file calls itself one of a kind."""
     try:
         with opened(path) as file:
             return mark(file, "format") == kind.format
@@ -162,14 +152,41 @@ holds_components = partial(_holds, COMPONENTS)
 holds_ensemble = partial(_holds, BOOSTED)
 
 
+def read_recipe(path: str | Path) -> Recipe:
+    """Read how a table became inputs, from a file of rows, of a model of any kind or of moments."""
+    path = local_path(path)
+    try:
+        with opened(path) as file:
+            kind = KINDS.get(str(mark(file, "format")))
+            if kind is None and file.get(RECIPE, getlink=True) is not None:
+                return Recipe.from_json(text(file, RECIPE))
+    except DAMAGE as error:
+        raise DataError(
+            f"{path} has no recipe that can be read ({first_line(error)}); give a file that "
+            f"`streamkern convert` wrote from a table."
+        ) from error
+    if kind is None:
+        raise DataError(
+            f"{path} has no recipe of a table; give a file that `streamkern convert` wrote from "
+            f"CSV or Parquet."
+        )
+    with opened_card(path, kind) as (_, card):
+        recipe = recipe_of(card.get("report", {}))
+    if recipe is None:
+        raise ModelFileError(
+            f"{path} was not fitted to a table that `streamkern convert` read, and has no recipe; "
+            f"give rows in HDF5."
+        )
+    return recipe
+
+
 def map_card(feature_map: FeatureMap, precision: str) -> dict[str, Any]:
     """Return what a card says of a feature map, whose arrays are in a group `map`."""
     described = {"map": feature_map.name, "map_parameters": feature_map.parameters()}
-    return {"precision": precision, **described}
+    return {"precision": precision} | described
 
 
 def restored_map(group: h5py.Group, card: dict[str, Any]) -> FeatureMap:
-    """Return the feature map that a card and the group `map` describe."""
     drawn = group.get("map", {})
     if len(drawn) > _MOST_ARRAYS:
         raise ValueError(f"{len(drawn)} arrays of a feature map")
@@ -198,10 +215,7 @@ def read_plain(path: str | Path) -> Any:
 
 
 def is_whole(path: str | Path) -> bool:
-    """Say whether a file holds what `write_plain` wrote, one array at a time in memory.
-
-    Raises CheckpointError if that cannot be found out now: the system would not read the file.
-    """
+    """Say whether a file holds what `write_plain` wrote, or that it cannot be read (an error)."""
     try:
         with opened(path) as file:
             _check_sums(file)
@@ -219,9 +233,8 @@ def _check_sums(file: h5py.File) -> None:
     if mark(file, "format") != _SUMS:
         raise ValueError(f"format {mark(file, 'format')}")
     check_contents(file)
-    places = ["value"]
-    if isinstance(file["value"], h5py.Group):
-        file["value"].visit(lambda name: places.append(f"value/{name}"))
+    places: list[str] = []
+    file.visit(places.append)
     items = ((place, file[place]) for place in sorted(places))
     if mark(file, "checksum") != _hash_of(
         (place, array(item, _DTYPES) if isinstance(item, h5py.Dataset) else str(mark(item, "kind")))

@@ -1,22 +1,22 @@
-"""New HDF5 files on a disk that may be full, and tables of rows written to them in pieces."""
+"""New HDF5 files on a disk that may be full, and tables of rows in HDF5, CSV and Parquet."""
 
 from __future__ import annotations
 
 import os
 from contextlib import contextmanager
 from io import FileIO
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import h5py
 import numpy as np
 
 from streamkern.runtime.signals import between_callbacks, not_interrupted
-from streamkern.storage.outputs import check_format, replacing
+from streamkern.storage.outputs import check_format, check_output, replacing, temporary_path
 from streamkern.storage.untrusted import fixed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
     from typing_extensions import Buffer
 
@@ -27,6 +27,9 @@ _CHUNK_BYTES = 1 << 20
 _ATTRIBUTE_BYTES = 60_000
 # After so many bytes a writer lets go of what it wrote.
 _RELEASED_BYTES = 32 << 20
+# Of a table of rows, that are in memory at a time.
+_ROWS = 65_536
+FORMATS = ("HDF5", "CSV", "Parquet")
 
 
 class Disk(FileIO):
@@ -40,7 +43,6 @@ class Disk(FileIO):
 
     @not_interrupted
     def write(self, data: Buffer) -> int:
-        """Write all of `data`, or remember why not."""
         view = memoryview(data).cast("B")
         done = 0
         try:
@@ -52,7 +54,6 @@ class Disk(FileIO):
 
     @not_interrupted
     def truncate(self, size: int | None = None) -> int:
-        """Set the size, or remember why not."""
         try:
             return super().truncate(size)
         except OSError as error:
@@ -60,7 +61,6 @@ class Disk(FileIO):
             return size or 0
 
     def check(self) -> None:
-        """Raise the error that was met, if any."""
         if self.error:
             raise self.error
 
@@ -141,3 +141,54 @@ def texts_of(texts: Sequence[str | bytes]) -> Array:
     encoded = [text.encode() if isinstance(text, str) else text for text in texts]
     longest = max(map(len, encoded), default=1)
     return np.array(encoded, h5py.string_dtype("utf-8", max(longest, 1)))
+
+
+@contextmanager
+def exported(path: str | Path, *, force: bool = False) -> Iterator[Path]:
+    """Give the path of an HDF5 file to write, which becomes CSV or Parquet if `path` ends so.
+
+    Every column of the datasets `y_...`, or of X, is a column of the table, called `y_pred`, or
+    `y_pred_0` and so on where there are several; in the place of numbers stand the classes, if a
+    dataset `classes` names as many.
+    """
+    target = Path(path)
+    folder = check_output(target, force=force, formats=FORMATS).parent
+    if target.suffix.lower() not in (".csv", ".parquet"):
+        yield target
+        return
+    with temporary_path(folder) as made:
+        made.mkdir(mode=0o700)
+        written = made / "rows.h5"
+        yield written
+        with replacing(target, force=force) as temporary, h5py.File(written) as file:
+            _write_table(file, temporary, target.suffix.lower())
+
+
+def _write_table(file: h5py.File, path: Path, ending: str) -> None:
+    import pyarrow as pa  # noqa: PLC0415  slow
+    from pyarrow import csv, parquet  # noqa: PLC0415  slow
+
+    opened = csv.CSVWriter if ending == ".csv" else parquet.ParquetWriter
+    names = [name for name in file if name == "X" or name.startswith("y_")]
+    classes = _decoded(file["classes"][:]) if "classes" in file else []
+    writer: Any = None
+    for start in range(0, len(file[names[0]]), _ROWS):
+        columns = {}
+        for name in names:
+            part = file[name][start : start + _ROWS]
+            if part.ndim == 1:
+                columns[name] = part
+            else:
+                ends = classes if len(classes) == part.shape[1] else range(part.shape[1])
+                columns |= {f"{name}_{end}": each for end, each in zip(ends, part.T, strict=True)}
+        arrays = [pa.array(_decoded(values)) for values in columns.values()]
+        batch = pa.record_batch(arrays, names=list(columns))
+        writer = writer or opened(path, batch.schema)
+        writer.write_batch(batch)
+    writer.close()
+
+
+def _decoded(values: Any) -> Any:
+    if values.dtype.kind == "f":
+        return values
+    return [value.decode() if isinstance(value, bytes) else value for value in values.tolist()]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -145,8 +146,8 @@ def write_encoded(  # noqa: PLR0917
     needed = [column.name for column in recipe.columns]
     if with_targets:
         needed += [*recipe.targets, *filter(None, [recipe.weights])]
-    names = batches.schema.names
-    if absent := [name for name in needed if name not in names]:
+    present = batches.schema.names
+    if absent := [name for name in needed if name not in present]:
         remedy = "; `predict` and `convert --no-target` take inputs alone" * (
             absent[0] in recipe.targets
         )
@@ -154,7 +155,7 @@ def write_encoded(  # noqa: PLR0917
             remedy = "; a column of ones weighs all rows the same"
         raise DataError(
             f"{source} has no column {absent[0]!r}, which the recipe needs; its columns are "
-            f"{listed(names)}{remedy}."
+            f"{listed(present)}{remedy}."
         )
     unlabelled = 0
     step = max(_PIECE_BYTES // (recipe.dtype.itemsize * len(recipe.feature_names)), 1)
@@ -184,10 +185,8 @@ def write_encoded(  # noqa: PLR0917
                 f"fill that column."
             )
 
-    with RowWriter.create(dst, force=force) as writer:
-        targets = recipe.targets if with_targets else ()
-        result = _write(source, dst, writer, pieces(), recipe.feature_names, targets)
-        writer.store(RECIPE, recipe.to_json())
+    names = recipe.feature_names, recipe.targets if with_targets else ()
+    result = _write(source, dst, pieces(), *names, recipe=recipe, force=force)
     if recipe.is_plain:
         return result
     return {**result, "columns": dict(recipe.in_words()), "unlabelled_rows": unlabelled}
@@ -238,51 +237,48 @@ def _write_plain(source: Path, dst: str | Path, table: Table, *, force: bool) ->
                 raise NotNumbersError(f"{source} has missing cells; give it a recipe.")
             yield X, y, None
 
-    with RowWriter.create(dst, force=force) as writer:
-        result = _write(source, dst, writer, pieces(), features, targets)
-        names = [*features, *targets]
-        if is_table(source) and len(set(names)) == len(names):
-            single = writer.file["X"].dtype == np.float32
-            recipe = Recipe(tuple(map(Numbers, features)), tuple(targets), single=bool(single))
-            writer.store(RECIPE, recipe.to_json())
-    return result
+    names, recipe = [*features, *targets], None
+    if is_table(source) and len(set(names)) == len(names):
+        recipe = Recipe(tuple(map(Numbers, features)), tuple(targets))
+    return _write(source, dst, pieces(), features, targets, recipe=recipe, force=force)
 
 
-def _write(  # noqa: PLR0917
+def _write(
     source: Path,
     dst: str | Path,
-    writer: RowWriter,
     pieces: Iterator[Rows],
     features: Sequence[str],
     targets: Sequence[str],
+    *,
+    recipe: Recipe | None,
+    force: bool,
 ) -> dict[str, Any]:
-    """Append rows to their datasets, count them, and note where they come from."""
-    rows = missing = 0
-    for X, y, weights in pieces:
-        if not len(X):  # the first rows decide the size of chunks
-            continue
-        writer.append("X", X)
-        incomplete = np.isnan(X).any(axis=1)
-        n_targets = 0
-        if y is not None:
-            writer.append("y", y)
-            n_targets = sum(y.shape[1:]) or 1
-            if y.dtype.kind == "f":
-                incomplete |= np.isnan(y).reshape(len(y), -1).any(axis=1)
-        if weights is not None:
-            writer.append("weights", weights)
-        rows += len(X)
-        missing += int(incomplete.sum())
-    if not rows:
-        raise DataError(f"{source} has no rows; at least one is needed.")
-    writer.note("source", source.name)
-    for name, columns in (("feature_names", features), ("target_names", targets)):
-        if columns:
-            writer.note(name, json.dumps(list(columns)))
-    return {
-        "rows": rows,
-        "n_features": writer.file["X"].shape[1],
-        "n_targets": n_targets,
-        "missing_rows": missing,
-        "output": str(dst),
-    }
+    """Write rows, where they come from, what their columns are called and how they became rows."""
+    rows = missing = n_targets = 0
+    with RowWriter.create(dst, force=force) as writer:
+        for X, y, weights in pieces:
+            if not len(X):  # the first rows decide the size of chunks
+                continue
+            writer.append("X", X)
+            incomplete = np.isnan(X).any(axis=1)
+            if y is not None:
+                writer.append("y", y)
+                n_targets = sum(y.shape[1:]) or 1
+                if y.dtype.kind == "f":
+                    incomplete |= np.isnan(y).reshape(len(y), -1).any(axis=1)
+            if weights is not None:
+                writer.append("weights", weights)
+            rows += len(X)
+            missing += int(incomplete.sum())
+        if not rows:
+            raise DataError(f"{source} has no rows; at least one is needed.")
+        writer.note("source", source.name)
+        for name, columns in (("feature_names", features), ("target_names", targets)):
+            if columns:
+                writer.note(name, json.dumps(list(columns)))
+        written = writer.file["X"]
+        if recipe is not None:
+            single = bool(written.dtype == np.float32)
+            writer.store(RECIPE, replace(recipe, single=single).to_json())
+        counts = {"rows": rows, "n_features": written.shape[1], "n_targets": n_targets}
+    return counts | {"missing_rows": missing, "output": str(dst)}

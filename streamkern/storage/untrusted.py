@@ -111,7 +111,6 @@ def mark(item: h5py.File | h5py.Group, name: str) -> str | int | None:
 
 
 def text(group: h5py.Group, name: str) -> str:
-    """Return a dataset that is one text."""
     dataset = member(group, name)
     if dataset.shape or dataset.dtype.kind != "S":
         raise ValueError(f"{dataset.name} holds {dataset.dtype}, not a text of fixed length")
@@ -126,7 +125,6 @@ def member(group: h5py.Group, name: str) -> Any:
 
 
 def array(dataset: h5py.Dataset, kinds: str = "fiu") -> Array:
-    """Return a dataset of numbers, or a number, of some kinds of dtype."""
     if dataset.dtype.kind not in kinds:
         raise ValueError(f"{dataset.name} holds {dataset.dtype}, not numbers")
     _claimed_bytes(dataset.id, dataset.id.get_storage_size())  # as little as the file has
@@ -137,7 +135,6 @@ def array(dataset: h5py.Dataset, kinds: str = "fiu") -> Array:
 def finite_array(
     group: h5py.Group, name: str, shape: tuple[int, ...] | None = None, kinds: str = "fiu"
 ) -> Array:
-    """Return a dataset of finite numbers, of a shape if one is given."""
     dataset = member(group, name)
     if shape is not None and dataset.shape != shape:
         raise ValueError(f"{dataset.name} has shape {dataset.shape}, not {shape}")
@@ -150,5 +147,4 @@ def finite_array(
 def finite_arrays(
     group: h5py.Group, shapes: Mapping[str, tuple[int, ...]], kinds: str = "fiu"
 ) -> dict[str, Array]:
-    """Return several datasets of finite numbers, by their names and shapes."""
     return {name: finite_array(group, name, shape, kinds) for name, shape in shapes.items()}

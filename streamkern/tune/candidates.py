@@ -61,7 +61,6 @@ class Candidate(NamedTuple):
 def kernels_to_try(
     kernels: Kernel | str | Sequence[Kernel | str] | None, given: Kernel | str
 ) -> list[Kernel]:
-    """Return the kernels that a search chooses among."""
     given = as_kernel(given)
     if kernels is None:
         return [given]
@@ -77,7 +76,6 @@ def kernels_to_try(
 def maps_to_try(
     maps: str | Sequence[str] | None, given: str, n_features: int = _GRID_INPUTS + 1
 ) -> list[str]:
-    """Return the names of the families of maps that a search chooses among."""
     wanted = given if maps is None else maps
     if wanted == AUTO:
         listed = [*_AUTO_MAPS, *([_GRID] if n_features <= _GRID_INPUTS else [])]
@@ -136,10 +134,7 @@ def octaves(arms: Sequence[Arm], steps: Sequence[float]) -> list[Candidate]:
 
 
 def beyond(candidates: Sequence[Candidate], tried: Sequence[Attempt]) -> list[Candidate]:
-    """Return longer and shorter length scales of the arms whose last one may be as good as any.
-
-    That is where its error is within one standard error of the least.
-    """
+    """Return farther length scales of arms whose last is within a standard error of the best."""
     found = []
     for arm in sorted({candidate.arm for candidate in candidates}):
         mine = sorted(
@@ -177,10 +172,9 @@ def sober(candidates: Sequence[Candidate], tried: Sequence[Attempt]) -> list[flo
 def tiers(
     arms: Sequence[Arm], candidates: Sequence[Candidate], scores: Sequence[float]
 ) -> list[list[Candidate]]:
-    """Return the best length scale of every arm, in tiers.
+    """Return the best length scale of every arm: the best of every map and metric, the second ...
 
-    The first tier has the best kernel of every map and metric, the next the second best, and so on;
-    in every tier the best come first, and among equals those that were tried first.
+    In every tier the best come first, and among equals those that were tried first.
     """
     best: dict[int, Candidate] = {}
     for i in np.argsort(scores, kind="stable").tolist():

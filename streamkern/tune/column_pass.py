@@ -75,7 +75,6 @@ def run_column_pass(
     more_to_come: bool = False,
     checkpoint: Checkpoint | None = None,
 ) -> ColumnPass:
-    """Read the rows once, lightly."""
     passed = accumulate(
         source,
         Together(
@@ -179,7 +178,6 @@ def _enlargements(sample: RowSample, quartiles: Floats) -> Floats:
     Rare events, in a share f of the rows, are about 1 / sqrt(f) deviations off, so that few such
     columns make all distances.  Where f is less than a tenth, the deviation is what it would be if
     a tenth departed as far: sqrt(0.1 / f) times as large.
-
     Kuhn and Johnson (2013), "Applied predictive modeling", section 3.5, for such columns.
     """
     values, usual = sample.X, quartiles[0, : sample.X.shape[1]]

@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from streamkern._typing import Array, Floats
-    from streamkern.parameters.choices import PenaltyOptions
+    from streamkern.parameters.fit_options import PenaltyOptions
     from streamkern.solve import RidgeSolution, Spectrum
     from streamkern.solve.cross_validation import HeldOut
-    from streamkern.solve.sparsity_curve import SparsityCurve
+    from streamkern.solve.sparse_selection import SparsityCurve
     from streamkern.statistics import ByFold, CentredMoments
 
     # Takes the task of an eigenbasis, its spectrum and penalties.
@@ -68,8 +68,6 @@ class Size:
 
 @dataclass(frozen=True)
 class Solved:
-    """A solution, and what it was chosen by."""
-
     solution: RidgeSolution
     equations: NormalEquations
     # The one that was solved for, unless the penalty was given, and all that were tried, ascending.
@@ -177,10 +175,7 @@ def solve_sizes(
     sizes: Sequence[int | None],
     leave_one_out: LeaveOneOutCurve | None = None,
 ) -> tuple[Size, ...]:
-    """Choose the penalty for every number of leading features, None for all of them.
-
-    Folds which are not a task are `shared` already.
-    """
+    """Choose the penalty for every number of leading features, None for all of them."""
     numbers: list[int] = run(task(folds_with_rows, folds, name="folds"))
     if options.needs_folds and len(numbers) < 2:
         raise ParameterError(
@@ -205,7 +200,6 @@ def _sized(
     intercept: bool,
     leave_one_out: LeaveOneOutCurve | None,
 ) -> Size:
-    """Choose the penalty for the leading features."""
     total = kept(task(total_of, folds, n_components, name="total"))
     basis = kept(task(_eigenbasis, total, intercept, name="eigenbasis"))
     spectrum: Spectrum = run(task(attrgetter("spectrum"), basis, name="spectrum"))
@@ -230,7 +224,6 @@ def _sized(
 
 
 def folds_with_rows(folds: ByFold) -> list[int]:
-    """Return the numbers of the folds that have rows, ascending."""
     return sorted(folds.parts)
 
 
@@ -240,14 +233,12 @@ def total_of(folds: ByFold, n_components: int | None) -> Moments:
 
 
 def part_of(folds: ByFold, fold: int, n_components: int | None) -> Moments:
-    """Return the moments of one fold, of all or of the leading features."""
     part: Any = folds.parts[fold]
     moments: Moments = part
     return moments if n_components is None else moments.leading(n_components)
 
 
 def fold_parts(folds: Any, numbers: Sequence[int], n_components: int | None) -> dict[int, Any]:
-    """Return the tasks of `part_of` by the numbers of folds."""
     return {k: task(part_of, folds, k, n_components, name=f"part-{k}") for k in numbers}
 
 

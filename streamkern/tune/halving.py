@@ -17,9 +17,8 @@ import numpy as np
 from streamkern.engine.scheduler import run_all, shared, task
 from streamkern.runtime.resources import current_resources
 from streamkern.runtime.threads import blas_threads
-from streamkern.tune.budget import Ledger
+from streamkern.tune.budget import Ledger, Search, configurations
 from streamkern.tune.candidates import Arm, Candidate, beyond, near, octaves, sober, tiers
-from streamkern.tune.frontier import Search, configurations
 from streamkern.tune.trials import N_FOLDS, Trial, trial_bytes
 
 if TYPE_CHECKING:
@@ -40,16 +39,12 @@ _LEVELS = [0, 1, -1, 2, -2, 3, -3], [0.5, -0.5, 1.5, -1.5, 2.5, -2.5], np.arange
 
 
 class Rung(NamedTuple):
-    """One round of trials: its share of D, and what goes on from it.
-
-    Smaller scales do better on the next rung than here, since more features resolve more.
-    """
+    """One round of trials: its share of D, and what goes on from it."""
 
     share: float
-    # Half octaves about the best that are tried next.
+    # Half octaves about the best that are tried next: more features resolve smaller scales.
     steps: tuple[int, ...]
-    # Of every map.
-    kernels_left: int
+    kernels_left: int  # of every map
 
 
 _RUNGS = (Rung(1 / 8, (-2, -1, 0, 1), 3), Rung(1 / 4, (-1, 0), 2), Rung(1 / 2, (0,), 1))
@@ -166,7 +161,6 @@ class _Trials:
 
     @property
     def n_folds(self) -> int:
-        """Of the last rung."""
         return N_FOLDS if self._folds is None else len(np.unique(self._folds))
 
     def of_first_rung(
@@ -254,7 +248,6 @@ class _Trials:
         return [attempts[places.index(i)] for i in range(len(candidates))]
 
     def found(self) -> Search:
-        """Return what was found: the best of the last rung."""
         assert self._winner is not None  # noqa: S101  a trial is always paid
         (arm, factor), chosen = self._winner
         _, feature_map, metric = self.arms[arm]

@@ -17,29 +17,31 @@ import numpy as np
 from streamkern.engine.scheduler import is_task, kept, run, run_all, shared, task
 from streamkern.solve import NormalEquations, RidgeSolution, solve_each
 from streamkern.solve.cross_validation import HeldOut, squared_errors
-from streamkern.solve.sparse_selection import Sparsifier, checked_size
-from streamkern.solve.sparsity_curve import SparsityCurve, sparse_errors, sparse_sizes
+from streamkern.solve.sparse_selection import (
+    Sparsifier,
+    SparsityCurve,
+    checked_size,
+    sparse_errors,
+    sparse_sizes,
+)
 from streamkern.tune.fold_solution import fold_parts, folds_with_rows, total_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from streamkern._typing import Array, Floats
-    from streamkern.parameters.choices import SparseOptions
+    from streamkern.parameters.fit_options import SparseOptions
     from streamkern.statistics import Moments
     from streamkern.tune.fold_solution import Size, Solved
 
 
 class LeftOut(NamedTuple):
-    """A model without a fold, on the features that were chosen without it, if it is sparse.
-
-    Errors (q,) are the sum of squared errors on the fold, as its moments tell it.
-    """
+    """A model without a fold, on the features that were chosen without it, if it is sparse."""
 
     solution: RidgeSolution
     equations: NormalEquations
     support: Array | None
-    errors: Floats
+    errors: Floats  # the sums of squared errors on the fold, (q,)
 
 
 def solve_without(

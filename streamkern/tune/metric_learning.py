@@ -50,13 +50,10 @@ _FEWEST_ROWS = 60
 
 @dataclass(frozen=True)
 class LearntMetric:
-    """What the rounds of every kernel and map led to, one after the other.
-
-    Contenders are the best rounds of every family of maps, and of plain distances, by their places
-    among the rounds; the best first, of one kernel with its length scale.
-    """
+    """What the rounds of every kernel and map led to, one after the other."""
 
     rounds: tuple[dict[str, Any], ...]
+    # The best rounds of every map, and of plain distances, by their places; the best first.
     contenders: dict[int, Contender]
     spent: Spent
 
@@ -84,10 +81,7 @@ def check_metric_of(options: FitOptions, kernels: Sequence[Kernel], source: Sour
 def in_metric(
     seen: ColumnPass, options: FitOptions, pairs: Sequence[Pair]
 ) -> tuple[list[Contender], LearntMetric | None]:
-    """Return the column pass with the metric that the options say, and how it was learnt if it was.
-
-    Where it was, there are several to choose from, the best first, each with a pair of its own.
-    """
+    """Return the column pass in the metric of the options, of several the best first."""
     metric, learnt = options.metric, None
     if metric is None:
         return [Contender(ISOTROPIC, seen, pairs)], None
@@ -103,7 +97,6 @@ def learnt_metric(seen: ColumnPass, options: FitOptions, pairs: Sequence[Pair]) 
     """Learn a metric for each of some kernels and maps, and return those that predict best.
 
     The best two kernels of every map have a first metric; the best two pairs of these go on.
-
     Radhakrishnan, Beaglehole, Pandit and Belkin (2024), "Mechanism for feature learning in neural
     networks and backpropagation-free machine learning models".
     """
@@ -145,11 +138,8 @@ def _turned(seen: ColumnPass, linear: Floats | None) -> ColumnPass:
 
 
 def _best(every: Sequence[Round]) -> list[int]:
-    """Return the places of the best rounds of every map, and of plain distances, the best first.
-
-    A learnt metric counts where it predicts better than plain distances by more than a standard
-    error.
-    """
+    """Return the places of the best rounds of every map, and of plain distances, the best first."""
+    # A learnt metric counts where it beats plain distances by more than a standard error.
     ranked = np.argsort([each.best.relative_mse for each in every], kind="stable").tolist()
     plain = [i for i in ranked if every[i].standardizer.linear is None]
     firsts: dict[str, int] = {}

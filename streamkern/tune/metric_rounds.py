@@ -54,18 +54,14 @@ class Sample(NamedTuple):
 
 
 class Tried(NamedTuple):
-    """What one length scale came to; coefficients are those of the training part.
-
-    `squares` are the squared errors of the rows that are held out, the means over targets, and
-    `weights` how often these rows count.
-    """
+    """What one length scale came to."""
 
     kernel: ShiftInvariantKernel
     relative_mse: float
     alpha: float
-    coef: Floats
-    squares: Floats
-    weights: Floats
+    coef: Floats  # of the training part
+    squares: Floats  # of the errors of rows that are held out, the means over targets
+    weights: Floats  # how often these rows count
 
     def beats(self, other: Tried) -> bool:
         """Return whether the error is smaller by more than a standard error of the difference."""
@@ -76,16 +72,13 @@ class Tried(NamedTuple):
 
 @dataclass(frozen=True)
 class HeldOutTrial:
-    """Fits of one round: to the first rows of the sample, with errors on the others that count.
-
-    The standardizer has the metric; maps are drawn from `made_from`, where that was found already.
-    """
+    """Fits of one round: to the first rows of the sample, with errors on the others that count."""
 
     options: FitOptions
-    standardizer: Standardizer
+    standardizer: Standardizer  # with the metric
     n_components: int
     n_rows: int
-    made_from: Array | None = None
+    made_from: Array | None = None  # what maps are drawn from, where that was found already
 
     @classmethod
     def of(cls, options: FitOptions, standardizer: Standardizer, n_rows: int) -> HeldOutTrial:
@@ -97,16 +90,13 @@ class HeldOutTrial:
 
     @property
     def n_training(self) -> int:
-        """The number of rows that fit."""
         return int(_TRAINING * self.n_rows)
 
     @property
     def flops(self) -> float:
-        """The multiply-adds of a fit."""
         return fit_flops(self.n_training, self.standardizer.n_outputs, self.n_components, 1)
 
     def task(self, kernel: ShiftInvariantKernel, step: int, sample: Sample) -> Any:
-        """Return the task of a fit, at so many half octaves from the kernel's length scale."""
         stretched = kernel.stretched(2.0 ** (step / 2))
         return task(self, stretched, sample.X, sample.y, sample.s, name="metric-try")
 
@@ -171,12 +161,9 @@ class HeldOutTrial:
 
 
 class Round(NamedTuple):
-    """A fit in one metric, on the sample, with what the next round needs.
+    """A fit in one metric, on the sample, with what the next round needs."""
 
-    Number 0 is the one of plain distances.
-    """
-
-    number: int
+    number: int  # 0 is that of plain distances
     best: Tried
     feature_map: str
     standardizer: Standardizer
@@ -184,7 +171,6 @@ class Round(NamedTuple):
     flops: float
 
     def as_dict(self) -> dict[str, Any]:
-        """Return what is reported of the round, as plain JSON values."""
         best, linear, p = self.best, self.standardizer.linear, len(self.standardizer.columns)
         values = np.linalg.eigvalsh(metric_of(linear, np.arange(p), p))[::-1]
         return {

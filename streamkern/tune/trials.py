@@ -41,8 +41,6 @@ _SQUARES = 7
 
 
 class Targets(NamedTuple):
-    """The targets of rows, and how often these count."""
-
     values: Floats
     weights: Floats | None
 
@@ -62,7 +60,6 @@ def moments_about(feature_map: FeatureMap, some: Array, n_targets: int) -> Momen
 
 
 def basis_of(moments: Moments, *, intercept: bool) -> Eigenbasis:
-    """Return the eigenbasis of the moments of a trial."""
     return Eigenbasis.of(moments.centred(intercept=intercept), moments.n_rows - intercept)
 
 
@@ -76,11 +73,7 @@ class Cost(NamedTuple):
 
 @dataclass(frozen=True)
 class Attempt:
-    """A kernel and a map, cross-validated on a sample at the best penalty of the grid.
-
-    The relative error is the mean squared error over the variance of the target, the mean over
-    targets, and the standard error is that across folds.
-    """
+    """A kernel and a map, cross-validated on a sample at the best penalty of the grid."""
 
     metric: str
     feature_map: str
@@ -88,8 +81,8 @@ class Attempt:
     length_scale: Any
     n_rows: int
     n_components: int
-    relative_mse: float
-    standard_error: float
+    relative_mse: float  # over the variance of the target, the mean over targets
+    standard_error: float  # across folds
     alpha: float
     cost: Cost = field(default=Cost(0.0, 0.0, 0.0), compare=False)
     n_folds: int = N_FOLDS
@@ -103,19 +96,15 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Trial:
-    """Cross-validation of a kernel and a map at several length scales, in one task.
+    """Cross-validation of a kernel and a map at several length scales, in one task."""
 
-    The options have the family of the map, and the kernel for the inputs that are kept, with
-    numbers for its length scale; the metric is the name of what the inputs are measured by.
-    """
-
+    # With the family of the map, and the kernel of kept inputs with numbers for its length scale.
     options: FitOptions
     n_components: int
     metric: str = ISOTROPIC
 
     @property
     def kernel(self) -> ShiftInvariantKernel:
-        """The kernel, with numbers for its length scale."""
         return cast("ShiftInvariantKernel", self.options.kernel)
 
     def __call__(
@@ -126,7 +115,6 @@ class Trial:
         weights: Floats | None = None,
         folds: Array | None = None,
     ) -> list[Attempt]:
-        """Cross-validate the kernel at several multiples of its length scale."""
         if folds is None:
             cuts = np.linspace(0, len(y), N_FOLDS + 1).astype(int)[1:]
             folds = np.searchsorted(cuts, np.arange(len(y)), side="right")
@@ -225,7 +213,6 @@ class Trial:
 def _summed(
     empty: Moments, y: Targets, places: list[Array], features: Callable[[Any], Array]
 ) -> list[Moments]:
-    """Return the moments of the rows of every fold."""
     folds = [empty.zero() for _ in places]
     for fold, mine in zip(folds, places, strict=True):
         fold.update(y.blocks(mine, features))
@@ -252,7 +239,6 @@ class _Waves(NamedTuple):
 def trial_bytes(
     n_rows: int, n_features: int, n_components: int, itemsize: int, n_folds: int = N_FOLDS
 ) -> int:
-    """Return what a trial holds at the most."""
     m, p, D = n_rows, n_features, n_components
     rows = itemsize * (m * (p + D) + (_BLOCK_ROWS + D) * D)
     sums = (n_folds + 2) * 8 * Triangle.size(D)

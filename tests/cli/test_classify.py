@@ -50,9 +50,8 @@ def test_a_fit_is_that_of_python():
 def test_people_see_errors_and_confusions():
     fitted()
     found = report_of("evaluate", "model.h5", "test.h5")
-    lines = [
-        line.split() for line in streamkern("evaluate", "model.h5", "test.h5").stdout.splitlines()
-    ]
+    output = streamkern("evaluate", "model.h5", "test.h5").stdout
+    lines = [line.split() for line in output.splitlines()]
     assert ["accuracy", f"{found['accuracy']:.6g}"] in lines
     assert ["log", "loss", f"{found['log_loss']:.6g}"] in lines
     for name, counts in zip(NAMES, found["confusion_matrix"], strict=True):

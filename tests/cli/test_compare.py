@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,13 +21,9 @@ COMPARE = ("compare", "data.h5", "--out", "found", "--components", "8,16,64", "-
 
 def test_the_file_and_the_last_line_say_the_same():
     report = report_of(*COMPARE)
-    with open("found/comparison.json") as file:  # noqa: PTH123
-        stored = json.load(file)
-    assert report == stored | {
-        "json": "found/comparison.json",
-        "picture": "found/comparison.png",
-        "svg": "found/comparison.svg",
-    }
+    stored = json.loads(Path("found/comparison.json").read_text())
+    written = {"json": "json", "picture": "png", "svg": "svg"}
+    assert report == stored | {name: f"found/comparison.{end}" for name, end in written.items()}
     trials = stored["trials"]
     assert [trial["method"] for trial in trials] == ["exact", "linear", *["random features"] * 6]
     assert [trial["map"] for trial in trials[2:]] == [*["orthogonal"] * 3, *["iid"] * 3]
@@ -82,12 +79,10 @@ def test_options_of_the_map_change_the_features_and_not_the_exact_model():
 
 
 @pytest.mark.parametrize("name", ["comparison.json", "comparison.svg"])
-def test_an_existing_result_is_found_out_before_the_work(folder, monkeypatch, name):
+@pytest.mark.usefixtures("no_reading")
+def test_an_existing_result_is_found_out_before_the_work(folder, name):
     (folder / "found").mkdir()
     (folder / "found" / name).write_text("precious")
-
-    begun = lambda *_, **__: pytest.fail("the work was begun")  # noqa: E731
-    monkeypatch.setattr("streamkern.report.comparison.compare", begun)
     assert "exists already; give --force" in refused(*COMPARE)
     assert [path.name for path in (folder / "found").iterdir()] == [name]
 
@@ -113,11 +108,6 @@ def test_impossible_options_are_wrong_usage_and_make_no_folder(folder, option, v
     assert not (folder / "found").exists()
 
 
-def test_a_folder_that_cannot_be_made_is_refused():
-    message = refused("compare", "data.h5", "--out", "missing/found")
-    assert "missing/found cannot be made" in message
-
-
 def test_bad_rows_are_named():
     X, y = rows()
     X[17] = np.nan
@@ -126,7 +116,9 @@ def test_bad_rows_are_named():
     assert report_of(*COMPARE, "--on-bad-rows", "skip")["n_train"] > 200
 
 
-def test_a_missing_matplotlib_is_found_out_before_the_work(folder, monkeypatch):
+def test_a_missing_matplotlib_or_folder_is_found_out_before_the_work(folder, monkeypatch):
+    message = refused("compare", "data.h5", "--out", "missing/found")
+    assert "missing/found cannot be made" in message
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert "install streamkern[plot]" in refused(*COMPARE, status=2)
     assert not list(folder.glob("found/*"))

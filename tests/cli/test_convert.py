@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 import h5py
 import numpy as np
 import pytest
-from click.testing import CliRunner
-
-from streamkern.cli import main
+from commandline import invoke, refused, report_of
 
 
 @pytest.fixture
@@ -21,7 +17,7 @@ def table(tmp_path):
 
 
 def run(*arguments):
-    return CliRunner().invoke(main, ["convert", *map(str, arguments)])
+    return invoke("convert", *arguments)
 
 
 def test_a_table_becomes_a_file_that_fits(table, tmp_path):
@@ -34,9 +30,8 @@ def test_a_table_becomes_a_file_that_fits(table, tmp_path):
 
 
 def test_json_is_the_last_line_with_the_result(table, tmp_path):
-    done = run(table, tmp_path / "o.h5", "--target", "price", "--target", "a", "--json")
-    assert done.exit_code == 0, done.output
-    assert json.loads(done.stdout.splitlines()[-1]) == {
+    targets = ("--target", "price", "--target", "a")
+    assert report_of("convert", table, tmp_path / "o.h5", *targets) == {
         "rows": 30,
         "n_features": 2,
         "n_targets": 2,
@@ -63,17 +58,15 @@ def test_a_table_to_be_predicted_has_no_target(table, tmp_path):
     with h5py.File(tmp_path / "o.h5") as file:
         assert file["X"].shape == (30, 5)  # of which one says where a price is missing
         assert "y" not in file
-    both = run(table, tmp_path / "p.h5", "--no-target", "--target", "a")
-    assert both.exit_code == 2
-    assert "exclude each other" in both.stderr
+    both = ("convert", table, tmp_path / "p.h5", "--no-target", "--target", "a")
+    assert "exclude each other" in refused(*both, status=2)
     assert not (tmp_path / "p.h5").exists()
 
 
 def test_an_existing_output_needs_force(table, tmp_path):
     (tmp_path / "o.h5").write_bytes(b"old")
-    done = run(table, tmp_path / "o.h5", "--target", "price")
-    assert done.exit_code == 1
-    assert "exists already; give --force" in done.stderr
+    sentence = refused("convert", table, tmp_path / "o.h5", "--target", "price")
+    assert "exists already; give --force" in sentence
     assert (tmp_path / "o.h5").read_bytes() == b"old"
     assert run(table, tmp_path / "o.h5", "--target", "price", "--force").exit_code == 0
     assert h5py.is_hdf5(tmp_path / "o.h5")
@@ -93,12 +86,7 @@ def test_an_existing_output_needs_force(table, tmp_path):
 def test_an_error_is_one_sentence_and_status_one(table, monkeypatch, arguments, why):
     monkeypatch.chdir(table.parent)
     (table.parent / "words.csv").write_text("a,b\n1,red\n1,2\n")
-    done = run(*arguments)
-    assert done.exit_code == 1
-    assert done.stdout == ""
-    assert done.stderr.startswith("Error: ")
-    assert why in done.stderr
-    assert done.stderr.count("\n") == 1
+    assert why in refused("convert", *arguments)
     assert not (table.parent / "o.h5").exists()
 
 

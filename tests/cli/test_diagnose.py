@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 from commandline import invoke, refused, report_of, rows, streamkern, write
@@ -82,24 +80,16 @@ def test_bad_rows_are_refused_or_left_out():
     assert not named & {17, 40}
 
 
-def test_other_rows_are_refused_in_one_sentence():
-    fitted()
+def test_other_rows_targets_and_models_are_refused():
+    fitted().save("compact.h5", compact=True)
     write("other.h5", *rows(300, seed=1))
-    sentence = refused("diagnose", "model.h5", "other.h5", "--quiet", "--json")
-    assert "these are not the rows that the model was fitted on" in sentence
-
-
-def test_other_numbers_of_targets_are_refused():
-    fitted()
     write("two.h5", *rows(q=2))
-    assert "but the data has 2" in refused("diagnose", "model.h5", "two.h5", "--quiet")
-
-
-def test_a_model_without_its_normal_equations_is_refused():
-    model = fitted()
-    model.save("compact.h5", compact=True)
-    sentence = refused("diagnose", "compact.h5", "train.h5", "--quiet")
-    assert "saved without them" in sentence
+    for model, data, sentence in (
+        ("model.h5", "other.h5", "these are not the rows that the model was fitted on"),
+        ("model.h5", "two.h5", "but the data has 2"),
+        ("compact.h5", "train.h5", "saved without them"),
+    ):
+        assert sentence in refused("diagnose", model, data, "--quiet", "--json")
 
 
 def test_where_every_row_determines_its_prediction_there_is_no_error():
@@ -107,8 +97,7 @@ def test_where_every_row_determines_its_prediction_there_is_no_error():
     write("train.h5", rng.standard_normal((4, 3)), rng.standard_normal(4))
     linear = ("--kernel", "linear", "--alpha", 0, "--precision", "double")
     streamkern("fit", "train.h5", "--out", "model.h5", "--quiet", *linear)
-    result = streamkern("diagnose", "model.h5", "train.h5", "--quiet", "--json")
-    found = json.loads(result.stdout)
+    found = report_of("diagnose", "model.h5", "train.h5")
     assert (found["loo_rmse"], found["rows_of_leverage_one"]) == (None, 4)
     assert "none" in streamkern("diagnose", "model.h5", "train.h5", "--quiet").stdout
 

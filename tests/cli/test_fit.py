@@ -53,6 +53,9 @@ OPTIONS = {
         ("--no-standardize", "--no-intercept", "--precision", "double"),
         {"standardize": False, "fit_intercept": False, "precision": "double"},
     ),
+    "sparse": (("--sparse", "auto"), {"sparse": "auto"}),
+    "omp": (("--sparse", 7, "--sparse-method", "omp"), {"sparse": 7, "sparse_method": "omp"}),
+    "lasso": (("--sparse", 7, "--sparse-method", "lasso"), {"sparse": 7, "sparse_method": "lasso"}),
     "length scales": (("--length-scale", "1,2.5,3e1"), {"kernel": library.Gaussian((1, 2.5, 30))}),
 }
 
@@ -144,15 +147,10 @@ def test_datasets_may_have_other_names():
 
 
 @pytest.mark.usefixtures("no_reading")
-def test_the_json_of_a_dry_run_is_the_plan(folder):
+def test_the_json_of_a_dry_run_is_the_plan_and_what_does_not_fit_fails_with_both_numbers(folder):
     plan = report_of(*FIT, "--dry-run")
     assert (plan["n_rows"], plan["n_features"], plan["n_components"]) == (300, 3, 32)
     assert plan["worker_bytes"] > 0
-    assert [path.name for path in folder.iterdir()] == ["data.h5"]
-
-
-@pytest.mark.usefixtures("no_reading")
-def test_a_dry_run_of_what_does_not_fit_fails_with_both_numbers(folder):
     result = invoke(*FIT[:-1], 1_000_000, "--dry-run")
     assert result.exit_code == 1
     assert "1,000,000 components need" in result.stderr
@@ -163,6 +161,56 @@ def test_a_dry_run_of_what_does_not_fit_fails_with_both_numbers(folder):
 def test_the_plan_and_the_fit_project_the_same_memory():
     plan = report_of(*FIT, "--dry-run")
     assert report_of(*FIT)["projected_worker_bytes"] == plan["worker_bytes"]
+
+
+def test_the_json_of_a_choice_of_features_has_the_curve():
+    report = report_of(*FIT, "--sparse", "auto")
+    curve = report["sparse_curve"]
+    assert curve["n_components"] == [1, 2, 3, 4, 6, 8, 11, 16, 23, 32]
+    at = curve["n_components"].index(report["n_components"])
+    assert report["cv_rmse"] == curve["cv_rmse"][at]
+
+
+def test_a_sparse_model_says_how_many_features_of_how_many_and_predicts_from_its_file():
+    streamkern(*FIT, "--sparse", 5, "--sparse-method", "omp")
+    assert "5 of 32 by omp (single precision)" in streamkern("show", "model.h5").stdout
+    assert report_of("evaluate", "model.h5", "data.h5")["rmse"] > 0
+    assert report_of("predict", "model.h5", "data.h5", "--out", "p.h5", "--std")["rows"] == 300
+
+
+def test_moments_are_solved_to_the_sparse_model_of_a_fit():
+    streamkern("moments", "data.h5", "--out", "moments.h5", "--components", 32)
+    streamkern("solve", "moments.h5", "--out", "solved.h5", "--sparse", 7)
+    streamkern(*FIT, "--sparse", 7)
+    assert same_bits(library.load("solved.h5"), library.load("model.h5"))
+    arguments = ("solve", "moments.h5", "--out", "none.h5", "--sparse", 33)
+    assert "more features than the 32" in refused(*arguments, status=2)
+
+
+def test_a_kernel_is_tuned_before_features_are_chosen():
+    report = report_of("tune", *FIT[1:], "--sparse", 7)
+    assert (report["n_components"], report["sparse_of"]) == (7, 32)
+
+
+BAD = {
+    "more than there are": (("--sparse", 33), "more features than the 32"),
+    "none": (("--sparse", 0), "at least 1 feature, not 0"),
+    "no folds": (("--sparse", "auto", "--alpha", 1), "'auto' is chosen by cross-validation"),
+    "of auto": (("--sparse", 4, "--components", "auto"), "give the number of components"),
+    "more inputs": (("--sparse", 4, "--map", "identity"), "more features than the 3"),
+}
+
+
+@pytest.mark.parametrize(
+    ("command", "case"), [*(("fit", case) for case in BAD), ("tune", "none"), ("tune", "of auto")]
+)
+@pytest.mark.usefixtures("no_reading")
+def test_a_bad_number_of_features_is_refused_in_one_sentence_before_rows_are_read(
+    command, case, folder
+):
+    options, sentence = BAD[case]
+    assert sentence in refused(command, *FIT[1:], *options, "--quiet", status=2)
+    assert [path.name for path in folder.iterdir()] == ["data.h5"]
 
 
 @pytest.mark.cluster

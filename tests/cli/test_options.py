@@ -28,6 +28,7 @@ from streamkern.predict.predictor import PredictionBuffers
 
 SCRIPT = Path(sys.executable).with_name("streamkern")
 FIT = ("fit", "data.h5", "--out", "out.h5", "--components", "32")
+NOTED = (*FIT, "--alpha", "1e-12", "--length-scale", "10", "--quiet")
 RUNS = {
     "fit": FIT,
     "predict": ("predict", "model.h5", "data.h5", "--out", "out.h5"),
@@ -44,35 +45,32 @@ RUNS = {
 
 
 def write(path, n=300, p=3):
-    rng = np.random.default_rng(0)
+    X = np.random.default_rng(0).standard_normal((n, p), dtype=np.float32)
     with h5py.File(path, "w") as file:
-        X = rng.standard_normal((n, p), dtype=np.float32)
         file.create_dataset("X", data=X, chunks=(min(n, 4096), p))
         file["y"] = np.sin(X[:, 0])
 
 
 @pytest.fixture(scope="module")
-def moments_files(tmp_path_factory):
-    """Moments of some rows, and of the others."""
-    folder = tmp_path_factory.mktemp("moments")
+def made(tmp_path_factory):
+    """Rows, a table, a model, and moments of some rows and of the others."""
+    folder = tmp_path_factory.mktemp("made")
     X = np.random.default_rng(1).standard_normal((300, 3))
     model = streamkern.RandomFeatureRidge(n_components=32)
     first = model.moments(X[:200], X[:200, 0])
     first.save(folder / "A.h5")
-    first.save(folder / "first.h5")
     model.moments(X[200:], X[200:, 0], like=first).save(folder / "B.h5")
+    model.set_params(alpha=0.1).fit(X, X[:, 0]).save(folder / "model.h5")
     with h5py.File(folder / "some.h5", "w") as file:
         file["X"], file["y"] = X[:20], X[:20, 0]
+    (folder / "table.csv").write_text("x,y\n1,2\n2,3\n4,5\n")
+    write(folder / "data.h5")
     return folder
 
 
 @pytest.fixture(autouse=True)
-def files_of_all_kinds(folder, moments_files):
-    write("data.h5")
-    Path("table.csv").write_text("x,y\n1,2\n2,3\n4,5\n")
-    shutil.copytree(moments_files, folder, dirs_exist_ok=True)
-    X = np.random.default_rng(0).standard_normal((300, 3))
-    streamkern.RandomFeatureRidge(n_components=32).fit(X, X[:, 0]).save("model.h5")
+def files_of_all_kinds(folder, made):
+    shutil.copytree(made, folder, dirs_exist_ok=True)
 
 
 def files(folder):
@@ -84,16 +82,20 @@ def strictly(text):
     return json.loads(text, parse_constant=lambda text: pytest.fail(f"{text} is not JSON"))
 
 
+def program(words):
+    """Run a command in a process of its own, as a shell does."""
+    code = f"'{sys.executable}' -c 'from streamkern.cli import main; main()' {words}"
+    return subprocess.run(["bash", "-c", code], capture_output=True, text=True, check=False)
+
+
 @pytest.mark.parametrize("command", list(RUNS))
-def test_json_is_one_line_for_programs_and_text_is_for_people(command):
+def test_json_is_one_line_for_programs_and_text_is_for_people(command, made):
     result = invoke(*RUNS[command], "--json", "--quiet")
     assert (result.exit_code, result.stderr) == (0, ""), result.output
     (line,) = result.stdout.splitlines()
     assert isinstance(strictly(line), dict)
     again = ("--force",) if {"out.h5", "found"} & {*RUNS[command]} else ()
-    if command == "forget":
-        again = ("--out", "less.h5")
-        shutil.copy("first.h5", "A.h5")
+    shutil.copy(made / "A.h5", "A.h5")  # of which rows were forgotten
     result = invoke(*RUNS[command], *again, "--quiet")
     assert (result.exit_code, result.stderr) == (0, ""), result.output
     assert result.stdout.strip()
@@ -129,30 +131,27 @@ PASSES = {"fit": ["columns", "moments"], "predict": ["predict"], "evaluate": ["e
 
 
 @pytest.mark.parametrize("command", list(PASSES))
-def test_progress_is_on_standard_error_only(command, monkeypatch):
+def test_progress_is_on_standard_error_and_a_json_log_is_json_to_the_last_line(
+    command, monkeypatch
+):
     monkeypatch.setattr("streamkern.monitor.log_lines._SHORT", 0)  # what is over at once too
     done = invoke(*RUNS[command])
     for label in PASSES[command]:
         assert f"{label} done in" in done.stderr
         assert f"{label} done in" not in done.stdout
     assert "300 rows" in done.stderr
-
-
-@pytest.mark.parametrize("command", list(PASSES))
-def test_a_json_log_is_json_to_the_last_line(command):
+    Path("out.h5").unlink(missing_ok=True)
     result = invoke(*RUNS[command], "--log-json", "--json")
     assert result.exit_code == 0
     events = [json.loads(line) for line in result.stderr.splitlines()]
     assert [each["label"] for each in events if each["event"] == "pass begun"] == PASSES[command]
-    assert events[-1]["event"] == "job ended"
-    assert events[-1]["error"] is None
-    assert events[-1]["name"].startswith(command)
+    last = events[-1]
+    assert (last["event"], last["error"], last["name"].split()[0]) == ("job ended", None, command)
     assert len(result.stdout.splitlines()) == 1
 
 
 def test_notes_and_errors_are_json_where_the_log_is():
-    noted = invoke(*FIT, "--alpha", "1e-12", "--length-scale", "10", "--log-json", "--quiet")
-    (note,) = map(json.loads, noted.stderr.splitlines())
+    (note,) = map(json.loads, invoke(*NOTED, "--log-json").stderr.splitlines())
     assert note["event"] == "note"
     assert "below the precision floor" in note["text"]
     failed = invoke("show", "absent.h5", "--log-json")
@@ -162,9 +161,9 @@ def test_notes_and_errors_are_json_where_the_log_is():
     assert error["text"].startswith("absent.h5 ")
 
 
-@pytest.mark.parametrize("options", [(), ("--json",), ("--quiet", "--json")])
+@pytest.mark.parametrize("options", [(), ("--json",)])
 def test_notes_are_on_standard_error_even_of_quiet_commands(options):
-    result = invoke(*FIT, "--alpha", "1e-12", "--length-scale", "10", "--quiet", *options)
+    result = invoke(*NOTED, *options)
     assert result.exit_code == 0
     assert result.stderr.startswith("note: ")
     assert "below the precision floor" in result.stderr
@@ -208,17 +207,14 @@ def test_every_command_explains_itself_and_its_common_options(command):
     assert not {"\\", "\b"} & set(result.stdout)  # no marks of its source
 
 
-def test_the_list_of_commands_has_every_one_with_its_help():
+def test_the_program_tells_its_version_and_every_command_with_its_help():
+    assert invoke("--version").stdout.strip().endswith(__version__)
     result = invoke("--help")
     assert result.exit_code == 0
     assert "\n  streamkern fit train.h5 --out model.h5\n" in result.stdout
     said = " ".join(result.stdout.split())
     for command, text in COMMANDS.items():
         assert f"{command} {text}" in said
-
-
-def test_the_version_is_told():
-    assert invoke("--version").stdout.strip().endswith(__version__)
 
 
 UNEXPECTED = {
@@ -243,14 +239,9 @@ def test_an_error_that_nobody_thought_of_is_one_sentence_too(folder, monkeypatch
 def test_names_in_files_give_a_terminal_no_orders(folder, command):
     """An escape sequence in the name of a dataset is shown, not obeyed; markup is text."""
     name = "\x1b]0;owned\x07\x1b[31m[bold red]X\r\n"
-    with h5py.File(folder / "strange.h5", "w") as file:
+    with h5py.File(folder / "data.h5", "w") as file:
         file[name], file["y"] = np.ones((5, 2)), np.ones(5)
-    arguments = {
-        "inspect": ("inspect", "strange.h5"),
-        "fit": ("fit", "strange.h5", "--out", "new.h5"),
-        "predict": ("predict", "model.h5", "strange.h5", "--out", "new.h5"),
-    }
-    said = invoke(*arguments[command]).output
+    said = invoke(*RUNS[command]).output
     assert "[bold red]X" in said
     assert "\\x1b]0;owned" in said
     assert not {"\x1b", "\x07", "\r"} & set(said)
@@ -284,9 +275,10 @@ def open_in(process, path):
         return False
 
 
-def interrupt_in_the_middle(folder, *options):
+def check_interrupted(folder, *options):
     """Press Ctrl-C in a fit that has read rows for a while; every process there is gets it."""
     write("large.h5", n=400_000, p=20)
+    before = files(folder)
     process = subprocess.Popen(
         [SCRIPT, "fit", "large.h5", "--out", "out.h5", "--quiet", *options],
         stdout=subprocess.PIPE,
@@ -303,27 +295,22 @@ def interrupt_in_the_middle(folder, *options):
         time.sleep(0.05)
     family = watched.children(recursive=True)
     os.killpg(process.pid, signal.SIGINT)
-    output, message = process.communicate(timeout=30)
+    said = process.communicate(timeout=30)
     _, alive = psutil.wait_procs(family, timeout=10)
     for one in alive:
         one.kill()
-    return process.returncode, output, message, alive
+    assert (process.returncode, alive) == (130, [])
+    assert said == ("", "Error: interrupted; the output was not written.\n")
+    assert files(folder) == before
 
 
 def test_a_fit_is_interrupted_with_one_sentence_and_nothing_left_behind(folder):
-    before = [*files(folder), "large.h5"]
-    found = interrupt_in_the_middle(folder)
-    assert found == (130, "", "Error: interrupted; the output was not written.\n", [])
-    assert files(folder) == sorted(before)
+    check_interrupted(folder)
 
 
 @pytest.mark.cluster
 def test_a_fit_on_workers_is_interrupted_with_one_sentence_and_nothing_left_behind(folder):
-    before = [*files(folder), "large.h5"]
-    status, output, message, alive = interrupt_in_the_middle(folder, "--workers", "2")
-    assert (status, output, alive) == (130, "", [])
-    assert files(folder) == sorted(before)
-    assert message == "Error: interrupted; the output was not written.\n"
+    check_interrupted(folder, "--workers", "2")
 
 
 def test_what_starts_a_cluster_can_be_told_to_trust_its_file():
@@ -342,29 +329,14 @@ def test_the_commands_are_those_of_dask_streamkern_too():
 
 
 @pytest.mark.parametrize("end", ["2>&-", ">&- 2>&- <&-", "| true"])
-def test_closed_streams_and_a_reader_that_has_enough_are_no_error_to_speak_of(end, folder):
-    code = f"'{sys.executable}' -c 'from streamkern.cli import main; main()'"
-    done = subprocess.run(
-        ["bash", "-c", f"{code} fit data.h5 --out new.h5 --components 32 --json {end}"],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def test_closed_streams_and_a_reader_that_has_enough_are_no_error_to_speak_of(end):
+    done = program(f"fit data.h5 --out new.h5 --components 32 --json {end}")
     assert done.returncode == 0
     assert "Error" not in done.stderr
-    assert h5py.is_hdf5(folder / "new.h5")
+    assert h5py.is_hdf5("new.h5")
 
 
-def test_output_that_nobody_can_take_is_one_sentence(folder):
-    with Path("/dev/full").open("w") as full:
-        done = subprocess.run(
-            [sys.executable, "-c", "from streamkern.cli import main; main()", "show", "model.h5"],
-            cwd=folder,
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            check=False,
-        )
+def test_output_that_nobody_can_take_is_one_sentence():
+    done = program("show model.h5 > /dev/full")
     assert done.returncode == 1
     assert "prints cannot be written (No space left on device); send it elsewhere" in done.stderr

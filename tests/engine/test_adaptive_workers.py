@@ -6,24 +6,19 @@ import time
 from functools import partial
 
 import dask
-import numpy as np
 import pytest
 from conftest import wait_until
 from hearing import Passes
 from places import adjusted
-from troubles import SHARD_ROWS, SHARDS, P, Troubled
+from troubles import SHARDS, moments, sums
 
 import streamkern
-from streamkern.engine.reduction import accumulate
-from streamkern.features import Identity
 from streamkern.runtime.events import observed
-from streamkern.statistics import Moments
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 # A worker goes when it was idle for three looks.
 EAGER = {"interval": "200ms", "wait-count": 3}
-FOR_LONG = partial(time.sleep, 5)
 
 
 class Workers(Passes):
@@ -38,25 +33,6 @@ class Workers(Passes):
         self.counts.append(len(self.scheduler.workers))
 
 
-def moments(*trouble):
-    """The sums of a pass, and how many shards were begun twice."""
-    empty = Moments(Identity().draw(P), 1)
-    options = {"shard_rows": SHARD_ROWS, "block_rows": SHARD_ROWS}
-    result = accumulate(Troubled(*trouble), empty, label="moments", **options)
-    parts = result.statistic.detached()
-    sums = b"".join(np.asarray(parts[name]).tobytes() for name in ("cross", "target"))
-    return sums, result.retried_shards
-
-
-def while_others_wait_for_one_shard(client, wait=FOR_LONG):
-    """The same, and how many workers there were when the last shard of a pass was done."""
-    workers = Workers(client.cluster.scheduler)
-    with observed(workers):
-        sums, retried = moments(wait, 0.1)
-    assert len(workers.counts) == SHARDS
-    return sums, retried, workers.counts[-1]
-
-
 @pytest.fixture
 def cluster(tmp_path):
     """The file of a cluster that has three workers, and may have fewer."""
@@ -68,12 +44,14 @@ def cluster(tmp_path):
 
 def test_workers_stay_that_hold_sums_which_wait_to_be_merged(cluster):
     with dask.config.set(scheduler="synchronous"):
-        expected, _ = moments()
+        expected = sums(moments())
     with streamkern.connect(cluster=cluster) as client:
-        sums, retried, n_workers = while_others_wait_for_one_shard(client)
-        assert n_workers == 3
-        assert retried == 0
-        assert sums == expected
+        workers = Workers(client.cluster.scheduler)
+        with observed(workers):
+            result = moments(partial(time.sleep, 5), 0.1)  # at one shard, while others wait for it
+        assert (len(workers.counts), workers.counts[-1]) == (SHARDS, 3)
+        assert result.retried_shards == 0
+        assert sums(result) == expected
         wait_until(lambda: len(client.nthreads()) == 1, "scaling down after the work")
 
 

@@ -30,12 +30,11 @@ NOBODY = "tcp://127.0.0.1:9"
 NO_WORKERS = {"n_workers": 0, "threads_per_worker": 1}
 
 
-def listening(process: psutil.Process) -> set[tuple[str, int]]:
-    """Where a process and its children accept connections."""
-    found = set()
-    for one in [process, *process.children(recursive=True)]:
-        found |= {tuple(c.laddr) for c in one.net_connections() if c.status == psutil.CONN_LISTEN}
-    return found
+def listening() -> set[tuple[str, int]]:
+    """Where this process and its children accept connections."""
+    me = psutil.Process()
+    found = [each.net_connections() for each in (me, *me.children(recursive=True))]
+    return {tuple(c.laddr) for each in found for c in each if c.status == psutil.CONN_LISTEN}
 
 
 def settings() -> dict[str, str]:
@@ -63,12 +62,12 @@ def test_the_cluster_file_of_the_repository_runs_tasks_in_other_processes():
 @pytest.mark.cluster
 def test_a_local_cluster_listens_on_loopback_and_leaves_nothing_behind(capfd):
     """Whatever goes wrong in a task, or in the context."""
-    before, pids = listening(psutil.Process()), set()
+    before, pids = listening(), set()
 
     def fail():
         with connect(n_workers=1) as client:
             pids.update(worker_pids(client))
-            opened = listening(psutil.Process()) - before
+            opened = listening() - before
             assert client.scheduler.address.startswith("tcp://127.0.0.1:")
             assert {host for host, _ in opened} == {"127.0.0.1"}
             assert set(client.nthreads().values()) == {1}
@@ -81,7 +80,7 @@ def test_a_local_cluster_listens_on_loopback_and_leaves_nothing_behind(capfd):
 
     with pytest.raises(KeyError, match="mine"):
         fail()
-    assert listening(psutil.Process()) <= before
+    assert listening() <= before
     wait_until(lambda: not any(map(psutil.pid_exists, pids)), "the end of the workers")
     assert dask.config.get("distributed.scheduler.no-workers-timeout") is None
     assert capfd.readouterr().err == ""
@@ -120,7 +119,7 @@ def test_without_any_place_a_local_cluster_has_a_worker_for_so_many_cores(monkey
 
 
 @pytest.mark.cluster
-def test_a_cluster_file_may_scale_and_configure(cluster_file):
+def test_a_cluster_file_may_scale_adapt_and_configure(cluster_file):
     failures, wait = "distributed.scheduler.allowed-failures", "distributed.adaptive.wait-count"
     config = {"distributed": {"scheduler": {"allowed-failures": 7}}, wait: 5}
     with connect(cluster=cluster_file(kwargs=NO_WORKERS, scale=1, config=config)) as client:
@@ -128,12 +127,8 @@ def test_a_cluster_file_may_scale_and_configure(cluster_file):
         assert dask.config.get("distributed.scheduler.work-stealing") is not None
         assert len(client.nthreads()) == 1
     assert dask.config.get(failures) == 3
-
-
-@pytest.mark.cluster
-def test_an_adaptive_cluster_starts_workers_when_there_is_work(cluster_file):
     with connect(cluster=cluster_file(kwargs=NO_WORKERS, adapt={"minimum": 0, "maximum": 1})):
-        assert dask.delayed(os.getpid)().compute() != os.getpid()
+        assert dask.delayed(os.getpid)().compute() != os.getpid()  # adaptive, when there is work
 
 
 @pytest.mark.cluster
@@ -151,22 +146,19 @@ def test_a_running_scheduler_is_reached_and_left_running(
 
 
 @pytest.mark.cluster
-def test_the_first_place_given_counts(external_scheduler, external_scheduler_file, monkeypatch):
+def test_the_first_place_given_counts_and_must_be_a_scheduler(
+    external_scheduler, external_scheduler_file, monkeypatch
+):
     monkeypatch.setenv("DASK_SCHEDULER_ADDRESS", NOBODY)
     with connect(scheduler_file=external_scheduler_file, n_workers=1) as client:
         assert client.scheduler.address == external_scheduler
     with connect(scheduler=external_scheduler, scheduler_file="/nowhere", n_workers=1) as client:
         assert client.scheduler.address == external_scheduler
-    with pytest.raises(ParameterError, match="name a cluster file"):
-        enter(cluster="/nowhere", scheduler=external_scheduler)
-
-
-@pytest.mark.cluster
-def test_the_address_of_a_worker_is_refused(external_scheduler):
-    with connect(scheduler=external_scheduler) as client:
         worker = next(iter(client.scheduler_info()["workers"]))
     with pytest.raises(ClusterError, match=r"is a Dask Worker; give the address of its scheduler"):
         enter(scheduler=worker)
+    with pytest.raises(ParameterError, match="name a cluster file"):
+        enter(cluster="/nowhere", scheduler=external_scheduler)
 
 
 def refused_within(seconds: float, match: str, **options: object) -> None:
@@ -221,17 +213,21 @@ def test_a_started_cluster_without_workers_is_refused_in_time(cluster_file):
     refused_within(3, r"within 0\.1 s", cluster=path, timeout=20)
 
 
-@pytest.mark.parametrize(
-    "address", ["", "foo bar", "10.0.0.1", "tcp://10.0.0.1", "tcp://h:99999", "http://h:80", "h:x"]
-)
-def test_a_malformed_address_is_refused_at_once(address):
-    with pytest.raises(ParameterError, match=r"looks like tcp://host:8786, but"):
-        enter(scheduler=address)
+MALFORMED = ["", "foo bar", "10.0.0.1", "tcp://10.0.0.1", "tcp://h:99999", "http://h:80", "h:x"]
+REFUSED = [
+    *(({"scheduler": address}, r"looks like tcp://host:8786, but") for address in MALFORMED),
+    ({"n_workers": 0}, "n_workers must be 1 or more"),
+    ({"blas_threads": 0}, "blas_threads must be 1 or more"),
+    ({"timeout": 0}, "timeout must be positive"),
+    ({"timeout": float("nan")}, "timeout must be positive"),
+    ({"n_workers": 1, "trust_cluster_file": True}, "to trust a cluster file one must be given"),
+]
 
 
-def test_a_tls_address_needs_certificates():
-    with pytest.raises(ClusterError, match=r"needs TLS certificates.*distributed\.comm\.tls"):
-        enter(scheduler="tls://127.0.0.1:8786")
+@pytest.mark.parametrize(("options", "why"), REFUSED, ids=range(len(REFUSED)))
+def test_options_that_are_none_are_refused_at_once(options, why):
+    with pytest.raises(ParameterError, match=why):
+        enter(**options)
 
 
 @pytest.mark.parametrize("content", [None, "not JSON", "[]", '{"workers": {}}', "[" * 30_000])
@@ -243,17 +239,11 @@ def test_a_scheduler_file_that_is_none_is_refused(content, tmp_path):
         enter(scheduler_file=path)
 
 
-@pytest.mark.parametrize(
-    "options", [{"n_workers": 0}, {"blas_threads": 0}, {"timeout": 0}, {"timeout": float("nan")}]
-)
-def test_numbers_that_are_too_small_are_refused(options):
-    with pytest.raises(ParameterError, match=next(iter(options))):
-        enter(**options)
-
-
-def test_a_missing_package_is_named_as_pip_names_it(cluster_file):
+def test_what_is_missing_is_named_as_pip_or_dask_names_it(cluster_file):
     with pytest.raises(ClusterError, match="pip install dask-gateway"):
         enter(cluster=cluster_file(module="dask_gateway", class_="GatewayCluster"))
+    with pytest.raises(ClusterError, match=r"needs TLS certificates.*distributed\.comm\.tls"):
+        enter(scheduler="tls://127.0.0.1:8786")
 
 
 @pytest.mark.cluster

@@ -16,34 +16,31 @@ import psutil
 import pytest
 from conftest import running_scheduler, running_worker
 from hearing import When
-from troubles import SHARD_ROWS, SHARDS, P, Troubled, die, fill_memory, hang, once, segfault, stop
+from troubles import (
+    SHARD_ROWS,
+    SHARDS,
+    Troubled,
+    die,
+    fill_memory,
+    hang,
+    moments,
+    once,
+    segfault,
+    stop,
+    sums,
+)
 
 import streamkern
 from streamkern.engine import worker_lifetime
 from streamkern.engine.futures import _awaited
-from streamkern.engine.reduction import accumulate
 from streamkern.engine.scheduler import run, shared, task
 from streamkern.errors import ClusterError, StreamkernWarning, WorkersLostError
-from streamkern.features import Identity
 from streamkern.runtime.events import observed
 from streamkern.runtime.resources import current_resources, reaching
 from streamkern.sources.base import naming_rows
-from streamkern.statistics import Moments
 from streamkern.storage import opened_checkpoint
 
 pytestmark = pytest.mark.cluster
-
-OPTIONS = {"shard_rows": SHARD_ROWS, "block_rows": SHARD_ROWS}
-
-
-def moments(trouble=None, seconds=0.0, **options):
-    empty = Moments(Identity().draw(P), 1)
-    return accumulate(Troubled(trouble, seconds), empty, label="moments", **OPTIONS, **options)
-
-
-def sums(result):
-    parts = result.statistic.detached()
-    return b"".join(np.asarray(part).tobytes() for part in (parts["cross"], parts["target"]))
 
 
 @pytest.fixture(scope="module")
@@ -148,7 +145,7 @@ def test_a_pass_that_loses_sums_faster_than_it_makes_them_stops():
 
 @pytest.fixture
 def cluster(tmp_path):
-    """The processes of a `dask scheduler` and a `dask worker`, and its address."""
+    """The address of a `dask scheduler`, and the process of its `dask worker`."""
     with (
         running_scheduler(tmp_path) as file,
         running_worker(file, "--memory-limit", "2GB") as process,
@@ -291,21 +288,17 @@ def test_ctrl_c_is_heard_while_the_scheduler_stands_still(standing_still):
     assert time.monotonic() - sent[0] < 15
 
 
-class Slow:
-    """A future whose result comes while nobody waits, or is an error of the task itself."""
+class Late:
+    """A future whose result comes between two looks, or is an error of the task itself."""
 
     client = None
 
     def __init__(self, error=None):
         self.error = error
-        self.asked = 0
 
     def result(self, timeout=None):
-        self.asked += 1
-        if timeout is not None:
-            raise TimeoutError
-        if self.error:
-            raise self.error
+        if timeout is not None or self.error:
+            raise TimeoutError if timeout is not None else self.error
         return 42
 
     def done(self):
@@ -313,9 +306,9 @@ class Slow:
 
 
 def test_a_result_that_comes_between_two_looks_is_taken():
-    assert _awaited(Slow()) == 42
+    assert _awaited(Late()) == 42
     with pytest.raises(TimeoutError, match="of the task"):
-        _awaited(Slow(TimeoutError("of the task")))
+        _awaited(Late(TimeoutError("of the task")))
 
 
 def test_a_pass_is_in_the_span_of_its_caller_and_what_dask_measures_does_not_grow(
@@ -371,18 +364,6 @@ def test_what_was_sent_to_workers_is_sent_again_when_all_of_them_die(workers, tm
         assert not set(pids) & set(workers.run(os.getpid).values())
 
 
-class Disconnected:
-    """A client that has lost its scheduler, and knows nothing of it any more."""
-
-    status = "connecting"
-
-    def scheduler_info(self, **_):
-        return {}
-
-    def get(self, *_):
-        raise AssertionError
-
-
 @pytest.mark.parametrize(
     ("status", "error", "expected"),
     [
@@ -399,14 +380,6 @@ def test_a_lost_scheduler_is_known_by_its_client_and_no_mistake_is_taken_for_it(
         raise error
 
 
-def test_a_client_without_a_scheduler_is_told_in_one_sentence():
-    with (
-        dask.config.set(scheduler=Disconnected().get),
-        pytest.raises(ClusterError, match="lost its workers or its scheduler"),
-    ):
-        current_resources()
-
-
 def test_a_scheduler_that_is_gone_when_something_is_sent_is_told_in_one_sentence(tmp_path):
     with (
         dask.config.set({"distributed.comm.timeouts.connect": "2s"}),
@@ -416,6 +389,7 @@ def test_a_scheduler_that_is_gone_when_something_is_sent_is_told_in_one_sentence
         address = json.loads(file.read_text())["address"]
         with streamkern.connect(scheduler=address):
             scheduler_process(address).kill()
-            for use in (partial(shared, 1), partial(run, task(sum, [1], name="one")), moments):
+            sending = partial(shared, 1), partial(run, task(sum, [1], name="one")), moments
+            for use in (*sending, current_resources):
                 with pytest.raises(ClusterError, match="lost its workers or its scheduler"):
                     use()

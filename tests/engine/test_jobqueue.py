@@ -85,9 +85,8 @@ def test_the_script_starts_a_worker_that_serves_a_fit(name, tmp_path, rows, expe
         address = json.loads(at.read_text())["address"]
         (tmp_path / "job.sh").write_text(script_of(file, address))
         with (tmp_path / "job.log").open("w") as log:
-            job = subprocess.Popen(
-                ["bash", "job.sh"], stdout=log, stderr=log, start_new_session=True
-            )
+            output = {"stdout": log, "stderr": log}
+            job = subprocess.Popen(["bash", "job.sh"], **output, start_new_session=True)
         try:
             report_of(fit_started(tmp_path, rows, "--scheduler", address))
         finally:

@@ -62,16 +62,11 @@ def created(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[di
     server = ThreadingHTTPServer(("127.0.0.1", 0), Nothing)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
-    config = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "current-context": "here",
-        "clusters": [
-            {"name": "here", "cluster": {"server": f"http://127.0.0.1:{server.server_port}"}}
-        ],
-        "users": [{"name": "me", "user": {"token": "none"}}],
-        "contexts": [{"name": "here", "context": {"cluster": "here", "user": "me"}}],
-    }
+    place = {"name": "here", "cluster": {"server": f"http://127.0.0.1:{server.server_port}"}}
+    context = {"name": "here", "context": {"cluster": "here", "user": "me"}}
+    config = {"apiVersion": "v1", "kind": "Config", "current-context": "here"}
+    config |= {"clusters": [place], "contexts": [context]}
+    config |= {"users": [{"name": "me", "user": {"token": "none"}}]}
     (tmp_path / "kubeconfig").write_text(yaml.safe_dump(config))
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
     yield asked
@@ -103,11 +98,8 @@ def test_the_manifest_of_a_whole_fit_is_what_the_operator_takes():
     manifest = yaml.safe_load((FILES / "kubernetes-job.yaml").read_text())
     jsonschema.Draft7Validator(schema_of("DaskJob")).validate(manifest)
     cluster = manifest["spec"]["cluster"]["spec"]
-    pods = [
-        manifest["spec"]["job"]["spec"],
-        cluster["worker"]["spec"],
-        cluster["scheduler"]["spec"],
-    ]
+    parts = manifest["spec"]["job"], cluster["worker"], cluster["scheduler"]
+    pods = [part["spec"] for part in parts]
     images = {container["image"] for pod in pods for container in pod["containers"]}
     assert len(images) == 1
     for pod in pods[:2]:  # who reads rows

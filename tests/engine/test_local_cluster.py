@@ -22,7 +22,6 @@ from places import (
     write_rows,
 )
 
-JOBS = FILES.parent
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 
@@ -35,10 +34,8 @@ def test_a_local_cluster_gives_the_same_bits(tmp_path, rows, expected):
 @pytest.fixture
 def by_hand(tmp_path):
     """The scheduler file of a `dask scheduler` with two `dask worker` processes."""
-    with (
-        running_scheduler(tmp_path) as file,
-        running_worker(file, "--memory-limit", "3GB", "--nworkers", 2),
-    ):
+    two = ("--memory-limit", "3GB", "--nworkers", 2)
+    with running_scheduler(tmp_path) as file, running_worker(file, *two):
         yield file
 
 
@@ -53,15 +50,10 @@ def test_a_fit_that_was_stopped_by_hand_goes_on(tmp_path, rows, expected, by_han
     assert bits(tmp_path / "model.h5") == expected
 
 
-def commands_of(heading):
-    """The commands of a page."""
-    page = re.split(rf"^## {heading}.*\n", (JOBS / "README.md").read_text(), flags=re.MULTILINE)[1]
-    return re.findall(r"^    (\w.*)$", page.split("\n## ")[0], flags=re.MULTILINE)
-
-
 def test_the_commands_of_the_page_are_those_that_run(tmp_path):
     """Its first ones, as they stand: a scheduler, workers and a fit."""
-    scheduler, workers, fit = commands_of("By hand")[:3]
+    page = (FILES.parent / "README.md").read_text().partition("\n## By hand")[2]
+    scheduler, workers, fit = re.findall(r"^    (\w.*)$", page, flags=re.MULTILINE)[:3]
     write_rows(tmp_path / "train-1.h5", 10_000)
     running = []
     try:

@@ -38,11 +38,6 @@ def test_this_process_offers_its_threads_and_the_memory_that_is_free(
         assert current_resources() == resources.Resources(0, n_threads, 12345)
 
 
-# Streams of results.
-
-SCHEDULERS = ["synchronous", "threads"]
-
-
 class Counting:
     """Tasks that say when they begin and what they return."""
 
@@ -76,18 +71,13 @@ def test_results_that_were_taken_are_not_held():
     kept = weakref.WeakSet()
 
     def make(i):
-        kept.add(owner := Owner())
+        kept.add(owner := Counting())
         return owner
 
     with dask.config.set(scheduler="threads", num_workers=2):
-        for result in stream(delayed(make, traverse=False)(i) for i in range(40)):
-            assert isinstance(result, Owner)
+        for _ in stream(delayed(make, traverse=False)(i) for i in range(40)):
             # Those in the window, the one in hand, and the one before it in a thread's hands.
             assert len(kept) <= 2 + 2 + 1 + 2
-
-
-class Owner:
-    """Something that can be referred to weakly."""
 
 
 def test_a_slow_task_holds_up_none_but_those_outside_the_window_and_threads_go_on_meanwhile():
@@ -101,7 +91,7 @@ def test_a_slow_task_holds_up_none_but_those_outside_the_window_and_threads_go_o
         assert list(results) == list(range(1, 20))
 
 
-@pytest.mark.parametrize("scheduler", SCHEDULERS)
+@pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
 def test_what_a_task_raises_is_raised_in_its_place_and_ends_the_stream(scheduler):
     def work(i):
         if i == 3:
@@ -147,18 +137,13 @@ def test_a_stream_runs_on_any_scheduler_that_dask_takes():
 
 
 def test_what_is_set_for_the_caller_is_set_for_its_tasks():
-    def work():
-        return np.geterr()["over"]
-
+    tasks = (delayed(np.geterr, pure=False)() for _ in range(5))
     with dask.config.set(scheduler="threads", num_workers=2), np.errstate(over="raise"):
-        assert list(stream(delayed(work, traverse=False)() for _ in range(5))) == ["raise"] * 5
-
-
-# A process that was forked, which has the threads of its parent no more.
+        assert [found["over"] for found in stream(tasks)] == ["raise"] * 5
 
 
 def in_a_fork(function, seconds):
-    """What a function returns in a child of this process, or fail when that takes too long."""
+    """What a function returns in a forked child, which has the threads of its parent no more."""
     there, here = multiprocessing.Pipe(duplex=False)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of threads
@@ -179,8 +164,7 @@ def in_a_fork(function, seconds):
 @pytest.fixture(scope="module")
 def fitted():
     X = np.random.default_rng(0).standard_normal((400, 3))
-    model = RandomFeatureRidge(n_components=16, alpha=1.0, random_state=0)
-    return model.fit(X, X[:, 0]), X
+    return RandomFeatureRidge(n_components=16, alpha=1.0).fit(X, X[:, 0]), X
 
 
 TO_FORK = {

@@ -4,6 +4,7 @@ import operator
 import pickle
 import threading
 import time
+from contextlib import nullcontext
 
 import dask
 import h5py
@@ -12,9 +13,8 @@ import pytest
 from distributed import Client, LocalCluster
 
 import streamkern
-from streamkern.engine.map_blocks import map_shards
 from streamkern.engine.reduction import accumulate
-from streamkern.engine.shard_task import ComputeSlots
+from streamkern.engine.shard_task import ComputeSlots, map_shards
 from streamkern.features import RandomFourierFeatures
 from streamkern.kernels import Gaussian
 from streamkern.runtime.events import observed
@@ -56,21 +56,26 @@ def shared_seconds(some, others):
 
 
 class Slow(ArraySource):
-    """Rows that say when they were read, every block of which is waited for."""
+    """Rows on storage that gives one block in so many seconds, and that say when they were read."""
+
+    def __init__(self, X, y, seconds=SECONDS, lock=None):
+        super().__init__(X, y)
+        self.seconds, self.lock = seconds, lock or nullcontext()
 
     def reader(self, shard):
-        return SlowReader(super().reader(shard))
+        return SlowReader(super().reader(shard), self.seconds, self.lock)
 
 
 class SlowReader(Reader):
-    def __init__(self, inner):
-        self.inner = inner
+    def __init__(self, inner, seconds, lock):
+        self.inner, self.seconds, self.lock = inner, seconds, lock
 
     def blocks(self, n_rows):
         for block in self.inner.blocks(n_rows):
-            begun = time.monotonic()
-            time.sleep(SECONDS)
-            times = np.linspace(begun, time.monotonic(), len(block))
+            with self.lock:
+                begun = time.monotonic()
+                time.sleep(self.seconds)
+                times = np.linspace(begun, time.monotonic(), len(block))
             yield Block(times[:, None], block.y, block.start)
 
 
@@ -87,53 +92,26 @@ def test_no_more_shards_compute_than_threads_and_memory_is_used_again(n_threads)
     assert len({scratch for _, scratch in found.statistic.held}) == n_threads
 
 
-class Throttled(Slow):
-    """Rows of an array on storage that gives one block in so many seconds, whoever asks."""
-
-    def __init__(self, X, y, seconds):
-        super().__init__(X, y)
-        self.seconds, self.lock, self.spans = seconds, threading.Lock(), []
-
-    def reader(self, shard):
-        return ThrottledReader(super().reader(shard).inner, self)
-
-
-class ThrottledReader(SlowReader):
-    def __init__(self, inner, storage):
-        super().__init__(inner)
-        self.storage = storage
-
-    def blocks(self, n_rows):
-        for block in self.inner.blocks(n_rows):
-            with self.storage.lock:
-                begun = time.monotonic()
-                time.sleep(self.storage.seconds)
-                self.storage.spans.append((begun, time.monotonic()))
-            yield block
-
-
 @pytest.mark.parametrize(
     ("what", "reading"), [("accumulating", SECONDS), ("mapping", SECONDS), ("mapping", 3 * SECONDS)]
 )
 def test_storage_that_is_throttled_is_hidden_behind_the_work_or_hides_it(what, reading):
-    source, spans = Throttled(np.ones((32, 1)), np.ones(32), reading), []
+    source = Slow(np.ones((32, 1)), np.ones(32), reading, threading.Lock())
+    busy = Busy()
 
     def mapped(blocks, *_):
-        busy = Busy()
         busy.update(blocks)
-        spans.extend(busy.spans)
 
     with dask.config.set(scheduler="threads", num_workers=1):
         if what == "accumulating":
-            found = accumulate(source, Busy(), shard_rows=8, block_rows=2, n_threads=1)
-            spans = found.statistic.spans
+            busy = accumulate(source, busy, shard_rows=8, block_rows=2, n_threads=1).statistic
         else:
             list(map_shards(source, mapped, shard_rows=8, block_rows=2, label="mapped"))
-    assert len(spans) == len(source.spans) == 16
-    assert most_at_once(spans) == most_at_once(source.spans) == 1
+    assert len(busy.spans) == len(busy.reads) == 16
+    assert most_at_once(busy.spans) == most_at_once(busy.reads) == 1
     # In turns, they would share no time; the shorter is hidden, but for its ends.
-    read, worked = (sum(b - a for a, b in each) for each in (source.spans, spans))
-    assert shared_seconds(source.spans, spans) > 0.6 * min(read, worked)
+    read, worked = (sum(b - a for a, b in each) for each in (busy.reads, busy.spans))
+    assert shared_seconds(busy.reads, busy.spans) > 0.6 * min(read, worked)
 
 
 @pytest.mark.cluster
@@ -176,9 +154,6 @@ def test_a_slot_comes_back_after_an_error_and_a_copy_elsewhere_has_memory_of_its
         assert other is not scratch
 
 
-# What a task tells: where its time went, and what it could attain.
-
-
 def told_of(source, statistic):
     events = []
     with observed(events.append):
@@ -204,10 +179,6 @@ def assert_seconds_add_up(events):
         assert all(value >= 0 for value in seconds.values())
 
 
-def test_seconds_of_a_shard_add_up_to_what_it_took():
-    assert_seconds_add_up(told_of(ArraySource(*normal_rows()), moments()))
-
-
 @pytest.mark.cluster
 def test_seconds_add_up_on_workers_too_where_a_task_begins_within_another(
     tmp_path, external_scheduler
@@ -221,9 +192,11 @@ def test_seconds_add_up_on_workers_too_where_a_task_begins_within_another(
     assert_seconds_add_up(events)
 
 
-def test_products_are_compared_with_what_can_be_attained_and_other_sums_with_nothing():
+def test_seconds_add_up_and_products_are_compared_with_what_can_be_attained():
     source = ArraySource(*normal_rows())
-    assert all(event["attainable"] > 1e8 for event in told_of(source, moments()))
+    events = told_of(source, moments())
+    assert_seconds_add_up(events)
+    assert all(event["attainable"] > 1e8 for event in events)
     assert all(event["attainable"] == 0 for event in told_of(source, ColumnStatistics(4)))
     assert ColumnStatistics(3).work is None
 

@@ -17,13 +17,7 @@ import psutil
 import pytest
 import yaml
 from conftest import wait_until
-from places import (
-    adjusted,
-    bits,
-    fit_started,
-    report_of,
-    stopped_fit,
-)
+from places import adjusted, bits, fit_started, report_of, stopped_fit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
 import sys
@@ -54,18 +53,7 @@ def tls(folder, name="node"):
     return settings
 
 
-@pytest.fixture
-def cluster_file(certificates, tmp_path):
-    path = tmp_path / "cluster.yaml"
-    content = {
-        "version": 1,
-        "module": "dask.distributed",
-        "class": "LocalCluster",
-        "kwargs": {"n_workers": 1, "threads_per_worker": 1, "protocol": "tls"},
-        "config": tls(certificates),
-    }
-    path.write_text(json.dumps(content))  # which is YAML without aliases
-    return path
+TLS = {"n_workers": 1, "threads_per_worker": 1, "protocol": "tls"}
 
 
 def connected(path):
@@ -83,12 +71,9 @@ def test_the_file_of_the_repository_encrypts(certificates, tmp_path, monkeypatch
 
 
 def test_who_has_no_certificate_or_that_of_a_stranger_is_refused(cluster_file, certificates):
-    with connected(cluster_file) as client:
+    with connected(cluster_file(kwargs=TLS, config=tls(certificates))) as client:
         address = client.scheduler.address
-        with (
-            dask.config.set(tls(certificates)),
-            streamkern.connect(scheduler=address) as second,
-        ):
+        with dask.config.set(tls(certificates)), streamkern.connect(scheduler=address) as second:
             assert second.submit(sum, [2, 2]).result() == 4
         with (
             dask.config.set(tls(certificates, "stranger")),
@@ -103,13 +88,12 @@ def test_who_has_no_certificate_or_that_of_a_stranger_is_refused(cluster_file, c
 
 def test_no_secret_is_in_what_a_job_writes_or_says(cluster_file, certificates, tmp_path):
     """The key, where it is, and a word that stands for a password in the cluster file."""
-    content = json.loads(cluster_file.read_text())
-    content["config"]["gateway.password"] = "open-sesame"
-    cluster_file.write_text(json.dumps(content))
+    config = tls(certificates) | {"gateway.password": "open-sesame"}
+    place = ("--cluster", cluster_file(kwargs=TLS, config=config), "--trust-cluster-file")
     X = np.random.default_rng(0).standard_normal((500, 3))
     with h5py.File(tmp_path / "data.h5", "w") as file:
         file["X"], file["y"] = X, X[:, 0]
-    place = ("--cluster", cluster_file, "--trust-cluster-file", "--checkpoint", tmp_path / "saved")
+    place += ("--checkpoint", tmp_path / "saved")
     command = ("fit", tmp_path / "data.h5", "--components", "16", "--out", tmp_path / "model.h5")
     program = Path(sys.executable).with_name("streamkern")
     done = subprocess.run(
@@ -119,8 +103,7 @@ def test_no_secret_is_in_what_a_job_writes_or_says(cluster_file, certificates, t
     written = done.stdout + done.stderr + (tmp_path / "model.h5").read_bytes().decode("latin-1")
     for secret in (key, "node.key", "open-sesame"):
         assert secret not in written
-    content["class"] = "Nonsense"
-    cluster_file.write_text(json.dumps(content))
+    cluster_file(class_="Nonsense", kwargs=TLS, config=config)
     refused = subprocess.run(
         [program, *command, *place, "--force"], capture_output=True, text=True, check=False
     )

@@ -75,20 +75,14 @@ def test_every_name_is_a_text(name):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (
-            "",
-            "expected the name of a kernel in the kernel '', but found its end; write kernels like",
-        ),
+        ("", "expected the name of a kernel in the kernel '', but found its end; write kernels"),
         ("gaussian+", "expected the name of a kernel .* found its end"),
-        ("gaussian*", "expected the name of a kernel"),
         ("gaussian laplacian", r"expected '\+', '\*' or the end .* found 'laplacian'"),
         ("gaussian)", r"expected '\+', '\*' or the end .* found '\)'"),
         ("(gaussian", r"expected '\)' .* found its end"),
         ("gaussian/2", "expected .* found '/'"),
         ("0.5", r"expected '\*' and a kernel"),
-        ("0.5*", "expected the name of a kernel"),
         ("gaussian[", "expected a column's number"),
-        ("gaussian[a]", "expected a column's number .* found 'a'"),
         ("gaussian[1.5]", "expected a column's number .* found '1.5'"),
         ("gaussian[3-1]", "expected columns from 3 up to less than 1,000,000"),
         ("gaussian[0-99999999999]", "expected columns from 0 up to"),
@@ -103,15 +97,9 @@ def test_every_name_is_a_text(name):
         ("matern(nu=median)", "nu must be positive"),
         ("gausian", "kernel must be one of gaussian, .* not 'gausian'"),
         ("multiquadric", "not positive definite"),
-        ("gaussian*multiquadric", "not positive definite"),
-        (
-            "linear+gaussian",
-            "sums, products and columns are for kernels of differences, not linear",
-        ),
+        ("linear+gaussian", "sums, products and columns are for kernels of differences, not lin"),
         ("polynomial[0]", "for kernels of differences, not polynomial"),
         ("0*gaussian+cauchy", "weights of a sum of kernels must be positive"),
-        ("(" * 51 + "gaussian" + ")" * 51, "at most 50 parentheses"),
-        ("__import__", "expected the name of a kernel"),
     ],
 )
 def test_a_text_that_is_no_kernel_is_refused(text, message):
@@ -170,6 +158,7 @@ def test_sets_of_normal_numbers_are_the_first_that_are_free():
     ("text", "message"),
     [
         ("*".join(["gaussian"] * 2001), "a product has at most 2,000 kernels"),
+        ("(" * 51 + "gaussian" + ")" * 51, "at most 50 parentheses"),
         ("(" * 100_000 + "gaussian", "at most 50 parentheses"),
         ("gaussian[" + ",".join(["0-999998"] * 3) + "]", "columns from 0 up to less than 1,000,0"),
     ],

@@ -131,11 +131,12 @@ def test_whatever_reads_twice_goes_on(data, tmp_path, stopping, monkeypatch, wha
         monkeypatch.setattr(plan, "_STRIPS", (2,))
 
     def made(**options):
-        if what == "moments":
-            return model("folds by rows").moments(opened(data, ""), **options)
-        if what == "tune":
-            return model("folds by rows").tune(opened(data, ""), **options)
-        return model().fit(opened(data, ""), **options)
+        way, method = {
+            "moments": ("folds by rows", RandomFeatureRidge.moments),
+            "tune": ("folds by rows", RandomFeatureRidge.tune),
+            "strips": ("one penalty", RandomFeatureRidge.fit),
+        }[what]
+        return method(model(way), opened(data, ""), **options)
 
     def result(found):
         return found if what != "moments" else RandomFeatureRidge(n_components=16).solve(found)
@@ -182,6 +183,10 @@ def test_changed_data_or_options_are_refused_with_what_differs(data, tmp_path):
     ):
         with pytest.raises(CheckpointError, match=words):
             model(**options).fit(opened(data, ""), checkpoint=tmp_path / "saved")
+    one, other = (model(random_state=seed).fit(opened(data, "")) for seed in (0, 1))
+    model().fit(opened(data, ""), like=one, checkpoint=tmp_path / "like")
+    with pytest.raises(CheckpointError, match="like was"):
+        model().fit(opened(data, ""), like=other, checkpoint=tmp_path / "like")
     with h5py.File(data, "r+") as file:
         file["good"][0, 0] = 9.0
     with pytest.raises(CheckpointError, match=r"data files 1 .* was"):
@@ -232,14 +237,7 @@ def test_sums_of_another_map_are_not_taken(data, tmp_path, stopping, monkeypatch
     quiet = model().fit(opened(data, ""))
     again = model().fit(opened(data, ""), checkpoint=tmp_path / "saved")
     assert np.array_equal(again.coef_, quiet.coef_)
-    assert again.report_["resumed_shards"] == SHARDS  # those of the survey
-
-
-def test_the_map_of_another_model_is_part_of_the_job(data, tmp_path):
-    one, other = (model(random_state=seed).fit(opened(data, "")) for seed in (0, 1))
-    model().fit(opened(data, ""), like=one, checkpoint=tmp_path / "saved")
-    with pytest.raises(CheckpointError, match="like was"):
-        model().fit(opened(data, ""), like=other, checkpoint=tmp_path / "saved")
+    assert again.report_["resumed_shards"] == SHARDS  # those of the columns
 
 
 def test_what_a_checkpoint_takes_is_in_the_plan(data, tmp_path, monkeypatch):

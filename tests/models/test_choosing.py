@@ -84,16 +84,6 @@ def test_the_penalty_is_chosen_by_five_folds_by_default():
     assert (linear["alpha_curve"]["criterion"], linear["n_components"]) == ("cv", 2)
 
 
-def test_the_model_is_the_one_with_the_chosen_penalty():
-    X, y = rows()
-    chosen = ridge().fit(X, y)
-    given = ridge(alpha=chosen.alpha_).fit(X, y)
-    apart = np.abs(chosen.predict(X) - given.predict(X)).max()
-    assert apart < 1e-9 * np.abs(y).max()
-    for name in ("train_rmse", "effective_dof"):
-        assert chosen.report_[name] == pytest.approx(given.report_[name], rel=1e-8)
-
-
 @pytest.mark.parametrize("alpha", ["gcv", "evidence"])
 def test_a_criterion_without_folds_has_no_error_left_out(alpha):
     report = ridge(alpha=alpha).fit(*rows()).report_
@@ -190,20 +180,10 @@ def test_folds_by_shards_have_the_errors_of_fitting_again(long_rows):
 
 REFUSED = {
     "an unknown word": ({"alpha": "aic"}, "must be 'cv', 'gcv', 'evidence', 'loo' or numbers, not"),
-    "a negative number": ({"alpha": -0.1}, r"at least 0, not -0\.1"),
-    "an empty grid": ({"alpha": []}, "must hold a number at least"),
-    "a grid with nought": ({"alpha": [0.0, 1.0]}, "positive numbers only; leave out the 0"),
     "a grid with a number twice": ({"alpha": [1.0, 2.0, 1.0]}, "alpha 1 is in the grid twice"),
-    "a grid with a word": ({"alpha": [1.0, "cv"]}, "at least 0, not 'cv'"),
     "one fold": ({"n_folds": 1}, "at least 2 folds, not 1; take 5"),
-    "no folds": ({"n_folds": 0}, "n_folds must be a whole number of at least 2, not 0"),
     "half a fold": ({"n_folds": 2.5}, r"n_folds must be a whole number of at least 2, not 2\.5"),
-    "folds that are a word": ({"n_folds": "5"}, "n_folds must be a whole number"),
     "more folds than rows": ({"n_folds": 301}, "301 folds need as many rows, but there are 300"),
-    "more folds than blocks": (
-        {"n_folds": 301, "fold_by": "blocks"},
-        "301 folds need as many rows, but there are 300; take fewer folds",
-    ),
     "more folds than shards": (
         {"fold_by": "shards"},
         "5 folds need as many shards, but there are 1; take fewer folds, or deal rows with",

@@ -19,13 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import streamkern
-from streamkern import (
-    ExactKernelRidge,
-    Gaussian,
-    Matern,
-    RandomFeatureRidge,
-    RandomFourierFeatures,
-)
+from streamkern import ExactKernelRidge, Gaussian, Matern, RandomFeatureRidge, RandomFourierFeatures
 from streamkern.errors import DataError, ParameterError
 from streamkern.models.estimators.conventions import checked_rows
 from streamkern.sources import ArraySource
@@ -37,6 +31,9 @@ def rows(n=120, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, 3)) * [1.0, 10.0, 0.1]
     return X, np.sin(X[:, 0]) + X[:, 1] / 10 + 0.05 * rng.standard_normal(n)
+
+
+X, Y = rows()
 
 
 def ridge(kernel=Gaussian(1.5), **options):  # noqa: B008  immutable
@@ -73,29 +70,27 @@ def test_kernels_parameters_are_parameters_of_the_estimator():
 
 
 def test_models_and_maps_are_steps_of_pipelines():
-    X, y = rows()
     scaled = StandardScaler().fit_transform(X)
-    piped = make_pipeline(StandardScaler(), ridge(standardize=False)).fit(X, y)
-    alone = ridge(standardize=False).fit(scaled, y)
+    piped = make_pipeline(StandardScaler(), ridge(standardize=False)).fit(X, Y)
+    alone = ridge(standardize=False).fit(scaled, Y)
     assert piped.predict(X) == pytest.approx(alone.predict(scaled), rel=1e-9)
-    assert piped.score(X, y) == pytest.approx(alone.score(scaled, y), rel=1e-9)
+    assert piped.score(X, Y) == pytest.approx(alone.score(scaled, Y), rel=1e-9)
     steps = StandardScaler(), RandomFourierFeatures(Gaussian(1.5), 32), Ridge(alpha=0.1)
-    whole = ridge().fit(X, y)
-    assert make_pipeline(*steps).fit(X, y).predict(X) == pytest.approx(whole.predict(X), rel=1e-8)
-    assert np.array_equal(ridge().fit_transform(X, y), whole.transform(X))
-    before = make_pipeline(ridge(), Ridge()).fit(X, y)[:-1]
+    whole = ridge().fit(X, Y)
+    assert make_pipeline(*steps).fit(X, Y).predict(X) == pytest.approx(whole.predict(X), rel=1e-8)
+    assert np.array_equal(ridge().fit_transform(X, Y), whole.transform(X))
+    before = make_pipeline(ridge(), Ridge()).fit(X, Y)[:-1]
     assert before.get_feature_names_out()[-1] == "randomfeatureridge31"
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
 @estimators
 def test_names_are_noted_and_asked_for_again(estimator, frame):
-    X, y = rows()
     table = frame(dict(zip(NAMES, X.T, strict=True)))
-    fitted = clone(estimator).fit(table, y)
+    fitted = clone(estimator).fit(table, Y)
     assert fitted.feature_names_in_.tolist() == NAMES
     call = fitted.predict if hasattr(fitted, "predict") else fitted.transform
-    bare = clone(estimator).fit(X, y)
+    bare = clone(estimator).fit(X, Y)
     bare_call = bare.predict if hasattr(bare, "predict") else bare.transform
     assert call(table) == pytest.approx(bare_call(X), rel=1e-9)
     assert not hasattr(bare, "feature_names_in_")
@@ -106,63 +101,61 @@ def test_names_are_noted_and_asked_for_again(estimator, frame):
         call(renamed)
     with pytest.warns(UserWarning, match="X does not have valid feature names"):
         call(X)
-    assert not hasattr(fitted.fit(X, y), "feature_names_in_")
+    assert not hasattr(fitted.fit(X, Y), "feature_names_in_")
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
 def test_columns_of_several_types_are_numbers(frame):
-    X, y = rows()
     large, whole = X[:, 0] > 0, np.arange(len(X))
     mixed = frame({"value": X[:, 1], "large": large, "whole": whole})
     same = np.column_stack([X[:, 1], large, whole])
-    targets = frame({"y": y})["y"]
+    targets = frame({"y": Y})["y"]
     predicted = ridge().fit(mixed, targets).predict(mixed)
-    assert predicted == pytest.approx(ridge().fit(same, y).predict(same), rel=1e-9)
-    again = ridge().fit(mixed, targets).fit(ArraySource(X, y))
-    assert not hasattr(again, "feature_names_in_")
+    assert predicted == pytest.approx(ridge().fit(same, Y).predict(same), rel=1e-9)
+    model, unnamed = ridge().fit(mixed, targets), ridge().moments(X, Y)
+    assert model.feature_names_in_.tolist() == ["value", "large", "whole"]
+    for again in (clone(model).fit(mixed, targets).fit(ArraySource(X, Y)), model.solve(unnamed)):
+        assert not hasattr(again, "feature_names_in_")
 
 
 def test_missing_values_that_pandas_has_a_type_for_are_found():
-    X, y = rows()
     table = pd.DataFrame(X, columns=NAMES).assign(count=pd.array([None, *range(119)], "Int64"))
-    recipe = ridge().fit(table, y).recipe_
+    recipe = ridge().fit(table, Y).recipe_
     assert recipe.feature_names == [*NAMES, "count", "count is missing"]
-    skipping = ridge(on_bad_rows="skip").fit(table, pd.Series(y, dtype="Float64"))
+    skipping = ridge(on_bad_rows="skip").fit(table, pd.Series(Y, dtype="Float64"))
     assert skipping.report_["skipped_rows"] == 1
     assert np.isnan(skipping.predict(table)).nonzero()[0].tolist() == [0]
 
 
 def test_lazy_frames_have_names_and_are_asked_for_them_again():
-    X, y = rows()
     lazy = dd.from_pandas(pd.DataFrame(X, columns=NAMES), npartitions=2)
-    model = ridge().fit(lazy, da.from_array(y, chunks=60))
+    model = ridge().fit(lazy, da.from_array(Y, chunks=60))
     assert (model.feature_names_in_.tolist(), model.n_features_in_) == (NAMES, 3)
     with pytest.raises(DataError, match="must be in the same order"):
         model.predict(lazy[NAMES[::-1]])
 
 
 def test_they_are_routed_through_pipelines_and_searches():
-    X, y = rows()
     weights = np.random.default_rng(1).integers(1, 4, len(X)).astype(float)
     with sklearn.config_context(enable_metadata_routing=True):
         model = ridge(standardize=False).set_fit_request(sample_weight=True)
         model.set_score_request(sample_weight=True)
         scaler = StandardScaler().set_fit_request(sample_weight=False)
-        piped = make_pipeline(scaler, model).fit(X, y, sample_weight=weights)
+        piped = make_pipeline(scaler, model).fit(X, Y, sample_weight=weights)
         found = GridSearchCV(model, {"alpha": [0.1, 1.0]}, cv=3)
-        found.fit(X, y, sample_weight=weights)
+        found.fit(X, Y, sample_weight=weights)
     scaled = StandardScaler().fit_transform(X)
-    alone = ridge(standardize=False).fit(scaled, y, sample_weight=weights)
+    alone = ridge(standardize=False).fit(scaled, Y, sample_weight=weights)
     assert piped.predict(X) == pytest.approx(alone.predict(scaled), rel=1e-9)
     part = np.arange(len(X)) >= 40
-    first = clone(model).fit(X[part], y[part], weights[part])
-    score = first.score(X[~part], y[~part], weights[~part])
+    first = clone(model).fit(X[part], Y[part], weights[part])
+    score = first.score(X[~part], Y[~part], weights[~part])
     assert found.cv_results_["split0_test_score"][0] == pytest.approx(score, rel=1e-9)
     with (
         sklearn.config_context(enable_metadata_routing=True),
         pytest.raises(ValueError, match=r"sample_weight.* are passed but are not explicitly set"),
     ):
-        make_pipeline(StandardScaler(), ridge()).fit(X, y, sample_weight=np.ones(len(X)))
+        make_pipeline(StandardScaler(), ridge()).fit(X, Y, sample_weight=np.ones(len(X)))
 
 
 TABLES = {
@@ -185,8 +178,7 @@ def test_what_is_no_table_of_numbers_is_refused(estimator):
 
 
 def test_arrays_are_not_copied():
-    X, y = rows()
-    fitted = ridge().fit(X, y)
+    fitted = ridge().fit(X, Y)
     for table in (X, np.float32(X), np.asfortranarray(X)):
         assert np.shares_memory(checked_rows(fitted, table, first=False, finite=True), table)
 

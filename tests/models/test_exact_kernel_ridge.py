@@ -9,7 +9,6 @@ import naive
 import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import Matern as SklearnMatern
-from sklearn.gaussian_process.kernels import RationalQuadratic as SklearnRationalQuadratic
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -22,14 +21,7 @@ from streamkern.errors import (
     ParameterError,
     SingularSystemError,
 )
-from streamkern.kernels import (
-    Gaussian,
-    Laplacian,
-    Linear,
-    Matern,
-    Polynomial,
-    RationalQuadratic,
-)
+from streamkern.kernels import Gaussian, Laplacian, Linear, Matern, Polynomial
 
 # Of rows as they are, like those of scikit-learn.
 exact = partial(ExactKernelRidge, standardize=False)
@@ -38,12 +30,7 @@ N, P = 40, 3
 KERNELS = {
     "gaussian": (Gaussian(1.5), {"kernel": "rbf", "gamma": 1 / (2 * 1.5**2)}),
     "laplacian": (Laplacian(2.0), {"kernel": "laplacian", "gamma": 1 / 2.0}),
-    "matern32": (Matern(1.5, nu=1.5), {"kernel": SklearnMatern(1.5, nu=1.5)}),
     "matern": (Matern(1.5, nu=2.0), {"kernel": SklearnMatern(1.5, nu=2.0)}),
-    "rational quadratic": (
-        RationalQuadratic(1.5, shape=0.7),
-        {"kernel": SklearnRationalQuadratic(1.5, alpha=0.7)},
-    ),
     "polynomial": (Polynomial(3, 0.5), {"kernel": "poly", "degree": 3, "gamma": 1, "coef0": 0.5}),
     "linear": (Linear(), {"kernel": "linear"}),
 }
@@ -59,6 +46,9 @@ def rows(q: int | None = None, n: int = N) -> tuple[np.ndarray, np.ndarray]:
     y = np.sin(X.sum(axis=1, keepdims=True) * [1.0, 2.0, 3.0])
     y += np.array([2.0, -5.0, 9.0]) + 0.1 * rng.standard_normal((n, 3))
     return X, y[:, 0] if q is None else y[:, :q]
+
+
+X, Y = rows()
 
 
 def new_rows(n: int = 11) -> np.ndarray:
@@ -102,8 +92,7 @@ def test_the_solution_is_that_of_the_bordered_system_and_residuals_of_n_refits(
 
 
 def test_more_rows_than_are_predicted_at_once_have_the_same_predictions():
-    X, y = rows()
-    model = exact().fit(X, y)
+    model = exact().fit(X, Y)
     many = new_rows(2100)
     pieces = [model.predict(many[start : start + 50]) for start in range(0, 2100, 50)]
     assert_close(model.predict(many), np.concatenate(pieces))
@@ -126,12 +115,11 @@ def test_memory_is_enough_or_refused_with_both_numbers(alpha, n_matrices, monkey
 
 @with_and_without
 def test_a_singular_kernel_matrix_is_refused_without_a_penalty(intercept):
-    X, y = rows()
     twice = np.concatenate([X[:-10], X[:10]])
     cases = [(kernel, twice) for name, (kernel, _) in KERNELS.items() if name != "linear"]
     for kernel, inputs in (*cases, (Linear(), X)):
         with pytest.raises(SingularSystemError, match="singular at alpha 0; give a larger alpha"):
-            exact(kernel, alpha=0.0, fit_intercept=intercept).fit(inputs, y)
+            exact(kernel, alpha=0.0, fit_intercept=intercept).fit(inputs, Y)
 
 
 def left_out(kernel, X, y, alpha, *, intercept=True):
@@ -182,8 +170,7 @@ def test_a_chosen_penalty_gives_the_model_that_it_gives_when_it_is_named(interce
 
 
 def test_the_grid_of_its_own_has_no_better_neighbour():
-    X, y = rows()
-    model = exact(Gaussian(1.5), alpha="loo").fit(X, y)
+    model = exact(Gaussian(1.5), alpha="loo").fit(X, Y)
     alphas, values = (np.array(model.alpha_curve_[name]) for name in ("alphas", "values"))
     assert len(alphas) == 64
     assert alphas[-1] / alphas[0] > 1e10
@@ -191,7 +178,7 @@ def test_the_grid_of_its_own_has_no_better_neighbour():
     assert model.alpha_ == alphas[best]
     assert 0 < best < 63
     for neighbour in (best - 1, best + 1):
-        errors = left_out(Gaussian(1.5), X, y, alphas[neighbour])
+        errors = left_out(Gaussian(1.5), X, Y, alphas[neighbour])
         assert np.sqrt(np.mean(errors**2)) >= values[best]
 
 
@@ -230,17 +217,15 @@ def test_units_and_length_scale_are_those_of_random_features(kernel, standardize
 
 
 def test_standardised_inputs_are_those_of_a_pipeline():
-    X, y = rows()
-    model = ExactKernelRidge(Gaussian(1.5)).fit(100 * X, y)
-    pipeline = make_pipeline(StandardScaler(), exact(Gaussian(1.5))).fit(X, y)
+    model = ExactKernelRidge(Gaussian(1.5)).fit(100 * X, Y)
+    pipeline = make_pipeline(StandardScaler(), exact(Gaussian(1.5))).fit(X, Y)
     assert_close(model.predict(100 * new_rows()), pipeline.predict(new_rows()), steps=100)
 
 
 def test_a_constant_input_is_left_out_and_constant_inputs_alone_are_refused():
-    X, y = rows()
     padded = np.insert(X, 1, 7.0, axis=1)
-    model, plain = (ExactKernelRidge(alpha=0.1).fit(each, y) for each in (padded, X))
+    model, plain = (ExactKernelRidge(alpha=0.1).fit(each, Y) for each in (padded, X))
     padded[:, 1] = 1e6
     assert_close(model.predict(padded), plain.predict(X))
     with pytest.raises(DataError, match="all columns of X are constant, of 40 samples and 2 inp"):
-        ExactKernelRidge().fit(np.full((N, 2), 0.1), y)
+        ExactKernelRidge().fit(np.full((N, 2), 0.1), Y)

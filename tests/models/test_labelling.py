@@ -11,7 +11,7 @@ from sklearn.utils.class_weight import compute_class_weight
 
 from streamkern.errors import DataError, ParameterError
 from streamkern.models.labelling import labelled_source
-from streamkern.sources import LabelledSource, open_hdf5
+from streamkern.sources import open_hdf5
 
 N, P = 60, 3
 NAMES = np.array(["hay", "oats", "straw"])
@@ -126,24 +126,6 @@ def test_weights_that_cannot_be_are_told():
             labelled_source(*rows(), class_weight=class_weight)
 
 
-def test_labels_that_are_no_class_are_told():
-    X, y = rows()
-    source = labelled_source(X, y)
-    strange = y.copy()
-    strange[33] = "rye"
-    renamed = labelled_source(X, strange)
-    other = LabelledSource(renamed.rows, renamed.labels, source.classes)
-    with pytest.raises(DataError, match=r"row 33 has the label 'rye', which is none of the 3"):
-        read(other)
-
-
-def test_a_label_that_is_missing_makes_targets_that_are_not_finite():
-    X, y = rows()
-    y[4] = ""
-    source = labelled_source(X, y)
-    assert np.flatnonzero(~np.isfinite(read(source)[0]).all(axis=1)).tolist() == [4]
-
-
 def test_labels_that_cannot_be_learnt_from_are_told():
     for y, words in (
         (np.full(N, "a"), "every label is 'a'.* at least two classes"),
@@ -156,26 +138,20 @@ def test_labels_that_cannot_be_learnt_from_are_told():
             labelled_source(rows()[0], y)
 
 
-def test_files_without_labels_are_refused_when_they_are_opened(tmp_path):
+def test_files_without_labels_are_refused(tmp_path):
     for y, words in (
         (None, "has no dataset 'y'"),
         (np.zeros(N - 1), "must be equally long"),
         (np.zeros((N, 2)), "one label a row"),
         (np.zeros(N, "c8"), "must hold text, booleans"),
+        (np.full(N, b"\xff\xfe"), "are no text in UTF-8"),
     ):
         with h5py.File(tmp_path / "a.h5", "w") as file:
             file["X"] = rows()[0]
             if y is not None:
                 file["y"] = y
         with pytest.raises(DataError, match=words):
-            open_hdf5(tmp_path / "a.h5", labels=True)
-
-
-def test_text_that_is_not_utf_8_is_told(tmp_path):
-    with h5py.File(tmp_path / "a.h5", "w") as file:
-        file["X"], file["y"] = rows()[0], np.full(N, b"\xff\xfe")
-    with pytest.raises(DataError, match="are no text in UTF-8"):
-        labelled_source(open_hdf5(tmp_path / "a.h5", labels=True))
+            labelled_source(open_hdf5(tmp_path / "a.h5", labels=True))
 
 
 def test_labels_that_cannot_be_read_are_told_or_missing(tmp_path):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 import io
 import json
 import pickle
+import re
 from functools import partial
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from streamkern import (
     RandomFeaturePCA,
     RandomFeatureRidge,
 )
-from streamkern.errors import ModelFileError, OutputError
+from streamkern.errors import ModelFileError
 from streamkern.models.boosting import FittedEnsemble
 from streamkern.models.component_fit import FittedComponents
 from streamkern.models.data_moments import load_moments, moments_header
@@ -166,14 +166,6 @@ def test_a_compact_model_has_no_normal_equations(tmp_path, file_of, fitted):
     assert difference > 4 * D * (D + 1) / 2
 
 
-def test_normal_equations_that_are_not_needed_are_not_read(file_of, fitted):
-    path, *_ = file_of("model")
-    change(path, "equations/gram", lambda array: np.full_like(array, np.nan))
-    read = load_fitted(path, with_equations=False)
-    assert read.equations is None
-    assert same(read.coef, fitted["model"].coef_)
-
-
 @pytest.mark.parametrize("kind", ["classifier", "components", "ensemble"])
 def test_other_models_come_back_bit_for_bit(file_of, fitted, kind):
     path, *_ = file_of(kind)
@@ -182,18 +174,6 @@ def test_other_models_come_back_bit_for_bit(file_of, fitted, kind):
     assert same(getattr(after, method)(X), getattr(before, method)(X))
     assert after.report_ == before.report_
     assert repr(after.get_params()) == repr(before.get_params())
-
-
-@every_kind
-def test_an_existing_file_is_kept_unless_forced(file_of, fitted, kind):
-    path, read, *_ = file_of(kind)
-    path.write_bytes(b"old")
-    with pytest.raises(OutputError, match="exists already"):
-        fitted[kind].save(path)
-    assert path.read_bytes() == b"old"
-    fitted[kind].save(path, force=True)
-    read(path)
-    assert [entry.name for entry in path.parent.iterdir()] == ["m.h5"]
 
 
 def test_every_key_of_a_report_is_listed(fitted):
@@ -208,18 +188,14 @@ def test_every_key_of_a_report_is_listed(fitted):
 
 
 def test_no_module_imports_a_library_that_loads_code():
-    never = {"pickle", "cloudpickle", "dill", "joblib", "marshal", "shelve"}
-    found = {}
-    for module in Path(streamkern.__file__).parent.rglob("*.py"):
-        tree = ast.parse(module.read_text())
-        names = [a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names]
-        names += [n.module or "" for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)]
-        found[module] = never & {name.split(".")[0] for name in names}
-        for node in ast.walk(tree):
-            if isinstance(node, ast.keyword) and node.arg == "allow_pickle":
-                assert ast.literal_eval(node.value) is False, module
-    assert len(found) > 20
-    assert not {name: used for name, used in found.items() if used}
+    loading = re.compile(
+        r"^\s*(import|from) (pickle|cloudpickle|dill|joblib|marshal|shelve)\b"
+        r"|allow_pickle=(?!False)",
+        re.MULTILINE,
+    )
+    modules = list(Path(streamkern.__file__).parent.rglob("*.py"))
+    assert len(modules) > 20
+    assert not [module for module in modules if loading.search(module.read_text())]
 
 
 @every_kind
@@ -396,7 +372,7 @@ COMPONENTS = {
     "weight": [np.float64(1)],
 }
 SUMS = ("gram", "cross", "target", "target_sum", "weight", "n_rows")
-MOMENTS = {f"folds/1/{name}": ["twice"] for name in SUMS} | {
+MOMENTS = {f"folds/1/{name}": [lambda array: np.stack([array] * 2)] for name in SUMS} | {
     "folds/1/weight": [np.float64(-1)],
     "folds/1/n_rows": [np.array(77)],
     "shifts/target_unit": [np.zeros(2), np.ones(3)],
@@ -432,25 +408,18 @@ def test_an_array_that_is_missing_or_cannot_be_is_refused(file_of, kind, part):
     values += [] if part.endswith("row_weight") else [None]
     for value in values + (PARTS[kind][part] or []):
         path.write_bytes(whole)
-        change(
-            path,
-            part,
-            (lambda array: np.stack([array] * 2))
-            if isinstance(value, str) and value == "twice"
-            else value,
-        )
+        change(path, part, value)
         refused(path, read, name)
         if part.startswith("equations"):
             assert load_fitted(path, with_equations=False).equations is None
 
 
-@pytest.mark.parametrize(
-    ("kind", "part"), [(k, part) for k, parts in GROUPS.items() for part in parts]
-)
-def test_a_group_that_is_missing_is_refused(file_of, kind, part):
-    path, read, name, _ = file_of(kind)
-    change(path, part, None)
-    refused(path, read, name)
+@pytest.mark.parametrize("kind", GROUPS)
+def test_a_group_that_is_missing_is_refused(file_of, kind):
+    for part in GROUPS[kind]:
+        path, read, name, _ = file_of(kind)
+        change(path, part, None)
+        refused(path, read, name)
 
 
 @pytest.mark.parametrize("name", ["9", "-1"])

@@ -219,9 +219,7 @@ class Unread(ArraySource):
 
 BAD = {
     "more than there are": ({"sparse": D + 1}, "no more features than the 48 .* not 49"),
-    "none": ({"sparse": 0}, "at least 1 feature, not 0"),
     "not whole": ({"sparse": 2.5}, "must be a whole number, not 2.5"),
-    "a word": ({"sparse": "few"}, "must be a whole number, not 'few'"),
     "a method": ({"sparse": 4, "sparse_method": "ridge"}, "must be one of forward, omp, lasso"),
     "no folds": ({"sparse": "auto"}, "sparse 'auto' is chosen by cross-validation"),
     "more than inputs": ({"kernel": Linear(), "sparse": 4}, "no more features than the 3 .* not 4"),

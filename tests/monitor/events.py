@@ -2,40 +2,33 @@
 
 from __future__ import annotations
 
+from prometheus_client import CollectorRegistry, generate_latest
+
 from streamkern.monitor.jobs import Jobs
+from streamkern.monitor.metrics import JobsCollector
 
 ROWS, SHARDS = 1000, 10
 
 
-class Clock:
-    """Seconds that pass when a test says so."""
-
-    def __init__(self):
-        self.now = 100.0
-
-    def __call__(self):
-        return self.now
-
-
 class Story:
-    """Jobs that hear what a test tells.
+    """Jobs, and a view of them if one is wanted, that hear what a test tells."""
 
-    Attributes
-    ----------
-    told : list of dict
-    """
-
-    def __init__(self, hear=None):
-        self.clock = Clock()
-        self.jobs = Jobs(self.clock)
-        self.hear = hear or self.jobs.hear
-        self.told = []
+    def __init__(self, view=None):
+        self.now = 100.0
+        self.jobs = Jobs(lambda: self.now)
+        self.view = view and view(self.jobs)
 
     def tell(self, kind, *, after=0.0, **facts):
-        self.clock.now += after
-        event = {"kind": kind, **facts}
-        self.told.append(event)
-        self.hear(event)
+        self.now += after
+        self.jobs.hear({"kind": kind, **facts})
+        if self.view is not None:
+            self.view.told({"kind": kind, **facts})
+
+    def series(self):
+        """What the official client exposes of the jobs."""
+        registry = CollectorRegistry()
+        registry.register(JobsCollector(self.jobs))
+        return generate_latest(registry).decode()
 
     def begin(self, name="fit model.h5", number="j", client=None):
         self.tell("job begun", job=number, name=name, client=client)
@@ -45,21 +38,13 @@ class Story:
         facts = {"rows": ROWS, "shards": SHARDS, "row_bytes": 400, "row_flops": row_flops}
         self.tell("pass begun", job=job, label=label, **{"pass": number}, **facts)
 
-    def shard(self, shard, *, after=1.0, worker="tcp://10.0.0.1:4000", number="p", begun=True):
-        if begun:
-            self.tell("shard begun", shard=shard, worker=worker, **{"pass": number})
-        self.tell(
-            "shard done",
-            after=after,
-            shard=shard,
-            worker=worker,
-            rows=ROWS // SHARDS,
-            elapsed=after,
-            seconds={"features": 0.2 * after, "products": 0.7 * after, "waiting": 0.1 * after},
-            peak_bytes=5 * 10**8,
-            attainable=4e11,
-            **{"pass": number},
-        )
+    def shard(self, shard, *, after=1.0, worker="tcp://10.0.0.1:4000", number="p"):
+        which = {"shard": shard, "worker": worker, "pass": number}
+        self.tell("shard begun", **which)
+        seconds = {"features": 0.2 * after, "products": 0.7 * after, "waiting": 0.1 * after}
+        facts = {"rows": ROWS // SHARDS, "elapsed": after, "seconds": seconds}
+        facts |= {"peak_bytes": 5 * 10**8, "attainable": 4e11}
+        self.tell("shard done", after=after, **which, **facts)
 
     def validated(self, rows, error, *, leading=512, n_components=2048, number="p"):
         size = {"leading": leading, "n_components": n_components}
@@ -67,15 +52,8 @@ class Story:
 
     def solve(self, number="j"):
         curve = {"criterion": "cv", "alphas": [0.1, 1.0, 10.0], "values": [0.5, 0.25, 0.75]}
-        self.tell(
-            "solved",
-            job=number,
-            seconds={"solve": 2.0},
-            alpha=1.0,
-            alpha_curve=curve,
-            cv_rmse=0.25,
-            train_rmse=0.2,
-        )
+        found = {"alpha": 1.0, "alpha_curve": curve, "cv_rmse": 0.25, "train_rmse": 0.2}
+        self.tell("solved", job=number, seconds={"solve": 2.0}, **found)
 
     def end(self, error=None, number="j"):
         self.tell("job ended", job=number, error=error)

@@ -17,18 +17,6 @@ from streamkern.monitor.log_lines import JsonLines, PlainLines
 from streamkern.sources import ArraySource, Reader
 
 
-def story_of(kind):
-    story = Story()
-    view = kind(story.jobs)
-
-    def hear(event):
-        story.jobs.hear(event)
-        view.told(event)
-
-    story.hear = hear
-    return story, view
-
-
 def whole_job(story, name="fit model.h5"):
     story.begin(name)
     story.begin_pass()
@@ -41,7 +29,7 @@ def whole_job(story, name="fit model.h5"):
 
 
 def test_a_reader_is_told_what_ended_and_what_was_found(capfd):
-    story, _ = story_of(PlainLines)
+    story = Story(PlainLines)
     whole_job(story)
     said = capfd.readouterr()
     # A name cannot break a line or steer a terminal.
@@ -61,7 +49,7 @@ def test_a_reader_is_told_what_ended_and_what_was_found(capfd):
 
 
 def test_how_a_job_comes_along_and_its_error_are_told_and_nothing_of_what_is_over_at_once(capfd):
-    story, view = story_of(PlainLines)
+    story = Story(PlainLines)
     story.begin(number="short")
     story.begin_pass(number="s", job="short")
     story.shard(0, after=0.5, number="s")
@@ -71,7 +59,7 @@ def test_how_a_job_comes_along_and_its_error_are_told_and_nothing_of_what_is_ove
     story.begin_pass()
     story.tell("resumed", after=2.0, rows=500, shards=5, **{"pass": "p"})
     story.shard(0, after=3.0)
-    view.progress(story.job, story.reading, story.clock())
+    story.view.progress(story.job, story.reading, story.now)
     story.tell("pass ended", error="the disk is full", **{"pass": "p"})
     story.end("the disk is full")
     resumed, moments, ended = capfd.readouterr().err.splitlines()
@@ -84,24 +72,24 @@ def test_how_a_job_comes_along_and_its_error_are_told_and_nothing_of_what_is_ove
 @pytest.mark.parametrize(("seconds", "most"), [(300, 40), (3600, 110), (36_000, 180)])
 def test_a_long_job_has_few_lines(monkeypatch, capfd, seconds, most):
     """As many as the looks that its clock allows, looked at without waiting."""
-    story, view = story_of(PlainLines)
+    story = Story(PlainLines)
     story.begin()
     story.begin_pass()
     looks = iter(range(seconds))
 
     def wait(_):
-        story.clock.now += 1.0
+        story.now += 1.0
         return next(looks, None) is None
 
-    monkeypatch.setattr(view._over, "wait", wait)
-    view._look()
+    monkeypatch.setattr(story.view._over, "wait", wait)
+    story.view._look()
     assert 20 < len(capfd.readouterr().err.splitlines()) < most
 
 
 def test_json_lines_hold_every_event_but_those_of_shards(capfd):
-    story, view = story_of(JsonLines)
+    story = Story(JsonLines)
     whole_job(story)
-    view.progress(story.job, story.reading, story.clock())
+    story.view.progress(story.job, story.reading, story.now)
     found = [json.loads(line) for line in capfd.readouterr().err.splitlines()]
     kinds = [each["event"] for each in found]
     expected = ["job begun", "planned", "pass begun", "validated", "pass ended", "solved"]

@@ -14,12 +14,11 @@ import numpy as np
 import pytest
 from conftest import wait_until
 from monitor.events import Story
-from prometheus_client import REGISTRY, CollectorRegistry, generate_latest
+from prometheus_client import REGISTRY, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 from servers import free_port
 
 import streamkern
-from streamkern.monitor.metrics import JobsCollector
 
 OF_JOBS = {
     "streamkern_job_running": "gauge",
@@ -53,26 +52,15 @@ def families(text):
     }
 
 
-def told(name="fit model.h5"):
+def test_series_hold_the_figures_of_a_job_and_a_hostile_name_stays_one_label():
+    name = 'a" }\\ 1\n# TYPE b gauge\n<script>'
     story = Story()
     story.begin(name)
     story.begin_pass()
     for shard in range(3):
         story.shard(shard)
     story.validated(300, 0.25)
-    return story
-
-
-def exposed(story):
-    registry = CollectorRegistry()
-    registry.register(JobsCollector(story.jobs))
-    return families(generate_latest(registry).decode())
-
-
-def test_series_hold_the_figures_of_a_job_and_a_hostile_name_stays_one_label():
-    name = 'a" }\\ 1\n# TYPE b gauge\n<script>'
-    story = told(name)
-    found = exposed(story)
+    found = families(story.series())
     assert {name: family.type for name, family in found.items()} == OF_JOBS
     assert all(family.documentation for family in found.values())
 
@@ -89,7 +77,7 @@ def test_series_hold_the_figures_of_a_job_and_a_hostile_name_stays_one_label():
     of = found["streamkern_pass_rows"].samples[0].labels
     assert of == {"id": "j", "name": name, "pass": "moments", "number": "1"}
     story.begin_pass(number="q")
-    samples = exposed(story)["streamkern_pass_rows"].samples
+    samples = families(story.series())["streamkern_pass_rows"].samples
     assert [sample.labels["number"] for sample in samples] == ["1", "2"]
 
 

@@ -52,15 +52,8 @@ def test_a_job_has_a_line_a_pass_and_three_of_details():
 
 
 def test_a_job_that_ended_is_left_above_once_with_what_was_found():
-    story = Story()
-    view = LiveLines(story.jobs)
-    view.live.console = Console(width=120, file=io.StringIO(), record=True)
-
-    def hear(event):
-        story.jobs.hear(event)
-        view.told(event)
-
-    story.hear = hear
+    story = Story(LiveLines)
+    story.view.console = Console(width=120, file=io.StringIO(), record=True)
     for number in ("j", "k"):
         story.begin(f"fit {number}", number)
         story.begin_pass(number=f"p{number}", job=number)
@@ -68,7 +61,7 @@ def test_a_job_that_ended_is_left_above_once_with_what_was_found():
         story.tell("pass ended", error=None, **{"pass": f"p{number}"})
         story.solve(number)
         story.end(number=number)
-    left = view.live.console.export_text()
+    left = story.view.console.export_text()
     assert re.findall(r"fit \w  done", left) == ["fit j  done", "fit k  done"]
     assert left.count("solved in 2.0 s, alpha 1, cross-validated RMSE 0.25") == 2
     assert "".join(shown(story)).strip() == ""

@@ -1,23 +1,27 @@
-"""Leverages and standard deviations: the formula, and how often intervals hold what they should."""
+"""Leverages, standard deviations and leave-one-out errors: formulas, and what intervals hold."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
+from itertools import pairwise
 
 import naive
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tolerances import assert_close
 
 from streamkern import Gaussian, Linear, RandomFeatureRidge
 from streamkern.features import Identity, RandomFourierFeatures, Standardized
 from streamkern.features.standardized import Standardizer
 from streamkern.kernels import Laplacian
-from streamkern.predict.deviation import Deviation
+from streamkern.predict.deviation import Deviation, Largest, LeaveOneOut
+from streamkern.predict.evaluation import Evaluation
+from streamkern.predict.predictor import Predictor
 from streamkern.solve import Eigenbasis, NormalEquations, solve_ridge
-from streamkern.statistics import Moments
-from streamkern.statistics.triangle import Triangle
+from streamkern.statistics import Moments, Triangle
 
 N, P = 70, 3
 # 90% of a normal distribution lie within so many standard deviations of its mean.
@@ -122,10 +126,6 @@ def test_they_do_so_above_and_below_the_precision_floor(precision, share):
     assert own == pytest.approx(solution.effective_dof, rel=0.03)
 
 
-def with_gram(equations, gram, alpha):
-    return replace(equations, gram=Triangle.of(gram), alphas=np.full(3, alpha))
-
-
 def test_eigenvalues_below_zero_by_rounding_count_as_zero():
     feature_map, equations, _ = fitted("pairs", 0.3)
     values, vectors = np.linalg.eigh(equations.gram.dense())
@@ -135,7 +135,8 @@ def test_eigenvalues_below_zero_by_rounding_count_as_zero():
     alpha = 5e-10
     with pytest.raises(np.linalg.LinAlgError):
         np.linalg.cholesky(gram + alpha * np.eye(len(gram)))
-    found = Deviation.of(feature_map, with_gram(equations, gram, alpha)).leverages(new_rows())
+    equations = replace(equations, gram=Triangle.of(gram), alphas=np.full(3, alpha))
+    found = Deviation.of(feature_map, equations).leverages(new_rows())
     centred = feature_map.transform(new_rows()) - equations.feature_mean
     along = (centred @ vectors) ** 2
     expected = 1 / equations.weight + along @ (1 / (np.maximum(rounded, 0) + alpha))
@@ -164,11 +165,10 @@ def test_deviations_are_those_of_the_noise_and_of_the_coefficients(intercept, al
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("pairs", np.nan), ("inputs", np.inf), ("standardised", -np.inf)]
+    ("name", "value"), [("pairs", np.nan), ("inputs", 1e300), ("standardised", -np.inf)]
 )
 def test_a_row_that_is_not_finite_has_nan_and_no_other_has(name, value):
-    deviation = fitted(name, 0.3)[-1]
-    rows = new_rows()
+    deviation, rows = fitted(name, 0.3)[-1], new_rows()
     before = deviation.leverages(rows)
     rows[[4, 9]] = value
     found = deviation.leverages(rows)
@@ -176,12 +176,6 @@ def test_a_row_that_is_not_finite_has_nan_and_no_other_has(name, value):
     assert np.isnan(found[bad]).all()
     assert np.array_equal(found[~bad], before[~bad])
     assert np.isnan(deviation.standard_deviations(rows)[bad]).all()
-
-
-def test_a_row_whose_leverage_overflows_has_nan():
-    deviation = fitted("inputs", 0.3)[-1]
-    rows = np.array([[1e300, 0, 0], [0, 0, 0]])
-    assert np.isnan(deviation.leverages(rows)[:, 0]).tolist() == [True, False]
 
 
 @pytest.mark.parametrize("precision", ["single", "double"])
@@ -243,15 +237,9 @@ def test_far_from_all_landmarks_the_deviation_is_that_of_the_prior():
     rng = np.random.default_rng(3)
     X, Z = rng.standard_normal((300, 1)), np.array([[0.0], [1.5], [3.0], [5.0], [50.0]])
     y, alpha, kernel = np.sin(2.0 * X[:, 0]) + 0.1 * rng.standard_normal(300), 0.02, Gaussian(0.5)
-    model = RandomFeatureRidge(
-        kernel,
-        n_components=64,
-        alpha=alpha,
-        feature_map="nystroem",
-        standardize=False,
-        fit_intercept=False,
-        precision="double",
-    ).fit(X, y)
+    options = {"standardize": False, "fit_intercept": False, "precision": "double"}
+    landmarks = {"n_components": 64, "feature_map": "nystroem"}
+    model = RandomFeatureRidge(kernel, alpha=alpha, **landmarks, **options).fit(X, y)
     beside = kernel(Z, X)
     inverse = np.linalg.inv(kernel(X, X) + alpha * np.eye(300))
     left = 1.0 - np.einsum("ij,jk,ik->i", beside, inverse, beside)
@@ -271,3 +259,174 @@ def test_deviations_do_not_depend_on_the_unit_of_weights_that_cannot_count_rows(
     assert np.isfinite(deviations).all()
     assert "take them over their mean" in other.report_["note"]
     assert "take them over their mean" not in one.report_["note"]
+
+
+# Leave-one-out errors without fitting again, and the rows that matter most.
+
+M, D, Q = 40, 14, 2
+EACH = 0.02, 3.0
+every_penalty = pytest.mark.parametrize("alpha", [0.2, EACH], ids=["one", "each"])
+
+
+def small_table(n=M):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, P))
+    y = np.stack([np.sin(X[:, 0]), 3 + X[:, 1] * X[:, 2]], axis=1)
+    return X, y + 0.2 * rng.standard_normal(y.shape), rng.choice([0.5, 1.0, 2.0], n)
+
+
+def statistic(alpha, X, y, s, *, feature_map=None, intercept=True, n_largest=5):
+    """The statistic of no rows, for a model of these; and the features of the rows."""
+    feature_map = feature_map or RandomFourierFeatures(Gaussian(1.5), D).draw(P)
+    moments = naive.accumulated(
+        Moments(feature_map, y.shape[1], precision="double"), naive.blocks(X, y, (), s)
+    ).centred(intercept=intercept)
+    one = np.ndim(alpha) == 0
+    solution = solve_ridge(moments, alpha) if one else Eigenbasis.of(moments).solve(np.array(alpha))
+    predictor = Predictor(feature_map, solution.coef, solution.intercept, "double")
+    deviation = Deviation.of(feature_map, NormalEquations.of(moments, solution))
+    return Evaluation(predictor, LeaveOneOut(deviation, n_largest)), feature_map.transform(X)
+
+
+def accumulated(empty, rows):
+    return naive.accumulated(empty, rows).measures
+
+
+def left_out(Phi, y, s, alpha, intercept):
+    """The errors of refitting without each row, (n, q), each target at its penalty."""
+    errors = [
+        naive.left_out_errors(Phi, y, s, each, intercept=intercept)[:, j]
+        for j, each in enumerate(np.broadcast_to(alpha, Q))
+    ]
+    return np.stack(errors, axis=1)
+
+
+def leverages(Phi, s, alpha, intercept):
+    """The leverages of the rows with their weights, (n, 1) or (n, q)."""
+    each = [
+        s * naive.leverages(Phi, Phi, s, value, intercept=intercept)
+        for value in np.atleast_1d(alpha)
+    ]
+    return np.stack(each, axis=1)
+
+
+@pytest.mark.parametrize(
+    ("alpha", "intercept", "weighted"),
+    [(0.2, True, True), (0.2, False, False), (EACH, True, False), (EACH, False, True)],
+)
+def test_errors_are_those_of_refitting_without_each_row(alpha, intercept, weighted):
+    X, y, s = small_table()
+    s = s if weighted else np.ones(M)
+    empty, Phi = statistic(alpha, X, y, s, intercept=intercept, n_largest=M)
+    (found,) = accumulated(empty, naive.blocks(X, y, [7, 30], s if weighted else None))
+    errors = left_out(Phi, y, s, alpha, intercept)
+    assert found.rmse == pytest.approx(np.sqrt(s @ errors**2 / s.sum()), rel=1e-8)
+    in_order = np.argsort(found.errors.places)
+    assert found.errors.places[in_order].tolist() == list(range(M))
+    assert_close(found.errors.facts[in_order, 1:], errors, steps=1e6)
+    assert found.weight == pytest.approx(s.sum(), rel=1e-14)
+    assert (found.n_rows, found.n_whole) == (M, 0)
+    expected = leverages(Phi, s, alpha, intercept)
+    assert found.leverage == pytest.approx(expected.sum(axis=0), rel=1e-9)
+    in_order = np.argsort(found.leverages.places)
+    assert found.leverages.facts[in_order, 0] == pytest.approx(expected.max(axis=1), rel=1e-9)
+    # Rows that are left out leave the places of the others.
+    kept = np.random.default_rng(1).random(M) < 0.6
+    (some,) = accumulated(empty, [b.where(kept[b.places()]) for b in naive.blocks(X, y, [9], s)])
+    assert sorted(some.errors.places.tolist()) == np.flatnonzero(kept).tolist()
+
+
+@naive.quick
+@given(cuts=naive.cuts(M), chance=st.randoms(use_true_random=False))
+def test_merging_in_any_order_gives_the_same_errors(cuts, chance):
+    X, y, s = small_table()
+    empty, _ = statistic((0.02, 3.0), X, y, s)
+    (whole,) = accumulated(empty, naive.blocks(X, y, (), s))
+    rows = naive.blocks(X, y, cuts, s)
+    for merged in (naive.merged(empty, rows, chance), naive.accumulated(empty, rows)):
+        (found,) = merged.measures
+        assert_close(found.squared, whole.squared)
+        assert_close(found.leverage, whole.leverage)
+        assert found.weight == pytest.approx(whole.weight)
+        assert (found.n_rows, found.n_whole) == (M, 0)
+        for largest, expected in ((found.leverages, whole.leverages), (found.errors, whole.errors)):
+            assert largest.places.tolist() == expected.places.tolist()
+            assert_close(largest.values, expected.values)
+            assert_close(largest.facts, expected.facts)
+
+
+@every_penalty
+@pytest.mark.parametrize("k", [1, 5, M + 3])
+def test_the_largest_rows_are_the_first_of_a_full_sort(alpha, k):
+    X, y, s = small_table()
+    empty, Phi = statistic(alpha, X, y, s, n_largest=k)
+    (found,) = accumulated(empty, naive.blocks(X, y, [11, 12, 30], s))
+    h = leverages(Phi, s, alpha, intercept=True).max(axis=1)
+    errors = left_out(Phi, y, s, alpha, intercept=True)
+    size = np.abs(errors).max(axis=1)
+    assert found.leverages.places.tolist() == sorted(range(M), key=lambda i: -h[i])[:k]
+    assert found.errors.places.tolist() == sorted(range(M), key=lambda i: -size[i])[:k]
+    assert found.leverages.values == pytest.approx(np.sort(h)[::-1][:k], rel=1e-9)
+    assert found.errors.values == pytest.approx(np.sort(size)[::-1][:k], rel=1e-8)
+    for largest in (found.leverages, found.errors):
+        facts = np.column_stack([h, errors])[largest.places]
+        assert_close(largest.facts, facts, steps=1e6)
+
+
+@naive.quick
+@given(
+    values=st.lists(st.integers(0, 3), min_size=1, max_size=30),
+    k=st.integers(1, 8),
+    cuts=st.lists(st.integers(0, 30), max_size=5).map(sorted),
+    chance=st.randoms(use_true_random=False),
+)
+def test_rows_of_equal_value_are_named_by_their_place(values, k, cuts, chance):
+    places = list(range(len(values)))
+    expected = sorted(places, key=lambda i: (-values[i], i))[:k]
+    ends = [0, *(cut for cut in cuts if cut <= len(values)), len(values)]
+    parts = [slice(a, b) for a, b in pairwise(ends) if b > a]
+    chance.shuffle(parts)
+    largest = Largest(k)
+    for part in parts:
+        some = np.array(values[part], dtype=float)
+        facts = np.stack([some, np.array(places[part])], axis=1)
+        largest.add(some, np.array(places[part]), facts)
+    assert largest.places.tolist() == expected
+    assert largest.values.tolist() == [values[i] for i in expected]
+    assert largest.facts[:, 1].tolist() == expected
+
+
+def with_lonely_rows():
+    """Inputs of which two rows alone determine a coefficient each."""
+    X, y, s = small_table()
+    X = np.column_stack([X, np.zeros(M), np.zeros(M)])
+    X[4, 3], X[20, 4] = 1.0, -2.0
+    return X, y, s
+
+
+def test_rows_of_leverage_one_are_counted_and_left_out():
+    X, y, s = with_lonely_rows()
+    empty, Phi = statistic(0.0, X, y, s, feature_map=Identity().draw(P + 2), n_largest=M)
+    (found,) = accumulated(empty, naive.blocks(X, y, [10], s))
+    assert (found.n_rows, found.n_whole) == (M, 2)
+    others = ~np.isin(np.arange(M), [4, 20])
+    # Without the two rows their inputs are constant, and the fit to the others is the same.
+    errors = naive.left_out_errors(Phi[others, :P], y[others], s[others], 0.0, intercept=True)
+    assert found.weight == pytest.approx(s[others].sum())
+    assert found.rmse == pytest.approx(np.sqrt(s[others] @ errors**2 / found.weight), rel=1e-8)
+    assert sorted(found.leverages.places[:2].tolist()) == [4, 20]
+    assert found.leverages.values[:2] == pytest.approx(1.0)
+    assert found.leverage == pytest.approx(P + 3, rel=1e-9)
+    assert np.array_equal(
+        found.errors.facts[np.isin(found.errors.places, [4, 20]), 1:], [[0, 0]] * 2
+    )
+
+
+def test_where_every_row_has_leverage_one_no_error_is_known():
+    rng = np.random.default_rng(0)
+    X, y, s = rng.standard_normal((4, 3)), rng.standard_normal((4, Q)), np.ones(4)
+    empty, _ = statistic(0.0, X, y, s, feature_map=Identity().draw(3))
+    (found,) = accumulated(empty, naive.blocks(X, y))
+    assert (found.n_rows, found.n_whole, found.weight) == (4, 4, 0.0)
+    assert np.isnan(found.rmse).all()
+    assert found.rmse.shape == (Q,)

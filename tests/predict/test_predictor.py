@@ -81,11 +81,9 @@ def test_a_single_target_takes_one_cosine_a_pair(precision):
     predictor = random_predictor(standardized(drawn(10)), precision=precision)
     assert predictor.form.feature_map.n_components == 5
     assert random_predictor(standardized(drawn(10)), 2).form.feature_map.n_components == 10
-
-
-def test_features_that_hardly_differ_keep_their_pairs():
-    predictor = random_predictor(standardized(drawn(10, 100.0)))
-    assert predictor.form.feature_map is predictor.feature_map
+    if precision == "single":  # features that hardly differ keep their pairs
+        alike = random_predictor(standardized(drawn(10, 100.0)))
+        assert alike.form.feature_map is alike.feature_map
 
 
 def test_predictions_in_lent_memory_are_the_same_and_take_no_more():

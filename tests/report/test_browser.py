@@ -2,38 +2,29 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
-
 import h5py
 import pytest
+from browser import Watched, opened_browser
 from commandline import rows
 from pages import Page
 
 from streamkern import RandomFeatureRidge, open_hdf5, write_report
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
 RAN = "document.documentElement.id='ran'"
 HOSTILE = f'"\'><script>{RAN}</script><img src=x onerror="{RAN}"><svg onload="{RAN}">\n.h5'
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
+
+@pytest.fixture(scope="module")
+def browser():
+    with opened_browser() as browser:
+        yield browser
 
 
-def opened(path, folder):
+def opened(browser, path):
     """The page as the browser has it when it is loaded, and what it complains of."""
-    options = (
-        *("--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr"),
-        *("--host-resolver-rules=MAP * ~NOTFOUND", f"--user-data-dir={folder / 'profile'}"),
-        *("--virtual-time-budget=2000", "--dump-dom"),
-    )
-    done = subprocess.run(
-        [CHROMIUM, *options, path.as_uri()],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=120,
-    )
-    return done.stdout, [line for line in done.stderr.splitlines() if "CONSOLE" in line]
+    watched = Watched(browser, offline=True)
+    watched.page.goto(path.as_uri())
+    return watched.page.content(), watched.errors
 
 
 @pytest.fixture(scope="module")
@@ -51,8 +42,8 @@ def report(tmp_path_factory):
     return path
 
 
-def test_nothing_runs_whatever_the_names_are(report, tmp_path):
-    html, complaints = opened(report, tmp_path)
+def test_nothing_runs_whatever_the_names_are(report, browser):
+    html, complaints = opened(browser, report)
     found = Page(html)
     assert found.all("html") == [{"lang": "en"}]
     assert not {"script", "img"} & {tag for tag, _ in found.elements}
@@ -60,15 +51,15 @@ def test_nothing_runs_whatever_the_names_are(report, tmp_path):
     assert complaints == []
 
 
-def test_a_script_that_was_put_in_by_hand_does_not_run(report, tmp_path):
+def test_a_script_that_was_put_in_by_hand_does_not_run(report, browser, tmp_path):
     html = report.read_text(encoding="utf-8")
     forged, unguarded = tmp_path / "forged.html", tmp_path / "unguarded.html"
     with_script = html.replace("<main>", f"<main><script>{RAN}</script>")
     forged.write_text(with_script, encoding="utf-8")
-    shown, complaints = opened(forged, tmp_path)
+    shown, complaints = opened(browser, forged)
     assert 'id="ran"' not in shown
     assert any("Content Security Policy" in line for line in complaints)
     # Without the policy it would have run.
     policy = html[html.index("<meta http-equiv") :].partition(">")[0] + ">"
     unguarded.write_text(with_script.replace(policy, ""), encoding="utf-8")
-    assert 'id="ran"' in opened(unguarded, tmp_path)[0]
+    assert 'id="ran"' in opened(browser, unguarded)[0]

@@ -25,7 +25,7 @@ def fitted(q=None, *, keep_moments=True, **options):
     return RandomFeatureRidge(Gaussian(1.5), **options).fit(*rows(q), keep_moments=keep_moments)
 
 
-def test_the_penalty_curve_is_that_of_the_report_over_the_deviation():
+def test_the_penalty_curve_is_that_of_the_report_over_the_deviation_and_a_given_one_has_none():
     model, (_, y) = fitted(), rows()
     curve, said = penalty_curve(model.model_), model.report_["alpha_curve"]
     assert curve.criterion == "cv"
@@ -37,6 +37,8 @@ def test_the_penalty_curve_is_that_of_the_report_over_the_deviation():
     # Folds of 100 rows each: the mean of squares is that of all rows.
     assert np.sqrt((curve.folds**2).mean(axis=0)) == pytest.approx(curve.values, rel=1e-9)
     assert (curve.targets, curve.threshold) == (None, None)
+    given = fitted(alpha=0.5).model_
+    assert (penalty_curve(given), components_curve(given)) == (None, None)
 
 
 @pytest.mark.parametrize("per_target", [False, True])
@@ -72,25 +74,22 @@ def test_criteria_without_folds_have_curves_too(criterion):
     assert curve.values == pytest.approx(said, rel=1e-9)
 
 
-def test_a_given_penalty_has_none():
-    model = fitted(alpha=0.5)
-    assert (penalty_curve(model.model_), components_curve(model.model_)) == (None, None)
-
-
 @pytest.mark.parametrize("alpha", ["cv", "gcv", "evidence"])
 def test_a_model_that_was_loaded_has_the_curve_of_its_card(alpha, tmp_path):
     model = fitted(alpha=alpha)
     model.save(tmp_path / "model.h5")
-    curve, expected = (
-        penalty_curve(streamkern.load(tmp_path / "model.h5").model_),
-        penalty_curve(model.model_),
-    )
+    loaded = streamkern.load(tmp_path / "model.h5")
+    curve, expected = penalty_curve(loaded.model_), penalty_curve(model.model_)
     assert curve.values == pytest.approx(expected.values, rel=1e-9)
     assert (curve.chosen, curve.folds) == (expected.chosen, None)
 
 
-def test_smaller_numbers_of_features_are_tried_as_auto_would_try_them():
-    curve = components_curve(fitted().model_)
+def test_smaller_numbers_of_features_are_tried_as_auto_would_and_as_fits_of_that_size():
+    model, (_, y) = fitted(), rows()
+    curve = components_curve(model.model_)
+    # Another length of the same draws: the leading frequencies of orthogonal blocks are the same.
+    for at, fit, rel in ((0, fitted(n_components=64), 1e-6), (-1, model, 1e-9)):
+        assert curve.values[at] == pytest.approx(fit.report_["cv_rmse"] / y.std(), rel=rel)
     auto = fitted(n_components="auto")
     assert auto.moments_.feature_map.n_components == 256
     expected = components_curve(auto.model_)
@@ -98,14 +97,6 @@ def test_smaller_numbers_of_features_are_tried_as_auto_would_try_them():
     assert expected.x.tolist() == [64.0, 128.0, 256.0]
     assert curve.x[curve.chosen[0]] == 128.0
     assert expected.x[expected.chosen[0]] == auto.report_["n_components"]
-
-
-def test_the_errors_of_smaller_numbers_are_those_of_fits_of_that_size():
-    curve, (_, y) = components_curve(fitted().model_), rows()
-    small = fitted(n_components=64)
-    # Another length of the same draws: the leading frequencies of orthogonal blocks are the same.
-    assert curve.values[-1] == pytest.approx(fitted().report_["cv_rmse"] / y.std(), rel=1e-9)
-    assert curve.values[0] == pytest.approx(small.report_["cv_rmse"] / y.std(), rel=1e-6)
 
 
 def test_sparse_models_have_a_curve_over_what_is_kept():

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
+import naive
 import numpy as np
 import pytest
 from pages import Page
-from sklearn.metrics import (
-    accuracy_score,
-    confusion_matrix,
-    log_loss,
-    precision_recall_fscore_support,
-    roc_auc_score,
-)
+from sklearn import metrics
+from sklearn.metrics import confusion_matrix
 
 from streamkern import Gaussian, RandomFeatureClassifier, write_report
 from streamkern.errors import DataError
 from streamkern.models.held_out_predictors import folds_of, unseen_by
-from streamkern.report.class_figures import class_section, confusion_table, probability_figure
+from streamkern.report.prediction_figures import class_section, confusion_table, probability_figure
 from streamkern.report.validation_pass import validated_classes
 
 NAMES = np.array(["hill", "lake", "moor"])
@@ -58,13 +54,12 @@ def test_errors_are_those_of_models_without_each_fold(k, weighted):
     scores = held_out_scores(model, X)
     probabilities = model.rule_.probabilities(scores)
     labels = model.rule_.labels(scores)
-    assert found.by_fold
-    assert found.n_rows == len(X)
+    assert (found.by_fold, found.n_rows) == (True, len(X))
     errors = found.errors
-    assert errors.accuracy == pytest.approx(accuracy_score(y, labels, sample_weight=s))
-    assert errors.log_loss == pytest.approx(log_loss(y, probabilities, sample_weight=s))
+    assert errors.accuracy == pytest.approx(metrics.accuracy_score(y, labels, sample_weight=s))
+    assert errors.log_loss == pytest.approx(metrics.log_loss(y, probabilities, sample_weight=s))
     assert (errors.confusion == confusion_matrix(y, labels, sample_weight=s)).all()
-    by_class = precision_recall_fscore_support(y, labels, sample_weight=s)
+    by_class = metrics.precision_recall_fscore_support(y, labels, sample_weight=s)
     said = [row[-2:] for row in confusion_table(found).rows]
     assert said == [(f"{r:.1%}", f"{p:.1%}") for p, r, *_ in zip(*by_class, strict=True)]
     ranked = probabilities[:, 1] if k == 2 else probabilities
@@ -74,7 +69,7 @@ def test_errors_are_those_of_models_without_each_fold(k, weighted):
             mine = np.minimum((p * 20).astype(int), 19) == b
             sums = ((weights * each)[mine].sum() for each in (np.ones(len(y)), p, is_of))
             assert counted == pytest.approx([*sums, mine.sum()])
-    area = roc_auc_score(y, ranked, sample_weight=s, multi_class="ovr")
+    area = metrics.roc_auc_score(y, ranked, sample_weight=s, multi_class="ovr")
     assert errors.auc == pytest.approx(area, abs=errors.auc_error + 1e-9)
 
 
@@ -83,21 +78,12 @@ def test_without_folds_each_row_is_predicted_without_itself():
     model = classifier(alpha=0.5, calibration=None, n_components=8).fit(X, y)
     found = validated(model, (X, y, None))
     Phi, signs = model.transform(X), np.where(y == "lake", 1.0, -1.0)
-    scores = np.empty(len(y))
-    for i in range(len(y)):
-        others = np.arange(len(y)) != i
-        means = Phi[others].mean(axis=0), signs[others].mean()
-        A = Phi[others] - means[0]
-        w = np.linalg.solve(A.T @ A + 0.5 * np.eye(8), A.T @ (signs[others] - means[1]))
-        scores[i] = means[1] + (Phi[i] - means[0]) @ w
-    assert not found.by_fold
-    assert found.n_rows == 60
-    labels = model.rule_.labels(scores[:, None])
-    assert (found.errors.confusion == confusion_matrix(y, labels)).all()
-    probabilities = model.rule_.probabilities(scores[:, None])
-    assert found.errors.brier_score == pytest.approx(
-        np.mean((probabilities[:, 1] - (y == "lake")) ** 2)
-    )
+    errors = naive.left_out_errors(Phi, signs[:, None], np.ones(60), 0.5, intercept=True)
+    scores = signs[:, None] - errors
+    assert (found.by_fold, found.n_rows) == (False, 60)
+    assert (found.errors.confusion == confusion_matrix(y, model.rule_.labels(scores))).all()
+    p = model.rule_.probabilities(scores)[:, 1]
+    assert found.errors.brier_score == pytest.approx(np.mean((p - (y == "lake")) ** 2))
 
 
 @pytest.mark.parametrize("keep", [True, False])
@@ -120,11 +106,9 @@ def test_the_page_shows_classes_and_no_intervals(k, tmp_path):
     assert page.value_of("classes") == f"{k}: {', '.join(NAMES[:k])}"
     assert page.value_of("calibration") == "sigmoid"
     assert f"{100 * found.errors.accuracy:.1f}%" in page.text
-    for name in ("ROC curve", "Calibration", "recall", "precision", "log loss"):
-        assert name in page.text
-    assert "Intervals" not in page.text
-    assert "Residuals" not in page.text
-    assert "nan" not in page.text
+    shown = ("ROC curve", "Calibration", "recall", "precision", "log loss")
+    assert all(name in page.text for name in shown)
+    assert not any(name in page.text for name in ("Intervals", "Residuals", "nan"))
     write_report(model, tmp_path / "without.html")
     page = Page((tmp_path / "without.html").read_text(encoding="utf-8"))
     assert "rows were not read for this report" in page.text
@@ -141,10 +125,8 @@ def test_of_many_classes_the_largest_are_shown():
     largest = sorted(np.argsort(-np.bincount(y)[1:], kind="stable")[:12] + 1)
     assert [row[0] for row in table] == [str(label) for label in largest]
     assert header == ("class", *map(str, largest), "recall", "precision")
-    assert [figure.title for figure in class_section(found)["class_figures"]] == [
-        "Calibration",
-        "ROC curve",
-    ]
+    titles = [figure.title for figure in class_section(found)["class_figures"]]
+    assert titles == ["Calibration", "ROC curve"]
 
 
 @pytest.mark.parametrize("keep", [True, False])
@@ -163,13 +145,8 @@ def test_rows_count_by_their_own_weights_where_classes_have_some(keep):
 
 @pytest.mark.parametrize("unit", [1e-6, 1e6])
 def test_marks_are_where_rows_are_whatever_they_weigh(unit):
-    X, y = rows(n=1500)
-    plain, weighted = (
-        classifier(calibration=None).fit(X, y, s, keep_moments=True)
-        for s in (None, np.full(len(y), unit))
-    )
-    marks = [
-        probability_figure(validated(model, (X, y, s))).picture.count("circle")
-        for model, s in ((plain, None), (weighted, np.full(len(y), unit)))
-    ]
+    (X, y), marks = rows(n=1500), []
+    for s in (None, np.full(len(y), unit)):
+        model = classifier(calibration=None).fit(X, y, s, keep_moments=True)
+        marks.append(probability_figure(validated(model, (X, y, s))).picture.count("circle"))
     assert marks[0] == marks[1] > 0

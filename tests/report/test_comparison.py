@@ -17,12 +17,7 @@ from streamkern import (
     RandomFeatureRidge,
     compare,
 )
-from streamkern.errors import (
-    DataError,
-    InsufficientMemoryError,
-    ParameterError,
-    StreamkernWarning,
-)
+from streamkern.errors import DataError, InsufficientMemoryError, ParameterError, StreamkernWarning
 from streamkern.runtime.events import observed
 from streamkern.sources.arrays import ArraySource, as_source
 
@@ -46,21 +41,14 @@ def rmse(errors):
 
 
 MAPS = ("orthogonal", "iid-phase")
-DRAWN = {
-    "orthogonal": {"feature_map": "orthogonal", "paired": True},
-    "orthogonal-phase": {"feature_map": "orthogonal", "paired": False},
-    "iid": {"feature_map": "iid", "paired": True},
-    "iid-phase": {"feature_map": "iid", "paired": False},
-}
+DRAWN = [("orthogonal", ""), ("orthogonal", "-phase"), ("iid", ""), ("iid", "-phase")]
 
 
 @pytest.fixture(scope="module")
 def found():
     source, test = ArraySource(*rows()), ArraySource(*rows(200, seed=1))
-    sizes = (1024, 8, 64)
-    return compare(
-        source, model(), n_components=sizes, maps=MAPS, n_seeds=3, n_train=1000, test=test
-    )
+    sizes = {"n_components": (1024, 8, 64), "n_seeds": 3, "n_train": 1000}
+    return compare(source, model(), maps=MAPS, test=test, **sizes)
 
 
 @pytest.fixture(scope="module")
@@ -93,15 +81,16 @@ def test_the_linear_row_is_linear_ridge_fitted_by_hand(found):
     assert found.trials[1].relative_rmse > 2
 
 
-@pytest.mark.parametrize("name", list(DRAWN))
-def test_every_run_is_a_model_fitted_by_hand_with_the_kernel_error_over_pairs(name):
+@pytest.mark.parametrize(("name", "form"), DRAWN)
+def test_every_run_is_a_model_fitted_by_hand_with_the_kernel_error_over_pairs(name, form):
     (X, y), (X_test, y_test) = rows(), rows(12, seed=1)
     sources = ArraySource(X, y), ArraySource(X_test, y_test)
-    sizes = {"n_components": (16,), "maps": (name,), "n_seeds": 2}
+    sizes = {"n_components": (16,), "maps": (name + form,), "n_seeds": 2}
     runs = compare(sources[0], model(), **sizes, test=sources[1]).trials[2].runs
     scaled = (X_test - X.mean(axis=0)) / X.std(axis=0)
+    drawn = {"n_components": 16, "feature_map": name, "paired": not form}
     for seed, run in enumerate(runs, start=1):
-        fitted = model(n_components=16, random_state=seed, **DRAWN[name]).fit(X, y)
+        fitted = model(random_state=seed, **drawn).fit(X, y)
         phi = fitted.transform(X_test)
         errors = [
             abs(float(phi[i] @ phi[j]) - naive.gaussian(scaled[i], scaled[j], (1.0, 1.0)))
@@ -127,14 +116,9 @@ def test_only_the_map_is_drawn_again_for_another_seed(chosen):
 def test_the_exact_row_is_exact_kernel_ridge_fitted_by_hand(q, standardize, intercept):
     (X, y), (X_test, y_test) = rows(q=q), rows(200, seed=1, q=q)
     options = {"standardize": standardize, "fit_intercept": intercept}
-    found = compare(
-        ArraySource(X, y),
-        model(**options),
-        n_components=(8,),
-        n_seeds=1,
-        n_train=1000,
-        test=ArraySource(X_test, y_test),
-    )
+    sizes = {"n_components": (8,), "n_seeds": 1, "n_train": 1000}
+    test = ArraySource(X_test, y_test)
+    found = compare(ArraySource(X, y), model(**options), **sizes, test=test)
     mean, deviation = (X.mean(axis=0), X.std(axis=0)) if standardize else (0.0, 1.0)
     options |= {"standardize": False, "leave_one_out": True}
     exact = ExactKernelRidge(Gaussian(1.0), alpha=0.1, **options).fit((X - mean) / deviation, y)
@@ -146,18 +130,12 @@ def test_the_exact_row_is_exact_kernel_ridge_fitted_by_hand(q, standardize, inte
     assert found.target_deviation == pytest.approx(np.sqrt(y_test.var(axis=0).mean()))
 
 
-def test_the_exact_model_chooses_its_alpha_by_leave_one_out(chosen):
-    X, y = rows()
-    exact = ExactKernelRidge(Gaussian(1.0), alpha="loo").fit(X, y)
-    trial = chosen.trials[0]
+def test_the_exact_model_chooses_its_alpha_by_leave_one_out_and_others_by_cross_validation(chosen):
+    exact = ExactKernelRidge(Gaussian(1.0), alpha="loo").fit(*rows())
+    trial, *others = chosen.trials
     assert trial.alpha == pytest.approx(exact.alpha_, rel=1e-8)
     assert trial.loo_rmse == pytest.approx(rmse(exact.loo_residuals_), rel=1e-8)
-    assert trial.cv_rmse is None
-    assert chosen.alpha == "cv"
-
-
-def test_every_other_model_chooses_its_own_alpha_by_cross_validation(chosen):
-    others = chosen.trials[1:]
+    assert (trial.cv_rmse, chosen.alpha) == (None, "cv")
     assert len({run.alpha for trial in others for run in trial.runs}) > 4
     for trial in others:
         assert trial.loo_rmse is None
@@ -176,9 +154,8 @@ def test_other_ways_to_choose_reach_every_model(alpha):
 
 def test_a_combination_is_compared_with_its_exact_kernel():
     kernel = Gaussian("median").on([0]) * Matern("median").on([1]) + 0.5 * Gaussian("median")
-    found = compare(
-        ArraySource(*rows()), model(kernel), n_components=(8, 512), maps=("orthogonal",), n_seeds=1
-    )
+    sizes = {"n_components": (8, 512), "maps": ("orthogonal",), "n_seeds": 1}
+    found = compare(ArraySource(*rows()), model(kernel), **sizes)
     assert found.kernel["name"] == "gaussian[0]*matern32[1]+0.5*gaussian"
     assert len(found.kernel["length_scale"]) == 3
     few, many = (trial.kernel_error for trial in found.trials[2:])
@@ -274,9 +251,6 @@ def test_progress_is_told_once_for_all_models():
 @pytest.mark.parametrize("where", ["X", "y"])
 def test_a_row_that_is_not_finite_is_named(where):
     X, y = rows(100)
-    if where == "X":
-        X[17, 1] = np.nan
-    else:
-        y[17] = np.inf
+    {"X": X[:, 1], "y": y}[where][17] = np.nan if where == "X" else np.inf
     with pytest.raises(DataError, match=r"1 of 100 rows .* row 17;"):
         compare(ArraySource(X, y), model(), n_components=(8,), n_seeds=1)

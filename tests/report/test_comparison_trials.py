@@ -33,11 +33,8 @@ def split(rows, test=None, n_train=4000, seed=0, *, skip=False):
 @pytest.mark.parametrize(
     ("n", "n_test", "n_train", "sizes"),
     [
-        (10, None, 4000, (8, 2)),
-        (11, None, 4000, (8, 2)),
-        (1000, None, 41, (41, 10)),
-        (50, None, 2, (2, 2)),
-        (30, 7, 4000, (30, 7)),
+        *((10, None, 4000, (8, 2)), (11, None, 4000, (8, 2)), (1000, None, 41, (41, 10))),
+        *((50, None, 2, (2, 2)), (30, 7, 4000, (30, 7))),
     ],
 )
 def test_a_fifth_is_tested_unless_there_are_rows_to_test(n, n_test, n_train, sizes):
@@ -133,10 +130,6 @@ def test_trials_are_found_by_their_maps():
         for D in (8, 16)
     ]
     found = Comparison(tuple(trials), 9, 3, {"name": "gaussian"}, "cv", 1.0)
-    assert {
-        name: [trial.n_components for trial in line] for name, line in found.by_map().items()
-    } == {
-        "iid": [8, 16],
-        "orthogonal": [8, 16],
-    }
+    lines = {name: [trial.n_components for trial in each] for name, each in found.by_map().items()}
+    assert lines == {"iid": [8, 16], "orthogonal": [8, 16]}
     assert json.loads(json.dumps(found.as_dict()))["trials"][1]["map"] == "iid"

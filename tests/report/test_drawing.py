@@ -93,9 +93,7 @@ def test_texts_stay_inside_the_picture():
     picture = plot()
     for x, y in ((0.0, 0.0), (10.0, 1.0), (5.0, 0.5), (10.0, 0.0)):
         picture.label("a text of some length", x, y)
-    for element in drawn(picture).iter("text"):
-        if element.get("class") != "said":
-            continue
+    for element in drawn(picture).iterfind(".//text[@class='said']"):
         x, long = float(element.get("x")), 6.5 * len(element.text)
         left = x if element.get("text-anchor") == "start" else x - long
         assert left >= 0

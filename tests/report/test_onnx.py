@@ -147,14 +147,15 @@ def test_what_has_no_graph_is_refused_in_a_sentence(options, said, tmp_path):
 def test_the_command_writes_the_graph_of_a_model_and_of_components(tmp_path):
     X, y = rows()
     model, pca = ridge().fit(X, y), RandomFeaturePCA(n_random_features=16).fit(X)
-    model.save(tmp_path / "model.h5")
-    pca.save(tmp_path / "pca.h5")
-    report = report_of("export", tmp_path / "model.h5", "--out", tmp_path / "model.onnx")
-    assert (report["output"], report["precision"]) == ("y_pred", "double")
+    for name, fit, *expected in (
+        ("model", model, "y_pred", "double"),
+        ("pca", pca, "scores", "single"),
+    ):
+        fit.save(tmp_path / f"{name}.h5")
+        report = report_of("export", tmp_path / f"{name}.h5", "--out", tmp_path / f"{name}.onnx")
+        assert [report["output"], report["precision"]] == expected
     answer = answers(tmp_path / "model.onnx", X)
     assert np.abs(answer - model.predict(X)).max() < 1e-9 * np.abs(answer).max()
-    report = report_of("export", tmp_path / "pca.h5", "--out", tmp_path / "pca.onnx")
-    assert (report["output"], report["precision"]) == ("scores", "single")
     written = onnx.load(tmp_path / "pca.onnx")
     assert written.producer_name == "streamkern"
     assert [each.name for each in written.graph.output] == ["scores"]

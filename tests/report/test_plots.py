@@ -34,19 +34,17 @@ def trial(method, errors, order, kernel_error=None, **names):
 
 
 def comparison(*, maps=("orthogonal", "iid"), sizes=SIZES, n_seeds=3, linear=0.9, **values):
+    def drawn(i, D):
+        return [0.5 + (4 + i + 0.5 * seed) / D for seed in range(n_seeds)]
+
     trials = [
         trial("exact", [0.5], 4000),
         trial("linear", [linear], 3, n_components=3),
         *(
             trial(
-                "random features",
-                [0.5 + (4 + i + 0.5 * seed) / D for seed in range(n_seeds)],
-                D,
-                (1 + i) / D**0.5,
-                n_components=D,
-                map_name=name,
+                "random features", drawn(i, D), D, (1 + i) / D**0.5, n_components=D, map_name=each
             )
-            for i, name in enumerate(maps)
+            for i, each in enumerate(maps)
             for D in sizes
         ),
     ]
@@ -55,52 +53,43 @@ def comparison(*, maps=("orthogonal", "iid"), sizes=SIZES, n_seeds=3, linear=0.9
     return Comparison(tuple(trials), 4000, 1000, **given)
 
 
-def words(path):
-    """The text of an SVG, as its readers search it."""
-    root = ET.parse(path).getroot()  # noqa: S314  made by ourselves
-    return [" ".join(text.itertext()).strip() for text in root.iter(f"{SVG}text")]
-
-
 @pytest.fixture
 def drawn(tmp_path):
-    """Return the texts of the picture of a comparison."""
+    """Return the texts of the picture of a comparison, as readers of an SVG search it."""
 
     def draw(found):
         plot_comparison(found, tmp_path / "comparison.svg", force=True)
-        return words(tmp_path / "comparison.svg")
+        root = ET.parse(tmp_path / "comparison.svg").getroot()  # noqa: S314  made by ourselves
+        return [" ".join(text.itertext()).strip() for text in root.iter(f"{SVG}text")]
 
     return draw
 
 
-def test_a_png_is_written_at_the_resolution_of_print(tmp_path):
+def test_a_png_has_the_resolution_of_print_and_replaces_another_only_if_forced(tmp_path):
     path = tmp_path / "comparison.png"
-    plot_comparison(comparison(), path)
+    path.write_text("precious")
+    with pytest.raises(OutputError, match="exists already"):
+        plot_comparison(comparison(), path)
+    assert path.read_text() == "precious"
+    plot_comparison(comparison(), path, force=True)
     image = path.read_bytes()
     assert image[:8] == PNG
-    width, height = struct.unpack(">II", image[16:24])
-    assert (width, height) == (2160, 1050)
+    assert struct.unpack(">II", image[16:24]) == (2160, 1050)
     assert image.endswith(b"IEND\xaeB`\x82")
     assert len(image) > 50_000
     assert list(tmp_path.iterdir()) == [path]
 
 
 @pytest.mark.parametrize("form", ["svg", "pdf"])
-def test_the_same_comparison_gives_the_same_bytes(tmp_path, form):
-    for name in ("one", "other"):
-        plot_comparison(comparison(), tmp_path / f"{name}.{form}")
-    one, other = ((tmp_path / f"{name}.{form}").read_bytes() for name in ("one", "other"))
-    assert one == other
-    assert b"dc:date" not in one
-    assert b"CreationDate" not in one
-
-
-def test_settings_of_the_user_do_not_change_the_picture(tmp_path):
+def test_the_same_comparison_gives_the_same_bytes_whatever_the_settings_of_the_user(tmp_path, form):
     import matplotlib as mpl
 
-    plot_comparison(comparison(), tmp_path / "one.svg")
+    one, other = (tmp_path / f"{name}.{form}" for name in ("one", "other"))
+    plot_comparison(comparison(), one)
     with mpl.rc_context({"font.size": 30, "axes.grid": True, "svg.fonttype": "path"}):
-        plot_comparison(comparison(), tmp_path / "other.svg")
-    assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "other.svg").read_bytes()
+        plot_comparison(comparison(), other)
+    assert one.read_bytes() == other.read_bytes()
+    assert not any(word in one.read_bytes() for word in (b"dc:date", b"CreationDate"))
 
 
 LONG = {"sizes": (16, 32, 64, 128, 256, 512, 1024, 2048, 4096)}
@@ -149,16 +138,6 @@ def test_an_interval_that_reaches_below_nought_can_be_drawn_on_a_logarithmic_axi
         for each in whole.trials
     ]
     assert "orthogonal" in drawn(replace(whole, trials=tuple(wild)))
-
-
-def test_an_existing_picture_is_kept_unless_forced(tmp_path):
-    path = tmp_path / "comparison.png"
-    path.write_text("precious")
-    with pytest.raises(OutputError, match="exists already"):
-        plot_comparison(comparison(), path)
-    assert path.read_text() == "precious"
-    plot_comparison(comparison(), path, force=True)
-    assert path.read_bytes()[:8] == PNG
 
 
 def test_a_picture_without_matplotlib_is_refused(tmp_path, monkeypatch):

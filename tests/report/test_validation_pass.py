@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 
-import h5py
 import naive
 import numpy as np
 import pytest
@@ -13,7 +12,7 @@ from sklearn.base import clone
 from tolerances import assert_close
 
 import streamkern
-from streamkern import Gaussian, RandomFeatureRidge, open_hdf5
+from streamkern import Gaussian, RandomFeatureRidge
 from streamkern.engine.scheduler import run
 from streamkern.errors import DataError, ModelFileError
 from streamkern.features import RandomFourierFeatures
@@ -99,14 +98,10 @@ def test_the_features_of_a_sparse_model_are_chosen_without_the_fold():
     assert found.pairs.sum() == N
 
 
-def test_skipped_rows_are_not_counted(tmp_path):
+def test_skipped_rows_are_not_counted():
     X, y = rows()
     X[[3, 77]] = np.nan
-    with h5py.File(tmp_path / "data.h5", "w") as file:
-        file["X"], file["y"] = X, y
-    source = open_hdf5(tmp_path / "data.h5")
-    model = RandomFeatureRidge(n_components=32, on_bad_rows="skip").fit(source, keep_moments=True)
-    found = validated(model.model_, source)
+    found = validated(fitted(X, y, on_bad_rows="skip").model_, as_source(X, y))
     assert found.n_rows == found.pairs.sum() == N - 2
 
 
@@ -172,23 +167,17 @@ def test_intervals_hold_as_many_rows_as_they_say_where_the_model_is_true(by_fold
     assert (nominal - narrow > 0.04).all()
 
 
-def test_other_rows_are_refused():
+def test_other_rows_and_models_without_equations_are_refused(tmp_path):
     X, y = rows()
-    model = fitted(X, y)
-    with pytest.raises(DataError, match="not the rows that the model was fitted on"):
-        validated(model.model_, as_source(X, y + np.linspace(0, 1, N)))
-    with pytest.raises(DataError, match="not the rows that the model was fitted on"):
-        validated(model.model_, as_source(X[:200], y[:200]))
-    fixed = fitted(X, y, alpha=1.0)
-    with pytest.raises(DataError, match="not the rows that the model was fitted on"):
-        validated(fixed.model_, as_source(X, -y))
+    model, fixed = fitted(X, y), fitted(X, y, alpha=1.0)
+    wrong = [(model, X, y + np.linspace(0, 1, N)), (model, X[:200], y[:200]), (fixed, X, -y)]
+    for fit, *others in wrong:
+        with pytest.raises(DataError, match="not the rows that the model was fitted on"):
+            validated(fit.model_, as_source(*others))
     with pytest.raises(DataError, match="predicts 1 targets, but the data has 2"):
         validated(model.model_, as_source(X, np.column_stack([y, y])))
-
-
-def test_a_compact_model_that_was_loaded_does_not_know_enough(tmp_path):
-    X, y = rows()
-    fitted(X, y).save(tmp_path / "model.h5", compact=True)
+    # A compact model that was loaded does not know enough.
+    model.save(tmp_path / "model.h5", compact=True)
     with pytest.raises(ModelFileError, match="without"):
         validated(streamkern.load(tmp_path / "model.h5").model_, as_source(X, y))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import resource
@@ -39,8 +40,7 @@ def measured(tmp_path, n, *where):
     done = subprocess.run(
         [sys.executable, script, path, *where], capture_output=True, text=True, check=True
     )
-    peak, projected = map(int, done.stdout.strip("[]\n").split(","))
-    return peak, projected
+    return json.loads(done.stdout)
 
 
 @pytest.mark.slow
@@ -60,10 +60,8 @@ def test_a_fit_in_this_process_takes_no_more_than_projected(tmp_path):
 
 
 def test_bytes_are_told_in_words():
-    assert in_words(12) == "12 bytes"
-    assert in_words(2_500) == "2.5 kB"
-    assert in_words(3.2e10) == "32 GB"
-    assert in_words(1.28e14) == "128 TB"
+    words = {12: "12 bytes", 2_500: "2.5 kB", 3.2e10: "32 GB", 1.28e14: "128 TB"}
+    assert {number: in_words(number) for number in words} == words
 
 
 GB = 1 << 30
@@ -167,24 +165,6 @@ def test_blas_threads_are_counted_as_blas_starts_them(monkeypatch):
     memory.check_addresses()
 
 
-def limited(megabytes, *words):
-    """A command whose addresses are limited, as `ulimit -v` does."""
-
-    def limit():
-        resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20,) * 2)
-
-    command = [sys.executable, "-c", "from streamkern.cli import main; main()", *map(str, words)]
-    threads = {"OMP_NUM_THREADS": "1"}
-    return subprocess.run(
-        command,
-        preexec_fn=limit,
-        env=os.environ | threads,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
 @pytest.mark.parametrize(
     ("megabytes", "sentence"),
     [
@@ -197,7 +177,14 @@ def test_a_limit_on_addresses_ends_in_a_sentence_before_a_library_crashes(
 ):
     X = np.random.default_rng(0).standard_normal((500, 3))
     path = write(tmp_path / "rows.h5", X, X[:, 0])
-    out = ("--out", tmp_path / "model.h5", "--quiet")
-    done = limited(megabytes, "fit", path, "--components", 4096, *out)
+    words = f"fit {path} --components 4096 --out {tmp_path}/model.h5 --quiet".split()
+    done = subprocess.run(
+        [sys.executable, "-c", "from streamkern.cli import main; main()", *words],
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20,) * 2),
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 1
     assert re.fullmatch(f"{sentence}.*\\n", done.stderr), done.stderr

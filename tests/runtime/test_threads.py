@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
 
 import pytest
 import scipy.linalg  # noqa: F401  brings its own BLAS
@@ -12,20 +11,17 @@ from threadpoolctl import ThreadpoolController
 
 from streamkern.runtime.threads import blas_threads
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
-
-def libraries() -> list[Any]:
+def libraries():
     return ThreadpoolController().select(user_api="blas").lib_controllers
 
 
-def in_use() -> list[int]:
+def in_use():
     """How many threads each BLAS library of this process uses."""
     return [library.get_num_threads() for library in libraries()]
 
 
-def released() -> None:
+def released():
     """Let any thread set the number: threadpoolctl 3.8 keeps the thread that did so last."""
     for library in libraries():
         if hasattr(library, "clear_controlling_thread"):
@@ -33,7 +29,7 @@ def released() -> None:
 
 
 @pytest.fixture
-def before() -> Iterator[list[int]]:
+def before():
     """The numbers outside, to which they are put back whatever the test did."""
     released()
     numbers = in_use()
@@ -45,21 +41,25 @@ def before() -> Iterator[list[int]]:
     released()
 
 
-def another(before: list[int]) -> int:
+@pytest.fixture
+def number(before):
     """A number of threads that is not the one outside."""
     return 3 if 1 in before else 1
 
 
-def held(before: list[int]) -> list[int]:
-    return [another(before)] * len(before)
+@pytest.fixture
+def held(before, number):
+    return [number] * len(before)
 
 
-def test_inside_one_another_and_after_an_error_the_number_holds_until_the_last_leaves(before):
+def test_inside_one_another_and_after_an_error_the_number_holds_until_the_last_leaves(
+    before, number, held
+):
     def fail():
-        with blas_threads(another(before)):
-            with blas_threads(another(before)):
-                assert in_use() == held(before)
-            assert in_use() == held(before)
+        with blas_threads(number):
+            with blas_threads(number):
+                assert in_use() == held
+            assert in_use() == held
             raise ZeroDivisionError
 
     for _ in range(2):
@@ -69,12 +69,12 @@ def test_inside_one_another_and_after_an_error_the_number_holds_until_the_last_l
 
 
 @pytest.mark.parametrize("last", [0, 3], ids=["first-leaves-last", "first-leaves-first"])
-def test_the_number_holds_while_tasks_come_and_go_on_several_threads(before, last):
+def test_the_number_holds_while_tasks_come_and_go_on_several_threads(before, number, held, last):
     n_tasks = 4
     entered, leave, left = ([threading.Event() for _ in range(n_tasks)] for _ in range(3))
 
-    def task(i: int) -> list[int]:
-        with blas_threads(another(before)):
+    def task(i):
+        with blas_threads(number):
             entered[i].set()
             leave[i].wait(timeout=10)
             seen = in_use()
@@ -82,28 +82,27 @@ def test_the_number_holds_while_tasks_come_and_go_on_several_threads(before, las
         return seen
 
     with ThreadPoolExecutor(n_tasks) as pool:
-        tasks = []
+        tasks, outside = [], []
         for i in range(n_tasks):
             tasks.append(pool.submit(task, i))
             assert entered[i].wait(timeout=10)
-        outside = []
         for i in sorted(range(n_tasks), reverse=last == 0):
             outside.append(in_use())
             leave[i].set()
             assert left[i].wait(timeout=10)
         after = in_use()
-    assert [task.result() for task in tasks] == [held(before)] * n_tasks
-    assert outside == [held(before)] * n_tasks
+    assert [task.result() for task in tasks] == [held] * n_tasks
+    assert outside == [held] * n_tasks
     assert after == before
 
 
-def test_the_number_holds_on_one_thread_after_another_that_still_lives(before):
-    def task() -> list[int]:
-        with blas_threads(another(before)):
+def test_the_number_holds_on_one_thread_after_another_that_still_lives(before, number, held):
+    def task():
+        with blas_threads(number):
             return in_use()
 
     with ThreadPoolExecutor(1) as first, ThreadPoolExecutor(1) as second:
         for pool in (first, second, first):
-            assert pool.submit(task).result() == held(before)
+            assert pool.submit(task).result() == held
             assert in_use() == before
-    assert task() == held(before)
+    assert task() == held

@@ -10,7 +10,7 @@ from scipy.linalg import lapack
 from tolerances import assert_close
 
 from streamkern.solve import Cholesky, cholesky
-from streamkern.statistics.triangle import Triangle
+from streamkern.statistics import Triangle
 
 # One panel, two, several; whole and cut ones.
 ORDERS = [1, 2, 255, 512, 513, 1100, 1537]

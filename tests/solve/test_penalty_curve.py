@@ -19,24 +19,16 @@ from streamkern.solve.cross_validation import HeldOut
 from streamkern.solve.penalty_curve import PenaltyCurve, checked_penalty, default_grid
 
 
-@pytest.mark.parametrize("word", ["cv", "gcv", "evidence", "loo"])
-def test_a_criterion_is_a_word(word):
-    assert checked_penalty(word) == word
-
-
-@pytest.mark.parametrize("number", [0, 2.5, np.float32(0.5), np.int64(3), np.array(0.25)])
-def test_a_number_is_a_float(number):
-    found = checked_penalty(number)
-    assert isinstance(found, float)
-    assert found == float(number)
-
-
-@pytest.mark.parametrize("kind", [list, tuple, np.array])
-def test_a_grid_comes_back_ascending(kind):
-    grid = (3.0, 1e-300, 0.5, 1e300)
-    found = checked_penalty(kind(grid))
-    assert found == tuple(sorted(grid))
-    assert all(type(alpha) is float for alpha in found)
+def test_a_penalty_is_a_criterion_a_float_or_an_ascending_grid_of_floats():
+    for word in ("cv", "gcv", "evidence", "loo"):
+        assert checked_penalty(word) == word
+    for number in (0, 2.5, np.float32(0.5), np.int64(3), np.array(0.25)):
+        found = checked_penalty(number)
+        assert (type(found), found) == (float, float(number))
+    for kind in (list, tuple, np.array):
+        grid = checked_penalty(kind((3.0, 1e-300, 0.5, 1e300)))
+        assert grid == (1e-300, 0.5, 3.0, 1e300)
+        assert {type(alpha) for alpha in grid} == {float}
 
 
 NOT_PENALTIES = {
@@ -76,10 +68,8 @@ def test_the_grid_goes_evenly_from_the_floor_to_the_largest_eigenvalue(n_alphas)
     ratios = grid[1:] / grid[:-1]
     assert_close(ratios / ratios[0], np.ones(n_alphas - 1))
     assert ratios[0] > 1
-
-
-def test_features_that_never_vary_have_a_grid_of_one():
-    assert default_grid(spectrum([0.0, 0.0], floor=0.0)).tolist() == [1.0]
+    # Features that never vary have a grid of one.
+    assert default_grid(spectrum([0.0, 0.0], floor=0.0), n_alphas).tolist() == [1.0]
 
 
 ALPHAS = np.array([0.1, 1.0, 10.0, 100.0])
@@ -280,13 +270,11 @@ FAR = [1.0, 1.0, 1.0, 4.0, 1.0]
 
 def test_rows_look_ordered_where_folds_lie_far_apart():
     note = folds_with(FAR).ordered_rows(np.array([0]))
-    assert "times their mean, further apart than is usual by chance: the rows look ordered" in note
     # Of the root mean squares: sqrt(1 / 1.6) and sqrt(4 / 1.6).
-    assert "0.79 to 1.58 times" in note
-    assert note.endswith(".")
-    assert "--fold-by rows" in note
-    assert "--fold-by blocks" in note
-    assert "--fold-by blocks" not in folds_with(FAR).ordered_rows(np.array([0]), "blocks")
+    assert "0.79 to 1.58 times their mean, further apart than is usual by chance: the rows" in note
+    assert note.endswith("--fold-by blocks says how well rows of other times are predicted.")
+    shorter = folds_with(FAR).ordered_rows(np.array([0]), "blocks")
+    assert shorter.endswith("the rows look ordered; --fold-by rows deals them evenly.")
 
 
 @pytest.mark.parametrize(

@@ -58,10 +58,7 @@ def test_errors_are_those_of_fitting_without_each_row(precision, intercept, weig
 
 
 @naive.quick
-@given(
-    st.lists(st.integers(0, N), max_size=6).map(sorted),
-    st.randoms(use_true_random=False),
-)
+@given(st.lists(st.integers(0, N), max_size=6).map(sorted), st.randoms(use_true_random=False))
 def test_any_split_and_order_gives_the_same_errors(cuts, chance):
     X, y, s = table()
     zero, _ = empty(X, y, s)

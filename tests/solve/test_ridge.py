@@ -14,10 +14,10 @@ import pytest
 from tolerances import assert_close
 
 from streamkern.errors import InsufficientMemoryError, ParameterError
-from streamkern.solve import Eigenbasis, precision_floor
+from streamkern.solve import Eigenbasis
 from streamkern.solve.ridge import _largest_eigenvalue, solve_ridge
-from streamkern.statistics import CentredMoments
-from streamkern.statistics.triangle import Triangle
+from streamkern.solve.solution import precision_floor
+from streamkern.statistics import CentredMoments, Triangle
 
 N = 120
 

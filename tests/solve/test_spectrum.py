@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from tolerances import assert_close
 
 from streamkern.errors import OverflowedError, SingularSystemError
-from streamkern.solve import Eigenbasis, Spectrum, precision_floor
-from streamkern.statistics import CentredMoments
-from streamkern.statistics.triangle import Triangle
+from streamkern.solve import Eigenbasis, Spectrum
+from streamkern.solve.solution import precision_floor
+from streamkern.statistics import CentredMoments, Triangle
 
 N = 30
 ALPHAS = np.array([0.1, 1.0, 20.0, 1e4])

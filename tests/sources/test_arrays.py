@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rows_read import together
 
+from streamkern import RandomFeatureRidge
 from streamkern.errors import DataError
 from streamkern.sources import ArraySource, as_source
 from streamkern.sources.arrays import DaskSource
@@ -70,8 +71,7 @@ def test_a_source_is_taken_as_it_is():
 
 def test_readers_of_arrays_hold_their_shard_alone():
     source = as_source(rows(10_000), np.zeros(10_000))
-    reader = source.reader(source.shards(100)[3])
-    sent = pickle.dumps(reader)
+    sent = pickle.dumps(source.reader(source.shards(100)[3]))
     assert len(sent) < 100 * 4 * 8 + 1000
     (block,) = pickle.loads(sent).blocks(100)  # noqa: S301
     np.testing.assert_array_equal(block.X, rows(10_000)[300:400])
@@ -164,21 +164,32 @@ def test_dask_arrays_stay_lazy():
     assert source.weighted_by == "sample_weight"
 
 
-def test_a_shard_computes_its_own_chunks_alone():
-    seen = []
+def noting(X, chunks):
+    """Return X as a Dask array, and a list of the rows of every chunk that is computed."""
+    computed = []
 
-    def look(block):
-        seen.append(len(block))
+    def note(block):
+        computed.append(len(block))
         return block
 
-    X = da.from_array(rows(60), chunks=((5, 10, 15, 30), 3)).map_blocks(
-        look, dtype=float, meta=np.empty((0, 0))
-    )
+    lazy = da.from_array(X, chunks=chunks)
+    return lazy.map_blocks(note, dtype=float, meta=np.empty((0, 0))), computed
+
+
+def test_a_shard_computes_its_own_chunks_alone():
+    X, computed = noting(rows(60), ((5, 10, 15, 30), 3))
     source = as_source(X)
     shard = source.shards(15)[1]
     assert (shard.start, shard.stop) == (15, 30)
     dask.compute(source.reader(shard), scheduler="synchronous")
-    assert seen == [15]
+    assert computed == [15]
+
+
+def test_rows_and_targets_of_one_array_are_loaded_once_a_pass():
+    whole, computed = noting(rows(60, 4), (20, 4))
+    with dask.config.set(scheduler="synchronous"):
+        RandomFeatureRidge(n_components=8, alpha=1.0).fit(whole[:, :3], whole[:, 3])
+    assert len(computed) == 2 * 3  # two passes, three chunks
 
 
 def test_empty_dask_chunks_add_no_rows():
@@ -193,17 +204,10 @@ def test_empty_dask_chunks_add_no_rows():
 
 
 def test_dask_chunks_of_unknown_size_are_measured_once_and_left_as_they_were():
-    seen = []
-
-    def look(block):
-        seen.append(len(block))
-        return block
-
-    X, mask = rows(), rows()[:, 0] > 0
-    lazy = da.from_array(X, chunks=(10, 3)).map_blocks(look, dtype=float, meta=np.empty((0, 0)))
+    (lazy, computed), mask = noting(rows(), (10, 3)), rows()[:, 0] > 0
     chosen = lazy[da.from_array(mask, chunks=10)]
     source = as_source(chosen, chosen[:, 1], chosen[:, 2] ** 2)
-    assert sorted(seen) == [10] * 5  # one computation for the three of them
+    assert sorted(computed) == [10] * 5  # one computation for the three of them
     assert np.isnan(chosen.shape[0])
     X, y, weights = together(source, 20)
     np.testing.assert_array_equal(X, rows()[mask])

@@ -1,15 +1,15 @@
 """Which bytes hold which rows, all of them and no others; and bytes that are asked for ahead."""
 
 import os
-import threading
 import time
+from types import SimpleNamespace
 
 import h5py
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rows_read import STORED, N, P, write
+from rows_read import STORED, N, P, virtual, write
 
 from streamkern import open_hdf5
 from streamkern.sources import Shard, chunks
@@ -74,14 +74,11 @@ def test_an_index_is_read_once_in_a_process(tmp_path):
 
 
 def test_rows_that_were_never_written_or_are_elsewhere_have_no_bytes(tmp_path):
-    layout = h5py.VirtualLayout((N, P), "f4")
-    layout[:] = h5py.VirtualSource(str(write(tmp_path / "b.h5")), "X", (N, P), "f4")
-    with h5py.File(tmp_path / "a.h5", "w") as file:
-        for empty in (
-            file.create_dataset("X", (N, P), "f4"),
-            file.create_dataset("Y", (N, P), "f4", chunks=(10, P)),
-            file.create_virtual_dataset("virtual", layout),
-        ):
+    part = str(write(tmp_path / "b.h5")), "X", (N, P), np.s_[:]
+    with h5py.File(virtual(tmp_path / "a.h5", (N, P), part, dtype="f4"), "r+") as file:
+        file.create_dataset("unwritten", (N, P), "f4")
+        file.create_dataset("unwritten chunks", (N, P), "f4", chunks=(10, P))
+        for empty in file.values():
             assert list(StoredRows.of(empty).between(0, N)) == []
 
 
@@ -120,29 +117,19 @@ def test_chunks_beside_each_other_are_one_request(tmp_path):
 # Bytes asked for before HDF5 reads them.
 
 
-class SlowReads:
-    """`os.pread` of a disk that takes long to answer."""
-
-    def __init__(self, seconds):
-        self.seconds = seconds
-        self.asked, self.now, self.most = [], 0, 0
-        self.read = os.pread
-        self.lock = threading.Lock()
-
-    def __call__(self, file, size, offset):
-        with self.lock:
-            self.asked.append((offset, size))
-            self.now += 1
-            self.most = max(self.most, self.now)
-        time.sleep(self.seconds)
-        with self.lock:
-            self.now -= 1
-        return self.read(file, size, offset)
-
-
 def slow_reads(monkeypatch, seconds):
-    reads = SlowReads(seconds)
-    monkeypatch.setattr(os, "pread", reads)
+    """Have `os.pread` take long, and note what it is asked for, and how often at once."""
+    pread, reads, under_way = os.pread, SimpleNamespace(asked=[], at_once=[]), []
+
+    def read(file, size, offset):
+        reads.asked.append((offset, size))
+        under_way.append(offset)
+        reads.at_once.append(len(under_way))
+        time.sleep(seconds)
+        under_way.remove(offset)
+        return pread(file, size, offset)
+
+    monkeypatch.setattr(os, "pread", read)
     return reads
 
 
@@ -164,16 +151,16 @@ def test_slow_rows_are_asked_for_once_and_side_by_side(tmp_path, monkeypatch, na
     with h5py.File(path) as file:
         X, y = file["X"][:], file["y"][:]
     expected, reads = stored_bytes(path, 1000, 4000), slow_reads(monkeypatch, 0.01)
-    blocks = [
-        (block.X.copy(), block.y.copy())
-        for block in source.reader(Shard(0, 1000, 4000)).blocks(999)
-    ]
-    assert np.array_equal(np.concatenate([X for X, _ in blocks]), X[1000:4000])
-    assert np.array_equal(np.concatenate([y for _, y in blocks])[:, 0], y[1000:4000])
+    at = 1000
+    for block in source.reader(Shard(0, 1000, 4000)).blocks(999):
+        rows = slice(at, at := at + len(block))
+        assert np.array_equal(block.X, X[rows])
+        assert np.array_equal(block.y[:, 0], y[rows])
+    assert at == 4000
     covered = {byte for start, size in reads.asked for byte in range(start, start + size)}
     assert covered <= {byte for start, size in expected for byte in range(start, start + size)}
     if name in ("chunks", "chunks of columns"):
-        assert 1 < reads.most <= chunks._AT_ONCE
+        assert 1 < max(reads.at_once) <= chunks._AT_ONCE
     assert len(reads.asked) <= 2 * len(expected) + 8
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -94,28 +96,19 @@ def test_times_are_seconds_and_places_in_the_day_and_week():
     np.testing.assert_array_equal(found[-1], [5, 0, 0, 0, 0, 1])
 
 
-@pytest.mark.parametrize(
-    "cells",
-    [
-        ["2013-01-06T23:59:30Z", "2013-01-07 01:59:30+02:00", "2013-01-06 23:59:30", "2013-01-06"],
-        [" 2013-01-06T23:59:30.000 ", "2013-01-06 23:59:30", "2013-01-06 23:59:30", "2013-01-06"],
-    ],
-)
-def test_times_are_read_as_iso_8601_writes_them(cells):
-    noon = datetime(2013, 1, 6, 23, 59, 30, tzinfo=UTC).timestamp()
-    start = datetime(2013, 1, 6, tzinfo=UTC).timestamp()
-    found = encoded(Times("t", fill=0.0), cells)
-    np.testing.assert_array_equal(found[:, 0], [noon, noon, noon, start])
+def test_times_are_read_as_iso_8601_writes_them():
+    end, start = datetime(2013, 1, 6, 23, 59, 30, tzinfo=UTC), datetime(2013, 1, 6, tzinfo=UTC)
+    plain = ["2013-01-06 23:59:30", " 2013-01-06T23:59:30.000 "]
+    zoned = ["2013-01-06T23:59:30Z", "2013-01-07 01:59:30+02:00"]
+    for cells in (plain, plain + zoned):
+        found = encoded(Times("t", fill=0.0), [*cells, "2013-01-06"])[:, 0]
+        assert found.tolist() == [end.timestamp()] * len(cells) + [start.timestamp()]
 
 
 @pytest.mark.parametrize(
     ("column", "cells", "why"),
     [
-        (
-            Numbers("a"),
-            ["1", "red"],
-            "column 'a' must hold numbers, but has 1 other, such as 'red'",
-        ),
+        (Numbers("a"), ["1", "red"], "column 'a' must hold numbers, .* 1 other, such as 'red'"),
         (Numbers("a"), ["true", "2"], "must hold numbers, .* such as 'true'"),
         (Numbers("a"), pa.array([1], pa.date32()), "but has others, of type date32"),
         (Times("a", fill=0.0), ["2020-01-01", "soon"], "must hold dates or times, .*'soon'"),
@@ -145,6 +138,8 @@ RECIPE = Recipe(
 def test_a_recipe_comes_back_from_its_text():
     assert Recipe.from_json(RECIPE.to_json()) == RECIPE
     assert json.loads(RECIPE.to_json()) == RECIPE.as_dict()
+    for column in (*COLUMNS, Ordinal("o", ("b", "a"), 0.0), Numbers("n")):
+        column.check()
 
 
 def mutations(value):
@@ -164,24 +159,20 @@ def mutations(value):
 
 
 def test_a_recipe_that_was_tampered_with_is_a_value_error_or_still_a_recipe():
-    frame = pa.table(
-        {"n": ["1"], "c": ["a"], "k": ["1"], "o": ["low"], "t": ["2020-01-01"], "x": ["1"]}
-    )
-    n_refused = n_taken = 0
+    cells = ["1", "a", "1", "low", "2020-01-01", "1"]
+    frame = pa.table([[cell] for cell in cells], names=list("nckotx"))
+    taken = Counter()
     for changed in mutations(RECIPE.as_dict()):
         try:
             recipe = Recipe.from_json(json.dumps(changed))
         except ValueError:
-            n_refused += 1
+            taken[False] += 1
             continue
-        n_taken += 1
-        try:
-            X = recipe.transform(frame)
-        except DataError:
-            continue
-        assert X.shape == (1, len(recipe.feature_names))
-    assert n_refused > 200
-    assert n_taken > 20
+        taken[True] += 1
+        with suppress(DataError):
+            assert recipe.transform(frame).shape == (1, len(recipe.feature_names))
+    assert taken[False] > 200
+    assert taken[True] > 20
 
 
 @pytest.mark.parametrize(
@@ -197,11 +188,6 @@ def test_a_recipe_that_was_tampered_with_is_a_value_error_or_still_a_recipe():
 )
 def test_a_column_with_values_that_it_cannot_have_is_a_value_error(column):
     with pytest.raises(ValueError, match=f"of '?{column.name}'?"):
-        column.check()
-
-
-def test_columns_of_a_recipe_pass_their_own_check():
-    for column in (*COLUMNS, Ordinal("o", ("b", "a"), 0.0), Numbers("n")):
         column.check()
 
 

@@ -88,12 +88,11 @@ def test_the_mean_of_many_pieces_is_the_mean_over_all_rows():
 @pytest.mark.parametrize("rows", [3, 1000])
 def test_beyond_the_limit_the_rarest_categories_share_one_input(rows):
     values = ["common"] * 50 + ["usual"] * 30 + ["b1", "b2"] * 5 + ["rare"] * 2
-    assert column(values, max_levels=3, rows=rows) == Categories("a", ("common", "usual"), True)
-    assert column(values, max_levels=4, rows=rows) == Categories(
-        "a", ("b1", "common", "usual"), True
-    )
-    assert len(column(values, max_levels=5, rows=rows).inputs()) == 5
-    assert not column(values, max_levels=5, rows=rows).pooled
+    three, four, five = (column(values, max_levels=n, rows=rows) for n in (3, 4, 5))
+    assert three == Categories("a", ("common", "usual"), True)
+    assert four == Categories("a", ("b1", "common", "usual"), True)
+    assert len(five.inputs()) == 5
+    assert not five.pooled
 
 
 def test_text_that_tells_rows_apart_is_left_out_and_says_why():
@@ -105,10 +104,8 @@ def test_text_that_tells_rows_apart_is_left_out_and_says_why():
 
 
 def test_columns_that_say_nothing_are_left_out():
-    assert column(["red"] * 4) == "one value"
-    assert column(["7"] * 4) == "one value"
-    assert column(["TRUE", "true"]) == "one value"
-    assert column(["2020-01-01"] * 4) == "one value"
+    for values in (["red"] * 4, ["7"] * 4, ["TRUE", "true"], ["2020-01-01"] * 4):
+        assert column(values) == "one value"
     assert column(["", "?"]) == "no values"
     assert column(["red", "?"]) == Categories("a", ("red",), False, True)
 
@@ -181,11 +178,8 @@ def test_times_have_the_periods_that_they_go_through_twice(last, periods):
 def test_a_column_of_two_kinds_is_refused_with_what_can_be_said(values, shown, rows):
     with pytest.raises(DataError) as error:
         found({"a": values}, rows=rows)
-    kinds = shown.split(" and ")
-    assert all(kind in str(error.value) for kind in kinds)
-    assert "--missing, or give --categorical a if all are categories, or --drop a" in str(
-        error.value
-    )
+    remedy = "--missing, or give --categorical a if all are categories, or --drop a"
+    assert all(words in str(error.value) for words in (*shown.split(" and "), remedy))
 
 
 def test_what_is_said_to_be_missing_is_missing_and_no_more():
@@ -195,12 +189,10 @@ def test_what_is_said_to_be_missing_is_missing_and_no_more():
 
 def test_a_column_that_is_dropped_may_hold_anything():
     nested = pa.array([[1], [2]])
-    with pytest.raises(
-        DataError, match=r"column 'a' must hold .* type list.*; leave it out with --d"
-    ):
-        found({"a": nested, "b": pa.array([1, 2])}, is_written=False)
-    recipe = found({"a": nested, "b": pa.array([1, 2])}, is_written=False, drop=["a"])
-    assert recipe.left_out == {"a": "dropped"}
+    table = {"a": nested, "b": pa.array([1, 2])}
+    with pytest.raises(DataError, match=r"column 'a' must hold .* type list.*; leave it out"):
+        found(table, is_written=False)
+    assert found(table, is_written=False, drop=["a"]).left_out == {"a": "dropped"}
 
 
 def test_a_table_of_which_nothing_is_left_is_refused_with_the_reasons():

@@ -9,8 +9,11 @@ import threading
 import h5py
 import numpy as np
 import pytest
-from rows_read import python
+from rows_read import python, store
 from servers import web_server
+
+from streamkern.runtime import garbage_collector
+from streamkern.sources.range_file import RangeFile
 
 # The thread that answers makes objects, as any does, while there is garbage of h5py's.
 PROGRAM = """
@@ -44,9 +47,7 @@ print(len(were_on), all(were_on), gc.isenabled())
 
 
 def test_garbage_that_is_collected_while_hdf5_waits_stops_nothing(tmp_path):
-    with h5py.File(tmp_path / "a.h5", "w") as file:
-        file.create_dataset("X", data=np.zeros((3000, 2)), chunks=(16, 2))
-        file.create_dataset("y", data=np.zeros(3000))
+    store(tmp_path / "a.h5", np.zeros((3000, 2)), np.zeros(3000), chunks=(16, 2))
     h5py.File(tmp_path / "b.h5", "w").close()
     with web_server(tmp_path) as server:
         done = python(PROGRAM, f"http://{server}/a.h5", tmp_path / "b.h5")
@@ -54,8 +55,6 @@ def test_garbage_that_is_collected_while_hdf5_waits_stops_nothing(tmp_path):
 
 
 def test_a_collection_that_is_under_way_is_waited_for():
-    from streamkern.runtime import garbage_collector
-
     class Slow:
         def __del__(self):
             began.set()
@@ -84,8 +83,6 @@ def test_a_collection_that_is_under_way_is_waited_for():
 
 
 def test_a_child_that_is_forked_in_a_pause_collects():
-    from streamkern.runtime import garbage_collector
-
     garbage_collector.pause()
     try:
         child = os.fork()
@@ -98,9 +95,6 @@ def test_a_child_that_is_forked_in_a_pause_collects():
 
 
 def test_ctrl_c_while_a_collection_is_waited_for_leaves_no_pause(monkeypatch):
-    from streamkern.runtime import garbage_collector
-    from streamkern.sources.range_file import RangeFile
-
     def interrupted(_):
         raise KeyboardInterrupt
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import tempfile
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 from commandline import without_privileges
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rows_read import python, store, together
+from rows_read import python, store, together, virtual
 
 from streamkern.errors import DataError
 from streamkern.sources import open_hdf5
@@ -91,25 +92,20 @@ def test_a_fresh_process_reads_plugin_filters_from_a_pickled_reader(tmp_path):
     assert done.stdout.strip() == repr([X.tolist()])
 
 
-@pytest.mark.parametrize(
-    ("y_shape", "n_targets", "target_ndim"), [((61,), 1, 1), ((61, 1), 1, 2), ((61, 4), 4, 2)]
-)
-def test_targets_keep_their_columns(tmp_path, y_shape, n_targets, target_ndim):
-    y = np.random.default_rng(1).standard_normal(y_shape)
+@pytest.mark.parametrize("q", [(), (1,), (4,)])
+def test_targets_keep_their_columns(tmp_path, q):
+    y = np.random.default_rng(1).standard_normal((61, *q))
     source = open_hdf5(store(tmp_path / "a.h5", table(), y))
-    assert (source.n_targets, source.target_ndim) == (n_targets, target_ndim)
+    assert (source.n_targets, source.target_ndim) == (sum(q) or 1, y.ndim)
     np.testing.assert_array_equal(together(source, 20)[1], y.reshape(61, -1))
 
 
 def test_a_virtual_dataset_whose_file_is_missing_is_refused_not_read_as_zeros(tmp_path):
-    part = store(tmp_path / "part.h5", table(60))
-    layout = h5py.VirtualLayout((60, 3), "f4")
-    layout[:] = h5py.VirtualSource(part, "X", (60, 3))
-    with h5py.File(tmp_path / "all.h5", "w") as file:
-        file.create_virtual_dataset("X", layout)
-    part.unlink()
+    path = virtual(
+        tmp_path / "all.h5", (60, 3), (str(tmp_path / "part.h5"), "X", (60, 3), np.s_[:])
+    )
     with pytest.raises(DataError, match=r"part\.h5"):
-        together(open_hdf5(tmp_path / "all.h5", y=None))
+        together(open_hdf5(path, y=None))
 
 
 def test_a_pattern_is_the_files_sorted_by_name(tmp_path):
@@ -177,8 +173,6 @@ def test_readers_pickle_small_and_read_the_same(tmp_path):
 
 
 def test_a_description_is_plain_json_with_the_storage(tmp_path):
-    import json
-
     path = store(tmp_path / "a.h5", table(), np.arange(61), chunks=(7, 3), compression="gzip")
     described = json.loads(json.dumps(open_hdf5(path).describe()))
     assert described["rows"] == 61
@@ -248,8 +242,9 @@ def test_paths_that_are_no_files_of_rows_are_refused(tmp_path):
             open_hdf5(paths)
 
 
-@pytest.mark.parametrize("shape", [(1, 3), (20, 3), (49, 3), (50, 2)])
-@pytest.mark.parametrize("block_rows", [7, 50])
+@pytest.mark.parametrize(
+    ("shape", "block_rows"), [((1, 3), 7), ((20, 3), 50), ((49, 3), 7), ((50, 2), 50)]
+)
 def test_a_file_that_shrank_after_it_was_described_is_an_error(tmp_path, shape, block_rows):
     source = open_hdf5(store(tmp_path / "a.h5", table(50), np.zeros(50)))
     store(tmp_path / "a.h5", table(*shape), np.zeros(shape[0]))
@@ -265,20 +260,15 @@ from streamkern.errors import DataError
 from streamkern.sources import open_hdf5
 
 path, start, stop = Path(sys.argv[1]), *map(int, sys.argv[2:])
-whole, tracebacks, refused = path.read_bytes(), set(), 0
+whole, refused = path.read_bytes(), 0
 for place in range(start, stop):
-    damaged = bytearray(whole)
-    damaged[place] ^= 255
-    path.write_bytes(damaged)
+    path.write_bytes(whole[:place] + bytes([whole[place] ^ 255]) + whole[place + 1 :])
     try:
         source = open_hdf5(path)
-        for block in source.reader(source.shards(10**9)[0]).blocks(7):
-            len(block)
+        list(source.reader(source.shards(10**9)[0]).blocks(7))
     except DataError:
         refused += 1
-    except Exception as error:
-        tracebacks.add(type(error).__name__)
-print(refused > 10, sorted(tracebacks))
+print(refused > 10)
 """
 
 
@@ -288,7 +278,7 @@ def test_damage_in_the_header_of_a_dataset_is_never_a_traceback(tmp_path):
         header = h5py.h5o.get_info(file["X"].id).addr
     # In a process of its own, since HDF5 may crash on damaged files.
     done = python(DAMAGE, path, header, header + 60)
-    assert (done.stdout, done.stderr) == ("True []\n", "")
+    assert (done.stdout, done.stderr) == ("True\n", "")
 
 
 @pytest.mark.parametrize(
@@ -300,15 +290,12 @@ def test_damage_in_the_header_of_a_dataset_is_never_a_traceback(tmp_path):
     ],
     ids=["text", "complex", "compound"],
 )
-@pytest.mark.parametrize("role", ["X", "y"])
-def test_values_that_are_not_numbers_are_refused(tmp_path, values, called, role):
-    numbers = np.zeros((6, 2))
-    X, y = (values, numbers) if role == "X" else (numbers, values)
-    path = store(tmp_path / "a.h5", X, y)
-    with pytest.raises(
-        DataError, match=rf"{role} must hold floats or integers, but its type is .*{called}"
-    ):
-        open_hdf5(path)
+def test_values_that_are_not_numbers_are_refused(tmp_path, values, called):
+    for role in "Xy":
+        path = store(tmp_path / "a.h5", **{"X": np.zeros((6, 2)), "y": np.zeros(6), role: values})
+        words = f"{role} must hold floats or integers, but its type is .*{called}"
+        with pytest.raises(DataError, match=words):
+            open_hdf5(path)
 
 
 def test_named_integers_are_read_as_integers(tmp_path):
@@ -330,36 +317,22 @@ def test_a_filter_that_nobody_has_is_named(tmp_path):
         open_hdf5(path, y=None)
 
 
-@pytest.fixture
-def public_folder():
+def test_a_file_in_a_folder_that_may_not_be_entered_is_refused():
     with tempfile.TemporaryDirectory() as folder:
-        Path(folder).chmod(0o755)
-        yield Path(folder)
-
-
-def test_a_file_in_a_folder_that_may_not_be_entered_is_refused(public_folder):
-    inner = public_folder / "inner"
-    inner.mkdir()
-    path = store(inner / "a.h5", table())
-    inner.chmod(0)
-    try:
+        path = store(Path(folder) / "a.h5", table())
+        Path(folder).chmod(0)
         with without_privileges(), pytest.raises(DataError, match="permission denied"):
             open_hdf5(path, y=None)
-    finally:
-        inner.chmod(0o755)
+        Path(folder).chmod(0o755)
 
 
 @pytest.mark.parametrize("there", ["part%.h5", "part%%.h5"])
 def test_two_percent_signs_in_a_virtual_dataset_are_one_as_hdf5_takes_them(tmp_path, there):
     rows = table(60)
     store(tmp_path / there, rows)
-    layout = h5py.VirtualLayout((60, 3), "f4")
-    layout[:] = h5py.VirtualSource("part%%.h5", "X", (60, 3))
-    with h5py.File(tmp_path / "all.h5", "w") as file:
-        file.create_virtual_dataset("X", layout)
+    path = virtual(tmp_path / "all.h5", (60, 3), ("part%%.h5", "X", (60, 3), np.s_[:]))
     if there == "part%.h5":
-        read = together(open_hdf5(tmp_path / "all.h5", y=None))
-        np.testing.assert_array_equal(read[0], rows)
+        np.testing.assert_array_equal(together(open_hdf5(path, y=None))[0], rows)
     else:  # which HDF5 does not look for, but would read zeros
         with pytest.raises(DataError, match=r"part%\.h5 does not exist"):
-            open_hdf5(tmp_path / "all.h5", y=None)
+            open_hdf5(path, y=None)

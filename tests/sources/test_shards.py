@@ -6,38 +6,26 @@ import os
 import shutil
 from itertools import pairwise
 
-import h5py
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rows_read import store
 
-from streamkern.sources import Shard, Source, open_hdf5
+from streamkern.sources import ArraySource, Shard, open_hdf5
 from streamkern.sources.base import Segment
 
 
-class Cuts(Source):
-    """Segments of given sizes, with no rows behind them."""
+class Cuts(ArraySource):
+    """Segments of given sizes and chunks."""
 
     def __init__(self, sizes):
+        super().__init__(np.zeros((sum(n for n, _ in sizes), 1)))
         stops = np.cumsum([n for n, _ in sizes]).tolist()
         self.parts = [Segment(b - n, b, c) for b, (n, c) in zip(stops, sizes, strict=True)]
-        self.n_samples = stops[-1]
 
     def segments(self):
         return self.parts
-
-    def reader(self, shard):
-        raise NotImplementedError
-
-    def check_unchanged(self):
-        raise NotImplementedError
-
-    def locate(self, row):
-        raise NotImplementedError
-
-    def describe(self):
-        raise NotImplementedError
 
 
 def allowed_cuts(segments):
@@ -80,10 +68,9 @@ def test_small_files_share_a_shard():
 
 @pytest.mark.parametrize("n_rows", [1, 9, 64, 1000])
 def test_shards_depend_on_the_data_and_the_option_alone(tmp_path, monkeypatch, n_rows):
-    with h5py.File(tmp_path / "a.h5", "w") as file:
-        file.create_dataset("X", data=np.zeros((200, 2)), chunks=(9, 2))
-    first = open_hdf5(tmp_path / "a.h5", y=None).shards(n_rows)
-    shutil.copy(tmp_path / "a.h5", tmp_path / "moved.h5")
+    path = store(tmp_path / "a.h5", np.zeros((200, 2)), chunks=(9, 2))
+    first = open_hdf5(path, y=None).shards(n_rows)
+    shutil.copy(path, tmp_path / "moved.h5")
     monkeypatch.setattr(os, "cpu_count", lambda: 64)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(64)), raising=False)
     monkeypatch.setenv("DASK_SCHEDULER_ADDRESS", "tcp://nowhere:1")
@@ -91,9 +78,9 @@ def test_shards_depend_on_the_data_and_the_option_alone(tmp_path, monkeypatch, n
 
 
 def test_columns_of_chunks_do_not_change_where_rows_are_cut(tmp_path):
-    for name, columns in (("wide", 6), ("narrow", 1)):
-        with h5py.File(tmp_path / f"{name}.h5", "w") as file:
-            file.create_dataset("X", data=np.zeros((100, 6)), chunks=(8, columns))
-    wide, narrow = (open_hdf5(tmp_path / f"{n}.h5", y=None) for n in ("wide", "narrow"))
+    wide, narrow = (
+        open_hdf5(store(tmp_path / f"{n}.h5", np.zeros((100, 6)), chunks=(8, n)), y=None)
+        for n in (6, 1)
+    )
     assert wide.shards(30) == narrow.shards(30)
     assert wide.chunk_bytes == narrow.chunk_bytes == 8 * 6 * 8

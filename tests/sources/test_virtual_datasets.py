@@ -5,6 +5,7 @@ import shutil
 import h5py
 import numpy as np
 import pytest
+import rows_read
 from rows_read import store, together
 
 import streamkern
@@ -30,21 +31,7 @@ def folder(tmp_path, rows):
 
 
 def virtual(path, *mapped, fill=None):
-    """Write y, and a virtual dataset X of parts: a file, a dataset, its shape, where it goes."""
-    layout = h5py.VirtualLayout((N, 3), "f8")
-    for name, dataset, shape, where in mapped:
-        layout[where] = h5py.VirtualSource(name, dataset, shape)
-    with h5py.File(path, "w") as file:
-        file.create_virtual_dataset("X", layout, fillvalue=fill)
-        file["y"] = np.arange(float(N))
-    return path
-
-
-def nothing(shape):
-    """Return the space and the properties of a virtual dataset without a part."""
-    made = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
-    made.set_layout(h5py.h5d.VIRTUAL)
-    return h5py.h5s.create_simple(shape), made
+    return rows_read.virtual(path, (N, 3), *mapped, fill=fill, y=np.arange(float(N)))
 
 
 A, B = ("a.h5", "X", (40, 3), np.s_[:40]), ("b.h5", "X", (20, 3), np.s_[40:])
@@ -70,9 +57,12 @@ def test_rows_that_no_mapping_names_are_refused_whatever_their_fill_value(folder
     assert "rows 0 to 10 of X are in no part of this virtual dataset" in refused(path)
     path = virtual(folder / "v.h5", A, fill=fill)
     assert "rows 40 to 60 of X are in no part" in refused(path)
+    made = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    made.set_layout(h5py.h5d.VIRTUAL)
     with h5py.File(path, "r+") as file:
         file.move("X", "old")
-        h5py.h5d.create(file.id, b"X", h5py.h5t.NATIVE_DOUBLE, *nothing((N, 3)))
+        space = h5py.h5s.create_simple((N, 3))
+        h5py.h5d.create(file.id, b"X", h5py.h5t.NATIVE_DOUBLE, space, made)
     assert "rows 0 to 60 of X are in no part" in refused(path)
 
 

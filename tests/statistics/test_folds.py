@@ -25,9 +25,9 @@ def shards(lengths) -> tuple[Shard, ...]:
     return tuple(Shard(i, a, b) for i, (a, b) in enumerate(pairwise(ends)))
 
 
-def rules(n_rows=N, n_folds=K, seed=0):
+def rules(n_folds=K, seed=0):
     """Every rule with the fold that the formula gives every row."""
-    cut = shards([7, 1, 9, 2, 3, 8, 4, 5, 6, n_rows - 45])
+    cut, n_rows = shards([7, 1, 9, 2, 3, 8, 4, 5, 6, 2]), N
     of_shards = naive.folds_of_shards([shard.n_rows for shard in cut], n_folds, seed)
     return {
         "rows": (
@@ -68,25 +68,10 @@ def test_the_fold_of_a_row_depends_on_its_place_alone(kind, places):
 
 @every_number
 @naive.quick
-@given(n_rows=st.integers(1, 200), seed=st.integers(0, 2**40))
-def test_folds_by_rows_differ_by_no_more_than_a_row(K, n_rows, seed):
-    sizes = np.bincount(RowFolds(K, seed).of(np.arange(n_rows)), minlength=K)
-    assert sizes.max() - sizes.min() <= 1
-    assert len(sizes) == K
-
-
-@every_number
-@naive.quick
 @given(group=st.integers(0, 10**15), seed=st.integers(0, 2**40))
 def test_each_group_of_as_many_rows_as_folds_has_one_in_every_fold(K, group, seed):
     folds = RowFolds(K, seed).of(np.arange(group * K, (group + 1) * K))
     assert sorted(folds.tolist()) == list(range(K))
-
-
-@pytest.mark.parametrize("kind", ["rows", "shards"])
-def test_another_seed_deals_otherwise(kind):
-    assert rules(seed=0)[kind][1] != rules(seed=1)[kind][1]
-    assert rules(seed=0)[kind][0].of(np.arange(N)).tolist() != rules(seed=1)[kind][1]
 
 
 @every_number

@@ -73,7 +73,7 @@ def gradients() -> GradientOuterProduct:
 
 ENSEMBLE = Ensemble("gentle", Q).grown(predictor(), Step(0.1, 0.9))
 BINS = PairBins.about(np.zeros(2), np.ones(2), np.ones(2))
-RULE = ClassRule(Classes(np.arange(Q)), PlainRule(Q))
+RULE = ClassRule(Classes(np.arange(Q)), PlainRule())
 STATISTICS: dict[str, Any] = {
     "columns": lambda: ColumnStatistics(P + Q),
     "sample": lambda: RowSample(7, 3),
@@ -138,13 +138,6 @@ def test_what_is_said_does_not_depend_on_cuts_or_the_order_of_merges(made, cuts,
 
 
 @every_statistic
-def test_merging_with_zero_changes_nothing(made):
-    statistic = naive.accumulated(made(), naive.blocks(*rows()[:2], [9]))
-    assert_same(statistic.merge(statistic.zero()), statistic)
-    assert_same(statistic.zero().merge(statistic), statistic)
-
-
-@every_statistic
 def test_zero_is_the_statistic_of_no_rows_whatever_it_was_made_from(made):
     X, y, _ = rows()
     statistic = naive.accumulated(made(), naive.blocks(X, y))
@@ -162,31 +155,18 @@ def test_empty_blocks_change_nothing(made):
 
 
 @every_statistic
-def test_an_update_with_no_blocks_is_no_rows(made):
-    X, y, _ = rows()
-    statistic = naive.accumulated(made(), [])
-    full = naive.accumulated(made(), naive.blocks(X, y))
-    assert_same(statistic.merge(full), full)
-
-
-@every_statistic
-def test_merging_leaves_both_as_they_are(made):
-    left, right = (naive.accumulated(made(), [b]) for b in naive.blocks(*rows()[:2], [9]))
-    before = copy.deepcopy(left), copy.deepcopy(right)
-    both = left.merge(right)
-    both.update(naive.blocks(*rows()[:2]))
-    assert_same(left, before[0])
-    assert_same(right, before[1])
-
-
-@every_statistic
-def test_merging_with_zero_leaves_both_as_they_are(made):
-    statistic, zero = naive.accumulated(made(), naive.blocks(*rows()[:2])), made().zero()
-    before = copy.deepcopy(statistic), copy.deepcopy(zero)
-    for both in (statistic.merge(zero), zero.merge(statistic)):
-        both.update(naive.blocks(*rows()[:2]))
-    assert_same(statistic, before[0])
-    assert_same(zero, before[1])
+def test_merging_leaves_both_as_they_are_and_zero_changes_nothing(made):
+    cut = naive.blocks(*rows()[:2], [9])
+    left, right = (naive.accumulated(made(), [block]) for block in cut)
+    for zero in (made().zero(), naive.accumulated(made(), [])):
+        assert_same(zero.merge(right), right)
+        assert_same(right.merge(zero), right)
+        parts = left, right, zero
+        before = copy.deepcopy(parts)
+        for both in (left.merge(right), right.merge(zero), zero.merge(right)):
+            both.update(cut)
+        for part, as_before in zip(parts, before, strict=True):
+            assert_same(part, as_before)
 
 
 def test_errors_of_classes_are_without_the_factors_of_their_weights():
@@ -200,27 +180,16 @@ def test_errors_of_classes_are_without_the_factors_of_their_weights():
 
 
 @every_statistic
-def test_updating_in_two_steps_is_updating_once(made):
-    cut = naive.blocks(*rows()[:2], [9, 20])
+def test_updates_add_up_leave_the_rows_and_need_each_block_no_longer_than_its_turn(made):
+    table = rows()
+    before, cut = copy.deepcopy(table), naive.blocks(*table[:2], [9, 20], table[2])
     once, twice = naive.accumulated(made(), cut), naive.accumulated(made(), cut[:1])
+    assert all(np.array_equal(a, b) for a, b in zip(table, before, strict=True))
     twice.update(cut[1:])
-    assert_same(once, twice)
-
-
-@every_statistic
-def test_a_block_may_be_overwritten_once_the_next_is_asked_for(made):
-    cut = naive.blocks(*rows()[:2], [9, 20])
     reused = made().zero()
     reused.update(naive.overwritten(cut))
-    assert_same(reused, naive.accumulated(made(), cut))
-
-
-@every_statistic
-def test_an_update_leaves_the_rows_as_they_are(made):
-    X, y, s = rows()
-    before = X.copy(), y.copy(), s.copy()
-    naive.accumulated(made(), naive.blocks(X, y, [9], s))
-    assert all(np.array_equal(a, b) for a, b in zip((X, y, s), before, strict=True))
+    for other in (twice, reused):
+        assert_same(other, once)
 
 
 def test_statistics_together_say_what_each_says_alone():

@@ -9,13 +9,7 @@ import sys
 import pytest
 
 from streamkern.errors import CheckpointError, StreamkernWarning
-from streamkern.storage import (
-    SavedPass,
-    codec,
-    opened_checkpoint,
-    remove_checkpoint,
-    replacing,
-)
+from streamkern.storage import SavedPass, codec, opened_checkpoint, remove_checkpoint, replacing
 
 JOB = {"options": {"n_components": 32, "kernel": {"name": "gaussian"}}, "files": [["a.h5", 7]]}
 
@@ -32,21 +26,20 @@ def test_a_new_folder_is_made_and_the_same_job_may_come_again(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("job", "said"),
+    ("changes", "said"),
     [
-        ({**JOB, "options": {**JOB["options"], "n_components": 64}},
-         "options n_components was 32, now 64"),
-        ({**JOB, "files": [["a.h5", 8]]}, "files 1 2 was 7, now 8"),
-        ({**JOB, "files": []}, r'files was \[\["a.h5", 7\]\], now \[\]'),
-        ({"options": JOB["options"]}, "now null"),
-        ({**JOB, "seed": 1}, "seed was null, now 1"),
+        ({"options": JOB["options"] | {"n_components": 64}}, "options n_components was 32, now 64"),
+        ({"files": [["a.h5", 8]]}, "files 1 2 was 7, now 8"),
+        ({"files": []}, r'files was \[\["a.h5", 7\]\], now \[\]'),
+        ({"files": None}, "now null"),
+        ({"seed": 1}, "seed was null, now 1"),
     ],
-)  # fmt: skip
-def test_another_job_is_refused_with_what_differs(tmp_path, job, said):
+)
+def test_another_job_is_refused_with_what_differs(tmp_path, changes, said):
     with opened_checkpoint(tmp_path, JOB):
         pass
     before = inside(tmp_path)
-    with pytest.raises(CheckpointError, match=said), opened_checkpoint(tmp_path, job):
+    with pytest.raises(CheckpointError, match=said), opened_checkpoint(tmp_path, JOB | changes):
         pytest.fail("another job was let in")
     assert inside(tmp_path) == before
 
@@ -62,17 +55,14 @@ def test_a_folder_with_other_files_is_refused(tmp_path):
 
 
 def test_a_second_job_is_refused_at_once(tmp_path):
-    code = (
-        "import sys; from streamkern.storage import opened_checkpoint\n"
-        f"with opened_checkpoint({str(tmp_path)!r}, {JOB!r}): pass"
-    )
+    opening = f"with opened_checkpoint({str(tmp_path)!r}, {JOB!r}): pass"
+    code = f"from streamkern.storage import opened_checkpoint\n{opening}"
+    command = [sys.executable, "-c", code]
     with opened_checkpoint(tmp_path, JOB):
-        other = subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=30
-        )
+        other = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
     assert other.returncode == 1
     assert "is in use by another job" in other.stderr
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=30)
+    subprocess.run(command, check=True, timeout=30)
 
 
 def test_a_file_system_without_locks_is_worked_on(tmp_path, monkeypatch):
@@ -93,18 +83,11 @@ def test_totals_take_the_place_of_what_is_in_them(tmp_path):
     saved.write_total(2, [2])
     assert inside(tmp_path) == ["moments-group-00003.h5", "moments-up-to-00002.h5"]
     assert [saved.holds(number) for number in range(5)] == [True, True, True, True, False]
-    assert saved.read_total(2) == [2]
-    assert saved.read_group(3) == [3]
-    assert saved.last_total() == 2
-
-
-def test_passes_do_not_take_each_others_files(tmp_path):
-    one, other = SavedPass(str(tmp_path), "moments"), SavedPass(str(tmp_path), "moments-1-of-2")
-    other.write_group(3, [3])
-    assert not one.holds(3)
-    one.write_total(5, [5])
-    assert other.holds(3)
-    assert not other.holds(4)
+    assert (saved.last_total(), saved.read_total(2), saved.read_group(3)) == (2, [2], [3])
+    other = SavedPass(str(tmp_path), "moments-1-of-2")  # takes none of these files
+    assert not any(map(other.holds, range(5)))
+    other.write_group(9, [9])
+    assert not saved.holds(9)
 
 
 def test_damaged_files_and_those_of_killed_processes_are_removed_and_said(tmp_path):

@@ -16,7 +16,7 @@ from streamkern.engine.reduction import accumulate
 from streamkern.errors import ParameterError
 from streamkern.features import Identity, RandomFourierFeatures
 from streamkern.kernels import Gaussian
-from streamkern.parameters.choices import PenaltyOptions
+from streamkern.parameters.fit_options import PenaltyOptions
 from streamkern.solve import Eigenbasis, solve_ridge
 from streamkern.solve.penalty_curve import PenaltyCurve, default_grid
 from streamkern.sources import Block, Shard
@@ -25,7 +25,7 @@ from streamkern.statistics import ByFold, Moments, RowFolds, block_folds, shard_
 from streamkern.tune import fold_solution
 from streamkern.tune.fold_solution import solve_folds
 
-N, P, D, K = 230, 3, 24, 4
+N, P, D, K, SHARD = 230, 3, 24, 4, 17
 ALPHAS = (0.01, 0.1, 1.0, 10.0, 100.0)
 KINDS = ("rows", "shards", "blocks")
 every_kind = pytest.mark.parametrize("kind", KINDS)
@@ -39,50 +39,46 @@ class InShards(ArraySource):
         return tuple(Shard(i, a, min(a + n_rows, self.n_samples)) for i, a in enumerate(starts))
 
 
-def rule_for(kind: str, source: InShards, n_folds: int, shard_rows: int):
-    return {
-        "rows": RowFolds(n_folds, 3),
-        "shards": shard_folds(source.shards(shard_rows), n_folds, 3),
-        "blocks": block_folds(source.n_samples, n_folds),
-    }[kind]
+def rule_for(kind: str, source: InShards):
+    shards = source.shards(SHARD)
+    rules = {"rows": RowFolds(K, 3), "shards": shard_folds(shards, K, 3)}
+    return (rules | {"blocks": block_folds(N, K)})[kind]
 
 
-def folds_of_rows(kind: str, n: int, n_folds: int, shard_rows: int) -> np.ndarray:
+def folds_of_rows(kind: str) -> np.ndarray:
     """The fold of every row by the formula."""
     if kind == "rows":
-        return np.array([naive.fold_of_row(i, n_folds, 3) for i in range(n)])
+        return np.array([naive.fold_of_row(i, K, 3) for i in range(N)])
     if kind == "blocks":
-        return np.array([naive.fold_of_block(i, n, n_folds) for i in range(n)])
-    of_shards = naive.folds_of_shards(
-        [min(shard_rows, n - start) for start in range(0, n, shard_rows)], n_folds, 3
-    )
-    return np.array([of_shards[i // shard_rows] for i in range(n)])
+        return np.array([naive.fold_of_block(i, N, K) for i in range(N)])
+    lengths = [min(SHARD, N - start) for start in range(0, N, SHARD)]
+    return np.repeat(naive.folds_of_shards(lengths, K, 3), lengths)
 
 
-def rows(q: int = 1, n: int = N):
+def rows(q: int = 1):
     rng = np.random.default_rng(0)
-    X = rng.standard_normal((n, P))
+    X = rng.standard_normal((N, P))
     smooth = np.stack([np.sin(X[:, 0]) + X[:, 1], 20 + 5 * X[:, 1] * X[:, 2]], axis=1)
-    y = smooth + [0.1, 15.0] * rng.standard_normal((n, 2))
-    return X, y[:, :q], rng.random(n) + 0.2
+    y = smooth + [0.1, 15.0] * rng.standard_normal((N, 2))
+    return X, y[:, :q], rng.random(N) + 0.2
 
 
 def feature_map():
     return RandomFourierFeatures(Gaussian(1.5), D).draw(P)
 
 
-def passed(kind="rows", q=1, *, weighted=False, shard_rows=17):
+def passed(kind="rows", q=1, *, weighted=False):
     """The moments of folds, as one pass leaves them where they were merged."""
     X, y, s = rows(q)
     source = InShards(X, y, s if weighted else None)
     empty = Moments(
         feature_map(), q, precision="double", feature_shift=np.full(D, 0.3), target_shift=np.ones(q)
     )
-    rule = rule_for(kind, source, K, shard_rows)
+    rule = rule_for(kind, source)
     return accumulate(
         source,
         ByFold(rule, empty),
-        shard_rows=shard_rows,
+        shard_rows=SHARD,
         block_rows=10,
         keep=True,
         group=lambda shard: int(rule.of(np.array([shard.start]))[0]),
@@ -95,11 +91,11 @@ def total_of(q=1, *, weighted=False) -> Moments:
     return naive.accumulated(zero, naive.blocks(X, y, [], s if weighted else None))
 
 
-def refitted(kind, q, *, intercept, weighted=False, alphas=ALPHAS):
+def refitted(kind, q, *, intercept, weighted=False, alphas=ALPHAS, size=D):
     """The mean squared errors of K fits to what is left, (A, q), and of every fold, (K, A, q)."""
     X, y, s = rows(q)
     s = s if weighted else np.ones(N)
-    Phi, folds = feature_map().transform(X), folds_of_rows(kind, N, K, 17)
+    Phi, folds = feature_map().first(size).transform(X), folds_of_rows(kind)
     sse = np.array(
         [
             [naive.error_without(Phi, y, s, a, folds == k, intercept=intercept) for a in alphas]
@@ -222,20 +218,10 @@ def test_a_penalty_that_is_given_is_taken_and_nothing_is_chosen(alpha):
 
 def test_a_smaller_size_has_the_errors_of_the_smaller_map():
     whole = solve_folds(passed("rows"), PenaltyOptions(ALPHAS), intercept=True, sizes=[12, D])
-    X, y, _ = rows()
-    Phi, folds = feature_map().first(12).transform(X), folds_of_rows("rows", N, K, 17)
-    expected = [
-        sum(
-            naive.error_without(Phi, y, np.ones(N), alpha, folds == k, intercept=True)
-            for k in range(K)
-        )
-        / N
-        for alpha in ALPHAS
-    ]
     assert [size.n_components for size in whole.sizes] == [12, D]
-    assert whole.sizes[0].curve.scores == pytest.approx(np.array(expected), rel=1e-8)
-    scores, _ = refitted("rows", 1, intercept=True)
-    assert whole.sizes[1].curve.scores == pytest.approx(scores, rel=1e-8)
+    for size in whole.sizes:
+        scores, _ = refitted("rows", 1, intercept=True, size=size.n_components)
+        assert size.curve.scores == pytest.approx(scores, rel=1e-8)
 
 
 @pytest.mark.parametrize("alpha", [0.5, "gcv"])

@@ -36,7 +36,6 @@ Estimator = TypeVar("Estimator")
 
 
 def fitted(name: str, description: str) -> Any:
-    """Return a property that is an attribute of the fitted model."""
     return property(attrgetter(f"model_.{name}"), doc=description)
 
 
@@ -111,7 +110,6 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
             recipe = recipe_of_frame(X, keep_missing=self._skips)
         if recipe is None:
             rows = checked_rows(self, X, first=first, finite=finite, fewest=fewest)
-            described: dict[str, Any] = {}
         else:
             rows = encoded(recipe, X, told=not (first or quiet))
             if not is_lazy(rows):
@@ -119,17 +117,16 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
                 with data_errors():
                     rows = check_array(rows, estimator=self, **limits)
                 check_finite(self, rows, recipe.feature_names, finite=finite)
-            described = {"recipe": recipe.as_dict()}
         if not first or is_lazy(rows):
             return rows
+        described: dict[str, Any] = {} if recipe is None else {"recipe": recipe.as_dict()}
         if recipe is None and "feature_names_in_" in vars(self):
-            described = {"feature_names": self.feature_names_in_.tolist()}
+            described["feature_names"] = self.feature_names_in_.tolist()
         if targets := column_names(y):
             described |= {"target_names": targets}
         return NamedRows(rows, described) if described else rows
 
     def _source(self, X: Any, y: Any = None, sample_weight: Any = None) -> Source:
-        """Return rows of a fitted model as a source."""
         self.model_  # noqa: B018  refused before rows are looked at
         return as_source(*self._tables(X, y, sample_weight))
 

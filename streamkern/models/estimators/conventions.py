@@ -120,7 +120,6 @@ def checked_rows(
 
 
 def check_finite(estimator: Any, rows: Any, names: Any, *, finite: bool) -> None:
-    """Raise DataError if rows (n, p) are to be finite and are not; it names the columns (p,)."""
     if not finite or rows.dtype.kind not in "fc":
         return
     with np.errstate(over="ignore", invalid="ignore"):
@@ -201,10 +200,9 @@ class LazyTransformer(TransformerMixin, auto_wrap_output_keys=None):  # type: ig
         if method is not None:
             cls.transform = _lazily(method)
 
-    def fit_transform(self, X: Any, y: Any = None, **parameters: Any) -> Any:
+    def fit_transform(self: Any, X: Any, y: Any = None, **parameters: Any) -> Any:
         """Fit to rows, with parameters of `fit`, and return what `transform` makes of them."""
-        fitted: Any = self
-        return fitted.fit(X, y, **parameters).transform(X)
+        return self.fit(X, y, **parameters).transform(X)
 
 
 def _lazily(method: Callable[..., Any]) -> Callable[..., Any]:

@@ -103,5 +103,4 @@ def documented(cls: type) -> type:
 
 
 def _paragraphs(text: str) -> dict[str, str]:
-    """Return the paragraphs of a section by the names that they describe."""
     return {each.split()[0]: each for each in re.split(r"\n(?=\S)", text.strip()) if each}

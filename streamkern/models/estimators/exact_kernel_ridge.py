@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -11,11 +12,18 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from streamkern.errors import DataError, InsufficientMemoryError, ParameterError
 from streamkern.features import Standardizer
 from streamkern.features.metric import check_kernel_in_metric, check_metric, checked_metric
-from streamkern.kernels import Gaussian, Kernel, ShiftInvariantKernel, as_kernel
+from streamkern.kernels import Kernel, ShiftInvariantKernel, as_kernel
 from streamkern.kernels.scaled import MEDIAN_ROWS
-from streamkern.models.estimators.conventions import KernelParameters, checked_rows, data_errors
+from streamkern.models.estimators.conventions import (
+    KernelParameters,
+    checked_rows,
+    data_errors,
+    initializer,
+    parameters_of,
+)
 from streamkern.models.estimators.docstrings import documented
 from streamkern.models.prediction import by_rows
+from streamkern.parameters.parameters import DEFAULT_KERNEL
 from streamkern.runtime.memory import available_bytes, in_words
 from streamkern.solve.kernel_system import KernelBasis, solve_dual
 from streamkern.solve.penalty_curve import PenaltyCurve, checked_penalty
@@ -34,13 +42,19 @@ _ROWS_AT_ONCE = 1024
 _N_ALPHAS = 64
 
 
+@dataclass(frozen=True)
+class _Options:
+    kernel: Kernel | str = DEFAULT_KERNEL
+    alpha: float | str | Sequence[float] = 1.0
+    metric: Array | None = None
+    standardize: bool = True
+    fit_intercept: bool = True
+    leave_one_out: bool = False
+    max_bytes: int | None = None
+
+
 @documented
-class ExactKernelRidge(
-    KernelParameters,
-    MultiOutputMixin,  # type: ignore[misc]
-    RegressorMixin,  # type: ignore[misc]
-    BaseEstimator,  # type: ignore[misc]
-):
+class ExactKernelRidge(KernelParameters, MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Kernel ridge regression by the n x n system: n^2 memory, n^3 / 3 multiply-adds.
 
     a = (K + alpha I)^-1 (y - mu), and the prediction at x is mu + sum_i a_i k(x, x_i).  The
@@ -85,24 +99,7 @@ class ExactKernelRidge(
     Rifkin and Lippert (2007), "Notes on regularized least squares", for leave-one-out.
     """
 
-    def __init__(
-        self,
-        kernel: Kernel | str = Gaussian("median"),  # noqa: B008  immutable
-        *,
-        alpha: float | str | Sequence[float] = 1.0,
-        metric: Array | None = None,
-        standardize: bool = True,
-        fit_intercept: bool = True,
-        leave_one_out: bool = False,
-        max_bytes: int | None = None,
-    ) -> None:
-        self.kernel = kernel
-        self.alpha = alpha
-        self.metric = metric
-        self.standardize = standardize
-        self.fit_intercept = fit_intercept
-        self.leave_one_out = leave_one_out
-        self.max_bytes = max_bytes
+    __init__ = initializer(parameters_of(_Options))
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Solve the n x n system of rows (n, p) and targets (n,) or (n, q).
@@ -131,9 +128,14 @@ class ExactKernelRidge(
         if not isinstance(alpha, float) and len(X) < 2:
             raise DataError("leave-one-out needs 2 rows, but there is 1 sample; add rows.")
         standardizer = self._standardizer(X, weights, metric)
-        self.kernel_ = _resolved(kernel, X, weights, standardizer)
+        if isinstance(kernel, ShiftInvariantKernel):
+            kernel.check_inputs(X.shape[1])
+            sample = RowSample(MEDIAN_ROWS)
+            sample.update([Block(X, np.empty((len(X), 0)), 0, weights)])
+            kernel = kernel.restricted(standardizer.columns)
+            kernel = kernel.resolved(standardizer(sample.X), weights=sample.counts)
         rows = standardizer(X)
-        K = self.kernel_(rows, rows)
+        K = kernel(rows, rows)
         targets = y.reshape(len(X), -1).astype(float, copy=False)
         curve = None
         if isinstance(alpha, float):
@@ -148,7 +150,7 @@ class ExactKernelRidge(
             curve = PenaltyCurve("loo", alphas, basis.loo_mean_squares(alphas), scale)
             alpha = float(alphas[curve.choose()[0]])
             solution = basis.solve(alpha)
-        self.alpha_ = alpha
+        self.kernel_, self.alpha_ = kernel, alpha
         self.alpha_curve_ = curve and curve.as_dict()
         self.X_fit_, self._rows, self._standardizer_ = X, rows, standardizer
         self.dual_coef_ = np.ascontiguousarray(solution.coef).reshape(y.shape)
@@ -166,7 +168,6 @@ class ExactKernelRidge(
     def _standardizer(
         self, X: Floats, weights: Floats | None, metric: GivenMetric | None
     ) -> Standardizer:
-        """Return what rows go through before they meet the kernel."""
         n, p = X.shape
         kept, mean, deviation = np.arange(p), np.zeros(p), np.ones(p)
         if self.standardize:
@@ -186,9 +187,8 @@ class ExactKernelRidge(
                     "rescale them."
                 )
             mean, deviation = columns.mean[kept], np.sqrt(variance)
-        return Standardizer(
-            kept, mean, deviation, p, None if metric is None else metric.linear(kept)
-        )
+        linear = None if metric is None else metric.linear(kept)
+        return Standardizer(kept, mean, deviation, p, linear)
 
     def predict(self, X: Any) -> Any:
         """Return predictions (n,) or (n, q) for rows (n, p), a block of rows at a time.
@@ -228,7 +228,6 @@ def check_memory(n_rows: int, alpha: Any, max_bytes: int | None = None) -> None:
 
 
 def _checked_weights(X: Floats, sample_weight: Any) -> Floats:
-    """Return the weights of rows (n,), or raise DataError unless they can be that."""
     source = ArraySource(X, sample_weight=sample_weight)
     weights: Any = source.weights
     bad = np.flatnonzero(~np.isfinite(weights))
@@ -236,21 +235,7 @@ def _checked_weights(X: Floats, sample_weight: Any) -> Floats:
         raise source.bad_rows_error(len(bad), int(bad[0]))
     if not weights.any():
         raise source.none_left_error(0, len(weights))
-    counts: Floats = weights
-    return counts
-
-
-def _resolved(
-    kernel: Kernel, X: Floats, weights: Floats | None, standardizer: Standardizer
-) -> Kernel:
-    """Return a kernel of standardised rows with numbers for length scales, as a pass finds them."""
-    if not isinstance(kernel, ShiftInvariantKernel):
-        return kernel
-    kernel.check_inputs(standardizer.n_features)
-    sample = RowSample(MEDIAN_ROWS)
-    sample.update([Block(X, np.empty((len(X), 0)), 0, weights)])
-    kernel = kernel.restricted(standardizer.columns)
-    return kernel.resolved(standardizer(sample.X), weights=sample.counts)
+    return weights  # type: ignore[no-any-return]
 
 
 def _checked_matrix(metric: Any, kernel: Kernel, n_features: int) -> GivenMetric | None:

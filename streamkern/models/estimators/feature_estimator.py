@@ -45,8 +45,7 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
     @property
     def moments_(self) -> Any:
         """The `DataMoments` of the rows, where they are kept or come and go, or None; not saved."""
-        state: Any = self._state
-        known = state if state is None or isinstance(state, Growing) else state.ridge
+        known: Any = getattr(self._state, "ridge", self._state)
         return known and known.moments
 
     @job("fit")

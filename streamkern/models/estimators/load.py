@@ -36,7 +36,6 @@ def load(
 
 
 def estimator_of(model: FittedModel) -> Any:
-    """Return the estimator that a fitted model is of."""
     if isinstance(model, FittedComponents):
         estimator: Any = RandomFeaturePCA(**vars(model.options))
     elif isinstance(model, FittedEnsemble):

@@ -72,7 +72,6 @@ class RandomFeatureAdaBoost(ClassEstimator):
 
     ensemble_ = fitted("predictor", "The predictors of the rounds, with what their votes count.")
     predictor_ = ensemble_
-    class_factors_ = fitted("class_factors", "What weights of rows were multiplied by, (K,).")
 
     __init__ = initializer(
         [
@@ -87,11 +86,9 @@ class RandomFeatureAdaBoost(ClassEstimator):
         return getattr(self.estimator, "on_bad_rows", "error")
 
     def _boosting(self) -> Boosting:
-        """Return the checked options of the rounds."""
         return Boosting(self.n_estimators, self.algorithm, self.learning_rate, self.class_weight)
 
     def _parameters(self) -> Parameters:
-        """Return the parameters of a round."""
         if self.estimator is None:
             return Boosting.parameters_of_a_round()
         if not isinstance(self.estimator, RandomFeatureRidge):

@@ -15,13 +15,13 @@ from streamkern.models.estimators.docstrings import documented
 from streamkern.models.estimators.feature_estimator import FeatureEstimator
 from streamkern.parameters.parameters import Parameters
 from streamkern.runtime.events import job
-from streamkern.sources import Source, as_source, labelled_rows
+from streamkern.sources import Source, labelled_rows
 from streamkern.sources.lazy import is_lazy
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from streamkern.models.fitted_classes import FittedClassifier
+    from streamkern.models.fitted_classes import FittedClasses, FittedClassifier
     from streamkern.models.tasks import Task
 
 
@@ -30,6 +30,7 @@ class ClassEstimator(ClassifierMixin, TableEstimator):  # type: ignore[misc]
 
     rule_ = fitted("rule", "How scores become classes and probabilities.")
     classes_ = fitted("classes", "The classes, in ascending order, (K,).")
+    class_factors_ = fitted("class_factors", "What weights of rows were multiplied by, (K,).")
 
     def predict(self, X: Any) -> Any:
         """Return the classes (n,) of rows, as labels of their own type; lazy for a Dask collection.
@@ -62,18 +63,15 @@ class ClassEstimator(ClassifierMixin, TableEstimator):  # type: ignore[misc]
         """
         if y is None or isinstance(X, Source) or is_lazy(X):
             return float(self.evaluate(X, y, sample_weight)["accuracy"])
-        model = self.model_
-        rows, *others = self._tables(X, y, sample_weight)
-        labelled_rows(rows, *others)  # checks lengths and weights
-        scores = model.scores(rows)
-        known = np.ones(len(scores), dtype=bool)
-        if self._skips:
-            known = np.isfinite(scores).reshape(len(scores), -1).all(axis=1)
-            if not known.any():
-                raise as_source(rows).none_left_error(len(known), 0)
-        found = model.labels_of_scores(scores[known])
+        model, rows = self.model_, self._tables(X, y, sample_weight)
+        source, _ = labelled_rows(*rows)  # which checks lengths and weights
+        scores = model.scores(rows[0])
+        known = np.isfinite(scores.reshape(len(scores), -1)).all(axis=1) | (not self._skips)
+        if not known.any():
+            raise source.none_left_error(len(known), 0)
         weights = None if sample_weight is None else np.asarray(sample_weight)[known]
-        return float(np.average(found == np.asarray(y).ravel()[known], weights=weights))
+        right = model.labels_of_scores(scores[known]) == np.asarray(y).ravel()[known]
+        return float(np.average(right, weights=weights))
 
     def evaluate(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:
         """Compare predictions with labels, in one pass; parameters are those of `fit`.
@@ -87,10 +85,9 @@ class ClassEstimator(ClassifierMixin, TableEstimator):  # type: ignore[misc]
             For more than two classes it is the mean of each against the rest.  Rows of the matrix
             are classes, and columns what was predicted.
         """
-        model = self.model_
+        model: FittedClasses = self.model_
         source = model.labelled(*self._tables(X, y, sample_weight))
-        found: dict[str, Any] = model.evaluate(source, skip_bad_rows=self._skips)
-        return found
+        return model.evaluate(source, skip_bad_rows=self._skips)
 
     def predict_to_hdf5(
         self, X: Any, path: str | Path, *, probabilities: bool = False, force: bool = False
@@ -133,7 +130,6 @@ class RandomFeatureClassifier(ClassEstimator, FeatureEstimator):
     """
 
     ridge_ = fitted("ridge", "The regression that gives the scores.")
-    class_factors_ = fitted("class_factors", "What weights of rows were multiplied by, (K,).")
 
     __init__ = initializer([*parameters_of(Parameters), *parameters_of(Classification)])
 

@@ -55,6 +55,9 @@ class RandomFeaturePCA(KernelFeatures, TableEstimator):
     singular_values_ = fitted("components.singular_values", "Lengths of columns of scores, (K,).")
     feature_map_ = fitted("components.feature_map", "From raw rows to features.")
     kernel_ = fitted("kernel", "The kernel, with its length scale resolved.")
+    n_samples_ = property(lambda self: int(self.report_["rows"]), doc="Rows that were fitted, n.")
+    n_components_ = property(lambda self: len(self.components_), doc="The number of components, K.")
+    _n_features_out = n_components_
 
     __init__ = initializer(parameters_of(ComponentOptions))
 
@@ -93,16 +96,6 @@ class RandomFeaturePCA(KernelFeatures, TableEstimator):
         model: FittedComponents = self.model_
         return replace(model, options=self._options())
 
-    @property
-    def n_samples_(self) -> int:
-        """The rows that were fitted, n."""
-        return int(self.report_["rows"])
-
-    @property
-    def n_components_(self) -> int:
-        """The number of components, K."""
-        return len(self.components_)
-
     def transform(self, X: Any) -> Any:
         """Return the scores (n, K) of rows along the components.
 
@@ -116,12 +109,9 @@ class RandomFeaturePCA(KernelFeatures, TableEstimator):
 
         Returned is how many rows are NaN, because `on_bad_rows` is 'skip'.
         """
-        options = {"skip_bad_rows": self._skips, "force": force}
-        n_bad: int = self.model_.transform_to_hdf5(self._source(X), path, **options)
-        return n_bad
+        source, model = self._source(X), self._current_model()
+        return model.transform_to_hdf5(source, path, skip_bad_rows=self._skips, force=force)
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write the components to an HDF5 file, which `streamkern.load` reads; `force` replaces."""
         self._current_model().save(path, force=force)
-
-    _n_features_out = n_components_

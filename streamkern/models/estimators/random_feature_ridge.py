@@ -25,11 +25,7 @@ if TYPE_CHECKING:
 
 
 @documented
-class RandomFeatureRidge(
-    MultiOutputMixin,  # type: ignore[misc]
-    RegressorMixin,  # type: ignore[misc]
-    FeatureEstimator,
-):
+class RandomFeatureRidge(MultiOutputMixin, RegressorMixin, FeatureEstimator):  # type: ignore[misc]
     """Kernel ridge regression by random features, in two passes over the rows.
 
     Minimises sum_i s_i |y_i - mu - phi(x_i)^T w|^2 + alpha |w|^2, where s_i is the weight of a row
@@ -97,8 +93,7 @@ class RandomFeatureRidge(
 
     def normal_equations(self) -> NormalEquations:
         """Return the normal equations, or raise ModelFileError if they were not saved."""
-        equations: NormalEquations = self.model_.normal_equations
-        return equations
+        return self._current_model().normal_equations
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the coefficient of determination, averaged over targets, in one pass."""
@@ -114,8 +109,7 @@ class RandomFeatureRidge(
             with their means as `rmse_mean` and so on.  A row of weight s counts as s equal rows,
             but once in `rows`, and there only if s is above 0.
         """
-        found: dict[str, Any] = self._current_model().evaluate(self._source(X, y, sample_weight))
-        return found
+        return self._current_model().evaluate(self._source(X, y, sample_weight))
 
     def gradient_outer_product(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, target_unit: Any = None
@@ -129,8 +123,7 @@ class RandomFeatureRidge(
         """
         unit = None if target_unit is None else np.asarray(target_unit, dtype=float)
         source = self._source(X, y, sample_weight)
-        found: Floats = self._current_model().gradient_outer_product(source, target_unit=unit)
-        return found
+        return self._current_model().gradient_outer_product(source, target_unit=unit)
 
     def diagnose(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, n_largest: int = 10
@@ -147,8 +140,7 @@ class RandomFeatureRidge(
             `largest_errors`, which name the `n_largest` rows.
         """
         source = self._source(X, y, sample_weight)
-        found: dict[str, Any] = self._current_model().diagnose(source, n_largest=n_largest)
-        return found
+        return self._current_model().diagnose(source, n_largest=n_largest)
 
     def predict_to_hdf5(
         self, X: Any, path: str | Path, *, return_std: bool = False, force: bool = False
@@ -158,7 +150,5 @@ class RandomFeatureRidge(
         With `return_std`, a dataset `y_std` holds the standard deviations of new targets.  Returned
         is how many rows were predicted as NaN, because `on_bad_rows` is 'skip'.
         """
-        source = self._source(X)
-        model, options = self._current_model(), {"return_std": return_std, "force": force}
-        n_bad: int = model.predict_to_hdf5(source, path, **options)
-        return n_bad
+        source, model = self._source(X), self._current_model()
+        return model.predict_to_hdf5(source, path, return_std=return_std, force=force)

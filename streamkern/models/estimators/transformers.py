@@ -124,7 +124,6 @@ class MapTransformer(LazyTransformer, BaseEstimator):  # type: ignore[misc]
         return source
 
     def _options(self) -> dict[str, Any]:
-        """Return what the map is made with: parameters, with a kernel for its name."""
         options: dict[str, Any] = self.get_params(deep=False)
         if "kernel" in options:
             options["kernel"] = as_kernel(options["kernel"])
@@ -182,10 +181,8 @@ class KernelTransformer(KernelMapTransformer):
         n_sample = sample_size(self.rows_a_feature, self.n_components, source.n_features)
         seed = getattr(self, "random_state", 0)  # a grid has none
         empty = ColumnStatistics(source.n_features + source.n_targets), RowSample(n_sample, seed)
-        found = accumulate(source, Together(*empty), label="sample")
+        found: Any = accumulate(source, Together(*empty), label="sample")
         columns, sample = found.statistic.parts
-        assert isinstance(columns, ColumnStatistics)  # noqa: S101  for the type checker
-        assert isinstance(sample, RowSample)  # noqa: S101
         check_rows(source, columns, found)
         return np.asarray(sample.X, dtype=np.float64), sample.counts
 

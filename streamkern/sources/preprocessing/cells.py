@@ -56,13 +56,11 @@ def is_text(kind: Any) -> bool:
 
 
 def is_number(kind: Any) -> bool:
-    """Say whether a type of Arrow is of numbers, truth values among them."""
     tests = types.is_integer, types.is_floating, types.is_boolean, types.is_decimal
     return any(test(kind) for test in tests)
 
 
 def is_time(kind: Any) -> bool:
-    """Say whether a type of Arrow is of dates, or of dates with a time of the day."""
     return bool(types.is_date(kind) or types.is_timestamp(kind))
 
 
@@ -90,7 +88,6 @@ def numbers(name: str, column: Any, missing: Sequence[str]) -> Floats:
 
 
 def _truth_values(name: str, column: Any) -> Any:
-    """Return texts that say true and false as truth values."""
     said = compute.utf8_lower(column)
     others = compute.invert(compute.is_in(said, value_set=pa.array(["true", "false"])))
     if compute.any(compute.and_(others, column.is_valid())).as_py():
@@ -147,7 +144,6 @@ def places(name: str, column: Any, levels: Sequence[Any], missing: Sequence[str]
 
 
 def _other_kind(name: str, expected: str, column: Any) -> DataError:
-    """Return the error that says what else a column holds."""
     given = column.drop_null()
     found = f"has others, of type {column.type}"
     if is_text(column.type):

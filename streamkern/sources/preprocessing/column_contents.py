@@ -10,19 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamkern.errors import DataError
-from streamkern.sources.preprocessing.cells import (
-    NUMBER,
-    TIME,
-    compute,
-    is_number,
-    is_text,
-    is_time,
-    numbers,
-    pa,
-    seconds,
-    texts,
-    types,
-)
+from streamkern.sources.preprocessing import cells
+from streamkern.sources.preprocessing.cells import compute, pa, types
 from streamkern.sources.preprocessing.column_encoders import PERIODS
 
 if TYPE_CHECKING:
@@ -44,14 +33,14 @@ class ColumnContents:
     ) -> None:
         self.name = name
         self.missing = missing
-        self.is_text = is_text(kind)
+        self.is_text = cells.is_text(kind)
         values = getattr(kind, "value_type", None)  # of a dictionary, and of lists
-        is_coded = hasattr(kind, "index_type") and (self.is_text or is_number(values))
+        is_coded = hasattr(kind, "index_type") and (self.is_text or cells.is_number(values))
         self.as_categories = as_categories or is_coded
         self.is_written = is_written and self.is_text
         # Texts may be how numbers and times are written.
         self._is_open = self.is_written and not self.as_categories
-        self.is_time = is_time(kind)
+        self.is_time = cells.is_time(kind)
         self.is_ordered = is_coded and bool(kind.ordered)
         self.ranked: list[Any] | None = None
         self.rows = self.absent = 0
@@ -60,33 +49,33 @@ class ColumnContents:
         self.has_too_many = False
         self.examples: dict[str, str] = {}
         self.measured = _Summary()
-        is_known = self.is_text or self.is_time or is_number(kind) or is_coded
+        is_known = self.is_text or self.is_time or cells.is_number(kind) or is_coded
         if not is_known and str(kind) != "null":
             raise DataError(
                 f"column {name!r} must hold numbers, text, dates or times, but has type {kind}; "
                 f"leave it out with --drop."
             )
 
-    def update(self, cells: Any) -> None:
+    def update(self, part: Any) -> None:
         """Take in some cells, an array of Arrow."""
-        self.rows += len(cells)
+        self.rows += len(part)
         if self.is_ordered:
-            self._note_order(cells)
+            self._note_order(part)
         if self.is_time:
-            self._measure("times", seconds(self.name, cells, self.missing))
+            self._measure("times", cells.seconds(self.name, part, self.missing))
         elif not self.is_text and not self.as_categories:
-            self._measure("numbers", numbers(self.name, cells, self.missing))
+            self._measure("numbers", cells.numbers(self.name, part, self.missing))
         elif not self.is_text:
-            found = numbers(self.name, cells, self.missing)
+            found = cells.numbers(self.name, part, self.missing)
             self.absent += int(np.isnan(found).sum())
             values, counts = np.unique(found[~np.isnan(found)], return_counts=True)
             self._count(zip(values.tolist(), counts.tolist(), strict=True))
         else:
-            self._update_texts(texts(cells, self.missing))
+            self._update_texts(cells.texts(part, self.missing))
 
-    def _update_texts(self, cells: Any) -> None:
-        self.absent += cells.null_count
-        present = cells.drop_null()
+    def _update_texts(self, part: Any) -> None:
+        self.absent += part.null_count
+        present = part.drop_null()
         if self._is_open and not self.levels and "times" not in self.examples:
             with suppress(pa.ArrowInvalid):  # most columns of most tables
                 found = present.cast(pa.float64())
@@ -95,7 +84,10 @@ class ColumnContents:
         counted = present.value_counts()
         values, counts = counted.field("values"), counted.field("counts")
         if self._is_open:
-            for what, pattern, read in (("numbers", NUMBER, numbers), ("times", TIME, seconds)):
+            for what, pattern, read in (
+                ("numbers", cells.NUMBER, cells.numbers),
+                ("times", cells.TIME, cells.seconds),
+            ):
                 chosen = compute.match_substring_regex(values, pattern)
                 some = values.filter(chosen)
                 if len(some):
@@ -129,28 +121,25 @@ class ColumnContents:
             self.has_too_many = True
             self.levels = Counter(dict.fromkeys(list(self.levels)[:1], 1))  # something was there
 
-    def _note_order(self, cells: Any) -> None:
+    def _note_order(self, part: Any) -> None:
         """Keep the order of an ordered dictionary, as long as all pieces have the same."""
-        if not types.is_dictionary(cells.type):
+        if not types.is_dictionary(part.type):
             self.is_ordered = False
             return
-        given = cells.dictionary.drop_null().to_pylist()
+        given = part.dictionary.drop_null().to_pylist()
         ranked = [level.strip() if isinstance(level, str) else level for level in given]
         self.is_ordered = self.ranked in (None, ranked)
         self.ranked = ranked
 
     @property
     def present(self) -> int:
-        """How many cells are not missing."""
         return self.rows - self.absent
 
     @property
     def is_truth(self) -> bool:
-        """Whether all texts say true or false."""
         return self._is_open and bool(self.levels) and {w.lower() for w in self.levels} <= _TRUTH
 
     def measured_truth(self) -> _Summary:
-        """Return the measures of texts that say true and false, as 1 and 0."""
         measured = _Summary()
         values = [float(level.lower() == "true") for level in self.levels]
         measured.update(np.array(values), np.array(list(self.levels.values()), dtype=float))
@@ -212,4 +201,4 @@ class _Summary:
 
 
 def _is_finite_number(text: str) -> bool:
-    return re.match(NUMBER, text) is not None and bool(np.isfinite(float(text)))
+    return re.match(cells.NUMBER, text) is not None and bool(np.isfinite(float(text)))

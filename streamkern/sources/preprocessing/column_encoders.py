@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections import Counter
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -55,7 +55,6 @@ class Column(ABC):
         """Say what the column becomes, for people."""
 
     def inputs(self) -> list[str]:
-        """Return the names of the inputs that the column becomes."""
         return self._value_inputs() + [f"{self.name} is missing"] * self.indicator
 
     def check(self) -> None:
@@ -70,10 +69,12 @@ class Column(ABC):
             raise ValueError(f"levels of {self.name!r} out of order")
 
     def as_dict(self) -> dict[str, Any]:
-        """Return all values, as JSON has them."""
-        values: dict[str, Any] = asdict(self)  # type: ignore[call-overload]
-        lists = {name: list(value) for name, value in values.items() if isinstance(value, tuple)}
-        return {"kind": self.kind, **values, **lists}
+        return {"kind": self.kind, **with_lists(vars(self))}
+
+
+def with_lists(values: dict[str, Any]) -> dict[str, Any]:
+    """Return fields as JSON has them, with lists for tuples."""
+    return {name: list(v) if isinstance(v, tuple) else v for name, v in values.items()}
 
 
 def _are_levels(levels: Any) -> bool:
@@ -91,8 +92,7 @@ def _are_periods(periods: Any) -> bool:
 _CHECKS: dict[str, Callable[[Any], bool]] = {
     "name": lambda value: isinstance(value, str),
     "fill": lambda value: isinstance(value, float) and bool(np.isfinite(value)),
-    "indicator": lambda value: isinstance(value, bool),
-    "pooled": lambda value: isinstance(value, bool),
+    **dict.fromkeys(("indicator", "pooled"), lambda value: isinstance(value, bool)),
     "levels": _are_levels,
     "periods": _are_periods,
 }
@@ -102,14 +102,12 @@ class Tally:
     """Counts of categories that are new and of cells that are missing."""
 
     def __init__(self) -> None:
-        self._counts = {"unseen_categories": 0, "imputed_cells": 0}
+        self._n_unseen = 0
         self._categories: Counter[str] = Counter()
         self._columns: Counter[str] = Counter()
 
     def add(self, name: str, found: Unexpected) -> None:
-        """Count cells of a column."""
-        self._counts["unseen_categories"] += len(found.categories)
-        self._counts["imputed_cells"] += found.n_missing
+        self._n_unseen += len(found.categories)
         self._columns += Counter({name: found.n_missing})
         for category in found.categories:
             called = f"{name}={category}"
@@ -117,17 +115,16 @@ class Tally:
                 self._categories[called] += 1
 
     def as_dict(self) -> dict[str, int]:
-        """Return the counts, none where all are 0."""
-        return dict(self._counts) if any(self._counts.values()) else {}
+        counts = {"unseen_categories": self._n_unseen, "imputed_cells": self._columns.total()}
+        return counts if any(counts.values()) else {}
 
     def warn(self, stacklevel: int = 2) -> None:
         """Warn of what was counted, in one sentence, unless that is nothing."""
         whats = "hold categories that the fit had not", "are missing and were imputed"
+        which = self._categories, self._columns
         said = [
             f"{what}: {n:,}, {listed((f'{of} ({k:,})' for of, k in each.most_common()), _NAMED)}"
-            for what, n, each in zip(
-                whats, self._counts.values(), (self._categories, self._columns), strict=True
-            )
+            for what, n, each in zip(whats, self.as_dict().values(), which, strict=False)
             if n
         ]
         if said:
@@ -136,7 +133,6 @@ class Tally:
 
 
 def _unseen(cells: Any, found: Array) -> list[str]:
-    """Return the categories that have no place, as texts."""
     return [str(cells[int(j)].as_py()).strip() for j in np.flatnonzero(found == -1)]
 
 
@@ -169,11 +165,9 @@ class Numbers(Column):
         return [self.name]
 
     def encode(self, cells: Any, missing: Sequence[str], out: Array) -> Unexpected:
-        """Write the numbers, filled where they are missing."""
         return Unexpected(_filled(numbers(self.name, cells, missing), self, out))
 
     def in_words(self) -> str:
-        """Say what the column becomes."""
         return f"number, {self.fill:.6g} where missing" if self.indicator else "number"
 
 
@@ -193,7 +187,6 @@ class Categories(Column):
         return named + [f"{self.name} is other"] * self.pooled
 
     def encode(self, cells: Any, missing: Sequence[str], out: Array) -> Unexpected:
-        """Write an indicator for each level."""
         found = places(self.name, cells, self.levels, missing)
         out[:] = 0
         known = np.flatnonzero(found >= 0)
@@ -206,7 +199,6 @@ class Categories(Column):
         return Unexpected(int(absent.sum()), [] if self.pooled else _unseen(cells, found))
 
     def in_words(self) -> str:
-        """Say what the column becomes."""
         return f"{len(self.levels):,} categories" + (", others as one" if self.pooled else "")
 
 
@@ -224,13 +216,11 @@ class Ordinal(Column):
         return [self.name]
 
     def encode(self, cells: Any, missing: Sequence[str], out: Array) -> Unexpected:
-        """Write the places, filled where a category is missing or unseen."""
         found = places(self.name, cells, self.levels, missing)
         _filled(np.where(found < 0, np.nan, found), self, out)
         return Unexpected(int((found == -2).sum()), _unseen(cells, found))
 
     def in_words(self) -> str:
-        """Say what the column becomes."""
         least, most = level_name(self.levels[0]), level_name(self.levels[-1])
         return f"place in the order from {least} (0) to {most} ({len(self.levels) - 1})"
 
@@ -250,7 +240,6 @@ class Times(Column):
         return [self.name, *waves]
 
     def encode(self, cells: Any, missing: Sequence[str], out: Array) -> Unexpected:
-        """Write the seconds, then sine and cosine of every period."""
         since = seconds(self.name, cells, missing)
         for i, period in enumerate(self.periods):
             angles = (since - _STARTS[period]) * (2 * np.pi / PERIODS[period])
@@ -259,7 +248,6 @@ class Times(Column):
         return Unexpected(_filled(since, self, out))
 
     def in_words(self) -> str:
-        """Say what the column becomes."""
         return ", ".join(["seconds since 1970", *(f"place in the {p}" for p in self.periods)])
 
 

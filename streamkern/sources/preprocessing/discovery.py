@@ -58,17 +58,10 @@ class RecipeOptions:
             )
 
     @property
-    def encodes(self) -> bool:
-        """Whether columns of numbers alone are not to stay as they are."""
-        return bool(self.categorical or self.ordinal or self.missing is not None or self.impute)
-
-    @property
     def is_given(self) -> bool:
-        """Whether anything is other than by default."""
         return self != RecipeOptions()
 
     def named(self) -> list[str]:
-        """Return all columns that are named."""
         return [*self.categorical, *self.ordinal, *self.drop, *filter(None, [self.weights])]
 
 
@@ -94,9 +87,14 @@ def discover(
     for batch in batches(list(contents)):
         for name, column in contents.items():
             column.update(batch.column(name))
-    is_mixed = options.encodes or any(
-        column.what() in ("text", "times") or (column.absent and name not in targets)
-        for name, column in contents.items()
+    is_asked_for = options.categorical or options.ordinal or options.impute
+    is_mixed = (
+        bool(is_asked_for)
+        or options.missing is not None
+        or any(
+            column.what() in ("text", "times") or (column.absent and name not in targets)
+            for name, column in contents.items()
+        )
     )
     columns: list[Column] = []
     left_out = dict.fromkeys(options.drop, "dropped")
@@ -131,7 +129,6 @@ def discover(
 
 
 def is_frame(rows: Any) -> bool:
-    """Say whether rows are a table of pandas, polars or pyarrow, in memory."""
     kinds = ((kind.__module__.partition(".")[0], kind.__name__) for kind in type(rows).__mro__)
     return not _FRAMES.isdisjoint(map(".".join, kinds))
 

@@ -11,7 +11,7 @@ import numpy as np
 from streamkern.errors import DataError, first_line
 from streamkern.errors.formatting import listed
 from streamkern.sources.preprocessing.cells import MISSING, numbers, pa, places
-from streamkern.sources.preprocessing.column_encoders import KINDS, Column, Numbers
+from streamkern.sources.preprocessing.column_encoders import KINDS, Column, Numbers, with_lists
 
 if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
@@ -116,21 +116,10 @@ class Recipe:
         return X
 
     def read_targets(self, frame: Any) -> Array | None:
-        """Return the targets of rows of a table, None where the recipe has none.
+        """Return the targets of rows of a table, (n,) or (n, q), None where the recipe has none.
 
-        Parameters
-        ----------
-        frame : pandas, polars or pyarrow table
-
-        Returns
-        -------
-        ndarray of shape (n,) or (n, q)
-            Numbers with NaN where they are missing, or UTF-8 texts, which are empty there.
-
-        Raises
-        ------
-        DataError
-            If a column is not there, or holds something else; so a label that is new.
+        Numbers are NaN where they are missing, and UTF-8 texts are empty there.  DataError says
+        which column is not there, or holds something else, such as a label that is new.
         """
         if not self.targets:
             return None
@@ -174,17 +163,8 @@ class Recipe:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the recipe as plain JSON values."""
-        return {
-            "format_version": VERSION,
-            "columns": [column.as_dict() for column in self.columns],
-            "targets": list(self.targets),
-            "labels": None if self.labels is None else list(self.labels),
-            "weights": self.weights,
-            "left_out": self.left_out,
-            "missing": list(self.missing),
-            "single": self.single,
-            "header": self.header,
-        }
+        columns = [column.as_dict() for column in self.columns]
+        return {"format_version": VERSION, **with_lists(vars(self)), "columns": columns}
 
     def to_json(self) -> str:
         """Return the recipe as a JSON text."""
@@ -272,7 +252,6 @@ def arrow_table(frame: Any) -> Any:
 
 
 def _cells(table: Any, name: str) -> Any:
-    """Return a column of an Arrow table as one array."""
     places = table.schema.get_all_field_indices(name)
     if len(places) != 1:
         found = "more than one column" if places else "no column"

@@ -87,14 +87,3 @@ def test_the_noise_is_unbounded_where_no_degree_of_freedom_is_left():
     spent = np.array([0.0, 1.0]) + equations.weight / equations.row_weight
     kept = NormalEquations(**{**vars(equations), "effective_dof": spent})
     assert np.array_equal(kept.noise_variance, [np.inf, np.inf])
-
-
-@every_intercept
-@every_alpha
-def test_what_they_say_is_solved_by_the_same_coefficients(alpha, intercept):
-    _, solution, equations = solved(alpha, intercept=intercept)
-    again = equations.moments(solution.coef, solution.intercept)
-    resolved = Eigenbasis.of(again).solve(alpha)
-    assert_close(resolved.coef, solution.coef, steps=1e5)
-    assert_close(resolved.intercept, solution.intercept, steps=1e5)
-    assert resolved.train_rss == pytest.approx(solution.train_rss, rel=1e-9)

@@ -1,4 +1,4 @@
-"""Hashes of the values of rows, by which rows are known again."""
+"""Hashes of rows: of places, for a uniform sample, and of values, to know rows again."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamkern.errors import ParameterError
-from streamkern.statistics.base import Statistic, concatenated
-from streamkern.statistics.spread_sample import mixed
+from streamkern.statistics.base import Statistic, concatenated, joint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,6 +18,67 @@ if TYPE_CHECKING:
 
 # Few enough values for the cache.
 _VALUES_AT_ONCE = 15_000
+
+
+class RowSample(Statistic):
+    """The k rows whose places have the smallest hashes, in their order, whatever they weigh.
+
+    Cohen and Kaplan (2007), "Summarizing data using bottom-k sketches".
+    """
+
+    n_rows: int
+    random_state: int = 0
+    hashes: Array = joint(0, dtype=np.uint64)
+    places: Array = joint(0, dtype=np.int64)
+    X: Array = joint(0, 0)
+    y: Array = joint(0, 0)
+    weights: Floats = joint(0)
+
+    def __post_init__(self) -> None:
+        if self.n_rows < 1:
+            raise ParameterError(f"a sample has at least 1 row, not {self.n_rows}; ask for some.")
+        super().__post_init__()
+
+    @property
+    def counts(self) -> Floats | None:
+        """The weights, (k,), None where all rows count once."""
+        return None if (self.weights == 1.0).all() else self.weights
+
+    def update(self, blocks: Iterable[Block]) -> None:
+        for block in blocks:
+            places = block.places()
+            hashes = hashed(places, self.random_state)
+            if len(self.hashes) == self.n_rows:
+                chosen = np.flatnonzero(hashes < self.hashes[-1])
+            else:
+                chosen = np.arange(len(hashes))
+            if len(chosen) > self.n_rows:
+                chosen = chosen[np.argpartition(hashes[chosen], self.n_rows)[: self.n_rows]]
+            if len(chosen):
+                weights = np.ones(len(chosen)) if block.weights is None else block.weights[chosen]
+                rows = places[chosen], block.X[chosen], block.y[chosen], weights
+                vars(self).update(self._smallest(hashes[chosen], *rows))
+
+    def _smallest(self, *rows: Array) -> dict[str, Any]:
+        """Return the rows with the smallest hashes of those here and others."""
+        names = "hashes", "places", "X", "y", "weights"
+        if len(self.hashes):
+            mine = (getattr(self, name) for name in names)
+            rows = tuple(np.concatenate(pair) for pair in zip(mine, rows, strict=True))
+        order = np.argsort(rows[0], kind="stable")[: self.n_rows]
+        return {name: values[order] for name, values in zip(names, rows, strict=True)}
+
+    def compatible(self, other: RowSample) -> RowSample:
+        if (self.n_rows, self.random_state) != (other.n_rows, other.random_state):
+            raise ParameterError(
+                "samples merge only when their size and seed are the same; draw both alike."
+            )
+        return other
+
+    def merged_jointly(self, other: RowSample) -> dict[str, Any]:
+        if not len(other.hashes):
+            return dict(self.detached())
+        return self._smallest(other.hashes, other.places, other.X, other.y, other.weights)
 
 
 class RowIndex(Statistic):
@@ -42,7 +102,6 @@ class RowIndex(Statistic):
 
     @classmethod
     def of(cls, hashes: Array, labels: Array, rule: Folds | None = None) -> RowIndex:
-        """Return the index that holds these hashes and labels."""
         index = cls(rule)
         index.hashes, index.labels = hashes, labels.astype(index.label_type, copy=False)
         return index
@@ -51,7 +110,6 @@ class RowIndex(Statistic):
         return len(self.hashes)
 
     def update(self, blocks: Iterable[Block]) -> None:
-        """Add rows, a few at a time."""
         hashes, labels = [self.hashes], [self.labels]
         for block in blocks:
             columns = block.X.shape[1] + block.y.shape[1] + 1
@@ -67,7 +125,6 @@ class RowIndex(Statistic):
         self.labels = np.concatenate([each.astype(self.label_type, copy=False) for each in labels])
 
     def compatible(self, other: RowIndex) -> RowIndex:
-        """Raise ParameterError unless both hold places, or as many folds."""
         mine, theirs = (index.rule and index.rule.n_folds for index in (self, other))
         if mine != theirs:
             raise ParameterError(
@@ -84,11 +141,7 @@ class RowIndex(Statistic):
         return RowIndex.of(self.hashes[which], self.labels[which], self.rule)
 
     def positions(self, hashes: Array) -> Array:
-        """Return where rows are in this index, each row of it for one of them: (m,), int64.
-
-        Both are ascending by hash.  The position is -1 for a row that is not there, or there less
-        often than it is asked for.
-        """
+        """Return where rows, ascending as here, are in this index, each once, else -1, (m,)."""
         nth = np.arange(len(hashes)) - np.searchsorted(hashes, hashes)
         position = np.searchsorted(self.hashes, hashes) + nth
         there = position < len(self)
@@ -96,14 +149,28 @@ class RowIndex(Statistic):
         return np.where(there, position, -1)
 
 
+def hashed(places: Array, seed: int) -> Array:
+    """Return a 64-bit hash of every row number."""
+    key = np.random.SeedSequence(seed).generate_state(1, np.uint64)
+    return mixed(places.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + key)
+
+
+def mixed(words: Array) -> Array:
+    """Return 64-bit words, mixed one to one so that every bit depends on all bits.
+
+    Steele, Lea and Flood (2014), "Fast splittable pseudorandom number generators", for the mixer.
+    """
+    z: Array = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    z ^= z >> np.uint64(31)
+    return z
+
+
 def row_hashes(values: Floats) -> Array:
     """Return a 64-bit hash of every row of values (n, c), (n,) uint64.
 
     Words are mixed first: those of small integers end in many zeros, which a multilinear hash
     would keep.
-
-    References
-    ----------
     Lemire and Kaser (2014), "Strongly universal string hashing is fast", for multilinear hashing.
     """
     positions = np.arange(1, values.shape[1] + 1, dtype=np.uint64)

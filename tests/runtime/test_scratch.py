@@ -9,16 +9,15 @@ import numpy as np
 import pytest
 
 from streamkern import Gaussian, RandomFeatureRidge
-from streamkern.runtime.aligned_arrays import aligned
-from streamkern.runtime.scratch import Scratch
+from streamkern.runtime.scratch import Scratch, aligned
 from streamkern.solve import Eigenbasis, Spectrum
 
 rng = np.random.default_rng(0)
 
 
-def shifted(array, n_bytes=4):
+def shifted(array):
     """Return an array that begins between two words, as in a buffer of bytes."""
-    raw = np.empty(array.nbytes + n_bytes, dtype=np.uint8)[n_bytes:]
+    raw = np.empty(array.nbytes + 4, dtype=np.uint8)[4:]
     order = "C" if array.flags.c_contiguous else "F"
     there = raw.view(array.dtype).reshape(array.shape, order=order)
     there[...] = array
@@ -46,33 +45,28 @@ def test_a_copy_keeps_values_and_order(order):
     assert np.array_equal(moved, array)
 
 
-def test_arrays_are_found_in_what_holds_them():
+HOLDERS = {
+    "list": (lambda array: [array], lambda held: held[0]),
+    "tuple": (lambda array: (1, array), lambda held: held[1]),
+    "named": (lambda array: Pair("left", array), lambda held: held.right),
+    "nested": (lambda array: {"inside": [array]}, lambda held: held["inside"][0]),
+    "object": (basis, lambda held: held.vectors),
+    "object in a tuple": (lambda array: (basis(array),), lambda held: held[0].vectors),
+}
+
+
+@pytest.mark.parametrize("name", HOLDERS)
+def test_arrays_are_found_in_what_holds_them_and_moved_once(name):
+    hold, array_in = HOLDERS[name]
     array = rng.standard_normal((4, 4)).T
-    for held in (
-        [shifted(array)],
-        (1, shifted(array)),
-        Pair("left", shifted(array)),
-        {"inside": [shifted(array)]},
-        basis(shifted(array)),
-        (basis(shifted(array)),),
-    ):
-        found = aligned(held)
-        assert type(found) is type(held)
-        while not isinstance(found, np.ndarray):
-            if isinstance(found, Eigenbasis):
-                found = found.vectors
-            else:
-                found = list(found.values() if isinstance(found, dict) else found)[-1]
-        assert found.flags.aligned
-        assert np.array_equal(found, array)
-
-
-def test_an_object_is_mended_once():
-    held = basis(shifted(np.eye(3)))
-    assert aligned(held) is held
-    first = held.vectors
+    held = hold(shifted(array))
+    found = aligned(held)
+    assert type(found) is type(held)
+    first = array_in(found)
     assert first.flags.aligned
-    assert aligned(held).vectors is first
+    assert np.array_equal(first, array)
+    assert aligned(found) is found
+    assert array_in(found) is first
 
 
 def test_what_is_aligned_stays_as_it_is():

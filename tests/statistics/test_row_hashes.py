@@ -1,4 +1,4 @@
-"""The index of rows: what was read is known again by its values, however it was cut and stored."""
+"""Rows known again by their values, and sampled by their places, however they were cut."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from streamkern.engine.reduction import accumulate
 from streamkern.errors import ParameterError
 from streamkern.sources import ArraySource, Block
-from streamkern.statistics import RowFolds, RowIndex
+from streamkern.statistics import RowFolds, RowIndex, RowSample
 
 MASK = (1 << 64) - 1
 GOLDEN = 0x9E3779B97F4A7C15
+N = 60
 
 
 def rows(n=60, seed=0):
@@ -52,22 +54,12 @@ def test_the_hash_is_the_one_that_files_hold():
     assert index_of(X, y, weights).hashes.tolist() == expected
 
 
-def test_without_weights_every_weight_is_one():
+def test_rows_are_known_by_value_whatever_they_are_stored_as():
     X, y = rows()
-    assert index_of(X, y).hashes.tolist() == index_of(X, y, np.ones(len(X))).hashes.tolist()
-    assert index_of(X, y).hashes.tolist() != index_of(X, y, np.full(len(X), 2.0)).hashes.tolist()
-
-
-@pytest.mark.parametrize("kind", [np.float32, np.float64, np.int8, np.int64, np.uint16])
-def test_rows_are_known_by_value_whatever_they_are_stored_as(kind):
-    X, y = rows()
-    assert index_of(X.astype(kind), y).hashes.tolist() == index_of(X, y).hashes.tolist()
-
-
-def test_both_zeros_are_one_value():
-    X, y = np.array([[0.0, 1.0], [-0.0, 1.0]]), np.zeros((2, 1))
-    first, second = index_of(X, y).hashes.tolist()
-    assert first == second
+    expected = index_of(X, y, np.ones(len(X))).hashes.tolist()
+    for kind in (np.float32, np.float64, np.int8, np.int64, np.uint16):
+        assert index_of(X.astype(kind), y).hashes.tolist() == expected
+    assert index_of(np.where(X == 0, -0.0, X), y).hashes.tolist() == expected
 
 
 def test_a_value_in_another_place_makes_another_row():
@@ -148,3 +140,77 @@ def test_rows_that_were_skipped_are_not_in():
 def test_indices_of_another_kind_do_not_merge(other):
     with pytest.raises(ParameterError, match="merge only with as many folds each, or places"):
         RowIndex(RowFolds(3, 0)).merge(other)
+
+
+# Samples: which rows, and how evenly.
+
+
+def numbered(n: int = N) -> tuple[np.ndarray, np.ndarray]:
+    X = np.arange(2.0 * n).reshape(n, 2)
+    return X, -X[:, :1]
+
+
+def assert_holds(sample, places, X, y) -> None:
+    assert sample.places.tolist() == list(places)
+    assert np.array_equal(sample.X, X[sample.places])
+    assert np.array_equal(sample.y, y[sample.places])
+    assert sample.X.dtype == X.dtype
+
+
+@pytest.mark.parametrize("k", [1, 7, 59, 60, 100])
+@naive.quick
+@given(cuts=naive.cuts(N), seed=st.integers(0, 2**40), chance=st.randoms(use_true_random=False))
+def test_any_cuts_and_merges_hold_the_rows_of_the_smallest_hashes(k, cuts, seed, chance):
+    X, y = (each.astype(np.float32 if seed % 2 else float) for each in numbered())
+    cut = naive.blocks(X, y, cuts)
+    expected = naive.smallest_hashes(range(N), k, seed)
+    assert_holds(naive.accumulated(RowSample(k, seed), cut), expected, X, y)
+    assert_holds(naive.merged(RowSample(k, seed), cut, chance), expected, X, y)
+
+
+@pytest.mark.parametrize("k", [1, 2, 7, 59])
+@pytest.mark.parametrize("way", [1, -1], ids=["ascending", "descending"])
+def test_rows_may_come_in_the_order_of_their_hashes(k, way):
+    X, y = numbered()
+    places = np.array(naive.smallest_hashes(range(N), N, 3))[::way]
+    cut = [Block(X[[place]], y[[place]], 0, None, np.array([place])) for place in places]
+    expected = naive.smallest_hashes(range(N), k, 3)
+    assert_holds(naive.accumulated(RowSample(k, 3), cut), expected, X, y)
+
+
+def test_rows_that_were_left_out_are_not_sampled_and_do_not_move_the_others():
+    X, y = numbered()
+    kept = np.flatnonzero(np.arange(N) % 3)
+    block = Block(X[kept], y[kept], 0, None, kept)
+    sample = naive.accumulated(RowSample(9, 5), [block])
+    assert_holds(sample, naive.smallest_hashes(kept.tolist(), 9, 5), X, y)
+
+
+def test_places_beyond_32_bits_are_hashed_whole():
+    X, y = numbered(20)
+    sample = naive.accumulated(RowSample(5, 1), [Block(X, y, 2**40)])
+    assert sample.places.tolist() == naive.smallest_hashes(range(2**40, 2**40 + 20), 5, 1)
+
+
+def test_every_row_is_as_likely_as_any_other():
+    n, k, seeds = 100, 10, 1000
+    X, y = numbered(n)
+    counts = np.zeros(n)
+    for seed in range(seeds):
+        counts[naive.accumulated(RowSample(k, seed), naive.blocks(X, y)).places] += 1
+    assert counts.sum() == k * seeds
+    # Of k among n without replacement, each count has the variance seeds k/n (1 - k/n).
+    share = k / n
+    chi2 = ((counts - seeds * share) ** 2).sum() / (seeds * share * (1 - share)) * (n - 1) / n
+    assert 1e-3 < stats.chi2(n - 1).cdf(chi2) < 1 - 1e-3
+
+
+def test_neighbours_are_sampled_together_no_more_often_than_others():
+    n, k, seeds = 50, 10, 1500
+    X, y = numbered(n)
+    together = 0
+    for seed in range(seeds):
+        places = np.sort(naive.accumulated(RowSample(k, seed), naive.blocks(X, y)).places)
+        together += int((np.diff(places) == 1).sum())
+    expected = seeds * (n - 1) * k * (k - 1) / (n * (n - 1))
+    assert abs(together - expected) < 4 * np.sqrt(expected)

@@ -1,0 +1,118 @@
+"""Signals that stop a program raise once, wait where they must, and end it at the second."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from streamkern.runtime.signals import Stopped, end_at_once, stoppable
+
+HEAD = """
+import gc, os, signal, time, weakref
+from concurrent.futures import ThreadPoolExecutor, thread
+from streamkern.runtime.signals import Stopped, held, stoppable
+"""
+
+
+def run(code):
+    """The exit status and the output of a program."""
+    done = subprocess.run(
+        [sys.executable, "-c", HEAD + code], capture_output=True, text=True, check=False, timeout=60
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+def run_stoppable(code):
+    """What a program prints that runs lines where signals raise."""
+    lines = "\n        ".join([*code.strip("\n").split("\n"), "time.sleep(10)", "print('went on')"])
+    return run(f"""
+try:
+    with stoppable():
+        {lines}
+except Stopped as error:
+    print('stopped by', error.exit_status - 128)
+""")
+
+
+@pytest.fixture(autouse=True)
+def usual_handlers():
+    usual = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    yield
+    for number, handler in usual.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_raises_and_the_usual_handlers_come_back(number, status):
+    signal.signal(number, signal.SIG_DFL)
+
+    def stop():
+        with stoppable():
+            os.kill(os.getpid(), number)
+            time.sleep(5)
+
+    with pytest.raises(Stopped) as error:
+        stop()
+    assert error.value.exit_status == status
+    assert signal.getsignal(number) is signal.SIG_DFL
+
+
+def test_a_signal_that_is_ignored_stays_ignored_and_does_not_end_the_program_at_once():
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    usual = signal.getsignal(signal.SIGTERM)
+    with stoppable():
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+        os.kill(os.getpid(), signal.SIGINT)
+    end_at_once()
+    assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    assert signal.getsignal(signal.SIGTERM) is not usual
+
+
+def test_a_second_signal_ends_the_program_at_once():
+    status, said = run_stoppable("""
+try:
+    os.kill(os.getpid(), signal.SIGINT); time.sleep(60)
+finally:
+    print('cleaning up', flush=True)
+    with held():
+        os.kill(os.getpid(), signal.SIGINT); time.sleep(5); print('late')
+""")
+    assert (status, said) == (130, "cleaning up\n")
+
+
+def test_a_signal_waits_until_what_must_not_be_half_done_is_done():
+    code = "with held():\n    os.kill(os.getpid(), signal.SIGTERM)\n    print('done')"
+    assert run_stoppable(code) == (0, "done\nstopped by 15\n")
+
+
+def test_a_signal_is_not_lost_in_a_callback_of_a_weak_reference():
+    code = """
+class Thing: pass
+thing = Thing()
+seen = weakref.ref(thing, lambda _: os.kill(os.getpid(), 15))
+del thing
+"""
+    assert run_stoppable(code) == (0, "stopped by 15\n")
+
+
+def test_a_signal_while_a_pool_starts_a_thread_leaves_none_that_nobody_ends():
+    code = """
+class Interrupted(weakref.WeakKeyDictionary):
+    def __setitem__(self, key, value):
+        os.kill(os.getpid(), signal.SIGTERM)
+        super().__setitem__(key, value)
+
+thread._threads_queues = Interrupted()
+pool = ThreadPoolExecutor(1)
+pool.submit(int)
+"""
+    assert run_stoppable(code) == (0, "stopped by 15\n")
+
+
+def test_a_terminal_that_closes_ends_a_program_in_order():
+    assert run_stoppable("os.kill(os.getpid(), signal.SIGHUP)") == (0, "stopped by 1\n")
