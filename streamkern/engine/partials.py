@@ -1,4 +1,4 @@
-"""Partial sums of a pass: of one shard, merged in a fixed order, and saved in a checkpoint."""
+"""Partial sums of a pass: merged in a fixed order, and saved in a checkpoint."""
 
 from __future__ import annotations
 
@@ -6,16 +6,13 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from streamkern.engine.shard_task import ComputeSlots, at_shard
 from streamkern.runtime.events import tell_from_task
 from streamkern.runtime.memory import peak_bytes
 from streamkern.runtime.resources import metered
-from streamkern.runtime.scratch import aligned
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
-    from streamkern.sources import Block, Reader, Shard
     from streamkern.statistics import Statistic
     from streamkern.storage import SavedPass
 
@@ -48,43 +45,6 @@ class PassOptions(NamedTuple):
     monitored: bool  # tasks measure what the processor can attain
     validate: Callable[[Any, Any], dict[str, Any] | None] | None  # as `accumulate` has it
     saved: SavedPass | None  # where sums are saved
-
-
-def accumulate_shard(
-    zero: Statistic,
-    reader: Reader,
-    shard: Shard,
-    options: PassOptions,
-    slots: ComputeSlots,
-    *,
-    group: int,
-) -> Partial:
-    """Return the sums of one shard; the task that a worker runs, and runs again if it must."""
-    if options.saved is not None and options.saved.holds(group):  # before a worker was lost
-        return SAVED
-    statistic = aligned(zero).zero()
-    n_kept = n_skipped = n_weightless = 0
-
-    def kept(blocks: Iterator[Block]) -> Iterator[Block]:
-        nonlocal n_kept, n_skipped, n_weightless
-        for block in blocks:
-            there = block.counting()
-            good = there.where(there.finite()) if options.skip_bad_rows else there
-            n_kept += len(good)
-            n_skipped += len(there) - len(good)
-            n_weightless += len(block) - len(there)
-            if len(good):
-                yield good
-
-    work = statistic.work if options.monitored else None
-    with at_shard(
-        options.job, shard, reader, options.block_rows, slots, threads=options.threads, work=work
-    ) as (blocks, scratch):
-        statistic.scratch = scratch
-        statistic.update(kept(blocks))
-    statistic.scratch = None
-    sums, shards = statistic.detached(), (shard.index,)
-    return Partial(sums, n_kept, n_skipped, shards, peak_bytes(), n_weightless)
 
 
 def merge_partials(zero: Statistic, options: PassOptions, left: Partial, right: Partial) -> Partial:

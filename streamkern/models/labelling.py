@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamkern.engine.scheduler import stream, task
+from streamkern.engine.scheduler import task
+from streamkern.engine.task_stream import stream
 from streamkern.errors import DataError, ParameterError
 from streamkern.parameters.plan import cut
 from streamkern.sources import Classes, LabelledSource, labelled_rows

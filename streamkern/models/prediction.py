@@ -10,7 +10,7 @@ import numpy as np
 
 from streamkern.engine.reduction import accumulate
 from streamkern.engine.scheduler import kept, shared, task
-from streamkern.engine.shard_task import map_shards
+from streamkern.engine.shard_map import map_shards
 from streamkern.errors import DataError
 from streamkern.parameters.plan import cut
 from streamkern.predict.deviation import Deviation

@@ -20,8 +20,9 @@ from conftest import running_scheduler, wait_until
 
 from streamkern import connect
 from streamkern.engine import cluster
-from streamkern.engine.cluster_file import read_cluster_file, read_scheduler_file
-from streamkern.engine.futures import Heartbeat
+from streamkern.engine.cluster_file import read_cluster_file
+from streamkern.engine.heartbeat import Heartbeat
+from streamkern.engine.running_scheduler import read_scheduler_file
 from streamkern.errors import ClusterError, ParameterError
 from streamkern.runtime.signals import Stopped, stoppable, stopping
 

@@ -14,7 +14,7 @@ from hearing import Passes
 
 from streamkern.engine import partials, reduction
 from streamkern.engine.reduction import accumulate
-from streamkern.engine.shard_task import map_shards
+from streamkern.engine.shard_map import map_shards
 from streamkern.errors import DataError, IncompletePassError
 from streamkern.features import RandomFourierFeatures
 from streamkern.kernels import Gaussian

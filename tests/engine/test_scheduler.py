@@ -20,7 +20,7 @@ from sklearn.base import clone
 
 import streamkern
 from streamkern import RandomFeatureRidge
-from streamkern.engine.scheduler import stream
+from streamkern.engine.task_stream import stream
 from streamkern.runtime import resources
 from streamkern.runtime.resources import current_resources
 
