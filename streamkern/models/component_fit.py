@@ -21,7 +21,7 @@ from streamkern.predict.predictor import PrincipalComponents, checked_number
 from streamkern.solve import Eigenbasis
 from streamkern.storage.codec import COMPONENTS, map_card, restored_map
 from streamkern.storage.untrusted import finite_array, finite_arrays
-from streamkern.tune.fold_solution import total_of
+from streamkern.tune.fold_moments import total_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from streamkern._typing import Floats
     from streamkern.solve import NormalEquations, RidgeSolution
-    from streamkern.tune.fold_solution import Size
+    from streamkern.tune.penalty_search import Size
 
 
 class FitReport(TypedDict, total=False):

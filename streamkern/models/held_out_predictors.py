@@ -10,7 +10,7 @@ import numpy as np
 
 from streamkern.engine.scheduler import is_task, run, run_all, shared, task
 from streamkern.solve.sparse_selection import Sparsifier
-from streamkern.tune.fold_solution import folds_with_rows
+from streamkern.tune.fold_moments import folds_with_rows
 from streamkern.tune.held_out_models import solve_without
 
 if TYPE_CHECKING:

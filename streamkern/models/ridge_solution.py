@@ -118,12 +118,12 @@ def solve_moments(
         equations = replace(equations, train_rss=errors.train * equations.weight)
         cv_rmse = cv_rmse if errors.held_out is None else np.sqrt(errors.held_out)
     note, fold_by = errors.note(report["precision"]), report["fold_by"] or "rows"
-    short = solved.short_of_precision(report["precision"])
-    told = [solution.note, solved.ordered_rows(fold_by), short, note * (errors.source == "bound")]
+    ordered, short, edge = solved.penalty_notes(report["precision"], fold_by)
+    told = [solution.note, ordered, short, note * (errors.source == "bound")]
     warned = list(filter(None, told))
     # Too common for warnings.
     notes = [
-        "" if short else solved.at_the_edge(report["precision"]),
+        edge,
         report.get("tuning_note", ""),
         note * (errors.source == "rows"),
         _WEIGHTS_NOTE * (equations.row_weight < 1.0 - _ROUNDING),

@@ -174,7 +174,7 @@ class PenaltyOptions:
     one_standard_error: bool = False
 
     def __post_init__(self) -> None:
-        from streamkern.solve.penalty_curve import checked_grid, checked_penalty
+        from streamkern.solve.penalty_grid import checked_grid, checked_penalty
 
         object.__setattr__(self, "alpha", checked_penalty(self.alpha))
         if self.alphas is not None:
@@ -213,7 +213,7 @@ class PenaltyOptions:
     @property
     def n_left_out(self) -> int:
         """The penalties of that pass, 0 where there is none."""
-        from streamkern.solve.penalty_curve import N_ALPHAS
+        from streamkern.solve.penalty_grid import N_ALPHAS
 
         return len(self.grid or range(N_ALPHAS)) if self.reads_rows else 0
 

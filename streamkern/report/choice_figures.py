@@ -19,8 +19,9 @@ from streamkern.report.numbers import number
 from streamkern.report.trial_tables import error_of, first_scale
 from streamkern.report.validation_pass import target_spread
 from streamkern.solve.penalty_curve import PenaltyCurve
-from streamkern.tune.budget import map_in_words
-from streamkern.tune.fold_solution import nested_sizes, solve_sizes
+from streamkern.tune.fold_solution import nested_sizes
+from streamkern.tune.penalty_search import solve_sizes
+from streamkern.tune.search_result import map_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

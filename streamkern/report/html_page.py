@@ -27,7 +27,7 @@ from streamkern.report import prediction_figures as figures
 from streamkern.report.trial_tables import tuning_table
 from streamkern.report.validation_pass import validated, validated_classes
 from streamkern.runtime.memory import in_words
-from streamkern.solve.penalty_curve import CRITERIA
+from streamkern.solve.penalty_grid import CRITERIA
 from streamkern.sources import LabelledSource, as_source
 from streamkern.sources.preprocessing.column_names import target_names
 from streamkern.storage import check_output, replacing

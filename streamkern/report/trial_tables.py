@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from streamkern.tune.budget import map_in_words
+from streamkern.tune.search_result import map_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -17,14 +17,9 @@ import numpy as np
 from streamkern.engine.scheduler import is_task, kept, run, run_all, shared, task
 from streamkern.solve import NormalEquations, RidgeSolution, solve_each
 from streamkern.solve.cross_validation import HeldOut, squared_errors
-from streamkern.solve.sparse_selection import (
-    Sparsifier,
-    SparsityCurve,
-    checked_size,
-    sparse_errors,
-    sparse_sizes,
-)
-from streamkern.tune.fold_solution import fold_parts, folds_with_rows, total_of
+from streamkern.solve.sparse_selection import Sparsifier, checked_size
+from streamkern.solve.sparsity_curve import SparsityCurve, sparse_errors, sparse_sizes
+from streamkern.tune.fold_moments import fold_parts, folds_with_rows, total_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,7 +27,8 @@ if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
     from streamkern.parameters.fit_options import SparseOptions
     from streamkern.statistics import Moments
-    from streamkern.tune.fold_solution import Size, Solved
+    from streamkern.tune.fold_solution import Solved
+    from streamkern.tune.penalty_search import Size
 
 
 class LeftOut(NamedTuple):

@@ -17,7 +17,7 @@ from streamkern.features.metric import metric_of, root_of
 from streamkern.parameters.cost_estimate import fit_flops
 from streamkern.predict.gradients import GradientOuterProduct
 from streamkern.predict.predictor import Predictor
-from streamkern.solve.penalty_curve import default_grid
+from streamkern.solve.penalty_grid import default_grid
 from streamkern.tune.trials import SHIFT_ROWS, Targets, basis_of, moments_about
 
 if TYPE_CHECKING:

@@ -19,7 +19,8 @@ from streamkern.features.base import cached_slices
 from streamkern.runtime.scratch import Scratch
 from streamkern.solve import Eigenbasis, decomposition_bytes
 from streamkern.solve.cross_validation import held_out_errors
-from streamkern.solve.penalty_curve import PenaltyCurve, default_grid
+from streamkern.solve.penalty_curve import PenaltyCurve
+from streamkern.solve.penalty_grid import default_grid
 from streamkern.sources import Block
 from streamkern.statistics import Moments, Triangle
 

@@ -14,7 +14,7 @@ from streamkern.errors import ParameterError
 from streamkern.kernels import KERNELS, Matern
 from streamkern.models.classification import Classification
 from streamkern.parameters.parameters import NAMES, OPTIONS, Parameters
-from streamkern.solve.penalty_curve import CRITERIA
+from streamkern.solve.penalty_grid import CRITERIA
 from streamkern.solve.sparse_selection import METHODS
 
 # The options of `fit` and `tune` that the contract names, and those that other pages name.

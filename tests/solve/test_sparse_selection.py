@@ -14,16 +14,8 @@ from streamkern.errors import ParameterError
 from streamkern.features import Identity
 from streamkern.solve import solve_ridge
 from streamkern.solve.cross_validation import HeldOut
-from streamkern.solve.sparse_selection import (
-    METHODS,
-    Sparsifier,
-    SparsityCurve,
-    checked_method,
-    checked_size,
-    sparse_errors,
-    sparse_sizes,
-    supports,
-)
+from streamkern.solve.sparse_selection import METHODS, Sparsifier, checked_method, checked_size
+from streamkern.solve.sparsity_curve import SparsityCurve, sparse_errors, sparse_sizes
 from streamkern.statistics import CentredMoments, Moments, Triangle
 
 N, D, K = 90, 14, 3
@@ -53,6 +45,10 @@ def moments(Phi, y, *, intercept=True) -> CentredMoments:
     return CentredMoments(
         gram, A.T @ B, (B**2).sum(axis=0), float(len(A)), *means, intercept=intercept
     )
+
+
+def supports(moments, alpha, sizes, method="forward"):
+    return Sparsifier(method, alpha, floor=0.0).supports(moments, sizes)
 
 
 def augmented(Phi, y, alpha):

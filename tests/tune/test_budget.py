@@ -19,7 +19,8 @@ from streamkern.parameters.fit_options import large_sample
 from streamkern.parameters.parameters import Parameters
 from streamkern.parameters.plan import plan_for
 from streamkern.sources import as_source
-from streamkern.tune.budget import Budget, Ledger, budgeted_rows, configurations
+from streamkern.tune.budget import Budget, Ledger, budgeted_rows
+from streamkern.tune.search_result import configurations
 from streamkern.tune.trials import N_FOLDS, Attempt, Cost, Trial
 
 N, P, D = 400, 3, 128

@@ -26,7 +26,8 @@ from streamkern.models.prediction import by_rows
 from streamkern.parameters.parameters import DEFAULT_KERNEL
 from streamkern.runtime.memory import available_bytes, in_words
 from streamkern.solve.kernel_system import KernelBasis, solve_dual
-from streamkern.solve.penalty_curve import PenaltyCurve, checked_penalty
+from streamkern.solve.penalty_curve import PenaltyCurve
+from streamkern.solve.penalty_grid import checked_penalty
 from streamkern.sources import ArraySource, Block
 from streamkern.sources.arrays import as_rows
 from streamkern.statistics import ColumnStatistics, RowSample
