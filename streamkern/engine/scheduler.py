@@ -140,10 +140,10 @@ def shared(value: Any) -> Any:
     """Return a value as an argument for many tasks: sent once, where tasks run elsewhere.
 
     It is on two workers, if there are so many; if both die, `run` sends it again for a task that
-    takes it as an argument.
+    takes it as an argument.  A task, or None, is returned as it is.
     """
     client = current_client()
-    if client is None:
+    if client is None or value is None or is_task(value):
         return value
     sent = _scattered(client, f"{type(value).__name__}-{uuid.uuid4().hex}", value)
     _sent[sent] = value

@@ -14,14 +14,13 @@ from streamkern.engine.shard_task import apply_to_shard, pass_facts
 from streamkern.engine.task_stream import stream
 from streamkern.runtime.events import passing
 from streamkern.runtime.resources import local_threads
-from streamkern.sources import Shard, Source
+from streamkern.sources import Block, Shard, Source
 from streamkern.sources.base import naming_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from streamkern.runtime.scratch import Scratch
-    from streamkern.sources import Block
 
 
 def map_shards(

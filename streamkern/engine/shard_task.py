@@ -11,24 +11,21 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from streamkern.engine.partials import SAVED, Partial
+from streamkern.engine.partials import SAVED, Partial, PassOptions
 from streamkern.monitor.metrics import add_to_totals, expose_totals
 from streamkern.runtime.events import tell_from_task
 from streamkern.runtime.memory import peak_bytes
 from streamkern.runtime.resources import current_worker, metered
-from streamkern.runtime.scratch import aligned
+from streamkern.runtime.scratch import Scratch, aligned
 from streamkern.runtime.signals import stopping
 from streamkern.runtime.threads import blas_threads
 from streamkern.runtime.timing import timed_each, timing
-from streamkern.sources import reading_ahead
+from streamkern.sources import Block, Reader, Shard, Source, reading_ahead
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from streamkern.engine.compute_slots import ComputeSlots
-    from streamkern.engine.partials import PassOptions
-    from streamkern.runtime.scratch import Scratch
-    from streamkern.sources import Block, Reader, Shard, Source
     from streamkern.statistics import Statistic, Work
 
 # Activities of the thread that reads ahead, beside the one that computes.

@@ -12,9 +12,9 @@ from streamkern.models.fitted_model import described_kernel
 from streamkern.models.moments_fit import fit_job, folds_for, moments_pass
 from streamkern.parameters.fit_options import check_folds, large_sample
 from streamkern.parameters.plan import plan_for
-from streamkern.tune.budget import Budget, Spent, budgeted_rows
+from streamkern.tune.budget import Budget, Spent
 from streamkern.tune.candidates import AUTO, kernels_to_try, maps_to_try, pairs_to_try
-from streamkern.tune.halving import search
+from streamkern.tune.halving import budgeted_rows, search
 from streamkern.tune.metric_learning import check_metric_of
 
 if TYPE_CHECKING:
@@ -115,8 +115,8 @@ class Choice:
                 feature_map=self.parameters.feature_map if self.maps in (None, AUTO) else None,
                 folds=folds if 2 <= rule.n_folds <= _MOST_FOLDS else None,
             )
-            options = replace(options, kernel=found.kernel, feature_map=found.feature_map)
-            seen = contenders[found.place].column_pass
+            options = replace(options, kernel=found.arm.kernel, feature_map=found.arm.feature_map)
+            seen = contenders[found.arm.place].column_pass
             moments = moments_pass(rows._replace(options=options), seen)
         seconds = moments.report["seconds"]
         seconds["search"] = found.seconds
@@ -127,4 +127,4 @@ class Choice:
         moments.report["tuning_budget"] = None if allowed is None else str(allowed)
         if learnt is None:
             return moments
-        return replace(moments, report=learnt.reported(moments.report, found.place))
+        return replace(moments, report=learnt.reported(moments.report, found.arm.place))

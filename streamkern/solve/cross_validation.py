@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from streamkern.solve import Cholesky, decomposed
+from streamkern.solve import Cholesky, Eigenbasis, RidgeSolution, decomposed
 from streamkern.solve.conjugate_gradients import preconditioned_solution
 from streamkern.solve.solution import precision_floor, relative_rounding
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from streamkern._typing import Floats
-    from streamkern.solve import Eigenbasis, RidgeSolution
     from streamkern.statistics import CentredMoments, Moments
 
 # Relative to the right-hand side, in the preconditioned norm: below what the sums are good for.

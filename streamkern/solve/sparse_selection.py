@@ -17,13 +17,12 @@ import numpy as np
 
 from streamkern.errors import ParameterError
 from streamkern.errors.formatting import unknown
-from streamkern.solve import NormalEquations, solve_each
+from streamkern.solve import NormalEquations, RidgeSolution, solve_each
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from streamkern._typing import Array, Floats
-    from streamkern.solve import RidgeSolution
     from streamkern.statistics import CentredMoments
 
 

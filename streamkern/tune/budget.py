@@ -10,22 +10,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from streamkern.errors import ParameterError
 from streamkern.parameters.cost_estimate import fit_flops, rough_flops_per_second
-from streamkern.parameters.fit_options import large_sample
-from streamkern.runtime.resources import current_resources
-from streamkern.tune.trials import N_FOLDS
+from streamkern.tune.trials import N_FOLDS, Attempt
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from streamkern.parameters.fit_options import FitOptions
     from streamkern.parameters.plan import Plan
-    from streamkern.sources import Source
-    from streamkern.tune.trials import Attempt
 
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
-
-# What a budget may make of the sample: these rows at the least, and so many times as many.
-_FEWEST_SEARCH_ROWS, _TIMES = 2048, 4
 
 
 @dataclass(frozen=True)
@@ -121,20 +113,3 @@ class Ledger:
 
     def _flops_of(self, n_rows: int, n_components: int, n_folds: int) -> float:
         return fit_flops(n_rows, self.plan.n_features, n_components, n_folds)
-
-
-def budgeted_rows(source: Source, options: FitOptions, n_arms: int, budget: Budget) -> int:
-    """Return as many rows as let all arms go through all rungs, up to D, within a budget."""
-    p, D, resources = source.n_features, options.n_components, current_resources()
-    slots = max(resources.n_workers, 1) * resources.n_threads
-    a_pass = fit_flops(source.n_samples, p, D, options.n_folds)
-    flops = budget.flops(a_pass, options.precision, slots)
-    usual = large_sample(p + source.n_targets)
-    least = min(_FEWEST_SEARCH_ROWS, usual)
-    fixed = each = 0.0
-    for share, number in ((1 / 8, 13), (1 / 4, 4), (1 / 2, 2), (1.0, 1)):
-        size = max(int(share * D), 1)
-        without, one = (fit_flops(m, p, size, N_FOLDS) for m in (0, 1))
-        fixed += n_arms * number * without
-        each += n_arms * number * (one - without)
-    return int(min(max((flops - fixed) / each, least), _TIMES * usual))

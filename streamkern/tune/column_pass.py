@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamkern.engine.reduction import accumulate
+from streamkern.engine.reduction import PassResult, accumulate
 from streamkern.errors import DataError
 from streamkern.errors.formatting import listed
-from streamkern.parameters.fit_options import SAMPLE_ROWS
+from streamkern.parameters.fit_options import SAMPLE_ROWS, FitOptions
 from streamkern.sources.preprocessing.column_names import input_names
 from streamkern.statistics import ColumnStatistics, RowIndex, RowSample, Together
 from streamkern.tune.column_scaling import (
@@ -25,9 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from streamkern._typing import Floats
-    from streamkern.engine.reduction import PassResult
     from streamkern.features import Standardizer
-    from streamkern.parameters.fit_options import FitOptions
     from streamkern.parameters.plan import Plan
     from streamkern.parameters.template import Template
     from streamkern.sources import Source

@@ -6,12 +6,10 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from streamkern.engine.scheduler import task
-from streamkern.statistics import Moments
+from streamkern.statistics import ByFold, Moments
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from streamkern.statistics import ByFold
 
 
 def folds_with_rows(folds: ByFold) -> list[int]:

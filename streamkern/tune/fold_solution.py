@@ -16,22 +16,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamkern.engine.scheduler import is_task, kept, run, shared, task
+from streamkern.engine.scheduler import kept, run, shared, task
 from streamkern.errors import ParameterError
-from streamkern.solve import NormalEquations, kept_gram, solve_ridge
+from streamkern.solve import Eigenbasis, NormalEquations, RidgeSolution, kept_gram, solve_ridge
 from streamkern.solve.penalty_notes import at_the_edge, ordered_rows, short_of_precision
 from streamkern.tune.fold_moments import total_of
-from streamkern.tune.penalty_search import solve_sizes
+from streamkern.tune.penalty_search import Size, solve_sizes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from streamkern._typing import Array, Floats
     from streamkern.parameters.fit_options import PenaltyOptions
-    from streamkern.solve import Eigenbasis, RidgeSolution
     from streamkern.solve.sparsity_curve import SparsityCurve
     from streamkern.statistics import CentredMoments, Moments
-    from streamkern.tune.penalty_search import LeaveOneOutCurve, Size
+    from streamkern.tune.penalty_search import LeaveOneOutCurve
 
 _SMALLEST_SIZE = 64
 
@@ -88,7 +87,7 @@ def solve_folds(
     leave_one_out: LeaveOneOutCurve | None = None,
 ) -> Solved:
     """Choose the penalty, and the number of features, from the moments of folds, and solve."""
-    folds = folds if is_task(folds) else shared(folds)
+    folds = shared(folds)
     if options.is_fixed and (sizes is None or len(sizes) == 1):
         total = kept(task(total_of, folds, sizes and sizes[0], name="total"))
         return Solved(*run(task(_solved, total, options.alpha, intercept, name="solve")))

@@ -13,18 +13,20 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from streamkern.tune.budget import Ledger
-from streamkern.tune.candidates import Candidate, near, octaves
+from streamkern.parameters.cost_estimate import fit_flops
+from streamkern.parameters.fit_options import FitOptions, large_sample
+from streamkern.runtime.resources import current_resources
+from streamkern.tune.budget import Budget, Ledger, Spent
+from streamkern.tune.candidates import Candidate, Contender, near, octaves
 from streamkern.tune.search_trials import SearchTrials
+from streamkern.tune.trials import N_FOLDS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from streamkern._typing import Array
-    from streamkern.parameters.fit_options import FitOptions
     from streamkern.parameters.plan import Plan
-    from streamkern.tune.budget import Budget, Spent
-    from streamkern.tune.candidates import Contender
+    from streamkern.sources import Source
     from streamkern.tune.search_result import Search
 
 # Length scales are tried at these powers of 2 times the kernel's own.
@@ -50,6 +52,8 @@ _FINALISTS = 3
 _ROWS_A_COMPONENT = 4
 _REFINED = (-0.5, 0.5)
 _FEWEST_COMPONENTS = 128
+# What a budget may make of the sample: these rows at the least, and so many times as many.
+_FEWEST_ROWS, _TIMES = 2048, 4
 
 
 def search(
@@ -113,3 +117,22 @@ def search(
 
 def _even(n_components: int, options: FitOptions) -> int:
     return n_components - (n_components % 2 if options.paired and n_components > 1 else 0)
+
+
+def budgeted_rows(source: Source, options: FitOptions, n_arms: int, budget: Budget) -> int:
+    """Return as many rows as let all arms go through all rungs, up to D, within a budget."""
+    p, D, resources = source.n_features, options.n_components, current_resources()
+    slots = max(resources.n_workers, 1) * resources.n_threads
+    a_pass = fit_flops(source.n_samples, p, D, options.n_folds)
+    flops = budget.flops(a_pass, options.precision, slots)
+    usual = large_sample(p + source.n_targets)
+    least = min(_FEWEST_ROWS, usual)
+    fixed = each = 0.0
+    shares = *(rung.share for rung in _RUNGS), 1.0
+    numbers = len(_OCTAVES), *(len(rung.steps) for rung in _RUNGS)
+    for share, number in zip(shares, numbers, strict=True):
+        size = max(int(share * D), 1)
+        without, one = (fit_flops(m, p, size, N_FOLDS) for m in (0, 1))
+        fixed += n_arms * number * without
+        each += n_arms * number * (one - without)
+    return int(min(max((flops - fixed) / each, least), _TIMES * usual))

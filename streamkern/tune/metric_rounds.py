@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from streamkern.engine.scheduler import run, run_all, task
-from streamkern.features import Standardized
-from streamkern.features.metric import metric_of, root_of
+from streamkern.features import FeatureMap, Standardized, Standardizer
+from streamkern.features.metric import Learning, metric_of, root_of
 from streamkern.parameters.cost_estimate import fit_flops
 from streamkern.predict.gradients import GradientOuterProduct
 from streamkern.predict.predictor import Predictor
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from streamkern._typing import Array, Floats
-    from streamkern.features import FeatureMap, Standardizer
-    from streamkern.features.metric import Learning
     from streamkern.kernels import ShiftInvariantKernel
     from streamkern.parameters.fit_options import FitOptions
     from streamkern.sources import Block

@@ -7,27 +7,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from streamkern.engine.scheduler import kept, run, run_all, task
 from streamkern.errors import DataError, ParameterError
 from streamkern.runtime.memory import usable_cores
-from streamkern.solve import Eigenbasis, rounding_variance
-from streamkern.solve.cross_validation import held_out_errors
+from streamkern.solve import Eigenbasis, Spectrum, rounding_variance
+from streamkern.solve.cross_validation import HeldOut, held_out_errors
 from streamkern.solve.penalty_curve import PenaltyCurve
 from streamkern.solve.penalty_grid import default_grid
 from streamkern.tune.fold_moments import fold_parts, folds_with_rows, total_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import TypeAlias
 
     from streamkern._typing import Floats
     from streamkern.parameters.fit_options import PenaltyOptions
-    from streamkern.solve import Spectrum
-    from streamkern.solve.cross_validation import HeldOut
     from streamkern.statistics import Moments
 
     # Takes the task of an eigenbasis, its spectrum and penalties.

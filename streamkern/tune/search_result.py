@@ -9,25 +9,23 @@ import numpy as np
 
 from streamkern.kernels import Combined
 from streamkern.parameters.cost_estimate import fit_flops, solve_flops
-from streamkern.tune.trials import ISOTROPIC
+from streamkern.tune.trials import ISOTROPIC, Attempt
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from streamkern.kernels import ShiftInvariantKernel
     from streamkern.parameters.plan import Plan
-    from streamkern.tune.trials import Attempt
+    from streamkern.tune.candidates import Arm
+
+# What an attempt says of its trial alone.
+_OF_TRIAL = ("n_rows", "alpha", "n_folds")
 
 
 @dataclass(frozen=True)
 class Search:
-    """What a search found: the kernel with the chosen length scale, map and metric."""
+    """What a search found: the arm, with the chosen length scale, and all that was tried."""
 
-    kernel: ShiftInvariantKernel
-    tried: ShiftInvariantKernel  # as among the attempts, without columns that are constant
-    feature_map: str
-    metric: str
-    place: int  # of the chosen contender
+    arm: Arm
     attempts: Sequence[Attempt]
     configurations: Sequence[dict[str, Any]]
     passes: float
@@ -36,14 +34,15 @@ class Search:
     @property
     def note(self) -> str:
         """One sentence where the chosen length scale is the shortest or longest tried, else ''."""
-        name = (self.metric, self.feature_map, self.tried.name)
+        tried = self.arm.tried
+        name = (self.arm.metric, self.arm.feature_map, tried.name)
         mine = [a for a in self.attempts if (a.metric, a.feature_map, a.kernel) == name]
         # Of several length scales, the first: all are multiplied alike.
         scales = [float(np.atleast_1d(a.length_scale)[0]) for a in mine]
-        chosen = float(np.atleast_1d(self.tried.length_scale)[0])
+        chosen = float(np.atleast_1d(tried.length_scale)[0])
         if min(scales) < chosen < max(scales):
             return ""
-        if isinstance(self.tried, Combined):
+        if isinstance(tried, Combined):
             return (
                 f"the best length scales, {chosen:.4g} and those in proportion to it, are at the "
                 f"edge of those tried; search again with length scales about them in --kernel."
@@ -88,17 +87,10 @@ def configurations(
 
 def _configuration(attempt: Attempt, is_chosen: bool, plan: Plan, n_folds: int) -> dict[str, Any]:
     """Return an attempt with the passes and seconds, on all threads, of a fit to all rows."""
-    D, cost = attempt.n_components, attempt.cost
+    D, cost, facts = attempt.n_components, attempt.cost, attempt.as_dict()
     solving = solve_flops(D, n_folds) / solve_flops(D, attempt.n_folds)
     shared = cost.sums * plan.n_rows / attempt.n_rows + cost.errors * solving
-    return {
-        "metric": attempt.metric,
-        "feature_map": attempt.feature_map,
-        "kernel": attempt.kernel,
-        "length_scale": np.asarray(attempt.length_scale).tolist(),
-        "n_components": D,
-        "relative_mse": attempt.relative_mse,
-        "standard_error": attempt.standard_error,
+    return {name: facts[name] for name in facts if name not in _OF_TRIAL} | {
         "passes": fit_flops(plan.n_rows, plan.n_features, D, n_folds) / plan.flops,
         "seconds": cost.drawing + shared / plan.n_slots,
         "is_best": False,

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from streamkern.engine.scheduler import run_all, shared, task
-from streamkern.runtime.resources import current_resources
 from streamkern.runtime.threads import blas_threads
-from streamkern.tune.candidates import Arm, beyond, sober, tiers
+from streamkern.tune.candidates import Arm, Candidate, Contender, beyond, sober, tiers
 from streamkern.tune.search_result import Search, configurations
-from streamkern.tune.trials import N_FOLDS, Trial, trial_bytes
+from streamkern.tune.trials import N_FOLDS, Attempt, Trial, trial_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
     from streamkern.parameters.fit_options import FitOptions
     from streamkern.tune.budget import Ledger
-    from streamkern.tune.candidates import Candidate, Contender
-    from streamkern.tune.trials import Attempt
 
 
 class SearchTrials:
@@ -49,7 +46,7 @@ class SearchTrials:
         ]
         self.n_rows = len(targets)
         self._targets, self._folds = shared(targets), folds
-        self._weights = weights if weights is None else shared(weights)
+        self._weights = shared(weights)
         self._winner: tuple[Candidate, Attempt] | None = None
 
     @property
@@ -124,8 +121,8 @@ class SearchTrials:
         self, candidates: Sequence[Candidate], n_components: int, folds: Array | None
     ) -> list[Attempt]:
         plan, options = self.ledger.plan, self.options
-        tasks, places, sent = [], [], None if folds is None else shared(folds)
-        for arm, mine in _shared_projections(candidates):
+        tasks, places, sent = [], [], shared(folds)
+        for arm, mine in _shared_projections(candidates, plan.n_slots):
             _, kernel, family, metric, _, rows = self.arms[arm]
             own = replace(options, kernel=kernel, feature_map=family)
             trial, factors = Trial(own, n_components, metric), [candidates[i].factor for i in mine]
@@ -144,12 +141,9 @@ class SearchTrials:
         assert self._winner is not None  # noqa: S101  a trial is always paid
         (number, factor), chosen = self._winner
         arm = self.arms[number]
+        kernel, tried = arm.kernel.stretched(factor), arm.tried.stretched(factor)
         return Search(
-            arm.kernel.stretched(factor),
-            arm.tried.stretched(factor),
-            arm.feature_map,
-            arm.metric,
-            arm.place,
+            arm._replace(kernel=kernel, tried=tried),
             self.attempts,
             configurations(self.attempts, chosen, self.ledger.plan, self.options.n_folds),
             self.ledger.passes,
@@ -170,11 +164,11 @@ def _arms_of(
         yield Arm(resolved, tried, feature_map, contender.metric, place, X)
 
 
-def _shared_projections(candidates: Sequence[Candidate]) -> Iterator[tuple[int, list[int]]]:
+def _shared_projections(
+    candidates: Sequence[Candidate], n_slots: int
+) -> Iterator[tuple[int, list[int]]]:
     """Deal candidates to tasks: some of one arm each, by their places."""
-    resources = current_resources()
-    slots = max(resources.n_workers, 1) * resources.n_threads
-    size = max(-(-len(candidates) // slots), 1)
+    size = max(-(-len(candidates) // n_slots), 1)
     places = sorted(range(len(candidates)), key=lambda i: candidates[i].arm)
     while places:
         arm = candidates[places[0]].arm
