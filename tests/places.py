@@ -72,15 +72,6 @@ def adjusted(name: str, folder: Path, changes: dict[str, Any], **top: Any) -> Pa
     return path
 
 
-def check_the_jobs_run(folder: Path, rows: Path, *place: Any, **options: Any) -> None:
-    """Run the programs that train and predict at a place."""
-    out = ("--out", "model.h5", "--components", 64)
-    train = (sys.executable, FILES.parent / "train.py", rows, *place, *out)
-    assert "model.h5 written" in output_of(started(folder, *train, **options))
-    predict = (sys.executable, FILES.parent / "predict.py", "model.h5", rows, *place)
-    assert f"{N:,} predictions" in output_of(started(folder, *predict, **options))
-
-
 def stopped_fit(folder: Path, rows: Path, *place: Any, number: int, **options: Any) -> int:
     """Send a signal to a fit with a checkpoint when it has saved sums, and return its status."""
     fit = fit_started(folder, rows, *place, "--checkpoint", folder / "saved", **options)

@@ -1,4 +1,4 @@
-"""Workers on this machine: a LocalCluster, an encrypted one, and processes started by hand."""
+"""Workers on this machine that are started by hand."""
 
 from __future__ import annotations
 
@@ -10,13 +10,9 @@ import pytest
 from conftest import running_scheduler, running_worker, wait_until
 from places import (
     FILES,
-    adjusted,
     bits,
     check_it_goes_on,
-    check_the_jobs_run,
-    fit_started,
     output_of,
-    report_of,
     started,
     stopped_fit,
     write_rows,
@@ -25,22 +21,11 @@ from places import (
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 
-def test_a_local_cluster_gives_the_same_bits(tmp_path, rows, expected):
-    file = adjusted("local.yaml", tmp_path, {"n_workers": 2})
-    report_of(fit_started(tmp_path, rows, "--cluster", file))
-    assert bits(tmp_path / "model.h5") == expected
-
-
 @pytest.fixture
 def by_hand(tmp_path):
-    """The scheduler file of a `dask scheduler` with two `dask worker` processes."""
     two = ("--memory-limit", "3GB", "--nworkers", 2)
     with running_scheduler(tmp_path) as file, running_worker(file, *two):
         yield file
-
-
-def test_the_jobs_run_on_a_scheduler_file(tmp_path, rows, by_hand):
-    check_the_jobs_run(tmp_path, rows, "--scheduler-file", by_hand)
 
 
 def test_a_fit_that_was_stopped_by_hand_goes_on(tmp_path, rows, expected, by_hand):
@@ -51,7 +36,6 @@ def test_a_fit_that_was_stopped_by_hand_goes_on(tmp_path, rows, expected, by_han
 
 
 def test_the_commands_of_the_page_are_those_that_run(tmp_path):
-    """Its first ones, as they stand: a scheduler, workers and a fit."""
     page = (FILES.parent / "README.md").read_text().partition("\n## By hand")[2]
     scheduler, workers, fit = re.findall(r"^    (\w.*)$", page, flags=re.MULTILINE)[:3]
     write_rows(tmp_path / "train-1.h5", 10_000)

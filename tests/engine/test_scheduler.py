@@ -39,8 +39,6 @@ def test_this_process_offers_its_threads_and_the_memory_that_is_free(
 
 
 class Counting:
-    """Tasks that say when they begin and what they return."""
-
     def __init__(self, n=20, seconds=None):
         self.n = n
         self.seconds = seconds or {}

@@ -59,7 +59,6 @@ def rows(case: Case, q: int = 1) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def folds_of(n: int) -> np.ndarray:
-    """Three folds of different sizes."""
     return np.random.default_rng(n).choice(K, n, p=[0.5, 0.3, 0.2])
 
 
@@ -76,7 +75,6 @@ def moments(Phi, y, s=None, *, precision="double", shift: float = 0.0) -> Moment
 
 
 def errors(table, folds, alphas, *, intercept: bool = True, **options) -> list:
-    """What is found for every fold."""
     Phi, y, s = table
     total = moments(Phi, y, s, **options)
     # As a fit does: with few rows the basis is that of the range alone.
@@ -89,7 +87,6 @@ def errors(table, folds, alphas, *, intercept: bool = True, **options) -> list:
 
 
 def assert_refitted(found, table, folds, alphas, *, intercept: bool = True) -> None:
-    """Every error is that of a model that is fitted without the fold."""
     Phi, y, s = table
     for k, held in enumerate(found):
         assert_close(held.weight, s[folds == k].sum())
@@ -187,20 +184,6 @@ def test_a_fold_whose_sums_have_another_shift_has_the_same_errors():
     assert all(np.array_equal(a, b) for a, b in zip(kept, now, strict=True))
     expected = errors((Phi, y, s), folds, case.alphas)[0]
     assert found.sse == pytest.approx(expected.sse, rel=1e-9)
-
-
-@with_and_without
-def test_rows_without_weight_are_not_there(intercept):
-    case = CASES["fewer rows than features"]
-    Phi, y, s = rows(case, 2)
-    s[::3] = 0.0
-    folds = folds_of(case.n)
-    found = errors((Phi, y, s), folds, case.alphas, intercept=intercept)
-    there = s > 0
-    left = Phi[there], y[there], s[there]
-    without = errors(left, folds[there], case.alphas, intercept=intercept)
-    for one, other in zip(found, without, strict=True):
-        assert one.sse == pytest.approx(other.sse, rel=1e-8)
 
 
 def test_targets_that_every_model_predicts_have_no_negative_error():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tracemalloc
-from functools import reduce
 
 import dask
 import naive
@@ -33,8 +32,6 @@ every_kind = pytest.mark.parametrize("kind", KINDS)
 
 
 class InShards(ArraySource):
-    """Rows of an array, in shards of any number of rows."""
-
     def shards(self, n_rows, _fewest=None):
         starts = range(0, self.n_samples, n_rows)
         return tuple(Shard(i, a, min(a + n_rows, self.n_samples)) for i, a in enumerate(starts))
@@ -47,7 +44,6 @@ def rule_for(kind: str, source: InShards):
 
 
 def folds_of_rows(kind: str) -> np.ndarray:
-    """The fold of every row by the formula."""
     if kind == "rows":
         return np.array([naive.fold_of_row(i, K, 3) for i in range(N)])
     if kind == "blocks":
@@ -108,7 +104,6 @@ def refitted(kind, q, *, intercept, weighted=False, alphas=ALPHAS, size=D):
 
 
 def assert_solution(solved, q, alpha, *, intercept=True, weighted=False) -> None:
-    """The solution is that of all rows at the penalty."""
     X, y, s = rows(q)
     s = s if weighted else np.ones(N)
     Phi = feature_map().transform(X)
@@ -295,14 +290,6 @@ def test_moments_stay_with_the_workers(external_scheduler):
         assert dask.is_dask_collection(solved.size.total)
         assert dask.is_dask_collection(solved.size.basis)
         assert any(client.has_what().values())
-
-
-def test_merging_all_folds_of_a_pass_gives_the_moments_of_all_rows():
-    folds = dask.compute(passed("shards", 2))[0]
-    found = reduce(Moments.merge, folds.parts.values()).centred()
-    expected = total_of(2).centred()
-    for name in ("gram", "cross", "target", "feature_mean", "target_mean", "weight"):
-        assert_close(naive.array_of(found, name), naive.array_of(expected, name), size=1e4 * N)
 
 
 def test_a_given_penalty_takes_one_copy_of_the_sums_and_what_the_model_keeps(monkeypatch):
