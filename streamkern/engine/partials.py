@@ -6,13 +6,17 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from dask import delayed
+
+from streamkern.errors import IncompletePassError
 from streamkern.runtime.events import tell_from_task
 from streamkern.runtime.memory import peak_bytes
 from streamkern.runtime.resources import metered
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
+    from streamkern.sources import Shard
     from streamkern.statistics import Statistic
     from streamkern.storage import SavedPass
 
@@ -45,6 +49,44 @@ class PassOptions(NamedTuple):
     monitored: bool  # tasks measure what the processor can attain
     validate: Callable[[Any, Any], dict[str, Any] | None] | None  # as `accumulate` has it
     saved: SavedPass | None  # where sums are saved
+
+
+def merge_groups(
+    zero: Any, groups: Sequence[Sequence[Any]], label: str, options: PassOptions
+) -> Any:
+    """Merge shards into groups, and groups into the whole, one after the other.
+
+    So a running total of a group and one of the whole wait in memory, however many shards there
+    are; in a balanced tree it would be one a level.
+    """
+    name, saved = f"{label}-{options.job}", options.saved
+    merge, save, add = (delayed(f, traverse=False) for f in (merge_partials, save_group, add_group))
+    whole = None
+    for i, (first, *rest) in enumerate(groups):
+        total = first
+        for j, part in enumerate(rest):
+            total = merge(zero, options, total, part, dask_key_name=f"merge-{name}-group-{i}-{j}")
+        if saved is not None:
+            total = save(options, i, total, dask_key_name=f"save-{name}-group-{i}")
+        if saved is None and whole is None:
+            whole = total
+        else:
+            whole = add(zero, options, i, whole, total, dask_key_name=f"merge-{name}-all-{i}")
+    return whole
+
+
+def check_complete(merged: Partial, shards: tuple[Shard, ...], n_samples: int) -> None:
+    if sorted(merged.shards) != list(range(len(shards))):
+        raise IncompletePassError(
+            f"the pass must hold each of {len(shards):,} shards once, but holds "
+            f"{len(merged.shards):,}; run it again."
+        )
+    n_found = merged.n_rows + merged.n_skipped + merged.n_weightless
+    if n_found != n_samples:
+        raise IncompletePassError(
+            f"the source has {n_samples:,} rows, but the pass accounts for {n_found:,}; a file "
+            f"changed meanwhile, run it again."
+        )
 
 
 def merge_partials(zero: Statistic, options: PassOptions, left: Partial, right: Partial) -> Partial:

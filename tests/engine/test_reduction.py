@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hearing import Passes
 
-from streamkern.engine import partials, reduction
+from streamkern.engine import partials
 from streamkern.engine.reduction import accumulate
 from streamkern.engine.shard_map import map_shards
 from streamkern.errors import DataError, IncompletePassError
@@ -165,7 +165,7 @@ def test_a_source_that_loses_or_doubles_rows_or_shards_is_found_out(source, mess
         accumulate(source, Sums(), shard_rows=10, block_rows=4)
 
 
-merge = reduction.merge_partials
+merge = partials.merge_partials
 
 
 @pytest.mark.parametrize(
@@ -178,8 +178,7 @@ merge = reduction.merge_partials
     ids=["one lost", "all twice", "one lost and the other twice"],
 )
 def test_a_merge_that_loses_or_doubles_a_shard_is_found_out(monkeypatch, wrong, held):
-    for module in (reduction, partials):
-        monkeypatch.setattr(module, "merge_partials", wrong)
+    monkeypatch.setattr(partials, "merge_partials", wrong)
     source = ArraySource(*rows(40))
     message = f"must hold each of 4 shards once, but holds {held}; run it again"
     with pytest.raises(IncompletePassError, match=message):

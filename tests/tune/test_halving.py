@@ -376,9 +376,8 @@ def test_the_seed_and_no_threads_change_the_bits(here):
 
 @pytest.mark.cluster
 def test_a_cluster_changes_no_bit(here, external_scheduler):
-    X, y, _ = here
     with streamkern.connect(scheduler=external_scheduler):
-        assert_same(here, ridge().tune(X, y, kernels=[Gaussian(), Matern()]))
+        assert_same(here, ridge().tune(*here[:2], kernels=[Gaussian(), Matern()]))
 
 
 # What one attempt is worth.

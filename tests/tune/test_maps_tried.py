@@ -241,9 +241,7 @@ def test_a_command_is_the_call_of_python(arguments, named):
     ("arguments", "match"),
     [
         ((*TUNE, "--map", "iid,iid"), "--map iid,iid names a map twice"),
-        ((*TUNE, "--map", "quick"), "maps must be of"),
         ((*TUNE, "--kernel", "gaussian,auto"), "kernel must be one of"),
-        ((*TUNE, "--budget", "soon"), "a budget is a positive number of passes"),
         (("fit", *TUNE[1:], "--map", "auto"), "the map 'auto' is chosen by a search; take `tune`"),
     ],
     ids=str,
