@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from types import SimpleNamespace
 
 import dask
 import naive
@@ -23,7 +24,7 @@ from streamkern.sources import Block, Shard
 from streamkern.sources.arrays import ArraySource
 from streamkern.statistics import ByFold, Moments, RowFolds, block_folds, shard_folds
 from streamkern.tune import fold_solution
-from streamkern.tune.fold_solution import solve_folds
+from streamkern.tune.fold_solution import Solved, solve_folds
 
 N, P, D, K, SHARD = 230, 3, 24, 4, 17
 ALPHAS = (0.01, 0.1, 1.0, 10.0, 100.0)
@@ -209,6 +210,25 @@ def test_a_penalty_that_is_given_is_taken_and_nothing_is_chosen(alpha):
     assert np.abs(solved.solution.coef - expected.coef).max() < 1e-6 * size
     assert (solved.size, solved.sizes, solved.cv_rmse) == (None, (), None)
     assert solved.penalty_notes("single", "shards") == ("", "", "")
+
+
+@pytest.mark.parametrize(
+    ("second", "precision", "begins"),
+    [
+        (9.0, "single", ("", "the error still falls", "")),
+        (1.0, "single", ("", "", "the best alpha is at the precision floor")),
+        (9.0, "double", ("", "", "")),
+    ],
+)
+def test_of_the_notes_on_a_penalty_at_the_floor_the_first_stands_for_both(
+    second, precision, begins
+):
+    curve = PenaltyCurve("gcv", np.array([1.0, 10.0]), np.array([[1.0], [second]]), np.ones(1))
+    size = SimpleNamespace(curve=curve, chosen=np.array([0]))
+    notes = Solved(SimpleNamespace(floor=1.0), None, size).penalty_notes(precision, "shards")
+    for note, begun in zip(notes, begins, strict=True):
+        assert note.startswith(begun)
+        assert bool(note) == bool(begun)
 
 
 def test_a_smaller_size_has_the_errors_of_the_smaller_map():
