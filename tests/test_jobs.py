@@ -48,11 +48,11 @@ def test_a_model_is_trained(tmp_path):
     assert np.array_equal(model.coef_, here.coef_)
 
 
-def test_rows_are_predicted(tmp_path):
-    X = write(tmp_path / "new.h5")
+def test_rows_are_predicted(tmp_path, external_scheduler_file):
+    X, place = write(tmp_path / "new.h5"), ("--scheduler-file", external_scheduler_file)
     model = streamkern.RandomFeatureRidge(n_components=32).fit(X, np.sin(X[:, 0]))
     model.save(tmp_path / "model.h5")
-    said = job(tmp_path, "predict.py", *CLUSTER, "model.h5", "new.h5")
+    said = job(tmp_path, "predict.py", *place, "model.h5", "new.h5")
     assert said == "300 predictions in predictions.h5\n"
     with h5py.File(tmp_path / "predictions.h5") as file:
         assert np.abs(file["y_pred"][:] - model.predict(X)).max() < 1e-5

@@ -17,7 +17,7 @@ from distributed import Client, LocalCluster
 from streamkern.engine.cluster_file import ClusterFile, read_cluster_file
 from streamkern.engine.cluster_start import NO_WORKERS, configuration, local_options, start_cluster
 from streamkern.engine.heartbeat import heartbeat_of
-from streamkern.engine.running_scheduler import client_at, left, read_scheduler_file
+from streamkern.engine.running_scheduler import client_at, read_scheduler_file, seconds_left
 from streamkern.engine.worker_lifetime import restart_missing_workers
 from streamkern.errors import ClusterError, ParameterError, first_line
 from streamkern.monitor.scheduler_plugin import Watch
@@ -119,7 +119,7 @@ def connect(
         stack.enter_context(dask.config.set({_LARGE_GRAPH: threshold}))
         if cluster is None and address is not None:
             client = stack.enter_context(client_at(address, deadline, timeout))
-            _wait_for_worker(client, left(deadline), f"the scheduler at {address}")
+            _wait_for_worker(client, seconds_left(deadline), f"the scheduler at {address}")
             _watch(client)
             yield client
             return

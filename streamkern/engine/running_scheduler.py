@@ -59,8 +59,8 @@ def client_at(address: str, deadline: float, timeout: float) -> Client:
         )
     try:
         socket.getaddrinfo(host, port)
-        kind = _kind_at(address, left(deadline))
-        client = Client(address, timeout=left(deadline)) if kind == "Scheduler" else None
+        kind = _kind_at(address, seconds_left(deadline))
+        client = Client(address, timeout=seconds_left(deadline)) if kind == "Scheduler" else None
     except socket.gaierror as error:
         raise ClusterError(
             f"the host of {address} is unknown ({error.strerror}); check the address."
@@ -97,5 +97,5 @@ def _kind_at(address: str, seconds: float) -> str:
     return answer.result()
 
 
-def left(deadline: float) -> float:
+def seconds_left(deadline: float) -> float:
     return max(deadline - time.monotonic(), 0.5)

@@ -1,4 +1,4 @@
-"""Workers on this machine that are started by hand."""
+"""Workers on this machine: a LocalCluster of a file, and processes started by hand."""
 
 from __future__ import annotations
 
@@ -10,15 +10,24 @@ import pytest
 from conftest import running_scheduler, running_worker, wait_until
 from places import (
     FILES,
+    adjusted,
     bits,
     check_it_goes_on,
+    fit_started,
     output_of,
+    report_of,
     started,
     stopped_fit,
     write_rows,
 )
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+
+
+def test_a_local_cluster_gives_the_same_bits(tmp_path, rows, expected):
+    file = adjusted("local.yaml", tmp_path, {"n_workers": 2})
+    report_of(fit_started(tmp_path, rows, "--cluster", file))
+    assert bits(tmp_path / "model.h5") == expected
 
 
 @pytest.fixture

@@ -268,8 +268,8 @@ def test_a_metric_is_learnt_to_the_same_bits_on_every_scheduler(scheduler, learn
 
 
 @pytest.mark.cluster
-def test_a_metric_is_learnt_to_the_same_bits_on_workers(learnt):
-    with streamkern.connect(n_workers=2):
+def test_a_metric_is_learnt_to_the_same_bits_on_workers(learnt, external_scheduler):
+    with streamkern.connect(scheduler=external_scheduler):
         model = ridge().fit(*of_two_directions())
         gradients = model.gradient_outer_product(of_two_directions()[0])
     assert bits(model) == bits(learnt)
