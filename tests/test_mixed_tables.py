@@ -17,7 +17,7 @@ import streamkern
 from streamkern import convert, read_recipe
 from streamkern.errors import DataError, ModelFileError, ParameterError, StreamkernWarning
 from streamkern.sources import open_hdf5, tables
-from streamkern.storage import table_conversion
+from streamkern.storage import table_encoding
 
 CITIES = ["Basel", "Zürich", "Bern", "Genève"]
 
@@ -88,7 +88,7 @@ def table_file(request, tmp_path):
 def pieces(request, monkeypatch):
     if request.param:
         monkeypatch.setattr(tables, "_PIECE_BYTES", 4000)
-        monkeypatch.setattr(table_conversion, "_PIECE_BYTES", 8 * 14 * 100)
+        monkeypatch.setattr(table_encoding, "_PIECE_BYTES", 8 * 14 * 100)
 
 
 def names_of(path):
@@ -318,11 +318,11 @@ BOUNDED = """
 import sys
 from dataclasses import replace
 from streamkern.sources import tables
-from streamkern.storage import table_conversion
+from streamkern.storage import table_encoding
 from streamkern.storage.table_conversion import convert
 from streamkern.runtime.memory import peak_bytes
 
-tables._PIECE_BYTES = table_conversion._PIECE_BYTES = 1 << 20
+tables._PIECE_BYTES = table_encoding._PIECE_BYTES = 1 << 20
 small, large, out = sys.argv[1:]
 convert(small, out, targets=["x"])
 before = peak_bytes()

@@ -14,12 +14,13 @@ import numpy as np
 from streamkern.errors import DataError
 from streamkern.runtime.timing import timed
 from streamkern.sources.base import Block, Reader
-from streamkern.sources.chunks import Prefetch
-from streamkern.sources.dataset_checks import Tables, filters_of, is_text
-from streamkern.sources.headers import OUTAGES, opened, undamaged, with_retries
+from streamkern.sources.dataset_checks import Tables, is_text
+from streamkern.sources.filters import filters_of
+from streamkern.sources.hdf5_opening import OUTAGES, opened, undamaged, with_retries
 from streamkern.sources.labelled_source import LABELS_AT_ONCE, LabelColumn
 from streamkern.sources.object_stores import StoredFile
 from streamkern.sources.range_file import Fetch, RangeFile
+from streamkern.sources.read_ahead import Prefetch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     import h5py
 
     from streamkern._typing import Array
-    from streamkern.sources.base import Shard
+    from streamkern.sources.shards import Shard
 
 T = TypeVar("T")
 

@@ -12,7 +12,8 @@ import h5py
 import numpy as np
 
 from streamkern.runtime.signals import between_callbacks, not_interrupted
-from streamkern.storage.outputs import check_format, check_output, replacing, temporary_path
+from streamkern.storage.outputs import check_format, check_output, replacing
+from streamkern.storage.temporary_paths import temporary_path
 from streamkern.storage.untrusted import fixed
 
 if TYPE_CHECKING:

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from rows_read import STORED, N, P, virtual, write
 
 from streamkern import open_hdf5
-from streamkern.sources import Shard, chunks
-from streamkern.sources.chunks import ByteRange, Prefetch, StoredRows, requests, stored_rows
+from streamkern.sources import Shard, read_ahead
+from streamkern.sources.chunks import ByteRange, StoredRows, requests, stored_rows
+from streamkern.sources.read_ahead import Prefetch
 
 
 def ranges(pieces):
@@ -160,13 +161,13 @@ def test_slow_rows_are_asked_for_once_and_side_by_side(tmp_path, monkeypatch, na
     covered = {byte for start, size in reads.asked for byte in range(start, start + size)}
     assert covered <= {byte for start, size in expected for byte in range(start, start + size)}
     if name in ("chunks", "chunks of columns"):
-        assert 1 < max(reads.at_once) <= chunks._AT_ONCE
+        assert 1 < max(reads.at_once) <= read_ahead._AT_ONCE
     assert len(reads.asked) <= 2 * len(expected) + 8
 
 
 def test_fast_rows_are_left_to_hdf5(tmp_path, monkeypatch):
     reads = slow_reads(monkeypatch, 0.0)
-    monkeypatch.setattr(chunks, "_SLOW_SECONDS", 10.0)
+    monkeypatch.setattr(read_ahead, "_SLOW_SECONDS", 10.0)
     source = open_hdf5(write(tmp_path / "a.h5", chunks=(100, P)))
     assert sum(len(block) for block in source.reader(Shard(0, 0, N)).blocks(500)) == N
     # It looks once a block and dataset.

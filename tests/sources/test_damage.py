@@ -17,7 +17,7 @@ import streamkern
 from streamkern import RandomFeatureRidge
 from streamkern.errors import DataError
 from streamkern.parameters import plan
-from streamkern.sources import headers
+from streamkern.sources import hdf5_opening
 from streamkern.sources.shard_reader import HDF5Reader
 
 N, CHUNK = 2000, 100
@@ -26,7 +26,7 @@ DAMAGED = 700  # the first row of the chunk that is
 
 @pytest.fixture(autouse=True)
 def no_waits(monkeypatch):
-    monkeypatch.setattr(headers, "_WAITS", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(hdf5_opening, "_WAITS", (0.0, 0.0, 0.0))
 
 
 @pytest.fixture
@@ -141,13 +141,13 @@ def test_opening_is_tried_again_where_that_may_help(tmp_path, rows, monkeypatch,
             raise OSError(code, os.strerror(code))
         return usual(*arguments, **options)
 
-    monkeypatch.setattr(headers.h5py, "File", opening)
+    monkeypatch.setattr(hdf5_opening.h5py, "File", opening)
     assert streamkern.open_hdf5(path).n_samples == N
     assert left == [0]
 
 
 def test_no_file_is_waited_for_that_is_not_there(tmp_path, monkeypatch):
-    monkeypatch.setattr(headers, "_WAITS", (1000.0,))
+    monkeypatch.setattr(hdf5_opening, "_WAITS", (1000.0,))
     with pytest.raises(DataError, match="does not exist"):
         streamkern.open_hdf5(tmp_path / "a.h5")
 

@@ -18,6 +18,7 @@ from rows_read import python, store, together, virtual
 
 from streamkern.errors import DataError
 from streamkern.sources import open_hdf5
+from streamkern.sources.nonfinite_rows import bad_rows_error
 
 SINGLE = ["f2", "f4", ">f4", "i1", "u1", "i2", ">i2", "u2"]
 DOUBLE = ["f8", ">f8", "i4", "u4", "i8", "u8"]
@@ -157,7 +158,7 @@ def test_a_row_is_located_in_its_file(tmp_path):
     assert source.locate(9) == f"{paths[0]}, row 9"
     assert source.locate(13) == f"{paths[1]}, row 3"
     with pytest.raises(DataError, match=r"2 of 20 rows .* the first at .*b\.h5, row 3; .* skip"):
-        raise source.bad_rows_error(2, 13)
+        raise bad_rows_error(source, 2, 13)
 
 
 def test_readers_pickle_small_and_read_the_same(tmp_path):

@@ -9,7 +9,13 @@ import sys
 import pytest
 
 from streamkern.errors import CheckpointError, StreamkernWarning
-from streamkern.storage import SavedPass, codec, opened_checkpoint, remove_checkpoint, replacing
+from streamkern.storage import (
+    SavedPass,
+    opened_checkpoint,
+    plain_values,
+    remove_checkpoint,
+    replacing,
+)
 
 JOB = {"options": {"n_components": 32, "kernel": {"name": "gaussian"}}, "files": [["a.h5", 7]]}
 
@@ -152,7 +158,7 @@ def test_sums_that_cannot_be_read_now_are_not_removed(tmp_path, monkeypatch, err
         raise error
 
     with monkeypatch.context() as patch:
-        patch.setattr(codec.h5py, "File", fail)
+        patch.setattr(plain_values.h5py, "File", fail)
         with pytest.raises((CheckpointError, MemoryError)), opened_checkpoint(tmp_path, JOB):
             pytest.fail("what could not be read was taken")
     with opened_checkpoint(tmp_path, JOB) as checkpoint:

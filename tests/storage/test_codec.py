@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as arrays
 
 from streamkern.errors import CheckpointError
 from streamkern.statistics.triangle import Triangle
-from streamkern.storage.codec import read_plain, write_plain
+from streamkern.storage.plain_values import read_plain, write_plain
 
 KINDS = st.sampled_from([np.float32, np.float64, np.int64, np.uint64, np.uint8, bool])
 LEAVES = (

@@ -13,7 +13,7 @@ import pytest
 
 from streamkern import RandomFeatureRidge, load, load_moments
 from streamkern.errors import CheckpointError, ModelFileError
-from streamkern.storage.codec import read_plain, write_plain
+from streamkern.storage.plain_values import read_plain, write_plain
 from streamkern.storage.untrusted import array, finite_array, fixed, mark, text
 
 TERABYTE = (1 << 37,)
@@ -195,7 +195,7 @@ import sys
 from streamkern import load, load_moments
 from streamkern.errors import StreamkernError
 from streamkern.storage import opened_checkpoint, read_recipe
-from streamkern.storage.codec import is_whole, read_plain
+from streamkern.storage.plain_values import is_whole, read_plain
 
 pipe, linked, folder = sys.argv[1:]
 for read in (load, load_moments, read_recipe, read_plain):
