@@ -11,6 +11,7 @@ from streamkern.runtime.events import tell_from_task
 from streamkern.runtime.memory import peak_bytes
 from streamkern.runtime.resources import metered
 from streamkern.runtime.scratch import aligned
+from streamkern.sources.nonfinite_rows import finite_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -69,7 +70,7 @@ def accumulate_shard(
         nonlocal n_kept, n_skipped, n_weightless
         for block in blocks:
             there = block.counting()
-            good = there.where(there.finite()) if options.skip_bad_rows else there
+            good = there.where(finite_rows(there)) if options.skip_bad_rows else there
             n_kept += len(good)
             n_skipped += len(there) - len(good)
             n_weightless += len(block) - len(there)

@@ -14,6 +14,7 @@ from streamkern.errors.formatting import listed
 from streamkern.features import Standardizer
 from streamkern.kernels import Linear, ShiftInvariantKernel
 from streamkern.parameters.fit_options import SAMPLE_ROWS
+from streamkern.sources.nonfinite_rows import bad_rows_error, none_left_error
 from streamkern.sources.preprocessing.column_names import input_names
 from streamkern.statistics import ColumnStatistics, RowIndex, RowSample, Together
 
@@ -133,11 +134,11 @@ def _left_out(source: Source, columns: ColumnStatistics, standardizer: Standardi
 def check_rows(source: Source, columns: ColumnStatistics, passed: PassResult[Any]) -> None:
     """Raise DataError if rows are not finite and were not skipped, or if none is left."""
     if columns.n_bad_rows:
-        raise source.bad_rows_error(
-            columns.n_bad_rows, columns.first_bad_row or 0, columns.n_nonfinite
+        raise bad_rows_error(
+            source, columns.n_bad_rows, columns.first_bad_row or 0, columns.n_nonfinite
         )
     if not passed.n_rows:
-        raise source.none_left_error(passed.n_skipped, passed.n_weightless)
+        raise none_left_error(source, passed.n_skipped, passed.n_weightless)
 
 
 def _check_columns(source: Source, columns: ColumnStatistics, *, may_be_equal: bool) -> None:
