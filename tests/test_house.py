@@ -48,7 +48,7 @@ ALLOWED = {
         "engine/",
         "runtime/resources.py",
         "sources/array_source.py",
-        "sources/dask_source.py",
+        "sources/arrays.py",
         "sources/labelled_source.py",
         "sources/lazy.py",
         "cli/job.py",

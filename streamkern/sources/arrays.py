@@ -1,4 +1,4 @@
-"""Sources of what is in memory or lazy: lists, NumPy arrays, data frames, Dask collections."""
+"""What is taken as rows: arrays, data frames, and Dask collections, which stay lazy."""
 
 from __future__ import annotations
 
@@ -7,11 +7,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamkern.errors import DataError
-from streamkern.sources.array_source import ArraySource, check_lengths, one_label
+from streamkern.sources.array_source import (
+    ArrayReader,
+    Arrays,
+    ArraySource,
+    check_lengths,
+    one_label,
+)
 from streamkern.sources.base import Source
-from streamkern.sources.dask_source import DaskSource
-from streamkern.sources.labelled_source import ArrayLabels
-from streamkern.sources.lazy import as_numbers, is_lazy, lazy_array, lazy_values, with_known_chunks
+from streamkern.sources.labelled_source import ArrayLabels, tasks_of
+from streamkern.sources.lazy import (
+    as_numbers,
+    column_names,
+    is_lazy,
+    lazy_array,
+    lazy_values,
+    with_known_chunks,
+)
+from streamkern.sources.shards import Segment, Shard
 
 if TYPE_CHECKING:
     from streamkern.sources.labelled_source import LabelColumn
@@ -44,3 +57,40 @@ def labelled_rows(X: Any, y: Any = None, sample_weight: Any = None) -> tuple[Sou
         (labels,) = with_known_chunks(labels)
     check_lengths(rows.X, labels, None)
     return rows, ArrayLabels(labels.rechunk({0: rows.X.chunks[0]}) if stay_lazy else labels)
+
+
+class DaskSource(Arrays):
+    """Rows of Dask arrays, a shard being whole row chunks."""
+
+    kind = "dask array"
+    loads_whole_shards = True
+
+    def _description(self, X: Any, y: Any) -> dict[str, Any]:
+        named = {"feature_names": column_names(X), "target_names": column_names(y)}
+        return {what: names for what, names in named.items() if names}
+
+    def _array(self, name: str, values: Any) -> Any:
+        return lazy_array(name, values)
+
+    def _aligned(self, X: Any, y: Any, weights: Any) -> tuple[Any, Any, Any]:
+        X, y, weights = with_known_chunks(X, y, weights)
+        check_lengths(X, y, weights)
+        X, rows = as_numbers(X).rechunk({1: -1}), {0: X.chunks[0]}
+        y = y if y is None else y.rechunk(rows | ({1: -1} if y.ndim == 2 else {}))
+        return X, y, weights if weights is None else weights.rechunk(rows)
+
+    @property
+    def chunk_bytes(self) -> int:  # type: ignore[override]
+        return int(max(self.X.chunks[0])) * self.row_bytes
+
+    def segments(self) -> list[Segment]:
+        sizes = self.X.chunks[0]
+        stops = np.cumsum(sizes).tolist()
+        return [Segment(b - n, b, n) for b, n in zip(stops, sizes, strict=True) if n]
+
+    def reader(self, shard: Shard) -> Any:
+        from dask import delayed  # noqa: PLC0415  slow, and X has already imported it
+
+        arrays = (self.X, self.y, self.weights)
+        parts = ([] if array is None else tasks_of(array, shard) for array in arrays)
+        return delayed(ArrayReader)(*parts, shard.start)

@@ -17,7 +17,7 @@ from streamkern.sources.hdf5_opening import CHUNK_CACHE_BYTES
 from streamkern.sources.headers import FileRows, describe_rows, matching
 from streamkern.sources.object_stores import StoredFile, in_threads
 from streamkern.sources.range_file import FRONTS, HELD_BYTES, fetch_fronts
-from streamkern.sources.shard_reader import HDF5Labels, HDF5Reader, Piece
+from streamkern.sources.shard_reader import Column, HDF5Labels, HDF5Reader, Piece
 from streamkern.sources.shards import Segment, Shard
 
 if TYPE_CHECKING:
@@ -172,11 +172,14 @@ class HDF5Source(Source):
         return tuple(pieces)
 
     def reader(self, shard: Shard) -> HDF5Reader:
-        names, shape = (self.x, self.y, self.weighted_by), (self.n_features, self.n_targets)
+        columns = (
+            Column("X", self.x, (self.n_features,), self.dtype.str),
+            *([Column("y", self.y, (self.n_targets,), "f8")] if self.y else []),
+            *([Column("weights", self.weighted_by, (), "f8")] if self.weighted_by else []),
+        )
         cache_bytes = max(CHUNK_CACHE_BYTES, *(file.chunk_bytes for file in self.files))
-        place = shard.start, self.dtype.str
         pieces = self.pieces_of(shard)
-        return HDF5Reader(pieces, *names, *place, *shape, cache_bytes, self.is_tolerant)
+        return HDF5Reader(pieces, columns, shard.start, cache_bytes, self.is_tolerant)
 
     def locate(self, row: int) -> str:
         for file, segment in zip(self.files, self.segments(), strict=True):

@@ -15,7 +15,7 @@ from rows_read import together
 from streamkern import RandomFeatureRidge
 from streamkern.errors import DataError
 from streamkern.sources import ArraySource, as_source
-from streamkern.sources.dask_source import DaskSource
+from streamkern.sources.arrays import DaskSource
 
 
 def rows(n=50, p=3):

@@ -17,12 +17,13 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 from streamkern.errors import DataError
 from streamkern.sources.preprocessing import Recipe
 from streamkern.sources.preprocessing.column_encoders import Categories, Numbers, Ordinal, Times
+from streamkern.sources.preprocessing.unexpected_cells import Tally
 
 
 def encoded(column, values, missing=("?",)):
     cells = values if isinstance(values, pa.Array) else pa.array(values)
     out = np.full((len(cells), len(column.inputs())), np.pi)
-    column.encode(cells, missing, out)
+    column.encode(cells, missing, out, Tally())
     return out
 
 

@@ -17,13 +17,13 @@ from streamkern.sources.preprocessing.column_encoders import (
     Times,
     level_name,
 )
-from streamkern.sources.preprocessing.recipe import Recipe, arrow_table
+from streamkern.sources.preprocessing.frames import arrow_table
+from streamkern.sources.preprocessing.recipe import Recipe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
 MAX_LEVELS = 64
-_FRAMES = {"pandas.DataFrame", "polars.DataFrame", "pyarrow.Table", "pyarrow.RecordBatch"}
 # A target of text.
 _MOST_LABELS = 1_000
 
@@ -126,11 +126,6 @@ def discover(
         single=single,
         header=options.header,
     )
-
-
-def is_frame(rows: Any) -> bool:
-    kinds = ((kind.__module__.partition(".")[0], kind.__name__) for kind in type(rows).__mro__)
-    return not _FRAMES.isdisjoint(map(".".join, kinds))
 
 
 def recipe_of_frame(frame: Any, *, keep_missing: bool = False) -> Recipe | None:
