@@ -101,14 +101,6 @@ def test_targets_keep_their_columns(tmp_path, q):
     np.testing.assert_array_equal(together(source, 20)[1], y.reshape(61, -1))
 
 
-def test_a_virtual_dataset_whose_file_is_missing_is_refused_not_read_as_zeros(tmp_path):
-    path = virtual(
-        tmp_path / "all.h5", (60, 3), (str(tmp_path / "part.h5"), "X", (60, 3), np.s_[:])
-    )
-    with pytest.raises(DataError, match=r"part\.h5"):
-        together(open_hdf5(path, y=None))
-
-
 def test_a_pattern_is_the_files_sorted_by_name(tmp_path):
     parts = {name: table(5, seed=i) for i, name in enumerate(("p-2", "p-10", "p-1"))}
     for name, part in parts.items():

@@ -24,13 +24,6 @@ def inside(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_a_new_folder_is_made_and_the_same_job_may_come_again(tmp_path):
-    for _ in range(2):
-        with opened_checkpoint(tmp_path / "saved", JOB) as checkpoint:
-            assert checkpoint.of_pass("moments", "token").last_total() == -1
-    assert inside(tmp_path / "saved") == ["job.json", "lock"]
-
-
 @pytest.mark.parametrize(
     ("changes", "said"),
     [

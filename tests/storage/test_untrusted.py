@@ -251,7 +251,7 @@ def test_a_heap_of_texts_without_end_is_not_read(tmp_path, where):
     path.write_bytes(bytes_of)
     value = ".attrs['format']" if where == "format" else "['card'][()]"
     with pytest.raises(subprocess.TimeoutExpired):
-        run_python(f"import h5py; h5py.File({str(path)!r}){value}", timeout=5)
+        run_python(f"import h5py; h5py.File({str(path)!r}){value}", timeout=3)
     assert b"ModelFileError" in run_python(f"import streamkern; streamkern.load({str(path)!r})")
 
 
