@@ -150,4 +150,4 @@ class Source(ABC):
 
         The last ones are smaller, in multiples of about `fewest` rows.
         """
-        return cut_at_chunks(self.segments(), self.n_samples, n_rows, fewest)
+        return cut_at_chunks(self.segments(), n_rows, fewest)

@@ -38,16 +38,11 @@ class Segment(NamedTuple):
     chunk_rows: int
 
 
-def cut_at_chunks(
-    segments: Sequence[Segment], n_samples: int, n_rows: int, fewest: int | None
-) -> tuple[Shard, ...]:
-    """Return shards of about `n_rows`, the last ones smaller, for workers to end together.
-
-    The cuts depend on these numbers alone.
-    """
+def cut_at_chunks(segments: list[Segment], n_rows: int, fewest: int | None) -> tuple[Shard, ...]:
+    """Return shards of about `n_rows`, the last ones smaller, for workers to end together."""
     step = n_rows if fewest is None else min(fewest, n_rows)
     shards: list[Shard] = []
-    start = 0
+    start, n_samples = 0, segments[-1].stop
     for segment in segments:
         while True:
             left = n_samples - start

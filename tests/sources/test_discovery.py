@@ -78,13 +78,6 @@ def test_missing_inputs_are_imputed_in_a_table_of_numbers_alone():
     assert found({"a": ["1", "2", "3"], "y": ["1", "", "3"]}, targets=["y"]).is_plain
 
 
-def test_the_mean_of_many_pieces_is_the_mean_over_all_rows():
-    values = np.random.default_rng(0).lognormal(sigma=3, size=2000)
-    for rows in (1, 7, 5000):
-        fill = found({"a": values}, rows=rows, impute=True, is_written=False).columns[0].fill
-        assert fill == pytest.approx(math.fsum(values) / len(values), rel=1e-13)
-
-
 @pytest.mark.parametrize("rows", [3, 1000])
 def test_beyond_the_limit_the_rarest_categories_share_one_input(rows):
     values = ["common"] * 50 + ["usual"] * 30 + ["b1", "b2"] * 5 + ["rare"] * 2

@@ -8,7 +8,6 @@ import json
 import os
 import pickle
 import zipfile
-from datetime import time
 
 import h5py
 import numpy as np
@@ -177,16 +176,6 @@ def test_decimals_are_numbers_and_the_unnamed_index_of_pandas_is_left_out(tmp_pa
     parquet.write_table(pa.Table.from_pandas(table), tmp_path / "t.parquet")
     convert(tmp_path / "t.parquet", tmp_path / "o.h5", targets=["y"])
     np.testing.assert_array_equal(read(tmp_path / "o.h5")["X"], [[1.25, 0], [1.25, 1]])
-
-
-@pytest.mark.parametrize(
-    "values", [[[1.0], [2.0]], [{"z": 1}, {"z": 2}], [b"a", b"b"], [time(1), time(2)]]
-)
-def test_columns_of_which_no_numbers_can_be_made_are_refused(tmp_path, values):
-    table = pa.table({"a": pa.array(values), "y": [1.0, 2.0]})
-    parquet.write_table(table, tmp_path / "t.parquet")
-    with pytest.raises(DataError, match=r"column 'a' must hold .*, but has type .*; leave it out"):
-        convert(tmp_path / "t.parquet", tmp_path / "o.h5", targets=["y"])
 
 
 def test_damage_in_a_page_with_a_checksum_is_found(tmp_path):
