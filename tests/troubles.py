@@ -11,7 +11,7 @@ import numpy as np
 from streamkern.engine.reduction import accumulate
 from streamkern.features import Identity
 from streamkern.sources import Block, Reader, Source
-from streamkern.sources.shards import Segment
+from streamkern.sources.base import Segment
 from streamkern.statistics import Moments
 
 P, SHARD_ROWS, SHARDS = 3, 1000, 16

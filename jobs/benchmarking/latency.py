@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from streamkern.sources import Block, HDF5Source, Shard
-    from streamkern.sources.shards import Segment
+    from streamkern.sources.base import Segment
 
 
 class LateSource(Source):

@@ -40,7 +40,7 @@ from streamkern.errors import IncompletePassError
 from streamkern.runtime.events import passing, tell
 from streamkern.runtime.memory import reset_peak
 from streamkern.runtime.resources import current_client, local_threads
-from streamkern.sources.shards import naming_rows
+from streamkern.sources.base import naming_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -27,7 +27,7 @@ from streamkern.runtime.signals import stopping
 from streamkern.runtime.threads import blas_threads
 from streamkern.runtime.timing import timed_each, timing
 from streamkern.sources import Block, Reader, Shard, Source, reading_ahead
-from streamkern.sources.shards import naming_rows
+from streamkern.sources.base import naming_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

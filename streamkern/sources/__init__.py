@@ -2,12 +2,11 @@
 
 from streamkern.sources.array_source import ArraySource
 from streamkern.sources.arrays import as_source, labelled_rows
-from streamkern.sources.base import Block, Reader, Source
+from streamkern.sources.base import Block, Reader, Shard, Source
 from streamkern.sources.class_labels import Classes
 from streamkern.sources.hdf5 import HDF5Source, open_hdf5
 from streamkern.sources.labelled_source import LabelledSource
 from streamkern.sources.read_ahead import reading_ahead
-from streamkern.sources.shards import Shard
 
 __all__ = [
     "ArraySource",

@@ -10,17 +10,16 @@ import numpy as np
 from dask.base import tokenize
 
 from streamkern.errors import DataError
-from streamkern.sources.base import Block, Reader, Source, negative_weight, rounding_of
+from streamkern.sources.base import Block, Reader, Segment, Source, negative_weight, rounding_of
 from streamkern.sources.labelled_source import ArrayLabels
 from streamkern.sources.lazy import as_table
-from streamkern.sources.shards import Segment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from streamkern._typing import Array
+    from streamkern.sources.base import Shard
     from streamkern.sources.labelled_source import LabelColumn
-    from streamkern.sources.shards import Shard
 
 
 def one_label(y: Any) -> Any:

@@ -14,7 +14,7 @@ from streamkern.sources.array_source import (
     check_lengths,
     one_label,
 )
-from streamkern.sources.base import Source
+from streamkern.sources.base import Segment, Shard, Source
 from streamkern.sources.labelled_source import ArrayLabels, tasks_of
 from streamkern.sources.lazy import (
     as_numbers,
@@ -24,7 +24,6 @@ from streamkern.sources.lazy import (
     lazy_values,
     with_known_chunks,
 )
-from streamkern.sources.shards import Segment, Shard
 
 if TYPE_CHECKING:
     from streamkern.sources.labelled_source import LabelColumn

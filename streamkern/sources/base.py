@@ -1,27 +1,50 @@
-"""Sources of rows: the interface, and the blocks that rows are read in."""
+"""Sources of rows: the interface, and the shards and blocks that rows are read in."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from streamkern.errors import DataError
-from streamkern.sources.shards import Shard, cut_at_chunks
+from streamkern.errors import DataError, OverflowedError, WorkersLostError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from streamkern._typing import Array, Floats
     from streamkern.sources.labelled_source import LabelColumn
-    from streamkern.sources.shards import Segment
+
+# As soon as no more than so many shards are left, these become smaller.
+_LAST_SHARDS = 4
 
 
 def rounding_of(dtype: np.dtype[Any]) -> float:
     """Return the relative rounding of a dtype, 0 for integers."""
     return float(np.finfo(dtype).eps) if dtype.kind == "f" else 0.0
+
+
+@dataclass(frozen=True)
+class Shard:
+    """A contiguous range of rows, start to stop, that one Dask task accumulates."""
+
+    index: int
+    start: int
+    stop: int
+
+    @property
+    def n_rows(self) -> int:
+        return self.stop - self.start
+
+
+class Segment(NamedTuple):
+    """Consecutive rows that are stored in equal chunks, and may be cut only between chunks."""
+
+    start: int
+    stop: int
+    chunk_rows: int
 
 
 @dataclass(frozen=True)
@@ -148,6 +171,50 @@ class Source(ABC):
     def shards(self, n_rows: int, fewest: int | None = None) -> tuple[Shard, ...]:
         """Cut all rows into shards of about `n_rows`, between storage chunks.
 
-        The last ones are smaller, in multiples of about `fewest` rows.
+        The last ones are smaller, in multiples of about `fewest` rows, so that all workers end at
+        about the same time.  The cuts depend on the source and these numbers alone.
         """
-        return cut_at_chunks(self.segments(), n_rows, fewest)
+        step = n_rows if fewest is None else min(fewest, n_rows)
+        shards: list[Shard] = []
+        start, n_samples = 0, self.n_samples
+        for segment in self.segments():
+            while True:
+                left = n_samples - start
+                size = min(n_rows, max(left // (_LAST_SHARDS * step), 1) * step)
+                if segment.stop - start < size:
+                    break
+                chunks = (start + size - segment.start) // segment.chunk_rows
+                stop = segment.start + chunks * segment.chunk_rows
+                if stop <= start:
+                    stop = start + segment.chunk_rows
+                stop = min(stop, segment.stop)
+                shards.append(Shard(len(shards), start, stop))
+                start = stop
+        if start < n_samples:
+            shards.append(Shard(len(shards), start, n_samples))
+        return tuple(shards)
+
+
+@contextmanager
+def naming_rows(source: Source, shards: Sequence[Shard], name: str) -> Iterator[None]:
+    """Say where the rows are that workers died at, whose sums overflowed, or that are refused."""
+    try:
+        yield
+    except OverflowedError as error:
+        if error.rows is None:
+            raise
+        raise OverflowedError(f"{source.locate(error.rows[0])}: {error}") from error
+    except DataError as error:
+        if error.row is None:
+            raise
+        raise DataError(f"{source.locate(error.row)} {error}") from error
+    except WorkersLostError as error:
+        ours = [task for task in error.tasks if task.startswith(f"{name}-")]
+        if not ours:
+            raise
+        shard = shards[int(ours[0].rpartition("-")[2])]
+        what = (
+            f"shard {shard.index + 1} of {len(shards)}, from {source.locate(shard.start)}, to "
+            f"{source.locate(shard.stop - 1)}, or one beside it,"
+        )
+        raise WorkersLostError(error.tasks, error.times, what) from error

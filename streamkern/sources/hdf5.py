@@ -12,13 +12,12 @@ from tlz import partition_all
 
 from streamkern.errors import DataError, ParameterError
 from streamkern.errors.urls import is_url
-from streamkern.sources.base import Source, rounding_of
+from streamkern.sources.base import Segment, Shard, Source, rounding_of
 from streamkern.sources.hdf5_opening import CHUNK_CACHE_BYTES
 from streamkern.sources.headers import FileRows, describe_rows, matching
 from streamkern.sources.object_stores import StoredFile, in_threads
 from streamkern.sources.range_file import FRONTS, HELD_BYTES, fetch_fronts
 from streamkern.sources.shard_reader import Column, HDF5Labels, HDF5Reader, Piece
-from streamkern.sources.shards import Segment, Shard
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -154,7 +153,7 @@ class HDF5Source(Source):
             )
         files = tuple(file._replace(target_shape=(0,)) for file in self.files)
         rows = replace(self, files=files, y=None, labels=None)
-        return rows, HDF5Labels(rows, name, self.is_tolerant)
+        return rows, HDF5Labels(rows, name)
 
     def segments(self) -> list[Segment]:
         stops = np.cumsum([file.n_rows for file in self.files]).tolist()

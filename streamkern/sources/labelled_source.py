@@ -17,9 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from streamkern._typing import Array, Floats
-    from streamkern.sources.base import Block
+    from streamkern.sources.base import Block, Segment, Shard
     from streamkern.sources.class_labels import Classes
-    from streamkern.sources.shards import Segment, Shard
 
 
 # Labels that are held at a time before they are codes.

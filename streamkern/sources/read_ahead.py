@@ -12,6 +12,7 @@ from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, nullcontext, suppress
 from contextvars import copy_context
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
 from streamkern.runtime.timing import timed
@@ -56,20 +57,18 @@ def reading_ahead(blocks: Iterable[Block]) -> Iterator[Iterator[Block]]:
         yield handed_over()
 
 
+@dataclass
 class Prefetch:
     """Reads rows of the datasets of one file before HDF5 does, from when one of them came late."""
 
-    def __init__(
-        self, path: str, datasets: Sequence[h5py.Dataset], last_row: int, n_ahead: int
-    ) -> None:
-        self.path = path
-        self.datasets = datasets
-        self.last_row = last_row
-        self.n_ahead = n_ahead
-        self._file = -1
-        self._version: tuple[int, ...] = ()
-        self._pool: ThreadPoolExecutor | None = None
-        self._submitted_to: dict[str, int] = {}
+    path: str
+    datasets: Sequence[h5py.Dataset]
+    last_row: int
+    n_ahead: int
+    _file: int = -1
+    _version: tuple[int, ...] = ()
+    _pool: ThreadPoolExecutor | None = None
+    _submitted_to: dict[str, int] = field(default_factory=dict)
 
     def __enter__(self) -> Self:
         if hasattr(os, "pread"):

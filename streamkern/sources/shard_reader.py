@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import cycle
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import h5py
 
     from streamkern._typing import Array
-    from streamkern.sources.shards import Shard
+    from streamkern.sources.base import Shard
 
 T = TypeVar("T")
 
@@ -207,13 +207,12 @@ class HDF5Labels(LabelColumn):
 
     rows: Any
     name: str
-    is_tolerant: bool = False
 
     def reader(self, shard: Shard) -> HDF5LabelReader:
-        return HDF5LabelReader(self.rows.pieces_of(shard), self.name, self.is_tolerant)
+        return HDF5LabelReader(self.rows.pieces_of(shard), self.name, self.rows.is_tolerant)
 
     def tolerant(self) -> HDF5Labels:
-        return replace(self, is_tolerant=True)
+        return HDF5Labels(self.rows.tolerant(), self.name)
 
     def describe(self) -> dict[str, Any]:
         return {"y": self.name}

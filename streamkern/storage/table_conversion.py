@@ -10,8 +10,7 @@ import numpy as np
 from streamkern.errors import ParameterError
 from streamkern.sources.numpy_tables import NotNumbersError
 from streamkern.sources.preprocessing import Recipe, RecipeOptions
-from streamkern.sources.preprocessing.column_encoders import Numbers
-from streamkern.sources.preprocessing.unexpected_cells import Tally
+from streamkern.sources.preprocessing.column_encoders import Numbers, Tally
 from streamkern.sources.tables import discover_table, is_table, open_table
 from streamkern.storage import check_output, local_path, read_recipe
 from streamkern.storage.outputs import check_format

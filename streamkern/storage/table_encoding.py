@@ -13,7 +13,7 @@ import numpy as np
 from streamkern.errors import DataError, OutputError
 from streamkern.errors.formatting import listed
 from streamkern.sources.preprocessing import RECIPE, Recipe
-from streamkern.sources.preprocessing.unexpected_cells import Tally
+from streamkern.sources.preprocessing.column_encoders import Tally
 from streamkern.sources.tables import open_batches
 from streamkern.storage import RowWriter
 from streamkern.storage.temporary_paths import temporary_path

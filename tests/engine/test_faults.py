@@ -37,7 +37,7 @@ from streamkern.engine.scheduler import run, shared, task
 from streamkern.errors import ClusterError, StreamkernWarning, WorkersLostError
 from streamkern.runtime.events import observed
 from streamkern.runtime.resources import current_resources, reaching
-from streamkern.sources.shards import naming_rows
+from streamkern.sources.base import naming_rows
 from streamkern.storage import opened_checkpoint
 
 pytestmark = pytest.mark.cluster

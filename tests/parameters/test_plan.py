@@ -13,8 +13,7 @@ from streamkern.parameters import plan as planning
 from streamkern.parameters.cost_estimate import solve_bytes
 from streamkern.parameters.plan import plan_fit
 from streamkern.runtime.memory import in_words
-from streamkern.sources.base import Source
-from streamkern.sources.shards import Segment
+from streamkern.sources.base import Segment, Source
 
 GB = 1 << 30
 PROCESSES = ("worker_bytes", "client_bytes")

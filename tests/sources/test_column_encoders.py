@@ -15,8 +15,13 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 
 from streamkern.errors import DataError
 from streamkern.sources.preprocessing import Recipe
-from streamkern.sources.preprocessing.column_encoders import Categories, Numbers, Ordinal, Times
-from streamkern.sources.preprocessing.unexpected_cells import Tally
+from streamkern.sources.preprocessing.column_encoders import (
+    Categories,
+    Numbers,
+    Ordinal,
+    Tally,
+    Times,
+)
 
 
 def encoded(column, values, missing=("?",)):

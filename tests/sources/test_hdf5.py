@@ -107,6 +107,7 @@ def test_a_pattern_is_the_files_sorted_by_name(tmp_path):
         store(tmp_path / f"{name}.h5", part)
     read = together(open_hdf5(str(tmp_path / "p-*.h5"), y=None))
     np.testing.assert_array_equal(read[0], np.concatenate([parts[n] for n in sorted(parts)]))
+    assert read[1].shape == (15, 0)
 
 
 def test_a_name_with_brackets_is_a_file_where_there_is_one(tmp_path):

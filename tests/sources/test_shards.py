@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rows_read import store
 
 from streamkern.sources import ArraySource, Shard, open_hdf5
-from streamkern.sources.shards import Segment
+from streamkern.sources.base import Segment
 
 
 class Cuts(ArraySource):

@@ -10,10 +10,14 @@ import numpy as np
 
 from streamkern.errors import DataError
 from streamkern.errors.formatting import listed
-from streamkern.sources.preprocessing.cells import MISSING, numbers, places
-from streamkern.sources.preprocessing.column_encoders import KINDS, Column, Numbers, with_lists
-from streamkern.sources.preprocessing.frames import arrow_table, cells_of
-from streamkern.sources.preprocessing.unexpected_cells import Tally
+from streamkern.sources.preprocessing.cells import MISSING, arrow_table, cells_of, numbers, places
+from streamkern.sources.preprocessing.column_encoders import (
+    KINDS,
+    Column,
+    Numbers,
+    Tally,
+    with_lists,
+)
 
 if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
