@@ -119,7 +119,7 @@ def test_a_negative_weight_is_named_before_any_pass():
 # Dask arrays.
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(
     chunks=st.lists(st.integers(1, 20), min_size=1, max_size=6),
     y_chunk=st.integers(1, 60),

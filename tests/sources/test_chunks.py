@@ -79,7 +79,7 @@ def test_rows_that_were_never_written_or_are_elsewhere_have_no_bytes(tmp_path):
 PIECES = st.lists(st.tuples(st.integers(0, 40), st.integers(1, 90)), min_size=1, max_size=12)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(gaps_and_sizes=PIECES, most=st.integers(1, 100), gap=st.integers(0, 30))
 def test_requests_ask_for_every_byte_once(gaps_and_sizes, most, gap):
     pieces, at = [], 0

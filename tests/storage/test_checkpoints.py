@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import fcntl
-import subprocess
-import sys
 
 import pytest
+from rows_read import python
 
 from streamkern.errors import CheckpointError, StreamkernWarning
 from streamkern.storage import (
@@ -55,13 +54,10 @@ def test_a_folder_with_other_files_is_refused(tmp_path):
 
 def test_a_second_job_is_refused_at_once(tmp_path):
     opening = f"with opened_checkpoint({str(tmp_path)!r}, {JOB!r}): pass"
-    code = f"from streamkern.storage import opened_checkpoint\n{opening}"
-    command = [sys.executable, "-c", code]
     with opened_checkpoint(tmp_path, JOB):
-        other = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+        other = python(f"from streamkern.storage import opened_checkpoint\n{opening}")
     assert other.returncode == 1
     assert "is in use by another job" in other.stderr
-    subprocess.run(command, check=True, timeout=30)
 
 
 def test_a_file_system_without_locks_is_worked_on(tmp_path, monkeypatch):
