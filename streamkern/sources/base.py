@@ -171,8 +171,7 @@ class Source(ABC):
     def shards(self, n_rows: int, fewest: int | None = None) -> tuple[Shard, ...]:
         """Cut all rows into shards of about `n_rows`, between storage chunks.
 
-        The last ones are smaller, in multiples of about `fewest` rows, so that all workers end at
-        about the same time.  The cuts depend on the source and these numbers alone.
+        The last are smaller, multiples of about `fewest` rows, for all workers to end together.
         """
         step = n_rows if fewest is None else min(fewest, n_rows)
         shards: list[Shard] = []

@@ -193,10 +193,7 @@ def type_of(dataset: h5py.Dataset) -> str:
 
 
 def _check_written(dataset: h5py.Dataset, name: str) -> None:
-    """Refuse a dataset that was not written to its end: HDF5 would read the rest as zeros.
-
-    That also bounds what a header can claim.
-    """
+    """Refuse a dataset that was not written to its end: HDF5 would read the rest as zeros."""
     if dataset.external:
         raise DataError(
             f"{name} is in files beside it that are not HDF5; store its rows in the file itself."

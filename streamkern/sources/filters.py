@@ -67,10 +67,7 @@ def check_filters(dataset: h5py.Dataset, name: str) -> None:
 
 
 def check_chunk_sizes(dataset: h5py.Dataset, name: str) -> None:
-    """Refuse chunks that take more in the file than in memory, which only a bomb would.
-
-    And those that take less though nothing made them smaller: HDF5 would read on in memory.
-    """
+    """Refuse chunks that take more in the file than in memory, or less without a filter for it."""
     decoded = math.prod(dataset.chunks) * dataset.dtype.itemsize
     filters = enumerate(filters_of(dataset))
     smaller = sum(1 << place for place, each in filters if each.code not in _SAME_SIZE)
@@ -82,7 +79,7 @@ def check_chunk_sizes(dataset: h5py.Dataset, name: str) -> None:
             short.add(chunk.size)
 
     dataset.id.chunk_iter(note)
-    if short:
+    if short:  # HDF5 would read on in memory
         raise DataError(
             f"{name} has chunks of {decoded:,} bytes, but of one {min(short):,} were written; "
             f"write it again."

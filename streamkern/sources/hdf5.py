@@ -209,10 +209,7 @@ class HDF5Source(Source):
 
 
 def without_folders(data: dict[str, Any]) -> dict[str, Any]:
-    """Return what `describe` says, with names of files in the place of paths unless asked for.
-
-    Models and reports go to people who should not learn how the disks of others are laid out.
-    """
+    """Return what `describe` says, with names of files in the place of paths unless asked for."""
     if data.get("folders") or "files" not in data:
         return data
     files = []

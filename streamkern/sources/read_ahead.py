@@ -1,7 +1,6 @@
 """Reading ahead: the next block by another thread, and stored bytes from slow disks before HDF5.
 
-HDF5 reads one chunk at a time in a process.  It finds bytes that were read before in the cache of
-the operating system.
+HDF5 reads one chunk at a time, and finds what was read before in the cache of the system.
 """
 
 from __future__ import annotations
@@ -71,11 +70,10 @@ class Prefetch:
     _submitted_to: dict[str, int] = field(default_factory=dict)
 
     def __enter__(self) -> Self:
-        if hasattr(os, "pread"):
-            with suppress(OSError):  # HDF5 says what is wrong with it
-                self._file = os.open(self.path, os.O_RDONLY)
-                status = os.fstat(self._file)
-                self._version = status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+        with suppress(OSError):  # HDF5 says what is wrong with it
+            self._file = os.open(self.path, os.O_RDONLY)
+            status = os.fstat(self._file)
+            self._version = status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
         return self
 
     def __exit__(self, *_: object) -> None:

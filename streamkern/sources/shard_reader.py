@@ -6,7 +6,6 @@ import math
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from itertools import cycle
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -60,11 +59,10 @@ class HDF5Reader(Reader):
 
     def blocks(self, n_rows: int) -> Iterator[Block]:
         most = min(n_rows, sum(piece.stop - piece.start for piece in self.pieces))
-        memory = cycle(
-            [{c.part: np.empty((most, *c.shape), c.dtype) for c in self.columns} for _ in range(2)]
+        held, spare = (
+            {c.part: np.empty((most, *c.shape), c.dtype) for c in self.columns} for _ in range(2)
         )
         place, filled = self.start, 0
-        held = next(memory)
         for piece in self.pieces:
             where = RangeFile(piece.path) if isinstance(piece.path, StoredFile) else piece.path
             with (
@@ -88,7 +86,7 @@ class HDF5Reader(Reader):
                         with coming.idle():
                             yield _block(held, filled, place)
                         place, filled = place + filled, 0
-                        held = next(memory)
+                        held, spare = spare, held
         if filled:
             yield _block(held, filled, place)
 

@@ -10,13 +10,7 @@ import numpy as np
 
 from streamkern.errors import DataError
 from streamkern.errors.formatting import listed
-from streamkern.sources.numpy_tables import (
-    NotNumbersError,
-    Table,
-    read_npy,
-    read_npz,
-    reading,
-)
+from streamkern.sources.numpy_tables import NotNumbersError, Table, read_npy, read_npz, reading
 from streamkern.sources.preprocessing import discover
 from streamkern.sources.preprocessing.cells import SINGLE_EXACT, csv, is_number, pa, parquet
 

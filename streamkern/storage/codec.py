@@ -17,18 +17,9 @@ from streamkern.errors.formatting import json_text
 from streamkern.features import MAPS, FeatureMap
 from streamkern.sources.preprocessing import RECIPE, Recipe, recipe_of
 from streamkern.statistics.triangle import Triangle
+from streamkern.storage import untrusted
 from streamkern.storage.hdf5_files import new_hdf5
 from streamkern.storage.outputs import local_path
-from streamkern.storage.untrusted import (
-    DAMAGE,
-    check_contents,
-    finite_array,
-    fixed,
-    json_of,
-    mark,
-    opened,
-    text,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,9 +48,9 @@ def write_card(
     path: str | Path, kind: Kind, card: dict[str, Any], arrays: dict[str, Any], *, force: bool
 ) -> None:
     """Write a card and nested arrays, triangles packed, to a file that is whole or not there."""
-    card_text = fixed(json_text(card, indent=1, default=plain))
+    card_text = untrusted.fixed(json_text(card, indent=1, default=plain))
     with new_hdf5(path, force=force) as (file, disk):
-        file.attrs["format"] = fixed(kind.format)
+        file.attrs["format"] = untrusted.fixed(kind.format)
         file.attrs["format_version"] = kind.version
         for place, value in _packed("", {"card": card_text, **arrays}):
             file[place] = value
@@ -88,7 +79,7 @@ def opened_card(path: str | Path, kind: Kind) -> Iterator[tuple[h5py.File, dict[
     try:
         if not where.is_file():
             raise ModelFileError(f"{where} does not exist or is not a file; check the path.")
-        file = opened(where)
+        file = untrusted.opened(where)
     except OSError as error:
         why = (
             f"is not a streamkern {kind.name} ({first_line(error)}); give a file that "
@@ -100,18 +91,18 @@ def opened_card(path: str | Path, kind: Kind) -> Iterator[tuple[h5py.File, dict[
     with file:
         try:
             _check_kind(where, file, kind)
-            check_contents(file)
-            yield file, json_of(text(file, "card"))
+            untrusted.check_contents(file)
+            yield file, untrusted.json_of(untrusted.text(file, "card"))
         except ModelFileError:
             raise
-        except DAMAGE as error:
+        except untrusted.DAMAGE as error:
             raise ModelFileError(
                 f"{where} is a damaged {kind.name} ({first_line(error)}); copy it again."
             ) from error
 
 
 def _check_kind(where: Path, file: h5py.File, kind: Kind) -> None:
-    found_format, version = mark(file, "format"), mark(file, "format_version")
+    found_format, version = untrusted.mark(file, "format"), untrusted.mark(file, "format_version")
     if found_format != kind.format:
         other = KINDS.get(str(found_format))
         found = f"a streamkern {other.name}, not a" if other else "HDF5 but not a streamkern"
@@ -129,9 +120,9 @@ def _check_kind(where: Path, file: h5py.File, kind: Kind) -> None:
 
 def _holds(kind: Kind, path: str | Path) -> bool:
     try:
-        with opened(path) as file:
-            return mark(file, "format") == kind.format
-    except DAMAGE:
+        with untrusted.opened(path) as file:
+            return untrusted.mark(file, "format") == kind.format
+    except untrusted.DAMAGE:
         return False
 
 
@@ -144,11 +135,11 @@ def read_recipe(path: str | Path) -> Recipe:
     """Read how a table became inputs, from a file of rows, of a model of any kind or of moments."""
     path = local_path(path)
     try:
-        with opened(path) as file:
-            kind = KINDS.get(str(mark(file, "format")))
+        with untrusted.opened(path) as file:
+            kind = KINDS.get(str(untrusted.mark(file, "format")))
             if kind is None and file.get(RECIPE, getlink=True) is not None:
-                return Recipe.from_json(text(file, RECIPE))
-    except DAMAGE as error:
+                return Recipe.from_json(untrusted.text(file, RECIPE))
+    except untrusted.DAMAGE as error:
         raise DataError(
             f"{path} has no recipe that can be read ({first_line(error)}); give a file that "
             f"`streamkern convert` wrote from a table."
@@ -180,5 +171,5 @@ def restored_map(group: h5py.Group, card: dict[str, Any]) -> FeatureMap:
         raise ValueError(f"{len(drawn)} arrays of a feature map")
     if card["precision"] not in {"single", "double"}:
         raise ValueError(f"precision {card['precision']!r}")
-    arrays = {name: finite_array(drawn, name) for name in drawn}
+    arrays = {name: untrusted.finite_array(drawn, name) for name in drawn}
     return MAPS[card["map"]].restore(card["map_parameters"], arrays)

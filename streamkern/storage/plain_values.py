@@ -1,7 +1,6 @@
 """The codec of checkpoints: nested arrays, numbers, lists and dictionaries, with a checksum.
 
-Every group of the file says what kind of value it holds, so nothing that is read is more than
-numbers.
+Every group says what kind of value it holds, so nothing that is read is more than numbers.
 """
 
 from __future__ import annotations

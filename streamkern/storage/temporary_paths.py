@@ -25,9 +25,8 @@ _OLD = 7 * 24 * 3600
 def temporary_path(folder: Path) -> Iterator[Path]:
     """Give a new path in a folder, for a file or a folder that is gone afterwards.
 
-    The lock beside it ends with this process.  So the next job on this machine can tell what
-    nobody owns any more, and removes it; what belongs to other machines it leaves alone for a week,
-    since not every network file system tells of locks that are held elsewhere.
+    The lock beside it ends with this process, so the next job on this machine removes what nobody
+    owns any more.  It leaves what is of other machines, whose locks it may not see, for a week.
     """
     ours = f".streamkern-{socket.gethostname()}-"
     for lock in folder.glob(f".streamkern-*-{'[0-9a-f]' * 32}.lock"):

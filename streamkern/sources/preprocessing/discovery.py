@@ -120,10 +120,7 @@ def discover(
 
 
 def recipe_of_frame(frame: Any, *, keep_missing: bool = False) -> Recipe | None:
-    """Return the recipe of a table in memory, None where all cells are numbers.
-
-    With `keep_missing`, some may be missing then.
-    """
+    """Return the recipe of a table in memory, None where all are numbers, or missing and kept."""
     kinds = {getattr(kind, "kind", "O") for kind in getattr(frame, "dtypes", [None])}
     are_numbers = hasattr(frame, "isna") and kinds <= set("fiub")
     if are_numbers and (keep_missing or not frame.isna().any(axis=None)):
