@@ -66,6 +66,7 @@ def test_a_table_of_numbers_alone_stays_as_it_is():
     recipe = found({"a": ["1", "2", "3"], "b": ["true", "false", "true"], "c": ["7", "7", "7"]})
     assert recipe.columns == (Numbers("a"), Numbers("b"), Numbers("c"))
     assert recipe.is_plain
+    assert not found({"b": ["true", "false"]}).single
     imputed = found({"a": ["1", "2", "3"], "c": ["7", "7", "7"]}, impute=True)
     assert imputed.columns == (Numbers("a", 2.0),)
     assert imputed.left_out == {"c": "one value"}

@@ -166,6 +166,13 @@ def test_readers_pickle_small_and_read_the_same(tmp_path):
         np.testing.assert_array_equal(np.concatenate(blocks), X[shard.start : shard.stop])
 
 
+def test_a_block_stays_as_it_is_while_the_next_is_read(tmp_path):
+    source = open_hdf5(store(tmp_path / "a.h5", table(), np.arange(61)))
+    blocks = source.reader(source.shards(100)[0]).blocks(30)
+    first, _ = next(blocks), next(blocks)
+    np.testing.assert_array_equal(first.X, table()[:30])
+
+
 def test_a_description_is_plain_json_with_the_storage(tmp_path):
     path = store(tmp_path / "a.h5", table(), np.arange(61), chunks=(7, 3), compression="gzip")
     described = json.loads(json.dumps(open_hdf5(path).describe()))
