@@ -175,7 +175,7 @@ def opened_rows(
             f"{options['model']} was not fitted to a table that `streamkern convert` read, so "
             f"{tables[0]} cannot become inputs; convert it to HDF5."
         )
-    from streamkern.storage.table_conversion import encoded_tables
+    from streamkern.storage.table_encoding import encoded_tables
 
     if out:
         check_outputs(options | {"data": tables}, formats=FORMATS)

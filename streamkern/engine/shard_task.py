@@ -21,6 +21,7 @@ from streamkern.runtime.signals import stopping
 from streamkern.runtime.threads import blas_threads
 from streamkern.runtime.timing import timed_each, timing
 from streamkern.sources import Block, Reader, Shard, Source, reading_ahead
+from streamkern.sources.nonfinite_rows import finite_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -124,7 +125,7 @@ def accumulate_shard(
         nonlocal n_kept, n_skipped, n_weightless
         for block in blocks:
             there = block.counting()
-            good = there.where(there.finite()) if options.skip_bad_rows else there
+            good = there.where(finite_rows(there)) if options.skip_bad_rows else there
             n_kept += len(good)
             n_skipped += len(there) - len(good)
             n_weightless += len(block) - len(there)

@@ -15,6 +15,7 @@ from streamkern.engine.task_stream import stream
 from streamkern.errors import DataError, ParameterError
 from streamkern.parameters.plan import cut
 from streamkern.sources import Classes, LabelledSource, labelled_rows
+from streamkern.sources.nonfinite_rows import finite_rows
 
 if TYPE_CHECKING:
     from streamkern._typing import Floats
@@ -137,7 +138,7 @@ def _weighed(rows: Reader, labels: Iterable[Any], start: int) -> ClassCounts:
     weights = np.zeros(len(classes))
     for block in rows.blocks(_BLOCK_ROWS):
         mine = codes[block.start - start :][: len(block)]
-        counted = block.finite() & (mine >= 0)
+        counted = finite_rows(block) & (mine >= 0)
         each = np.ones(len(block)) if block.weights is None else block.weights
         weights += np.bincount(mine[counted], each[counted], len(classes))
     return ClassCounts(classes, weights)

@@ -18,7 +18,8 @@ from streamkern.predict.predictor import Predictor
 from streamkern.sources import Source
 from streamkern.sources.arrays import as_rows
 from streamkern.sources.lazy import as_table, is_dask_array, is_lazy, once
-from streamkern.sources.preprocessing.column_names import bad_columns, input_names
+from streamkern.sources.nonfinite_rows import bad_columns
+from streamkern.sources.preprocessing.column_names import input_names
 from streamkern.statistics import ColumnStatistics
 from streamkern.storage import RowWriter, check_output, texts_of
 

@@ -14,6 +14,7 @@ from streamkern.engine.reduction import accumulate
 from streamkern.engine.scheduler import run, task
 from streamkern.errors import DataError, ParameterError, StreamkernWarning
 from streamkern.models.estimators.exact_kernel_ridge import ExactKernelRidge
+from streamkern.sources.nonfinite_rows import bad_rows_error
 from streamkern.statistics import ColumnStatistics, RowSample, Together
 
 if TYPE_CHECKING:
@@ -204,7 +205,7 @@ def _sample(
     seen: Any = found.statistic.parts[0]
     drawn: Any = found.statistic.parts[1]
     if seen.n_bad_rows:
-        raise source.bad_rows_error(seen.n_bad_rows, seen.first_bad_row or 0, seen.n_nonfinite)
+        raise bad_rows_error(source, seen.n_bad_rows, seen.first_bad_row or 0, seen.n_nonfinite)
     if found.n_rows < fewest:
         weightless = f" or have weight 0 in {source.weighted_by}" * (found.n_weightless > 0)
         raise DataError(

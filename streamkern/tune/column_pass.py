@@ -11,6 +11,7 @@ from streamkern.engine.reduction import PassResult, accumulate
 from streamkern.errors import DataError
 from streamkern.errors.formatting import listed
 from streamkern.parameters.fit_options import SAMPLE_ROWS, FitOptions
+from streamkern.sources.nonfinite_rows import bad_rows_error, none_left_error
 from streamkern.sources.preprocessing.column_names import input_names
 from streamkern.statistics import ColumnStatistics, RowIndex, RowSample, Together
 from streamkern.tune.column_scaling import (
@@ -112,11 +113,11 @@ def run_column_pass(
 def check_rows(source: Source, columns: ColumnStatistics, passed: PassResult[Any]) -> None:
     """Raise DataError if rows are not finite and were not skipped, or if none is left."""
     if columns.n_bad_rows:
-        raise source.bad_rows_error(
-            columns.n_bad_rows, columns.first_bad_row or 0, columns.n_nonfinite
+        raise bad_rows_error(
+            source, columns.n_bad_rows, columns.first_bad_row or 0, columns.n_nonfinite
         )
     if not passed.n_rows:
-        raise source.none_left_error(passed.n_skipped, passed.n_weightless)
+        raise none_left_error(source, passed.n_skipped, passed.n_weightless)
 
 
 def _check_columns(source: Source, columns: ColumnStatistics, *, may_be_equal: bool) -> None:

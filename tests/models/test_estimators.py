@@ -20,7 +20,7 @@ from sklearn.preprocessing import StandardScaler
 import streamkern
 from streamkern import Gaussian, Laplacian, Linear, Matern, RandomFeatureRidge, open_hdf5
 from streamkern.errors import DataError, ParameterError, StreamkernWarning
-from streamkern.sources.arrays import ArraySource
+from streamkern.sources.array_source import ArraySource
 
 P = 3
 

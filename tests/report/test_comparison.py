@@ -19,7 +19,7 @@ from streamkern import (
 )
 from streamkern.errors import DataError, InsufficientMemoryError, ParameterError, StreamkernWarning
 from streamkern.runtime.events import observed
-from streamkern.sources.arrays import ArraySource, as_source
+from streamkern.sources import ArraySource, as_source
 
 
 def rows(n=300, seed=0, q=None):

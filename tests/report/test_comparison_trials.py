@@ -18,7 +18,7 @@ from streamkern.report.comparison_trials import (
     confidence_interval,
     sampled_split,
 )
-from streamkern.sources.arrays import ArraySource
+from streamkern.sources.array_source import ArraySource
 
 
 def source(n, p=2, q=None):

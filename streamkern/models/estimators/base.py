@@ -20,11 +20,12 @@ from streamkern.models.estimators.conventions import (
 from streamkern.models.fitted_model import columns_of
 from streamkern.models.growing import Growing
 from streamkern.sources import Source, as_source
-from streamkern.sources.arrays import NamedRows, column_names
-from streamkern.sources.lazy import is_lazy
+from streamkern.sources.array_source import NamedRows
+from streamkern.sources.lazy import column_names, is_lazy
 from streamkern.sources.preprocessing import Recipe, recipe_of
+from streamkern.sources.preprocessing.cells import is_frame
 from streamkern.sources.preprocessing.column_names import check_same_inputs
-from streamkern.sources.preprocessing.discovery import is_frame, recipe_of_frame
+from streamkern.sources.preprocessing.discovery import recipe_of_frame
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -19,9 +19,9 @@ from streamkern.kernels import as_kernel
 from streamkern.kernels.base import split_names
 from streamkern.sources import Source
 from streamkern.sources.lazy import as_numbers, is_dask_frame, is_lazy, lazy_frame
+from streamkern.sources.nonfinite_rows import bad_columns
+from streamkern.sources.preprocessing.cells import is_frame
 from streamkern.sources.preprocessing.column_encoders import Tally
-from streamkern.sources.preprocessing.column_names import bad_columns
-from streamkern.sources.preprocessing.discovery import is_frame
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

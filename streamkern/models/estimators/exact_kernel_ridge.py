@@ -30,6 +30,7 @@ from streamkern.solve.penalty_curve import PenaltyCurve
 from streamkern.solve.penalty_grid import checked_penalty
 from streamkern.sources import ArraySource, Block
 from streamkern.sources.arrays import as_rows
+from streamkern.sources.nonfinite_rows import bad_rows_error, none_left_error
 from streamkern.statistics import ColumnStatistics, RowSample
 
 if TYPE_CHECKING:
@@ -233,9 +234,9 @@ def _checked_weights(X: Floats, sample_weight: Any) -> Floats:
     weights: Any = source.weights
     bad = np.flatnonzero(~np.isfinite(weights))
     if len(bad):
-        raise source.bad_rows_error(len(bad), int(bad[0]))
+        raise bad_rows_error(source, len(bad), int(bad[0]))
     if not weights.any():
-        raise source.none_left_error(0, len(weights))
+        raise none_left_error(source, 0, len(weights))
     return weights  # type: ignore[no-any-return]
 
 

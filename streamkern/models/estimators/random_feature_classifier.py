@@ -17,6 +17,7 @@ from streamkern.parameters.parameters import Parameters
 from streamkern.runtime.events import job
 from streamkern.sources import Source, labelled_rows
 from streamkern.sources.lazy import is_lazy
+from streamkern.sources.nonfinite_rows import none_left_error
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -68,7 +69,7 @@ class ClassEstimator(ClassifierMixin, TableEstimator):  # type: ignore[misc]
         scores = model.scores(rows[0])
         known = np.isfinite(scores.reshape(len(scores), -1)).all(axis=1) | (not self._skips)
         if not known.any():
-            raise source.none_left_error(len(known), 0)
+            raise none_left_error(source, len(known), 0)
         weights = None if sample_weight is None else np.asarray(sample_weight)[known]
         right = model.labels_of_scores(scores[known]) == np.asarray(y).ravel()[known]
         return float(np.average(right, weights=weights))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from streamkern.errors import DataError
-from streamkern.errors.formatting import listed, listed_apart
+from streamkern.errors.formatting import listed_apart
 from streamkern.sources.preprocessing.recipe import recipe_of
 
 if TYPE_CHECKING:
@@ -50,13 +50,3 @@ def check_same_inputs(report: dict[str, Any], data: dict[str, Any]) -> None:
         f"the inputs of the rows must be those of the model, in that order, but the two {found}; "
         f"convert the table again with --like and the model, or predict the table itself."
     )
-
-
-def bad_columns(names: Sequence[str] | None, counts: Sequence[int]) -> str:
-    """Say which inputs hold values that are not finite, and how many, by counts (p,) of them."""
-    found = [
-        f"{f'column {j}' if names is None else repr(names[j])} ({int(count):,})"
-        for j, count in enumerate(counts)
-        if count
-    ]
-    return listed(found, _NAMED)
