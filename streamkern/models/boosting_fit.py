@@ -165,7 +165,8 @@ class _Job:
             self.kernel = moments.kernel
             return moments
         like = Template(self.rows.options, self._drawn(len(before)), self.kernel)
-        return moments_pass(self.rows, self.seen, like=like, weighting=before)
+        rows = self.rows._replace(like=like, few_rows=True)
+        return moments_pass(rows, self.seen, weighting=before)
 
     def _drawn(self, number: int) -> Standardized:
         """Return the map of a round after the first, with the kernel of that one."""

@@ -41,6 +41,9 @@ class RowPasses(NamedTuple):
     options: FitOptions
     plan: Plan
     checkpoint: Checkpoint | None = None
+    folds: Any = None  # the Folds that rows are dealt to
+    like: Template | None = None
+    few_rows: bool = False  # that need not reach every fold
 
     def read(
         self, statistic: Any, label: str, *, block_rows: int | None = None, **how: Any

@@ -3,38 +3,34 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from streamkern._version import __version__
 from streamkern.engine.scheduler import is_task, kept, run, shared, task
-from streamkern.errors import OverflowedError, ParameterError
-from streamkern.features.metric import checked_metric, described_metric, with_metric
-from streamkern.models.fitted_model import described_kernel, restored_kernel
+from streamkern.errors import ParameterError
+from streamkern.models.fit_report import with_seconds
 from streamkern.models.labelling import classes_of_report
-from streamkern.models.moments_files import check_report, moments_arrays, restored_folds
-from streamkern.models.moments_update import (
+from streamkern.models.moments_files import read_moments, write_moments
+from streamkern.models.moments_merge import (
     check_alike,
     check_disjoint,
-    is_finite,
     joined_reports,
     merged_folds,
     turns_between,
-    without_rows,
 )
-from streamkern.parameters.fit_options import FitOptions
+from streamkern.models.moments_removal import without_rows
 from streamkern.parameters.template import Template, check_targets
 from streamkern.runtime.memory import check_free
 from streamkern.sources import LabelledSource, as_source, labelled_rows
 from streamkern.statistics import ByFold, Triangle
-from streamkern.storage.codec import MOMENTS, map_card, opened_card, write_card
+from streamkern.tune.fold_solution import folds_with_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from streamkern.features import FeatureMap
     from streamkern.kernels import Kernel
+    from streamkern.parameters.fit_options import FitOptions
     from streamkern.sources import Source
     from streamkern.statistics import Moments, RowIndex
 
@@ -60,6 +56,10 @@ class DataMoments:
         """Return the same moments, all in this process."""
         return replace(self, folds=run(self.folds)) if is_task(self.folds) else self
 
+    def shared_folds(self) -> Any:
+        """Return the folds as an argument of tasks."""
+        return self.folds if is_task(self.folds) else shared(self.folds)
+
     @property
     def n_targets(self) -> int:
         """The number of targets, q."""
@@ -80,8 +80,8 @@ class DataMoments:
         feature_map, turning = self.feature_map.solved()
         if turning is None:
             return self
-        folds = self.folds if is_task(self.folds) else shared(self.folds)
-        numbers: list[int] = run(task(_numbers, folds, name="folds"))
+        folds = self.shared_folds()
+        numbers: list[int] = run(task(folds_with_rows, folds, name="folds"))
         parts = [task(_solvable, folds, fold, name=f"turn-{fold}") for fold in numbers]
         whole = kept(task(_with_parts, folds, numbers, *parts, name="turned"))
         return replace(self, folds=whole, feature_map=feature_map)
@@ -175,16 +175,11 @@ class DataMoments:
         index = self.known_rows()
         check_free((3 if is_task(self.folds) else 2) * self.nbytes, "forgetting rows")
         left = without_rows(self.gathered().folds, index, source, self.options)
-        report, seconds = self.report, dict(self.report["seconds"])
-        spent = sum(passed.seconds for passed in left.passes)
-        seconds["total"] += spent
-        seconds["forget"] = seconds.get("forget", 0.0) + spent
         gone, parts = len(index) - len(left.rows), left.folds.parts.values()
-        report = report | {
+        report = with_seconds(self.report, forget=sum(each.seconds for each in left.passes)) | {
             "rows": len(left.rows),
             "weight": sum(part.weight for part in parts),  # type: ignore[attr-defined]
-            "forgotten_rows": report.get("forgotten_rows", 0) + gone,
-            "seconds": seconds,
+            "forgotten_rows": self.report.get("forgotten_rows", 0) + gone,
         }
         return self._changed(left.folds, left.rows, report)
 
@@ -204,29 +199,7 @@ class DataMoments:
         OverflowedError
             If the sums are not finite.
         """
-        index, folds = self.known_rows(), self.gathered().folds
-        if not all(map(is_finite, folds.parts.values())):
-            raise OverflowedError(
-                f"sums of features or targets overflowed in {self.options.precision} precision; "
-                f"standardise or rescale the inputs."
-            )
-        empty: Any = folds.empty
-        options = self.options.parameters() | {
-            "kernel": described_kernel(self.options.kernel),
-            "metric": described_metric(self.options.metric),
-        }
-        card = {
-            "options": options,
-            "kernel": described_kernel(self.kernel),
-            "flat": self.flat,
-            "report": self.report,
-            "streamkern": __version__,
-            "created": datetime.now(UTC).isoformat(timespec="seconds"),
-            "n_targets": empty.n_targets,
-            "n_folds": self.n_folds,
-            **map_card(self.feature_map, empty.precision),
-        }
-        write_card(path, MOMENTS, card, moments_arrays(folds, index), force=force)
+        write_moments(path, self, force=force)
 
 
 def load_moments(path: str | Path) -> DataMoments:
@@ -242,37 +215,12 @@ def load_moments(path: str | Path) -> DataMoments:
     where = Path(path)
     if where.is_file():
         check_free(where.stat().st_size, f"reading {path}")
-    return _read(path, with_folds=True)
+    return DataMoments(**read_moments(path, with_folds=True))
 
 
 def moments_header(path: str | Path) -> DataMoments:
     """Read all of a moments file but its folds and their rows."""
-    return _read(path, with_folds=False)
-
-
-def _read(path: str | Path, *, with_folds: bool) -> DataMoments:
-    with opened_card(path, MOMENTS) as (file, card):
-        folds, index = restored_folds(file, card, with_folds=with_folds)
-        feature_map, report = folds.empty.feature_map, card["report"]  # type: ignore[attr-defined]
-        check_report(report)
-        if with_folds and report["rows"] != len(index):
-            raise ValueError(f"{report['rows']} rows, but {len(index):,} in the index")
-        options = with_metric(card["options"], feature_map)
-        options["metric"] = checked_metric(options.get("metric"))
-        return DataMoments(
-            folds=folds,
-            n_folds=folds.rule.n_folds,
-            feature_map=feature_map,
-            kernel=restored_kernel(card["kernel"]),
-            flat=bool(card["flat"]),
-            report=report,
-            options=FitOptions(restored_kernel(options.pop("kernel")), **options),
-            index=index,
-        )
-
-
-def _numbers(folds: ByFold) -> list[int]:
-    return sorted(folds.parts)
+    return DataMoments(**read_moments(path, with_folds=False))
 
 
 def _solvable(folds: ByFold, fold: int) -> Moments:

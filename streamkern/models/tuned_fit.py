@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from streamkern.errors import ParameterError
 from streamkern.kernels import Gaussian, as_kernel
+from streamkern.models.fit_report import with_seconds
 from streamkern.models.fitted_model import described_kernel
-from streamkern.models.moments_fit import fit_job, folds_for, moments_pass
+from streamkern.models.moments_fit import fit_job, moments_pass
 from streamkern.parameters.fit_options import check_folds, large_sample
 from streamkern.parameters.plan import plan_for
 from streamkern.tune.budget import Budget, Spent, budgeted_rows
@@ -103,8 +104,7 @@ class Choice:
         job = fit_job(source, options, plan, n_sample, self.checkpoint, **how)
         with job as (rows, contenders, learnt):
             spent = Spent() if learnt is None else learnt.spent
-            _, rule = folds_for(source, plan, options)
-            folds = rule.of(contenders[0].column_pass.sample.places[:n_rows])
+            folds = rows.folds.of(contenders[0].column_pass.sample.places[:n_rows])
             found = search(
                 contenders,
                 options,
@@ -113,18 +113,17 @@ class Choice:
                 budget=allowed,
                 spent=spent,
                 feature_map=self.parameters.feature_map if self.maps in (None, AUTO) else None,
-                folds=folds if 2 <= rule.n_folds <= _MOST_FOLDS else None,
+                folds=folds if 2 <= rows.folds.n_folds <= _MOST_FOLDS else None,
             )
             options = replace(options, kernel=found.kernel, feature_map=found.feature_map)
             seen = contenders[found.place].column_pass
             moments = moments_pass(rows._replace(options=options), seen)
-        seconds = moments.report["seconds"]
-        seconds["search"] = found.seconds
-        seconds["total"] += found.seconds
-        moments.report.update(found.as_dict())
-        moments.report["tuning_kernels"] = list(map(described_kernel, tried))
-        moments.report["tuning_maps"] = names
-        moments.report["tuning_budget"] = None if allowed is None else str(allowed)
-        if learnt is None:
-            return moments
-        return replace(moments, report=learnt.reported(moments.report, found.place))
+        report = with_seconds(moments.report, search=found.seconds) | found.as_dict()
+        report |= {
+            "tuning_kernels": list(map(described_kernel, tried)),
+            "tuning_maps": names,
+            "tuning_budget": None if allowed is None else str(allowed),
+        }
+        if learnt is not None:
+            report = learnt.reported(report, found.place)
+        return replace(moments, report=report)
