@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from streamkern.features import FeatureMap
     from streamkern.parameters.fit_options import FitOptions
-    from streamkern.parameters.plan import Plan
+    from streamkern.parameters.job_plan import Plan
     from streamkern.parameters.template import Template
     from streamkern.predict.ensemble import Ensemble
     from streamkern.sources import Source

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from streamkern.kernels import ShiftInvariantKernel
     from streamkern.parameters.fit_options import FitOptions
-    from streamkern.parameters.plan import Plan
+    from streamkern.parameters.job_plan import Plan
     from streamkern.sources import Source
     from streamkern.tune.trials import Attempt
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
     from streamkern.engine.reduction import PassResult
     from streamkern.parameters.fit_options import FitOptions
-    from streamkern.parameters.plan import Plan
+    from streamkern.parameters.job_plan import Plan
     from streamkern.parameters.template import Template
     from streamkern.sources import Source
     from streamkern.storage import Checkpoint

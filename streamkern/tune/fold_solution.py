@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from streamkern._typing import Array, Floats
-    from streamkern.parameters.fit_options import PenaltyOptions
+    from streamkern.parameters.penalty_options import PenaltyOptions
     from streamkern.solve import RidgeSolution, Spectrum
     from streamkern.solve.cross_validation import HeldOut
     from streamkern.solve.sparse_selection import SparsityCurve

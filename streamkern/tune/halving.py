@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from streamkern._typing import Array
     from streamkern.kernels import ShiftInvariantKernel
     from streamkern.parameters.fit_options import FitOptions
-    from streamkern.parameters.plan import Plan
+    from streamkern.parameters.job_plan import Plan
     from streamkern.tune.budget import Budget, Spent
     from streamkern.tune.candidates import Contender
     from streamkern.tune.trials import Attempt

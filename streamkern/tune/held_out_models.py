@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from streamkern._typing import Array, Floats
-    from streamkern.parameters.fit_options import SparseOptions
+    from streamkern.parameters.penalty_options import SparseOptions
     from streamkern.statistics import Moments
     from streamkern.tune.fold_solution import Size, Solved
 
