@@ -8,7 +8,7 @@ import naive
 import numpy as np
 import pytest
 
-from streamkern import Gaussian, Linear, RandomFeatureRidge
+from streamkern import Gaussian, RandomFeatureRidge
 from streamkern.errors import DataError, ParameterError, StreamkernWarning
 from streamkern.sources import ArraySource
 
@@ -68,29 +68,6 @@ def test_the_error_left_out_is_that_of_fitting_again(fold_by, K, intercept):
     assert (curve["criterion"], curve["alphas"]) == ("cv", sorted(GRID))
     assert model.report_["cv_rmse"] == curve["values"][sorted(GRID).index(model.alpha_)]
     assert (model.report_["n_folds"], model.report_["fold_by"]) == (K, fold_by)
-
-
-def test_the_penalty_is_chosen_by_five_folds_by_default():
-    X, y = rows()
-    report = RandomFeatureRidge(n_components=32).fit(X, y).report_
-    assert report["alpha_curve"]["criterion"] == "cv"
-    assert (report["n_folds"], report["fold_by"]) == (5, "rows")
-    alphas = report["alpha_curve"]["alphas"]
-    assert len(alphas) == 30
-    assert alphas[0] == pytest.approx(report["precision_floor"])
-    assert report["alpha"] in alphas
-    assert isinstance(report["cv_rmse"], float)
-    linear = RandomFeatureRidge(Linear()).fit(X, y).report_
-    assert (linear["alpha_curve"]["criterion"], linear["n_components"]) == ("cv", 2)
-
-
-@pytest.mark.parametrize("alpha", ["gcv", "evidence"])
-def test_a_criterion_without_folds_has_no_error_left_out(alpha):
-    report = ridge(alpha=alpha).fit(*rows()).report_
-    assert report["alpha_curve"]["criterion"] == alpha
-    assert report["alpha_curve"]["standard_errors"] is None
-    assert report["cv_rmse"] is None
-    assert (report["n_folds"], report["fold_by"]) == (0, None)
 
 
 @pytest.mark.parametrize(
@@ -159,13 +136,6 @@ def long_rows(small_shards):
     y = np.exp(X[:, 0]) * np.sin(40 * X[:, 0])
     order = np.random.default_rng(1).permutation(n)
     return (X, y), (X[order], y[order])
-
-
-@pytest.mark.parametrize(("K", "fold_by"), [(3, "shards"), (4, "rows")])
-def test_folds_are_shards_where_there_are_three_a_fold(long_rows, K, fold_by):
-    _, (X, y) = long_rows
-    model = ridge(n_components=8, n_folds=K, alpha=[0.1, 1.0]).fit(X, y)
-    assert (model.report_["n_folds"], model.report_["fold_by"]) == (K, fold_by)
 
 
 def test_folds_by_shards_have_the_errors_of_fitting_again(long_rows):

@@ -343,14 +343,6 @@ def test_solving_moments_is_fitting_their_rows(alpha, feature_map):
     assert solved.report_.keys() == fitted.report_.keys()
 
 
-def test_the_number_of_features_is_chosen_from_moments():
-    X, y = rows(2000)
-    moments = model(n_components=256).moments(X, y)
-    solved = model(n_components="auto", alpha="cv").solve(moments)
-    assert solved.report_["components_curve"]["n_components"] == [64, 128, 256]
-    assert solved.report_["n_components"] in (64, 128, 256)
-
-
 def test_what_moments_cannot_be_solved_for_is_refused():
     moments = model().moments(*rows())
     for options, words in (
@@ -504,10 +496,3 @@ def test_moments_of_columns_in_another_order_do_not_merge():
         assert both.report["feature_names"] == NAMES
         whole = model().moments(frame(X), y, like=first)
         assert_same(model().solve(both).coef_, model().solve(whole).coef_)
-
-
-def test_moments_take_tables_as_a_fit_does():
-    X, y = rows()
-    mixed = frame(X).assign(dry=X[:, 0] > 0).astype({"age": object})
-    solved, fitted = model().solve(model().moments(mixed, y)), model().fit(mixed, y)
-    np.testing.assert_allclose(solved.predict(mixed), fitted.predict(mixed), rtol=1e-6)

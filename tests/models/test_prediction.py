@@ -131,20 +131,6 @@ def test_many_targets_are_predicted_in_shards_of_bounded_size(
     assert np.array_equal(in_file(tmp_path / "p.h5"), np.concatenate(made))
 
 
-@pytest.mark.parametrize(("precision", "q"), [("double", 3), ("single", 40)])
-def test_who_predicts_changes_no_bit(tmp_path, precision, q):
-    predictor, (X, _) = wide(q, precision=precision), rows()
-    source = open_hdf5(stored(tmp_path / "new.h5", X), y=None)
-    files, deviations = [], []
-    for scheduler, n_workers in (("synchronous", 1), ("threads", 3)):
-        with dask.config.set(scheduler=scheduler, num_workers=n_workers):
-            prediction_files.predict_to_hdf5(predictor, source, tmp_path / "p.h5", force=True)
-            deviations.append(fitted(precision="single").predict(source, return_std=True)[1])
-        files.append(in_file(tmp_path / "p.h5"))
-    assert np.array_equal(*files)
-    assert np.array_equal(*deviations)
-
-
 def test_finite_predictions_whose_sum_is_not_are_no_bad_rows(tmp_path):
     predictor = Predictor(Identity().draw(P), np.full((P, 2), 5e307), np.zeros(2), "double")
     source = ArraySource(np.ones((4, P)))

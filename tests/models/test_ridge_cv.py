@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import h5py
 import naive
 import numpy as np
 import pytest
 from sklearn.linear_model import Ridge, RidgeCV
 
-import streamkern
 from streamkern import Gaussian, RandomFeatureRidge
 from streamkern.errors import DataError, ParameterError
 
@@ -71,20 +69,6 @@ def test_contiguous_folds_are_those_of_ridge_cv(n):
     folds = model.penalty_curve_.fold_scores[:, at, 0]
     assert folds.mean() == pytest.approx(-theirs.best_score_, rel=1e-9)
     assert model.penalty_curve_.fold_rows.tolist() == [n // 5 + (k < n % 5) for k in range(5)]
-
-
-def test_a_file_is_read_three_times_and_no_row_is_kept(tmp_path):
-    X, y, _ = rows(3000, 8, 2)
-    with h5py.File(tmp_path / "a.h5", "w") as file:
-        file.create_dataset("X", data=X, chunks=(500, 8))
-        file["y"] = y
-    source = streamkern.open_hdf5(tmp_path / "a.h5")
-    model = identity(alpha="loo", alphas=ALPHAS, per_target=True).fit(source)
-    assert_same(model, RidgeCV(ALPHAS, alpha_per_target=True).fit(X, y))
-    assert model.report_["seconds"].keys() == {"total", "columns", "pass", "leave-one-out", "solve"}
-    assert model.report_["alpha_curve"]["criterion"] == "loo"
-    model.save(tmp_path / "m.h5")
-    assert streamkern.load(tmp_path / "m.h5").get_params()["alphas"] == ALPHAS.tolist()
 
 
 @pytest.mark.parametrize(

@@ -146,13 +146,6 @@ def test_a_drawn_map_is_for_moments():
         streamkern.RandomFourierFeatures(n_components=16).draw(3)
 
 
-def test_the_inputs_are_the_features_of_the_identity():
-    X = rows()
-    fitted = streamkern.Identity().fit(X)
-    assert np.array_equal(fitted.transform(X), X)
-    assert fitted.get_feature_names_out(["a", "b", "c"]).tolist() == ["a", "b", "c"]
-
-
 @every_map
 def test_a_map_that_is_not_fitted_or_has_no_rows_in_memory_is_refused(name):
     with pytest.raises(NotFittedError):
