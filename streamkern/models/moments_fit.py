@@ -44,30 +44,13 @@ if TYPE_CHECKING:
 
 
 def fit_moments(
-    source: Source,
-    options: FitOptions,
-    *,
-    like: Template | None = None,
-    indexed: bool = False,
-    more_to_come: bool = False,
-    checkpoint: str | Path | None = None,
-    **solution: Any,
+    source: Source, options: FitOptions, *, checkpoint: str | Path | None = None, **job: Any
 ) -> DataMoments:
     """Read the rows twice, lightly for the columns and a sample, then for the moments.
 
-    `solution` is what `plan_for` counts of what follows.
+    `job` is as of `fit_job`.
     """
-    n_sample = SAMPLE_ROWS
-    if like is None:
-        if not more_to_come:
-            check_folds(options, source)
-        check_metric_of(options, [options.kernel], source)
-        n_sample = options.sample_rows(source)
-    else:
-        like.check(source)
-    plan = plan_for(source, options, n_sample, indexed=indexed, **solution)
-    how: Any = {"like": like, "indexed": indexed, "more_to_come": more_to_come}
-    with fit_job(source, options, plan, n_sample, checkpoint, **how) as (rows, (best, *_), learnt):
+    with fit_job(source, options, checkpoint, **job) as (rows, (best, *_), learnt):
         return moments_pass(rows, best.column_pass, learnt=learnt)
 
 
@@ -75,20 +58,34 @@ def fit_moments(
 def fit_job(
     source: Source,
     options: FitOptions,
-    plan: Plan,
-    n_sample: int,
     folder: str | Path | None,
     *,
     pairs: Sequence[Pair] = (),
+    n_sample: int | None = None,
     like: Template | None = None,
     indexed: bool = False,
     more_to_come: bool = False,
     searched: Sequence[Any] = (),
+    **solution: Any,
 ) -> Iterator[tuple[RowPasses, list[Contender], LearntMetric | None]]:
     """Hold the passes of a fit after the column pass, the best metrics, and how they were learnt.
 
-    Without `pairs` of kernel and map to choose from, the passes have the kernel in the best metric.
+    Without `pairs` of kernel and map to choose from, the passes have the kernel in the best metric;
+    with them the plan is of the map that is made of most rows.  `solution` is what `plan_for`
+    counts of what follows.
     """
+    given = pairs or [(options.kernel, options.feature_map)]
+    each = [replace(options, kernel=kernel, feature_map=name) for kernel, name in given]
+    if like is not None:
+        like.check(source)
+        n_sample = SAMPLE_ROWS
+    else:
+        if not more_to_come:
+            check_folds(options, source)
+        check_metric_of(options, [kernel for kernel, _ in given], source)
+        n_sample = max(n_sample or 0, *(one.sample_rows(source) for one in each))
+    heaviest = max(each, key=lambda one: one.family.made.rows_a_feature)
+    plan = plan_for(source, heaviest, n_sample, indexed=indexed, **solution)
     # Of rows that come in single shards, one fold would get all.
     few_rows = like is not None or (more_to_come and plan.fold_by != "shards")
     folds = _folds(source, plan, options, few_rows=few_rows)
@@ -98,7 +95,6 @@ def fit_job(
         how: Any = {"like": like, "index": index, "more_to_come": more_to_come}
         seen = run_column_pass(source, options, plan, n_sample, checkpoint=saved, **how)
         wanted = options if like is None else replace(options, metric=None)  # its map has one
-        given = pairs or [(options.kernel, options.feature_map)]
         contenders, learnt = in_metric(seen, wanted, given)
         if not pairs:
             options = replace(options, kernel=contenders[0].pairs[0][0])

@@ -15,7 +15,6 @@ from streamkern.models.moments_fit import fit_moments
 from streamkern.models.ridge_solution import solve_moments
 from streamkern.models.tuned_fit import Choice
 from streamkern.parameters.cost_estimate import solve_bytes
-from streamkern.parameters.template import check_columns
 from streamkern.runtime.memory import check_free
 from streamkern.runtime.resources import current_resources
 from streamkern.sources import as_source
@@ -83,7 +82,8 @@ class Task(ABC):
         """Fit rows in two passes, and return the fitted model."""
         parameters = self.prepared(parameters)
         options, source = parameters.passes(template), self.source(rows, parameters, template)
-        check_columns(template, source)
+        if template is not None:
+            template.check(source)
         options = parameters.for_rows(options, source, template)
         parameters.sparse_options(options.components_for(source.n_features))
         moments = fit_moments(
@@ -117,7 +117,6 @@ class Task(ABC):
     ) -> DataMoments:
         """Return the moments of rows, which know their rows."""
         source = self.source(rows, parameters, template)
-        check_columns(template, source)
         options = parameters.for_rows(parameters.moments(template), source, template)
         return fit_moments(source, options, like=template, indexed=True, checkpoint=checkpoint)
 
@@ -165,7 +164,6 @@ class Task(ABC):
                 )
             options = replace(options, n_folds=before.n_folds)
         source = self.growing_source(rows, parameters, template, classes, first=before is None)
-        check_columns(template, source)
         return fit_moments(
             source,
             parameters.for_rows(options, source, template),

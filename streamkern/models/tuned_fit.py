@@ -11,12 +11,10 @@ from streamkern.kernels import Gaussian, as_kernel
 from streamkern.models.fit_report import with_seconds
 from streamkern.models.fitted_model import described_kernel
 from streamkern.models.moments_fit import fit_job, moments_pass
-from streamkern.parameters.fit_options import check_folds, large_sample
-from streamkern.parameters.plan import plan_for
+from streamkern.parameters.fit_options import large_sample
 from streamkern.tune.budget import Budget, Spent, budgeted_rows
 from streamkern.tune.candidates import AUTO, kernels_to_try, maps_to_try, pairs_to_try
 from streamkern.tune.halving import search
-from streamkern.tune.metric_learning import check_metric_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -88,27 +86,22 @@ class Choice:
         names = maps_to_try(self.maps, self.parameters.feature_map, source.n_features)
         options, tried, allowed = self.options, self.kernels, self.budget
         pairs = pairs_to_try(tried, names, options, source)
-        check_metric_of(options, tried, source)
         options = replace(options, kernel=pairs[0][0], feature_map=pairs[0][1])
         options = self.parameters.for_rows(options, source)
-        check_folds(options, source)
         n_rows = large_sample(source.n_features + source.n_targets)
         if allowed is not None:
             n_rows = budgeted_rows(source, options, len(pairs), allowed)
-        # A map may be made from more rows than are searched on, and take more memory than others.
-        each = [replace(options, kernel=kernel, feature_map=name) for kernel, name in pairs]
-        n_sample = max(n_rows, *(one.sample_rows(source) for one in each))
-        heaviest = max(each, key=lambda one: one.family.made.rows_a_feature)
-        plan = plan_for(source, heaviest, n_sample, n_left_out=self.parameters.penalty.n_left_out)
-        how: Any = {"pairs": pairs, "searched": [*tried, *names, str(allowed)]}
-        job = fit_job(source, options, plan, n_sample, self.checkpoint, **how)
+        # A map may be made from more rows than are searched on.
+        how: Any = {"pairs": pairs, "n_sample": n_rows, "searched": [*tried, *names, str(allowed)]}
+        how |= {"n_left_out": self.parameters.penalty.n_left_out}
+        job = fit_job(source, options, self.checkpoint, **how)
         with job as (rows, contenders, learnt):
             spent = Spent() if learnt is None else learnt.spent
             folds = rows.folds.of(contenders[0].column_pass.sample.places[:n_rows])
             found = search(
                 contenders,
                 options,
-                plan=plan,
+                plan=rows.plan,
                 n_rows=n_rows,
                 budget=allowed,
                 spent=spent,
