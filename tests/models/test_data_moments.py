@@ -9,6 +9,7 @@ import naive
 import numpy as np
 import pandas as pd
 import pytest
+from harvests import smooth_rows as rows
 from sklearn.base import clone
 
 from streamkern import (
@@ -40,14 +41,6 @@ D = 24
 def model(**options):
     given = {"n_components": D, "alpha": 0.01, "precision": "double"} | options
     return RandomFeatureRidge(**given)
-
-
-def rows(n=400, q=None, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n, 3)) * [1.0, 5.0, 0.1] + [0.0, 20.0, -1.0]
-    y = np.stack([np.sin(X[:, 0]), 3 + X[:, 1] * X[:, 2], X[:, 2] ** 2], axis=1)
-    y = y[:, 0] if q is None else y[:, :q]
-    return X, y + 0.1 * rng.standard_normal(y.shape)
 
 
 def assert_same(actual, expected, relative=RELATIVE):

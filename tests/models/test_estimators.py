@@ -10,6 +10,8 @@ import h5py
 import naive
 import numpy as np
 import pytest
+from harvests import ridge
+from harvests import smooth_rows as rows
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, Ridge
@@ -22,20 +24,6 @@ from streamkern.errors import DataError, ParameterError, StreamkernWarning
 from streamkern.sources.arrays import ArraySource
 
 P = 3
-
-
-def rows(n=400, q=None, seed=0):
-    """A smooth regression problem with inputs in three different units."""
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n, P)) * [1.0, 10.0, 0.1] + [0.0, 5.0, -1.0]
-    smooth = [np.sin(X[:, 0]) + X[:, 1] / 10, 50 + 7 * X[:, 0] * X[:, 2], np.cos(X[:, 1] / 5)]
-    y = np.stack(smooth, axis=1) + 0.1 * rng.standard_normal((n, 3))
-    return X, y[:, 0] if q is None else y[:, :q]
-
-
-def ridge(**options):
-    options = {"n_components": 64, "precision": "double", "alpha": 0.1} | options
-    return RandomFeatureRidge(options.pop("kernel", Gaussian(1.5)), **options)
 
 
 def same_bits(one, other):
@@ -54,7 +42,7 @@ def test_a_fit_solves_the_normal_equations_of_its_features(q, intercept, standar
     Phi, new = model.transform(X), rows(seed=1)[0]
     targets, ones = y.reshape(len(y), -1), np.ones(len(y))
     w, mu = naive.weighted_ridge(Phi, targets, ones, model.alpha, intercept=intercept)
-    w, mu = w.reshape(64, *y.shape[1:]), mu.reshape(y.shape[1:])
+    w, mu = w.reshape(48, *y.shape[1:]), mu.reshape(y.shape[1:])
     assert model.coef_.shape == w.shape
     assert np.shape(model.intercept_) == np.shape(mu)
     assert np.abs(model.coef_ - w).max() < 1e-8 * np.abs(w).max()
@@ -63,7 +51,7 @@ def test_a_fit_solves_the_normal_equations_of_its_features(q, intercept, standar
     assert np.array(model.report_["train_rmse"]) == rmse
     about = Phi - Phi.mean(axis=0) if intercept else Phi
     G = about.T @ about
-    dof = np.trace(np.linalg.solve(G + model.alpha * np.eye(64), G)) + intercept
+    dof = np.trace(np.linalg.solve(G + model.alpha * np.eye(48), G)) + intercept
     assert model.report_["effective_dof"] == pytest.approx(dof, rel=1e-9)
     expected = model.transform(new) @ w + mu
     assert model.predict(new).shape == expected.shape
@@ -106,7 +94,7 @@ def test_predictions_features_and_scores_of_a_dask_array_are_lazy_and_the_same(q
     X, y = rows(q=q)
     model = ridge().fit(X, y)
     lazy = da.from_array(X, chunks=((100, 250, 50), 2))
-    for method, shape in (("predict", y.shape), ("transform", (len(X), 64))):
+    for method, shape in (("predict", y.shape), ("transform", (len(X), 48))):
         with dask.config.set(scheduler=no_scheduler):
             found = getattr(model, method)(lazy)
         assert isinstance(found, da.Array)

@@ -121,6 +121,14 @@ def test_a_calibration_on_rows_held_out_lasts_until_rows_come():
     assert np.abs(model.predict_proba(X) - calibrated).max() > 0.01
 
 
+def test_one_row_is_too_few_to_calibrate_by():
+    X, y = rows()
+    model = classifier(calibration="sigmoid").partial_fit(X[:1], y[:1], NAMES)
+    with pytest.raises(DataError, match=r"calibration needs 2 folds with rows.* give more rows"):
+        model.predict_proba(X)
+    assert model.partial_fit(X[1:], y[1:]).score(X, y) > 0.6
+
+
 def test_classes_are_those_of_the_first_rows_unless_they_are_named():
     X, y = rows()
     model = classifier().partial_fit(X, y)
