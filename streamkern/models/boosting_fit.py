@@ -67,7 +67,7 @@ def fit_rounds(
 ) -> tuple[Ensemble, dict[str, Any]]:
     """Fit round after round, and return the ensemble with the report of its fit."""
     begun, options = time.perf_counter(), round_options(parameters)
-    how = {"fixed_alpha": parameters.solves_at_once, "n_maps": 1 + boosting.n_estimators}
+    how: Any = {"fixed_alpha": parameters.solves_at_once, "n_maps": 1 + boosting.n_estimators}
     fit = fit_job(source, options, checkpoint, searched=[boosting.as_dict()], **how)
     with fit as (rows, (best, *_), learnt):
         job = _Job(rows, best.column_pass, learnt, boosting)

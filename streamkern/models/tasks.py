@@ -1,6 +1,6 @@
 """Tasks: what targets become, and what is made of the regression on them.
 
-rows --> task.source --> moments --> regression --> task.finished --> fitted model
+rows --> task.source --> moments --> regression --> task.model --> fitted model
 """
 
 from __future__ import annotations
