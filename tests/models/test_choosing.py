@@ -89,21 +89,6 @@ def test_a_constant_target_does_not_choose_the_penalty_of_the_others(alpha, cons
         assert model.report_["note"] == alone.report_["note"]
 
 
-def test_every_target_has_the_penalty_that_it_would_have_alone():
-    X, y = rows(q=2)
-    together = ridge(per_target=True).fit(X, y)
-    smoother = ridge(per_target=True, one_standard_error=True).fit(X, y)
-    assert all(np.array(smoother.alpha_) > together.alpha_)
-    alone = [ridge().fit(X, y[:, j]) for j in range(2)]
-    assert together.alpha_ == [model.alpha_ for model in alone]
-    assert together.alpha_[0] != together.alpha_[1]
-    for j, model in enumerate(alone):
-        assert together.report_["cv_rmse"][j] == pytest.approx(model.report_["cv_rmse"], rel=1e-8)
-        apart = np.abs(together.predict(X)[:, j] - model.predict(X)).max()
-        assert apart < 1e-8 * np.abs(y[:, j]).max()
-    assert isinstance(ridge().fit(X, y).alpha_, float)
-
-
 # The order of rows.
 
 

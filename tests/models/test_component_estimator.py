@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
-from sklearn.decomposition import PCA, IncrementalPCA, KernelPCA
+from sklearn.decomposition import PCA, KernelPCA
 from sklearn.preprocessing import StandardScaler
 
 import streamkern
@@ -60,16 +60,6 @@ def test_components_are_those_of_the_features(options):
     assert np.abs(found.transform(new) - expected.transform(features(new))).max() < apart
     assert np.abs(found.components_ @ found.components_.T - np.eye(6)).max() < 1e-12
     assert found.n_samples_ == len(X)
-
-
-@pytest.mark.parametrize("other", [PCA(3), IncrementalPCA(3, batch_size=300)])
-def test_of_the_inputs_themselves_they_are_those_of_plain_pca(other):
-    X = rows()
-    found = pca(n_components=3, feature_map="identity").fit(X)
-    assert_same(found, other.fit(StandardScaler().fit_transform(X)))
-    assert_same(
-        pca(n_components=3, feature_map="identity", standardize=False).fit(X), clone(other).fit(X)
-    )
 
 
 def test_landmarks_at_every_row_give_exact_kernel_pca():

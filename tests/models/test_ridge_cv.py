@@ -110,8 +110,12 @@ def test_penalties_at_which_rows_predict_themselves_are_not_chosen():
 def test_a_grid_can_be_given_for_every_criterion():
     X, y, _ = rows(q=1)
     for alpha in ("cv", "gcv", "evidence", "loo"):
-        curve = identity(alpha=alpha, alphas=[10.0, 1.0]).fit(X, y[:, 0]).penalty_curve_
+        model = identity(alpha=alpha, alphas=[10.0, 1.0]).fit(X, y[:, 0])
+        curve, report = model.penalty_curve_, model.report_
         assert (curve.criterion, curve.alphas.tolist()) == (alpha, [1.0, 10.0])
+        folds = (5, "rows") if alpha == "cv" else (0, None)
+        assert (report["n_folds"], report["fold_by"]) == folds
+        assert (report["cv_rmse"] is None) == (alpha in {"gcv", "evidence"})
     listed, named = identity(alpha=[1.0, 10.0]), identity(alpha="cv", alphas=[1.0, 10.0])
     assert np.array_equal(listed.fit(X, y).coef_, named.fit(X, y).coef_)
 

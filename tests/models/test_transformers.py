@@ -7,7 +7,6 @@ import h5py
 import numpy as np
 import pytest
 from scipy.spatial.distance import pdist
-from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import streamkern
@@ -126,15 +125,6 @@ def test_rows_are_not_read_where_nothing_is_made_from_them(name):
     kernel = {"binning": Laplacian(1.0), "sketch": streamkern.Polynomial()}.get(name, Gaussian(2.0))
     fitted = map_of(name, kernel=kernel).fit(unreadable)
     assert fitted.transform(rows()).shape == (300, 16)
-
-
-def test_parameters_stay_what_they_are_and_more_rows_make_more_landmarks():
-    landmarks = streamkern.Nystroem(Gaussian(0.5), 50)
-    assert landmarks.fit(rows(20)).n_components_ == 20
-    assert landmarks.n_components == clone(landmarks).n_components == 50
-    assert landmarks.fit(rows(300)).n_components_ == 50
-    drawn = features.Nystroem(Gaussian(0.5), 50)
-    assert [drawn.draw(3, rows(n)).n_components for n in (20, 300)] == [20, 50]
 
 
 def test_a_drawn_map_is_for_moments():

@@ -174,16 +174,6 @@ def cuts(source, **options):
     return tuple(getattr(plan_fit(source, 2048, **options), name) for name in CUTS)
 
 
-def test_a_way_to_deal_rows_that_is_given_is_taken_and_changes_no_cut():
-    for n in (1000, 3_000_000):
-        source = Described(n, chunk_rows=1000)
-        found = set()
-        for by in ("shards", "rows", "blocks"):
-            assert plan_fit(source, 64, n_folds=5, fold_by=by).fold_by == by
-            found |= {cuts(source, n_folds=k, fold_by=by) for k in (1, 2, 10)}
-        assert len(found) == 1
-
-
 def test_folds_are_work_for_the_solve_only():
     D = 2048
     none, five = (on_workers(Described(), D, n_folds=k).flops for k in (1, 5))
