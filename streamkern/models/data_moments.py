@@ -105,24 +105,14 @@ class DataMoments:
 
         Shifts that differ are reconciled, and means of inputs that are not standardised.
 
-        Parameters
-        ----------
-        other : DataMoments
-            Made `like` these, so that the map is the same; or of pairs of waves with the same
-            options and seed, where nothing of the map follows from the rows but the means.
-        repeated_rows : bool
-            Rows of equal values in both are different observations, and count twice.  Moments that
-            do not know their rows merge only so, and those of both do not know theirs then.
+        The others are made `like` these, so that the map is the same; or of pairs of waves with the
+        same options and seed, where nothing of the map follows from the rows but the means.  With
+        `repeated_rows`, rows of equal values in both are different observations, and count twice.
+        Moments that do not know their rows merge only so, and both do not know theirs then.
 
-        Raises
-        ------
-        ParameterError
-            If rows that repeat are to be found, but one of the two does not know its rows.
-        DataError
-            If the two differ in map, deviations, precision, targets or number of folds, or if rows
-            are in both.
-        InsufficientMemoryError
-            If this process cannot hold both, and what they make together.
+        ParameterError is raised if rows that repeat are to be found, but one of the two does not
+        know its rows; DataError if the two differ in map, deviations, precision, targets or number
+        of folds, or if rows are in both; InsufficientMemoryError if this process cannot hold them.
         """
         check_alike(self, other)
         turns = turns_between(self.feature_map, other.feature_map)
@@ -154,16 +144,9 @@ class DataMoments:
         double.  Of others that were read in single precision, rounding of that remains: about
         1e-7 of the moments of the rows that are forgotten.
 
-        Parameters
-        ----------
-        X, y, sample_weight
-            As in `RandomFeatureRidge.fit`, weights as they were.  Rows with values that are not
-            finite are left out if they were when the moments were made.
-
-        Raises
-        ------
-        DataError
-            If a row was never in, or not as often as it is here, or if none would be left.
+        Rows are given as to `RandomFeatureRidge.fit`, with the weights that they had.  Those with
+        values that are not finite are left out if they were when the moments were made.  DataError
+        is raised if a row was never in, or not as often as it is here, or if none would be left.
         """
         classes = classes_of_report(self.report)
         if classes is None:
@@ -186,18 +169,7 @@ class DataMoments:
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write the moments to an HDF5 file, which `streamkern.load_moments` reads.
 
-        Parameters
-        ----------
-        path : path
-        force : bool
-            Replace an existing file.
-
-        Raises
-        ------
-        OutputError
-            If the file exists and `force` is not given, or cannot be written.
-        OverflowedError
-            If the sums are not finite.
+        `force` replaces a file.  OverflowedError is raised if the sums are not finite.
         """
         write_moments(path, self, force=force)
 
@@ -205,12 +177,8 @@ class DataMoments:
 def load_moments(path: str | Path) -> DataMoments:
     """Read moments that `DataMoments.save` or `streamkern moments` wrote.
 
-    Raises
-    ------
-    ModelFileError
-        If the file is missing, is not a moments file, is damaged, or has a newer format.
-    InsufficientMemoryError
-        If this process cannot hold them.
+    ModelFileError is raised if the file is missing, is not a moments file, is damaged, or has a
+    newer format; InsufficientMemoryError if this process cannot hold them.
     """
     where = Path(path)
     if where.is_file():

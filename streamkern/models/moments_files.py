@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 _SHIFTS = ("feature_shift", "target_shift", "target_unit")
 _MOST_FOLDS = 1 << 20
 _SUMS = ("gram", "cross", "target", "target_sum", "weight", "n_rows")
-
-
 # What a solve repeats of the report.
 _NUMBERS = {
     *("rows", "n_features", "n_targets", "rows_per_second", "peak_worker_bytes", "n_folds"),
