@@ -18,7 +18,7 @@ from streamkern.models.moments_fit import fit_moments
 from streamkern.models.prediction import predicted_rows
 from streamkern.models.prediction_files import predict_to_hdf5
 from streamkern.parameters.fit_options import FitOptions
-from streamkern.parameters.parameters import DEFAULT_KERNEL
+from streamkern.parameters.parameters import Parameters
 from streamkern.predict.predictor import PrincipalComponents, checked_number
 from streamkern.solve import Eigenbasis
 from streamkern.storage.codec import COMPONENTS, map_card, restored_map
@@ -46,15 +46,15 @@ DATASET = "X"
 class ComponentOptions:
     """What components are of; the fields are documented in `RandomFeaturePCA`."""
 
-    kernel: Kernel | str = DEFAULT_KERNEL
+    kernel: Kernel | str = Parameters.kernel
     n_components: int | float | None = None
     n_random_features: int = 2048
-    feature_map: str = "orthogonal"
-    paired: bool = True
-    standardize: bool = True
-    precision: str = "single"
-    on_bad_rows: str = "error"
-    random_state: int = 0
+    feature_map: str = Parameters.feature_map
+    paired: bool = Parameters.paired
+    standardize: bool = Parameters.standardize
+    precision: str = Parameters.precision
+    on_bad_rows: str = Parameters.on_bad_rows
+    random_state: int = Parameters.random_state
 
     @classmethod
     def of(cls, options: FitOptions, n_components: int | float | None) -> Self:

@@ -74,7 +74,7 @@ def test_chunks_are_one_fit_like_the_first_of_them(feature_map, q):
     X, y = rows(1000, q)
     kernel = streamkern.Laplacian("median") if feature_map == "binning" else Gaussian("median")
     options = {"kernel": kernel, "feature_map": feature_map}
-    parts = chunks(1000, 20, 3)
+    parts = chunks(1000, 8, 3)
     whole = ridge(**options).fit(X, y, like=ridge(**options).moments(X[parts[0]], y[parts[0]]))
     model = grown(ridge(**options), X, y, parts)
     assert_predicts_like(model, whole, X)
