@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from streamkern.cli.console import Say
     from streamkern.models.fitted_model import FittedModel
     from streamkern.parameters.fit_options import FitOptions
-    from streamkern.parameters.plan import Plan
+    from streamkern.parameters.job_plan import Plan
     from streamkern.sources import Source
     from streamkern.sources.hdf5 import HDF5Source
 

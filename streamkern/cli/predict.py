@@ -39,7 +39,7 @@ def predict(say: Say, **options: Any) -> None:
     """
     from streamkern.models.fitted_classes import FittedClasses
     from streamkern.models.loading import load_fitted
-    from streamkern.models.prediction import predict_to_hdf5
+    from streamkern.models.prediction_files import predict_to_hdf5
 
     model: Any = load_fitted(options["model"], components=False, with_equations=options["std"])
     is_classifier = isinstance(model, FittedClasses)

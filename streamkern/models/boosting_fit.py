@@ -21,13 +21,10 @@ from streamkern.errors import DataError, ParameterError, StreamkernWarning
 from streamkern.features import Identity, Standardized
 from streamkern.models.moments_fit import fit_job, moments_pass
 from streamkern.models.ridge_solution import solve_moments
-from streamkern.parameters.fit_options import check_folds
-from streamkern.parameters.plan import plan_for
 from streamkern.parameters.template import Template
 from streamkern.predict.ensemble import ALGORITHMS, Ensemble, RoundErrors, StagedErrors
 from streamkern.predict.evaluation import Evaluation
 from streamkern.runtime.threads import blas_threads
-from streamkern.tune.metric_learning import check_metric_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -70,11 +67,8 @@ def fit_rounds(
 ) -> tuple[Ensemble, dict[str, Any]]:
     """Fit round after round, and return the ensemble with the report of its fit."""
     begun, options = time.perf_counter(), round_options(parameters)
-    check_folds(options, source)
-    check_metric_of(options, [options.kernel], source)
-    n_sample, fixed = options.sample_rows(source), parameters.solves_at_once
-    plan = plan_for(source, options, n_sample, fixed_alpha=fixed, n_maps=1 + boosting.n_estimators)
-    fit = fit_job(source, options, plan, n_sample, checkpoint, searched=[boosting.as_dict()])
+    how: Any = {"fixed_alpha": parameters.solves_at_once, "n_maps": 1 + boosting.n_estimators}
+    fit = fit_job(source, options, checkpoint, searched=[boosting.as_dict()], **how)
     with fit as (rows, (best, *_), learnt):
         job = _Job(rows, best.column_pass, learnt, boosting)
         ensemble, rounds, stopped = Ensemble(boosting.algorithm, len(source.classes)), [], None
@@ -165,7 +159,8 @@ class _Job:
             self.kernel = moments.kernel
             return moments
         like = Template(self.rows.options, self._drawn(len(before)), self.kernel)
-        return moments_pass(self.rows, self.seen, like=like, weighting=before)
+        rows = self.rows._replace(like=like, few_rows=True)
+        return moments_pass(rows, self.seen, weighting=before)
 
     def _drawn(self, number: int) -> Standardized:
         """Return the map of a round after the first, with the kernel of that one."""

@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from streamkern.engine.scheduler import is_task, run, shared, task
+from streamkern.engine.scheduler import run, task
 from streamkern.errors import DataError, ParameterError, StreamkernWarning
-from streamkern.kernels import Kernel, as_kernel, length_scale_of
+from streamkern.kernels import Kernel, as_kernel
+from streamkern.models.fit_report import kernel_facts, with_seconds
 from streamkern.models.fitted_model import FittedModel, described_kernel, restored_kernel, through
 from streamkern.models.moments_fit import fit_moments
-from streamkern.models.prediction import predict_to_hdf5, predicted_rows
+from streamkern.models.prediction import predicted_rows
+from streamkern.models.prediction_files import predict_to_hdf5
 from streamkern.parameters.fit_options import FitOptions
-from streamkern.parameters.parameters import DEFAULT_KERNEL
+from streamkern.parameters.parameters import Parameters
 from streamkern.predict.predictor import PrincipalComponents, checked_number
 from streamkern.solve import Eigenbasis
 from streamkern.storage.codec import COMPONENTS, map_card, restored_map
@@ -44,15 +46,15 @@ DATASET = "X"
 class ComponentOptions:
     """What components are of; the fields are documented in `RandomFeaturePCA`."""
 
-    kernel: Kernel | str = DEFAULT_KERNEL
+    kernel: Kernel | str = Parameters.kernel
     n_components: int | float | None = None
     n_random_features: int = 2048
-    feature_map: str = "orthogonal"
-    paired: bool = True
-    standardize: bool = True
-    precision: str = "single"
-    on_bad_rows: str = "error"
-    random_state: int = 0
+    feature_map: str = Parameters.feature_map
+    paired: bool = Parameters.paired
+    standardize: bool = Parameters.standardize
+    precision: str = Parameters.precision
+    on_bad_rows: str = Parameters.on_bad_rows
+    random_state: int = Parameters.random_state
 
     @classmethod
     def of(cls, options: FitOptions, n_components: int | float | None) -> Self:
@@ -135,8 +137,7 @@ def principal_components(moments: DataMoments, options: ComponentOptions) -> Fit
             f"there are {min(D, n_rows):,} components at most, of {n_rows:,} rows and {D:,} "
             f"features, but n_components is {wanted:,}; ask for no more."
         )
-    folds = moments.folds if is_task(moments.folds) else shared(moments.folds)
-    leading: Any = run(task(_leading, folds, wanted, name="principal-components"))
+    leading: Any = run(task(_leading, moments.shared_folds(), wanted, name="principal-components"))
     rank, *arrays = leading
     found = PrincipalComponents(moments.feature_map, *arrays)
     found = replace(found, precision=moments.options.precision)
@@ -148,14 +149,8 @@ def principal_components(moments: DataMoments, options: ComponentOptions) -> Fit
             StreamkernWarning,
             stacklevel=3,
         )
-    seconds = dict(moments.report["seconds"])
-    seconds["solve"] = time.perf_counter() - begun
-    seconds["total"] += seconds["solve"]
-    report = moments.report | {
-        "seconds": seconds,
-        "kernel": moments.kernel.name,
-        "kernel_parameters": moments.kernel.parameters(),
-        "length_scale": length_scale_of(moments.kernel),
+    report = with_seconds(moments.report, solve=time.perf_counter() - begun)
+    report |= kernel_facts(moments.kernel) | {
         "n_random_features": D,
         "n_components": K,
         "rank": rank,

@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 
+from streamkern.kernels import length_scale_of
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from streamkern._typing import Floats
+    from streamkern.kernels import Kernel
     from streamkern.solve import NormalEquations, RidgeSolution
     from streamkern.tune.penalty_search import Size
 
@@ -89,6 +92,22 @@ class FitReport(TypedDict, total=False):
     rank: int  # of the centred Gram matrix
     explained_variance: list[float]
     explained_variance_ratio: list[float]
+
+
+def with_seconds(report: dict[str, Any], **parts: float) -> dict[str, Any]:
+    """Return a report with the seconds of more parts of the work, which the total counts too."""
+    seconds = report["seconds"]
+    added = {name: seconds.get(name, 0.0) + spent for name, spent in parts.items()}
+    total = seconds["total"] + sum(parts.values())
+    return report | {"seconds": seconds | added | {"total": total}}
+
+
+def kernel_facts(kernel: Kernel) -> FitReport:
+    return {
+        "kernel": kernel.name,
+        "kernel_parameters": kernel.parameters(),
+        "length_scale": length_scale_of(kernel),
+    }
 
 
 def facts_of(solution: RidgeSolution, equations: NormalEquations, flat: bool) -> FitReport:

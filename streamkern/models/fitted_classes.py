@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Self
 from streamkern.models.fitted_model import FittedModel, through
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.labelling import described_class_weight, factors_of, restored_class_weight
-from streamkern.models.prediction import by_rows, predict_classes_to_hdf5, predicted_rows
+from streamkern.models.prediction import by_rows, predicted_rows
+from streamkern.models.prediction_files import predict_classes_to_hdf5
 from streamkern.models.score_calibration import calibrated_by_rows
 from streamkern.models.scoring import evaluate_classes
 from streamkern.predict.calibration_fit import checked_method

@@ -24,10 +24,10 @@ from streamkern.models.prediction import (
     applied,
     by_rows,
     features_of,
-    predict_to_hdf5,
     predicted_rows,
     predicted_shards,
 )
+from streamkern.models.prediction_files import predict_to_hdf5
 from streamkern.predict.deviation import Deviation
 from streamkern.sources import Source
 from streamkern.sources.arrays import as_rows
@@ -151,17 +151,8 @@ class FittedRidge(FittedModel):
         skip = self.parameters.skips_bad_rows
         return scoring.evaluate(self.predictor, source, skip_bad_rows=skip)
 
-    def gradient_outer_product(
-        self, source: Source, *, target_unit: Floats | None = None
-    ) -> Floats:
-        """Return the mean of grad f(x) grad f(x)^T over rows, (p, p), in one pass."""
-        self.check_inputs(source)
-        return scoring.gradient_outer_product(self, source, target_unit=target_unit)
-
-    def diagnose(self, source: Source, *, n_largest: int = 10) -> dict[str, Any]:
-        """Say how the model does on each of its own rows without that row, in one pass."""
-        self.check_inputs(source)
-        return scoring.diagnose(self, source, n_largest=n_largest)
+    gradient_outer_product = scoring.gradient_outer_product
+    diagnose = scoring.diagnose
 
     def predict_to_hdf5(
         self, source: Source, path: str | Path, *, return_std: bool = False, force: bool = False

@@ -187,8 +187,10 @@ def weighs_alike(class_weight: Any, classes: Classes, factors: Floats | None) ->
     return np.array_equal([] if factors is None else factors, [] if own is None else own)
 
 
-def class_facts(source: LabelledSource) -> dict[str, Any]:
-    """Return what a report says of the classes of rows, as plain JSON values."""
+def class_facts(source: Source) -> dict[str, Any]:
+    """Return what a report says of the classes of labelled rows, as plain JSON values."""
+    if not isinstance(source, LabelledSource):
+        return {}
     factors = source.class_weight
     return {
         "classes": source.classes.as_dict(),

@@ -30,6 +30,9 @@ def sparsify(
     Nothing is read but the model: its normal equations hold all that choosing features and solving
     for their coefficients needs.  The penalty stays the same.
 
+    ParameterError is raised if K is not a whole number from 1 to D, or there is no such method;
+    ModelFileError if the model was saved without its normal equations.
+
     Parameters
     ----------
     model : RandomFeatureRidge
@@ -44,13 +47,6 @@ def sparsify(
     -------
     RandomFeatureRidge
         Fitted.  Its `report_` has no error left out; fit with `sparse` for one.
-
-    Raises
-    ------
-    ParameterError
-        If K is not a whole number from 1 to D, or there is no such method.
-    ModelFileError
-        If the model was saved without its normal equations.
 
     References
     ----------

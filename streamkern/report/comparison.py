@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from streamkern.kernels import Kernel
-    from streamkern.parameters.fit_options import PenaltyOptions
+    from streamkern.parameters.penalty_options import PenaltyOptions
     from streamkern.report.comparison_trials import Split
     from streamkern.sources import Source
 

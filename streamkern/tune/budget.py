@@ -15,7 +15,7 @@ from streamkern.tune.trials import N_FOLDS, Attempt
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from streamkern.parameters.plan import Plan
+    from streamkern.parameters.job_plan import Plan
 
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 

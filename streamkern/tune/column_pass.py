@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from streamkern._typing import Floats
     from streamkern.features import Standardizer
-    from streamkern.parameters.plan import Plan
+    from streamkern.parameters.job_plan import Plan
     from streamkern.parameters.template import Template
     from streamkern.sources import Source
     from streamkern.storage import Checkpoint

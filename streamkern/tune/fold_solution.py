@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from streamkern._typing import Array, Floats
-    from streamkern.parameters.fit_options import PenaltyOptions
+    from streamkern.parameters.penalty_options import PenaltyOptions
     from streamkern.solve.sparsity_curve import SparsityCurve
     from streamkern.statistics import CentredMoments, Moments
     from streamkern.tune.penalty_search import LeaveOneOutCurve

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from streamkern._typing import Array, Floats
-    from streamkern.parameters.fit_options import SparseOptions
+    from streamkern.parameters.penalty_options import SparseOptions
     from streamkern.statistics import Moments
     from streamkern.tune.fold_solution import Solved
     from streamkern.tune.penalty_search import Size

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from streamkern._typing import Floats
-    from streamkern.parameters.fit_options import PenaltyOptions
+    from streamkern.parameters.penalty_options import PenaltyOptions
     from streamkern.statistics import Moments
 
     # Takes the task of an eigenbasis, its spectrum and penalties.

@@ -14,7 +14,7 @@ from streamkern.tune.trials import ISOTROPIC, Attempt
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from streamkern.parameters.plan import Plan
+    from streamkern.parameters.job_plan import Plan
     from streamkern.tune.candidates import Arm
 
 # What an attempt says of its trial alone.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 import dask
-import dask.array as da
 import h5py
 import numpy as np
 import pytest
@@ -58,14 +57,6 @@ def test_probabilities_are_those_of_the_additive_model(K, fitted):
     report = fitted[K].evaluate(X, y)
     assert report["accuracy"] == np.mean(labels == y) == fitted[K].score(X, y)
     assert report["log_loss"] == pytest.approx(log_loss(y, expected, labels=fitted[K].classes_))
-
-
-def test_dask_arrays_and_sources_give_what_arrays_give(fitted):
-    X, y = rows()
-    lazy = da.from_array(X, chunks=(100, 2))
-    assert (fitted[3].predict(lazy).compute() == fitted[3].predict(ArraySource(X))).all()
-    again = model().fit(lazy, da.from_array(y, chunks=100))
-    np.testing.assert_allclose(again.predict_proba(X), fitted[3].predict_proba(X), atol=1e-5)
 
 
 def test_a_file_gives_the_same_model_back(tmp_path):
@@ -132,17 +123,6 @@ def test_parameters_of_the_estimator_are_set_cloned_and_read_again():
     assert again.set_params(estimator=other).get_params()["estimator"] is other
     assert again.on_bad_rows == "error"
     assert clone(RandomFeatureAdaBoost()).get_params()["estimator"] is None
-
-
-def test_balanced_classes_weigh_the_same():
-    X, y = rows(2)
-    few = (y == "ash") | (np.arange(N) % 4 == 0)
-    found = model(class_weight="balanced").fit(X[few], y[few])
-    _, counts = np.unique(y[few], return_counts=True)
-    weights = (few.sum() / 2 / counts)[(y[few] == "beech").astype(int)]
-    expected = model().fit(X[few], y[few], weights)
-    np.testing.assert_allclose(found.predict_proba(X), expected.predict_proba(X), atol=1e-6)
-    assert found.report_["train_error"] == pytest.approx(expected.report_["train_error"])
 
 
 WRONG = {

@@ -71,16 +71,6 @@ def test_in_single_precision_whitened_sums_keep_the_small_eigenvalues():
 # Files.
 
 
-@every_map
-def test_moments_that_were_saved_are_solved_to_the_fit(name, tmp_path):
-    model(name).moments(X, Y).save(tmp_path / "moments.h5")
-    moments = streamkern.load_moments(tmp_path / "moments.h5")
-    for options in ({}, {"alpha": "cv"}):
-        solved, fitted = model(name, **options).solve(moments), model(name, **options).fit(X, Y)
-        assert close(solved.predict(X), fitted.predict(X))
-        assert solved.alpha_ == pytest.approx(fitted.alpha_)
-
-
 @pytest.mark.parametrize(
     ("name", "precision"), [*((name, "double") for name in MAPS), ("nystroem", "single")]
 )

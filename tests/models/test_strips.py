@@ -19,7 +19,7 @@ from streamkern.runtime.resources import Resources
 from streamkern.sources import ArraySource
 from streamkern.statistics import Moments, Triangle
 
-D = 3000
+D = 2400
 TOLERANCE = {
     "single": {"rtol": 1e-5, "atol": 1e-3},
     "double": {"rtol": 1e-12, "atol": 1e-10},

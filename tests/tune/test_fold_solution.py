@@ -16,7 +16,7 @@ from streamkern.engine.reduction import accumulate
 from streamkern.errors import ParameterError
 from streamkern.features import Identity, RandomFourierFeatures
 from streamkern.kernels import Gaussian
-from streamkern.parameters.fit_options import PenaltyOptions
+from streamkern.parameters.penalty_options import PenaltyOptions
 from streamkern.solve import Eigenbasis, solve_ridge
 from streamkern.solve.penalty_curve import PenaltyCurve
 from streamkern.solve.penalty_grid import default_grid

@@ -109,14 +109,10 @@ class ExactKernelRidge(KernelParameters, MultiOutputMixin, RegressorMixin, BaseE
         Predictions are those of a fit to rows that are repeated as often as they weigh (n,), up to
         rounding, at the same alpha.  Leave-one-out differs: it leaves out a row of weight 2 whole.
 
-        Raises
-        ------
-        DataError
-            If these are no tables of finite numbers of equal length, or weights are negative or all
-            0; or all inputs are constant, and to be standardised.
-        ParameterError, InsufficientMemoryError, SingularSystemError
-            If an option cannot be, the n x n matrices do not fit, or K + alpha I has no Cholesky
-            factor.
+        DataError is raised if these are no tables of finite numbers of equal length, or weights are
+        negative or all 0; or all inputs are constant, and to be standardised.  ParameterError,
+        InsufficientMemoryError or SingularSystemError is raised if an option cannot be, the n x n
+        matrices do not fit, or K + alpha I has no Cholesky factor.
         """
         with data_errors():
             X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)

@@ -61,6 +61,11 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
     ) -> Self:
         """Fit the model in two passes; a classifier reads labels first, and rows to calibrate.
 
+        ParameterError is raised if an option has a value that it cannot have; DataError if the rows
+        or labels cannot be used; CheckpointError if the folder is in use, or belongs to a fit that
+        differs; InsufficientMemoryError, before the first read, if the job cannot fit;
+        SingularSystemError if `alpha` is 0 and the features are not independent.
+
         Parameters
         ----------
         X : Source, array_like, data frame or Dask collection, of shape (n, p)
@@ -80,17 +85,6 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
             Keep the moments as `moments_`, about 4 D^2 bytes a fold: `partial_fit` adds rows to
             them, and `write_report` needs no pass to predict rows by models that have not seen
             them.
-
-        Raises
-        ------
-        ParameterError, DataError
-            If an option has a value that it cannot have, or the rows or labels cannot be used.
-        CheckpointError
-            If the folder is in use, or belongs to a fit that differs.
-        InsufficientMemoryError
-            If the job cannot fit; before the first read.
-        SingularSystemError
-            If `alpha` is 0 and the features are not independent.
         """
         parameters, task, template = self._parameters(), self._task(), template_of(like)
         task.prepared(parameters).passes(template)  # refused before rows are looked at
