@@ -60,7 +60,7 @@ ALLOWED = {
     "onnx": ("report/onnx_graph.py",),
     "fsspec": ("sources/object_stores.py",),
     "click": ("cli/",),
-    "jinja2": ("report/", "monitor/dashboard_page.py"),
+    "jinja2": ("report/", "monitor/job_panel.py"),
     "matplotlib": ("report/plots.py",),
     "sklearn": (
         "predict/calibration_fit.py",

@@ -9,6 +9,7 @@ import click
 from streamkern.cli import options as shared
 from streamkern.cli.console import Say, command
 from streamkern.cli.job import prepared
+from streamkern.cli.parameter_options import OF_LIKE, parameter_options, parameters_of
 from streamkern.cli.saving import drop_checkpoint, json_report, save_model, show_model
 from streamkern.errors import ParameterError
 
@@ -22,7 +23,7 @@ _NOT_BOOSTED = ("like", "calibration", "report")
 @command(
     *shared.data_options,
     shared.model_option,
-    *shared.parameter_options(),
+    *parameter_options(),
     shared.like_option,
     *shared.class_options,
     click.option(
@@ -42,10 +43,8 @@ def fit(say: Say, **options: Any) -> None:
     from streamkern.models.loading import template_of
 
     if like := options["like"]:
-        shared.refuse_given(
-            shared.OF_LIKE, f"is decided by --like {like}; leave out one of the two."
-        )
-    given = shared.parameters_of(options)
+        shared.refuse_given(OF_LIKE, f"is decided by --like {like}; leave out one of the two.")
+    given = parameters_of(options)
     if options["boost"] is not None:
         _fit_boosted(say, options, given)
         return

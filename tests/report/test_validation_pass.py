@@ -77,9 +77,9 @@ def test_every_row_is_predicted_by_the_fit_without_its_fold(case, q):
     model = fitted(X, y, s, **CASES[case])
     found = validated(model.model_, as_source(X, y, s))
     expected, targets = refitted(model, X, y, s), y.reshape(N, -1)
-    pairs, residuals = found.bins.counted(expected, targets)
-    assert np.array_equal(found.pairs, pairs)
-    assert np.array_equal(found.residuals, residuals)
+    pairs, residuals = found.measure.bins.counted(expected, targets)
+    assert np.array_equal(found.measure.pairs, pairs)
+    assert np.array_equal(found.measure.residuals, residuals)
     assert (found.by_fold, found.n_rows) == (True, N)
     rmse = np.sqrt(np.average((targets - expected) ** 2, axis=0, weights=s))
     assert found.rmse == pytest.approx(rmse, rel=1e-8)
@@ -95,14 +95,14 @@ def test_the_features_of_a_sparse_model_are_chosen_without_the_fold():
     found = validated(model.model_, as_source(X, y))
     # The error left out counts what choosing costs, and so does what is predicted.
     assert found.rmse[0] == pytest.approx(model.report_["cv_rmse"], rel=1e-8)
-    assert found.pairs.sum() == N
+    assert found.measure.pairs.sum() == N
 
 
 def test_skipped_rows_are_not_counted():
     X, y = rows()
     X[[3, 77]] = np.nan
     found = validated(fitted(X, y, on_bad_rows="skip").model_, as_source(X, y))
-    assert found.n_rows == found.pairs.sum() == N - 2
+    assert found.n_rows == found.measure.pairs.sum() == N - 2
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_without_folds_every_row_is_predicted_without_itself(alpha, intercept, w
     assert (found.by_fold, found.n_rows) == (False, 90)
     expected = np.sqrt(np.average(errors**2, axis=0, weights=s))
     assert found.rmse == pytest.approx(expected, rel=1e-8)
-    assert np.array_equal(found.pairs, found.bins.counted(y - errors, y)[0])
+    assert np.array_equal(found.measure.pairs, found.measure.bins.counted(y - errors, y)[0])
 
 
 def test_without_folds_the_deviations_are_those_without_the_row():
@@ -202,7 +202,7 @@ def test_workers_count_what_this_process_counts():
     here = validated(fitted(X, y).model_, as_source(X, y))
     with streamkern.connect(n_workers=2):
         there = validated(fitted(X, y).model_, as_source(X, y))
-    assert np.array_equal(there.pairs, here.pairs)
-    assert np.array_equal(there.residuals, here.residuals)
+    assert np.array_equal(there.measure.pairs, here.measure.pairs)
+    assert np.array_equal(there.measure.residuals, here.measure.residuals)
     assert_close(np.sort(there.standardized, axis=0), np.sort(here.standardized, axis=0))
     assert there.n_rows == 3000

@@ -7,7 +7,7 @@ import pytest
 
 import streamkern
 from streamkern import Gaussian, RandomFeatureRidge
-from streamkern.report.choice_figures import components_curve, penalty_curve, sparsity_curve
+from streamkern.report.validation_curves import components_curve, penalty_curve, sparsity_curve
 
 N = 500
 
