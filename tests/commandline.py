@@ -1,7 +1,5 @@
 """The command line in this process, on small files."""
 
-from __future__ import annotations
-
 import json
 import os
 import resource

@@ -1,7 +1,5 @@
 """Rows of two or three classes, a classifier of them, and models that rows come to in chunks."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from streamkern import Gaussian, RandomFeatureClassifier

@@ -1,7 +1,5 @@
 """The benchmark: what it measures, what it makes of that, and what it draws."""
 
-from __future__ import annotations
-
 import json
 import math
 import pickle

@@ -1,7 +1,5 @@
 """Inside Dask-ML: its wrappers, its searches, and after its preprocessing."""
 
-from __future__ import annotations
-
 import pickle
 import warnings
 

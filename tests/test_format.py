@@ -1,7 +1,5 @@
 """The page about model files is true: its predictor predicts, and its tables leave nothing out."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -71,12 +71,12 @@ ALLOWED = {
 }
 
 
-def modules() -> list[str]:
+def modules():
     return sorted(str(path.relative_to(ROOT)) for path in ROOT.rglob("*.py"))
 
 
 @cache
-def imports(module: str, *, types: bool = True) -> set[str]:
+def imports(module, *, types=True):
     """Every module that a file imports, wherever in the file, with those of types or without."""
     tree = ast.parse((ROOT / module).read_text())
     for node in ast.walk(tree):
@@ -96,7 +96,7 @@ def imports(module: str, *, types: bool = True) -> set[str]:
     return found
 
 
-def part(module: str) -> str:
+def part(module):
     return module.split("/", maxsplit=1)[0].removesuffix(".py")
 
 
@@ -128,7 +128,7 @@ def test_every_room_has_a_floor():
     assert {part(m) for m in modules()} - SHARED == set(FLOOR)
 
 
-def run(code: str) -> str:
+def run(code):
     return subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout
@@ -158,7 +158,7 @@ def test_what_computes_knows_neither_dask_nor_hdf5(module):
 
 
 def test_help_answers_in_half_a_second():
-    def seconds() -> float:
+    def seconds():
         begun = time.perf_counter()
         output = run("from streamkern.cli import main; main(['--help'])")
         assert "Commands:" in output
@@ -240,7 +240,7 @@ BUDGET = {"rooms": 16, "floors": 10, "module": 400, "median": 180}
 LINES = {"package": 34_800, "tests": 35_500}
 
 
-def sources(folder: Path) -> dict[str, str]:
+def sources(folder):
     return {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*.py")}
 
 

@@ -1,7 +1,5 @@
 """The examples of the README run as they are written."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,6 @@
 """Known figures on real data, through the command line; skipped where the data is absent."""
 
 import json
-from pathlib import Path
 
 import h5py
 import numpy as np
@@ -14,13 +13,13 @@ from streamkern.cli import main
 pytestmark = needs_data
 
 
-def streamkern(*arguments: object) -> dict[str, object]:
+def streamkern(*arguments):
     done = CliRunner().invoke(main, [*map(str, arguments), "--json", "--quiet"])
     assert done.exit_code == 0, done.output
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def split(name: str, folder: Path) -> tuple[Path, Path, float]:
+def split(name, folder):
     """Write the published split as two files; return them with sd(y) of the test rows."""
     arrays = load(name)
     test = arrays["test_mask"][:, 0].astype(bool)

@@ -71,7 +71,6 @@ def test_nothing_is_said_of_what_is_usual(name):
 
 
 def test_rows_far_out_do_not_spoil_the_moments_of_the_others():
-    """A row a million deviations out and back again: the sums of the rest are as without it."""
     X, y = rows()
     far = X.copy()
     far[17] = 1e6

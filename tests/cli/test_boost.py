@@ -1,7 +1,5 @@
 """`streamkern fit --boost`, and what other commands do with the classifier that it writes."""
 
-from __future__ import annotations
-
 import shutil
 
 import h5py

@@ -1,7 +1,5 @@
 """Commands that classify: the rows of files with labels, from a fit to predicted labels."""
 
-from __future__ import annotations
-
 import h5py
 import numpy as np
 import pytest

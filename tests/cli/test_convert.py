@@ -1,7 +1,5 @@
 """`streamkern convert`: a table becomes a file to fit, or one sentence says why not."""
 
-from __future__ import annotations
-
 import h5py
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """`streamkern demo`, on few rows."""
 
-from __future__ import annotations
-
 import json
 
 import h5py

@@ -1,7 +1,5 @@
 """`streamkern diagnose`."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from commandline import invoke, refused, report_of, rows, streamkern, write

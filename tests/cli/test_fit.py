@@ -1,7 +1,5 @@
 """`streamkern fit`: every option does what the Python parameter of its name does."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from commandline import invoke, refused, report_of, rows, streamkern, write

@@ -1,7 +1,5 @@
 """`streamkern inspect`: what files hold, and what a fit would need."""
 
-from __future__ import annotations
-
 import json
 
 import h5py

@@ -1,7 +1,5 @@
 """A raw table to predictions in three commands, and what the commands say on the way."""
 
-from __future__ import annotations
-
 import h5py
 import numpy as np
 import pandas as pd

@@ -1,7 +1,5 @@
 """`moments`, `merge`, `forget`, `solve`: models without reading the rows again."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import h5py

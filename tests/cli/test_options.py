@@ -1,7 +1,5 @@
 """What all commands share: how they speak, to whom, and how they end."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -237,7 +235,6 @@ def test_an_error_that_nobody_thought_of_is_one_sentence_too(folder, monkeypatch
 
 @pytest.mark.parametrize("command", ["inspect", "fit", "predict"])
 def test_names_in_files_give_a_terminal_no_orders(folder, command):
-    """An escape sequence in the name of a dataset is shown, not obeyed; markup is text."""
     name = "\x1b]0;owned\x07\x1b[31m[bold red]X\r\n"
     with h5py.File(folder / "data.h5", "w") as file:
         file[name], file["y"] = np.ones((5, 2)), np.ones(5)

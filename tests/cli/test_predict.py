@@ -1,7 +1,5 @@
 """`streamkern predict` and `streamkern evaluate`."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

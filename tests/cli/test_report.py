@@ -1,7 +1,5 @@
 """`--report`: written by the commands that make models, beside the model and never in its place."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import subprocess

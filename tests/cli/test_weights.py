@@ -1,7 +1,5 @@
 """The option --weights of the commands that read rows with targets."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import dask

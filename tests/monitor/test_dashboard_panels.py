@@ -1,7 +1,5 @@
 """The figures of the dashboard's page, as text."""
 
-from __future__ import annotations
-
 import re
 from types import SimpleNamespace
 

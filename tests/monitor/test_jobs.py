@@ -1,7 +1,5 @@
 """What is told of jobs adds up to the figures that every view shows."""
 
-from __future__ import annotations
-
 import threading
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The series on /metrics, as the official client and a real Prometheus read them."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """A report in a real browser, without the network: nothing runs, and nothing is complained of."""
 
-from __future__ import annotations
-
 import h5py
 import pytest
 from browser import Watched, opened_browser

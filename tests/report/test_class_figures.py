@@ -1,7 +1,5 @@
 """Reports of classifiers: classes of rows that were not seen, against fits without them."""
 
-from __future__ import annotations
-
 import naive
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """Exact kernel ridge against random features, over maps and seeds, on the same rows."""
 
-from __future__ import annotations
-
 import json
 
 import naive

@@ -1,7 +1,5 @@
 """Trials of a comparison: rows are fitted or tested, never both; runs are summed up by map."""
 
-from __future__ import annotations
-
 import json
 import math
 

@@ -1,7 +1,5 @@
 """A report says what the model says of itself, runs nothing, and is there whole or not at all."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import re

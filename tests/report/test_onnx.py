@@ -1,7 +1,5 @@
 """ONNX graphs, run by ONNX Runtime, against the predictions that they stand for."""
 
-from __future__ import annotations
-
 import json
 import sys
 

@@ -1,7 +1,5 @@
 """Pictures: written whole, in the format that their name says, and the same every time."""
 
-from __future__ import annotations
-
 import struct
 import sys
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Curves of a report: those of the fit, in standard deviations of the target."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

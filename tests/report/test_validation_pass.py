@@ -1,7 +1,5 @@
 """Predictions of rows that were not seen, against fits without them; and intervals that hold."""
 
-from __future__ import annotations
-
 import pickle
 
 import naive
