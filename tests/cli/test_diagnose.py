@@ -43,12 +43,12 @@ def test_people_see_the_errors_and_the_rows():
 
 def test_the_number_of_rows_that_are_named_can_be_given():
     fitted()
-    found = report_of("diagnose", "model.h5", "train.h5", "--largest", 3)
-    ten = report_of("diagnose", "model.h5", "train.h5")
+    arguments = ("diagnose", "model.h5", "train.h5")
+    found, ten = report_of(*arguments, "--largest", 3), report_of(*arguments)
     for key in ("largest_leverages", "largest_errors"):
         assert len(ten[key]) == 10
         assert found[key] == ten[key][:3]
-    assert invoke(*["diagnose", "model.h5", "train.h5", "--largest", "0"]).exit_code == 2
+    assert invoke(*arguments, "--largest", "0").exit_code == 2
 
 
 def test_rows_are_named_by_file():

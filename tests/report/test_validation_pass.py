@@ -122,7 +122,7 @@ def test_without_folds_every_row_is_predicted_without_itself(alpha, intercept, w
 
 def test_without_folds_the_deviations_are_those_without_the_row():
     X, y = rows(60)
-    model = fitted(X, y, alpha=0.3)
+    model = fitted(X, y, alpha=0.3, n_components=16)
     found = validated(model.model_, as_source(X, y))
     Phi, noise = model.transform(X), model.equations_.noise_variance[0]
     expected = []
