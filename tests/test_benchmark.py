@@ -65,22 +65,6 @@ def test_one_run_gives_one_table_one_picture_and_one_file(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.cluster
-def test_chunks_come_late_on_workers_too(tmp_path):
-    size = ("--rows", 4000, "--inputs", 8, "--components", 64, "--repeats", 1)
-    late = ("--latency", "0,0.1", "--contenders", "streamkern")
-    results, _ = benchmark(tmp_path, *size, *late, "--workers", 1)
-    # What it is compared with is measured unasked.
-    assert all(
-        list(entry["contenders"]) == ["roofline", "streamkern"] for entry in results["cases"]
-    )
-    promptly, tardily = (entry["contenders"]["streamkern"] for entry in results["cases"])
-    # Two passes over four chunks of inputs and one of targets.
-    assert tardily["seconds"]["median"] > 1.0
-    assert promptly["test_rmse"] == tardily["test_rmse"]
-
-
-@pytest.mark.slow
 def test_predictions_have_a_roofline_of_their_own(tmp_path):
     size = ("--rows", 4000, "--components", 64, "--repeats", 1, "--place", "threads")
     results, said = benchmark(tmp_path, "--sweep", "prediction", *size)

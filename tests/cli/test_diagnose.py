@@ -98,10 +98,3 @@ def test_where_every_row_determines_its_prediction_there_is_no_error():
     found = report_of("diagnose", "model.h5", "train.h5")
     assert (found["loo_rmse"], found["rows_of_leverage_one"]) == (None, 4)
     assert "none" in streamkern("diagnose", "model.h5", "train.h5", "--quiet").stdout
-
-
-@pytest.mark.cluster
-def test_workers_say_what_this_process_says():
-    fitted(n=40_000)
-    here = report_of("diagnose", "model.h5", "train.h5")
-    assert report_of("diagnose", "model.h5", "train.h5", "--workers", 2) == here

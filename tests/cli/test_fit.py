@@ -174,11 +174,3 @@ def test_a_bad_number_of_features_is_refused_in_one_sentence_before_rows_are_rea
     options, sentence = BAD[case]
     assert sentence in refused(command, *FIT[1:], *options, "--quiet", status=2)
     assert [path.name for path in folder.iterdir()] == ["data.h5"]
-
-
-@pytest.mark.cluster
-def test_workers_fit_the_bits_that_this_process_fits():
-    write("data.h5", *rows(40_000))
-    report = report_of(*FIT, "--workers", 2)
-    assert report["rows"] == 40_000
-    assert same_bits(library.load("model.h5"), ridge())

@@ -105,18 +105,6 @@ def test_standard_deviations_of_a_model_without_normal_equations_are_refused(fol
     streamkern("predict", "compact.h5", "data.h5", "--out", "p.h5", "--quiet")
 
 
-@pytest.mark.cluster
-def test_workers_say_the_deviations_and_errors_that_this_process_says():
-    model, (X, y) = fitted(), rows(40_000)
-    write("new.h5", X, y)
-    place = ("--workers", 2, "--quiet")
-    streamkern("predict", "model.h5", "new.h5", "--out", "p.h5", "--std", *place)
-    _, deviation = model.predict(X, return_std=True)
-    assert np.abs(predictions(name="y_std") - deviation).max() < 1e-5
-    here = report_of("evaluate", "model.h5", "new.h5")
-    assert report_of("evaluate", "model.h5", "new.h5", *place) == here
-
-
 METRICS = {"rmse": root_mean_squared_error, "mae": mean_absolute_error, "r2": r2_score}
 
 

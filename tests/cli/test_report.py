@@ -145,10 +145,3 @@ def test_a_report_that_fails_leaves_the_model_and_says_so(folder):
     assert "report.html cannot be written: the disk or quota is full" in error
     assert load("model.h5").report_["rows"] == 300
     assert sorted(path.name for path in folder.iterdir()) == ["data.h5", "model.h5"]
-
-
-@pytest.mark.cluster
-def test_workers_predict_what_they_have_not_seen():
-    write("data.h5", *rows(40_000))
-    streamkern(*FIT, *REPORT, "--workers", 2)
-    assert "40,000 rows in bins" in page().text
