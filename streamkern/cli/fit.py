@@ -69,7 +69,7 @@ def _fit_boosted(say: Say, options: dict[str, Any], parameters: Parameters) -> N
 
     from streamkern.models.boosting import Boosting
     from streamkern.models.boosting_fit import round_options
-    from streamkern.report.report_rows import Row, boosted_rows
+    from streamkern.report.report_rows import boosted_rows
     from streamkern.report.trial_tables import round_table
 
     if not options["classify"]:
@@ -98,6 +98,6 @@ def _fit_boosted(say: Say, options: dict[str, Any], parameters: Parameters) -> N
         model.save(options["out"], force=options["force"])
         drop_checkpoint(options["checkpoint"])
     report = json_report(model.report, model=options["out"])
-    say.table("Fitted", [*boosted_rows(report), Row("model", options["out"])])
+    say.table("Fitted", [*boosted_rows(report), ("model", options["out"])])
     say.table("Training error after every round", **round_table(report)._asdict())
     say.result(report)

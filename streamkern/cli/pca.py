@@ -89,11 +89,11 @@ def _of_moments(say: Say, options: dict[str, Any], wanted: int | float | None) -
 
 
 def _save(say: Say, options: dict[str, Any], found: FittedComponents) -> None:
-    from streamkern.report.report_rows import Row, component_rows
+    from streamkern.report.report_rows import component_rows
 
     out = options["out"]
     found.save(out, force=options["force"])
-    say.table("Principal components", [*component_rows(found.report), Row("file", out)])
+    say.table("Principal components", [*component_rows(found.report), ("file", out)])
     say.result(json_report(found.report, pca=out))
 
 

@@ -20,15 +20,14 @@ if TYPE_CHECKING:
 
 # A little above the error of predicting the mean; and how many times the least error is shown.
 _MEAN, _TIMES = 1.1, 2.0
-_CAPTIONS = {
-    "cv": "The line is the mean of all rows left out",
-    "gcv": "The line is robust generalised cross-validation",
-    "evidence": "The line is the log marginal likelihood",
-    "loo": "The line is the error of all rows, each left out in turn",
-}
 _ERROR = "Error on rows left out, in sd of y"
-_CRITERIA = {"cv": _ERROR, "gcv": "√robust GCV, in sd of y", "evidence": "Log evidence"}
-_CRITERIA["loo"] = _ERROR
+# The label of an axis, and the beginning of a caption.
+_CRITERIA = {
+    "cv": (_ERROR, "The line is the mean of all rows left out"),
+    "gcv": ("√robust GCV, in sd of y", "The line is robust generalised cross-validation"),
+    "evidence": ("Log evidence", "The line is the log marginal likelihood"),
+    "loo": (_ERROR, "The line is the error of all rows, each left out in turn"),
+}
 
 
 def penalty_figure(curve: Curve, names: Sequence[str]) -> Figure:
@@ -40,7 +39,7 @@ def penalty_figure(curve: Curve, names: Sequence[str]) -> Figure:
         # Far from the best, errors would leave no room for what is near it.
         least = float(np.nanmin(np.concatenate(drawn)))
         reach = reach[reach <= min(max(_MEAN, 1.1 * least), _TIMES * least)]
-    x, y_label = Axis.over(curve.x, room=0.02, is_log=True), _CRITERIA[curve.criterion]
+    x, y_label = Axis.over(curve.x, room=0.02, is_log=True), _CRITERIA[curve.criterion][0]
     plot = Plot(x, Axis.over(reach), x_label="Penalty α", y_label=y_label)
     for fold in folds:
         plot.line(curve.x, fold, "fold")
@@ -63,7 +62,7 @@ def penalty_figure(curve: Curve, names: Sequence[str]) -> Figure:
 
 
 def _penalty_caption(curve: Curve, n_folds: int) -> str:
-    caption = _CAPTIONS[curve.criterion]
+    caption = _CRITERIA[curve.criterion][1]
     if curve.targets is not None:
         caption = f"{caption.replace('The line is', 'Lines are')}, one for every target"
     if n_folds:

@@ -14,7 +14,7 @@ from streamkern.errors.formatting import printable
 from streamkern.kernels import parsed_kernel
 from streamkern.models.fitted_model import LIBRARIES
 from streamkern.report.numbers import counted, number, percent, seconds, shortened
-from streamkern.report.report_rows import Row, fit_rows
+from streamkern.report.report_rows import fit_rows
 from streamkern.runtime.threads import blas_libraries, processor
 from streamkern.sources.preprocessing.column_names import named_inputs, target_names
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from streamkern.models.fitted_ridge import FittedRidge
+    from streamkern.report.report_rows import Row
 
     # A name, a figure, its share of the largest or the whole, and what explains it.
     Bar = tuple[str, str, float, str]
@@ -71,11 +72,11 @@ def fitted_rows(model: FittedRidge, report: dict[str, Any]) -> list[Row]:
     noise = number(report["noise"]) if known else "not known: as many degrees of freedom as rows"
     return [
         *fit_rows(report, number),
-        Row("features", "the inputs" if report["kernel"] == "linear" else drawn),
-        Row("inputs standardised", "yes" if parameters.standardize else "no"),
-        Row("intercept", "yes" if parameters.fit_intercept else "no"),
-        Row("standard deviation of the noise", noise),
-        Row("precision floor of alpha", number(report["precision_floor"])),
+        ("features", "the inputs" if report["kernel"] == "linear" else drawn),
+        ("inputs standardised", "yes" if parameters.standardize else "no"),
+        ("intercept", "yes" if parameters.fit_intercept else "no"),
+        ("standard deviation of the noise", noise),
+        ("precision floor of alpha", number(report["precision_floor"])),
     ]
 
 
@@ -157,10 +158,10 @@ def versions() -> list[Row]:
         if pool["internal_api"] != "openmp"
     }
     return [
-        Row("streamkern", __version__),
-        Row("Python", platform.python_version()),
-        *(Row(name, version(name)) for name in sorted({*LIBRARIES} - {"streamkern"})),
-        Row("BLAS", ", ".join(sorted(blas))),
-        Row("processor", processor()),
-        Row("system", platform.platform()),
+        ("streamkern", __version__),
+        ("Python", platform.python_version()),
+        *((name, version(name)) for name in sorted({*LIBRARIES} - {"streamkern"})),
+        ("BLAS", ", ".join(sorted(blas))),
+        ("processor", processor()),
+        ("system", platform.platform()),
     ]

@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from streamkern.models.fitted_ridge import FittedRidge
     from streamkern.report.validation_pass import Validation
 
-    # A name, a figure, and what explains it.
-    Tile = tuple[str, str, str]
+    Tile = tuple[str, str, str]  # a name, a figure, and what explains it
 
 # Targets that have a row in a table.
 _MOST_ROWS = 20
