@@ -8,7 +8,6 @@ from sklearn import metrics
 from sklearn.metrics import confusion_matrix
 
 from streamkern import Gaussian, RandomFeatureClassifier, write_report
-from streamkern.errors import DataError
 from streamkern.models.held_out_predictors import folds_of, unseen_by
 from streamkern.report.class_figures import class_section, confusion_table, probability_figure
 from streamkern.report.validation_pass import validated as validated_model
@@ -82,14 +81,6 @@ def test_without_folds_each_row_is_predicted_without_itself():
     assert (found.measure.confusion == confusion_matrix(y, model.rule_.labels(scores))).all()
     p = model.rule_.probabilities(scores)[:, 1]
     assert found.measure.brier_score == pytest.approx(np.mean((p - (y == "lake")) ** 2))
-
-
-@pytest.mark.parametrize("keep", [True, False])
-def test_other_rows_are_refused(keep):
-    X, y = rows()
-    model = classifier().fit(X, y, keep_moments=keep)
-    with pytest.raises(DataError, match="not the rows that the model was fitted on"):
-        validated_model(model.model_, model.model_.labelled(X[::-1] + 1.0, y, None))
 
 
 @pytest.mark.parametrize("k", [2, 3])

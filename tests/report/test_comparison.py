@@ -100,14 +100,6 @@ def test_every_run_is_a_model_fitted_by_hand_with_the_kernel_error_over_pairs(na
         assert run.test_rmse == pytest.approx(rmse(fitted.predict(X_test) - y_test), rel=1e-6)
 
 
-def test_only_the_map_is_drawn_again_for_another_seed(chosen):
-    one = compare(ROWS, model(alpha="cv"), n_components=(16, 128), n_seeds=1, test=TESTED)
-    for mine, theirs in zip(chosen.trials, one.trials, strict=True):
-        assert mine.runs[0].test_rmse == theirs.runs[0].test_rmse
-        assert mine.runs[0].alpha == theirs.runs[0].alpha
-    assert len({run.test_rmse for run in chosen.trials[2].runs}) == 2
-
-
 @pytest.mark.parametrize(
     ("q", "standardize", "intercept"), [(None, True, True), (2, False, True), (2, True, False)]
 )

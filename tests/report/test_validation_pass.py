@@ -10,7 +10,7 @@ from sklearn.base import clone
 from tolerances import assert_close
 
 import streamkern
-from streamkern import Gaussian, RandomFeatureRidge
+from streamkern import Gaussian, RandomFeatureClassifier, RandomFeatureRidge
 from streamkern.engine.scheduler import run
 from streamkern.errors import DataError, ModelFileError
 from streamkern.features import RandomFourierFeatures
@@ -168,10 +168,13 @@ def test_intervals_hold_as_many_rows_as_they_say_where_the_model_is_true(by_fold
 def test_other_rows_and_models_without_equations_are_refused(tmp_path):
     X, y = rows()
     model, fixed = fitted(X, y), fitted(X, y, alpha=1.0)
+    classifier = RandomFeatureClassifier(n_components=16).fit(X, y > y.mean()).model_
     wrong = [(model, X, y + np.linspace(0, 1, N)), (model, X[:200], y[:200]), (fixed, X, -y)]
-    for fit, *others in wrong:
+    wrong = [(fit.model_, as_source(*others)) for fit, *others in wrong]
+    wrong += [(classifier, classifier.labelled(X[::-1] + 1.0, y > y.mean(), None))]
+    for fit, others in wrong:
         with pytest.raises(DataError, match="not the rows that the model was fitted on"):
-            validated(fit.model_, as_source(*others))
+            validated(fit, others)
     with pytest.raises(DataError, match="predicts 1 targets, but the data has 2"):
         validated(model.model_, as_source(X, np.column_stack([y, y])))
     # A compact model that was loaded does not know enough.
