@@ -1,7 +1,5 @@
 """Rows of smooth functions or of classes, models of them, and rows in chunks."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from streamkern import Gaussian, RandomFeatureClassifier, RandomFeatureRidge

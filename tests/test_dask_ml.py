@@ -1,7 +1,5 @@
 """Inside Dask-ML: its wrappers, its searches, and after its preprocessing."""
 
-from __future__ import annotations
-
 import pickle
 import warnings
 
@@ -30,10 +28,11 @@ ROWS, TARGETS = da.from_array(X, chunks=(150, 3)), da.from_array(Y, chunks=150)
 GRID = {"alpha": [0.1, 1e6]}
 
 
+SMALL = {"kernel": Gaussian(1.5), "n_components": 48, "alpha": 0.1, "precision": "double"}
+
+
 def ridge(**options):
-    return RandomFeatureRidge(
-        Gaussian(1.5), **{"n_components": 48, "alpha": 0.1, "precision": "double"} | options
-    )
+    return RandomFeatureRidge(**SMALL | options)
 
 
 # Wrappers.
@@ -76,17 +75,12 @@ LAZY_LABELS = da.from_array(LABELS, chunks=150)
 
 
 def classifier(**options):
-    return RandomFeatureClassifier(
-        Gaussian(1.5), **{"n_components": 48, "alpha": 0.1, "precision": "double"} | options
-    )
+    return RandomFeatureClassifier(**SMALL | options)
 
 
 def test_labels_and_probabilities_of_blocks_are_lazy_and_of_their_own_types():
     model = classifier().fit(X, LABELS)
-    for wrapped in (
-        ParallelPostFit(classifier()).fit(X, LABELS),
-        ParallelPostFit(model),
-    ):
+    for wrapped in (ParallelPostFit(classifier()).fit(X, LABELS), ParallelPostFit(model)):
         labels, p = wrapped.predict(ROWS), wrapped.predict_proba(ROWS)
         assert (labels.dtype, labels.shape, labels.numblocks) == (LABELS.dtype, (1200,), (8,))
         assert (p.dtype, p.shape, p.numblocks[0]) == (np.float64, (1200, 3), 8)

@@ -9,6 +9,7 @@ import click
 from streamkern.cli import options as shared
 from streamkern.cli.console import Say, command
 from streamkern.cli.job import check_outputs, place_of, source_of
+from streamkern.cli.parameter_options import parameter_options, values_of
 from streamkern.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ _HEADER = (
         show_default=True,
         help="Rows to fit, a uniform sample; exact kernel ridge needs their square.",
     ),
-    *shared.parameter_options(
+    *parameter_options(
         *("kernel", "alpha", "n_folds", "on_bad_rows", "random_state"),
         alpha={
             "help": "The penalty, in units of the sum of squares.  Where it is chosen, every model "
@@ -80,7 +81,7 @@ def compare(say: Say, **options: Any) -> None:
             f"{options['components']!r}; give some."
         ) from error
     maps, n_seeds = options["maps"].split(","), options["seeds"]
-    model = RandomFeatureRidge(**shared.values_of(options))
+    model = RandomFeatureRidge(**values_of(options))
     comparison.checked_comparison(model, components, maps, n_seeds)
     pyplot()
     source = source_of(options)

@@ -10,6 +10,7 @@ import click
 from streamkern.cli import options as shared
 from streamkern.cli.console import Say, command
 from streamkern.cli.job import place_of, source_of
+from streamkern.cli.parameter_options import parameter_options
 
 
 @command(
@@ -22,7 +23,7 @@ from streamkern.cli.job import place_of, source_of
         show_default=True,
         help="How many rows of largest leverage, and of largest error, to name.",
     ),
-    shared.bad_rows_option,
+    *parameter_options("on_bad_rows"),
     *shared.place_options,
 )
 def diagnose(say: Say, **options: Any) -> None:

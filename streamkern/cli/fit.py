@@ -9,6 +9,7 @@ import click
 from streamkern.cli import options as shared
 from streamkern.cli.console import Say, command
 from streamkern.cli.job import prepared
+from streamkern.cli.parameter_options import OF_LIKE, parameter_options, parameters_of
 from streamkern.cli.saving import drop_checkpoint, json_report, save_model, show_model
 from streamkern.errors import ParameterError
 
@@ -22,7 +23,7 @@ _NOT_BOOSTED = ("like", "calibration", "report")
 @command(
     *shared.data_options,
     shared.model_option,
-    *shared.parameter_options(),
+    *parameter_options(),
     shared.like_option,
     *shared.class_options,
     click.option(
@@ -42,10 +43,8 @@ def fit(say: Say, **options: Any) -> None:
     from streamkern.models.loading import template_of
 
     if like := options["like"]:
-        shared.refuse_given(
-            shared.OF_LIKE, f"is decided by --like {like}; leave out one of the two."
-        )
-    given = shared.parameters_of(options)
+        shared.refuse_given(OF_LIKE, f"is decided by --like {like}; leave out one of the two.")
+    given = parameters_of(options)
     if options["boost"] is not None:
         _fit_boosted(say, options, given)
         return
@@ -70,7 +69,7 @@ def _fit_boosted(say: Say, options: dict[str, Any], parameters: Parameters) -> N
 
     from streamkern.models.boosting import Boosting
     from streamkern.models.boosting_fit import round_options
-    from streamkern.report.report_rows import Row, boosted_rows
+    from streamkern.report.report_rows import boosted_rows
     from streamkern.report.trial_tables import round_table
 
     if not options["classify"]:
@@ -99,6 +98,6 @@ def _fit_boosted(say: Say, options: dict[str, Any], parameters: Parameters) -> N
         model.save(options["out"], force=options["force"])
         drop_checkpoint(options["checkpoint"])
     report = json_report(model.report, model=options["out"])
-    say.table("Fitted", [*boosted_rows(report), Row("model", options["out"])])
+    say.table("Fitted", [*boosted_rows(report), ("model", options["out"])])
     say.table("Training error after every round", **round_table(report)._asdict())
     say.result(report)

@@ -20,14 +20,13 @@ from streamkern.models.estimators.exact_kernel_ridge import ExactKernelRidge, ch
 from streamkern.models.estimators.random_feature_ridge import RandomFeatureRidge
 from streamkern.parameters.parameters import Parameters
 from streamkern.parameters.plan import plan_for
+from streamkern.report.comparison_rows import check_split, sampled_split
 from streamkern.report.comparison_trials import (
     Comparison,
     Run,
     Trial,
-    check_split,
     rmse_of,
     run_of,
-    sampled_split,
 )
 from streamkern.runtime.events import current_listener, observed, passing, tell, unheard
 from streamkern.runtime.threads import blas_threads
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
 
     from streamkern.kernels import Kernel
     from streamkern.parameters.penalty_options import PenaltyOptions
-    from streamkern.report.comparison_trials import Split
+    from streamkern.report.comparison_rows import Split
     from streamkern.sources import Source
 
 COMPONENTS = (64, 128, 256, 512, 1024, 2048)

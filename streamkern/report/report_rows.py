@@ -6,7 +6,7 @@ writes figures: `brief` for a terminal, `numbers.number` for a page.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from streamkern.errors.formatting import listed
 from streamkern.runtime.memory import in_words
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     Number = Callable[[Any], str]
+    Row = tuple[str, str]  # a name and what stands beside it
 
 # How many values, columns and files are named.
 _MOST_VALUES, _MOST_COLUMNS, _MOST_FILES = 5, 8, 3
@@ -40,11 +41,6 @@ _CLASS_ERRORS = {
 }
 
 
-class Row(NamedTuple):
-    name: str
-    value: str
-
-
 def brief(value: Any) -> str:
     """Return a number with five digits, or the first four of several."""
     if isinstance(value, list):
@@ -59,17 +55,17 @@ def fit_rows(report: dict[str, Any], number: Number = brief) -> list[Row]:
     return [
         *data_rows(report, number),
         *class_rows(report),
-        Row("alpha", _alpha(report, number)),
-        Row("training rmse", number(report["train_rmse"])),
-        Row("cross-validated rmse", number(report["cv_rmse"])),
-        Row("effective degrees of freedom", number(report["effective_dof"])),
-        Row("solver", f"{report['solver']}, condition {number(report['condition'])}"),
+        ("alpha", _alpha(report, number)),
+        ("training rmse", number(report["train_rmse"])),
+        ("cross-validated rmse", number(report["cv_rmse"])),
+        ("effective degrees of freedom", number(report["effective_dof"])),
+        ("solver", f"{report['solver']}, condition {number(report['condition'])}"),
     ]
 
 
 def model_rows(report: dict[str, Any]) -> list[Row]:
     """Return the rows of `fit_rows`, what reading took, and what is to be noted."""
-    more = [Row(name, report[name]) for name in ("note", "model") if report.get(name)]
+    more = [(name, report[name]) for name in ("note", "model") if report.get(name)]
     return [*fit_rows(report), *pass_rows(report), *more]
 
 
@@ -79,12 +75,12 @@ def boosted_rows(report: dict[str, Any]) -> list[Row]:
     return [
         *data_rows(report),
         *class_rows(report),
-        Row("rounds", f"{len(rounds):,} by {report['algorithm']} AdaBoost{slower}"),
-        *([Row("stopped", report["stopped"])] if report["stopped"] else []),
-        Row("training error", brief(report["train_error"])),
-        *([] if bound is None else [Row("training error, at most", brief(bound))]),
+        ("rounds", f"{len(rounds):,} by {report['algorithm']} AdaBoost{slower}"),
+        *([("stopped", report["stopped"])] if report["stopped"] else []),
+        ("training error", brief(report["train_error"])),
+        *([] if bound is None else [("training error, at most", brief(bound))]),
         *pass_rows(report),
-        *[Row("note", note) for note in dict.fromkeys(each["note"] for each in rounds) if note],
+        *[("note", note) for note in dict.fromkeys(each["note"] for each in rounds) if note],
     ]
 
 
@@ -93,9 +89,9 @@ def moments_rows(report: dict[str, Any]) -> list[Row]:
     return [
         *data_rows(report),
         *class_rows(report),
-        Row("folds", f"{n_folds} by {report['fold_by']}" if n_folds else "none"),
+        ("folds", f"{n_folds} by {report['fold_by']}" if n_folds else "none"),
         *pass_rows(report),
-        Row("moments", f"{report['moments']}, {in_words(report['bytes'])}"),
+        ("moments", f"{report['moments']}, {in_words(report['bytes'])}"),
     ]
 
 
@@ -105,9 +101,9 @@ def component_rows(report: dict[str, Any]) -> list[Row]:
     features = f"{report['n_random_features']:,} ({report['precision']} precision)"
     return [
         *_input_rows(report, brief),
-        Row("random features", features),
-        Row("principal components", f"{K:,} of {report['rank']:,} above rounding"),
-        Row("variance explained", f"{100 * sum(shares):.4g}%: {shown}"),
+        ("random features", features),
+        ("principal components", f"{K:,} of {report['rank']:,} above rounding"),
+        ("variance explained", f"{100 * sum(shares):.4g}%: {shown}"),
         *pass_rows(report),
     ]
 
@@ -122,11 +118,11 @@ def data_rows(report: dict[str, Any], number: Number = brief) -> list[Row]:
     total = [f"{weights}, which add up to {report['weight']:,.10g}"] if weights else []
     return [
         size,
-        Row("targets", f"{report['n_targets']:,}{called}"),
-        *(Row("weights", each) for each in total),
+        ("targets", f"{report['n_targets']:,}{called}"),
+        *(("weights", each) for each in total),
         kernel,
         *_metric_rows(report),
-        Row("components", f"{features} ({report['precision']} precision)"),
+        ("components", f"{features} ({report['precision']} precision)"),
     ]
 
 
@@ -134,7 +130,7 @@ def _input_rows(report: dict[str, Any], number: Number) -> tuple[Row, Row]:
     kernel, scale = report["kernel"], report["length_scale"]
     kernel += f", length scale {number(scale)}" if scale is not None else ""
     size = f"{report['rows']:,} x {report['n_features']:,}"
-    return Row("rows x inputs", size), Row("kernel", kernel)
+    return ("rows x inputs", size), ("kernel", kernel)
 
 
 def _metric_rows(report: dict[str, Any]) -> list[Row]:
@@ -146,12 +142,12 @@ def _metric_rows(report: dict[str, Any]) -> list[Row]:
         kept = rounds[metric["kept"]]["number"]
         how = f"learnt, round {kept} of {max(each['number'] for each in rounds)}"
         if not kept:
-            return [Row("metric", "plain distances, which predicted better than a learnt one")]
+            return [("metric", "plain distances, which predicted better than a learnt one")]
     names = input_names(report) or range(report["n_features"])
     shares = zip(metric["importance"], metric["columns"], strict=True)
     heaviest = sorted(shares, key=lambda pair: -pair[0])[:_MOST_VALUES]
     named = ", ".join(f"{names[j]} ({100 * part:.0f}%)" for part, j in heaviest)
-    return [Row("metric", how), Row("inputs that weigh most", named)]
+    return [("metric", how), ("inputs that weigh most", named)]
 
 
 def class_rows(report: dict[str, Any]) -> list[Row]:
@@ -161,10 +157,10 @@ def class_rows(report: dict[str, Any]) -> list[Row]:
     weights = listed((f"{factor:.4g}" for factor in factors or ()), _MOST_VALUES)
     counts = listed((f"{n:,.10g}" for n in report.get("class_counts") or ()), _MOST_VALUES)
     return [
-        Row("classes", f"{len(values):,}: {listed(values, _MOST_VALUES)}"),
-        *([Row("weights of classes", weights)] if factors is not None else []),
-        *([Row("rows of each", counts)] if factors is None and counts else []),
-        *([Row("calibration", report["calibration"])] if "calibration" in report else []),
+        ("classes", f"{len(values):,}: {listed(values, _MOST_VALUES)}"),
+        *([("weights of classes", weights)] if factors is not None else []),
+        *([("rows of each", counts)] if factors is None and counts else []),
+        *([("calibration", report["calibration"])] if "calibration" in report else []),
     ]
 
 
@@ -182,11 +178,11 @@ def pass_rows(report: dict[str, Any]) -> list[Row]:
     seconds = ", ".join(f"{name} {value:.1f}" for name, value in report["seconds"].items())
     names = input_names(report) or range(report["n_features"])
     return [
-        Row("seconds", seconds),
-        Row("memory of a worker", f"{peak} of {planned} projected"),
-        *(Row(name, f"{count:,}") for name, count, _ in row_faults(report) if count),
+        ("seconds", seconds),
+        ("memory of a worker", f"{peak} of {planned} projected"),
+        *((name, f"{count:,}") for name, count, _ in row_faults(report) if count),
         *(
-            Row(label, brief([names[j] for j in report[key]]))
+            (label, brief([names[j] for j in report[key]]))
             for key, label in _COLUMNS.items()
             if report.get(key)
         ),
@@ -207,10 +203,10 @@ def column_faults(report: dict[str, Any]) -> list[tuple[str, int, str]]:
 
 
 def class_error_rows(found: dict[str, Any], number: Number) -> list[Row]:
-    rows = [Row(name, number(found[key])) for key, name in _CLASS_ERRORS.items()]
+    rows = [(name, number(found[key])) for key, name in _CLASS_ERRORS.items()]
     if found["auc"] is not None:
         area = f"{number(found['auc'])}, within {found['auc_error']:.1g}"
-        rows.append(Row("area under the curve", area))
+        rows.append(("area under the curve", area))
     return rows
 
 
@@ -219,13 +215,13 @@ def card_rows(card: dict[str, Any], rows: Sequence[Row], seed: int | None = None
     drawn, libraries = [], []
     if seed is not None:
         used = ", ".join(f"{name} {version}" for name, version in versions.items())
-        drawn = [Row("feature map", f"{report['feature_map']}, seed {seed}")]
-        libraries = [Row("libraries", used)]
+        drawn = [("feature map", f"{report['feature_map']}, seed {seed}")]
+        libraries = [("libraries", used)]
     return [
-        Row("made", f"{card['created']} by streamkern {versions['streamkern']}"),
+        ("made", f"{card['created']} by streamkern {versions['streamkern']}"),
         *rows,
         *drawn,
-        Row("data", data_words(report["data"])),
+        ("data", data_words(report["data"])),
         *_column_rows(card),
         *libraries,
     ]
@@ -236,10 +232,10 @@ def _column_rows(card: dict[str, Any]) -> list[Row]:
     names = input_names(card["report"]) or card.get("feature_names")
     inputs = [] if names is None else [listed(names, _MOST_COLUMNS)]
     if recipe is None:
-        return [Row("columns", each) for each in inputs]
+        return [("columns", each) for each in inputs]
     columns = listed((column.name for column in recipe.columns), _MOST_COLUMNS)
-    made = [] if recipe.is_plain else [Row("inputs made of them", each) for each in inputs]
-    return [Row("columns of a table", columns), *made]
+    made = [] if recipe.is_plain else [("inputs made of them", each) for each in inputs]
+    return [("columns of a table", columns), *made]
 
 
 def data_words(data: dict[str, Any]) -> str:

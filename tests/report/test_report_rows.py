@@ -1,7 +1,5 @@
 """Tables of words, from a report alone."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
