@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from streamkern.errors import DataError, ParameterError
-from streamkern.kernels.base import LengthScale, ShiftInvariantKernel, checked_rows
+from streamkern.kernels.base import checked_rows
+from streamkern.kernels.shift_invariant import LengthScale, ShiftInvariantKernel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
