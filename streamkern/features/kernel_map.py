@@ -15,10 +15,9 @@ from streamkern.features.base import (
     cached_slices,
     checked_n_components,
     checked_seed,
-    inner_arrays,
-    restored_inner,
     stream,
 )
+from streamkern.features.families import inner_arrays, restored_inner
 from streamkern.kernels import Gaussian, Kernel, kernel_from
 from streamkern.runtime.scratch import Scratch
 

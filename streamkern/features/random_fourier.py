@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, ClassVar, Self
 import numpy as np
 
 from streamkern.features.base import stream
+from streamkern.features.hadamard import block_size
 from streamkern.features.kernel_map import DIRECTIONS, LENGTHS, drawn_phases, drawn_uniforms
-from streamkern.features.projection import Frequencies, HadamardProjection, block_size
+from streamkern.features.projection import Frequencies, HadamardProjection
 from streamkern.features.spectral import SpectralFeatures
 from streamkern.kernels import RadialKernel, ShiftInvariantKernel
 

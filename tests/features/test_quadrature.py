@@ -9,7 +9,7 @@ from tolerances import assert_close
 from streamkern.errors import ParameterError
 from streamkern.features import GridFourierFeatures, QuasiRandomFourierFeatures
 from streamkern.features.families import FAMILIES
-from streamkern.features.quadrature import quasi_random_points
+from streamkern.features.quasi_random import quasi_random_points
 from streamkern.kernels import Gaussian, Laplacian, Matern
 
 
