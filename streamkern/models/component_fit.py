@@ -17,7 +17,7 @@ from streamkern.models.moments_fit import fit_moments
 from streamkern.models.prediction import predict_to_hdf5, predicted_rows
 from streamkern.parameters.fit_options import FitOptions
 from streamkern.parameters.parameters import DEFAULT_KERNEL
-from streamkern.predict.predictor import PrincipalComponents, checked_number
+from streamkern.predict.principal_components import PrincipalComponents, checked_number
 from streamkern.solve import Eigenbasis
 from streamkern.storage.codec import COMPONENTS, map_card, restored_map
 from streamkern.storage.untrusted import finite_array, finite_arrays

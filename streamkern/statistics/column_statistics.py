@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamkern.errors import ParameterError
-from streamkern.statistics.base import Statistic, joint, maximum, merged_by, minimum, total
+from streamkern.statistics.base import Statistic
+from streamkern.statistics.declared_sums import joint, maximum, merged_by, minimum, total
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

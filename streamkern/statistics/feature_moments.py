@@ -11,12 +11,14 @@ import numpy as np
 from streamkern.errors import OverflowedError, ParameterError
 from streamkern.runtime.scratch import Scratch
 from streamkern.runtime.timing import timed
-from streamkern.statistics.base import Statistic, Work, merged_by, total
+from streamkern.statistics.base import Statistic
 from streamkern.statistics.centred_moments import CentredMoments
+from streamkern.statistics.declared_sums import merged_by, total
 from streamkern.statistics.triangle import Triangle, turn_pairs
+from streamkern.statistics.work import Work
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from streamkern._typing import Array, Floats
     from streamkern.features import FeatureMap
@@ -53,7 +55,7 @@ class Moments(Statistic):
         extreme unit costs digits; 0 and 1 by default.
     first_row : int
         Of the products of features with each other, only those from this row of the triangle on,
-        for one of the strips that `joined` makes whole.
+        for one of the strips that `joined_moments` makes whole.
 
     Attributes
     ----------
@@ -108,42 +110,6 @@ class Moments(Statistic):
         D, first = self.feature_map.n_components, self.first_row
         triangle = D * (D + 1) - first * (first + 1)
         return Work(triangle + 2 * D * self.n_factors, D, self.dtype.str)
-
-    def strips(self, n_strips: int) -> list[Moments]:
-        """Return empty moments that together hold what these do, each a strip of the triangle.
-
-        A strip needs the features up to its last row, and no more.  Raises ParameterError if the
-        map has no leading part, and there is more than one strip.
-        """
-        D = self.feature_map.n_components
-        cuts = Triangle.strips(D, n_strips)
-        if len(cuts) == 1:
-            return [self.zero()]
-        return [
-            replace(
-                self,
-                feature_map=self.feature_map if stop == D else self.feature_map.first(stop),
-                feature_shift=self.feature_shift[:stop],
-                first_row=first,
-            )
-            for first, stop in cuts
-        ]
-
-    @classmethod
-    def joined(cls, strips: Sequence[Moments]) -> Moments:
-        """Return the moments of which these are all strips, sharing their memory."""
-        last = strips[-1]
-        if any(strip.n_rows != last.n_rows for strip in strips):
-            counts = ", ".join(f"{strip.n_rows:,}" for strip in strips)
-            raise ParameterError(
-                f"strips of one triangle must be sums over the same rows, but these are over "
-                f"{counts} rows; compute them again."
-            )
-        whole = copy(last)
-        whole.first_row = 0
-        if last.gram is not None:
-            whole.gram = Triangle.joined([strip.gram for strip in strips if strip.gram is not None])
-        return whole
 
     @np.errstate(over="ignore", invalid="ignore")  # looked for in the sums
     def update(self, blocks: Iterable[Block]) -> None:
