@@ -63,16 +63,6 @@ def test_what_is_drawn_and_comes_first_is_that_of_the_inner_map_for_the_columns_
     assert np.array_equal(phi.first(4).transform(rows()), small.transform(rows()))
 
 
-@every_inner
-def test_a_standardised_map_may_itself_be_standardised(inner):
-    outer = Standardizer(np.array([0, 1, 2]), np.zeros(3), np.array([1.0, 2.0, 4.0]), 3)
-    phi = Standardized(outer, standardized(inner))
-    back = Standardized.restore(phi.parameters(), phi.arrays())
-    expected = phi.inner.transform(rows() / [1.0, 2.0, 4.0])
-    assert_close(phi.transform(rows()), expected)
-    assert np.array_equal(back.transform(rows()), phi.transform(rows()))
-
-
 # Rows that are turned into a metric.
 
 LINEAR = {
