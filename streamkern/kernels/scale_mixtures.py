@@ -36,11 +36,6 @@ class Matern(RadialKernel):
     nu : float
         From 1e-6 to 100; functions of the kernel's space have less than nu + p / 2 derivatives.
 
-    Raises
-    ------
-    ParameterError
-        If nu or a length scale is another number than it can be.
-
     References
     ----------
     Rasmussen and Williams (2006), "Gaussian processes for machine learning", section 4.2.
@@ -141,11 +136,6 @@ class RationalQuadratic(GammaMixture):
     shape : float
         a, from 1e-6 to 100; the kernel falls off the slower, the smaller it is, and is the Gaussian
         in the limit.
-
-    Raises
-    ------
-    ParameterError
-        If the shape or a length scale is another number than it can be.
 
     References
     ----------

@@ -78,14 +78,9 @@ class ScaledKernel(ShiftInvariantKernel):
     Parameters
     ----------
     length_scale : float, sequence of float, or 'median'
-        In the units of the (standardised) inputs: one for all, or one per input.  'median' is the
-        median of `distance` over pairs of training rows, resolved when a model is fitted; the
-        kernel is evaluated with numbers.
-
-    Raises
-    ------
-    ParameterError
-        If a length scale is not a number from 1e-100 to 1e+100.
+        In the units of the (standardised) inputs, from 1e-100 to 1e100: one for all, or one per
+        input.  'median' is the median of `distance` over pairs of training rows, resolved when a
+        model is fitted; the kernel is evaluated with numbers.
     """
 
     length_scale: LengthScale = "median"

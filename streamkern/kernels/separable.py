@@ -71,11 +71,6 @@ class Periodic(ScaledKernel):
         input's own units is to be divided by that input's standard deviation, unless inputs are not
         standardised.
 
-    Raises
-    ------
-    ParameterError
-        If a period or a length scale is not positive.
-
     References
     ----------
     MacKay (1998), "Introduction to Gaussian processes", for the kernel; Abramowitz and Stegun

@@ -56,12 +56,6 @@ class Moments(Statistic):
     first_row : int
         Of the products of features with each other, only those from this row of the triangle on,
         for one of the strips that `joined_moments` makes whole.
-
-    Attributes
-    ----------
-    weight : float
-        N, the sum of the weights.
-    n_rows : int
     """
 
     feature_map: FeatureMap
@@ -73,7 +67,7 @@ class Moments(Statistic):
     target_unit: Floats = None  # type: ignore[assignment]
     first_row: int = 0
     n_rows: int = total(dtype=int)
-    weight: float = total()
+    weight: float = total()  # N, the sum of the weights
     gram: Triangle | None = merged_by(_added)
     # Sums of features and targets as they enter the products; `centred` applies the units.
     cross: Floats = total("feature_map.n_components", "n_factors")
@@ -212,11 +206,8 @@ class Moments(Statistic):
 
     def about(self, feature_shift: Floats, target_shift: Floats, target_unit: Floats) -> Moments:
         """Return the same moments, summed about another shift and in other units of the targets."""
-        if (
-            np.array_equal(self.feature_shift, feature_shift)
-            and np.array_equal(self.target_shift, target_shift)
-            and np.array_equal(self.target_unit, target_unit)
-        ):
+        mine = self.feature_shift, self.target_shift, self.target_unit
+        if all(map(np.array_equal, mine, (feature_shift, target_shift, target_unit))):
             return self
         moved = replace(
             self,

@@ -13,12 +13,6 @@ from streamkern.features.quasi_random import quasi_random_points
 from streamkern.kernels import Gaussian, Laplacian, Matern
 
 
-def test_fewer_points_are_the_first_of_more():
-    many = quasi_random_points(100, 5, 7)
-    for fewer in (1, 2, 33):
-        assert np.array_equal(quasi_random_points(fewer, 5, 7), many[:fewer])
-
-
 def test_every_aligned_interval_has_one_sobol_point():
     points = quasi_random_points(64, 4, 3)
     assert 0 < points.min() <= points.max() < 1

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
 from streamkern.errors import ParameterError
 from streamkern.sources import Block
@@ -170,16 +169,3 @@ def test_places_beyond_32_bits_are_hashed_whole():
     X, y = numbered(20)
     sample = naive.accumulated(RowSample(5, 1), [Block(X, y, 2**40)])
     assert sample.places.tolist() == naive.smallest_hashes(range(2**40, 2**40 + 20), 5, 1)
-
-
-def test_every_row_is_as_likely_as_any_other():
-    n, k, seeds = 100, 10, 1000
-    X, y = numbered(n)
-    counts = np.zeros(n)
-    for seed in range(seeds):
-        counts[naive.accumulated(RowSample(k, seed), naive.blocks(X, y)).places] += 1
-    assert counts.sum() == k * seeds
-    # Of k among n without replacement, each count has the variance seeds k/n (1 - k/n).
-    share = k / n
-    chi2 = ((counts - seeds * share) ** 2).sum() / (seeds * share * (1 - share)) * (n - 1) / n
-    assert 1e-3 < stats.chi2(n - 1).cdf(chi2) < 1 - 1e-3
