@@ -48,5 +48,6 @@ def joined_moments(strips: Sequence[Moments]) -> Moments:
     whole = copy(last)
     whole.first_row = 0
     if last.gram is not None:
-        whole.gram = Triangle.joined([strip.gram for strip in strips if strip.gram is not None])
+        panels = [panel for strip in strips if strip.gram for panel in strip.gram.panels]
+        whole.gram = Triangle.of_panels(panels)
     return whole

@@ -1,7 +1,5 @@
 """What holds of every map: shifts, subsets, pieces, files, gradients, and what is refused."""
 
-from __future__ import annotations
-
 import json
 import math
 from functools import cache

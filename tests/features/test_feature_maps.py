@@ -1,7 +1,5 @@
 """Models of every feature map: fitted, saved, solved again, made sparse, read in strips."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Hashed features: cells of random grids, and count sketches of products of inputs."""
 
-from __future__ import annotations
-
 import math
 
 import naive

@@ -1,7 +1,5 @@
 """The Nystroem map: exact at landmarks, nested, the same wherever it is drawn."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

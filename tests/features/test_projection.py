@@ -1,7 +1,5 @@
 """Projections against their matrices, and cosines and sines against the library's own."""
 
-from __future__ import annotations
-
 import naive
 import numpy as np
 import pytest

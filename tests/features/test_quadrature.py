@@ -1,7 +1,5 @@
 """Quadrature: points that fill the cube evenly, and grids of frequencies of two equal errors."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from tolerances import assert_close

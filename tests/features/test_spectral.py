@@ -1,7 +1,5 @@
 """What all Fourier maps have in common: formula, nesting, seeds, files, short forms, gradients."""
 
-from __future__ import annotations
-
 import math
 from functools import cache
 

@@ -1,7 +1,5 @@
 """A map of standardised inputs, and inputs as features."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from tolerances import assert_close

@@ -1,7 +1,5 @@
 """Sums, products and groups of kernels: values by loops, draws, and what becomes of columns."""
 
-from __future__ import annotations
-
 import json
 import math
 

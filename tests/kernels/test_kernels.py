@@ -1,7 +1,5 @@
 """Kernels against loops of their formulas, their spectral distributions, and median scales."""
 
-from __future__ import annotations
-
 import json
 import math
 from functools import partial

@@ -1,7 +1,5 @@
 """Leverages, standard deviations and leave-one-out errors: formulas, and what intervals hold."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from itertools import pairwise

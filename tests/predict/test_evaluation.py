@@ -1,7 +1,5 @@
 """Rows predicted, by the model or that without their fold: scores and counts against loops."""
 
-from __future__ import annotations
-
 import naive
 import numpy as np
 import pytest

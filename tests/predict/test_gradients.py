@@ -1,7 +1,5 @@
 """The average gradient outer product: the formula, whatever the cuts, weights and targets."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from tolerances import assert_close

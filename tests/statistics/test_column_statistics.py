@@ -1,7 +1,5 @@
 """Column statistics against naive loops."""
 
-from __future__ import annotations
-
 import math
 
 import naive

@@ -1,7 +1,5 @@
 """Moments against naive loops of their formulas."""
 
-from __future__ import annotations
-
 import copy
 
 import naive

@@ -1,7 +1,5 @@
 """Rows dealt to folds, and the statistic of every fold."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import naive

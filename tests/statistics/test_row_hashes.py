@@ -1,7 +1,5 @@
 """Rows known again by their values, and sampled by their places, however they were cut."""
 
-from __future__ import annotations
-
 import struct
 from collections import Counter
 
