@@ -56,32 +56,13 @@ class Similarities(ChosenFeatures):
         scratch = scratch or Scratch()
         out = scratch.array("gradients", X.shape, X.dtype)
         if isinstance(self.kernel, RadialKernel):
-            self._radial_gradients(self.kernel, X, coef, out, scratch)
+            values = RadialValues(self.kernel, self.landmarks, scratch, X.dtype)
+            values.write_gradients(X, coef, out)
         elif isinstance(self.kernel, Laplacian):
             self._laplacian_gradients(self.kernel, X, coef, out)
         else:
             return super().gradients(X, coef, scratch)
         return out
-
-    def _radial_gradients(
-        self, kernel: RadialKernel, X: Array, coef: Floats, out: Array, scratch: Scratch
-    ) -> None:
-        """Write sum_j c_j (h'(r_j) / r_j) (x - z_j), each input over its squared length scale."""
-        values = RadialValues(kernel, self.landmarks, scratch, X.dtype)
-        landmarks, weights = values.scaled_landmarks.astype(X.dtype), coef.astype(X.dtype)
-        for rows in cached_slices(len(X), self.n_components):
-            scaled = values.centred(X[rows])
-            slopes = scratch.array("slopes", (len(scaled), self.n_components), X.dtype)
-            values.write_squares(scaled, slopes)
-            slopes[...] = kernel.slope(np.sqrt(slopes))
-            slopes *= weights
-            # Far out both terms are large, and cancel.
-            apart: Array = slopes @ landmarks
-            if (np.square(scaled).sum(axis=1) > values.near).any():
-                slopes = slopes.astype(np.float64)
-                apart = slopes @ values.scaled_landmarks
-            steps = scaled * slopes.sum(axis=1)[:, None] - apart
-            out[rows] = steps / values.scales
 
     def _laplacian_gradients(self, kernel: Laplacian, X: Array, coef: Floats, out: Array) -> None:
         """Write -sum_j c_j k(x, z_j) sign(x - z_j) / l, input by input."""

@@ -1,4 +1,4 @@
-"""Values of radial kernels at given rows, by a matrix product."""
+"""Values and gradients of radial kernels at given rows, by matrix products."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streamkern.features.base import cached_slices
 from streamkern.kernels.scaled import distances
 
 if TYPE_CHECKING:
@@ -52,6 +53,23 @@ class RadialValues:
     def write(self, X: Array, out: Array) -> None:
         self.write_squares(self.centred(X), out)
         out[...] = self.kernel.profile_of_squares(out)
+
+    def write_gradients(self, X: Array, coef: Floats, out: Array) -> None:
+        """Write sum_j c_j (h'(r_j) / r_j) (x - z_j), each input over its squared length scale."""
+        landmarks, weights = self.scaled_landmarks.astype(X.dtype), coef.astype(X.dtype)
+        for rows in cached_slices(len(X), len(landmarks)):
+            scaled = self.centred(X[rows])
+            slopes = self.scratch.array("slopes", (len(scaled), len(landmarks)), X.dtype)
+            self.write_squares(scaled, slopes)
+            slopes[...] = self.kernel.slope(np.sqrt(slopes))
+            slopes *= weights
+            # Far out both terms are large, and cancel.
+            apart: Array = slopes @ landmarks
+            if (np.square(scaled).sum(axis=1) > self.near).any():
+                slopes = slopes.astype(np.float64)
+                apart = slopes @ self.scaled_landmarks
+            steps = scaled * slopes.sum(axis=1)[:, None] - apart
+            out[rows] = steps / self.scales
 
     @np.errstate(over="ignore")  # infinitely far away, where the kernel is 0
     def write_squares(self, scaled: Floats, out: Array) -> None:
