@@ -47,10 +47,8 @@ class FeatureMap(ABC):
         Whether it is a map for the linear kernel, which others leave to the identity.
     no_part : str
         Why no leading part of `{}` features stands for the whole, where that is so.
-    n_features : int
-        p, known once the map is drawn.
-    n_components : int
-        D, the number of features.
+    n_features, n_components : int
+        p, known once the map is drawn, and D, the number of features.
     scale : float
         The factor that `evaluate` leaves out and `transform` applies, because a caller can often
         apply it for nothing.
@@ -112,14 +110,9 @@ class FeatureMap(ABC):
     ) -> Iterator[slice]:
         """Write phi(X) / scale - shift into `out`, and yield slices of rows as they are done.
 
-        Parameters
-        ----------
-        X : ndarray of shape (n, p), any real dtype
-        out : ndarray of shape (n, D), float32 or float64
-            Its dtype is the precision that features are computed in.
-        shift : ndarray of shape (D,), same dtype as `out`, or 0
-        scratch : Scratch, optional
-            Memory to work in, lent until the last slice is asked for.
+        Rows (n, p) are of any real dtype.  That of `out` (n, D), float32 or float64, is the
+        precision that features are computed in, and the dtype of the shift (D,), unless that is 0.
+        Memory to work in is lent until the last slice is asked for.
         """
 
     def first(self, n_components: int) -> FeatureMap:

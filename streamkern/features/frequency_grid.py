@@ -35,12 +35,9 @@ class GridFourierFeatures(SpectralFeatures):
     sqrt(2 h_1 ... h_p density(w)) times (cos w^T x, sin w^T x): the points are half a cell off
     zero, so each stands for its opposite too, and none has a sine that is zero.  Nothing is random.
 
-    Two errors are balanced.  The sum repeats with the period 2 pi / h_j, so rows that far apart
-    less d have the covariance of rows that are d apart; the smaller the cells, the less.  And waves
-    beyond the grid are missing, by the weights that are short of 1; the larger the cells, the
-    less.  Cells follow from the range of the rows, so that the first error, at the ends of the
-    range, is the second.  Rows beyond the range by that d and more are predicted from the other
-    end of it.
+    Cells follow from the range of the rows: the covariance that comes back at the ends of the
+    range, since the sum repeats with the period 2 pi / h_j, is made as large as the weight that is
+    missing beyond the grid.  Rows far beyond the range are predicted from the other end of it.
 
     Parameters
     ----------

@@ -69,10 +69,8 @@ def kmeans(
 ) -> Floats:
     """Take the centres of k-means, in the units of the length scales, begun at the first rows.
 
-    On one thread, so that sums depend on neither workers nor cores: by scikit-learn, since Dask-ML
-    takes whatever scheduler is the current one, which only a configuration of all threads changes.
-    The first rows are in random order; k-means|| would take most centres at random as well for so
-    many, and one by one.
+    On one thread, so that sums depend on neither workers nor cores; Dask-ML would take whatever
+    scheduler is the current one.  The first rows are in random order.
     """
     from sklearn.cluster import KMeans  # noqa: PLC0415  slow, and only for this
     from sklearn.exceptions import ConvergenceWarning  # noqa: PLC0415

@@ -9,7 +9,6 @@ import numpy as np
 
 from streamkern.errors import ParameterError
 from streamkern.features.base import stream
-from streamkern.features.kernel_map import DIRECTIONS
 from streamkern.features.projection import Frequencies
 from streamkern.features.spectral import SpectralFeatures
 
@@ -77,6 +76,6 @@ def quasi_random_points(n_points: int, n_dimensions: int, seed: int) -> Floats:
     """Return points (n, d) inside the unit cube; fewer points are the first of more."""
     from scipy.stats import qmc  # noqa: PLC0415  slow to import
 
-    sobol = qmc.Sobol(n_dimensions, scramble=True, seed=stream(seed, DIRECTIONS))
+    sobol = qmc.Sobol(n_dimensions, scramble=True, seed=stream(seed, 0))
     points = sobol.random_base2((n_points - 1).bit_length())[:n_points]
     return np.clip(points, _MARGIN, 1.0 - _MARGIN)  # type: ignore[no-any-return]

@@ -28,8 +28,6 @@ class Polynomial(Kernel):
     constant : float
         c, at least 0; with 0 only products of exactly d inputs count.
 
-    References
-    ----------
     Pham and Pagh (2013), "Fast and scalable polynomial kernels via explicit feature maps".
     """
 

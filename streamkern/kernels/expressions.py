@@ -56,7 +56,11 @@ def kernel_from(name: str, parameters: Mapping[str, Any]) -> Kernel:
 
 def parsed_kernel(text: str, length_scale: LengthScale | None = None) -> Kernel:
     """Return the kernel that a text describes, with a length scale where it says none."""
-    return _Parser(text, length_scale).kernel()
+    parser = _Parser(text, length_scale)
+    found = parser.sum()
+    if parser.kind != "end":
+        parser.fail("'+', '*' or the end")
+    return found
 
 
 def as_kernel(kernel: Kernel | str) -> Kernel:
@@ -88,12 +92,6 @@ class _Parser:
         self.text, self.length_scale = text, length_scale
         self.at = self.depth = 0
         self.advance()
-
-    def kernel(self) -> Kernel:
-        found = self.sum()
-        if self.kind != "end":
-            self.fail("'+', '*' or the end")
-        return found
 
     def advance(self) -> None:
         match = _TOKENS.match(self.text, self.at)

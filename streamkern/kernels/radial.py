@@ -44,8 +44,6 @@ class Gaussian(RadialKernel):
 
     exp(-gamma |x - x'|^2) is the same kernel at l = 1 / sqrt(2 gamma).
 
-    References
-    ----------
     Rahimi and Recht (2007), "Random features for large-scale kernel machines".
     """
 
@@ -71,12 +69,7 @@ class Gaussian(RadialKernel):
 
 @dataclass(frozen=True)
 class Laplacian(DistanceKernel):
-    """The Laplacian kernel exp(-sum_j |x_j - x'_j| / l_j); frequencies are Cauchy(0, 1 / l_j).
-
-    References
-    ----------
-    Rahimi and Recht (2007), "Random features for large-scale kernel machines".
-    """
+    """The Laplacian kernel exp(-sum_j |x_j - x'_j| / l_j); frequencies are Cauchy(0, 1 / l_j)."""
 
     family = "laplacian"
     along_axes = True

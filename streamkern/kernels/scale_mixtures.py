@@ -36,8 +36,6 @@ class Matern(RadialKernel):
     nu : float
         From 1e-6 to 100; functions of the kernel's space have less than nu + p / 2 derivatives.
 
-    References
-    ----------
     Rasmussen and Williams (2006), "Gaussian processes for machine learning", section 4.2.
     """
 
@@ -137,8 +135,6 @@ class RationalQuadratic(GammaMixture):
         a, from 1e-6 to 100; the kernel falls off the slower, the smaller it is, and is the Gaussian
         in the limit.
 
-    References
-    ----------
     Rasmussen and Williams (2006), "Gaussian processes for machine learning", section 4.2.
     """
 
@@ -156,8 +152,6 @@ class InverseMultiquadric(GammaMixture):
 
     It is the rational quadratic kernel of shape 1/2.
 
-    References
-    ----------
     Hardy (1971), "Multiquadric equations of topography and other irregular surfaces".
     """
 

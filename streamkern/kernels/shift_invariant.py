@@ -27,25 +27,14 @@ class ShiftInvariantKernel(Kernel):
     Such kernels are added, multiplied and put on some of the inputs: `Gaussian(2.0).on([0, 1]) *
     Periodic(period=7).on([2]) + 0.5 * Matern(nu=2)`.  Weights of a sum are divided by their sum,
     so that k(x, x) = 1 again.
-
-    Attributes
-    ----------
-    length_scale : float, tuple of float, or 'median'
-        In the units of the (standardised) inputs; of a combination, those of its parts, in order.
-    normal_sets : int
-        How many normal numbers an input a draw of frequencies takes.
-    n_uniforms : int
-        How many uniform numbers a draw of frequencies takes.
-    stretches_frequencies : bool
-        Whether a kernel that is stretched turns the same random numbers into frequencies that are
-        divided by the factor.
-    used_columns : tuple of int or None
-        The columns that it is a kernel of, None for all of them.
     """
 
+    # Normal numbers an input, and uniform numbers, that a draw of frequencies takes.
     normal_sets: int = 1
     n_uniforms: int = 1
+    # Whether, stretched, it makes frequencies divided by the factor of the same random numbers.
     stretches_frequencies: bool = True
+    # That it is a kernel of, None for all.
     used_columns: tuple[int, ...] | None = None
     # Operators of NumPy's scalars leave the product to the kernel.
     __array_ufunc__: ClassVar[None] = None
@@ -53,18 +42,14 @@ class ShiftInvariantKernel(Kernel):
     @property
     @abstractmethod
     def length_scale(self) -> LengthScale:
-        """The length scale, or those of the parts."""
+        """The length scale, in units of the (standardised) inputs, or those of the parts."""
 
     @abstractmethod
     def spectral(self, normal: Floats, uniform: Floats) -> Floats:
         """Return draws (L, p) of the spectral distribution, in units of 1 / length_scale.
 
-        Parameters
-        ----------
-        normal : ndarray of shape (L, normal_sets * p)
-            Rows whose marginal distribution is standard normal.
-        uniform : ndarray of shape (L, n_uniforms)
-            Numbers in (0, 1], independent of `normal`, for kernels that mix.
+        They are made of rows whose marginal distribution is standard normal, (L, normal_sets p),
+        and of numbers in (0, 1] that are independent of those, (L, n_uniforms).
         """
 
     @abstractmethod

@@ -4,30 +4,15 @@ A statistic of your own derives from `Statistic`: read `base.py`, and `declared_
 its sums are declared.
 """
 
+# ruff: noqa: I001  in lines, as those of kernels and features are
 from streamkern.statistics.base import Statistic, Sums, Together
 from streamkern.statistics.centred_moments import CentredMoments, Precision
 from streamkern.statistics.column_statistics import ColumnStatistics
-from streamkern.statistics.declared_sums import (
-    concatenated,
-    joint,
-    maximum,
-    merged_by,
-    minimum,
-    part,
-    parts,
-    total,
-)
+from streamkern.statistics.declared_sums import concatenated, joint, maximum, merged_by, minimum
+from streamkern.statistics.declared_sums import part, parts, total
 from streamkern.statistics.feature_moments import Moments
-from streamkern.statistics.folds import (
-    ByFold,
-    Folds,
-    ListedFolds,
-    RowFolds,
-    block_folds,
-    rows_by_fold,
-    shard_folds,
-    unplaced_folds,
-)
+from streamkern.statistics.folds import ByFold, Folds, ListedFolds, RowFolds
+from streamkern.statistics.folds import block_folds, rows_by_fold, shard_folds, unplaced_folds
 from streamkern.statistics.moment_strips import joined_moments, moment_strips
 from streamkern.statistics.row_hashes import RowIndex, RowSample
 from streamkern.statistics.triangle import Triangle

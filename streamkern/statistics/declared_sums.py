@@ -74,18 +74,23 @@ def joint(*shape: int | str, dtype: Any = float) -> Any:
     return declared(Sum(0, shape, dtype, None))
 
 
-class _Parts(Sum):
-    """A tuple of `Sums`, which whoever makes the object gives."""
+@dataclass(frozen=True)
+class _Nested(Sum):
+    """Sums that have a zero, a merge and a wire form of their own: one object, or a tuple."""
+
+    of: Callable[[Any], Sums] | None = None  # makes them of their holder, which else is given them
 
     def zero(self, holder: Any, name: str) -> Any:
-        return tuple(part.zero() for part in getattr(holder, name))
+        return self.of(holder) if self.of else tuple(one.zero() for one in getattr(holder, name))
 
     def detached(self, value: Any) -> Any:
-        return [part.detached() for part in value]
+        return value.detached() if self.of else [one.detached() for one in value]
 
     def attached(self, holder: Any, name: str, value: Any) -> Any:
-        pairs = zip(getattr(holder, name), value, strict=True)
-        return tuple(part.attached(sums) for part, sums in pairs)
+        held = getattr(holder, name)
+        if self.of:
+            return held.attached(value)
+        return tuple(one.attached(sums) for one, sums in zip(held, value, strict=True))
 
 
 def parts() -> Any:
@@ -94,25 +99,9 @@ def parts() -> Any:
     def merge(mine: Any, theirs: Any) -> Any:
         return tuple(one.merge(other) for one, other in zip(mine, theirs, strict=True))
 
-    return field(metadata={"sum": _Parts(merge=merge)})
-
-
-@dataclass(frozen=True)
-class _Part(Sum):
-    """One object of `Sums`, made of parameters of its holder."""
-
-    of: Callable[[Any], Sums] = None  # type: ignore[assignment]  # after fields with defaults
-
-    def zero(self, holder: Any, name: str) -> Any:  # noqa: ARG002
-        return self.of(holder)
-
-    def detached(self, value: Any) -> Any:
-        return value.detached()
-
-    def attached(self, holder: Any, name: str, value: Any) -> Any:
-        return getattr(holder, name).attached(value)
+    return field(metadata={"sum": _Nested(merge=merge)})
 
 
 def part(of: Callable[[Any], Sums]) -> Any:
     """Declare an attribute that has sums of its own, which a function of its holder makes."""
-    return declared(_Part(merge=lambda mine, theirs: mine.merge(theirs), of=of))
+    return declared(_Nested(merge=lambda mine, theirs: mine.merge(theirs), of=of))

@@ -40,31 +40,19 @@ class Moments(Statistic):
     Products are made in the precision asked for and summed in double.  Everything is accumulated
     about a fixed shift, which keeps the subtraction of the means from losing digits; two moments
     merge only if their maps are the same, and shifts that differ are reconciled.
-
-    Parameters
-    ----------
-    feature_map : FeatureMap
-        Drawn, of D features.
-    n_targets : int
-        q.
-    precision : {'single', 'double'}
-    feature_shift : ndarray of shape (D,), optional
-        In the units of `FeatureMap.evaluate`; zero by default.
-    target_shift, target_unit : ndarray of shape (q,), optional
-        Targets enter the products as (y - shift) / unit, so that neither a large mean nor an
-        extreme unit costs digits; 0 and 1 by default.
-    first_row : int
-        Of the products of features with each other, only those from this row of the triangle on,
-        for one of the strips that `joined_moments` makes whole.
     """
 
-    feature_map: FeatureMap
-    n_targets: int = 1
+    feature_map: FeatureMap  # drawn, of D features
+    n_targets: int = 1  # q
     _: KW_ONLY
     precision: Precision = "single"
-    feature_shift: Floats = None  # type: ignore[assignment]  # an array from __post_init__ on
+    # In the units of `FeatureMap.evaluate`; zero by default, and an array from __post_init__ on.
+    feature_shift: Floats = None  # type: ignore[assignment]
+    # Targets enter the products as (y - shift) / unit, (q,), so that neither a large mean nor an
+    # extreme unit costs digits; 0 and 1 by default.
     target_shift: Floats = None  # type: ignore[assignment]
     target_unit: Floats = None  # type: ignore[assignment]
+    # Products of features with each other only from this row on, in a strip of the triangle.
     first_row: int = 0
     n_rows: int = total(dtype=int)
     weight: float = total()  # N, the sum of the weights
