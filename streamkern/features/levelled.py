@@ -37,8 +37,7 @@ if TYPE_CHECKING:
 # Eigenvectors of K_mm that are levelled: a share of all, and at least so many.
 _LEVELLED, _FEWEST = 1 / 8, 64
 _LEVELLING = ("reflectors", "factors", "levels")
-# Steps of the iteration that finds them, vectors that it takes besides, and the stream of those it
-# begins with.
+# Steps of the iteration that finds them, vectors that it takes besides, and its stream.
 _STEPS, _MORE, _BEGINNING = 3, 16, 3
 
 

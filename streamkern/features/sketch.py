@@ -86,12 +86,13 @@ class TensorSketch(KernelMap):
             turns = self.places[..., None] * np.arange(D // 2 + 1) % D
             waves = self.signs[..., None] * np.exp(-2j * math.pi / D * turns)
             waves[:, -1] *= math.sqrt(self.kernel.constant)
-            self._made[dtype] = waves.astype(_complex(dtype))
+            self._made[dtype] = waves.astype(np.result_type(dtype, np.complex64))
         return self._made[dtype]
 
     def prepared(self, dtype: Any, scratch: Scratch) -> Callable[[Array, Array], None]:
-        D, p, complex_type = self.n_components, self.n_features, _complex(dtype)
+        D, p = self.n_components, self.n_features
         # Complex numbers as pairs, so that products with rows are real.
+        complex_type = np.result_type(dtype, np.complex64)
         waves = self.transforms(dtype).view(dtype)
 
         def write(X: Array, features: Array) -> None:
@@ -129,7 +130,3 @@ class TensorSketch(KernelMap):
                 f"places must be from 0 to {D - 1} and signs 1 or -1; the file is damaged."
             )
         self._drawn(places, signs)
-
-
-def _complex(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    return np.result_type(dtype, np.complex64)

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from streamkern.sources import Block
     from streamkern.statistics.centred_moments import Precision
 
-
 # Rows of features that are multiplied at once, for every column that they are multiplied with.
 _ROWS_A_TARGET = 16
 
