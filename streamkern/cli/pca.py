@@ -56,7 +56,7 @@ def pca(say: Say, **options: Any) -> None:
     follow without reading rows.  `transform` then takes rows to their scores.
     """
     from streamkern.models.component_fit import ComponentOptions
-    from streamkern.predict.predictor import checked_number
+    from streamkern.predict.principal_components import checked_number
     from streamkern.storage import holds_moments
 
     wanted = checked_number(_number(options["components"]))

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from streamkern.errors import DataError, ModelFileError, ParameterError
-from streamkern.features.families import FAMILIES, OWNERS, Family
+from streamkern.errors import DataError, ParameterError
+from streamkern.features.families import FAMILIES, MAPS, Family
 from streamkern.kernels.base import declare
 
 if TYPE_CHECKING:
@@ -22,17 +22,6 @@ if TYPE_CHECKING:
 
 # Features are made for a few rows at a time, so that they are still in cache for the cosines.
 _CACHED_VALUES = 1 << 18
-
-
-class _Maps(dict[str, "type[FeatureMap]"]):
-    def __missing__(self, name: object) -> type[FeatureMap]:
-        raise ModelFileError(
-            f"the map {name!r} of the file is not declared here; import the module that declares "
-            f"it, and load the file again."
-        )
-
-
-MAPS = _Maps()
 
 
 class FeatureMap(ABC):
@@ -58,10 +47,8 @@ class FeatureMap(ABC):
         Whether it is a map for the linear kernel, which others leave to the identity.
     no_part : str
         Why no leading part of `{}` features stands for the whole, where that is so.
-    n_features : int
-        p, known once the map is drawn.
-    n_components : int
-        D, the number of features.
+    n_features, n_components : int
+        p, known once the map is drawn, and D, the number of features.
     scale : float
         The factor that `evaluate` leaves out and `transform` applies, because a caller can often
         apply it for nothing.
@@ -89,8 +76,9 @@ class FeatureMap(ABC):
         super().__init_subclass__(**options)
         if "name" in vars(cls):
             declare(MAPS, cls.name, cls)
+            owners = {name: family.made for name, family in FAMILIES.items()}
             for name, (text, arguments) in vars(cls).get("families", {}).items():
-                declare(OWNERS, name, cls)
+                declare(owners, name, cls)
                 FAMILIES[name] = Family(cls, text, arguments)
 
     @abstractmethod
@@ -122,14 +110,9 @@ class FeatureMap(ABC):
     ) -> Iterator[slice]:
         """Write phi(X) / scale - shift into `out`, and yield slices of rows as they are done.
 
-        Parameters
-        ----------
-        X : ndarray of shape (n, p), any real dtype
-        out : ndarray of shape (n, D), float32 or float64
-            Its dtype is the precision that features are computed in.
-        shift : ndarray of shape (D,), same dtype as `out`, or 0
-        scratch : Scratch, optional
-            Memory to work in, lent until the last slice is asked for.
+        Rows (n, p) are of any real dtype.  That of `out` (n, D), float32 or float64, is the
+        precision that features are computed in, and the dtype of the shift (D,), unless that is 0.
+        Memory to work in is lent until the last slice is asked for.
         """
 
     def first(self, n_components: int) -> FeatureMap:
@@ -252,15 +235,6 @@ class FeatureMap(ABC):
                 f"rows must have {self.n_features} columns, as the model was fitted on, but X has "
                 f"shape {tuple(shape)}; pass the same inputs."
             )
-
-
-def restored_inner(parameters: Mapping[str, Any], arrays: Mapping[str, Array]) -> FeatureMap:
-    inner = {k.removeprefix("inner_"): v for k, v in arrays.items() if "inner_" in k}
-    return MAPS[parameters["inner"]].restore(parameters["inner_parameters"], inner)
-
-
-def inner_arrays(inner: FeatureMap) -> dict[str, Array]:
-    return {f"inner_{name}": array for name, array in inner.arrays().items()}
 
 
 def cached_slices(n_rows: int, n_components: int) -> Iterator[slice]:

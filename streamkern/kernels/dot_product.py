@@ -28,14 +28,6 @@ class Polynomial(Kernel):
     constant : float
         c, at least 0; with 0 only products of exactly d inputs count.
 
-    Raises
-    ------
-    ParameterError
-        If the degree is not a whole number of at least 1, or the constant is negative, which
-        would leave the kernel indefinite.
-
-    References
-    ----------
     Pham and Pagh (2013), "Fast and scalable polynomial kernels via explicit feature maps".
     """
 

@@ -19,7 +19,7 @@ from streamkern.models.prediction import predicted_rows
 from streamkern.models.prediction_files import predict_to_hdf5
 from streamkern.parameters.fit_options import FitOptions
 from streamkern.parameters.parameters import Parameters
-from streamkern.predict.predictor import PrincipalComponents, checked_number
+from streamkern.predict.principal_components import PrincipalComponents, checked_number
 from streamkern.solve import Eigenbasis
 from streamkern.storage.codec import COMPONENTS, map_card, restored_map
 from streamkern.storage.untrusted import finite_array, finite_arrays

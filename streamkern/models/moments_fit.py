@@ -23,7 +23,16 @@ from streamkern.runtime.threads import blas_threads
 from streamkern.solve.progressive_validation import progressive_error
 from streamkern.sources.hdf5 import without_folders
 from streamkern.sources.preprocessing.column_names import input_names
-from streamkern.statistics import ByFold, Moments, RowFolds, RowIndex, block_folds, shard_folds
+from streamkern.statistics import (
+    ByFold,
+    Moments,
+    RowFolds,
+    RowIndex,
+    block_folds,
+    joined_moments,
+    moment_strips,
+    shard_folds,
+)
 from streamkern.tune.column_pass import run_column_pass
 from streamkern.tune.metric_learning import check_metric_of, in_metric
 
@@ -122,7 +131,7 @@ def moments_pass(
         empty = None if like is None else like.empty
         if empty is None:
             empty = _empty_moments(source, feature_map, seen, options)
-    strips = empty.strips(plan.n_strips)
+    strips = moment_strips(empty, plan.n_strips)
     passes = [
         rows.read(
             ByFold(rule, strip, weighting),
@@ -215,10 +224,10 @@ def _weights_of_folds(folds: ByFold) -> dict[int, float]:
 def _joined(*strips: ByFold) -> ByFold:
     """Return the folds of which these are strips."""
     empties: list[Any] = [strip.empty for strip in strips]
-    whole = ByFold(strips[-1].rule, Moments.joined(empties))
+    whole = ByFold(strips[-1].rule, joined_moments(empties))
     for fold in strips[-1].parts:
         parts: list[Any] = [strip.parts[fold] for strip in strips]
-        whole.parts[fold] = Moments.joined(parts)
+        whole.parts[fold] = joined_moments(parts)
     return whole
 
 

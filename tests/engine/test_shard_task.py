@@ -20,7 +20,14 @@ from streamkern.features import RandomFourierFeatures
 from streamkern.kernels import Gaussian
 from streamkern.runtime.events import observed
 from streamkern.sources import ArraySource, Block, Reader
-from streamkern.statistics import ColumnStatistics, Moments, Statistic, merged_by, total
+from streamkern.statistics import (
+    ColumnStatistics,
+    Moments,
+    Statistic,
+    merged_by,
+    moment_strips,
+    total,
+)
 
 # Of a block, that it is read or computed: long beside what a busy machine takes to begin with it.
 SECONDS = 0.08
@@ -202,7 +209,8 @@ def test_operations_are_those_of_the_products():
     # Of 64 features with each other, half of them, and with a target and a one.
     assert moments().work.flops_per_row == 64 * 65 + 2 * 64 * 2
     wide = Moments(RandomFourierFeatures(Gaussian(1.0), 1200, random_state=0).draw(3), 1)
-    strips = [strip.work.flops_per_row - 2 * strip.work.order * 2 for strip in wide.strips(2)]
+    works = [strip.work for strip in moment_strips(wide, 2)]
+    strips = [work.flops_per_row - 2 * work.order * 2 for work in works]
     assert sum(strips) == 1200 * 1201
 
 

@@ -9,7 +9,7 @@ import pytest
 import streamkern
 from streamkern import RandomFeatureRidge
 from streamkern.errors import ParameterError
-from streamkern.features import Chosen
+from streamkern.features.kernel_map import Chosen
 from streamkern.kernels import Gaussian, Laplacian, Polynomial
 from streamkern.parameters.parameters import Parameters
 from streamkern.parameters.plan import plan_for

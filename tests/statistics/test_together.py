@@ -3,8 +3,6 @@
 A new statistic is one row in `STATISTICS`.
 """
 
-from __future__ import annotations
-
 import copy
 import pickle
 from dataclasses import replace
