@@ -9,7 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 import streamkern
-from streamkern.cli import main, options
+from streamkern.cli import main
+from streamkern.cli import parameter_options as options
 from streamkern.errors import ParameterError
 from streamkern.kernels import KERNELS, Matern
 from streamkern.models.classification import Classification
@@ -104,9 +105,6 @@ def test_choices_are_those_of_the_code():
     table = {each.name: each.metadata["option"] for each in OPTIONS}
     assert table["sparse_method"].choices == tuple(METHODS)
     assert table["alpha"].form.split("|")[:-1] == list(CRITERIA)
-    command = options.bad_rows_option(click.Command("rows"))
-    rows = options.parameter_options("on_bad_rows")[0](click.Command("rows"))
-    assert command.params[0].to_info_dict() == rows.params[0].to_info_dict()
 
 
 @pytest.mark.parametrize(
