@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from inspect import Parameter
 from typing import TYPE_CHECKING, Any, Self
 
@@ -98,10 +97,6 @@ class RandomFeatureAdaBoost(ClassEstimator):
             )
         return Parameters.of(self.estimator)
 
-    def _current_model(self) -> FittedEnsemble:
-        model: FittedEnsemble = self.model_
-        return replace(model, parameters=self._parameters(), boosting=self._boosting())
-
     @job("fit")
     def fit(
         self,
@@ -138,4 +133,4 @@ class RandomFeatureAdaBoost(ClassEstimator):
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write the model to an HDF5 file, which `streamkern.load` reads; `force` replaces one."""
-        self._current_model().save(path, force=force)
+        self._current_model.save(path, force=force)

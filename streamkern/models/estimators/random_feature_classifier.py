@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -136,10 +135,6 @@ class RandomFeatureClassifier(ClassEstimator, FeatureEstimator):
 
     def _task(self) -> Task:
         return Classification(self.class_weight, self.calibration)
-
-    def _current_model(self) -> FittedClassifier:
-        model: FittedClassifier = self.model_
-        return replace(model, class_weight=self.class_weight, calibration=self.calibration)
 
     @job("partial_fit")
     def partial_fit(

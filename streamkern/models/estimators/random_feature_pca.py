@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Self
 
 from streamkern.models.component_fit import ComponentOptions, principal_components
@@ -92,10 +92,6 @@ class RandomFeaturePCA(KernelFeatures, TableEstimator):
     def _options(self) -> ComponentOptions:
         return ComponentOptions(*(getattr(self, each.name) for each in fields(ComponentOptions)))
 
-    def _current_model(self) -> FittedComponents:
-        model: FittedComponents = self.model_
-        return replace(model, options=self._options())
-
     def transform(self, X: Any) -> Any:
         """Return the scores (n, K) of rows along the components.
 
@@ -109,9 +105,10 @@ class RandomFeaturePCA(KernelFeatures, TableEstimator):
 
         Returned is how many rows are NaN, because `on_bad_rows` is 'skip'.
         """
-        source, model = self._source(X), self._current_model()
+        source = self._source(X)
+        model: FittedComponents = self.model_
         return model.transform_to_hdf5(source, path, skip_bad_rows=self._skips, force=force)
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write the components to an HDF5 file, which `streamkern.load` reads; `force` replaces."""
-        self._current_model().save(path, force=force)
+        self._current_model.save(path, force=force)
