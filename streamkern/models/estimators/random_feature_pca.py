@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING, Any, Self
 
 from streamkern.models.component_fit import ComponentOptions, principal_components
 from streamkern.models.estimators.base import TableEstimator, fitted, holding
-from streamkern.models.estimators.conventions import KernelFeatures, initializer, parameters_of
+from streamkern.models.estimators.conventions import KernelFeatures, keep_parameters
 from streamkern.models.estimators.docstrings import documented
+from streamkern.parameters.parameters import DEFAULT_KERNEL
 from streamkern.runtime.events import job
 from streamkern.sources import as_source
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from streamkern.kernels import Kernel
     from streamkern.models.component_fit import FittedComponents
     from streamkern.models.data_moments import DataMoments
 
@@ -59,7 +61,20 @@ class RandomFeaturePCA(KernelFeatures, TableEstimator):
     n_components_ = property(lambda self: len(self.components_), doc="The number of components, K.")
     _n_features_out = n_components_
 
-    __init__ = initializer(parameters_of(ComponentOptions))
+    def __init__(
+        self,
+        kernel: Kernel | str = DEFAULT_KERNEL,
+        *,
+        n_components: int | float | None = None,
+        n_random_features: int = 2048,
+        feature_map: str = "orthogonal",
+        paired: bool = True,
+        standardize: bool = True,
+        precision: str = "single",
+        on_bad_rows: str = "error",
+        random_state: int = 0,
+    ) -> None:
+        keep_parameters(self, locals())
 
     @job("pca")
     def fit(

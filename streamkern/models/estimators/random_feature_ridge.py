@@ -8,17 +8,19 @@ import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 
 from streamkern.models.estimators.base import fitted
-from streamkern.models.estimators.conventions import initializer, parameters_of
+from streamkern.models.estimators.conventions import keep_parameters
 from streamkern.models.estimators.docstrings import documented
 from streamkern.models.estimators.feature_estimator import FeatureEstimator
 from streamkern.models.tasks import Regression, Task
-from streamkern.parameters.parameters import Parameters
+from streamkern.parameters.parameters import DEFAULT_KERNEL
 from streamkern.runtime.events import job
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from streamkern._typing import Floats
+    from streamkern.kernels import Kernel
     from streamkern.models.fitted_ridge import FittedRidge
     from streamkern.solve import NormalEquations
 
@@ -48,7 +50,29 @@ class RandomFeatureRidge(MultiOutputMixin, RegressorMixin, FeatureEstimator):  #
         "penalty_curve", "What the penalty was chosen by, with errors of folds, or None; not saved."
     )
 
-    __init__ = initializer(parameters_of(Parameters))
+    def __init__(
+        self,
+        kernel: Kernel | str = DEFAULT_KERNEL,
+        *,
+        n_components: int | str = 2048,
+        alpha: float | str | Sequence[float] | Floats = "cv",
+        alphas: Sequence[float] | Floats | None = None,
+        n_folds: int = 5,
+        fold_by: str = "auto",
+        per_target: bool = False,
+        one_standard_error: bool = False,
+        sparse: int | str | None = None,
+        sparse_method: str = "forward",
+        feature_map: str = "orthogonal",
+        paired: bool = True,
+        metric: str | Floats | None = None,
+        standardize: bool = True,
+        fit_intercept: bool = True,
+        precision: str = "single",
+        on_bad_rows: str = "error",
+        random_state: int = 0,
+    ) -> None:
+        keep_parameters(self, locals())
 
     def _task(self) -> Task:
         return Regression()
