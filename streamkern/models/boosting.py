@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Self
 
@@ -149,6 +149,9 @@ class FittedEnsemble(FittedClasses):
         }
         arrays = [predictor_arrays(each.predictor) for each in ensemble.rounds]
         return card, {"rounds": {str(i): each for i, each in enumerate(arrays)}}
+
+    def with_bad_rows(self, on_bad_rows: str) -> Self:
+        return replace(self, parameters=replace(self.parameters, on_bad_rows=on_bad_rows))
 
     @classmethod
     def restored(cls, file: h5py.File, card: dict[str, Any], *, with_equations: bool) -> Self:  # noqa: ARG003

@@ -108,6 +108,9 @@ class FittedComponents(FittedModel):
         card |= {"options": options, "option_kernel": kernel}
         return card, {"map": found.feature_map.arrays(), **arrays}
 
+    def with_bad_rows(self, on_bad_rows: str) -> Self:
+        return replace(self, options=replace(self.options, on_bad_rows=on_bad_rows))
+
     @classmethod
     def restored(cls, file: h5py.File, card: dict[str, Any], *, with_equations: bool) -> Self:  # noqa: ARG003
         feature_map = restored_map(file, card)

@@ -120,6 +120,9 @@ class FittedClassifier(FittedClasses):
             calibrator = calibrated_by_rows(self.ridge, source, str(method))
         return replace(self, rule=ClassRule(self.rule.classes, calibrator))
 
+    def with_bad_rows(self, on_bad_rows: str) -> Self:
+        return replace(self, ridge=self.ridge.with_bad_rows(on_bad_rows))
+
     def without_moments(self) -> Self:
         return replace(self, ridge=self.ridge.without_moments())
 

@@ -59,6 +59,10 @@ class FittedModel(ABC):
     def stored(self, *, compact: bool) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return what this kind adds to a card, and its arrays, the fewest if it is compact."""
 
+    @abstractmethod
+    def with_bad_rows(self, on_bad_rows: str) -> Self:
+        """Return the model with what it does about rows that are not finite, which come to it."""
+
     @classmethod
     @abstractmethod
     def restored(cls, file: h5py.File, card: dict[str, Any], *, with_equations: bool) -> Self:

@@ -51,7 +51,7 @@ def load_fitted(
 
 def fitted_of(model: Any) -> FittedModel:
     """Return the fitted model that an estimator holds, or the model itself."""
-    fitted: FittedModel = getattr(model, "model_", model)
+    fitted: FittedModel = getattr(model, "__streamkern_model__", model)
     return fitted
 
 

@@ -58,7 +58,7 @@ def sparsify(
             f"sparse models are made of a RandomFeatureRidge, not of {type(model).__name__}; give "
             f"a fitted one."
         )
-    found = sparse_model(model.model_, n_components, method)
+    found = sparse_model(model.__streamkern_model__, n_components, method)
     estimator: RandomFeatureRidge = estimator_of(found)
     return estimator
 

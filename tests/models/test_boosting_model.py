@@ -68,8 +68,6 @@ def test_a_file_gives_the_same_model_back(tmp_path):
     assert repr(loaded.get_params()) == repr(found.get_params())
     assert loaded.n_features_in_ == 2
     assert (clone(loaded).fit(X, y).decision_function(X) == found.decision_function(X)).all()
-    found.set_params(class_weight={"oak": 3.0}).save(tmp_path / "model.h5", force=True)
-    assert streamkern.load(tmp_path / "model.h5").class_weight == {"oak": 3.0}
 
 
 def test_rows_that_are_not_finite_are_refused_or_left_out_and_have_no_class(fitted, tmp_path):
@@ -87,6 +85,9 @@ def test_rows_that_are_not_finite_are_refused_or_left_out_and_have_no_class(fitt
         expected = model(algorithm=algorithm).fit(np.delete(X, 7, axis=0), np.delete(y, 7))
         np.testing.assert_allclose(found.predict_proba(X), expected.predict_proba(X), atol=1e-5)
     assert found.report_["skipped_rows"] == found.evaluate(wrong, y)["skipped_rows"] == 1
+    found.set_params(estimator__on_bad_rows="error").save(tmp_path / "model.h5")
+    assert streamkern.load(tmp_path / "model.h5").on_bad_rows == "error"
+    found.set_params(estimator__on_bad_rows="skip")
     assert found.predict_to_hdf5(wrong, tmp_path / "predicted.h5", probabilities=True) == 1
     with h5py.File(tmp_path / "predicted.h5") as file:
         assert file["y_pred"][7] == b""

@@ -88,9 +88,6 @@ def test_predictions_are_labels_of_their_own_type_also_from_a_file(labels, optio
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
     assert again.get_params() == model.get_params()
     assert clone(again).fit(X, labels).rule_.as_dict() == model.rule_.as_dict()
-    given = {"oats": 3.0}
-    model.set_params(class_weight=given).save(tmp_path / "model.h5", force=True)
-    assert streamkern.load(tmp_path / "model.h5").class_weight == given
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

@@ -19,7 +19,7 @@ from sklearn.metrics import r2_score
 from sklearn.preprocessing import StandardScaler
 
 import streamkern
-from streamkern import Gaussian, Laplacian, Linear, RandomFeatureRidge, open_hdf5
+from streamkern import Gaussian, Laplacian, Linear, RandomFeatureRidge, open_hdf5, write_report
 from streamkern.errors import DataError, ParameterError, StreamkernWarning
 from streamkern.sources.array_source import ArraySource
 
@@ -142,7 +142,7 @@ def test_a_column_is_constant_up_to_rounding(dtype, value):
             assert ridge().fit(columns, y).report_["dropped_columns"] == [1] * (steps == 1)
 
 
-def test_parameters_set_after_the_fit_count_where_rows_are_read_and_in_files(tmp_path):
+def test_what_is_done_about_bad_rows_can_be_set_after_the_fit_and_counts_in_files(tmp_path):
     X, y = rows()
     model, bad = ridge().fit(X, y), ArraySource(np.where(X[3] == X, np.nan, X), y)
     for use in (model.evaluate, lambda source: model.predict_to_hdf5(source, tmp_path / "p.h5")):
@@ -153,8 +153,12 @@ def test_parameters_set_after_the_fit_count_where_rows_are_read_and_in_files(tmp
     assert model.predict_to_hdf5(bad, tmp_path / "p.h5") == 1
     model.save(tmp_path / "model.h5")
     loaded = streamkern.load(tmp_path / "model.h5")
-    assert loaded.get_params() == model.get_params()
-    assert (loaded.alpha, loaded.alpha_) == (7.0, 0.1)
+    assert loaded.evaluate(bad)["skipped_rows"] == 1
+    assert loaded.get_params() == ridge(on_bad_rows="skip").get_params()
+    assert model.set_params(on_bad_rows="error").report_ == loaded.report_
+    write_report(model, tmp_path / "report.html", ArraySource(X, y))
+    with pytest.raises(DataError, match="1 of 400 rows"):
+        write_report(model, tmp_path / "bad.html", bad)
 
 
 PARAMETERS = {

@@ -59,6 +59,13 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
             return self._state.solved(self._parameters(), self._task())
         return self._state
 
+    @property
+    def _current_model(self) -> Any:
+        """The model as it was fitted; of the parameters set since, only `on_bad_rows` counts."""
+        return self.model_.with_bad_rows(self.on_bad_rows)
+
+    __streamkern_model__ = _current_model  # for functions that are given an estimator
+
     report_ = fitted("report", "Rows, seconds, memory and diagnostics of the fit.")
 
     @property

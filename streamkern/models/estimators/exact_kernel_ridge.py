@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -18,8 +17,7 @@ from streamkern.models.estimators.conventions import (
     KernelParameters,
     checked_rows,
     data_errors,
-    initializer,
-    parameters_of,
+    keep_parameters,
 )
 from streamkern.models.estimators.docstrings import documented
 from streamkern.models.prediction import by_rows
@@ -42,17 +40,6 @@ if TYPE_CHECKING:
 _ROWS_AT_ONCE = 1024
 # One eigendecomposition serves them all: about five to a factor of ten.
 _N_ALPHAS = 64
-
-
-@dataclass(frozen=True)
-class _Options:
-    kernel: Kernel | str = DEFAULT_KERNEL
-    alpha: float | str | Sequence[float] = 1.0
-    metric: Array | None = None
-    standardize: bool = True
-    fit_intercept: bool = True
-    leave_one_out: bool = False
-    max_bytes: int | None = None
 
 
 @documented
@@ -101,7 +88,18 @@ class ExactKernelRidge(KernelParameters, MultiOutputMixin, RegressorMixin, BaseE
     Rifkin and Lippert (2007), "Notes on regularized least squares", for leave-one-out.
     """
 
-    __init__ = initializer(parameters_of(_Options))
+    def __init__(
+        self,
+        kernel: Kernel | str = DEFAULT_KERNEL,
+        *,
+        alpha: float | str | Sequence[float] | Floats = 1.0,
+        metric: Array | None = None,
+        standardize: bool = True,
+        fit_intercept: bool = True,
+        leave_one_out: bool = False,
+        max_bytes: int | None = None,
+    ) -> None:
+        keep_parameters(self, locals())
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Solve the n x n system of rows (n, p) and targets (n,) or (n, q).

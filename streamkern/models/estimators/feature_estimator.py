@@ -45,8 +45,8 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
     @property
     def moments_(self) -> Any:
         """The `DataMoments` of the rows, where they are kept or come and go, or None; not saved."""
-        known: Any = getattr(self._state, "ridge", self._state)
-        return known and known.moments
+        state: Any = self._state or self.model_  # which raises NotFittedError
+        return getattr(state, "ridge", state).moments
 
     @job("fit")
     def fit(
@@ -257,6 +257,6 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
         A `compact` one is without the normal equations, D (D + 1) / 2 numbers, without which there
         are no standard deviations and no leverages.  `force` replaces a file.
         """
-        self._current_model().save(path, compact=compact, force=force)
+        self._current_model.save(path, compact=compact, force=force)
 
     _n_features_out = fitted("ridge.feature_map.n_components", "D, for scikit-learn.")
