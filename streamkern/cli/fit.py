@@ -97,7 +97,7 @@ def _fit_boosted(say: Say, options: dict[str, Any], parameters: Parameters) -> N
         model = boosting.fit(parameters, rows, checkpoint=options["checkpoint"])
         model.save(options["out"], force=options["force"])
         drop_checkpoint(options["checkpoint"])
-    report = json_report(model.report, model=options["out"])
+    report = json_report(model.report, {"model": options["out"]})
     say.table("Fitted", [*boosted_rows(report), ("model", options["out"])])
     say.table("Training error after every round", **round_table(report)._asdict())
     say.result(report)

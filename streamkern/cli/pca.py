@@ -94,7 +94,7 @@ def _save(say: Say, options: dict[str, Any], found: FittedComponents) -> None:
     out = options["out"]
     found.save(out, force=options["force"])
     say.table("Principal components", [*component_rows(found.report), ("file", out)])
-    say.result(json_report(found.report, pca=out))
+    say.result(json_report(found.report, {"pca": out}))
 
 
 def _number(text: str | None) -> int | float | None:

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     import h5py
 
     from streamkern._typing import Floats
+    from streamkern.parameters.fit_report import FitReport
     from streamkern.sources import LabelledSource
 
 # Of a round, where none is given: several small maps do what one large map does.
@@ -83,10 +84,13 @@ class Boosting:
     def check(self, parameters: Parameters) -> None:
         round_options(parameters)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> FitReport:
         """Return all but the weights of classes as plain JSON values."""
-        names = ("n_estimators", "algorithm", "learning_rate")
-        return {name: getattr(self, name) for name in names}
+        return {
+            "n_estimators": self.n_estimators,
+            "algorithm": self.algorithm,
+            "learning_rate": self.learning_rate,
+        }
 
     def fit(
         self, parameters: Parameters, rows: Any, *, checkpoint: str | Path | None = None
@@ -111,7 +115,7 @@ class FittedEnsemble(FittedClasses):
     parameters: Parameters
     boosting: Boosting
     predictor: Ensemble
-    report: dict[str, Any]
+    report: FitReport
     rule: ClassRule
     class_factors: Floats | None = None
     names: Sequence[str] | None = None

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
     from streamkern.features import FeatureMap
     from streamkern.parameters.fit_options import FitOptions
+    from streamkern.parameters.fit_report import FitReport
     from streamkern.parameters.job_plan import Plan
     from streamkern.parameters.template import Template
     from streamkern.predict.ensemble import Ensemble
@@ -155,7 +156,8 @@ def moments_pass(
     total = seen.passed.seconds + time.perf_counter() - begun
     data = without_folders(source.describe())
     names = input_names({"data": data})
-    report = {
+    named: FitReport = {} if names is None else {"feature_names": names}
+    report: FitReport = {
         "rows": moments.n_rows,
         "n_features": source.n_features,
         "n_targets": source.n_targets,
@@ -167,7 +169,7 @@ def moments_pass(
         "weightless_rows": moments.n_weightless,
         "retried_shards": sum(passed.retried_shards for passed in every),
         "resumed_shards": sum(passed.resumed_shards for passed in every),
-        **({} if names is None else {"feature_names": names}),
+        **named,
         "n_folds": rule.n_folds if rule.n_folds > 1 else 0,
         "fold_by": plan.fold_by if rule.n_folds > 1 else None,
         "weights": source.weighted_by,

@@ -16,6 +16,7 @@ from streamkern.tune.search_result import map_in_words
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from streamkern.parameters.fit_report import FitReport
     from streamkern.report.validation_curves import Curve
 
 # A little above the error of predicting the mean; and how many times the least error is shown.
@@ -96,7 +97,7 @@ def sizes_figure(curve: Curve, *, is_sparse: bool = False) -> Figure:
     return plot.figure(title, caption)
 
 
-def search_figures(report: dict[str, Any]) -> list[Figure]:
+def search_figures(report: FitReport) -> list[Figure]:
     """Draw error against cost, and for every kernel and map the error over the length scale."""
     if not report.get("tuning"):
         return []

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from streamkern.models.fitted_ridge import FittedRidge
+    from streamkern.parameters.fit_report import FitReport
     from streamkern.report.report_rows import Row
 
     # A name, a figure, its share of the largest or the whole, and what explains it.
@@ -43,7 +44,7 @@ _PHASES = {
 }
 
 
-def lead(report: dict[str, Any]) -> str:
+def lead(report: FitReport) -> str:
     scale, targets = report["length_scale"], counted(report["n_targets"], "target")
     kernel = f"{report['kernel'].capitalize()} kernel"
     if isinstance(scale, list):
@@ -57,14 +58,14 @@ def lead(report: dict[str, Any]) -> str:
     return f"{rows} of {inputs} and {targets}; {kernel}, {features}."
 
 
-def shown_targets(report: dict[str, Any]) -> list[str]:
+def shown_targets(report: FitReport) -> list[str]:
     """Return the names of the targets, cut short where they are long."""
     q, alone = report["n_targets"], str(report["data"].get("y") or "y")
     unnamed = [alone] if q == 1 else [f"target {j}" for j in range(q)]
     return [shortened(printable(name)) for name in target_names(report) or unnamed]
 
 
-def fitted_rows(model: FittedRidge, report: dict[str, Any]) -> list[Row]:
+def fitted_rows(model: FittedRidge, report: FitReport) -> list[Row]:
     parameters = model.parameters
     kind = "pairs of cosine and sine" if parameters.paired else "cosines with random phases"
     drawn = f"{kind}, {report['feature_map']}, seed {parameters.random_state}"
@@ -80,7 +81,7 @@ def fitted_rows(model: FittedRidge, report: dict[str, Any]) -> list[Row]:
     ]
 
 
-def phase_bars(report: dict[str, Any], reporting: float) -> list[tuple[str, str, float]]:
+def phase_bars(report: FitReport, reporting: float) -> list[tuple[str, str, float]]:
     """Return the seconds of the fit by what they went to, and those of the page itself."""
     spent: dict[str, float] = dict(report["seconds"])
     total = spent.pop("total")
@@ -107,12 +108,13 @@ def input_bars(model: FittedRidge) -> tuple[list[Bar], int]:
     return bars, len(scales) - len(bars)
 
 
-def metric_facts(report: dict[str, Any]) -> dict[str, Any] | None:
+def metric_facts(report: FitReport) -> dict[str, Any] | None:
     """Return what is shown of the metric of a fit, None where it has none."""
     metric = report.get("metric")
     if not metric:
         return None
-    rounds, kept = metric.get("rounds") or [], metric.get("kept")
+    rounds: list[Any] = metric.get("rounds") or []
+    kept: Any = metric.get("kept")
     names, parts = named_inputs(report, metric["columns"]), metric["importance"]
     heaviest = np.argsort(-np.array(parts), kind="stable").tolist()[:_MOST_INPUTS]
     values = metric["eigenvalues"][:_MOST_DIRECTIONS]
