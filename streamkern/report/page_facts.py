@@ -13,8 +13,10 @@ from streamkern._version import __version__
 from streamkern.errors.formatting import printable
 from streamkern.kernels import parsed_kernel
 from streamkern.models.fitted_model import LIBRARIES
+from streamkern.report.figure_labels import LABELS, figure, figure_row
 from streamkern.report.numbers import counted, number, percent, seconds, shortened
 from streamkern.report.report_rows import fit_rows
+from streamkern.report.trial_tables import error_of
 from streamkern.runtime.threads import blas_libraries, processor
 from streamkern.sources.preprocessing.column_names import named_inputs, target_names
 
@@ -76,8 +78,8 @@ def fitted_rows(model: FittedRidge, report: FitReport) -> list[Row]:
         ("features", "the inputs" if report["kernel"] == "linear" else drawn),
         ("inputs standardised", "yes" if parameters.standardize else "no"),
         ("intercept", "yes" if parameters.fit_intercept else "no"),
-        ("standard deviation of the noise", noise),
-        ("precision floor of alpha", number(report["precision_floor"])),
+        (LABELS["noise"].text, noise),
+        figure_row("precision_floor", report["precision_floor"], number),
     ]
 
 
@@ -136,7 +138,7 @@ def metric_facts(report: FitReport) -> dict[str, Any] | None:
             (
                 *(str(each["number"]), each["kernel"], each["feature_map"]),
                 *(number(each["length_scale"]), f"{each['n_components']:,}"),
-                f"{math.sqrt(each['relative_mse']):.4f}",
+                figure("relative_mse", error_of(each)),
             )
             for each in rounds
         ],

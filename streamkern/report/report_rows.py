@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from streamkern.errors.formatting import listed
+from streamkern.report.figure_labels import LABELS, figure_row
 from streamkern.runtime.memory import in_words
 from streamkern.sources.preprocessing import recipe_of
 from streamkern.sources.preprocessing.column_names import input_names, named_inputs, target_names
@@ -38,13 +39,10 @@ _COLUMNS: dict[_Columns, str] = {
     "dropped_columns": "constant columns left out",
     "nearly_constant_columns": "nearly constant columns, deviation enlarged",
 }
-_CLASS_ERRORS = {
-    "accuracy": "accuracy",
-    "balanced_accuracy": "balanced accuracy",
-    "log_loss": "log loss",
-    "brier_score": "Brier score",
-    "expected_calibration_error": "expected calibration error",
-}
+_CLASS_ERRORS = (
+    *("accuracy", "balanced_accuracy", "log_loss", "brier_score"),
+    "expected_calibration_error",
+)
 
 
 def brief(value: Any) -> str:
@@ -62,9 +60,9 @@ def fit_rows(report: FitReport, number: Number = brief) -> list[Row]:
         *data_rows(report, number),
         *class_rows(report),
         ("alpha", _alpha(report, number)),
-        ("training rmse", number(report["train_rmse"])),
-        ("cross-validated rmse", number(report["cv_rmse"])),
-        ("effective degrees of freedom", number(report["effective_dof"])),
+        figure_row("train_rmse", report["train_rmse"], number),
+        figure_row("cv_rmse", report["cv_rmse"], number),
+        figure_row("effective_dof", report["effective_dof"], number),
         ("solver", f"{report['solver']}, condition {number(report['condition'])}"),
     ]
 
@@ -83,8 +81,8 @@ def boosted_rows(report: FitReport) -> list[Row]:
         *class_rows(report),
         ("rounds", f"{len(rounds):,} by {report['algorithm']} AdaBoost{slower}"),
         *([("stopped", report["stopped"])] if report["stopped"] else []),
-        ("training error", brief(report["train_error"])),
-        *([] if bound is None else [("training error, at most", brief(bound))]),
+        figure_row("train_error", report["train_error"], brief),
+        *([] if bound is None else [figure_row("train_error_bound", bound, brief)]),
         *pass_rows(report),
         *[("note", note) for note in dict.fromkeys(each["note"] for each in rounds) if note],
     ]
@@ -212,10 +210,10 @@ def column_faults(report: FitReport) -> list[tuple[str, int, str]]:
 
 
 def class_error_rows(found: dict[str, Any], number: Number) -> list[Row]:
-    rows = [(name, number(found[key])) for key, name in _CLASS_ERRORS.items()]
+    rows = [figure_row(name, found[name], number) for name in _CLASS_ERRORS]
     if found["auc"] is not None:
         area = f"{number(found['auc'])}, within {found['auc_error']:.1g}"
-        rows.append(("area under the curve", area))
+        rows.append((LABELS["auc"].text, area))
     return rows
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from streamkern.report.figure_labels import figure
 from streamkern.tune.search_result import map_in_words
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def frontier_table(report: FitReport) -> Table:
             "chosen" if each["is_chosen"] else "",
             *_configuration(each),
             f"{each['n_components']:,}",
-            f"{error_of(each):.4f}",
+            figure("relative_mse", error_of(each)),
             f"{each['seconds']:.3g}",
             f"{each['passes']:.2g}",
         )
@@ -59,7 +60,7 @@ def tuning_table(report: FitReport) -> Table:
     def cell(mine: dict[int, float], size: int) -> str:
         if size not in mine:
             return ""
-        return f"{mine[size]:.4f}" + ("*" if mine[size] == best[size] else " ")
+        return figure("relative_mse", mine[size]) + ("*" if mine[size] == best[size] else " ")
 
     header = ("map", "kernel", "length scale", *(f"D = {size:,}" for size in sizes))
     rows = [(*name, *(cell(mine, size) for size in sizes)) for name, mine in errors.items()]
