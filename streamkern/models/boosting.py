@@ -30,6 +30,7 @@ from streamkern.models.labelling import (
 )
 from streamkern.models.scoring import scored
 from streamkern.parameters.parameters import Parameters
+from streamkern.parameters.plan import Job
 from streamkern.predict.class_rule import AdditiveVotes, ClassRule
 from streamkern.predict.ensemble import ALGORITHMS, Ensemble, Round, StagedErrors
 from streamkern.storage.codec import BOOSTED, map_card
@@ -91,6 +92,11 @@ class Boosting:
             "algorithm": self.algorithm,
             "learning_rate": self.learning_rate,
         }
+
+    def job(self, parameters: Parameters) -> Job:
+        """Return what is known of all rounds before the rows, as `Task.job` does of a fit."""
+        solution = {"fixed_alpha": parameters.solves_at_once, "n_maps": 1 + self.n_estimators}
+        return Job(round_options(parameters), solution)
 
     def fit(
         self, parameters: Parameters, rows: Any, *, checkpoint: str | Path | None = None

@@ -67,9 +67,8 @@ def fit_rounds(
     checkpoint: str | Path | None = None,
 ) -> tuple[Ensemble, FitReport]:
     """Fit round after round, and return the ensemble with the report of its fit."""
-    begun, options = time.perf_counter(), round_options(parameters)
-    how: Any = {"fixed_alpha": parameters.solves_at_once, "n_maps": 1 + boosting.n_estimators}
-    fit = fit_job(source, options, checkpoint, searched=[boosting.as_dict()], **how)
+    begun, (options, solution) = time.perf_counter(), boosting.job(parameters)
+    fit = fit_job(source, options, checkpoint, searched=[boosting.as_dict()], **solution)
     with fit as (rows, (best, *_), learnt):
         job = _Job(rows, best.column_pass, learnt, boosting)
         ensemble, rounds, stopped = Ensemble(boosting.algorithm, len(source.classes)), [], None

@@ -17,7 +17,7 @@ from streamkern.features.metric import metric_facts, standardizer_of
 from streamkern.models.checkpoint_job import RowPasses, checkpointed
 from streamkern.models.data_moments import DataMoments
 from streamkern.models.labelling import class_facts
-from streamkern.parameters.fit_options import SAMPLE_ROWS, check_folds
+from streamkern.parameters.fit_options import SAMPLE_ROWS
 from streamkern.parameters.plan import plan_for
 from streamkern.runtime.threads import blas_threads
 from streamkern.solve.progressive_validation import progressive_error
@@ -90,12 +90,11 @@ def fit_job(
         like.check(source)
         n_sample = SAMPLE_ROWS
     else:
-        if not more_to_come:
-            check_folds(options, source)
         check_metric_of(options, [kernel for kernel, _ in given], source)
         n_sample = max(n_sample or 0, *(one.sample_rows(source) for one in each))
     heaviest = max(each, key=lambda one: one.family.made.rows_a_feature)
-    plan = plan_for(source, heaviest, n_sample, indexed=indexed, **solution)
+    solution |= {"indexed": indexed, "few_rows": like is not None or more_to_come}
+    plan = plan_for(source, heaviest, n_sample, **solution)
     # Of rows that come in single shards, one fold would get all.
     few_rows = like is not None or (more_to_come and plan.fold_by != "shards")
     folds = _folds(source, plan, options, few_rows=few_rows)
