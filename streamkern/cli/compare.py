@@ -15,10 +15,7 @@ from streamkern.errors import ParameterError
 if TYPE_CHECKING:
     from streamkern.report.comparison_trials import Trial
 
-_HEADER = (
-    *("model", "D", "test rmse", "over\nexact"),
-    *("kernel\nerror", "fit\ns", "test\ns", "matrix\nMB"),
-)
+_COLUMNS = ("relative_rmse", "kernel_error", "fit_seconds", "predict_seconds")
 
 
 @command(
@@ -70,6 +67,7 @@ def compare(say: Say, **options: Any) -> None:
     from streamkern.errors.formatting import json_text
     from streamkern.models.estimators.random_feature_ridge import RandomFeatureRidge
     from streamkern.report import comparison
+    from streamkern.report.figure_labels import LABELS
     from streamkern.report.plots import plot_comparison, pyplot
     from streamkern.storage import make_folder, replacing
 
@@ -98,11 +96,13 @@ def compare(say: Say, **options: Any) -> None:
     for path in pictures:
         plot_comparison(found, path, force=force)
     title = f"{found.n_train:,} rows fitted, {found.n_test:,} tested"
-    say.table(title, [_row(trial) for trial in found.trials], _HEADER)
+    named = [LABELS[name] for name in ("test_rmse", *_COLUMNS, "matrix_megabytes")]
+    header = ("model", "D", *(label.text for label in named))
+    say.table(title, [_row(trial) for trial in found.trials], header)
     exact, linear = found.trials[:2]
     say.line(
-        f"exact kernel ridge: alpha {exact.alpha:.3g}, leave-one-out rmse {exact.loo_rmse:.4g}; "
-        f"linear ridge: alpha {linear.alpha:.3g}"
+        f"exact kernel ridge: alpha {exact.alpha:.3g}, {LABELS['loo_rmse'].text} "
+        f"{exact.loo_rmse:.4g}; linear ridge: alpha {linear.alpha:.3g}"
     )
     if n_seeds > 1:
         say.line(f"means over {n_seeds} seeds of the map, with the 95% intervals of the means (t)")
@@ -112,16 +112,15 @@ def compare(say: Say, **options: Any) -> None:
 
 
 def _row(trial: Trial) -> tuple[str, ...]:
-    error, interval = f"{trial.test_rmse:#.4g}", trial.interval["test_rmse"]
+    from streamkern.report.figure_labels import figure
+
+    error, interval = figure("test_rmse", trial.test_rmse), trial.interval["test_rmse"]
     if interval is not None:
         error += f" \N{PLUS-MINUS SIGN} {trial.test_rmse - interval[0]:#.2g}"
     return (
         trial.map or trial.method,
         f"{trial.n_components:,}" if trial.n_components else "",
         error,
-        f"{trial.relative_rmse:.3f}",
-        f"{trial.kernel_error:.4f}" if trial.kernel_error is not None else "",
-        f"{trial.fit_seconds:.2f}",
-        f"{trial.predict_seconds:.3f}",
-        f"{trial.matrix_bytes / 1e6:.3f}",
+        *(figure(name, getattr(trial, name)) for name in _COLUMNS),
+        figure("matrix_megabytes", trial.matrix_bytes / 1e6),
     )

@@ -49,12 +49,10 @@ def fit(say: Say, **options: Any) -> None:
         _fit_boosted(say, options, given)
         return
     task, template = shared.task_of(options), template_of(like)
-    parameters = task.prepared(given)
-    how = {"fixed_alpha": parameters.solves_at_once, "n_left_out": parameters.penalty.n_left_out}
-    source, place = prepared(say, options, parameters.passes(template), **how)
+    source, place = prepared(say, options, task.job(given, template))
     with place:
         model = task.fit(
-            parameters,
+            given,
             (source, None, None),
             template=template,
             checkpoint=options["checkpoint"],
@@ -68,7 +66,6 @@ def _fit_boosted(say: Say, options: dict[str, Any], parameters: Parameters) -> N
     from dataclasses import replace
 
     from streamkern.models.boosting import Boosting
-    from streamkern.models.boosting_fit import round_options
     from streamkern.report.report_rows import boosted_rows
     from streamkern.report.trial_tables import round_table
 
@@ -90,14 +87,13 @@ def _fit_boosted(say: Say, options: dict[str, Any], parameters: Parameters) -> N
             f"{text!r}; give one of these."
         ) from error
     boosting = Boosting(class_weight=options["class_weight"], **named)
-    how = {"fixed_alpha": parameters.solves_at_once, "n_maps": 1 + boosting.n_estimators}
-    source, place = prepared(say, options, round_options(parameters), **how)
+    source, place = prepared(say, options, boosting.job(parameters))
     with place:
         rows = source, None, None
         model = boosting.fit(parameters, rows, checkpoint=options["checkpoint"])
         model.save(options["out"], force=options["force"])
         drop_checkpoint(options["checkpoint"])
-    report = json_report(model.report, model=options["out"])
+    report = json_report(model.report, {"model": options["out"]})
     say.table("Fitted", [*boosted_rows(report), ("model", options["out"])])
     say.table("Training error after every round", **round_table(report)._asdict())
     say.result(report)

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from streamkern.cli.console import Say
-    from streamkern.parameters.fit_options import FitOptions
     from streamkern.parameters.job_plan import Plan
+    from streamkern.parameters.plan import Job
     from streamkern.sources import Source
     from streamkern.sources.hdf5 import HDF5Source
 
@@ -62,19 +62,19 @@ def check_outputs(
 
 
 def prepared(
-    say: Say, options: dict[str, Any], passes: FitOptions, **how: Any
+    say: Say, options: dict[str, Any], job: Job
 ) -> tuple[HDF5Source, AbstractContextManager[None]]:
-    """Return the rows of a job and the place to enter for it; `how` is as of `planned`.
+    """Return the rows of a job and the place to enter for it.
+
+    The plan chooses the place; the fit plans once more for the workers and memory found there.
 
     A dry run ends here, with the plan printed.
     """
-    from streamkern.parameters.fit_options import check_folds
     from streamkern.parameters.plan import planned
 
     source = source_of(options, labels=options.get("classify", False))
-    if not options.get("like"):
-        check_folds(passes, source)
-    plan = planned(passes, source, n_workers=options["workers"], **how)
+    how = {"n_workers": options["workers"], "few_rows": bool(options.get("like"))}
+    plan = planned(job.options, source, **how, **job.solution)
     if options["dry_run"]:
         if any(options[name] for name in _ELSEWHERE):
             raise ParameterError(

@@ -56,6 +56,7 @@ def pca(say: Say, **options: Any) -> None:
     follow without reading rows.  `transform` then takes rows to their scores.
     """
     from streamkern.models.component_fit import ComponentOptions
+    from streamkern.parameters.plan import Job
     from streamkern.predict.principal_components import checked_number
     from streamkern.storage import holds_moments
 
@@ -68,7 +69,7 @@ def pca(say: Say, **options: Any) -> None:
         n_random_features=options["random_features"],
         **values_of(options),
     )
-    source, place = prepared(say, options | {"y": None}, asked.passes())
+    source, place = prepared(say, options | {"y": None}, Job(asked.passes(), {}))
     with place:
         found = asked.fit(source, checkpoint=options["checkpoint"])
     _save(say, options, found)
@@ -94,7 +95,7 @@ def _save(say: Say, options: dict[str, Any], found: FittedComponents) -> None:
     out = options["out"]
     found.save(out, force=options["force"])
     say.table("Principal components", [*component_rows(found.report), ("file", out)])
-    say.result(json_report(found.report, pca=out))
+    say.result(json_report(found.report, {"pca": out}))
 
 
 def _number(text: str | None) -> int | float | None:

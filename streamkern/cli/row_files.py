@@ -17,12 +17,13 @@ if TYPE_CHECKING:
 
     from streamkern.cli.console import Say
     from streamkern.models.fitted_model import FittedModel
+    from streamkern.parameters.fit_report import FitReport
     from streamkern.sources.hdf5 import HDF5Source
 
 
 @contextmanager
 def opened_rows(
-    options: dict[str, Any], report: dict[str, Any], y: str | None, *, labels: bool = False
+    options: dict[str, Any], report: FitReport, y: str | None, *, labels: bool = False
 ) -> Iterator[tuple[HDF5Source, int, dict[str, int]]]:
     """Open HDF5 files; or CSV and Parquet files, whose rows are converted for that time.
 

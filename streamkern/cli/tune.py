@@ -47,6 +47,7 @@ def tune(say: Say, **options: Any) -> None:
     top.
     """
     from streamkern.models.tuned_fit import search_options
+    from streamkern.parameters.plan import Job
 
     kernels, maps = _chosen_among(options, "kernel"), _chosen_among(options, "feature_map")
     first = {
@@ -60,7 +61,8 @@ def tune(say: Say, **options: Any) -> None:
     task = shared.task_of(options)
     parameters = task.prepared(given)
     search = search_options(parameters, kernels=tried, maps=maps)
-    source, place = prepared(say, options, search, n_left_out=parameters.penalty.n_left_out)
+    job = Job(search, {"n_left_out": parameters.penalty.n_left_out})
+    source, place = prepared(say, options, job)
     with place:
         model = task.tune(
             parameters,

@@ -30,6 +30,7 @@ from streamkern.models.labelling import (
 )
 from streamkern.models.scoring import scored
 from streamkern.parameters.parameters import Parameters
+from streamkern.parameters.plan import Job
 from streamkern.predict.class_rule import AdditiveVotes, ClassRule
 from streamkern.predict.ensemble import ALGORITHMS, Ensemble, Round, StagedErrors
 from streamkern.storage.codec import BOOSTED, map_card
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     import h5py
 
     from streamkern._typing import Floats
+    from streamkern.parameters.fit_report import FitReport
     from streamkern.sources import LabelledSource
 
 # Of a round, where none is given: several small maps do what one large map does.
@@ -83,10 +85,18 @@ class Boosting:
     def check(self, parameters: Parameters) -> None:
         round_options(parameters)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> FitReport:
         """Return all but the weights of classes as plain JSON values."""
-        names = ("n_estimators", "algorithm", "learning_rate")
-        return {name: getattr(self, name) for name in names}
+        return {
+            "n_estimators": self.n_estimators,
+            "algorithm": self.algorithm,
+            "learning_rate": self.learning_rate,
+        }
+
+    def job(self, parameters: Parameters) -> Job:
+        """Return what is known of all rounds before the rows, as `Task.job` does of a fit."""
+        solution = {"fixed_alpha": parameters.solves_at_once, "n_maps": 1 + self.n_estimators}
+        return Job(round_options(parameters), solution)
 
     def fit(
         self, parameters: Parameters, rows: Any, *, checkpoint: str | Path | None = None
@@ -111,7 +121,7 @@ class FittedEnsemble(FittedClasses):
     parameters: Parameters
     boosting: Boosting
     predictor: Ensemble
-    report: dict[str, Any]
+    report: FitReport
     rule: ClassRule
     class_factors: Floats | None = None
     names: Sequence[str] | None = None

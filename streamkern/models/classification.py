@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from streamkern.errors import ParameterError
-from streamkern.models.fit_report import with_seconds
 from streamkern.models.fitted_classes import FittedClassifier
 from streamkern.models.labelling import (
     checked_class_weight,
@@ -18,6 +17,7 @@ from streamkern.models.labelling import (
 )
 from streamkern.models.score_calibration import calibrated_by_folds, calibrated_by_moments
 from streamkern.models.tasks import Task
+from streamkern.parameters.fit_report import with_seconds
 from streamkern.predict.calibration_fit import checked_method
 from streamkern.predict.class_rule import ClassRule, PlainRule
 from streamkern.sources import LabelledSource, Source, labelled_rows

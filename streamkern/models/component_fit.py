@@ -12,12 +12,13 @@ import numpy as np
 from streamkern.engine.scheduler import run, task
 from streamkern.errors import DataError, ParameterError, StreamkernWarning
 from streamkern.kernels import Kernel, as_kernel
-from streamkern.models.fit_report import kernel_facts, with_seconds
 from streamkern.models.fitted_model import FittedModel, described_kernel, restored_kernel, through
 from streamkern.models.moments_fit import fit_moments
 from streamkern.models.prediction import predicted_rows
 from streamkern.models.prediction_files import predict_to_hdf5
+from streamkern.models.report_facts import kernel_facts
 from streamkern.parameters.fit_options import FitOptions
+from streamkern.parameters.fit_report import with_seconds
 from streamkern.parameters.parameters import Parameters
 from streamkern.predict.principal_components import PrincipalComponents, checked_number
 from streamkern.solve import Eigenbasis
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     import h5py
 
     from streamkern.models.data_moments import DataMoments
+    from streamkern.parameters.fit_report import FitReport
     from streamkern.sources import Source
     from streamkern.statistics import ByFold
 
@@ -81,7 +83,7 @@ class FittedComponents(FittedModel):
 
     options: ComponentOptions
     components: PrincipalComponents
-    report: dict[str, Any]
+    report: FitReport
     names: Sequence[str] | None = None
 
     predictor = through("components.projection")

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from streamkern.engine.scheduler import is_task, kept, run, shared, task
 from streamkern.errors import ParameterError
-from streamkern.models.fit_report import with_seconds
 from streamkern.models.labelling import classes_of_report
 from streamkern.models.moments_files import read_moments, write_moments
 from streamkern.models.moments_merge import (
@@ -19,6 +18,7 @@ from streamkern.models.moments_merge import (
     turns_between,
 )
 from streamkern.models.moments_removal import without_rows
+from streamkern.parameters.fit_report import with_seconds
 from streamkern.parameters.template import Template, check_targets
 from streamkern.runtime.memory import check_free
 from streamkern.sources import LabelledSource, as_source, labelled_rows
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from streamkern.features import FeatureMap
     from streamkern.kernels import Kernel
     from streamkern.parameters.fit_options import FitOptions
+    from streamkern.parameters.fit_report import FitReport
     from streamkern.sources import Source
     from streamkern.statistics import Moments, RowIndex
 
@@ -47,7 +48,7 @@ class DataMoments:
     feature_map: FeatureMap  # the whole one, from raw rows to features
     kernel: Kernel  # with its length scale resolved
     flat: bool  # whether the single target is stored as (n,)
-    report: dict[str, Any]
+    report: FitReport
     options: FitOptions
     index: RowIndex | None = None  # rows with their folds: 9 bytes each with up to 256 folds
     n_threads: int | None = None  # tasks of a process that were planned to run at a time
@@ -131,7 +132,7 @@ class DataMoments:
         )
 
     def _changed(
-        self, folds: ByFold, index: RowIndex | None, report: dict[str, Any], **others: Any
+        self, folds: ByFold, index: RowIndex | None, report: FitReport, **others: Any
     ) -> DataMoments:
         n_folds = len(folds.parts) if self.n_folds > 1 else 0
         report = report | {"n_folds": n_folds}
@@ -159,9 +160,10 @@ class DataMoments:
         check_free((3 if is_task(self.folds) else 2) * self.nbytes, "forgetting rows")
         left = without_rows(self.gathered().folds, index, source, self.options)
         gone, parts = len(index) - len(left.rows), left.folds.parts.values()
+        weight = sum(part.weight for part in parts)  # type: ignore[attr-defined]
         report = with_seconds(self.report, forget=sum(each.seconds for each in left.passes)) | {
             "rows": len(left.rows),
-            "weight": sum(part.weight for part in parts),  # type: ignore[attr-defined]
+            "weight": weight,
             "forgotten_rows": self.report.get("forgotten_rows", 0) + gone,
         }
         return self._changed(left.folds, left.rows, report)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import h5py
 
     from streamkern._typing import Array, Floats
+    from streamkern.parameters.fit_report import FitReport
     from streamkern.sources import Source
 
 
@@ -109,7 +110,7 @@ class FittedClassifier(FittedClasses):
     n_features = through("ridge.n_features")
 
     def __post_init__(self) -> None:
-        report = {**self.ridge.report, "calibration": self.rule.calibrator.name}
+        report: FitReport = {**self.ridge.report, "calibration": self.rule.calibrator.name}
         object.__setattr__(self, "report", report)
 
     def calibrated(self, source: LabelledSource, method: str | None) -> Self:

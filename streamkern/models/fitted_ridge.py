@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from streamkern._typing import Floats
     from streamkern.features import FeatureMap
     from streamkern.models.data_moments import DataMoments
+    from streamkern.parameters.fit_report import FitReport
     from streamkern.parameters.parameters import Parameters
     from streamkern.predict.predictor import Predictor
     from streamkern.solve import NormalEquations
@@ -56,7 +57,7 @@ class FittedRidge(FittedModel):
 
     parameters: Parameters
     predictor: Predictor
-    report: dict[str, Any]
+    report: FitReport
     equations: NormalEquations | None = None  # of all rows; not of a model that was saved compact
     names: Sequence[str] | None = None
     penalty_curve: PenaltyCurve | None = None  # not of a model that was loaded

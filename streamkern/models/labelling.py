@@ -19,6 +19,7 @@ from streamkern.sources.nonfinite_rows import finite_rows
 
 if TYPE_CHECKING:
     from streamkern._typing import Floats
+    from streamkern.parameters.fit_report import FitReport
     from streamkern.sources import Reader, Source
     from streamkern.sources.labelled_source import LabelColumn
 
@@ -187,7 +188,7 @@ def weighs_alike(class_weight: Any, classes: Classes, factors: Floats | None) ->
     return np.array_equal([] if factors is None else factors, [] if own is None else own)
 
 
-def class_facts(source: Source) -> dict[str, Any]:
+def class_facts(source: Source) -> FitReport:
     """Return what a report says of the classes of labelled rows, as plain JSON values."""
     if not isinstance(source, LabelledSource):
         return {}
@@ -198,7 +199,7 @@ def class_facts(source: Source) -> dict[str, Any]:
     }
 
 
-def classes_of_report(report: dict[str, Any]) -> tuple[Classes, Floats | None] | None:
+def classes_of_report(report: FitReport) -> tuple[Classes, Floats | None] | None:
     """Return the classes and their weights that a report tells of, or None if it tells of none."""
     if "classes" not in report:
         return None

@@ -14,7 +14,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
@@ -36,15 +36,16 @@ if TYPE_CHECKING:
     import h5py
 
     from streamkern.models.data_moments import DataMoments
+    from streamkern.parameters.fit_report import FitReport
 
 _SHIFTS = ("feature_shift", "target_shift", "target_unit")
 _MOST_FOLDS = 1 << 20
 _SUMS = ("gram", "cross", "target", "target_sum", "weight", "n_rows")
 # What a solve repeats of the report.
-_NUMBERS = {
+_NUMBERS: Final = (
     *("rows", "n_features", "n_targets", "rows_per_second", "peak_worker_bytes", "n_folds"),
     *("projected_worker_bytes", "skipped_rows", "retried_shards", "resumed_shards"),
-}
+)
 _REPORTED = {*_NUMBERS, "seconds", "fold_by", "precision", "dropped_columns", "data"}
 _SECONDS = {"total", "columns", "pass"}
 
@@ -120,7 +121,7 @@ def _restored_folds(
     return folds, _read_index(file["index"], folds)
 
 
-def _check_report(report: dict[str, Any]) -> None:
+def _check_report(report: FitReport) -> None:
     """Raise an error of damage unless a report has what a solve needs of it."""
     classes_of_report(report)
     if "feature_names" in report:

@@ -17,7 +17,7 @@ from streamkern.features.metric import metric_facts, standardizer_of
 from streamkern.models.checkpoint_job import RowPasses, checkpointed
 from streamkern.models.data_moments import DataMoments
 from streamkern.models.labelling import class_facts
-from streamkern.parameters.fit_options import SAMPLE_ROWS, check_folds
+from streamkern.parameters.fit_options import SAMPLE_ROWS
 from streamkern.parameters.plan import plan_for
 from streamkern.runtime.threads import blas_threads
 from streamkern.solve.progressive_validation import progressive_error
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
     from streamkern.features import FeatureMap
     from streamkern.parameters.fit_options import FitOptions
+    from streamkern.parameters.fit_report import FitReport
     from streamkern.parameters.job_plan import Plan
     from streamkern.parameters.template import Template
     from streamkern.predict.ensemble import Ensemble
@@ -89,12 +90,11 @@ def fit_job(
         like.check(source)
         n_sample = SAMPLE_ROWS
     else:
-        if not more_to_come:
-            check_folds(options, source)
         check_metric_of(options, [kernel for kernel, _ in given], source)
         n_sample = max(n_sample or 0, *(one.sample_rows(source) for one in each))
     heaviest = max(each, key=lambda one: one.family.made.rows_a_feature)
-    plan = plan_for(source, heaviest, n_sample, indexed=indexed, **solution)
+    solution |= {"indexed": indexed, "few_rows": like is not None or more_to_come}
+    plan = plan_for(source, heaviest, n_sample, **solution)
     # Of rows that come in single shards, one fold would get all.
     few_rows = like is not None or (more_to_come and plan.fold_by != "shards")
     folds = _folds(source, plan, options, few_rows=few_rows)
@@ -155,7 +155,8 @@ def moments_pass(
     total = seen.passed.seconds + time.perf_counter() - begun
     data = without_folders(source.describe())
     names = input_names({"data": data})
-    report = {
+    named: FitReport = {} if names is None else {"feature_names": names}
+    report: FitReport = {
         "rows": moments.n_rows,
         "n_features": source.n_features,
         "n_targets": source.n_targets,
@@ -167,7 +168,7 @@ def moments_pass(
         "weightless_rows": moments.n_weightless,
         "retried_shards": sum(passed.retried_shards for passed in every),
         "resumed_shards": sum(passed.resumed_shards for passed in every),
-        **({} if names is None else {"feature_names": names}),
+        **named,
         "n_folds": rule.n_folds if rule.n_folds > 1 else 0,
         "fold_by": plan.fold_by if rule.n_folds > 1 else None,
         "weights": source.weighted_by,

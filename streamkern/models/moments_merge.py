@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from streamkern._typing import Floats
     from streamkern.models.data_moments import DataMoments
+    from streamkern.parameters.fit_report import FitReport
     from streamkern.statistics import Moments
 
 # What standardizers do besides taking out means.
@@ -135,20 +136,22 @@ def is_finite(part: Moments) -> bool:
     return all(np.isfinite(values).all() for values in sums)
 
 
-# What reports count, and what the largest of is meant.
-_COUNTS = (
-    *("rows", "skipped_rows", "weightless_rows", "forgotten_rows"),
-    *("retried_shards", "resumed_shards"),
+# What reports count.
+_COUNTS: Final = (
+    "rows",
+    "skipped_rows",
+    "weightless_rows",
+    "forgotten_rows",
+    "retried_shards",
+    "resumed_shards",
 )
-_PEAKS = ("peak_worker_bytes", "projected_worker_bytes")
 
 
-def joined_reports(left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any]:
-    counts = {
-        name: left.get(name, 0) + right.get(name, 0)
-        for name in _COUNTS
-        if name in left or name in right
-    }
+def joined_reports(left: FitReport, right: FitReport) -> FitReport:
+    joined = left.copy()
+    for name in _COUNTS:
+        if name in left or name in right:
+            joined[name] = left.get(name, 0) + right.get(name, 0)
     mine, theirs = left["seconds"], right["seconds"]
     seconds = {name: mine.get(name, 0.0) + theirs.get(name, 0.0) for name in {**mine, **theirs}}
     data = left["data"], right["data"]
@@ -156,13 +159,15 @@ def joined_reports(left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any
     recipes = [part["recipe"] for part in data if "recipe" in part]
     names = left.get("feature_names") or right.get("feature_names")
     targets = data[0].get("target_names") or data[1].get("target_names")
-    return {
-        **left,
-        **counts,
-        **{name: max(left[name], right[name]) for name in _PEAKS},
-        **({"feature_names": names} if names else {}),
+    if names:
+        joined["feature_names"] = names
+    peaks = left["peak_worker_bytes"], right["peak_worker_bytes"]
+    planned = left["projected_worker_bytes"], right["projected_worker_bytes"]
+    return joined | {
+        "peak_worker_bytes": max(peaks),
+        "projected_worker_bytes": max(planned),
         "seconds": seconds,
-        "rows_per_second": counts["rows"] / seconds["pass"],
+        "rows_per_second": joined["rows"] / seconds["pass"],
         "fold_by": _both(left["fold_by"], right["fold_by"]),
         "weights": _both(left.get("weights"), right.get("weights")),
         # Files of versions that named no weights are of rows that count once.

@@ -46,7 +46,7 @@ def without_rows(folds: ByFold, index: RowIndex, source: Source, options: FitOpt
 
     Of rows with equal values in several folds, those of the first fold go first.
     """
-    plan = plan_for(source, replace(options, fold_by="rows"), indexed=True)
+    plan = plan_for(source, replace(options, fold_by="rows"), indexed=True, few_rows=True)
     rows = RowPasses(source, options, plan)
     columns = ColumnStatistics(source.n_features + source.n_targets)
     empty, block_rows = Together(columns, RowIndex()), plan.column_block_rows

@@ -14,23 +14,23 @@ from __future__ import annotations
 import time
 import warnings
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from streamkern.engine.reduction import accumulate
 from streamkern.engine.scheduler import task
 from streamkern.errors import DataError, StreamkernWarning
-from streamkern.models.fit_report import (
+from streamkern.models.fitted_ridge import FittedRidge
+from streamkern.models.held_out_predictors import unseen
+from streamkern.models.report_facts import (
     as_stored,
     facts_of,
     kernel_facts,
     sizes_as_dict,
-    with_seconds,
 )
-from streamkern.models.fitted_ridge import FittedRidge
-from streamkern.models.held_out_predictors import unseen
 from streamkern.models.squared_errors import squared_errors_of
+from streamkern.parameters.fit_report import with_seconds
 from streamkern.parameters.plan import cut
 from streamkern.predict.predictor import Predictor
 from streamkern.runtime.events import tell_of_job
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from streamkern.features import FeatureMap
     from streamkern.models.data_moments import DataMoments
     from streamkern.models.held_out_predictors import Unseen
+    from streamkern.parameters.fit_report import FitReport
     from streamkern.parameters.parameters import Parameters
     from streamkern.solve import Eigenbasis, Spectrum
     from streamkern.sources import Source
@@ -58,7 +59,7 @@ _WEIGHTS_NOTE = (
 )
 _ROUNDING = 1e-9
 # What is told of a solution.
-_OF_SOLUTION = ("seconds", "alpha", "alpha_curve", "cv_rmse", "train_rmse")
+_OF_SOLUTION: Final = ("seconds", "alpha", "alpha_curve", "cv_rmse", "train_rmse")
 
 
 def solve_moments(
@@ -128,10 +129,10 @@ def solve_moments(
     spent = {name: passed.seconds for name, passed in done.items()}
     spent["solve"] = time.perf_counter() - begun - sum(spent.values())
     peaks = [report["peak_worker_bytes"], *(each.peak_worker_bytes for each in done.values())]
-    report = with_seconds(report, **spent) | {
+    figures: FitReport = {
         "peak_worker_bytes": max(peaks),
         **kernel_facts(moments.kernel),
-        "alpha_curve": solved.size and solved.size.curve.as_dict(),
+        "alpha_curve": None if solved.size is None else solved.size.curve.as_dict(),
         "components_curve": sizes_as_dict(solved.sizes, flat) or None,
         "cv_rmse": None if cv_rmse is None else as_stored(cv_rmse, flat),
         "sparse_of": None if sparse is None else size,
@@ -141,6 +142,7 @@ def solve_moments(
         "errors_from": errors.source,
         "note": " ".join(filter(None, warned + notes)),
     }
+    report = with_seconds(report, **spent) | figures
     for warning in warned:
         warnings.warn(warning, StreamkernWarning, stacklevel=4)
     tell_of_job("solved", **{name: report[name] for name in _OF_SOLUTION})

@@ -13,8 +13,8 @@ from streamkern.engine.scheduler import run, shared, task
 from streamkern.errors import ParameterError, StreamkernWarning
 from streamkern.models.estimators.load import estimator_of
 from streamkern.models.estimators.random_feature_ridge import RandomFeatureRidge
-from streamkern.models.fit_report import facts_of
 from streamkern.models.fitted_ridge import FittedRidge
+from streamkern.models.report_facts import facts_of
 from streamkern.solve.sparse_selection import Sparsifier, checked_method, checked_size
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def sparse_model(model: FittedRidge, n_components: int, method: str = "forward")
     """Return the fitted model of the best K features of another; parameters are as above."""
     begun, full = time.perf_counter(), model.predictor
     D, alpha = len(full.coef), model.alpha
-    K, report = checked_size(n_components, D), dict(model.report)
+    K, report = checked_size(n_components, D), model.report.copy()
     alpha = np.array(alpha) if isinstance(alpha, list) else alpha
     sparsifier = Sparsifier(checked_method(method), alpha, report["precision_floor"])
     equations, predictor = model.normal_equations, full

@@ -15,6 +15,7 @@ from streamkern.models.moments_fit import fit_moments
 from streamkern.models.ridge_solution import solve_moments
 from streamkern.models.tuned_fit import Choice
 from streamkern.parameters.cost_estimate import solve_bytes
+from streamkern.parameters.plan import Job
 from streamkern.runtime.memory import check_free
 from streamkern.runtime.resources import current_resources
 from streamkern.sources import as_source
@@ -70,6 +71,13 @@ class Task(ABC):
         """Return the parameters with the folds that the task needs."""
         return replace(parameters, keeps_folds=self.keeps_folds)
 
+    def job(self, parameters: Parameters, template: Template | None = None) -> Job:
+        """Return what is known of a fit before its rows: a dry run plans by it, and the fit."""
+        parameters = self.prepared(parameters)
+        n_left_out = parameters.penalty.n_left_out
+        solution = {"fixed_alpha": parameters.solves_at_once, "n_left_out": n_left_out}
+        return Job(parameters.passes(template), solution)
+
     def fit(
         self,
         parameters: Parameters,
@@ -81,7 +89,8 @@ class Task(ABC):
     ) -> Any:
         """Fit rows in two passes, and return the fitted model."""
         parameters = self.prepared(parameters)
-        options, source = parameters.passes(template), self.source(rows, parameters, template)
+        options, solution = self.job(parameters, template)
+        source = self.source(rows, parameters, template)
         if template is not None:
             template.check(source)
         options = parameters.for_rows(options, source, template)
@@ -90,9 +99,8 @@ class Task(ABC):
             source,
             options,
             like=template,
-            fixed_alpha=parameters.solves_at_once,
-            n_left_out=parameters.penalty.n_left_out,
             checkpoint=checkpoint,
+            **solution,
         )
         return self._made(moments, parameters, source, keep_moments=keep_moments)
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from streamkern.errors import ParameterError
 from streamkern.kernels import Gaussian, as_kernel
-from streamkern.models.fit_report import with_seconds
 from streamkern.models.fitted_model import described_kernel
 from streamkern.models.moments_fit import fit_job, moments_pass
 from streamkern.parameters.fit_options import large_sample
+from streamkern.parameters.fit_report import with_seconds
 from streamkern.tune.budget import Budget, Spent
 from streamkern.tune.candidates import AUTO, kernels_to_try, maps_to_try, pairs_to_try
 from streamkern.tune.halving import budgeted_rows, search

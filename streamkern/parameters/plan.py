@@ -7,10 +7,11 @@ computes them.  Workers and threads follow from the machine.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from streamkern.errors import DataError
 from streamkern.parameters.cost_estimate import Footprint, fit_flops, rough_flops_per_second
+from streamkern.parameters.fit_options import check_folds
 from streamkern.parameters.job_plan import Plan
 from streamkern.runtime.events import tell_of_job
 from streamkern.runtime.memory import available_bytes, usable_cores
@@ -139,8 +140,27 @@ def plan_fit(
     )
 
 
-def planned(options: FitOptions, source: Source, n_sample: int | None = None, **job: Any) -> Plan:
-    """Return the plan of a fit: `plan_fit` of what the options say, and of the job."""
+class Job(NamedTuple):
+    """What is known of a fit before its rows: the options of its passes, and what follows them."""
+
+    options: FitOptions
+    solution: dict[str, Any]  # what `planned` counts of it
+
+
+def planned(
+    options: FitOptions,
+    source: Source,
+    n_sample: int | None = None,
+    *,
+    few_rows: bool = False,
+    **job: Any,
+) -> Plan:
+    """Return the plan of a fit: `plan_fit` of what the options say, and of the job.
+
+    Every fold needs a row, unless `few_rows` come to others.
+    """
+    if not few_rows:
+        check_folds(options, source)
     return plan_fit(
         source,
         options.components_for(source.n_features),
@@ -166,7 +186,7 @@ def plan_for(
     if needs_targets and not source.n_targets:
         raise DataError("a fit needs targets, but the source has none; name a dataset with y.")
     n_workers, n_threads, allowed = current_resources()
-    place = {"n_workers": n_workers, "n_threads": n_threads, "allowed_bytes": allowed}
+    place: Any = {"n_workers": n_workers, "n_threads": n_threads, "allowed_bytes": allowed}
     plan = planned(options, source, n_sample, **place, **job)
     plan.check()
     tell_of_job("planned", worker_bytes=plan.worker_bytes, allowed_bytes=plan.allowed_bytes)

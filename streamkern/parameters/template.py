@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from streamkern.errors import DataError, ParameterError
 from streamkern.errors.formatting import listed_apart
 from streamkern.features import Standardized
+from streamkern.parameters.fit_report import FitReport
 from streamkern.sources.preprocessing import recipe_of
 from streamkern.sources.preprocessing.column_names import input_names
 
@@ -27,7 +28,7 @@ class Template:
     feature_map: Standardized
     kernel: Kernel  # its length scale is resolved
     empty: Moments | None = None  # of no rows, with the shifts to take, which else follow from rows
-    report: dict[str, Any] = field(default_factory=dict)  # names of inputs, recipe, classes
+    report: FitReport = field(default_factory=FitReport)  # names of inputs, recipe, classes
 
     def __post_init__(self) -> None:
         if not isinstance(self.feature_map, Standardized):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamkern.report.drawing import KINDS, Axis, Figure, Plot
+from streamkern.report.figure_labels import LABELS
 from streamkern.report.numbers import number
 from streamkern.report.trial_tables import error_of, first_scale
 from streamkern.tune.search_result import map_in_words
@@ -16,11 +17,12 @@ from streamkern.tune.search_result import map_in_words
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from streamkern.parameters.fit_report import FitReport
     from streamkern.report.validation_curves import Curve
 
 # A little above the error of predicting the mean; and how many times the least error is shown.
 _MEAN, _TIMES = 1.1, 2.0
-_ERROR = "Error on rows left out, in sd of y"
+_ERROR = LABELS["relative_mse"].text
 # The label of an axis, and the beginning of a caption.
 _CRITERIA = {
     "cv": (_ERROR, "The line is the mean of all rows left out"),
@@ -96,7 +98,7 @@ def sizes_figure(curve: Curve, *, is_sparse: bool = False) -> Figure:
     return plot.figure(title, caption)
 
 
-def search_figures(report: dict[str, Any]) -> list[Figure]:
+def search_figures(report: FitReport) -> list[Figure]:
     """Draw error against cost, and for every kernel and map the error over the length scale."""
     if not report.get("tuning"):
         return []

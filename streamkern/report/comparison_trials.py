@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from streamkern._typing import Floats
     from streamkern.kernels import Kernel
+    from streamkern.parameters.fit_report import FitReport
     from streamkern.report.comparison_rows import Split
 
 CONFIDENCE = 0.95
@@ -158,7 +159,7 @@ def run_of(model: Any, rows: Split, seed: int | None = None, kernel: Kernel | No
     fitted = time.perf_counter()
     errors = model.predict(rows.X_test) - rows.y_test
     predicted = time.perf_counter()
-    report: dict[str, Any] = {} if is_exact else model.report_
+    report: FitReport = {} if is_exact else model.report_
     held_out, kernel_error = report.get("cv_rmse"), None
     if kernel is not None:
         some = rows.X_test[:_KERNEL_ROWS]

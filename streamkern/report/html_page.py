@@ -8,7 +8,7 @@ import time
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
@@ -28,6 +28,9 @@ from streamkern.runtime.memory import in_words
 from streamkern.solve.penalty_grid import CRITERIA
 from streamkern.sources import as_source
 from streamkern.storage import check_output, replacing
+
+if TYPE_CHECKING:
+    from streamkern.parameters.fit_report import FitReport
 
 
 def write_report(
@@ -121,7 +124,7 @@ def _environment() -> Environment:
     return environment
 
 
-def _page(model: FittedRidge, report: dict[str, Any]) -> dict[str, Any]:
+def _page(model: FittedRidge, report: FitReport) -> dict[str, Any]:
     """Return what the page shows without rows; of a classifier, `model` gives the scores."""
     inputs, more_inputs = page_facts.input_bars(model)
     penalty = validation_curves.penalty_curve(model)

@@ -13,8 +13,10 @@ from streamkern._version import __version__
 from streamkern.errors.formatting import printable
 from streamkern.kernels import parsed_kernel
 from streamkern.models.fitted_model import LIBRARIES
+from streamkern.report.figure_labels import LABELS, figure, figure_row
 from streamkern.report.numbers import counted, number, percent, seconds, shortened
 from streamkern.report.report_rows import fit_rows
+from streamkern.report.trial_tables import error_of
 from streamkern.runtime.threads import blas_libraries, processor
 from streamkern.sources.preprocessing.column_names import named_inputs, target_names
 
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from streamkern.models.fitted_ridge import FittedRidge
+    from streamkern.parameters.fit_report import FitReport
     from streamkern.report.report_rows import Row
 
     # A name, a figure, its share of the largest or the whole, and what explains it.
@@ -43,7 +46,7 @@ _PHASES = {
 }
 
 
-def lead(report: dict[str, Any]) -> str:
+def lead(report: FitReport) -> str:
     scale, targets = report["length_scale"], counted(report["n_targets"], "target")
     kernel = f"{report['kernel'].capitalize()} kernel"
     if isinstance(scale, list):
@@ -57,14 +60,14 @@ def lead(report: dict[str, Any]) -> str:
     return f"{rows} of {inputs} and {targets}; {kernel}, {features}."
 
 
-def shown_targets(report: dict[str, Any]) -> list[str]:
+def shown_targets(report: FitReport) -> list[str]:
     """Return the names of the targets, cut short where they are long."""
     q, alone = report["n_targets"], str(report["data"].get("y") or "y")
     unnamed = [alone] if q == 1 else [f"target {j}" for j in range(q)]
     return [shortened(printable(name)) for name in target_names(report) or unnamed]
 
 
-def fitted_rows(model: FittedRidge, report: dict[str, Any]) -> list[Row]:
+def fitted_rows(model: FittedRidge, report: FitReport) -> list[Row]:
     parameters = model.parameters
     kind = "pairs of cosine and sine" if parameters.paired else "cosines with random phases"
     drawn = f"{kind}, {report['feature_map']}, seed {parameters.random_state}"
@@ -75,12 +78,12 @@ def fitted_rows(model: FittedRidge, report: dict[str, Any]) -> list[Row]:
         ("features", "the inputs" if report["kernel"] == "linear" else drawn),
         ("inputs standardised", "yes" if parameters.standardize else "no"),
         ("intercept", "yes" if parameters.fit_intercept else "no"),
-        ("standard deviation of the noise", noise),
-        ("precision floor of alpha", number(report["precision_floor"])),
+        (LABELS["noise"].text, noise),
+        figure_row("precision_floor", report["precision_floor"], number),
     ]
 
 
-def phase_bars(report: dict[str, Any], reporting: float) -> list[tuple[str, str, float]]:
+def phase_bars(report: FitReport, reporting: float) -> list[tuple[str, str, float]]:
     """Return the seconds of the fit by what they went to, and those of the page itself."""
     spent: dict[str, float] = dict(report["seconds"])
     total = spent.pop("total")
@@ -107,12 +110,13 @@ def input_bars(model: FittedRidge) -> tuple[list[Bar], int]:
     return bars, len(scales) - len(bars)
 
 
-def metric_facts(report: dict[str, Any]) -> dict[str, Any] | None:
+def metric_facts(report: FitReport) -> dict[str, Any] | None:
     """Return what is shown of the metric of a fit, None where it has none."""
     metric = report.get("metric")
     if not metric:
         return None
-    rounds, kept = metric.get("rounds") or [], metric.get("kept")
+    rounds: list[Any] = metric.get("rounds") or []
+    kept: Any = metric.get("kept")
     names, parts = named_inputs(report, metric["columns"]), metric["importance"]
     heaviest = np.argsort(-np.array(parts), kind="stable").tolist()[:_MOST_INPUTS]
     values = metric["eigenvalues"][:_MOST_DIRECTIONS]
@@ -134,7 +138,7 @@ def metric_facts(report: dict[str, Any]) -> dict[str, Any] | None:
             (
                 *(str(each["number"]), each["kernel"], each["feature_map"]),
                 *(number(each["length_scale"]), f"{each['n_components']:,}"),
-                f"{math.sqrt(each['relative_mse']):.4f}",
+                figure("relative_mse", error_of(each)),
             )
             for each in rounds
         ],

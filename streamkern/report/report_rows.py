@@ -1,14 +1,15 @@
 """Summary tables of a fit: what its report says, in rows of words for a terminal and for a page.
 
-Functions take the dict `report_` of a model, of moments or of components, and `number`, which
+Functions take the report of a model, of moments or of components, and `number`, which
 writes figures: `brief` for a terminal, `numbers.number` for a page.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from streamkern.errors.formatting import listed
+from streamkern.report.figure_labels import LABELS, figure_row
 from streamkern.runtime.memory import in_words
 from streamkern.sources.preprocessing import recipe_of
 from streamkern.sources.preprocessing.column_names import input_names, named_inputs, target_names
@@ -16,29 +17,32 @@ from streamkern.sources.preprocessing.column_names import input_names, named_inp
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from streamkern.parameters.fit_report import FitReport
+
     Number = Callable[[Any], str]
     Row = tuple[str, str]  # a name and what stands beside it
+    _Columns = Literal["dropped_columns", "nearly_constant_columns"]
+    _Count = Literal[
+        "skipped_rows", "weightless_rows", "forgotten_rows", "resumed_shards", "retried_shards"
+    ]
 
 # How many values, columns and files are named.
 _MOST_VALUES, _MOST_COLUMNS, _MOST_FILES = 5, 8, 3
-_FAULTS = {
+_FAULTS: dict[_Count, tuple[str, str]] = {
     "skipped_rows": ("rows skipped", "left out: values that are not finite"),
     "weightless_rows": ("rows of weight 0", "left out"),
     "forgotten_rows": ("rows forgotten", "taken out of the moments"),
     "resumed_shards": ("shards resumed", "found in the checkpoint"),
     "retried_shards": ("shards retried", "begun again when a worker was lost"),
 }
-_COLUMNS = {
+_COLUMNS: dict[_Columns, str] = {
     "dropped_columns": "constant columns left out",
     "nearly_constant_columns": "nearly constant columns, deviation enlarged",
 }
-_CLASS_ERRORS = {
-    "accuracy": "accuracy",
-    "balanced_accuracy": "balanced accuracy",
-    "log_loss": "log loss",
-    "brier_score": "Brier score",
-    "expected_calibration_error": "expected calibration error",
-}
+_CLASS_ERRORS = (
+    *("accuracy", "balanced_accuracy", "log_loss", "brier_score"),
+    "expected_calibration_error",
+)
 
 
 def brief(value: Any) -> str:
@@ -51,25 +55,25 @@ def brief(value: Any) -> str:
     return f"{value:.5g}" if isinstance(value, float) else str(value)
 
 
-def fit_rows(report: dict[str, Any], number: Number = brief) -> list[Row]:
+def fit_rows(report: FitReport, number: Number = brief) -> list[Row]:
     return [
         *data_rows(report, number),
         *class_rows(report),
         ("alpha", _alpha(report, number)),
-        ("training rmse", number(report["train_rmse"])),
-        ("cross-validated rmse", number(report["cv_rmse"])),
-        ("effective degrees of freedom", number(report["effective_dof"])),
+        figure_row("train_rmse", report["train_rmse"], number),
+        figure_row("cv_rmse", report["cv_rmse"], number),
+        figure_row("effective_dof", report["effective_dof"], number),
         ("solver", f"{report['solver']}, condition {number(report['condition'])}"),
     ]
 
 
-def model_rows(report: dict[str, Any]) -> list[Row]:
+def model_rows(report: FitReport) -> list[Row]:
     """Return the rows of `fit_rows`, what reading took, and what is to be noted."""
     more = [(name, report[name]) for name in ("note", "model") if report.get(name)]
     return [*fit_rows(report), *pass_rows(report), *more]
 
 
-def boosted_rows(report: dict[str, Any]) -> list[Row]:
+def boosted_rows(report: FitReport) -> list[Row]:
     rounds, rate, bound = report["rounds"], report["learning_rate"], report["train_error_bound"]
     slower = f", learning rate {rate:g}" if rate < 1 else ""
     return [
@@ -77,14 +81,14 @@ def boosted_rows(report: dict[str, Any]) -> list[Row]:
         *class_rows(report),
         ("rounds", f"{len(rounds):,} by {report['algorithm']} AdaBoost{slower}"),
         *([("stopped", report["stopped"])] if report["stopped"] else []),
-        ("training error", brief(report["train_error"])),
-        *([] if bound is None else [("training error, at most", brief(bound))]),
+        figure_row("train_error", report["train_error"], brief),
+        *([] if bound is None else [figure_row("train_error_bound", bound, brief)]),
         *pass_rows(report),
         *[("note", note) for note in dict.fromkeys(each["note"] for each in rounds) if note],
     ]
 
 
-def moments_rows(report: dict[str, Any]) -> list[Row]:
+def moments_rows(report: FitReport) -> list[Row]:
     n_folds = report["n_folds"]
     return [
         *data_rows(report),
@@ -95,7 +99,7 @@ def moments_rows(report: dict[str, Any]) -> list[Row]:
     ]
 
 
-def component_rows(report: dict[str, Any]) -> list[Row]:
+def component_rows(report: FitReport) -> list[Row]:
     shares, K = report["explained_variance_ratio"], report["n_components"]
     shown = listed((f"{100 * share:.3g}%" for share in shares[:5]), 5) + ", ..." * (len(shares) > 5)
     features = f"{report['n_random_features']:,} ({report['precision']} precision)"
@@ -108,7 +112,7 @@ def component_rows(report: dict[str, Any]) -> list[Row]:
     ]
 
 
-def data_rows(report: dict[str, Any], number: Number = brief) -> list[Row]:
+def data_rows(report: FitReport, number: Number = brief) -> list[Row]:
     features, weights = f"{report['n_components']:,}", report.get("weights")
     if report.get("sparse_of"):
         features += f" of {report['sparse_of']:,} by {report['sparse_method']}"
@@ -126,14 +130,14 @@ def data_rows(report: dict[str, Any], number: Number = brief) -> list[Row]:
     ]
 
 
-def _input_rows(report: dict[str, Any], number: Number) -> tuple[Row, Row]:
+def _input_rows(report: FitReport, number: Number) -> tuple[Row, Row]:
     kernel, scale = report["kernel"], report["length_scale"]
     kernel += f", length scale {number(scale)}" if scale is not None else ""
     size = f"{report['rows']:,} x {report['n_features']:,}"
     return ("rows x inputs", size), ("kernel", kernel)
 
 
-def _metric_rows(report: dict[str, Any]) -> list[Row]:
+def _metric_rows(report: FitReport) -> list[Row]:
     metric = report.get("metric")
     if not metric:
         return []
@@ -150,7 +154,7 @@ def _metric_rows(report: dict[str, Any]) -> list[Row]:
     return [("metric", how), ("inputs that weigh most", named)]
 
 
-def class_rows(report: dict[str, Any]) -> list[Row]:
+def class_rows(report: FitReport) -> list[Row]:
     if "classes" not in report:
         return []
     values, factors = report["classes"]["values"], report["class_factors"]
@@ -164,7 +168,7 @@ def class_rows(report: dict[str, Any]) -> list[Row]:
     ]
 
 
-def _alpha(report: dict[str, Any], number: Number) -> str:
+def _alpha(report: FitReport, number: Number) -> str:
     curve, alpha = report.get("alpha_curve"), number(report["alpha"])
     if not curve:
         return alpha
@@ -173,8 +177,11 @@ def _alpha(report: dict[str, Any], number: Number) -> str:
     return f"{alpha} by {curve['criterion']}{folds}, of {len(curve['alphas'])} tried"
 
 
-def pass_rows(report: dict[str, Any]) -> list[Row]:
-    peak, planned = (in_words(report[f"{each}_worker_bytes"]) for each in ("peak", "projected"))
+def pass_rows(report: FitReport) -> list[Row]:
+    peak, planned = (
+        in_words(report["peak_worker_bytes"]),
+        in_words(report["projected_worker_bytes"]),
+    )
     seconds = ", ".join(f"{name} {value:.1f}" for name, value in report["seconds"].items())
     names = input_names(report) or range(report["n_features"])
     return [
@@ -189,12 +196,12 @@ def pass_rows(report: dict[str, Any]) -> list[Row]:
     ]
 
 
-def row_faults(report: dict[str, Any]) -> list[tuple[str, int, str]]:
+def row_faults(report: FitReport) -> list[tuple[str, int, str]]:
     """Return the faults that were survived, how often, and what was done about each."""
     return [(name, report.get(key) or 0, how) for key, (name, how) in _FAULTS.items()]
 
 
-def column_faults(report: dict[str, Any]) -> list[tuple[str, int, str]]:
+def column_faults(report: FitReport) -> list[tuple[str, int, str]]:
     return [
         (label, len(columns), listed(named_inputs(report, columns), _MOST_COLUMNS))
         for key, label in _COLUMNS.items()
@@ -203,10 +210,10 @@ def column_faults(report: dict[str, Any]) -> list[tuple[str, int, str]]:
 
 
 def class_error_rows(found: dict[str, Any], number: Number) -> list[Row]:
-    rows = [(name, number(found[key])) for key, name in _CLASS_ERRORS.items()]
+    rows = [figure_row(name, found[name], number) for name in _CLASS_ERRORS]
     if found["auc"] is not None:
         area = f"{number(found['auc'])}, within {found['auc_error']:.1g}"
-        rows.append(("area under the curve", area))
+        rows.append((LABELS["auc"].text, area))
     return rows
 
 

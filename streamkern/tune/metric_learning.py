@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from streamkern._typing import Floats
     from streamkern.features import Standardizer
+    from streamkern.parameters.fit_report import FitReport
     from streamkern.sources import Source
     from streamkern.tune.column_pass import ColumnPass
 
@@ -54,12 +55,14 @@ class LearntMetric:
     contenders: dict[int, Contender]
     spent: Spent
 
-    def reported(self, report: dict[str, Any], place: int = 0) -> dict[str, Any]:
+    def reported(self, report: FitReport, place: int = 0) -> FitReport:
         """Return the report of moments with how the metric was learnt, and which round was kept."""
         seconds = report["seconds"]
         rounds = {"rounds": list(self.rounds), "kept": list(self.contenders)[place]}
         spent = {"metric": self.spent.seconds, "total": seconds["total"] + self.spent.seconds}
-        return report | {"metric": report["metric"] | rounds, "seconds": seconds | spent}
+        metric = {**(report["metric"] or {}), **rounds}
+        learnt: FitReport = {"metric": metric, "seconds": seconds | spent}
+        return report | learnt
 
 
 def check_metric_of(options: FitOptions, kernels: Sequence[Kernel], source: Source) -> None:

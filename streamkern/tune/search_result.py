@@ -14,6 +14,7 @@ from streamkern.tune.trials import ISOTROPIC, Attempt
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from streamkern.parameters.fit_report import FitReport
     from streamkern.parameters.job_plan import Plan
     from streamkern.tune.candidates import Arm
 
@@ -52,7 +53,7 @@ class Search:
             f"about it with --length-scale {chosen:.4g}."
         )
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> FitReport:
         return {
             "tuning": [attempt.as_dict() for attempt in self.attempts],
             "tuning_note": self.note,

@@ -28,9 +28,9 @@ from streamkern.errors import ModelFileError
 from streamkern.models.boosting import FittedEnsemble
 from streamkern.models.component_fit import FittedComponents
 from streamkern.models.data_moments import load_moments, moments_header
-from streamkern.models.fit_report import FitReport
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.loading import load_fitted, read_fitted
+from streamkern.parameters.fit_report import FitReport
 from streamkern.storage import holds_components, holds_ensemble, holds_moments
 from streamkern.storage.untrusted import fixed
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from streamkern.models.fitted_model import FittedModel
+    from streamkern.parameters.fit_report import FitReport
     from streamkern.parameters.template import Template
 
 Estimator = TypeVar("Estimator")
@@ -77,7 +78,7 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
     def _skips(self) -> bool:
         return self.on_bad_rows == "skip"
 
-    def _known_report(self) -> dict[str, Any]:
+    def _known_report(self) -> FitReport:
         return _report_of(self._state or self.model_)
 
     def _tables(
@@ -160,6 +161,6 @@ def holding(
     return estimator
 
 
-def _report_of(state: FittedModel | Growing) -> dict[str, Any]:
+def _report_of(state: FittedModel | Growing) -> FitReport:
     """Return what is reported of the rows, without a solution where rows came or went."""
     return state.moments.report if isinstance(state, Growing) else state.report

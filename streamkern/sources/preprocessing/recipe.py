@@ -20,6 +20,8 @@ from streamkern.sources.preprocessing.column_encoders import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from streamkern._typing import Array, Floats
 
 # The dataset of a file that holds its JSON.
@@ -222,7 +224,7 @@ class Recipe:
             raise ValueError("a recipe of no columns, or with one of them twice")
 
 
-def recipe_of(report: dict[str, Any]) -> Recipe | None:
+def recipe_of(report: Mapping[str, Any]) -> Recipe | None:
     """Return the recipe in a report of a fit, None where the rows had none."""
     values = report.get("data", {}).get("recipe")
     return None if values is None else Recipe.from_dict(values)
