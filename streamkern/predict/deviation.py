@@ -179,10 +179,11 @@ class LeaveOneOut(Measure):
     n_rows: int = total(dtype=int)
     # Rows that determine their own prediction, which are left out of the sums.
     n_whole: int = total(dtype=int)
+    # Numbers until there are rows: their shapes are the deviation's, which only workers have.
     # Weighted squares of errors, (q,), of residuals, of all rows, (q,), and leverages, (t,).
-    squared: Floats = total("deviation.noise_variance.size")
-    rss: Floats = total("deviation.noise_variance.size")
-    leverage: Floats = total("deviation.alphas.size")
+    squared: Floats = total()
+    rss: Floats = total()
+    leverage: Floats = total()
     leverages: Largest = part(lambda measure: Largest(measure.n_largest))
     errors: Largest = part(lambda measure: Largest(measure.n_largest))
 
@@ -193,9 +194,9 @@ class LeaveOneOut(Measure):
         spare, largest = 1.0 - leverages, leverages.max(axis=1)
         whole = largest >= _WHOLE
         errors = np.where(whole[:, None], 0.0, residuals / np.where(whole[:, None], 1.0, spare))
-        self.squared += weights @ errors**2
-        self.rss += weights @ residuals**2
-        self.leverage += leverages.sum(axis=0)
+        self.squared = self.squared + weights @ errors**2
+        self.rss = self.rss + weights @ residuals**2
+        self.leverage = self.leverage + leverages.sum(axis=0)
         self.weight += float(weights[~whole].sum())
         self.n_rows += len(rows)
         self.n_whole += int(whole.sum())
