@@ -28,7 +28,7 @@ CHOICES: dict[str, Collection[str]] = {
 }
 # Rows of the spread sample travel with the first pass.
 SAMPLE_ROWS = 2048
-# The bytes of a sample that something is made from or learnt on, and the rows of such a one.
+# The bytes of a sample that something is made from or learnt on, and its rows.
 _SAMPLE_BYTES, _FEWEST_ROWS, _LARGE_SAMPLE = 128 << 20, 256, 16384
 
 

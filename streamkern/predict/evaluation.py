@@ -129,12 +129,12 @@ class PairBins:
     @property
     def n_values(self) -> int:
         """B + 2, with those beyond the edges."""
-        return self.values.shape[1] + 1
+        return len(self.values[0]) + 1
 
     @property
     def n_residuals(self) -> int:
         """R + 2."""
-        return self.residuals.shape[1] + 1
+        return len(self.residuals[0]) + 1
 
     @classmethod
     def about(cls, mean: Floats, deviation: Floats, error: Floats) -> PairBins:
