@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from functools import cache
 from graphlib import TopologicalSorter
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -181,7 +182,9 @@ finally:
 def test_the_help_of_a_command_does_not_wait_for_what_computes(command):
     loaded = set(run(CALL, command, "--help").split())
     assert f"streamkern.cli.{command}" in loaded
-    assert not {"dask", "h5py", "scipy.linalg", "streamkern.tuning"} & loaded
+    heavy = {"dask", "h5py", "scipy.linalg", "streamkern.tune"}
+    assert all(find_spec(module) for module in heavy)
+    assert not heavy & loaded
 
 
 @pytest.mark.parametrize(("status", "command"), list(COMMANDS.values()), ids=list(COMMANDS))
@@ -207,7 +210,7 @@ print("distributed" in sys.modules)
 
 # What the whole may be, at most: entries of streamkern/, floors, and lines of a module and of all.
 BUDGET = {"rooms": 16, "floors": 10, "module": 400, "median": 160}
-LINES = {"package": 35_500, "tests": 33_900}
+LINES = {"package": 35_500, "tests": 33_800}
 
 
 def sources(folder):

@@ -19,6 +19,7 @@ from distributed.deploy import Cluster
 from streamkern.engine.cluster_options import OWN_OPTIONS, refuse_untrusted
 from streamkern.engine.plain_yaml import mapping_in
 from streamkern.errors import ClusterError, ParameterError, first_line
+from streamkern.errors.integers import is_integer
 from streamkern.runtime.signals import handlers_kept
 
 if TYPE_CHECKING:
@@ -127,8 +128,8 @@ def read_cluster_file(path: Path, *, trusted: bool = False) -> ClusterFile:
     if adapt is not None:
         limits = {"minimum": 0, "maximum": 0} | adapt
         low, high = limits["minimum"], limits["maximum"]
-        whole = all(isinstance(number, int) and number is not True for number in (low, high))
-        if len(limits) > 2 or not whole or not 0 <= low <= high or not high:
+        whole = is_integer(low, 0) and is_integer(high, 1)
+        if len(limits) > 2 or not whole or low > high:
             raise ParameterError(
                 f"{path}: adapt must be {{minimum: 0 or more, maximum: at least that}}, not "
                 f"{adapt}; correct it."

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from streamkern.errors import DataError, ParameterError
+from streamkern.errors.integers import checked_integer
 from streamkern.features.families import FAMILIES, MAPS, Family
 from streamkern.kernels.base import declare
 
@@ -246,23 +247,19 @@ def cached_slices(n_rows: int, n_components: int) -> Iterator[slice]:
 
 def checked_seed(random_state: Any) -> int:
     """Return the seed as an int, or raise ParameterError unless it is a whole number >= 0."""
-    if not isinstance(random_state, (int, np.integer)) or random_state < 0:
-        raise ParameterError(
-            f"random_state must be a whole number of at least 0, not {random_state!r}; give a seed "
-            f"that can be stored with the model."
-        )
-    return int(random_state)
+    sentence = (
+        "random_state must be a whole number of at least 0, not {!r}; give a seed that can be "
+        "stored with the model."
+    )
+    return checked_integer(random_state, sentence, 0)
 
 
 def checked_n_components(n_components: Any) -> int:
     """Return D as an int, or raise ParameterError unless it is a positive whole number."""
-    if isinstance(n_components, bool) or not isinstance(n_components, (int, np.integer)):
-        raise ParameterError(
-            f"n_components must be a whole number, not {n_components!r}; give how many."
-        )
-    if n_components < 1:
-        raise ParameterError(f"n_components must be at least 1, not {n_components}; give how many.")
-    return int(n_components)
+    D = checked_integer(
+        n_components, "n_components must be a whole number, not {!r}; give how many."
+    )
+    return checked_integer(D, "n_components must be at least 1, not {}; give how many.", 1)
 
 
 def stream(seed: int, *key: int) -> np.random.Generator:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from numbers import Integral
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from streamkern.errors import ParameterError
 from streamkern.errors.formatting import unknown
+from streamkern.errors.integers import checked_integer, is_integer
 from streamkern.models.boosting_fit import fit_rounds, round_options
 from streamkern.models.fitted_classes import FittedClasses
 from streamkern.models.fitted_model import (
@@ -59,13 +59,12 @@ class Boosting:
     class_weight: Any = None
 
     def __post_init__(self) -> None:
-        T: Any = self.n_estimators
         rate: Any = self.learning_rate
-        if isinstance(T, bool) or not isinstance(T, Integral) or T < 1:
-            raise ParameterError(
-                f"n_estimators must be a whole number of at least 1, not {T!r}; give how many "
-                f"rounds there may be."
-            )
+        sentence = (
+            "n_estimators must be a whole number of at least 1, not {!r}; give how many rounds "
+            "there may be."
+        )
+        checked_integer(self.n_estimators, sentence, 1)
         if self.algorithm not in ALGORITHMS:
             raise ParameterError(
                 f"algorithm must be one of {', '.join(ALGORITHMS)}, not "
@@ -180,7 +179,7 @@ class FittedEnsemble(FittedClasses):
 
 def _restored_ensemble(file: h5py.File, facts: dict[str, Any]) -> Ensemble:
     K, algorithm, rounds = facts["n_classes"], facts["algorithm"], []
-    if algorithm not in ALGORITHMS or not isinstance(K, int) or K < 2:
+    if algorithm not in ALGORITHMS or not is_integer(K, 2):
         raise ValueError(f"{K} classes by {algorithm!r}")
     q = Ensemble(algorithm, K).n_targets
     for i, described in enumerate(facts["rounds"]):

@@ -20,6 +20,7 @@ import numpy as np
 
 from streamkern._version import __version__
 from streamkern.errors import OverflowedError
+from streamkern.errors.integers import is_integer
 from streamkern.features.metric import checked_metric, described_metric, with_metric
 from streamkern.models.fitted_model import check_names, described_kernel, restored_kernel
 from streamkern.models.labelling import classes_of_report
@@ -106,7 +107,7 @@ def _restored_folds(
 ) -> tuple[ByFold, RowIndex]:
     """Return the folds of a file and the index of their rows, or both empty."""
     K, q, feature_map = card["n_folds"], card["n_targets"], restored_map(file, card)
-    if not (isinstance(K, int) and isinstance(q, int) and 0 < K <= _MOST_FOLDS and q > 0):
+    if not (is_integer(K, 1) and is_integer(q, 1) and K <= _MOST_FOLDS):
         raise ValueError(f"{K!r} folds of {q!r} targets")
     shapes = zip(_SHIFTS, ((feature_map.n_components,), (q,), (q,)), strict=True)
     shifts: dict[str, Any] = finite_arrays(file["shifts"], dict(shapes), "f")

@@ -46,7 +46,7 @@ def sparsify(
     Returns
     -------
     RandomFeatureRidge
-        Fitted.  Its `report_` has no error left out; fit with `sparse` for one.
+        Fitted.  Its `report_` has no cross-validated error; fit with `sparse` for one.
 
     References
     ----------

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from streamkern.errors import ParameterError
 from streamkern.errors.formatting import unknown
+from streamkern.errors.integers import checked_integer
 from streamkern.features import FAMILIES, Family, FeatureMap, Identity
 from streamkern.features.base import checked_seed
 from streamkern.features.metric import GivenMetric, check_metric, checked_metric, learning_of
@@ -29,7 +28,7 @@ CHOICES: dict[str, Collection[str]] = {
 }
 # Rows of the spread sample travel with the first pass.
 SAMPLE_ROWS = 2048
-# The bytes of a sample that something is made from or learnt on, and the rows of such a one.
+# The bytes of a sample that something is made from or learnt on, and its rows.
 _SAMPLE_BYTES, _FEWEST_ROWS, _LARGE_SAMPLE = 128 << 20, 256, 16384
 
 
@@ -67,12 +66,11 @@ class FitOptions:
                     f"{unknown(value, allowed)}; choose one of them."
                 )
         checked_seed(self.random_state)
-        n_folds = self.n_folds  # 1 is for no folds at all
-        if isinstance(n_folds, bool) or not isinstance(n_folds, (int, np.integer)) or n_folds < 1:
-            raise ParameterError(
-                f"n_folds must be a whole number of at least 2, not {n_folds!r}; give how many "
-                f"parts to leave out in turn."
-            )
+        sentence = (
+            "n_folds must be a whole number of at least 2, not {!r}; give how many parts to leave "
+            "out in turn."
+        )
+        checked_integer(self.n_folds, sentence, 1)  # 1 is for no folds at all
         checked_metric(self.metric)
         if self.feature_map == "identity":
             other = not isinstance(self.kernel, Linear) and self.kernel != Gaussian()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamkern.errors import ParameterError
+from streamkern.errors.integers import checked_integer
 from streamkern.predict.predictor import Predictor
 
 if TYPE_CHECKING:
@@ -56,12 +56,10 @@ def checked_number(n_components: Any) -> int | float | None:
     """Return how many components to keep: a number, a share of the variance, or None for all."""
     if n_components is None:
         return None
-    if not isinstance(n_components, bool):
-        if isinstance(n_components, (int, np.integer)) and n_components >= 1:
-            return int(n_components)
-        if isinstance(n_components, (float, np.floating)) and 0.0 < n_components < 1.0:
-            return float(n_components)
-    raise ParameterError(
-        f"n_components must be a whole number of at least 1, a share of the variance between 0 and "
-        f"1, or None for all, not {n_components!r}; give one of these."
+    if isinstance(n_components, (float, np.floating)) and 0.0 < n_components < 1.0:
+        return float(n_components)
+    sentence = (
+        "n_components must be a whole number of at least 1, a share of the variance between 0 and "
+        "1, or None for all, not {!r}; give one of these."
     )
+    return checked_integer(n_components, sentence, 1)

@@ -92,7 +92,7 @@ def _of_roots(values: Floats, errors: Floats) -> Floats:
 
 
 def components_curve(model: FittedRidge) -> Curve | None:
-    """Return the error left out over the number of features, or None where it is not known.
+    """Return the cross-validated error over the number of features, or None where it is not known.
 
     Where only the penalty was chosen, but the moments of folds are kept, the smaller numbers are
     tried now, which reads no rows: each is a leading part of the same moments.

@@ -17,6 +17,7 @@ import numpy as np
 
 from streamkern.errors import ParameterError
 from streamkern.errors.formatting import unknown
+from streamkern.errors.integers import checked_integer
 from streamkern.solve import NormalEquations, RidgeSolution, solve_each
 
 if TYPE_CHECKING:
@@ -28,21 +29,19 @@ if TYPE_CHECKING:
 
 def checked_size(n_components: Any, available: int | None = None) -> int:
     """Return K, or raise ParameterError unless it is a whole number from 1 to what there is."""
-    if isinstance(n_components, bool) or not isinstance(n_components, (int, np.integer)):
-        raise ParameterError(
-            f"the features of a sparse model must be a whole number, not {n_components!r}; give "
-            f"how many to keep."
-        )
-    if n_components < 1:
-        raise ParameterError(
-            f"a sparse model has at least 1 feature, not {n_components}; give how many to keep."
-        )
-    if available is not None and n_components > available:
+    sentence = (
+        "the features of a sparse model must be a whole number, not {!r}; give how many to keep."
+    )
+    K = checked_integer(n_components, sentence)
+    K = checked_integer(
+        K, "a sparse model has at least 1 feature, not {}; give how many to keep.", 1
+    )
+    if available is not None and available < K:
         raise ParameterError(
             f"a sparse model has no more features than the {available:,} that it is chosen from, "
-            f"not {n_components:,}; keep fewer, or fit more components."
+            f"not {K:,}; keep fewer, or fit more components."
         )
-    return int(n_components)
+    return K
 
 
 def checked_method(method: Any) -> str:

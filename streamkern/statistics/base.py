@@ -76,6 +76,25 @@ class Sums(ABC):  # noqa: B024  subclasses have what adds rows
         """Return what `merge` adds in the place of `other`; raise if they do not go together."""
         return other
 
+    @np.errstate(over="ignore", invalid="ignore")
+    def subtracted(self, other: Self) -> dict[str, Any]:
+        """Return by name the sums over the rows that are not among those of `other`.
+
+        Raises ParameterError if a sum is declared without a subtraction.
+        """
+        other, ways = self.compatible(other), _sums_of(type(self))
+        lasting = [name for name, each in ways.items() if each.subtract is None]
+        if lasting:
+            raise ParameterError(
+                f"rows cannot be removed from {', '.join(lasting)} of {type(self).__name__}; "
+                f"declare sums that can be subtracted, by total or merged_by."
+            )
+        return {
+            name: each.subtract(getattr(self, name), getattr(other, name))
+            for name, each in ways.items()
+            if each.subtract is not None
+        }
+
     def merged_jointly(self, other: Self) -> dict[str, Any]:  # noqa: ARG002  of those that have some
         """Return the `joint` sums over both sets of rows by name."""
         return {}

@@ -22,6 +22,7 @@ class Sum:
     shape: tuple[int | str, ...] = ()  # a name is that of an attribute, which may have dots
     dtype: Any = float  # so is that of a dtype
     merge: Callable[[Any, Any], Any] | None = operator.add
+    subtract: Callable[[Any, Any], Any] | None = None  # undoes the merge, where anything does
 
     def zero(self, holder: Any, name: str) -> Any:  # noqa: ARG002  for sums that consist of parts
         if not self.shape:
@@ -46,7 +47,7 @@ def declared(way: Sum) -> Any:
 
 def total(*shape: int | str, dtype: Any = float) -> Any:
     """Declare an attribute that is added, and starts at 0: a number, or an array of a shape."""
-    return declared(Sum(0, shape, dtype))
+    return declared(Sum(0, shape, dtype, subtract=operator.sub))
 
 
 def minimum(*shape: int | str, start: float = np.inf) -> Any:
@@ -64,9 +65,11 @@ def concatenated(dtype: Any = float) -> Any:
     return declared(Sum(0, (0,), dtype, lambda mine, theirs: np.concatenate([mine, theirs])))
 
 
-def merged_by(merge: Callable[[Any, Any], Any]) -> Any:
-    """Declare an attribute that a function merges, and that is None for no rows."""
-    return declared(Sum(None, merge=merge))
+def merged_by(
+    merge: Callable[[Any, Any], Any], subtract: Callable[[Any, Any], Any] | None = None
+) -> Any:
+    """Declare an attribute that is merged, and subtracted, by functions; None for no rows."""
+    return declared(Sum(None, merge=merge, subtract=subtract))
 
 
 def joint(*shape: int | str, dtype: Any = float) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import copy, deepcopy
-from dataclasses import KW_ONLY, replace
+from dataclasses import KW_ONLY  # noqa: TC003  dataclasses look it up
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,6 +33,10 @@ def _added(mine: Triangle | None, theirs: Triangle | None) -> Triangle | None:
     return mine + theirs if mine and theirs else deepcopy(mine or theirs)
 
 
+def _subtracted(mine: Triangle | None, theirs: Triangle | None) -> Triangle | None:
+    return mine - theirs if mine and theirs else deepcopy(mine)
+
+
 class Moments(Statistic):
     """Weighted sums of phi phi^T, phi y^T, y^2, phi, y and 1 over rows.
 
@@ -55,7 +59,7 @@ class Moments(Statistic):
     first_row: int = 0
     n_rows: int = total(dtype=int)
     weight: float = total()  # N, the sum of the weights
-    gram: Triangle | None = merged_by(_added)
+    gram: Triangle | None = merged_by(_added, _subtracted)
     # Sums of features and targets as they enter the products; `centred` applies the units.
     cross: Floats = total("feature_map.n_components", "n_factors")
     target: Floats = total("n_targets")
@@ -176,7 +180,6 @@ class Moments(Statistic):
             )
         return other.about(self.feature_shift, self.target_shift, self.target_unit)
 
-    @np.errstate(over="ignore", invalid="ignore")
     def without(self, other: Moments) -> Moments:
         """Return the moments of the rows that are not among those of `other`."""
         if other.n_rows > self.n_rows:
@@ -184,24 +187,23 @@ class Moments(Statistic):
                 f"moments of {other.n_rows:,} rows cannot be taken from those of {self.n_rows:,}; "
                 f"take away rows that are in."
             )
-        other, left = self.compatible(other), self.zero()
-        if self.gram is not None:
-            left.gram = deepcopy(self.gram) if other.gram is None else self.gram - other.gram
-        for name in ("cross", "target", "target_sum", "weight", "n_rows"):
-            setattr(left, name, getattr(self, name) - getattr(other, name))
-        return left
+        return self._with(self.subtracted(other))
 
     def about(self, feature_shift: Floats, target_shift: Floats, target_unit: Floats) -> Moments:
-        """Return the same moments, summed about another shift and in other units of the targets."""
+        """Return the same moments, summed about another shift and in other units of the targets.
+
+        Sums that a subclass adds stay as they are.
+        """
         mine = self.feature_shift, self.target_shift, self.target_unit
         if all(map(np.array_equal, mine, (feature_shift, target_shift, target_unit))):
             return self
-        moved = replace(
-            self,
-            feature_shift=feature_shift,
-            target_shift=target_shift,
-            target_unit=target_unit,
-            first_row=0,
+        moved = self._with(
+            {
+                "feature_shift": feature_shift,
+                "target_shift": target_shift,
+                "target_unit": target_unit,
+                "first_row": 0,
+            }
         )
         # Features become f - d and targets a t + b.
         N, sums, d = self.weight, self.cross[:, -1], feature_shift - self.feature_shift
@@ -217,7 +219,6 @@ class Moments(Statistic):
         scaled = a * self.target_sum
         moved.target = a**2 * self.target + 2.0 * b * scaled + N * b**2
         moved.target_sum = scaled + N * b
-        moved.weight, moved.n_rows = self.weight, self.n_rows
         return moved
 
     def of_map(self, feature_map: FeatureMap, turns: Floats) -> Moments:

@@ -14,6 +14,7 @@ import numpy as np
 
 from streamkern.errors import DataError, ModelFileError, first_line
 from streamkern.errors.formatting import json_text
+from streamkern.errors.integers import is_integer
 from streamkern.features import MAPS, FeatureMap
 from streamkern.sources.preprocessing import RECIPE, Recipe, recipe_of
 from streamkern.statistics.triangle import Triangle
@@ -109,7 +110,7 @@ def _check_kind(where: Path, file: h5py.File, kind: Kind) -> None:
         raise ModelFileError(
             f"{where} is {found} {kind.name}; give a file that `{kind.command}` wrote."
         )
-    if not isinstance(version, int) or version < 1:
+    if not is_integer(version, 1):
         raise ValueError(f"format version {version}")
     if version > kind.version:
         raise ModelFileError(

@@ -91,8 +91,8 @@ def _solved_on(
 def solve_sparse(folds: Any, solved: Solved, options: SparseOptions, *, intercept: bool) -> Solved:
     """Keep the best features of a solution, and solve again on them, at its penalty.
 
-    Where there are folds, the error left out is found for K features; or for 1, 2, 3, 4, 6, 8, 11
-    and so on, of which the fewest are taken that are within one standard error of the best.  If
+    Where there are folds, the cross-validated error is found for K features; or for 1, 2, 3, 4, 6,
+    8, 11 and so on, of which the fewest within one standard error of the best are taken.  If
     none are, the solution stays as it is.
     """
     D = len(solved.solution.coef)

@@ -1,4 +1,4 @@
-"""Moments of data sets: merged, relieved of rows and solved, they say what a fit would say."""
+"""Moments of data sets: merged, with rows removed, and solved, they say what a fit would say."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from tolerances import assert_close
 from streamkern.errors import ParameterError
 from streamkern.features import Identity, RandomFourierFeatures, Standardized, Standardizer
 from streamkern.kernels import Gaussian, Laplacian
-from streamkern.statistics import Moments
+from streamkern.statistics import Moments, maximum, total
 
 N, P = 30, 3
 FIELDS = ["gram", "cross", "target", "feature_mean", "target_mean"]
@@ -247,6 +247,46 @@ def test_nothing_is_taken_away_by_moments_of_no_rows():
     moments = naive.accumulated(Moments(MAPS["paired"]()), naive.blocks(X, y, [], s))
     for nothing in (moments.zero(), naive.accumulated(moments, naive.blocks(X[:0], y[:0]))):
         assert_alike(moments.without(nothing).centred(), moments.centred())
+
+
+class Counted(Moments):
+    """Moments with sums of their own: those of every input, and the number of large targets."""
+
+    n_large: int = total(dtype=int)
+    inputs: np.ndarray = total(P)
+
+    def update(self, blocks):
+        for block in blocks:
+            self.n_large += int((block.y > 1).sum())
+            self.inputs += block.X.sum(axis=0)
+            super().update([block])
+
+
+@pytest.mark.parametrize("shifted", [True, False])
+def test_sums_that_a_subclass_adds_are_merged_moved_and_removed_with_the_others(shifted):
+    feature_map = MAPS["paired"]()
+    options = shifts(feature_map, 1) if shifted else {}
+    X, y, _ = rows()
+    left, right = naive.blocks(X, y, [11])
+    whole = naive.accumulated(Counted(feature_map), [left, right])
+    part = naive.accumulated(Counted(feature_map, **options), [left])
+    rest = naive.accumulated(Counted(feature_map), [right])
+    for found, kept in (
+        (whole.without(part), slice(11, N)),
+        (rest.merge(part), slice(N)),
+        (part.of_map(feature_map, np.zeros(3)), slice(11)),
+    ):
+        assert found.n_large == (y[kept] > 1).sum()
+        assert_close(found.inputs, X[kept].sum(axis=0), size=100.0)
+    assert_alike(whole.without(part).centred(), rest.centred(), dtype=np.float32, size=500.0)
+
+
+def test_rows_are_not_removed_from_sums_that_cannot_be_subtracted():
+    class Largest(Moments):
+        largest: float = maximum()
+
+    with pytest.raises(ParameterError, match="removed from largest of Largest; declare sums"):
+        Largest(MAPS["paired"]()).without(Largest(MAPS["paired"]()))
 
 
 def test_more_rows_than_there_are_cannot_be_taken_away():

@@ -144,6 +144,20 @@ def test_zero_is_the_statistic_of_no_rows_whatever_it_was_made_from(made):
 
 
 @every_statistic
+def test_sums_of_no_rows_have_the_dtype_and_shape_of_those_of_rows(made):
+    some = said(naive.accumulated(made(), naive.blocks(*rows()[:2])).detached())
+    for name, nothing in said(made().zero().detached()).items():
+        values = some[name]
+        assert nothing.dtype == values.dtype, name
+        if made is STATISTICS["leave-one-out"]:  # whose deviation only workers have
+            assert nothing.shape in {(), (0,), (0, 0)}, name
+        elif 0 in nothing.shape:  # grows with the rows
+            assert nothing.ndim == values.ndim, name
+        else:
+            assert nothing.shape == values.shape, name
+
+
+@every_statistic
 def test_empty_blocks_change_nothing(made):
     X, y, s = rows()
     statistic = naive.accumulated(made(), naive.blocks(X, y, [9], s))
