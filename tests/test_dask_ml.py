@@ -66,7 +66,7 @@ def test_blocks_added_one_after_the_other_are_one_fit(shuffle_blocks):
     assert added.score(ROWS, TARGETS) == pytest.approx(expected.score(X, Y), rel=1e-9)
     added.partial_fit(ROWS[:300], TARGETS[:300])
     assert added.estimator_.report_["rows"] == 1500
-    assert model.moments_ is None
+    assert not hasattr(model, "moments_")
 
 
 # Wrappers of classifiers.

@@ -164,7 +164,8 @@ def test_large_chunks_are_asked_for_in_pieces(tmp_path, monkeypatch):
     source = open_hdf5(tmp_path / "a.h5", y=None)
     list(source.reader(Shard(0, 0, 3000)).blocks(1500))
     sizes = [size for _, size in set(reads.asked)]
-    assert (max(sizes), sum(sizes)) == (1 << 20, 3000 * 200 * 8)
+    assert max(sizes) == 1 << 20
+    assert 1 << 20 < sum(sizes) <= 3000 * 200 * 8  # the last may be there before it is asked for
 
 
 def test_what_cannot_be_read_ahead_is_no_error_here(tmp_path):
