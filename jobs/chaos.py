@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 SHARD_ROWS = 32_768
 # What a fit without a checkpoint may stop with.
 SENTENCE = re.compile(
-    r"the workers that ran shard .* died|begun .* workers died|has had no workers|lost its workers"
+    r"the workers that ran .* died|begun .* workers died|has had no workers|lost its workers"
 )
 
 

@@ -32,7 +32,7 @@ import streamkern
 from streamkern import RandomFeatureRidge
 from streamkern.engine.cluster_file import read_cluster_file
 from streamkern.errors import StreamkernError
-from streamkern.storage.codec import read_plain, write_plain
+from streamkern.storage.plain_values import read_plain, write_plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -20,7 +20,7 @@ import dask
 import numpy as np
 
 import streamkern
-from streamkern.engine import reduction
+from streamkern.engine import shard_task
 from streamkern.features import projection, spectral, standardized
 from streamkern.runtime.memory import usable_cores
 from streamkern.statistics import feature_moments, triangle
@@ -70,14 +70,14 @@ def watch_steps() -> None:
         (standardized.Standardizer, "write", "standardising"),
     ):
         setattr(owner, name, timed(step, getattr(owner, name)))
-    reading_ahead = reduction.reading_ahead
+    reading_ahead = shard_task.reading_ahead
 
     @contextmanager
     def watched_reading(blocks: Any) -> Iterator[Any]:
         with reading_ahead(blocks) as handed_over:
             yield iter(timed("waiting for rows", lambda: next(handed_over, None)), None)
 
-    reduction.reading_ahead = watched_reading
+    shard_task.reading_ahead = watched_reading
 
 
 def model(components: int, precision: str) -> streamkern.RandomFeatureRidge:

@@ -1,21 +1,15 @@
 """A real browser without a window, and what it says on its console."""
 
-from __future__ import annotations
-
 import shutil
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import pytest
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 
 @contextmanager
-def opened_browser() -> Iterator[object]:
+def opened_browser():
     """Start Chromium, or skip the test where it, or what drives it, is not installed."""
     program = next(filter(None, map(shutil.which, _NAMES)), None)
     if program is None:

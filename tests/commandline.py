@@ -1,7 +1,5 @@
 """The command line in this process, on small files."""
 
-from __future__ import annotations
-
 import json
 import os
 import resource
@@ -75,11 +73,12 @@ def rows(n=300, seed=0, q=None):
     return X, y + 0.1 * rng.standard_normal(y.shape)
 
 
-def write(path, X, y=None, x_name="X", y_name="y"):
+def write(path, X, y=None, x_name="X", y_name="y", **others):
+    given = {x_name: X, y_name: y, **others}
+    arrays = {name: np.asarray(values) for name, values in given.items() if values is not None}
     with h5py.File(path, "w") as file:
-        file[x_name] = X
-        if y is not None:
-            file[y_name] = y
+        for name, values in arrays.items():
+            file[name] = values.astype("S") if values.dtype.kind == "U" else values
     return path
 
 

@@ -1,7 +1,5 @@
 """What every test has: Ctrl-C that is heard, and Dask clusters that somebody else started."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -11,12 +9,8 @@ import threading
 import time
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import pytest
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 SECONDS_TO_START = 60
 # Whoever starts tests in the background has them, and what they start, ignore these.
@@ -25,13 +19,13 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture(autouse=True)
-def ctrl_c() -> None:
+def ctrl_c():
     """Take back what dask_jobqueue makes of Ctrl-C where it is imported: an end without a word."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @contextmanager
-def dask_process(log: Path, *arguments: Any) -> Iterator[subprocess.Popen[bytes]]:
+def dask_process(log, *arguments):
     found = str(Path(__file__).parent), os.environ.get("PYTHONPATH")
     with log.open("wb") as output:
         process = subprocess.Popen(
@@ -52,7 +46,7 @@ def dask_process(log: Path, *arguments: Any) -> Iterator[subprocess.Popen[bytes]
                 process.wait()
 
 
-def wait_until(condition: Any, what: str, seconds: float = SECONDS_TO_START) -> None:
+def wait_until(condition, what, seconds=SECONDS_TO_START):
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, f"{what} did not happen within {seconds} s"
@@ -60,7 +54,7 @@ def wait_until(condition: Any, what: str, seconds: float = SECONDS_TO_START) -> 
 
 
 @contextmanager
-def running_scheduler(folder: Path, *more: Any, dashboard: bool = False) -> Iterator[Path]:
+def running_scheduler(folder, *more, dashboard=False):
     """Run a `dask scheduler` and yield its scheduler file."""
     file = folder / "scheduler.json"
     options = ["--host", "127.0.0.1", "--port", 0, "--dashboard-address", "127.0.0.1:0", *more]
@@ -72,9 +66,7 @@ def running_scheduler(folder: Path, *more: Any, dashboard: bool = False) -> Iter
 
 
 @contextmanager
-def running_worker(
-    file: Path, *more: Any, log: str = "worker"
-) -> Iterator[subprocess.Popen[bytes]]:
+def running_worker(file, *more, log="worker"):
     """Run a `dask worker` of one thread for a scheduler that wrote a file."""
     where = ("--scheduler-file", file, "--local-directory", file.parent, "--host", "127.0.0.1")
     options = ("worker", *where, "--nthreads", 1, "--no-dashboard", *more)
@@ -83,7 +75,7 @@ def running_worker(
 
 
 @pytest.fixture(scope="session")
-def external_scheduler_file(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def external_scheduler_file(tmp_path_factory):
     """The scheduler file of a `dask scheduler` with two `dask worker` processes."""
     from distributed import Client
 
@@ -98,7 +90,7 @@ def external_scheduler_file(tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 
 @pytest.fixture(scope="session")
-def external_scheduler(external_scheduler_file: Path) -> str:
+def external_scheduler(external_scheduler_file):
     """The address of a running scheduler with two workers of one thread each."""
     address: str = json.loads(external_scheduler_file.read_text())["address"]
     return address

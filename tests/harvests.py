@@ -1,10 +1,8 @@
-"""Rows of two or three classes, a classifier of them, and models that rows come to in chunks."""
-
-from __future__ import annotations
+"""Rows of smooth functions or of classes, models of them, and rows in chunks."""
 
 import numpy as np
 
-from streamkern import Gaussian, RandomFeatureClassifier
+from streamkern import Gaussian, RandomFeatureClassifier, RandomFeatureRidge
 
 NAMES = np.array(["hay", "oats", "straw"])
 
@@ -16,6 +14,21 @@ def labelled_rows(n=240, n_classes=3, seed=0):
     level = np.sin(2 * X[:, 0]) + X[:, 1] + 0.4 * rng.standard_normal(n)
     cuts = [-0.4, 0.6] if n_classes == 3 else [0.5]
     return X, NAMES[np.digitize(level, cuts)]
+
+
+def smooth_rows(n=400, q=None, seed=0):
+    """Inputs in three different units, with targets (n,) or (n, q) that are smooth, and noise."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 3)) * [1.0, 10.0, 0.1] + [0.0, 5.0, -1.0]
+    smooth = [np.sin(X[:, 0]) + X[:, 1] / 10, 50 + 7 * X[:, 0] * X[:, 2], np.cos(X[:, 1] / 5)]
+    y = np.stack(smooth, axis=1) + 0.1 * rng.standard_normal((n, 3))
+    return X, y[:, 0] if q is None else y[:, :q]
+
+
+def ridge(kernel=Gaussian(1.5), **options):  # noqa: B008  immutable
+    """A regression of few features in double precision."""
+    chosen = {"n_components": 48, "precision": "double", "alpha": 0.1}
+    return RandomFeatureRidge(kernel, **chosen | options)
 
 
 def classifier(**options):

@@ -1,7 +1,5 @@
 """Listeners that tests are: of passes that begin and end, and of the rows of every shard once."""
 
-from __future__ import annotations
-
 
 class Passes:
     """Hears events as calls of `started`, `advanced` and `finished`, which do nothing here."""

@@ -3,11 +3,8 @@
 Nothing here is imported from the library but `Block`.
 """
 
-from __future__ import annotations
-
 import math
 from itertools import pairwise, product
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from hypothesis import settings
@@ -16,14 +13,10 @@ from scipy.special import kv
 
 from streamkern.sources import Block
 
-if TYPE_CHECKING:
-    import random
-    from collections.abc import Callable, Iterator, Sequence
-
 quick = settings(deadline=None, derandomize=True, max_examples=25)
 
 
-def array_of(moments: Any, name: str) -> Any:
+def array_of(moments, name):
     """Return what an attribute holds, as one array."""
     value = getattr(moments, name)
     return value.dense() if hasattr(value, "dense") else value
@@ -32,12 +25,12 @@ def array_of(moments: Any, name: str) -> Any:
 # Kernels of two rows, with one length scale per input.
 
 
-def gaussian(x: Any, z: Any, scales: Any) -> float:
+def gaussian(x, z, scales):
     """exp(-|x - z|^2 / (2 l^2))."""
     return math.exp(-0.5 * sum(((a - b) / s) ** 2 for a, b, s in zip(x, z, scales, strict=True)))
 
 
-def matern(x: Any, z: Any, scales: Any, nu: float) -> float:
+def matern(x, z, scales, nu):
     """2^(1-nu) / Gamma(nu) a^nu K_nu(a), a = sqrt(2 nu) r, with the Bessel function itself."""
     r = math.sqrt(sum(((a - b) / s) ** 2 for a, b, s in zip(x, z, scales, strict=True)))
     if r == 0:
@@ -46,13 +39,13 @@ def matern(x: Any, z: Any, scales: Any, nu: float) -> float:
     return 2 ** (1 - nu) / math.gamma(nu) * a**nu * float(kv(nu, a))
 
 
-def rational_quadratic(x: Any, z: Any, scales: Any, shape: float) -> float:
+def rational_quadratic(x, z, scales, shape):
     """(1 + r^2 / (2 a l^2))^-a."""
     square = sum(((a - b) / s) ** 2 for a, b, s in zip(x, z, scales, strict=True))
     return (1 + square / (2 * shape)) ** -shape
 
 
-def cauchy(x: Any, z: Any, scales: Any) -> float:
+def cauchy(x, z, scales):
     """prod_j 1 / (1 + (x_j - z_j)^2 / l_j^2)."""
     value = 1.0
     for a, b, s in zip(x, z, scales, strict=True):
@@ -60,28 +53,28 @@ def cauchy(x: Any, z: Any, scales: Any) -> float:
     return value
 
 
-def periodic(x: Any, z: Any, scales: Any, periods: Any) -> float:
+def periodic(x, z, scales, periods):
     """exp(-2 sum_j sin^2(pi (x_j - z_j) / P_j) / l_j^2)."""
     inputs = zip(x, z, scales, periods, strict=True)
     return math.exp(-2 * sum((math.sin(math.pi * (a - b) / P) / s) ** 2 for a, b, s, P in inputs))
 
 
-def polynomial(x: Any, z: Any, degree: int, constant: float) -> float:
+def polynomial(x, z, degree, constant):
     """(c + x^T z)^d."""
     return (constant + sum(a * b for a, b in zip(x, z, strict=True))) ** degree
 
 
-def laplacian(x: Any, z: Any, scales: Any) -> float:
+def laplacian(x, z, scales):
     """exp(-sum_j |x_j - z_j| / l_j)."""
     return math.exp(-sum(abs(a - b) / s for a, b, s in zip(x, z, scales, strict=True)))
 
 
-def linear(x: Any, z: Any, scales: Any) -> float:
+def linear(x, z, scales):
     """x^T z; there is no length scale."""
     return sum(a * b for a, b in zip(x, z, strict=True))
 
 
-def kernel_matrix(kernel: Callable[..., float], X: Any, Z: Any, scales: Any) -> np.ndarray:
+def kernel_matrix(kernel, X, Z, scales):
     """The kernel of every pair of rows, (n, m)."""
     values = np.empty((len(X), len(Z)))
     for i, x in enumerate(X.tolist()):
@@ -90,7 +83,7 @@ def kernel_matrix(kernel: Callable[..., float], X: Any, Z: Any, scales: Any) -> 
     return values
 
 
-def fourier_features(x: Any, frequencies: Any, phases: Any | None) -> list[float]:
+def fourier_features(x, frequencies, phases):
     """Pairs cos w^T x, sin w^T x, or sqrt(2) cos(w^T x + u) with phases; all over sqrt(L)."""
     L = len(frequencies)
     features = []
@@ -103,7 +96,7 @@ def fourier_features(x: Any, frequencies: Any, phases: Any | None) -> list[float
     return features
 
 
-def tensor_sketch(x: Any, places: Any, signs: Any, D: int) -> list[float]:
+def tensor_sketch(x, places, signs, D):
     """Every product of d inputs, added with its signs where its places add up to, modulo D."""
     features = [0.0] * D
     for chosen in product(range(len(x)), repeat=len(places)):
@@ -115,7 +108,7 @@ def tensor_sketch(x: Any, places: Any, signs: Any, D: int) -> list[float]:
     return features
 
 
-def whitened(k: Any, K: Any) -> np.ndarray:
+def whitened(k, K):
     """Rows f with L f = k, K = L L^T: the Cholesky factor and the solution, number by number."""
     m = len(K)
     L = np.zeros((m, m))
@@ -133,7 +126,7 @@ def whitened(k: Any, K: Any) -> np.ndarray:
 # Statistics.
 
 
-def column(values: Sequence[float], weights: Sequence[float]) -> dict[str, float]:
+def column(values, weights):
     """Weight, mean, variance and range of the finite values, and how many are not finite."""
     known = [(v, s) for v, s in zip(values, weights, strict=True) if math.isfinite(v)]
     N = math.fsum(s for _, s in known)
@@ -149,13 +142,13 @@ def column(values: Sequence[float], weights: Sequence[float]) -> dict[str, float
     }
 
 
-def weighted_mean(rows: Any, weights: Any) -> list[float]:
+def weighted_mean(rows, weights):
     """sum s_i r_i / sum s_i, column by column."""
     N = math.fsum(weights)
     return [math.fsum(s * r for s, r in zip(weights, col, strict=True)) / N for col in rows.T]
 
 
-def products(left: Any, right: Any, weights: Any) -> np.ndarray:
+def products(left, right, weights):
     """sum s_i l_i r_i^T, element by element."""
     sums = np.empty((left.shape[1], right.shape[1]))
     for j, a in enumerate(left.T):
@@ -164,7 +157,7 @@ def products(left: Any, right: Any, weights: Any) -> np.ndarray:
     return sums
 
 
-def moments(Phi: Any, y: Any, weights: Any, *, intercept: bool) -> dict[str, np.ndarray]:
+def moments(Phi, y, weights, *, intercept):
     """G, C, S and the means: about the means with an intercept, about zero without."""
     phibar = np.array(weighted_mean(Phi, weights) if intercept else [0.0] * Phi.shape[1])
     ybar = np.array(weighted_mean(y, weights) if intercept else [0.0] * y.shape[1])
@@ -177,7 +170,7 @@ def moments(Phi: Any, y: Any, weights: Any, *, intercept: bool) -> dict[str, np.
     }
 
 
-def scores(predicted: Any, y: Any, weights: Any) -> dict[str, list[float]]:
+def scores(predicted, y, weights):
     """rmse, mae and r2 of every target."""
     N = math.fsum(weights)
     said: dict[str, list[float]] = {"rmse": [], "mae": [], "r2": []}
@@ -193,7 +186,7 @@ def scores(predicted: Any, y: Any, weights: Any) -> dict[str, list[float]]:
     return said
 
 
-def split_mix(place: int, seed: int) -> int:
+def split_mix(place, seed):
     """The SplitMix64 hash of a place."""
     mask = (1 << 64) - 1
     key = int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0])
@@ -203,17 +196,17 @@ def split_mix(place: int, seed: int) -> int:
     return z ^ (z >> 31)
 
 
-def smallest_hashes(places: Sequence[int], k: int, seed: int) -> list[int]:
+def smallest_hashes(places, k, seed):
     """The k places whose hashes are smallest, in the order of their hashes."""
     return sorted(places, key=lambda place: split_mix(place, seed))[:k]
 
 
-def fold_of_row(place: int, K: int, seed: int) -> int:
+def fold_of_row(place, K, seed):
     """The place modulo K, turned by the hash of which K rows it is among."""
     return (place + split_mix(place // K, seed) % K) % K
 
 
-def folds_of_shards(sizes: Sequence[int], K: int, seed: int) -> list[int]:
+def folds_of_shards(sizes, K, seed):
     """The fold of every shard: the largest first, then by their hashes, each to the emptiest."""
     folds, held = [0] * len(sizes), [0] * K
     shuffled = smallest_hashes(range(len(sizes)), len(sizes), seed)
@@ -223,13 +216,13 @@ def folds_of_shards(sizes: Sequence[int], K: int, seed: int) -> list[int]:
     return folds
 
 
-def fold_of_block(place: int, n_rows: int, K: int) -> int:
+def fold_of_block(place, n_rows, K):
     """Which of K parts of n rows a place is in, of which the first may have one row more."""
     sizes = [n_rows // K + (k < n_rows % K) for k in range(K)]
     return next(k for k in range(K) if place < sum(sizes[: k + 1]))
 
 
-def median_distance(distance: Callable[[Any, Any], float], rows: Any) -> float:
+def median_distance(distance, rows):
     """The median distance over pairs of rows that differ."""
     pairs = []
     for i, x in enumerate(rows.tolist()):
@@ -244,14 +237,14 @@ def median_distance(distance: Callable[[Any, Any], float], rows: Any) -> float:
 # Ridge regressions, as the optimum of the objective.
 
 
-def ridge(Phi: Any, y: Any, alpha: float) -> np.ndarray:
+def ridge(Phi, y, alpha):
     """The least squares solution of [Phi; sqrt(alpha) I] w = [y; 0], of least norm."""
     D, q = Phi.shape[1], y.shape[1]
     rows = np.vstack([Phi, math.sqrt(alpha) * np.eye(D)])
     return np.linalg.lstsq(rows, np.vstack([y, np.zeros((D, q))]), rcond=None)[0]
 
 
-def kernel_ridge(K: Any, y: Any, alpha: float, *, intercept: bool) -> tuple[Any, Any]:
+def kernel_ridge(K, y, alpha, *, intercept):
     """Dual coefficients and mu of (K + alpha I) a + mu = y, sum a = 0, as one bordered system."""
     n, q = y.shape
     if not intercept:
@@ -262,7 +255,7 @@ def kernel_ridge(K: Any, y: Any, alpha: float, *, intercept: bool) -> tuple[Any,
     return solution[:n], solution[n]
 
 
-def weighted_ridge(Phi: Any, y: Any, s: Any, alpha: float, *, intercept: bool) -> tuple[Any, Any]:
+def weighted_ridge(Phi, y, s, alpha, *, intercept):
     """w (D, q) and mu (q,) of the weighted objective."""
     level = np.array(weighted_mean(y, s)) if intercept else np.zeros(y.shape[1])
     centre = np.array(weighted_mean(Phi, s)) if intercept else np.zeros(Phi.shape[1])
@@ -271,7 +264,7 @@ def weighted_ridge(Phi: Any, y: Any, s: Any, alpha: float, *, intercept: bool) -
     return w, level - centre @ w
 
 
-def leverages(Phi: Any, rows: Any, s: Any, alpha: float, *, intercept: bool) -> np.ndarray:
+def leverages(Phi, rows, s, alpha, *, intercept):
     """1/N + c^T (G + alpha I)^-1 c of every row, c about the mean; without an intercept, no 1/N."""
     base = 1.0 / math.fsum(s) if intercept else 0.0
     centre = np.array(weighted_mean(Phi, s)) if intercept else np.zeros(Phi.shape[1])
@@ -283,7 +276,7 @@ def leverages(Phi: Any, rows: Any, s: Any, alpha: float, *, intercept: bool) -> 
     return np.array(values)
 
 
-def left_out_errors(Phi: Any, y: Any, s: Any, alpha: float, *, intercept: bool) -> np.ndarray:
+def left_out_errors(Phi, y, s, alpha, *, intercept):
     """The error (n, q) of every row, from a fit to all the others."""
     errors = np.empty_like(y)
     for i in range(len(y)):
@@ -293,15 +286,13 @@ def left_out_errors(Phi: Any, y: Any, s: Any, alpha: float, *, intercept: bool) 
     return errors
 
 
-def error_without(
-    Phi: Any, y: Any, s: Any, alpha: float, held: Any, *, intercept: bool
-) -> np.ndarray:
+def error_without(Phi, y, s, alpha, held, *, intercept):
     """The sum of squared errors on rows that are held out (n,), bool, of every target."""
     w, mu = weighted_ridge(Phi[~held], y[~held], s[~held], alpha, intercept=intercept)
     return (s[held, None] * (y[held] - mu - Phi[held] @ w) ** 2).sum(axis=0)
 
 
-def hat_matrix(Phi: Any, alpha: float, *, intercept: bool) -> np.ndarray:
+def hat_matrix(Phi, alpha, *, intercept):
     """The matrix (n, n) that takes targets to fitted values: 1 1^T / n + K (K + alpha I)^-1."""
     n = len(Phi)
     level = np.full((n, n), 1.0 / n) if intercept else np.zeros((n, n))
@@ -310,16 +301,14 @@ def hat_matrix(Phi: Any, alpha: float, *, intercept: bool) -> np.ndarray:
     return level + np.linalg.solve(K + alpha * np.eye(n), K)
 
 
-def generalised_cross_validation(Phi: Any, y: Any, alpha: float, *, intercept: bool) -> np.ndarray:
+def generalised_cross_validation(Phi, y, alpha, *, intercept):
     """n |(I - H) y|^2 / tr(I - H)^2 of every target."""
     n = len(Phi)
     residual = np.eye(n) - hat_matrix(Phi, alpha, intercept=intercept)
     return n * ((residual @ y) ** 2).sum(axis=0) / np.trace(residual) ** 2
 
 
-def marginal_likelihood(
-    Phi: Any, y: Any, alpha: float, variance: float, *, intercept: bool
-) -> float:
+def marginal_likelihood(Phi, y, alpha, variance, *, intercept):
     """log N(y; 0, s2 (I + K / alpha)), of the n - 1 contrasts of the rows with an intercept."""
     n = len(Phi)
     if intercept:
@@ -331,7 +320,7 @@ def marginal_likelihood(
     return float(-0.5 * volume - 0.5 * y @ np.linalg.solve(covariance, y))
 
 
-def noise_variance(Phi: Any, y: Any, alpha: float, *, intercept: bool) -> float:
+def noise_variance(Phi, y, alpha, *, intercept):
     """The s2 that makes the marginal likelihood largest: y^T (I + K / alpha)^-1 y / m."""
     n = len(Phi)
     about, left = (Phi - Phi.mean(axis=0), y - y.mean()) if intercept else (Phi, y)
@@ -339,13 +328,13 @@ def noise_variance(Phi: Any, y: Any, alpha: float, *, intercept: bool) -> float:
     return float(left @ np.linalg.solve(shape, left) / (n - intercept))
 
 
-def objective(Phi: Any, y: Any, alpha: float) -> np.ndarray:
+def objective(Phi, y, alpha):
     """|y - Phi w|^2 + alpha |w|^2 of every target, at the w that makes it least."""
     w = ridge(Phi, y, alpha)
     return ((y - Phi @ w) ** 2).sum(axis=0) + alpha * (w**2).sum(axis=0)
 
 
-def forward_selection(Phi: Any, y: Any, alpha: float, n_components: int) -> list[int]:
+def forward_selection(Phi, y, alpha, n_components):
     """The feature that lowers the objective most, again and again, each tried by a new fit."""
     spread, order = (y**2).sum(axis=0), []
     for _ in range(n_components):
@@ -358,12 +347,12 @@ def forward_selection(Phi: Any, y: Any, alpha: float, n_components: int) -> list
 # Rows cut into blocks, and statistics merged, in any way.
 
 
-def cuts(n_rows: int) -> st.SearchStrategy[list[int]]:
+def cuts(n_rows):
     """Where n rows may be cut: repeated places make empty blocks, neighbours blocks of one row."""
     return st.lists(st.integers(0, n_rows), max_size=8).map(sorted)
 
 
-def blocks(X: Any, y: Any, cuts: Sequence[int] = (), weights: Any | None = None) -> list[Block]:
+def blocks(X, y, cuts=(), weights=None):
     """Rows 0 to n, cut at the given places."""
     ends = [0, *cuts, len(X)]
     return [
@@ -372,7 +361,7 @@ def blocks(X: Any, y: Any, cuts: Sequence[int] = (), weights: Any | None = None)
     ]
 
 
-def overwritten(rows: Sequence[Block]) -> Iterator[Block]:
+def overwritten(rows):
     """Yield blocks whose inputs are destroyed once the next one is asked for."""
     for block in rows:
         X = block.X.copy()
@@ -380,14 +369,14 @@ def overwritten(rows: Sequence[Block]) -> Iterator[Block]:
         X[:] = -77
 
 
-def accumulated(zero: Any, rows: Sequence[Block]) -> Any:
+def accumulated(zero, rows):
     """One statistic of all blocks."""
     statistic = zero.zero()
     statistic.update(rows)
     return statistic
 
 
-def merged(zero: Any, rows: Sequence[Block], chance: random.Random) -> Any:
+def merged(zero, rows, chance):
     """One statistic per block, merged two at a time, any two, in any order."""
     parts = [accumulated(zero, [block]) for block in rows]
     while len(parts) > 1:

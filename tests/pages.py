@@ -1,7 +1,5 @@
 """A report as those who read it have it: its text, its tables, its elements."""
 
-from __future__ import annotations
-
 import re
 from html.parser import HTMLParser
 
@@ -21,7 +19,7 @@ class Page(HTMLParser):
     text : str
     """
 
-    def __init__(self, html: str) -> None:
+    def __init__(self, html):
         super().__init__(convert_charrefs=True)
         self.elements, self.rows, self.words, self.open = [], [], [], []
         self.feed(html)
@@ -29,7 +27,7 @@ class Page(HTMLParser):
         assert not self.open, f"not closed: {self.open}"
 
     @property
-    def text(self) -> str:
+    def text(self):
         return re.sub(r"\s+", " ", " ".join(self.words))
 
     def handle_starttag(self, tag, attrs):

@@ -1,7 +1,5 @@
 """Fits of the same rows at many places, and cluster files of the repository adjusted to here."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
@@ -19,7 +17,7 @@ OPTIONS = ("--components", str(N_COMPONENTS), "--alpha", "0.1")
 STREAMKERN = Path(sys.executable).with_name("streamkern")
 
 
-def write_rows(path: Path, n: int = N) -> None:
+def write_rows(path, n=N):
     """Write rows that are several shards."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n, P), dtype=np.float32)
@@ -28,26 +26,26 @@ def write_rows(path: Path, n: int = N) -> None:
         file.create_dataset("y", data=np.sin(X[:, 0]), chunks=(4096,))
 
 
-def bits(path: Path) -> bytes:
+def bits(path):
     """Those of the coefficients in a file."""
     with h5py.File(path) as file:
         return file["coef"][()].tobytes()
 
 
-def started(folder: Path, *arguments: Any, **options: Any) -> subprocess.Popen[str]:
+def started(folder, *arguments, **options):
     """Start a program in a folder, and hear what it says."""
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     return subprocess.Popen([str(each) for each in arguments], cwd=folder, **pipes | options)
 
 
-def fit_started(folder: Path, rows: Path, *place: Any, **options: Any) -> subprocess.Popen[str]:
+def fit_started(folder, rows, *place, **options):
     """Start a fit of rows that writes `model.h5` in a folder, at a place named by options."""
     out = folder / "model.h5"
     command = (STREAMKERN, "fit", rows, "--out", out, *OPTIONS, "--json", "--quiet")
     return started(folder, *command, *place, **options)
 
 
-def output_of(process: subprocess.Popen[str], seconds: float = 120) -> str:
+def output_of(process, seconds=120):
     """Return what a program writes that must end well."""
     output, errors = process.communicate(timeout=seconds)
     assert process.returncode == 0, errors
@@ -56,13 +54,13 @@ def output_of(process: subprocess.Popen[str], seconds: float = 120) -> str:
     return output
 
 
-def report_of(process: subprocess.Popen[str], seconds: float = 120) -> dict[str, Any]:
+def report_of(process, seconds=120):
     """Return what a fit reports that must end well."""
     report: dict[str, Any] = json.loads(output_of(process, seconds).splitlines()[-1])
     return report
 
 
-def adjusted(name: str, folder: Path, changes: dict[str, Any], **top: Any) -> Path:
+def adjusted(name, folder, changes, **top):
     """Write a cluster file of the repository with some values changed; None leaves one out."""
     content = yaml.safe_load((FILES / name).read_text())
     kwargs = content["kwargs"] | changes
@@ -72,16 +70,7 @@ def adjusted(name: str, folder: Path, changes: dict[str, Any], **top: Any) -> Pa
     return path
 
 
-def check_the_jobs_run(folder: Path, rows: Path, *place: Any, **options: Any) -> None:
-    """Run the programs that train and predict at a place."""
-    out = ("--out", "model.h5", "--components", 64)
-    train = (sys.executable, FILES.parent / "train.py", rows, *place, *out)
-    assert "model.h5 written" in output_of(started(folder, *train, **options))
-    predict = (sys.executable, FILES.parent / "predict.py", "model.h5", rows, *place)
-    assert f"{N:,} predictions" in output_of(started(folder, *predict, **options))
-
-
-def stopped_fit(folder: Path, rows: Path, *place: Any, number: int, **options: Any) -> int:
+def stopped_fit(folder, rows, *place, number, **options):
     """Send a signal to a fit with a checkpoint when it has saved sums, and return its status."""
     fit = fit_started(folder, rows, *place, "--checkpoint", folder / "saved", **options)
     wait_until(
@@ -92,9 +81,7 @@ def stopped_fit(folder: Path, rows: Path, *place: Any, number: int, **options: A
     return fit.returncode
 
 
-def check_it_goes_on(
-    folder: Path, rows: Path, expected: bytes, *place: Any, **options: Any
-) -> None:
+def check_it_goes_on(folder, rows, expected, *place, **options):
     """Go on with a fit that was stopped."""
     place = (*place, "--checkpoint", folder / "saved")
     assert report_of(fit_started(folder, rows, *place, **options))["resumed_shards"] >= 1

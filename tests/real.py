@@ -1,7 +1,5 @@
 """The real data sets that some tests read, and are skipped without."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 
@@ -16,7 +14,7 @@ needs_data = pytest.mark.skipif(
 )
 
 
-def load(name: str) -> dict[str, np.ndarray]:
+def load(name):
     """The arrays of a data set."""
     with np.load(DATA / name / "data.npz", allow_pickle=False) as arrays:
         return {key: arrays[key] for key in arrays.files}

@@ -1,7 +1,5 @@
 """Rows written to HDF5 files, and read from sources to the end."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

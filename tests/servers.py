@@ -1,20 +1,13 @@
 """Servers of files on loopback, each in a process of its own."""
 
-from __future__ import annotations
-
 import socket
 import subprocess
 import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
 
 from commandline import JOBS
 from conftest import wait_until
 from s3fs import S3FileSystem
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 KEY, SECRET = "a-key-for-tests", "a-secret-for-tests"
 
@@ -38,20 +31,20 @@ web.run_app(app, host="127.0.0.1", port=int(port), print=None)
 """
 
 
-def free_port() -> int:
+def free_port():
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         port: int = found.getsockname()[1]
         return port
 
 
-def listens(port: int) -> bool:
+def listens(port):
     with socket.socket() as asking:
         return asking.connect_ex(("127.0.0.1", port)) == 0
 
 
 @contextmanager
-def running(*command: Any, port: int) -> Iterator[subprocess.Popen[bytes]]:
+def running(*command, port):
     process = subprocess.Popen(
         [sys.executable, *map(str, command)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
@@ -64,21 +57,21 @@ def running(*command: Any, port: int) -> Iterator[subprocess.Popen[bytes]]:
 
 
 @contextmanager
-def s3_server() -> Iterator[str]:
+def s3_server():
     port = free_port()
     with running("-m", "moto.server", "-H", "127.0.0.1", "-p", port, port=port):
         yield f"127.0.0.1:{port}"
 
 
 @contextmanager
-def web_server(folder: Path, *password: str) -> Iterator[str]:
+def web_server(folder, *password):
     port = free_port()
     with running("-c", WEB, folder, port, *password, port=port):
         yield f"127.0.0.1:{port}"
 
 
 @contextmanager
-def web_server_without_ranges(folder: Path) -> Iterator[str]:
+def web_server_without_ranges(folder):
     port = free_port()
     where = ("--bind", "127.0.0.1", "--directory", folder)
     with running("-m", "http.server", port, *where, port=port):
@@ -86,7 +79,7 @@ def web_server_without_ranges(folder: Path) -> Iterator[str]:
 
 
 @contextmanager
-def late_proxy(server: str, *options: Any) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+def late_proxy(server, *options):
     port = free_port()
     with running(JOBS / "late_proxy.py", server, "--port", port, *options, port=port) as process:
         yield f"127.0.0.1:{port}", process
@@ -101,18 +94,18 @@ class Bucket:
         Its address.
     """
 
-    def __init__(self, server: str) -> None:
+    def __init__(self, server):
         self.server = server
         self.options = self.options_at(server)
         self.store = S3FileSystem(**self.options)
         self.store.mkdir("rows")
 
     @staticmethod
-    def options_at(server: str) -> dict[str, str]:
+    def options_at(server):
         """Storage options for the same bucket at another address."""
         return {"key": KEY, "secret": SECRET, "endpoint_url": f"http://{server}"}
 
-    def put(self, path: Path, name: str | None = None) -> str:
+    def put(self, path, name=None):
         """Put a file into the bucket, and return its URL."""
         where = f"rows/{name or path.name}"
         self.store.put_file(str(path), where)

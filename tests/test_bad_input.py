@@ -81,21 +81,10 @@ def refused(folder: Path, *arguments: object, status: int = 1) -> str:
     return sentence
 
 
-def fit_refused(folder: Path, data: object, *arguments: object) -> str:
-    out = ("--out", folder / "out.h5", "--components", 16, "--quiet")
-    return refused(folder, "fit", data, *out, *arguments)
-
-
 def with_value(name: str, row: int | slice, value: float) -> dict[str, np.ndarray]:
     data = rows()
     data[name][row] = value
     return data
-
-
-def test_a_truncated_file_is_refused(folder):
-    path = folder / "good.h5"
-    os.truncate(path, path.stat().st_size // 2)
-    assert "good.h5 is a truncated HDF5 file" in fit_refused(folder, path)
 
 
 def test_a_file_without_permission_is_refused(folder):
@@ -104,13 +93,6 @@ def test_a_file_without_permission_is_refused(folder):
     assert outcome.status == 1
     assert "good.h5 cannot be read: permission denied" in outcome.message
     assert "Traceback" not in outcome.message
-
-
-def test_bad_rows_are_named_by_the_file_they_are_in(folder):
-    other = write(folder / "other.h5", **with_value("X", 5, np.nan))
-    sentence = refused(folder, "fit", "good.h5", other, "--out", "out.h5", "--quiet")
-    assert "1 of 400 rows" in sentence
-    assert "other.h5, row 5" in sentence
 
 
 def test_bad_rows_can_be_skipped_and_are_counted(folder):
@@ -132,39 +114,9 @@ def test_bad_rows_can_be_skipped_and_are_counted(folder):
         assert np.flatnonzero(np.isnan(file["y_pred"][:])).tolist() == [3, 50]
 
 
-def test_a_constant_column_is_left_out_with_a_note(folder):
-    data = rows()
-    data["X"][:, 1] = 1 / 3
-    outcome = streamkern(
-        "fit", write(folder / "data.h5", **data), "--out", "out.h5", "--components", 16, "--quiet"
-    )
-    assert outcome.status == 0
-    assert "note: 1 constant column of X left out: 1." in outcome.message
-
-
-@pytest.mark.parametrize(
-    "options", ["--kernel none", "--folds 2.5", "--folds many", "--workers 0", "--no-such-option"]
-)
-def test_unknown_choices_are_wrong_usage(folder, options):
-    before = contents(folder)
-    outcome = streamkern("fit", "good.h5", "--out", "out.h5", *options.split())
-    assert outcome.status == 2
-    assert "Error: " in outcome.message
-    assert contents(folder) == before
-
-
-def test_alpha_zero_with_a_singular_system_is_refused(folder):
-    data = rows()
-    data["X"][:, 2] = 2 * data["X"][:, 0] + data["X"][:, 1]
-    path = write(folder / "data.h5", **data)
-    sentence = fit_refused(folder, path, "--kernel", "linear", "--alpha", "0")
-    assert "1 of 3 eigenvalues" in sentence
-    assert "precision floor" in sentence
-
-
 def test_a_job_beyond_memory_is_refused_with_both_numbers_before_reading(folder):
     begun = time.perf_counter()
-    sentence = fit_refused(folder, "good.h5", "--components", 1_000_000)
+    sentence = refused(folder, *f"fit good.h5 {OUT} --components 1000000".split())
     assert time.perf_counter() - begun < 5
     assert "1,000,000 components need" in sentence
     assert "TB" in sentence
@@ -249,6 +201,7 @@ FILES = {
     "one-y": (rows() | {"y": np.full(N, 2.5)}, "every y equals 2.5", "nothing to learn"),
     "one-x": (rows() | {"X": np.ones((N, P))}, "all 3 columns of X are constant"),
     "far": (with_value("X", 0, 1e300), "column 0", "overflows", "rescale"),
+    "cut": (rows(), "cut.h5 is a truncated HDF5 file"),
 }
 CLUSTERS = {
     "workers": (
@@ -278,6 +231,7 @@ OPTIONS = {
     "--dry-run --scheduler tcp://127.0.0.1:9": ("plans for this machine",),
     "--map identity --kernel laplacian": ("no kernel but the linear one",),
     "--trust-cluster-file": ("name it, or leave --trust-cluster-file",),
+    **dict.fromkeys(("--kernel none", "--folds 2.5", "--workers 0", "--no-such-option"), ()),
 }
 OUT = "--out out.h5 --components 16 --quiet"
 NO_MODEL = "is not a streamkern model"
@@ -297,6 +251,8 @@ REFUSALS = {
     f"fit large.h5 {OUT} --kernel linear --no-standardize": ("overflowed in single precision",),
     f"fit good.h5 {OUT} --force --out pipe": ("is not a plain file",),
     f"fit good.h5 {OUT} --out {'x' * 300}": ("cannot be written",),
+    f"fit good.h5 nan-x.h5 {OUT}": ("1 of 400 rows", "nan-x.h5, row 17"),
+    f"fit sum.h5 {OUT} --kernel linear --alpha 0": ("1 of 3 eigenvalues", "precision floor"),
     "compare absent.h5 --out found": ("does not exist",),
     "predict model.h5 wide.h5 --out out.h5": ("rows must have 3 columns", "(200, 5)"),
     "evaluate model.h5 wide.h5": ("rows must have 3 columns", "(200, 5)"),
@@ -336,6 +292,9 @@ def files(tmp_path_factory):
         write(path / f"{name}.h5", **data)
     for name, (text, *_) in CLUSTERS.items():
         (path / f"{name}.yaml").write_text(text)
+    os.truncate(path / "cut.h5", (path / "cut.h5").stat().st_size // 2)
+    X = rows()["X"]
+    write(path / "sum.h5", **rows() | {"X": np.c_[X[:, :2], 2 * X[:, 0] + X[:, 1]]})
     (path / "t.csv").write_text("a,b\n1,2\n")
     (path / "empty").write_bytes(b"")
     os.mkfifo(path / "pipe")

@@ -1,12 +1,9 @@
 """The benchmark: what it measures, what it makes of that, and what it draws."""
 
-from __future__ import annotations
-
 import json
 import math
 import pickle
 import re
-import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,10 +16,13 @@ from commandline import JOBS, job
 import streamkern
 from streamkern.sources import Shard
 
-
-@pytest.fixture(autouse=True)
-def jobs(monkeypatch):
-    monkeypatch.syspath_prepend(JOBS)
+sys.path.append(str(JOBS))
+from benchmarking import latency, measuring, roofline, rows
+from benchmarking.cases import CODECS, Case, measured_by, together
+from benchmarking.measuring import summary
+from benchmarking.picture import draw
+from benchmarking.rows import opened, path_of, write_rows
+from benchmarking.table import table
 
 
 def benchmark(folder, *arguments):
@@ -44,9 +44,8 @@ def test_one_run_gives_one_table_one_picture_and_one_file(tmp_path):
     with h5py.File(tmp_path / "data" / "4000x90-none.h5") as file:
         spread = file["y_test"][:].std()
     found = entry["contenders"]
-    assert list(found) == [
-        *("roofline", "streamkern", "choice", "dask", "ridge", "nystroem", "sgd"),
-    ]
+    contenders = ["roofline", "streamkern", "choice", "dask", "ridge", "nystroem", "sgd"]
+    assert list(found) == contenders
     base = found["roofline"]["runs"][0]["seconds"]
     for name, contender in found.items():
         seconds = [run["seconds"] for run in contender["runs"]]
@@ -66,22 +65,6 @@ def test_one_run_gives_one_table_one_picture_and_one_file(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.cluster
-def test_chunks_come_late_on_workers_too(tmp_path):
-    size = ("--rows", 4000, "--inputs", 8, "--components", 64, "--repeats", 1)
-    late = ("--latency", "0,0.1", "--contenders", "streamkern")
-    results, _ = benchmark(tmp_path, *size, *late, "--workers", 1)
-    # What it is compared with is measured unasked.
-    assert all(
-        list(entry["contenders"]) == ["roofline", "streamkern"] for entry in results["cases"]
-    )
-    promptly, tardily = (entry["contenders"]["streamkern"] for entry in results["cases"])
-    # Two passes over four chunks of inputs and one of targets.
-    assert tardily["seconds"]["median"] > 1.0
-    assert promptly["test_rmse"] == tardily["test_rmse"]
-
-
-@pytest.mark.slow
 def test_predictions_have_a_roofline_of_their_own(tmp_path):
     size = ("--rows", 4000, "--components", 64, "--repeats", 1, "--place", "threads")
     results, said = benchmark(tmp_path, "--sweep", "prediction", *size)
@@ -94,8 +77,6 @@ def test_predictions_have_a_roofline_of_their_own(tmp_path):
 
 
 def test_a_sweep_is_one_axis_and_values_that_are_given_go_first():
-    from benchmarking.cases import Case, measured_by, together
-
     workers = measured_by("workers", {"rows": [100, 200]}, "processes")
     assert [(case.rows, case.workers) for case in workers.cases] == [
         *((100, 1), (100, 2), (200, 1), (200, 2)),
@@ -115,9 +96,6 @@ def runs_of(*seconds, **others):
 
 
 def test_ratios_are_those_of_medians():
-    from benchmarking.cases import Case
-    from benchmarking.measuring import summary
-
     found = summary(
         Case(rows=1000),
         {
@@ -132,22 +110,14 @@ def test_ratios_are_those_of_medians():
     assert ours["ratio"] == 2.0
     assert ours["parts"]["accumulate"]["ratio"] == 1.25
     assert ours["microseconds_a_row"] == 4000.0
-    assert ours["seconds"] == {
-        "median": 4.0,
-        "lower_quartile": 3.5,
-        "upper_quartile": 7.5,
-        "min": 3.0,
-        "max": 11.0,
-    }
+    spread = {"lower_quartile": 3.5, "upper_quartile": 7.5, "min": 3.0, "max": 11.0}
+    assert ours["seconds"] == {"median": 4.0} | spread
     assert "seconds" not in found["nystroem"]
     assert found["nystroem"]["refused"] == "needs 9 GB, 1 GB is free"
     assert (found["sgd"]["seconds"]["median"], found["sgd"]["failed"]) == (7.0, "exit status 1")
 
 
 def test_what_cannot_fit_in_memory_is_refused_and_not_run(monkeypatch):
-    from benchmarking import measuring
-    from benchmarking.cases import Case
-
     monkeypatch.setattr(measuring, "available_bytes", lambda: 10**9)
     monkeypatch.setattr(measuring.subprocess, "Popen", None)
     found = measuring.measure("nystroem", Case(), Path("rows.h5"))
@@ -155,9 +125,6 @@ def test_what_cannot_fit_in_memory_is_refused_and_not_run(monkeypatch):
 
 
 def test_rows_do_not_depend_on_the_codec(tmp_path):
-    from benchmarking.cases import CODECS, Case
-    from benchmarking.rows import opened, path_of, write_rows
-
     cases = [Case(rows=3000, inputs=8, codec=codec) for codec in CODECS]
     write_rows(tmp_path, cases)
     expected, sizes = None, []
@@ -178,9 +145,6 @@ def test_rows_do_not_depend_on_the_codec(tmp_path):
 
 
 def test_rows_that_the_disk_has_no_room_for_are_not_begun(tmp_path, monkeypatch):
-    from benchmarking import rows
-    from benchmarking.cases import Case
-
     monkeypatch.setattr(rows.shutil, "disk_usage", lambda _: SimpleNamespace(free=10**6))
     with pytest.raises(SystemExit, match=r"need 3.64 GB in .* but 1 MB is free"):
         rows.write_rows(tmp_path / "data", [Case(rows=10_000_000)])
@@ -188,8 +152,6 @@ def test_rows_that_the_disk_has_no_room_for_are_not_begun(tmp_path, monkeypatch)
 
 
 def test_every_chunk_comes_late_once(tmp_path, monkeypatch):
-    from benchmarking import latency
-
     n = 10_000
     X = np.arange(2.0 * n).reshape(n, 2)
     with h5py.File(tmp_path / "rows.h5", "w") as file:
@@ -213,9 +175,6 @@ def test_every_chunk_comes_late_once(tmp_path, monkeypatch):
 @pytest.mark.parametrize("work", ["fit", "predict"])
 @pytest.mark.parametrize("precision", ["single", "double"])
 def test_the_roofline_works_on_every_row(work, precision):
-    from benchmarking import roofline
-    from benchmarking.cases import Case
-
     case = Case(rows=9000, components=32, workers=2, precision=precision, place="threads")
     found = roofline.measure(case, work)
     assert found["seconds"] > 0.0
@@ -224,8 +183,6 @@ def test_the_roofline_works_on_every_row(work, precision):
 
 
 def results_of(*cases, **contenders):
-    from benchmarking.measuring import summary
-
     machine = {"processor": "Some", "cores": 2, "blas": [{"architecture": "Zen"}]}
     names = ("roofline", *contenders)
     return {
@@ -243,9 +200,6 @@ def results_of(*cases, **contenders):
 
 
 def test_the_table_says_what_rows_have_in_common_and_what_sets_them_apart():
-    from benchmarking.cases import Case
-    from benchmarking.table import table
-
     parts = {"survey": 0.2, "accumulate": 2.2, "solve": 0.1}
     found = results_of(
         Case(components=1024, workers=2),
@@ -261,23 +215,14 @@ def test_the_table_says_what_rows_have_in_common_and_what_sets_them_apart():
     assert len({len(line) for line in (head, rule, *rows)}) == 1
     cells = [[cell.strip() for cell in row.split("|")[1:-1]] for row in rows]
     assert [row[0] for row in cells] == ["D = 1,024", "", "", "", "D = 2,048", "", "", ""]
-    assert cells[1][1:] == [
-        "streamkern",
-        "3.00 (2.50 to 11.00)",
-        "1.50",
-        "7.5",
-        "1.00 GB",
-        "0.5000",
-    ]
+    figures = ["3.00 (2.50 to 11.00)", "1.50", "7.5", "1.00 GB", "0.5000"]
+    assert cells[1][1:] == ["streamkern", *figures]
     assert cells[2][1:4] == ["of these, accumulating", "2.20 (2.20 to 2.20)", "1.10"]
     assert cells[3][1] == "Nystroem + Ridge, in memory refused: needs 9 GB, 1 GB is free"
 
 
 @pytest.mark.parametrize("axis", ["none", "components", "codec", "workers", "precision"])
 def test_pictures_say_what_was_measured(tmp_path, axis):
-    from benchmarking.cases import Case
-    from benchmarking.picture import draw
-
     values = {
         "none": [{}],
         "components": [{"components": D} for D in (512, 1024, 2048, 4096, 8192)],
@@ -305,28 +250,17 @@ def test_pictures_say_what_was_measured(tmp_path, axis):
 
 
 def test_earlier_runs_are_drawn_together(tmp_path):
-    from benchmarking.cases import Case
-
     for name, workers in (("one", 1), ("two", 2)):
         found = results_of(Case(workers=workers), sgd=runs_of(3.0))
         (tmp_path / f"{name}.json").write_text(json.dumps(found))
-    done = subprocess.run(
-        [
-            *(sys.executable, JOBS / "benchmark.py", "--out", tmp_path, "--name", "both"),
-            *("--draw", tmp_path / "one.json", tmp_path / "two.json"),
-        ],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert "| 1 worker " in done.stdout
-    assert "| 2 workers " in done.stdout
+    earlier = ("--draw", tmp_path / "one.json", tmp_path / "two.json")
+    said = job(tmp_path, "benchmark.py", "--out", tmp_path, "--name", "both", *earlier)
+    assert "| 1 worker " in said
+    assert "| 2 workers " in said
     assert (tmp_path / "both.png").exists()
     assert not (tmp_path / "both.json").exists()
 
 
 def test_the_penalty_grows_with_the_rows():
-    from benchmarking.cases import Case
-
     assert Case(rows=10_000_000).alpha == pytest.approx(10.0)
     assert Case(inputs=784).length_scale == math.sqrt(784)

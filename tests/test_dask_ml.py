@@ -1,13 +1,13 @@
 """Inside Dask-ML: its wrappers, its searches, and after its preprocessing."""
 
-from __future__ import annotations
-
 import pickle
 import warnings
 
 import dask
 import dask.array as da
+import dask.dataframe as dd
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.linear_model import SGDRegressor
 from sklearn.metrics import r2_score
@@ -20,7 +20,7 @@ from streamkern.runtime.resources import current_client, current_resources
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # of what Dask-ML imports
     import dask_ml.model_selection as searches
-    from dask_ml.preprocessing import StandardScaler
+    from dask_ml.preprocessing import Categorizer, DummyEncoder, OrdinalEncoder, StandardScaler
     from dask_ml.wrappers import Incremental, ParallelPostFit
 
 rng = np.random.default_rng(0)
@@ -30,10 +30,11 @@ ROWS, TARGETS = da.from_array(X, chunks=(150, 3)), da.from_array(Y, chunks=150)
 GRID = {"alpha": [0.1, 1e6]}
 
 
+SMALL = {"kernel": Gaussian(1.5), "n_components": 48, "alpha": 0.1, "precision": "double"}
+
+
 def ridge(**options):
-    return RandomFeatureRidge(
-        Gaussian(1.5), **{"n_components": 48, "alpha": 0.1, "precision": "double"} | options
-    )
+    return RandomFeatureRidge(**SMALL | options)
 
 
 # Wrappers.
@@ -65,7 +66,7 @@ def test_blocks_added_one_after_the_other_are_one_fit(shuffle_blocks):
     assert added.score(ROWS, TARGETS) == pytest.approx(expected.score(X, Y), rel=1e-9)
     added.partial_fit(ROWS[:300], TARGETS[:300])
     assert added.estimator_.report_["rows"] == 1500
-    assert model.moments_ is None
+    assert not hasattr(model, "moments_")
 
 
 # Wrappers of classifiers.
@@ -76,17 +77,12 @@ LAZY_LABELS = da.from_array(LABELS, chunks=150)
 
 
 def classifier(**options):
-    return RandomFeatureClassifier(
-        Gaussian(1.5), **{"n_components": 48, "alpha": 0.1, "precision": "double"} | options
-    )
+    return RandomFeatureClassifier(**SMALL | options)
 
 
 def test_labels_and_probabilities_of_blocks_are_lazy_and_of_their_own_types():
     model = classifier().fit(X, LABELS)
-    for wrapped in (
-        ParallelPostFit(classifier()).fit(X, LABELS),
-        ParallelPostFit(model),
-    ):
+    for wrapped in (ParallelPostFit(classifier()).fit(X, LABELS), ParallelPostFit(model)):
         labels, p = wrapped.predict(ROWS), wrapped.predict_proba(ROWS)
         assert (labels.dtype, labels.shape, labels.numblocks) == (LABELS.dtype, (1200,), (8,))
         assert (p.dtype, p.shape, p.numblocks[0]) == (np.float64, (1200, 3), 8)
@@ -116,6 +112,61 @@ def test_rows_are_scaled_by_dask_ml_and_stay_lazy():
     assert isinstance(predicted, da.Array)
     assert np.allclose(predicted.compute(), ridge().fit(X, Y).predict(X), rtol=1e-6, atol=1e-6)
     assert pipeline.score(ROWS, TARGETS) == pytest.approx(r2_score(Y, predicted.compute()))
+
+
+NAMED = pd.DataFrame(X, columns=["a", "b", "c"]).assign(kind=np.resize(NAMES, len(X)))
+FRAME = dd.from_pandas(NAMED, npartitions=4)
+
+
+@pytest.mark.parametrize(
+    ("steps", "columns"),
+    [
+        ((OrdinalEncoder(), StandardScaler()), ["a", "b", "c", "kind"]),
+        ((DummyEncoder(),), ["a", "b", "c", "kind_hay", "kind_oats", "kind_straw"]),
+    ],
+)
+def test_a_frame_is_encoded_by_dask_ml_and_stays_lazy(steps, columns):
+    kind = pd.Categorical(NAMED["kind"])
+    codes = kind.codes[:, None] if len(steps) > 1 else np.eye(3)[kind.codes]
+    expected = ridge().fit(np.column_stack([X, codes]), Y)
+    pipeline = make_pipeline(Categorizer(), *steps, ridge(standardize=len(steps) == 1))
+    pipeline.fit(FRAME, TARGETS)
+    assert pipeline[-1].feature_names_in_.tolist() == columns
+    predicted = pipeline.predict(FRAME)
+    assert isinstance(predicted, da.Array)
+    assert np.allclose(
+        predicted.compute(), expected.predict(np.column_stack([X, codes])), rtol=1e-6, atol=1e-6
+    )
+    assert pipeline.score(FRAME, TARGETS) == pytest.approx(r2_score(Y, predicted.compute()))
+
+
+# Splitters.
+
+
+def test_a_fit_and_a_score_take_the_lazy_rows_of_a_split():
+    rows, held, targets, others = searches.train_test_split(
+        ROWS, TARGETS, test_size=0.25, random_state=0
+    )
+    model = ridge().fit(rows, targets)
+    assert isinstance(held, da.Array)
+    assert model.report_["rows"] == len(rows)
+    in_memory = ridge().fit(*dask.compute(rows, targets))
+    assert model.score(held, others) == pytest.approx(in_memory.score(*dask.compute(held, others)))
+
+
+def test_folds_of_dask_ml_hold_out_every_row_once():
+    predicted = np.full(len(X), np.nan)
+    for train, test in searches.KFold(3, shuffle=True, random_state=0).split(ROWS, TARGETS):
+        model = ridge().fit(ROWS[train], TARGETS[train])
+        kept, held = dask.compute(train, test)
+        assert model.report_["rows"] == len(X) - len(held)
+        predicted[held] = model.predict(ROWS[test]).compute()
+        alone = ridge().fit(X[kept], Y[kept])
+        assert np.allclose(predicted[held], alone.predict(X[held]), rtol=1e-9, atol=1e-9)
+        assert model.score(ROWS[test], TARGETS[test]) == pytest.approx(
+            alone.score(X[held], Y[held])
+        )
+    assert r2_score(Y, predicted) > 0.9
 
 
 # Searches.

@@ -1,4 +1,4 @@
-"""The table of faults names tests that there are."""
+"""The pages name tests and files that there are."""
 
 import re
 from pathlib import Path
@@ -6,7 +6,8 @@ from pathlib import Path
 import streamkern
 
 TESTS = Path(__file__).parent
-TABLE = Path(streamkern.__file__).with_name("FAULTS.md")
+PACKAGE = Path(streamkern.__file__).parent
+TABLE = PACKAGE / "FAULTS.md"
 
 
 def table_rows():
@@ -31,3 +32,10 @@ def test_every_fault_says_what_happens_and_which_test_shows_it():
 def test_no_fault_is_there_twice():
     faults = [fault for fault, *_ in table_rows()]
     assert len(faults) == len(set(faults))
+
+
+def test_every_file_that_a_page_names_is_there():
+    folders = (TESTS.parent, PACKAGE, TESTS.parent / "jobs")
+    for page in (page for folder in folders for page in folder.glob("*.md")):
+        for name in re.findall(r"`([a-z0-9_]+/[a-z0-9_/]+\.py)`", page.read_text()):
+            assert any((folder / name).exists() for folder in folders), f"{name} of {page.name}"

@@ -13,6 +13,7 @@ from streamkern.parameters import plan
 
 N = 4000
 FIT = ("data.h5", "--components", 64, "--alpha", 1.0)
+SMALL = ("data.h5", "--components", 16, "--rows", 100)
 # What writes, and how many bytes a file may have then; less than the target and what is beside it.
 WRITERS = {
     "fit": ("fit", *FIT, "--out", "out.h5"),
@@ -122,19 +123,8 @@ def test_a_checkpoint_on_a_disk_that_was_full_goes_on_when_there_is_room(folder,
 
 
 def test_pictures_that_cannot_be_written_leave_none(folder):
-    compare = (
-        "compare",
-        "data.h5",
-        "--components",
-        16,
-        "--rows",
-        100,
-        "--out",
-        "folder",
-        "--quiet",
-    )
     with small_files():
-        result = invoke(*compare)
+        result = invoke("compare", *SMALL, "--out", "folder", "--quiet")
     assert result.exit_code == 1, result.output
     assert "the disk or quota is full" in result.stderr
     assert "Traceback" not in result.output

@@ -1,7 +1,5 @@
 """Commands and Python calls give what the record holds: no result has changed."""
 
-from __future__ import annotations
-
 import pytest
 from golden import cases, record
 

@@ -27,6 +27,11 @@ def write(path, n=300, seed=0):
     return X
 
 
+def write_set(folder, **arrays):
+    (folder / "some").mkdir()
+    np.savez(folder / "some" / "data.npz", **arrays)
+
+
 def test_a_model_is_trained(tmp_path):
     for i in (1, 2):
         write(tmp_path / f"train-{i}.h5", seed=i)
@@ -43,11 +48,11 @@ def test_a_model_is_trained(tmp_path):
     assert np.array_equal(model.coef_, here.coef_)
 
 
-def test_rows_are_predicted(tmp_path):
-    X = write(tmp_path / "new.h5")
+def test_rows_are_predicted(tmp_path, external_scheduler_file):
+    X, place = write(tmp_path / "new.h5"), ("--scheduler-file", external_scheduler_file)
     model = streamkern.RandomFeatureRidge(n_components=32).fit(X, np.sin(X[:, 0]))
     model.save(tmp_path / "model.h5")
-    said = job(tmp_path, "predict.py", *CLUSTER, "model.h5", "new.h5")
+    said = job(tmp_path, "predict.py", *place, "model.h5", "new.h5")
     assert said == "300 predictions in predictions.h5\n"
     with h5py.File(tmp_path / "predictions.h5") as file:
         assert np.abs(file["y_pred"][:] - model.predict(X)).max() < 1e-5
@@ -99,9 +104,7 @@ def test_every_job_explains_itself(tmp_path, name):
 def test_tune_and_fit_are_compared_on_real_sets(tmp_path):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((400, 3))
-    (tmp_path / "some").mkdir()
-    y = np.sin(X[:, 0]) + 0.1 * rng.standard_normal(400)
-    np.savez(tmp_path / "some" / "data.npz", X=X, y=y)
+    write_set(tmp_path, X=X, y=np.sin(X[:, 0]) + 0.1 * rng.standard_normal(400))
     title, row = job(tmp_path, "tune_sets.py", "some", "--components", 64).splitlines()
     assert title.split() == ["set", "rows", "fit", "tune", "length", "scale", "seconds", "ratio"]
     name, rows, fit, tune = row.split()[:4]
@@ -123,8 +126,7 @@ def test_rows_in_a_store_are_fitted_and_predicted_beside_those_in_a_file(tmp_pat
 def test_contenders_are_compared_on_a_set(tmp_path):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((600, 4))
-    (tmp_path / "some").mkdir()
-    np.savez(tmp_path / "some" / "data.npz", X=X, y=np.sin(2 * X[:, 0]) + 0.1 * X[:, 1])
+    write_set(tmp_path, X=X, y=np.sin(2 * X[:, 0]) + 0.1 * X[:, 1])
     contenders = "orthogonal/gaussian,orthogonal/gaussian/learn:1,nystroem/matern32,linear,boosting"
     options = ("--contenders", contenders, "--components", 64)
     said = job(tmp_path, "accuracy.py", "some", *options)
@@ -141,8 +143,7 @@ def test_boosting_is_compared_with_one_model_of_as_many_features(tmp_path):
     rng = np.random.default_rng(0)
     X, X_test = rng.uniform(0, 4, (2, 500, 2))
     y, y_test = (rows.astype(int).sum(axis=1) % 2 for rows in (X, X_test))
-    (tmp_path / "some").mkdir()
-    np.savez(tmp_path / "some" / "data.npz", X=X, y=y, X_test=X_test, y_test=y_test)
+    write_set(tmp_path, X=X, y=y, X_test=X_test, y_test=y_test)
     options = ("--rounds", 3, "--components", 16, "--length-scale", 0.5, "--alpha", "gcv")
     said = job(tmp_path, "boosting.py", "some", *options, "--json", "found.json")
     assert "one model of 48 features" in said
@@ -155,8 +156,7 @@ def test_boosting_is_compared_with_one_model_of_as_many_features(tmp_path):
 
 
 def test_maps_are_compared_by_their_kernels_and_on_a_field(tmp_path):
-    (tmp_path / "some").mkdir()
-    np.savez(tmp_path / "some" / "data.npz", X=np.random.default_rng(0).standard_normal((600, 3)))
+    write_set(tmp_path, X=np.random.default_rng(0).standard_normal((600, 3)))
     header, found = job(tmp_path, "maps.py", "errors", "some", "--components", 64).splitlines()[-2:]
     assert header.split() == ["D", "iid", "orthogonal", "sorf", "qmc"]
     like = [float(each) for each in re.findall(r"\( *([\d.]+)x\)", found)]

@@ -1,7 +1,5 @@
 """Lowest versions are those of pyproject.toml, and the package can be imported with them."""
 
-from __future__ import annotations
-
 import importlib
 import subprocess
 import sys

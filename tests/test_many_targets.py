@@ -8,7 +8,6 @@ import sys
 import h5py
 import numpy as np
 import pytest
-from sklearn.linear_model import RidgeCV
 from tolerances import assert_close
 
 from streamkern import RandomFeatureRidge
@@ -41,15 +40,6 @@ def rows(n=300, p=24, q=Q):
 def identity(**options):
     given = {"feature_map": "identity", "standardize": False, "precision": "double"}
     return RandomFeatureRidge(**given | {"per_target": True} | options)
-
-
-def test_every_target_has_the_penalty_and_coefficients_of_ridge_cv():
-    X, y = rows()
-    model = identity(alpha="loo", alphas=ALPHAS).fit(X, y)
-    theirs = RidgeCV(ALPHAS, alpha_per_target=True).fit(X, y)
-    assert np.array_equal(model.alpha_, theirs.alpha_)
-    assert len(set(model.alpha_)) > 4
-    assert_close(model.coef_.T, theirs.coef_, steps=1e5)  # theirs are off by 3e-11
 
 
 @pytest.mark.parametrize("intercept", [True, False])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from dataclasses import replace
 
@@ -10,14 +9,13 @@ import h5py
 import numpy as np
 import pandas as pd
 import pytest
-from rows_read import python
 from sklearn.base import is_classifier
 
 import streamkern
 from streamkern import convert, read_recipe
 from streamkern.errors import DataError, ModelFileError, ParameterError, StreamkernWarning
 from streamkern.sources import open_hdf5, tables
-from streamkern.storage import table_conversion
+from streamkern.storage import table_encoding
 
 CITIES = ["Basel", "Zürich", "Bern", "Genève"]
 
@@ -88,7 +86,7 @@ def table_file(request, tmp_path):
 def pieces(request, monkeypatch):
     if request.param:
         monkeypatch.setattr(tables, "_PIECE_BYTES", 4000)
-        monkeypatch.setattr(table_conversion, "_PIECE_BYTES", 8 * 14 * 100)
+        monkeypatch.setattr(table_encoding, "_PIECE_BYTES", 8 * 14 * 100)
 
 
 def names_of(path):
@@ -312,47 +310,6 @@ def test_a_recipe_that_was_tampered_with_is_told_in_a_sentence(fitted, where):
         read_recipe(fitted / where)
     with pytest.raises((DataError, ModelFileError), match="damaged"):
         (open_hdf5 if where == "t.h5" else streamkern.load)(fitted / where)
-
-
-BOUNDED = """
-import sys
-from dataclasses import replace
-from streamkern.sources import tables
-from streamkern.storage import table_conversion
-from streamkern.storage.table_conversion import convert
-from streamkern.runtime.memory import peak_bytes
-
-tables._PIECE_BYTES = table_conversion._PIECE_BYTES = 1 << 20
-small, large, out = sys.argv[1:]
-convert(small, out, targets=["x"])
-before = peak_bytes()
-result = convert(large, out, targets=["x"], force=True)
-print(result["rows"], result["n_features"], peak_bytes() - before)
-"""
-
-
-def test_memory_does_not_grow_with_a_compressed_mixed_table(tmp_path):
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame(
-        {
-            "x": rng.random(20_000).round(6),
-            **{name: rng.choice([f"{name}{i:020}" for i in range(3)], 20_000) for name in "abcd"},
-        }
-    )
-    text = frame.to_csv(index=False)
-    body = text[text.index("\n") + 1 :]
-    for name, copies in (("small", 5), ("large", 40)):
-        with gzip.open(tmp_path / f"{name}.csv.gz", "wt", compresslevel=1) as file:
-            file.write(text)
-            for _ in range(copies - 1):
-                file.write(body)
-    names = "small.csv.gz", "large.csv.gz", "o.h5"
-    done = python(BOUNDED, *(tmp_path / name for name in names))
-    rows, n_features, grown = map(int, done.stdout.split())
-    size = 40 * len(body)
-    assert (rows, n_features) == (800_000, 12)
-    assert size > 75e6
-    assert grown < size / 2, (size, grown)  # blocks that are read ahead, as there is time
 
 
 @pytest.mark.parametrize("day", ["9999-12-31", "0001-01-01"])

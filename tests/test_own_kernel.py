@@ -11,7 +11,6 @@ MODULE = """
 from dataclasses import dataclass
 import numpy as np
 from streamkern.kernels.radial import RadialKernel
-
 @dataclass(frozen=True)
 class Wide(RadialKernel):
     width: float = 2.0
@@ -30,7 +29,8 @@ def test_a_kernel_is_its_class(tmp_path, monkeypatch):
 
     X, y = np.random.default_rng(0).standard_normal((2, 300, 2))
     model = streamkern.RandomFeatureRidge("wide(width=3)", n_components=32, alpha=9).fit(X, y)
-    model.tune(X, y, kernels=["wide", "gaussian"], maps=["orthogonal", "nystroem"])
+    model.tune(X, y, kernels=["wide(width=3)"], maps=["orthogonal", "nystroem"])
+    assert (type(model.kernel_), model.kernel_.width) == (Wide, 3)
     streamkern.write_report(model.set_params(kernel=Wide()).fit(X, y), tmp_path / "report.html")
     assert "from own_kernel import Wide" in (tmp_path / "report.html").read_text()
     model.save(tmp_path / "m.h5")

@@ -5,7 +5,7 @@ import sys
 
 import dask
 import numpy as np
-from test_same_bits import Pickled
+from test_own_kernel import MODULE as KERNEL
 
 import streamkern
 
@@ -57,15 +57,18 @@ class RampsTransformer(KernelTransformer, makes=Ramps): ...
 
 def test_a_map_is_its_class(tmp_path, monkeypatch):
     (tmp_path / "own_map.py").write_text(MODULE)
+    (tmp_path / "own_kernel.py").write_text(KERNEL)
     monkeypatch.syspath_prepend(tmp_path)
+    import own_kernel
     from own_map import Ramps, RampsTransformer
 
     X, y = np.random.default_rng(0).standard_normal((2, 300, 2))
-    with dask.config.set(scheduler=Pickled().get):
-        model = streamkern.RandomFeatureRidge("gaussian", feature_map="ramps", n_components=32)
+    with dask.config.set(scheduler="processes", num_workers=2):
+        model = streamkern.RandomFeatureRidge("wide", feature_map="ramps", n_components=32)
         model.set_params(alpha=1.0).fit(X, y)
+    assert isinstance(model.kernel_, own_kernel.Wide)
+    model.tune(X, y, kernels=["gaussian"], maps=["ramps"])
     assert isinstance(model.feature_map_.inner, Ramps)
-    model.tune(X, y, kernels=["gaussian"], maps=["ramps", "orthogonal"])
     streamkern.write_report(model.set_params(feature_map="ramps").fit(X, y), tmp_path / "m.html")
     model.save(tmp_path / "m.h5")
     assert np.array_equal(streamkern.load(tmp_path / "m.h5").predict(X), model.predict(X))

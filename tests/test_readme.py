@@ -1,7 +1,5 @@
 """The examples of the README run as they are written."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
@@ -12,6 +10,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+from commandline import write
 
 README = (Path(__file__).parents[1] / "README.md").read_text()
 # Examples in Python, by the line before them.
@@ -31,13 +30,6 @@ def rows(n=400, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, 4))
     return X, np.sin(X[:, 0]) + X[:, 1] + 0.1 * rng.standard_normal(n)
-
-
-def write(path, X, y=None):
-    with h5py.File(path, "w") as file:
-        file["X"] = X
-        if y is not None:
-            file["y"] = y
 
 
 def table(path, values, header):

@@ -1,32 +1,21 @@
 """Known figures on real data, through the command line; skipped where the data is absent."""
 
-import json
-from pathlib import Path
-
 import h5py
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from commandline import report_of as streamkern
+from commandline import write
 from real import DATA, load, needs_data
-
-from streamkern.cli import main
 
 pytestmark = needs_data
 
 
-def streamkern(*arguments: object) -> dict[str, object]:
-    done = CliRunner().invoke(main, [*map(str, arguments), "--json", "--quiet"])
-    assert done.exit_code == 0, done.output
-    return json.loads(done.stdout.splitlines()[-1])
-
-
-def split(name: str, folder: Path) -> tuple[Path, Path, float]:
+def split(name, folder):
     """Write the published split as two files; return them with sd(y) of the test rows."""
     arrays = load(name)
     test = arrays["test_mask"][:, 0].astype(bool)
     for part, rows in (("train", ~test), ("test", test)):
-        with h5py.File(folder / f"{part}.h5", "w") as file:
-            file["X"], file["y"] = arrays["X"][rows], arrays["y"][rows]
+        write(folder / f"{part}.h5", arrays["X"][rows], arrays["y"][rows])
     return folder / "train.h5", folder / "test.h5", float(arrays["y"][test].std())
 
 
@@ -69,8 +58,7 @@ def test_intervals_of_90_per_cent_hold_85_to_95_per_cent_of_the_test_rows(tmp_pa
     X, y = arrays["X"], arrays["y"].reshape(len(arrays["X"]), -1)[:, 0]
     chosen = rng.permutation(len(X))[:12_000]
     for part, rows in (("train", chosen[3000:]), ("test", chosen[:3000])):
-        with h5py.File(tmp_path / f"{part}.h5", "w") as file:
-            file["X"], file["y"] = X[rows], y[rows]
+        write(tmp_path / f"{part}.h5", X[rows], y[rows])
     model, out = tmp_path / "model.h5", tmp_path / "predicted.h5"
     streamkern("fit", tmp_path / "train.h5", "--out", model, "--components", 512)
     streamkern("predict", model, tmp_path / "test.h5", "--out", out, "--std")
@@ -86,8 +74,7 @@ def test_flights_with_missing_values_are_fitted_without_them(tmp_path):
     kept = [i for i, name in enumerate(arrays["feature_names"]) if name not in known_late]
     X, y = arrays["X"][:, kept], arrays["y"]
     missing = int((np.isnan(X).any(axis=1) | np.isnan(y)).sum())
-    with h5py.File(tmp_path / "flights.h5", "w") as file:
-        file["X"], file["y"] = X, y
+    write(tmp_path / "flights.h5", X, y)
     fitted = streamkern(
         "fit", tmp_path / "flights.h5", "--out", tmp_path / "model.h5",
         "--components", 256, "--on-bad-rows", "skip",
@@ -114,10 +101,8 @@ def test_a_column_that_is_constant_up_to_rounding_is_left_out(tmp_path):
     spans = [np.ptp(arrays["X"][~mask], axis=0) for mask in masks.T]
     (split_index,) = [i for i, span in enumerate(spans) if (span == 0).any()][:1]
     rows = ~masks[:, split_index]
-    with h5py.File(tmp_path / "train.h5", "w") as file:
-        file["X"], file["y"] = arrays["X"][rows], arrays["y"][rows]
-    with h5py.File(tmp_path / "test.h5", "w") as file:
-        file["X"], file["y"] = arrays["X"][~rows], arrays["y"][~rows]
+    for name, part in (("train", rows), ("test", ~rows)):
+        write(tmp_path / f"{name}.h5", arrays["X"][part], arrays["y"][part])
     model = tmp_path / "model.h5"
     fitted = streamkern("fit", tmp_path / "train.h5", "--kernel", "linear", "--out", model)
     assert fitted["dropped_columns"] == np.flatnonzero(spans[split_index] == 0).tolist()

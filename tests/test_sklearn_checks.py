@@ -4,8 +4,6 @@ xfail is strict here: a check that is expected to fail and passes is a failure t
 passes with a warning.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import warnings
 
@@ -65,7 +63,6 @@ WEIGHTS = "check_sample_weight_equivalence_on_dense_data"
     ],
 )
 def test_an_expected_failure_passes_without_its_reason(check, estimator):
-    """Without folds, in double precision, or with moments that are kept."""
     with dask.config.set(scheduler="synchronous"):
         getattr(estimator_checks, check)(type(estimator).__name__, estimator)
 

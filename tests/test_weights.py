@@ -125,23 +125,6 @@ def test_any_weights_are_rows_repeated(s, intercept, standardize):
     assert_same_model(found, expected)
 
 
-def test_folds_of_the_same_rows_give_the_same_errors_left_out():
-    X, y, _ = table()
-    s = np.full(N, 2)
-    options = {"alpha": "cv", "fold_by": "blocks"}
-    found = ridge(**options).fit(X, y, s)
-    expected = ridge(**options).fit(*repeated(X, y, s))
-    assert_same_model(found, expected)
-    assert_close(found.report_["cv_rmse"], expected.report_["cv_rmse"])
-
-
-def test_weights_need_not_be_whole_numbers():
-    X, y, s = table()
-    found, expected = ridge(alpha=0.25).fit(X, y, s / 4), ridge(alpha=1.0).fit(X, y, s)
-    assert_close(found.coef_, expected.coef_)
-    assert_close(found.report_["train_rmse"], expected.report_["train_rmse"])
-
-
 @pytest.mark.parametrize("source", SOURCES)
 def test_errors_and_gradients_count_weights(tmp_path, source):
     X, y, s = table()

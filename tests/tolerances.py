@@ -1,20 +1,16 @@
 """How far two results may lie apart: a number of rounding steps of the dtype they were made in."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 
 
 def assert_close(
-    actual: Any,
-    expected: Any,
+    actual,
+    expected,
     *,
-    dtype: Any = np.float64,
-    steps: float = 100.0,
-    size: float | None = None,
-) -> None:
+    dtype=np.float64,
+    steps=100.0,
+    size=None,
+):
     """Assert |actual - expected| <= steps eps size, in every element.
 
     `eps` is that of `dtype`, `size` the largest expected magnitude unless told.

@@ -26,7 +26,7 @@ COMMANDS = {
     "evaluate": "Compare predictions with targets.",
     "diagnose": "Leave-one-out error of a model, and the rows that matter most to it.",
     "compare": "Exact kernel ridge against random features, over their number.",
-    "moments": "Reduce rows to moments, to be merged, relieved of rows and solved.",
+    "moments": "Reduce rows to moments, to merge, remove rows from, and solve.",
     "merge": "Merge the moments of different rows.",
     "forget": "Take rows out of moments.",
     "solve": "Make a model of moments.",

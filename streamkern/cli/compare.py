@@ -9,15 +9,13 @@ import click
 from streamkern.cli import options as shared
 from streamkern.cli.console import Say, command
 from streamkern.cli.job import check_outputs, place_of, source_of
+from streamkern.cli.parameter_options import parameter_options, values_of
 from streamkern.errors import ParameterError
 
 if TYPE_CHECKING:
     from streamkern.report.comparison_trials import Trial
 
-_HEADER = (
-    *("model", "D", "test rmse", "over\nexact"),
-    *("kernel\nerror", "fit\ns", "test\ns", "matrix\nMB"),
-)
+_COLUMNS = ("relative_rmse", "kernel_error", "fit_seconds", "predict_seconds")
 
 
 @command(
@@ -49,7 +47,7 @@ _HEADER = (
         show_default=True,
         help="Rows to fit, a uniform sample; exact kernel ridge needs their square.",
     ),
-    *shared.parameter_options(
+    *parameter_options(
         *("kernel", "alpha", "n_folds", "on_bad_rows", "random_state"),
         alpha={
             "help": "The penalty, in units of the sum of squares.  Where it is chosen, every model "
@@ -69,6 +67,7 @@ def compare(say: Say, **options: Any) -> None:
     from streamkern.errors.formatting import json_text
     from streamkern.models.estimators.random_feature_ridge import RandomFeatureRidge
     from streamkern.report import comparison
+    from streamkern.report.figure_labels import LABELS
     from streamkern.report.plots import plot_comparison, pyplot
     from streamkern.storage import make_folder, replacing
 
@@ -80,7 +79,7 @@ def compare(say: Say, **options: Any) -> None:
             f"{options['components']!r}; give some."
         ) from error
     maps, n_seeds = options["maps"].split(","), options["seeds"]
-    model = RandomFeatureRidge(**shared.values_of(options))
+    model = RandomFeatureRidge(**values_of(options))
     comparison.checked_comparison(model, components, maps, n_seeds)
     pyplot()
     source = source_of(options)
@@ -97,11 +96,13 @@ def compare(say: Say, **options: Any) -> None:
     for path in pictures:
         plot_comparison(found, path, force=force)
     title = f"{found.n_train:,} rows fitted, {found.n_test:,} tested"
-    say.table(title, [_row(trial) for trial in found.trials], _HEADER)
+    named = [LABELS[name] for name in ("test_rmse", *_COLUMNS, "matrix_megabytes")]
+    header = ("model", "D", *(label.text for label in named))
+    say.table(title, [_row(trial) for trial in found.trials], header)
     exact, linear = found.trials[:2]
     say.line(
-        f"exact kernel ridge: alpha {exact.alpha:.3g}, leave-one-out rmse {exact.loo_rmse:.4g}; "
-        f"linear ridge: alpha {linear.alpha:.3g}"
+        f"exact kernel ridge: alpha {exact.alpha:.3g}, {LABELS['loo_rmse'].text} "
+        f"{exact.loo_rmse:.4g}; linear ridge: alpha {linear.alpha:.3g}"
     )
     if n_seeds > 1:
         say.line(f"means over {n_seeds} seeds of the map, with the 95% intervals of the means (t)")
@@ -111,16 +112,15 @@ def compare(say: Say, **options: Any) -> None:
 
 
 def _row(trial: Trial) -> tuple[str, ...]:
-    error, interval = f"{trial.test_rmse:#.4g}", trial.interval["test_rmse"]
+    from streamkern.report.figure_labels import figure
+
+    error, interval = figure("test_rmse", trial.test_rmse), trial.interval["test_rmse"]
     if interval is not None:
         error += f" \N{PLUS-MINUS SIGN} {trial.test_rmse - interval[0]:#.2g}"
     return (
         trial.map or trial.method,
         f"{trial.n_components:,}" if trial.n_components else "",
         error,
-        f"{trial.relative_rmse:.3f}",
-        f"{trial.kernel_error:.4f}" if trial.kernel_error is not None else "",
-        f"{trial.fit_seconds:.2f}",
-        f"{trial.predict_seconds:.3f}",
-        f"{trial.matrix_bytes / 1e6:.3f}",
+        *(figure(name, getattr(trial, name)) for name in _COLUMNS),
+        figure("matrix_megabytes", trial.matrix_bytes / 1e6),
     )

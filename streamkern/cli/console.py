@@ -17,7 +17,7 @@ from streamkern.errors.urls import without_secrets
 from streamkern.runtime.signals import end_at_once, raised, stoppable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     Command = Callable[..., Any]
 
@@ -70,7 +70,7 @@ class Say:
         console.print(f"[bold]{escape(printable(title))}[/bold]")
         console.print(table)
 
-    def result(self, values: dict[str, Any]) -> None:
+    def result(self, values: Mapping[str, Any]) -> None:
         """Print the result for programs, as the last line."""
         if self.as_json:
             click.echo(json_text(values))

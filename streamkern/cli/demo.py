@@ -40,6 +40,7 @@ def demo(say: Say, out: str, rows: int, components: int) -> None:
     from streamkern.models.estimators.exact_kernel_ridge import ExactKernelRidge
     from streamkern.models.estimators.random_feature_ridge import RandomFeatureRidge
     from streamkern.parameters.plan import plan_fit
+    from streamkern.report.figure_labels import LABELS
     from streamkern.runtime.memory import in_words, total_bytes
     from streamkern.sources import open_hdf5
     from streamkern.storage import make_folder
@@ -87,7 +88,7 @@ def demo(say: Say, out: str, rows: int, components: int) -> None:
     say.table(
         f"Errors on {_TEST:,} new rows (noise alone: {_NOISE})",
         [row.split("|") for row in errors],
-        header=("model", "rows fitted", "matrix to solve", "seconds", "test rmse"),
+        header=("model", "rows fitted", "matrix to solve", "seconds", LABELS["test_rmse"].text),
     )
     say.line(f"The model: streamkern show {folder / 'model.h5'}")
     say.result({"trials": found, "report": report, "model": str(folder / "model.h5")})

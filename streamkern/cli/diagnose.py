@@ -10,6 +10,7 @@ import click
 from streamkern.cli import options as shared
 from streamkern.cli.console import Say, command
 from streamkern.cli.job import place_of, source_of
+from streamkern.cli.parameter_options import parameter_options
 
 
 @command(
@@ -22,7 +23,7 @@ from streamkern.cli.job import place_of, source_of
         show_default=True,
         help="How many rows of largest leverage, and of largest error, to name.",
     ),
-    shared.bad_rows_option,
+    *parameter_options("on_bad_rows"),
     *shared.place_options,
 )
 def diagnose(say: Say, **options: Any) -> None:
@@ -33,6 +34,7 @@ def diagnose(say: Say, **options: Any) -> None:
     """
     from streamkern.models.fitted_classes import FittedClassifier
     from streamkern.models.loading import load_fitted
+    from streamkern.report.figure_labels import figure_row
     from streamkern.report.report_rows import brief
 
     model: Any = load_fitted(options["model"], boosted=False, components=False)
@@ -47,10 +49,10 @@ def diagnose(say: Say, **options: Any) -> None:
     say.table(
         f"Leave-one-out on {found['rows']:,} rows",
         [
-            ("leave-one-out rmse", brief(found["loo_rmse"])),
-            ("training rmse", brief(ridge.report["train_rmse"])),
-            ("cross-validated rmse", brief(ridge.report["cv_rmse"])),
-            ("effective degrees of freedom", f"{found['effective_dof']:,.1f}"),
+            figure_row("loo_rmse", found["loo_rmse"], brief),
+            figure_row("train_rmse", ridge.report["train_rmse"], brief),
+            figure_row("cv_rmse", ridge.report["cv_rmse"], brief),
+            figure_row("effective_dof", found["effective_dof"], "{:,.1f}".format),
             ("rows of leverage 1", f"{found['rows_of_leverage_one']:,}"),
         ],
     )

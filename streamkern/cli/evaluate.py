@@ -8,14 +8,19 @@ import click
 
 from streamkern.cli import options as shared
 from streamkern.cli.console import Say, command
-from streamkern.cli.job import opened_rows, place_of
+from streamkern.cli.job import place_of
+from streamkern.cli.parameter_options import parameter_options
+from streamkern.cli.row_files import opened_rows
 
 # Classes whose confusions are printed.
 _MOST_CLASSES = 12
 
 
 @command(
-    click.argument("model"), *shared.data_options, shared.bad_rows_option, *shared.place_options
+    click.argument("model"),
+    *shared.data_options,
+    *parameter_options("on_bad_rows"),
+    *shared.place_options,
 )
 def evaluate(say: Say, **options: Any) -> None:
     """Compare the predictions of MODEL with the targets of DATA, in one pass.

@@ -29,14 +29,14 @@ def export(say: Say, **options: Any) -> None:
     file of principal components scores.
     """
     from streamkern.models.loading import load_fitted
-    from streamkern.report.onnx import write_onnx
+    from streamkern.report.onnx import to_onnx
     from streamkern.runtime.memory import in_words
 
     path, out = options["model"], options["out"]
     check_outputs(options, formats=["ONNX"])
     model: Any = load_fitted(path, boosted=False, with_equations=False)
     precision = options["precision"] or model.predictor.precision
-    output = write_onnx(out, model, precision=precision, force=options["force"])
+    output = to_onnx(model, out, precision=precision, force=options["force"])
     n_bytes = Path(out).stat().st_size
     say.line(f"{output} of X in {out}, {precision} precision, {in_words(n_bytes)}")
     say.result({"onnx": out, "output": output, "precision": precision, "bytes": n_bytes})

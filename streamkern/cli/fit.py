@@ -9,6 +9,7 @@ import click
 from streamkern.cli import options as shared
 from streamkern.cli.console import Say, command
 from streamkern.cli.job import prepared
+from streamkern.cli.parameter_options import OF_LIKE, parameter_options, parameters_of
 from streamkern.cli.saving import drop_checkpoint, json_report, save_model, show_model
 from streamkern.errors import ParameterError
 
@@ -22,7 +23,7 @@ _NOT_BOOSTED = ("like", "calibration", "report")
 @command(
     *shared.data_options,
     shared.model_option,
-    *shared.parameter_options(),
+    *parameter_options(),
     shared.like_option,
     *shared.class_options,
     click.option(
@@ -42,20 +43,16 @@ def fit(say: Say, **options: Any) -> None:
     from streamkern.models.loading import template_of
 
     if like := options["like"]:
-        shared.refuse_given(
-            shared.OF_LIKE, f"is decided by --like {like}; leave out one of the two."
-        )
-    given = shared.parameters_of(options)
+        shared.refuse_given(OF_LIKE, f"is decided by --like {like}; leave out one of the two.")
+    given = parameters_of(options)
     if options["boost"] is not None:
         _fit_boosted(say, options, given)
         return
     task, template = shared.task_of(options), template_of(like)
-    parameters = task.prepared(given)
-    how = {"fixed_alpha": parameters.solves_at_once, "n_left_out": parameters.penalty.n_left_out}
-    source, place = prepared(say, options, parameters.passes(template), **how)
+    source, place = prepared(say, options, task.job(given, template))
     with place:
         model = task.fit(
-            parameters,
+            given,
             (source, None, None),
             template=template,
             checkpoint=options["checkpoint"],
@@ -69,8 +66,7 @@ def _fit_boosted(say: Say, options: dict[str, Any], parameters: Parameters) -> N
     from dataclasses import replace
 
     from streamkern.models.boosting import Boosting
-    from streamkern.models.boosting_fit import round_options
-    from streamkern.report.report_rows import Row, boosted_rows
+    from streamkern.report.report_rows import boosted_rows
     from streamkern.report.trial_tables import round_table
 
     if not options["classify"]:
@@ -91,14 +87,13 @@ def _fit_boosted(say: Say, options: dict[str, Any], parameters: Parameters) -> N
             f"{text!r}; give one of these."
         ) from error
     boosting = Boosting(class_weight=options["class_weight"], **named)
-    how = {"fixed_alpha": parameters.solves_at_once, "n_maps": 1 + boosting.n_estimators}
-    source, place = prepared(say, options, round_options(parameters), **how)
+    source, place = prepared(say, options, boosting.job(parameters))
     with place:
         rows = source, None, None
         model = boosting.fit(parameters, rows, checkpoint=options["checkpoint"])
         model.save(options["out"], force=options["force"])
         drop_checkpoint(options["checkpoint"])
-    report = json_report(model.report, model=options["out"])
-    say.table("Fitted", [*boosted_rows(report), Row("model", options["out"])])
+    report = json_report(model.report, {"model": options["out"]})
+    say.table("Fitted", [*boosted_rows(report), ("model", options["out"])])
     say.table("Training error after every round", **round_table(report)._asdict())
     say.result(report)

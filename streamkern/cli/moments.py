@@ -7,13 +7,14 @@ from typing import Any
 from streamkern.cli import options as shared
 from streamkern.cli.console import Say, command
 from streamkern.cli.job import prepared
+from streamkern.cli.parameter_options import OF_LIKE, OF_MOMENTS, parameter_options, parameters_of
 from streamkern.cli.saving import drop_checkpoint, save_moments
 
 
 @command(
     *shared.data_options,
     shared.out_option("M.h5", "The moments file to write."),
-    *shared.parameter_options(*shared.OF_MOMENTS),
+    *parameter_options(*OF_MOMENTS),
     shared.like_option,
     *shared.class_options,
     *shared.job_options,
@@ -26,15 +27,16 @@ def moments(say: Say, **options: Any) -> None:
     Moments of further rows are made with --like M.h5.
     """
     from streamkern.models.loading import template_of
+    from streamkern.parameters.plan import Job
     from streamkern.storage import holds_moments
 
     like = options["like"]
     if like:
-        decided = (*shared.OF_LIKE, "n_folds") if holds_moments(like) else shared.OF_LIKE
+        decided = (*OF_LIKE, "n_folds") if holds_moments(like) else OF_LIKE
         shared.refuse_given(decided, f"is decided by --like {like}; leave out one of the two.")
-    task, parameters = shared.task_of(options), shared.parameters_of(options)
+    task, parameters = shared.task_of(options), parameters_of(options)
     template = template_of(like)
-    source, place = prepared(say, options, parameters.moments(template), indexed=True)
+    source, place = prepared(say, options, Job(parameters.moments(template), {"indexed": True}))
     with place:
         how = {"template": template, "checkpoint": options["checkpoint"]}
         found = task.moments(parameters, (source, None, None), **how).gathered()

@@ -10,6 +10,7 @@ import click
 from streamkern.cli import options as shared
 from streamkern.cli.console import Say, command
 from streamkern.cli.job import check_outputs, place_of, prepared
+from streamkern.cli.parameter_options import OF_MAPS, parameter_options, values_of
 from streamkern.cli.saving import drop_checkpoint, json_report
 from streamkern.errors import ParameterError
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 # What moments have decided already.
 _OF_MOMENTS = (
-    *("x", "weights", *shared.OF_MAPS, "length_scale", "random_features", "on_bad_rows"),
+    *("x", "weights", *OF_MAPS, "length_scale", "random_features", "on_bad_rows"),
     *("checkpoint", "dry_run"),
 )
 
@@ -42,7 +43,7 @@ _OF_MOMENTS = (
         metavar="D",
         help="Features of a row, which --components counts in other commands.",
     ),
-    *shared.parameter_options(*shared.OF_MAPS, "on_bad_rows"),
+    *parameter_options(*OF_MAPS, "on_bad_rows"),
     shared.checkpoint_option,
     *shared.place_options,
     shared.dry_run_option,
@@ -55,7 +56,8 @@ def pca(say: Say, **options: Any) -> None:
     follow without reading rows.  `transform` then takes rows to their scores.
     """
     from streamkern.models.component_fit import ComponentOptions
-    from streamkern.predict.predictor import checked_number
+    from streamkern.parameters.plan import Job
+    from streamkern.predict.principal_components import checked_number
     from streamkern.storage import holds_moments
 
     wanted = checked_number(_number(options["components"]))
@@ -65,9 +67,9 @@ def pca(say: Say, **options: Any) -> None:
     asked = ComponentOptions(
         n_components=wanted,
         n_random_features=options["random_features"],
-        **shared.values_of(options),
+        **values_of(options),
     )
-    source, place = prepared(say, options | {"y": None}, asked.passes())
+    source, place = prepared(say, options | {"y": None}, Job(asked.passes(), {}))
     with place:
         found = asked.fit(source, checkpoint=options["checkpoint"])
     _save(say, options, found)
@@ -88,12 +90,12 @@ def _of_moments(say: Say, options: dict[str, Any], wanted: int | float | None) -
 
 
 def _save(say: Say, options: dict[str, Any], found: FittedComponents) -> None:
-    from streamkern.report.report_rows import Row, component_rows
+    from streamkern.report.report_rows import component_rows
 
     out = options["out"]
     found.save(out, force=options["force"])
-    say.table("Principal components", [*component_rows(found.report), Row("file", out)])
-    say.result(json_report(found.report, pca=out))
+    say.table("Principal components", [*component_rows(found.report), ("file", out)])
+    say.result(json_report(found.report, {"pca": out}))
 
 
 def _number(text: str | None) -> int | float | None:

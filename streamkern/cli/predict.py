@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import click
 
 from streamkern.cli import options as shared
 from streamkern.cli.console import Say, command
-from streamkern.cli.job import write_rows
+from streamkern.cli.parameter_options import parameter_options
+from streamkern.cli.row_files import write_rows
 from streamkern.errors import ModelFileError, ParameterError
 
 
@@ -19,7 +21,7 @@ from streamkern.errors import ModelFileError, ParameterError
     shared.out_option("PRED.h5", "What to write; also .csv, .parquet."),
     click.option("--proba", is_flag=True, help="Write the probabilities of classes, as y_proba."),
     click.option("--std", is_flag=True, help="Write standard deviations of new targets, as y_std."),
-    shared.bad_rows_option,
+    *parameter_options("on_bad_rows"),
     *shared.place_options,
     shared.force_option,
 )
@@ -39,7 +41,7 @@ def predict(say: Say, **options: Any) -> None:
     """
     from streamkern.models.fitted_classes import FittedClasses
     from streamkern.models.loading import load_fitted
-    from streamkern.models.prediction import predict_to_hdf5
+    from streamkern.models.prediction_files import predict_to_hdf5
 
     model: Any = load_fitted(options["model"], components=False, with_equations=options["std"])
     is_classifier = isinstance(model, FittedClasses)
@@ -56,15 +58,11 @@ def predict(say: Say, **options: Any) -> None:
             f"--std needs the normal equations, but {options['model']} was saved without them; fit "
             f"it again without --compact."
         )
-    how = {"skip_bad_rows": options["on_bad_rows"] == "skip", "force": options["force"]}
-
-    def write(source: Any, path: Any) -> int:
-        if is_classifier:
-            n_bad: int = model.predict_to_hdf5(source, path, probabilities=options["proba"], **how)
-            return n_bad
+    if is_classifier:
+        write: Any = partial(model.predict_to_hdf5, probabilities=options["proba"])
+    else:
         equations = model.equations if options["std"] else None
-        return predict_to_hdf5(model.predictor, source, path, equations=equations, **how)
-
+        write = partial(predict_to_hdf5, model.predictor, equations=equations)
     more = " and y_std" * options["std"] + " and y_proba" * options["proba"]
     missing, out = "without a class" if is_classifier else "NaN", options["out"]
     what = f"predictions in {out}:y_pred{more}"

@@ -15,6 +15,7 @@ from streamkern.errors.urls import shown, without_secrets
 if TYPE_CHECKING:
     from streamkern.cli.console import Say
     from streamkern.models.data_moments import DataMoments
+    from streamkern.parameters.fit_report import FitReport
     from streamkern.sources import Source
 
 # Options whose values may look like absolute paths.
@@ -48,21 +49,23 @@ def drop_checkpoint(folder: str | None) -> None:
 def show_model(say: Say, title: str, model: Any, path: str) -> None:
     from streamkern.report.report_rows import model_rows
 
-    report = json_report(model.report, model=path)
+    report = json_report(model.report, {"model": path})
     say.table(title, model_rows(report))
     say.result(report)
 
 
-def show_search(say: Say, report: dict[str, Any]) -> None:
+def show_search(say: Say, report: FitReport) -> None:
     from streamkern.report.trial_tables import frontier_table, tuning_table
 
     say.table("Tried", **tuning_table(report)._asdict())
     say.table("Error against cost", **frontier_table(report)._asdict())
 
 
-def json_report(report: dict[str, Any], **file: str) -> dict[str, Any]:
+def json_report(report: FitReport, written: FitReport) -> FitReport:
     """Return a report as commands print it: without its files, but with the one written."""
-    return {key: value for key, value in report.items() if key != "data"} | file
+    printed = report.copy()
+    printed.pop("data", None)
+    return printed | written
 
 
 def save_moments(say: Say, title: str, found: DataMoments, path: str, *, force: bool) -> None:
@@ -74,14 +77,11 @@ def save_moments(say: Say, title: str, found: DataMoments, path: str, *, force: 
     say.result(report)
 
 
-def moments_report(found: DataMoments, path: str) -> dict[str, Any]:
-    from streamkern.kernels import length_scale_of
+def moments_report(found: DataMoments, path: str) -> FitReport:
+    from streamkern.models.report_facts import kernel_facts
 
-    return json_report(found.report) | {
+    return json_report(found.report, kernel_facts(found.kernel)) | {
         "n_components": found.feature_map.n_components,
-        "kernel": found.kernel.name,
-        "kernel_parameters": found.kernel.parameters(),
-        "length_scale": length_scale_of(found.kernel),
         "bytes": Path(path).stat().st_size,
         "moments": path,
     }

@@ -9,14 +9,15 @@ import click
 from streamkern.cli import options as shared
 from streamkern.cli.console import Say, command
 from streamkern.cli.job import check_outputs, place_of
+from streamkern.cli.parameter_options import OF_MODELS, parameter_options, values_of
 from streamkern.cli.saving import save_model, show_model
 
 
 @command(
     click.argument("moments", metavar="M.h5"),
     shared.model_option,
-    *shared.parameter_options(
-        *shared.OF_MODELS,
+    *parameter_options(
+        *OF_MODELS,
         n_components={
             "default": None,
             "help": "The first D features; auto: the smallest number that is good enough; by "
@@ -43,7 +44,7 @@ def solve(say: Say, **options: Any) -> None:
     from streamkern.models.data_moments import load_moments
     from streamkern.parameters.parameters import Parameters
 
-    chosen = shared.values_of(options)
+    chosen = values_of(options)
     check_outputs(options)
     moments = load_moments(options["moments"])
     D = moments.feature_map.n_components

@@ -8,7 +8,8 @@ import click
 
 from streamkern.cli import options as shared
 from streamkern.cli.console import Say, command
-from streamkern.cli.job import write_rows
+from streamkern.cli.parameter_options import parameter_options
+from streamkern.cli.row_files import write_rows
 
 
 @command(
@@ -16,7 +17,7 @@ from streamkern.cli.job import write_rows
     shared.rows_argument,
     shared.x_option,
     shared.out_option("Z.h5", "What to write; also .csv, .parquet."),
-    shared.bad_rows_option,
+    *parameter_options("on_bad_rows"),
     *shared.place_options,
     shared.force_option,
 )
@@ -35,11 +36,6 @@ def transform(say: Say, **options: Any) -> None:
     from streamkern.models.loading import read_fitted
 
     model: FittedComponents = read_fitted(options["model"], FittedComponents)[0]
-    how = {"skip_bad_rows": options["on_bad_rows"] == "skip", "force": options["force"]}
-
-    def write(source: Any, path: Any) -> int:
-        return model.transform_to_hdf5(source, path, **how)
-
     K, out = len(model.components.components), options["out"]
     what = f"rows of {K:,} scores in {out}:{DATASET}"
-    write_rows(say, options, model, write, what=what, n_components=K, scores=out)
+    write_rows(say, options, model, model.transform_to_hdf5, what=what, n_components=K, scores=out)

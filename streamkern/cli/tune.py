@@ -9,6 +9,7 @@ import click
 from streamkern.cli import options as shared
 from streamkern.cli.console import Say, command
 from streamkern.cli.job import prepared
+from streamkern.cli.parameter_options import kernel_named, parameter_options, parameters_of
 from streamkern.cli.saving import save_model, show_model, show_search
 from streamkern.errors import ParameterError
 
@@ -16,7 +17,7 @@ from streamkern.errors import ParameterError
 @command(
     *shared.data_options,
     shared.model_option,
-    *shared.parameter_options(
+    *parameter_options(
         kernel={
             "metavar": "KERNEL[,KERNEL...]|auto",
             "help": "Kernels to choose among, or auto for a short list",
@@ -46,20 +47,22 @@ def tune(say: Say, **options: Any) -> None:
     top.
     """
     from streamkern.models.tuned_fit import search_options
+    from streamkern.parameters.plan import Job
 
     kernels, maps = _chosen_among(options, "kernel"), _chosen_among(options, "feature_map")
     first = {
         "kernel": kernels[0] if isinstance(kernels, list) else "gaussian",
         "feature_map": maps[0] if isinstance(maps, list) else "orthogonal",
     }
-    given = shared.parameters_of(options | first)
+    given = parameters_of(options | first)
     tried: Any = kernels
     if isinstance(kernels, list):
-        tried = [shared.kernel_named(name, options["length_scale"]) for name in kernels]
+        tried = [kernel_named(name, options["length_scale"]) for name in kernels]
     task = shared.task_of(options)
     parameters = task.prepared(given)
     search = search_options(parameters, kernels=tried, maps=maps)
-    source, place = prepared(say, options, search, n_left_out=parameters.penalty.n_left_out)
+    job = Job(search, {"n_left_out": parameters.penalty.n_left_out})
+    source, place = prepared(say, options, job)
     with place:
         model = task.tune(
             parameters,

@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import logging
 import os
-import socket
-import threading
 import time
-from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import dask
 from dask.utils import parse_bytes, parse_timedelta
-from distributed import Client, LocalCluster, Security, rpc
+from distributed import Client, LocalCluster
 
-from streamkern.engine.cluster_file import (
-    ClusterFile,
-    checked_address,
-    read_cluster_file,
-    read_scheduler_file,
-)
+from streamkern.engine.cluster_file import ClusterFile, read_cluster_file
 from streamkern.engine.cluster_start import NO_WORKERS, configuration, local_options, start_cluster
-from streamkern.engine.futures import heartbeat_of
+from streamkern.engine.heartbeat import heartbeat_of
+from streamkern.engine.running_scheduler import client_at, read_scheduler_file, seconds_left
 from streamkern.engine.worker_lifetime import restart_missing_workers
 from streamkern.errors import ClusterError, ParameterError, first_line
 from streamkern.monitor.scheduler_plugin import Watch
@@ -126,7 +118,10 @@ def connect(
         threshold = max(parse_bytes(dask.config.get(_LARGE_GRAPH, 0)), 256 << 20)
         stack.enter_context(dask.config.set({_LARGE_GRAPH: threshold}))
         if cluster is None and address is not None:
-            yield _reached(stack, address, deadline, timeout)
+            client = stack.enter_context(client_at(address, deadline, timeout))
+            _wait_for_worker(client, seconds_left(deadline), f"the scheduler at {address}")
+            _watch(client)
+            yield client
             return
         stack.enter_context(dask.config.set(configuration(blas_threads)))
         if cluster is not None:
@@ -140,66 +135,12 @@ def connect(
         yield client
 
 
-def _reached(stack: ExitStack, address: str, deadline: float, timeout: float) -> Client:
-    host, port, encrypted = checked_address(address)
-    if encrypted and not Security().get_connection_args("client")["ssl_context"]:
-        raise ClusterError(
-            f"{address} needs TLS certificates, but none is configured; set distributed.comm.tls "
-            f"in the Dask configuration."
-        )
-    try:
-        socket.getaddrinfo(host, port)
-        kind = _kind_at(address, _left(deadline))
-        client = Client(address, timeout=_left(deadline)) if kind == "Scheduler" else None
-    except socket.gaierror as error:
-        raise ClusterError(
-            f"the host of {address} is unknown ({error.strerror}); check the address."
-        ) from error
-    except Exception as error:
-        why = "" if isinstance(error, OSError) else f" ({first_line(error)})"
-        raise ClusterError(
-            f"no Dask scheduler answers at {address} within {timeout:g} s{why}; check that it runs "
-            f"and can be reached from here."
-        ) from error
-    if client is None:
-        raise ClusterError(f"{address} is a Dask {kind}; give the address of its scheduler.")
-    stack.enter_context(client)
-    _wait_for_worker(client, _left(deadline), f"the scheduler at {address}")
-    _watch(client)
-    return client
-
-
 def _watch(client: Client) -> None:
     """Look after the scheduler, and have it show jobs, which it needs streamkern for."""
     heartbeat_of(client).n_waiting += 1  # until it is closed
     if dask.config.get("streamkern.monitoring", True):
         with suppress(Exception):
             client.register_plugin(Watch())
-
-
-def _kind_at(address: str, seconds: float) -> str:
-    """Return what serves at an address; a client would wait without end for a silent one."""
-
-    async def identity() -> str:
-        arguments = Security().get_connection_args("client")
-        async with asyncio.timeout(seconds), rpc(address, connection_args=arguments) as server:
-            return str((await server.identity())["type"])
-
-    answer: Future[str] = Future()
-
-    def ask() -> None:
-        try:
-            answer.set_result(asyncio.run(identity()))
-        except BaseException as error:  # noqa: BLE001  it is raised where it is waited for
-            answer.set_exception(error)
-
-    # In a thread, since this one may have a loop, and nobody waits for the thread's end.
-    threading.Thread(target=ask, name="ask", daemon=True).start()
-    return answer.result()
-
-
-def _left(deadline: float) -> float:
-    return max(deadline - time.monotonic(), 0.5)
 
 
 def _wait_for_worker(client: Client, seconds: float, where: str, remedy: str = "") -> None:

@@ -1,4 +1,4 @@
-"""Cluster files and scheduler files, checked before anything in them is used.
+"""Cluster files, checked before anything in them is used.
 
 A cluster file is shared and copied, so it may start clusters but not run code: its module must be
 in a known package, its options in `cluster_options.py`, unless the user trusts whoever wrote it.
@@ -8,21 +8,18 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import json
-import re
 import shutil
-import stat
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import dask
-import yaml
 from distributed import SpecCluster, SSHCluster
 from distributed.deploy import Cluster
 
 from streamkern.engine.cluster_options import OWN_OPTIONS, refuse_untrusted
+from streamkern.engine.plain_yaml import mapping_in
 from streamkern.errors import ClusterError, ParameterError, first_line
-from streamkern.errors.urls import shown
+from streamkern.errors.integers import is_integer
 from streamkern.runtime.signals import handlers_kept
 
 if TYPE_CHECKING:
@@ -31,8 +28,6 @@ if TYPE_CHECKING:
 
 _OF_DASK = ("jobqueue", "kubernetes", "cloudprovider", "gateway", "yarn", "cuda")
 _PACKAGES = ("distributed", *(f"dask_{name}" for name in _OF_DASK))
-# Of a file that anybody may have written; YAML takes long to read.
-_MOST_BYTES, _MOST_BRACKETS = 32 << 10, 1000
 _FORMS = (
     ("module", str, "a module such as dask.distributed"),
     ("class", str, "a class such as LocalCluster"),
@@ -45,29 +40,6 @@ _FORMS = (
 _KEYS = ("version", *(key for key, _, _ in _FORMS))
 # What a file adds to, rather than replaces, of the configuration of a site.
 _OF_SITE = "scheduler-options worker-extra-args job-extra-directives interface local-directory"
-_SIXTIES = ("tag:yaml.org,2002:str", re.compile(r"\d+(:[0-5]?\d)+$"))
-_ADDRESS = re.compile(r"(?:(tcp|tls|ws|wss)://)?(\[[^]]+\]|[^:/\s@]+):(\d{1,5})")
-
-
-class _Loader(yaml.SafeLoader):
-    """Reads 10:00:00 as the text that job schedulers mean, not as a number to the base 60."""
-
-    yaml_implicit_resolvers = {  # noqa: RUF012  as its base has it
-        first: [_SIXTIES, *others]
-        for first, others in yaml.SafeLoader.yaml_implicit_resolvers.items()
-    }
-
-
-def _whole(loader: _Loader, node: yaml.ScalarNode) -> int:
-    number: int = loader.construct_yaml_int(node)
-    if number.bit_length() > 31:  # and too many digits to be shown
-        raise yaml.constructor.ConstructorError(
-            problem="found too large a number", problem_mark=node.start_mark
-        )
-    return number
-
-
-_Loader.add_constructor("tag:yaml.org,2002:int", _whole)
 
 
 @dataclass(frozen=True)
@@ -133,7 +105,7 @@ class ClusterFile:
 
 def read_cluster_file(path: Path, *, trusted: bool = False) -> ClusterFile:
     """Read and check a cluster file; that is trusted whose writer may run code as the user."""
-    content = _mapping_in(path)
+    content = mapping_in(path)
     unknown = sorted(str(key) for key in content if key not in _KEYS)
     if unknown:
         raise ParameterError(
@@ -156,8 +128,8 @@ def read_cluster_file(path: Path, *, trusted: bool = False) -> ClusterFile:
     if adapt is not None:
         limits = {"minimum": 0, "maximum": 0} | adapt
         low, high = limits["minimum"], limits["maximum"]
-        whole = all(isinstance(number, int) and number is not True for number in (low, high))
-        if len(limits) > 2 or not whole or not 0 <= low <= high or not high:
+        whole = is_integer(low, 0) and is_integer(high, 1)
+        if len(limits) > 2 or not whole or low > high:
             raise ParameterError(
                 f"{path}: adapt must be {{minimum: 0 or more, maximum: at least that}}, not "
                 f"{adapt}; correct it."
@@ -177,74 +149,6 @@ def read_cluster_file(path: Path, *, trusted: bool = False) -> ClusterFile:
     if not trusted:
         refuse_untrusted(path, name, args, kwargs, config)
     return ClusterFile(path, module, name, args, kwargs, scale, adapt, config, trusted)
-
-
-def read_scheduler_file(path: Path) -> str:
-    """Return the address in a file that `dask scheduler --scheduler-file` wrote."""
-    try:
-        return str(json.loads(_text_of(path))["address"])
-    except FileNotFoundError as error:
-        raise ParameterError(
-            f"{path} does not exist; start the scheduler with --scheduler-file first."
-        ) from error
-    except (OSError, RecursionError, ValueError, TypeError, KeyError) as error:
-        raise ParameterError(
-            f"{path} must be the JSON that `dask scheduler --scheduler-file` writes, with an "
-            f"address, but is not; name another file."
-        ) from error
-
-
-def checked_address(address: str) -> tuple[str, int, bool]:
-    """Return the host and port in a scheduler's address, and whether it is encrypted."""
-    match = _ADDRESS.fullmatch(address)
-    if not match or not 0 < int(match[3]) < 1 << 16:
-        raise ParameterError(
-            f"a scheduler address looks like tcp://host:8786, but {shown(address)!r} was given; "
-            f"correct it."
-        )
-    return match[2].strip("[]"), int(match[3]), match[1] in ("tls", "wss")
-
-
-def _text_of(path: Path) -> str:
-    """Return what a small file holds; nobody may ever write to a pipe, or end what is in it."""
-    status = path.stat()
-    if not stat.S_ISREG(status.st_mode) or status.st_size > _MOST_BYTES:
-        raise OSError(f"it is no plain file of at most {_MOST_BYTES >> 10} KiB")
-    return path.read_text(encoding="utf-8")
-
-
-def _mapping_in(path: Path) -> dict[Any, Any]:
-    try:
-        text = _text_of(path)
-    except FileNotFoundError as error:
-        raise ParameterError(f"{path} does not exist; name a cluster file.") from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise ParameterError(f"{path} cannot be read ({error}); name a cluster file.") from error
-    try:
-        # A few lines of aliases can stand for more values than memory holds, and brackets within
-        # brackets take the square of their number to read.
-        is_tangled = sum(map(text.count, "[{")) > _MOST_BRACKETS or any(
-            isinstance(token, yaml.AliasToken) for token in yaml.scan(text)
-        )
-        content = None if is_tangled else yaml.load(text, _Loader)  # noqa: S506  a safe one
-    # PyYAML lets errors through of values that are not what they look like, or are tagged.
-    except (yaml.YAMLError, RecursionError, ValueError, LookupError, AttributeError) as error:
-        # Not the line itself, which may hold a password.
-        mark = getattr(error, "problem_mark", None)
-        place = f" in line {mark.line + 1}" if mark else ""
-        problem = getattr(error, "problem", None) or type(error).__name__
-        raise ParameterError(f"{path} is not plain YAML ({problem}{place}); correct it.") from error
-    if is_tangled:
-        raise ParameterError(
-            f"{path} uses YAML aliases, or more than {_MOST_BRACKETS} brackets; write the values "
-            f"out in lines."
-        )
-    if not isinstance(content, dict):
-        raise ParameterError(
-            f"{path} must be a mapping with version, module and class, not "
-            f"{type(content).__name__}; write it as in the example cluster.yaml."
-        )
-    return content
 
 
 def _dotted(config: dict[Any, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

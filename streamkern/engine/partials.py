@@ -1,4 +1,4 @@
-"""Partial sums of a pass: of one shard, merged in a fixed order, and saved in a checkpoint."""
+"""Partial sums of a pass: merged in a fixed order, and saved in a checkpoint."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from streamkern.engine.shard_task import ComputeSlots, at_shard
+from dask import delayed
+
+from streamkern.errors import IncompletePassError
 from streamkern.runtime.events import tell_from_task
 from streamkern.runtime.memory import peak_bytes
 from streamkern.runtime.resources import metered
-from streamkern.runtime.scratch import aligned
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Sequence
 
-    from streamkern.sources import Block, Reader, Shard
+    from streamkern.sources import Shard
     from streamkern.statistics import Statistic
     from streamkern.storage import SavedPass
 
@@ -50,41 +51,42 @@ class PassOptions(NamedTuple):
     saved: SavedPass | None  # where sums are saved
 
 
-def accumulate_shard(
-    zero: Statistic,
-    reader: Reader,
-    shard: Shard,
-    options: PassOptions,
-    slots: ComputeSlots,
-    *,
-    group: int,
-) -> Partial:
-    """Return the sums of one shard; the task that a worker runs, and runs again if it must."""
-    if options.saved is not None and options.saved.holds(group):  # before a worker was lost
-        return SAVED
-    statistic = aligned(zero).zero()
-    n_kept = n_skipped = n_weightless = 0
+def merge_groups(
+    zero: Any, groups: Sequence[Sequence[Any]], label: str, options: PassOptions
+) -> Any:
+    """Merge shards into groups, and groups into the whole, one after the other.
 
-    def kept(blocks: Iterator[Block]) -> Iterator[Block]:
-        nonlocal n_kept, n_skipped, n_weightless
-        for block in blocks:
-            there = block.counting()
-            good = there.where(there.finite()) if options.skip_bad_rows else there
-            n_kept += len(good)
-            n_skipped += len(there) - len(good)
-            n_weightless += len(block) - len(there)
-            if len(good):
-                yield good
+    So a running total of a group and one of the whole wait in memory, however many shards there
+    are; in a balanced tree it would be one a level.
+    """
+    name, saved = f"{label}-{options.job}", options.saved
+    merge, save, add = (delayed(f, traverse=False) for f in (merge_partials, save_group, add_group))
+    whole = None
+    for i, (first, *rest) in enumerate(groups):
+        total = first
+        for j, part in enumerate(rest):
+            total = merge(zero, options, total, part, dask_key_name=f"merge-{name}-group-{i}-{j}")
+        if saved is not None:
+            total = save(options, i, total, dask_key_name=f"save-{name}-group-{i}")
+        if saved is None and whole is None:
+            whole = total
+        else:
+            whole = add(zero, options, i, whole, total, dask_key_name=f"merge-{name}-all-{i}")
+    return whole
 
-    work = statistic.work if options.monitored else None
-    with at_shard(
-        options.job, shard, reader, options.block_rows, slots, threads=options.threads, work=work
-    ) as (blocks, scratch):
-        statistic.scratch = scratch
-        statistic.update(kept(blocks))
-    statistic.scratch = None
-    sums, shards = statistic.detached(), (shard.index,)
-    return Partial(sums, n_kept, n_skipped, shards, peak_bytes(), n_weightless)
+
+def check_complete(merged: Partial, shards: tuple[Shard, ...], n_samples: int) -> None:
+    if sorted(merged.shards) != list(range(len(shards))):
+        raise IncompletePassError(
+            f"the pass must hold each of {len(shards):,} shards once, but holds "
+            f"{len(merged.shards):,}; run it again."
+        )
+    n_found = merged.n_rows + merged.n_skipped + merged.n_weightless
+    if n_found != n_samples:
+        raise IncompletePassError(
+            f"the source has {n_samples:,} rows, but the pass accounts for {n_found:,}; a file "
+            f"changed meanwhile, run it again."
+        )
 
 
 def merge_partials(zero: Statistic, options: PassOptions, left: Partial, right: Partial) -> Partial:

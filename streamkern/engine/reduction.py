@@ -24,26 +24,18 @@ from dask import delayed
 from dask.base import tokenize
 from tlz import partition_all
 
-from streamkern.engine.partials import (
-    SAVED,
-    Partial,
-    PassOptions,
-    accumulate_shard,
-    add_group,
-    merge_partials,
-    save_group,
-)
+from streamkern.engine.compute_slots import ComputeSlots
+from streamkern.engine.partials import SAVED, Partial, PassOptions, check_complete, merge_groups
 from streamkern.engine.retries import Attempts, restarting_stragglers
 from streamkern.engine.scheduler import is_task, kept, run, task
-from streamkern.engine.shard_task import ComputeSlots, pass_facts
-from streamkern.errors import IncompletePassError
+from streamkern.engine.shard_task import accumulate_shard, pass_facts
 from streamkern.runtime.events import passing, tell
 from streamkern.runtime.memory import reset_peak
 from streamkern.runtime.resources import current_client, local_threads
 from streamkern.sources.base import naming_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from streamkern.sources import Shard, Source
     from streamkern.statistics import Statistic
@@ -158,7 +150,7 @@ def accumulate(
         [SAVED] if i in found else [partial_of(shard, i) for shard in members]
         for i, members in enumerate(groups)
     ]
-    root = _merged(zero, partials, label, options)
+    root = merge_groups(zero, partials, label, options)
     client, pool = current_client(), n_slots + 1  # threads: one more reads
     if client is None:
         reset_peak()
@@ -183,7 +175,7 @@ def accumulate(
             if not of_task:
                 merged = merged._replace(statistic=statistic.attached(merged.statistic))
     source.check_unchanged()
-    _check_complete(merged, shards, source.n_samples)
+    check_complete(merged, shards, source.n_samples)
     return PassResult(
         statistic=merged.statistic,
         n_rows=merged.n_rows,
@@ -195,39 +187,3 @@ def accumulate(
         seconds=time.perf_counter() - begun,
         n_weightless=merged.n_weightless,
     )
-
-
-def _merged(zero: Any, groups: Sequence[Sequence[Any]], label: str, options: PassOptions) -> Any:
-    """Merge shards into groups, and groups into the whole, one after the other.
-
-    So a running total of a group and one of the whole wait in memory, however many shards there
-    are; in a balanced tree it would be one a level.
-    """
-    name, saved = f"{label}-{options.job}", options.saved
-    merge, save, add = (delayed(f, traverse=False) for f in (merge_partials, save_group, add_group))
-    whole = None
-    for i, (first, *rest) in enumerate(groups):
-        total = first
-        for j, part in enumerate(rest):
-            total = merge(zero, options, total, part, dask_key_name=f"merge-{name}-group-{i}-{j}")
-        if saved is not None:
-            total = save(options, i, total, dask_key_name=f"save-{name}-group-{i}")
-        if saved is None and whole is None:
-            whole = total
-        else:
-            whole = add(zero, options, i, whole, total, dask_key_name=f"merge-{name}-all-{i}")
-    return whole
-
-
-def _check_complete(merged: Partial, shards: tuple[Shard, ...], n_samples: int) -> None:
-    if sorted(merged.shards) != list(range(len(shards))):
-        raise IncompletePassError(
-            f"the pass must hold each of {len(shards):,} shards once, but holds "
-            f"{len(merged.shards):,}; run it again."
-        )
-    n_found = merged.n_rows + merged.n_skipped + merged.n_weightless
-    if n_found != n_samples:
-        raise IncompletePassError(
-            f"the source has {n_samples:,} rows, but the pass accounts for {n_found:,}; a file "
-            f"changed meanwhile, run it again."
-        )

@@ -7,42 +7,36 @@ import sys
 import threading
 import time
 import uuid
-from collections import deque
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError
 from contextlib import suppress
-from contextvars import copy_context
-from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import dask
 import dask.threaded
 from dask import delayed
-from dask.base import named_schedulers
 from dask.delayed import Delayed
-from tlz import partition_all
 
 from streamkern.engine.futures import (
     ForgottenError,
     Patience,
-    heartbeat_of,
     result_of,
     submitted,
     submitting,
 )
+from streamkern.engine.heartbeat import heartbeat_of
 from streamkern.errors import ClusterError
 from streamkern.runtime.resources import (
     LOST,
     current_client,
     local_scheduler,
-    local_threads,
     reaching,
 )
 from streamkern.runtime.scratch import aligned
 from streamkern.runtime.threads import blas_threads
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
 # What was sent to workers, by the futures that stand for it, to be sent again if they die.
 _sent: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
@@ -146,10 +140,10 @@ def shared(value: Any) -> Any:
     """Return a value as an argument for many tasks: sent once, where tasks run elsewhere.
 
     It is on two workers, if there are so many; if both die, `run` sends it again for a task that
-    takes it as an argument.
+    takes it as an argument.  A task, or None, is returned as it is.
     """
     client = current_client()
-    if client is None:
+    if client is None or value is None or is_task(value):
         return value
     sent = _scattered(client, f"{type(value).__name__}-{uuid.uuid4().hex}", value)
     _sent[sent] = value
@@ -182,54 +176,3 @@ def _sent_again(client: Any, root: Any) -> bool:
     for future in lost:
         _scattered(client, future.key, _sent[future])
     return bool(lost)
-
-
-def stream(tasks: Iterator[Any]) -> Iterator[Any]:
-    """Yield the results of tasks in order, with no more under way than keep everyone busy."""
-    client = current_client()
-    if client is not None:
-        with reaching(client):
-            window = 2 * max(sum(client.nthreads().values()), 1)
-        yield from _in_window(tasks, window, partial(submitted, client), result_of, client.cancel)
-        return
-    scheduler, n_threads = local_scheduler(), local_threads()
-    if scheduler is not named_schedulers.get("threads"):
-        for batch in partition_all(n_threads, tasks):
-            yield from dask.compute(*batch, scheduler=scheduler)
-        return
-    with ThreadPoolExecutor(n_threads + 1, "stream") as pool:  # one more reads
-
-        def begin(task: Any) -> Future[Any]:
-            return pool.submit(copy_context().run, _computed, task)
-
-        def cancel(pending: list[Future[Any]]) -> None:
-            for future in pending:
-                future.cancel()
-
-        yield from _in_window(tasks, n_threads + 2, begin, Future.result, cancel)
-
-
-def _computed(task: Any) -> Any:
-    """Return the value of a task, worked out by the thread that calls this."""
-    # Dask's callbacks belong to the process: threads that lay them aside would mix them up.
-    return dask.compute(task, scheduler=dask.local.get_sync, callbacks=())[0]
-
-
-def _in_window(
-    tasks: Iterator[Any],
-    window: int,
-    begin: Callable[[Any], Any],
-    result: Callable[[Any], Any],
-    cancel: Callable[[list[Any]], object],
-) -> Iterator[Any]:
-    """Yield the results of tasks in order, with `window` of them begun and not yet yielded."""
-    pending: deque[Any] = deque()
-    try:
-        for task in tasks:
-            pending.append(begin(task))
-            if len(pending) >= window:
-                yield result(pending.popleft())
-        while pending:
-            yield result(pending.popleft())
-    finally:
-        cancel(list(pending))

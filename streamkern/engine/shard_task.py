@@ -1,4 +1,4 @@
-"""Tasks on shards: they read ahead, take a compute slot, measure, and tell; and maps of shards.
+"""Tasks on shards, which are what workers are sent: they read ahead, compute in a slot, and tell.
 
 A process reads for more shards than it has cores to compute on.  A task that begins its last block
 lets the worker begin the next one, which reads its first block and then waits for a slot.  So
@@ -7,70 +7,30 @@ neither slow storage nor the way to the scheduler keeps a core idle.
 
 from __future__ import annotations
 
-import threading
 import time
-import uuid
 from contextlib import contextmanager
-from itertools import pairwise
-from queue import LifoQueue
 from typing import TYPE_CHECKING, Any
 
-from dask import delayed
-
-from streamkern.engine.scheduler import is_task, kept, stream
+from streamkern.engine.partials import SAVED, Partial, PassOptions
 from streamkern.monitor.metrics import add_to_totals, expose_totals
-from streamkern.runtime.events import passing, tell_from_task
+from streamkern.runtime.events import tell_from_task
 from streamkern.runtime.memory import peak_bytes
-from streamkern.runtime.resources import current_worker, local_threads, metered
+from streamkern.runtime.resources import current_worker, metered
 from streamkern.runtime.scratch import Scratch, aligned
 from streamkern.runtime.signals import stopping
 from streamkern.runtime.threads import blas_threads
 from streamkern.runtime.timing import timed_each, timing
 from streamkern.sources import Block, Reader, Shard, Source, reading_ahead
-from streamkern.sources.base import naming_rows
+from streamkern.sources.nonfinite_rows import finite_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from streamkern.statistics import Work
+    from streamkern.engine.compute_slots import ComputeSlots
+    from streamkern.statistics import Statistic, Work
 
 # Activities of the thread that reads ahead, beside the one that computes.
 _BESIDE = ("reading", "decoding")
-
-
-class ComputeSlots:
-    """Places to compute at, each with its working memory, in every process that a pass runs in.
-
-    A node of the graph of the pass: tasks in one process share one object, a copy that is sent to
-    another process begins empty there, and Dask frees the memory when the last task has had it.
-    A worker has as many as threads, a process that runs its own tasks `n_slots`.
-    """
-
-    def __init__(self, n_slots: int) -> None:
-        self.n_slots = n_slots
-        self._lock = threading.Lock()
-        self._free: LifoQueue[Scratch] | None = None
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return ComputeSlots, (self.n_slots,)
-
-    @property
-    def here(self) -> int:
-        worker = current_worker()
-        return self.n_slots if worker is None else int(worker.state.nthreads)
-
-    @contextmanager
-    def taken(self) -> Iterator[Scratch]:
-        with self._lock:
-            if self._free is None:
-                self._free = LifoQueue()
-                for _ in range(self.here):
-                    self._free.put(Scratch())
-        scratch = self._free.get()
-        try:
-            yield scratch
-        finally:
-            self._free.put(scratch)
 
 
 def pass_facts(source: Source, shards: Sequence[Shard], work: Work | None = None) -> dict[str, Any]:
@@ -146,51 +106,44 @@ def _to_the_last(blocks: Iterable[Block], n_rows: int, job: str) -> Iterator[Blo
         yield block
 
 
-def map_shards(
-    source: Source,
-    function: Callable[[Iterator[Block], int, Scratch], Any],
+def accumulate_shard(
+    zero: Statistic,
+    reader: Reader,
+    shard: Shard,
+    options: PassOptions,
+    slots: ComputeSlots,
     *,
-    shard_rows: int,
-    block_rows: int,
-    label: str,
-    most_rows: int | None = None,
-) -> Iterator[tuple[Shard, Any]]:
-    """Yield every shard with what `function` makes of its rows, in order, few at a time."""
-    job = uuid.uuid4().hex
-    shards = source.shards(shard_rows)
-    if most_rows is not None and not source.loads_whole_shards:
-        shards = _cut_up(shards, most_rows)
+    group: int,
+) -> Partial:
+    """Return the sums of one shard; the task that a worker runs, and runs again if it must."""
+    if options.saved is not None and options.saved.holds(group):  # before a worker was lost
+        return SAVED
+    statistic = aligned(zero).zero()
+    n_kept = n_skipped = n_weightless = 0
 
-    def sent(value: Any, name: str) -> Any:  # once, and not with every task
-        return kept(delayed(value, traverse=False, name=f"{name}-{label}-{job}"))
+    def kept(blocks: Iterator[Block]) -> Iterator[Block]:
+        nonlocal n_kept, n_skipped, n_weightless
+        for block in blocks:
+            there = block.counting()
+            good = there.where(finite_rows(there)) if options.skip_bad_rows else there
+            n_kept += len(good)
+            n_skipped += len(there) - len(good)
+            n_weightless += len(block) - len(there)
+            if len(good):
+                yield good
 
-    applied = function if is_task(function) else sent(function, "function")
-    slots, applying = sent(ComputeSlots(local_threads()), "slots"), delayed(_apply, traverse=False)
-
-    def task_of(shard: Shard) -> Any:
-        reader, key = source.reader(shard), f"{label}-{job}-{shard.index}"
-        return applying(applied, reader, shard, (block_rows, job), slots, dask_key_name=key)
-
-    with passing(job, label, **pass_facts(source, shards)):
-        results = stream(map(task_of, shards))
-        for shard in shards:
-            with naming_rows(source, shards, f"{label}-{job}"):
-                result = next(results)
-            yield shard, result
-    source.check_unchanged()
-
-
-def _cut_up(shards: Iterable[Shard], most_rows: int) -> tuple[Shard, ...]:
-    """Return the same rows in shards of no more than `most_rows`, parts of one about equal."""
-    cut: list[Shard] = []
-    for shard in shards:
-        n_parts = -(-shard.n_rows // most_rows)
-        cuts = [shard.start + part * shard.n_rows // n_parts for part in range(n_parts + 1)]
-        cut += [Shard(len(cut) + i, *ends) for i, ends in enumerate(pairwise(cuts))]
-    return tuple(cut)
+    work = statistic.work if options.monitored else None
+    with at_shard(
+        options.job, shard, reader, options.block_rows, slots, threads=options.threads, work=work
+    ) as (blocks, scratch):
+        statistic.scratch = scratch
+        statistic.update(kept(blocks))
+    statistic.scratch = None
+    sums, shards = statistic.detached(), (shard.index,)
+    return Partial(sums, n_kept, n_skipped, shards, peak_bytes(), n_weightless)
 
 
-def _apply(
+def apply_to_shard(
     function: Callable[[Iterator[Block], int, Scratch], Any],
     reader: Reader,
     shard: Shard,

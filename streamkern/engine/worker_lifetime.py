@@ -11,11 +11,10 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from distributed import SchedulerPlugin
+from distributed import LocalCluster, Scheduler, SchedulerPlugin
 from tornado.ioloop import PeriodicCallback
 
 if TYPE_CHECKING:
-    from distributed import LocalCluster, Scheduler
     from distributed.scheduler import WorkerState
 
 # Milliseconds between two looks, and seconds that a nanny has to bring its worker back.

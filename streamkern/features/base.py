@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from streamkern.errors import DataError, ModelFileError, ParameterError
-from streamkern.features.families import FAMILIES, OWNERS, Family
+from streamkern.errors import DataError, ParameterError
+from streamkern.errors.integers import checked_integer
+from streamkern.features.families import FAMILIES, MAPS, Family
 from streamkern.kernels.base import declare
 
 if TYPE_CHECKING:
@@ -22,17 +23,6 @@ if TYPE_CHECKING:
 
 # Features are made for a few rows at a time, so that they are still in cache for the cosines.
 _CACHED_VALUES = 1 << 18
-
-
-class _Maps(dict[str, "type[FeatureMap]"]):
-    def __missing__(self, name: object) -> type[FeatureMap]:
-        raise ModelFileError(
-            f"the map {name!r} of the file is not declared here; import the module that declares "
-            f"it, and load the file again."
-        )
-
-
-MAPS = _Maps()
 
 
 class FeatureMap(ABC):
@@ -58,10 +48,8 @@ class FeatureMap(ABC):
         Whether it is a map for the linear kernel, which others leave to the identity.
     no_part : str
         Why no leading part of `{}` features stands for the whole, where that is so.
-    n_features : int
-        p, known once the map is drawn.
-    n_components : int
-        D, the number of features.
+    n_features, n_components : int
+        p, known once the map is drawn, and D, the number of features.
     scale : float
         The factor that `evaluate` leaves out and `transform` applies, because a caller can often
         apply it for nothing.
@@ -89,8 +77,9 @@ class FeatureMap(ABC):
         super().__init_subclass__(**options)
         if "name" in vars(cls):
             declare(MAPS, cls.name, cls)
+            owners = {name: family.made for name, family in FAMILIES.items()}
             for name, (text, arguments) in vars(cls).get("families", {}).items():
-                declare(OWNERS, name, cls)
+                declare(owners, name, cls)
                 FAMILIES[name] = Family(cls, text, arguments)
 
     @abstractmethod
@@ -122,14 +111,9 @@ class FeatureMap(ABC):
     ) -> Iterator[slice]:
         """Write phi(X) / scale - shift into `out`, and yield slices of rows as they are done.
 
-        Parameters
-        ----------
-        X : ndarray of shape (n, p), any real dtype
-        out : ndarray of shape (n, D), float32 or float64
-            Its dtype is the precision that features are computed in.
-        shift : ndarray of shape (D,), same dtype as `out`, or 0
-        scratch : Scratch, optional
-            Memory to work in, lent until the last slice is asked for.
+        Rows (n, p) are of any real dtype.  That of `out` (n, D), float32 or float64, is the
+        precision that features are computed in, and the dtype of the shift (D,), unless that is 0.
+        Memory to work in is lent until the last slice is asked for.
         """
 
     def first(self, n_components: int) -> FeatureMap:
@@ -254,15 +238,6 @@ class FeatureMap(ABC):
             )
 
 
-def restored_inner(parameters: Mapping[str, Any], arrays: Mapping[str, Array]) -> FeatureMap:
-    inner = {k.removeprefix("inner_"): v for k, v in arrays.items() if "inner_" in k}
-    return MAPS[parameters["inner"]].restore(parameters["inner_parameters"], inner)
-
-
-def inner_arrays(inner: FeatureMap) -> dict[str, Array]:
-    return {f"inner_{name}": array for name, array in inner.arrays().items()}
-
-
 def cached_slices(n_rows: int, n_components: int) -> Iterator[slice]:
     """Yield slices of rows whose features fit in a core's cache."""
     step = max(_CACHED_VALUES // max(n_components, 1), 16)
@@ -272,23 +247,19 @@ def cached_slices(n_rows: int, n_components: int) -> Iterator[slice]:
 
 def checked_seed(random_state: Any) -> int:
     """Return the seed as an int, or raise ParameterError unless it is a whole number >= 0."""
-    if not isinstance(random_state, (int, np.integer)) or random_state < 0:
-        raise ParameterError(
-            f"random_state must be a whole number of at least 0, not {random_state!r}; give a seed "
-            f"that can be stored with the model."
-        )
-    return int(random_state)
+    sentence = (
+        "random_state must be a whole number of at least 0, not {!r}; give a seed that can be "
+        "stored with the model."
+    )
+    return checked_integer(random_state, sentence, 0)
 
 
 def checked_n_components(n_components: Any) -> int:
     """Return D as an int, or raise ParameterError unless it is a positive whole number."""
-    if isinstance(n_components, bool) or not isinstance(n_components, (int, np.integer)):
-        raise ParameterError(
-            f"n_components must be a whole number, not {n_components!r}; give how many."
-        )
-    if n_components < 1:
-        raise ParameterError(f"n_components must be at least 1, not {n_components}; give how many.")
-    return int(n_components)
+    D = checked_integer(
+        n_components, "n_components must be a whole number, not {!r}; give how many."
+    )
+    return checked_integer(D, "n_components must be at least 1, not {}; give how many.", 1)
 
 
 def stream(seed: int, *key: int) -> np.random.Generator:

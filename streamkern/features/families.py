@@ -1,4 +1,4 @@
-"""Families of feature maps: the names that options have for them."""
+"""Feature maps by name: of files, and of options, which have a family of maps for a kernel."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
-from streamkern.errors import ParameterError
+from streamkern.errors import ModelFileError, ParameterError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from streamkern._typing import Array
     from streamkern.features.base import FeatureMap
     from streamkern.kernels import Kernel
 
@@ -54,7 +55,24 @@ class Family:
         return self.made(**{name: options[name] for name in taken if name in options})
 
 
+class _Maps(dict[str, "type[FeatureMap]"]):
+    def __missing__(self, name: object) -> type[FeatureMap]:
+        raise ModelFileError(
+            f"the map {name!r} of the file is not declared here; import the module that declares "
+            f"it, and load the file again."
+        )
+
+
+# By the names that files have.
+MAPS = _Maps()
 # By the names that options have, in the order in which classes declare them.
 FAMILIES: dict[str, Family] = {}
-# Whose names those are, so that no class takes that of another.
-OWNERS: dict[str, type[FeatureMap]] = {}
+
+
+def restored_inner(parameters: Mapping[str, Any], arrays: Mapping[str, Array]) -> FeatureMap:
+    inner = {k.removeprefix("inner_"): v for k, v in arrays.items() if "inner_" in k}
+    return MAPS[parameters["inner"]].restore(parameters["inner_parameters"], inner)
+
+
+def inner_arrays(inner: FeatureMap) -> dict[str, Array]:
+    return {f"inner_{name}": array for name, array in inner.arrays().items()}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from inspect import signature
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -10,25 +9,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from streamkern.errors import ParameterError
-from streamkern.features.base import (
-    FeatureMap,
-    cached_slices,
-    checked_n_components,
-    checked_seed,
-    inner_arrays,
-    restored_inner,
-    stream,
-)
+from streamkern.features.base import FeatureMap, cached_slices, checked_n_components, checked_seed
+from streamkern.features.families import inner_arrays, restored_inner
 from streamkern.kernels import Gaussian, Kernel, kernel_from
 from streamkern.runtime.scratch import Scratch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from streamkern._typing import Array, Floats
-
-# Streams of random numbers, kept apart so that more of one never changes another.
-DIRECTIONS, UNIFORMS, PHASES, LENGTHS = range(4)
+    from streamkern._typing import Array
 
 
 class WrittenFeatures(FeatureMap):
@@ -146,13 +135,3 @@ class Chosen(ChosenFeatures):
     @classmethod
     def restore(cls, parameters: Mapping[str, Any], arrays: Mapping[str, Array]) -> Self:
         return cls(restored_inner(parameters, arrays), arrays["indices"])
-
-
-def drawn_uniforms(seed: int, n_draws: int, n_uniforms: int) -> Floats:
-    """Return numbers (L, n_uniforms) in (0, 1], by which kernels mix."""
-    # 1 - [0, 1) keeps the quantile functions away from 0.
-    return 1.0 - stream(seed, UNIFORMS).random((n_draws, n_uniforms))
-
-
-def drawn_phases(seed: int, n_draws: int) -> Floats:
-    return 2.0 * math.pi * stream(seed, PHASES).random(n_draws)

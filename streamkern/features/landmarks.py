@@ -1,20 +1,4 @@
-"""Landmarks: rows that stand for all, and the dynamic range of the values of a kernel at them.
-
-Whitened features L^-1 k cost as much a row as their products.  Summing products of plain values k
-and whitening the sums costs nothing a row, but K_nm^T K_nm has the squares of the eigenvalues of
-K_mm, and in single precision the small ones drown in the rounding of the large.  Here the few
-largest eigenvalues s_1, ..., s_r of K_mm are levelled: with an orthogonal Q whose first r columns
-are their eigenvectors, up to signs,
-
-    psi = T Q^T k,   T = diag(s_r / s_1, ..., s_r / s_r, 1, ..., 1),
-
-which makes sums of psi psi^T about flat in these directions.  Q is the product of r reflections, so
-that takes 4 m r operations a row, and
-
-    L^-1 k = R^T psi,   R = T^-1 Q^T L^-T
-
-turns the sums into those of whitened features, once, in double.
-"""
+"""Landmarks: rows that stand for all, chosen by weighted k-means."""
 
 from __future__ import annotations
 
@@ -38,9 +22,6 @@ _WAITING = 4
 _NOTHING = 1e-150
 # Rows whose kernel matrix is made for the sake of its diagonal.
 _SIDE_BY_SIDE = 16
-# Steps of the iteration that finds them, vectors that it takes besides, and the stream of those it
-# begins with.
-_STEPS, _MORE, _BEGINNING = 3, 16, 3
 
 
 def landmarks(
@@ -88,10 +69,8 @@ def kmeans(
 ) -> Floats:
     """Take the centres of k-means, in the units of the length scales, begun at the first rows.
 
-    On one thread, so that sums depend on neither workers nor cores: by scikit-learn, since Dask-ML
-    takes whatever scheduler is the current one, which only a configuration of all threads changes.
-    The first rows are in random order; k-means|| would take most centres at random as well for so
-    many, and one by one.
+    On one thread, so that sums depend on neither workers nor cores; Dask-ML would take whatever
+    scheduler is the current one.  The first rows are in random order.
     """
     from sklearn.cluster import KMeans  # noqa: PLC0415  slow, and only for this
     from sklearn.exceptions import ConvergenceWarning  # noqa: PLC0415
@@ -115,33 +94,3 @@ def diagonal(kernel: Kernel, rows: Floats) -> Floats:
         return np.ones(len(rows))
     parts = [rows[start : start + _SIDE_BY_SIDE] for start in range(0, len(rows), _SIDE_BY_SIDE)]
     return np.concatenate([np.diagonal(kernel(part, part)) for part in parts] or [np.empty(0)])
-
-
-def leading(factor: Floats, r: int) -> tuple[Floats, Floats]:
-    """Return the largest eigenvalues (r,) of L L^T, descending, and eigenvectors (m, r), about.
-
-    By subspace iteration: Halko, Martinsson and Tropp (2011), "Finding structure with randomness".
-    A few steps do, since whatever orthogonal matrix is taken, it is undone.
-    """
-    m = len(factor)
-    block = stream(0, _BEGINNING).standard_normal((m, min(r + _MORE, m)))
-    for _ in range(_STEPS):
-        block = np.linalg.qr(factor @ (factor.T @ block))[0]
-    narrow = factor.T @ block
-    eigenvalues, vectors = np.linalg.eigh(narrow.T @ narrow)
-    return eigenvalues[: -r - 1 : -1], block @ vectors[:, : -r - 1 : -1]
-
-
-def reflections(columns: Floats) -> tuple[Floats, Floats]:
-    """Return Y and F of Q = I - Y F Y^T, whose first columns are orthonormal ones, up to signs."""
-    from scipy.linalg import qr  # noqa: PLC0415  where it is needed
-
-    (packed, scales), _ = qr(columns, mode="raw")
-    r = columns.shape[1]
-    reflectors = np.tril(packed[:, :r], -1) + np.eye(len(columns), r)
-    factors = np.zeros((r, r))
-    products = reflectors.T @ reflectors
-    for j, scale in enumerate(scales):
-        factors[:j, j] = -scale * (factors[:j, :j] @ products[:j, j])
-        factors[j, j] = scale
-    return reflectors, factors

@@ -8,25 +8,22 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from streamkern.errors import ParameterError
-from streamkern.features.base import FeatureMap, stream
-from streamkern.features.kernel_map import ChosenFeatures, KernelMap
+from streamkern.features.base import stream
+from streamkern.features.kernel_map import KernelMap
 from streamkern.features.kernel_values import LandmarkFeatures, Projected, Similarities, has_slopes
-from streamkern.features.landmarks import diagonal, landmarks, leading, reflections
+from streamkern.features.landmarks import diagonal, landmarks
+from streamkern.features.levelled import LevelledSimilarities
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from numpy.typing import ArrayLike
 
     from streamkern._typing import Array, Floats
     from streamkern.kernels import Kernel
-    from streamkern.runtime.scratch import Scratch
 
 # The stream of the order that rows are taken in; landmarks have others.
 _ORDER = 2
-# Eigenvectors of K_mm that are levelled: a share of all, and at least so many.
-_LEVELLED, _FEWEST = 1 / 8, 64
-_LEVELLING = ("reflectors", "factors", "levels")
 
 
 class Nystroem(KernelMap, LandmarkFeatures):
@@ -122,12 +119,9 @@ class Nystroem(KernelMap, LandmarkFeatures):
         upper: Floats = solve_triangular(self.factor, identity, lower=True).T
         return np.ascontiguousarray(upper)
 
-    def summed(self) -> FlattenedSimilarities:
+    def summed(self) -> LevelledSimilarities:
         """Return the map whose products are summed: no whitening a row, and as good digits."""
-        m = self.n_components
-        r = min(max(int(m * _LEVELLED), _FEWEST), m)
-        largest, vectors = leading(self.factor, r)
-        return FlattenedSimilarities(self, *reflections(vectors), largest[-1:] / largest)
+        return LevelledSimilarities.of(self)
 
     def first(self, n_components: int) -> Nystroem:
         k = self.checked_part(n_components)
@@ -166,74 +160,6 @@ class Nystroem(KernelMap, LandmarkFeatures):
         if not (np.diagonal(factor) > 0).all():
             raise ParameterError("a factor's diagonal must be positive; the file is damaged.")
         self._drawn(np.asarray(chosen, dtype=np.float64), factor)
-
-
-class FlattenedSimilarities(ChosenFeatures):
-    """Values of a kernel at the landmarks of a Nystroem map, levelled; see `landmarks`.
-
-    Reflectors Y (m, r) and factors F (r, r) are of Q = I - Y F Y^T, levels are s_r / s_i.
-    """
-
-    name = "flattened"
-    no_part = (
-        "levelled values have no part of {} that stands for the kernel; take that of the Nystroem "
-        "map."
-    )
-    scale = 1.0
-    exact_rows = True
-
-    def __init__(
-        self, whitened: Nystroem, reflectors: Floats, factors: Floats, levels: Floats
-    ) -> None:
-        m, r = whitened.n_components, len(levels)
-        if reflectors.shape != (m, r) or factors.shape != (r, r) or not (levels > 0).all():
-            raise ParameterError(
-                f"expected {r} reflectors of {m} numbers and positive levels, found shapes "
-                f"{reflectors.shape} and {factors.shape}; the file is damaged."
-            )
-        self.whitened, self.factors, self.levels = whitened, factors, levels
-        self.reflectors = np.ascontiguousarray(reflectors)
-        self.n_components, self.n_features = m, whitened.n_features
-
-    def prepared(self, dtype: Any, scratch: Scratch) -> Callable[[Array, Array], None]:
-        write_values = self.whitened.similarities.prepared(dtype, scratch)
-        reflectors, levels = self.reflectors.astype(dtype), self.levels.astype(dtype)
-        changes = (self.factors @ self.reflectors.T).astype(dtype)
-
-        def write(X: Array, features: Array) -> None:
-            write_values(X, features)
-            along = scratch.array("along", (len(features), len(levels)), dtype)
-            change = scratch.array("change", features.shape, dtype)
-            np.matmul(features, reflectors, out=along)
-            features -= np.matmul(along, changes, out=change)
-            features[:, : len(levels)] *= levels
-
-        return write
-
-    def solved(self, n_components: int | None = None) -> tuple[Nystroem, Floats]:
-        k = self.n_components if n_components is None else n_components
-        whitening = self.whitened.weights[:, :k]
-        along = self.factors.T @ (self.reflectors.T @ whitening)
-        turning = whitening - self.reflectors @ along
-        turning[: len(self.levels)] /= self.levels[:, None]
-        return self.whitened.first(k), turning
-
-    def subset(self, indices: Array) -> FeatureMap:  # noqa: ARG002
-        raise ParameterError(
-            "levelled values have no subset that stands for something; take one of the features "
-            "of the Nystroem map."
-        )
-
-    def parameters(self) -> dict[str, Any]:
-        return self.whitened.parameters()
-
-    def arrays(self) -> dict[str, Array]:
-        return {**self.whitened.arrays(), **{name: getattr(self, name) for name in _LEVELLING}}
-
-    @classmethod
-    def restore(cls, parameters: Mapping[str, Any], arrays: Mapping[str, Array]) -> Self:
-        whitened = Nystroem.restore(parameters, arrays)
-        return cls(whitened, *(arrays[name] for name in _LEVELLING))
 
 
 def _independent(kernel: Kernel, chosen: Floats, jitter: float) -> tuple[Floats, Floats]:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
 from streamkern.features.base import stream
-from streamkern.features.kernel_map import DIRECTIONS, LENGTHS, drawn_phases, drawn_uniforms
-from streamkern.features.projection import Frequencies, HadamardProjection, block_size
+from streamkern.features.hadamard import block_size
+from streamkern.features.projection import Frequencies, HadamardProjection
 from streamkern.features.spectral import SpectralFeatures
 from streamkern.kernels import RadialKernel, ShiftInvariantKernel
 
 if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
+
+# Streams of random numbers, kept apart so that more of one never changes another.
+DIRECTIONS, UNIFORMS, PHASES, LENGTHS = range(4)
 
 
 class RandomFourierFeatures(SpectralFeatures):
@@ -149,3 +153,13 @@ def orthogonal_rows(n_rows: int, n_features: int, seed: int) -> Floats:
         lengths = np.linalg.norm(stream(seed, LENGTHS, block).standard_normal(size), axis=1)
         blocks.append(directions * lengths[:, None])
     return np.concatenate(blocks)
+
+
+def drawn_uniforms(seed: int, n_draws: int, n_uniforms: int) -> Floats:
+    """Return numbers (L, n_uniforms) in (0, 1], by which kernels mix."""
+    # 1 - [0, 1) keeps the quantile functions away from 0.
+    return 1.0 - stream(seed, UNIFORMS).random((n_draws, n_uniforms))
+
+
+def drawn_phases(seed: int, n_draws: int) -> Floats:
+    return 2.0 * math.pi * stream(seed, PHASES).random(n_draws)

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from streamkern.errors import ParameterError
-from streamkern.kernels.base import OPERATIONS, LengthScale, ShiftInvariantKernel, value_text
+from streamkern.kernels.base import value_text
+from streamkern.kernels.shift_invariant import OPERATIONS, LengthScale, ShiftInvariantKernel
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

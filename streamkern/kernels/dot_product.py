@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from streamkern.errors import ParameterError
+from streamkern.errors.integers import checked_integer
 from streamkern.kernels.base import Kernel
 
 if TYPE_CHECKING:
@@ -28,14 +29,6 @@ class Polynomial(Kernel):
     constant : float
         c, at least 0; with 0 only products of exactly d inputs count.
 
-    Raises
-    ------
-    ParameterError
-        If the degree is not a whole number of at least 1, or the constant is negative, which
-        would leave the kernel indefinite.
-
-    References
-    ----------
     Pham and Pagh (2013), "Fast and scalable polynomial kernels via explicit feature maps".
     """
 
@@ -44,17 +37,14 @@ class Polynomial(Kernel):
     family = "polynomial"
 
     def __post_init__(self) -> None:
-        degree, constant = self.degree, self.constant
-        if isinstance(degree, bool) or not isinstance(degree, (int, np.integer)) or degree < 1:
-            raise ParameterError(
-                f"degree must be a whole number of at least 1, not {degree!r}; give one."
-            )
+        sentence = "degree must be a whole number of at least 1, not {!r}; give one."
+        degree, constant = checked_integer(self.degree, sentence, 1), self.constant
         is_number = isinstance(constant, (int, float, np.integer, np.floating))
         if isinstance(constant, bool) or not is_number or not 0.0 <= constant < math.inf:
             raise ParameterError(
                 f"constant must be a number of at least 0, not {constant!r}; give one."
             )
-        object.__setattr__(self, "degree", int(degree))
+        object.__setattr__(self, "degree", degree)
         object.__setattr__(self, "constant", float(constant))
 
     def __call__(self, X: ArrayLike, Z: ArrayLike) -> Floats:

@@ -1,4 +1,4 @@
-"""Kernels by name, in model files, and as text: `gaussian[0-2]*periodic(period=7)[3]+0.5*matern`.
+"""Kernels as text: `gaussian[0-2]*periodic(period=7)[3]+0.5*matern(nu=2)`.
 
 sum      product + product + ...
 product  factor * factor * ...
@@ -11,18 +11,17 @@ columns  numbers from 0 and first-last, with commas between
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from streamkern.errors import ModelFileError, ParameterError
-from streamkern.errors.formatting import unknown
-from streamkern.kernels.base import DECLARED, Kernel, LengthScale, ShiftInvariantKernel
-from streamkern.kernels.combined import Sum, added
-from streamkern.kernels.products import OnColumns, Product, multiplied
+from streamkern.kernels.base import Kernel
+from streamkern.kernels.catalogue import KERNELS, restored_kernel, simple_kernel
+from streamkern.kernels.combined import added
+from streamkern.kernels.products import multiplied
+from streamkern.kernels.shift_invariant import LengthScale, ShiftInvariantKernel
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Mapping
 
 _TOKENS = re.compile(
     r"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)"
@@ -35,50 +34,6 @@ _DEEPEST = 50
 _DAMAGE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 
-class _Kernels(Mapping[str, Kernel]):
-    """Kernels of usual parameters by all their names, those that are only read last."""
-
-    def __getitem__(self, name: str) -> Kernel:
-        for family, declared in DECLARED.items():
-            if name in (family, *declared.aliases):
-                return declared()
-            if name in declared.spellings:
-                return declared(**declared.spellings[name])
-        raise KeyError(name)
-
-    def __iter__(self) -> Iterator[str]:
-        aliases = []
-        for family, declared in DECLARED.items():
-            yield from declared.spellings or (family,)
-            aliases += [*declared.aliases, *([family] if declared.spellings else [])]
-        yield from sorted(aliases)
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-
-KERNELS: Mapping[str, Kernel] = _Kernels()
-
-
-def simple_kernel(name: str, parameters: Mapping[str, Any]) -> Kernel:
-    if name == "multiquadric":
-        raise ParameterError(
-            "the multiquadric sqrt(1 + r^2) is not positive definite, so there is no kernel ridge "
-            "regression with it; take inverse-multiquadric."
-        )
-    if name not in KERNELS:
-        raise ParameterError(
-            f"kernel must be one of {', '.join(KERNELS)}, not {unknown(name, KERNELS)}; take one."
-        )
-    known = KERNELS[name].parameters()
-    if not set(parameters) <= set(known):
-        raise ParameterError(
-            f"the kernel {name!r} takes {sorted(known)}, not {sorted(parameters)}; leave out the "
-            f"others."
-        )
-    return replace(KERNELS[name], **parameters)
-
-
 def kernel_from(name: str, parameters: Mapping[str, Any]) -> Kernel:
     """Build a kernel from its name and its `parameters()`, or without these from an expression."""
     if not parameters:
@@ -86,7 +41,7 @@ def kernel_from(name: str, parameters: Mapping[str, Any]) -> Kernel:
     if name in KERNELS:
         return simple_kernel(name, parameters)
     try:
-        kernel = _restored(name, parameters)
+        kernel = restored_kernel(name, parameters)
     except (ModelFileError, ParameterError):
         raise
     except _DAMAGE as e:
@@ -99,32 +54,13 @@ def kernel_from(name: str, parameters: Mapping[str, Any]) -> Kernel:
     return kernel
 
 
-def _restored(name: str, parameters: Mapping[str, Any]) -> Kernel:
-    for argument, combination in (("terms", Sum), ("factors", Product), ("columns", OnColumns)):
-        if argument in parameters:
-            return combination(**{each: _value(value) for each, value in parameters.items()})
-    family = name.partition("(")[0]
-    if family not in KERNELS:
-        raise ModelFileError(
-            f"the kernel {family!r} of the file is not declared here; import the module that "
-            f"declares it, and load the file again."
-        )
-    return simple_kernel(family, parameters)
-
-
-def _value(stored: Any) -> Any:
-    """Return a number, or a kernel of differences, or several, from their JSON form."""
-    if not isinstance(stored, Mapping):
-        return tuple(map(_value, stored)) if isinstance(stored, list) else stored
-    kernel = _restored(stored["name"], stored["parameters"])
-    if not isinstance(kernel, ShiftInvariantKernel):
-        raise TypeError(kernel)
-    return kernel
-
-
 def parsed_kernel(text: str, length_scale: LengthScale | None = None) -> Kernel:
     """Return the kernel that a text describes, with a length scale where it says none."""
-    return _Parser(text, length_scale).kernel()
+    parser = _Parser(text, length_scale)
+    found = parser.sum()
+    if parser.kind != "end":
+        parser.fail("'+', '*' or the end")
+    return found
 
 
 def as_kernel(kernel: Kernel | str) -> Kernel:
@@ -156,12 +92,6 @@ class _Parser:
         self.text, self.length_scale = text, length_scale
         self.at = self.depth = 0
         self.advance()
-
-    def kernel(self) -> Kernel:
-        found = self.sum()
-        if self.kind != "end":
-            self.fail("'+', '*' or the end")
-        return found
 
     def advance(self) -> None:
         match = _TOKENS.match(self.text, self.at)

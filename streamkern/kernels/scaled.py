@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from streamkern.errors import DataError, ParameterError
-from streamkern.kernels.base import LengthScale, ShiftInvariantKernel, checked_rows
+from streamkern.kernels.base import checked_rows
+from streamkern.kernels.shift_invariant import LengthScale, ShiftInvariantKernel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -77,14 +78,9 @@ class ScaledKernel(ShiftInvariantKernel):
     Parameters
     ----------
     length_scale : float, sequence of float, or 'median'
-        In the units of the (standardised) inputs: one for all, or one per input.  'median' is the
-        median of `distance` over pairs of training rows, resolved when a model is fitted; the
-        kernel is evaluated with numbers.
-
-    Raises
-    ------
-    ParameterError
-        If a length scale is not a number from 1e-100 to 1e+100.
+        In the units of the (standardised) inputs, from 1e-100 to 1e100: one for all, or one per
+        input.  'median' is the median of `distance` over pairs of training rows, resolved when a
+        model is fitted; the kernel is evaluated with numbers.
     """
 
     length_scale: LengthScale = "median"

@@ -24,10 +24,6 @@ class Cauchy(ScaledKernel):
     """The Cauchy kernel prod_j 1 / (1 + (x_j - x'_j)^2 / l_j^2).
 
     Its frequencies are independent Laplace(0, 1 / l_j).
-
-    References
-    ----------
-    Rahimi and Recht (2007), "Random features for large-scale kernel machines".
     """
 
     family = "cauchy"
@@ -71,13 +67,6 @@ class Periodic(ScaledKernel):
         input's own units is to be divided by that input's standard deviation, unless inputs are not
         standardised.
 
-    Raises
-    ------
-    ParameterError
-        If a period or a length scale is not positive.
-
-    References
-    ----------
     MacKay (1998), "Introduction to Gaussian processes", for the kernel; Abramowitz and Stegun
     (1964), "Handbook of mathematical functions", 9.6.34, for the frequencies.
     """

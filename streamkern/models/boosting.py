@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from numbers import Integral
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from streamkern.errors import ParameterError
 from streamkern.errors.formatting import unknown
+from streamkern.errors.integers import checked_integer, is_integer
 from streamkern.models.boosting_fit import fit_rounds, round_options
 from streamkern.models.fitted_classes import FittedClasses
 from streamkern.models.fitted_model import (
@@ -30,6 +30,7 @@ from streamkern.models.labelling import (
 )
 from streamkern.models.scoring import scored
 from streamkern.parameters.parameters import Parameters
+from streamkern.parameters.plan import Job
 from streamkern.predict.class_rule import AdditiveVotes, ClassRule
 from streamkern.predict.ensemble import ALGORITHMS, Ensemble, Round, StagedErrors
 from streamkern.storage.codec import BOOSTED, map_card
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     import h5py
 
     from streamkern._typing import Floats
+    from streamkern.parameters.fit_report import FitReport
     from streamkern.sources import LabelledSource
 
 # Of a round, where none is given: several small maps do what one large map does.
@@ -57,13 +59,12 @@ class Boosting:
     class_weight: Any = None
 
     def __post_init__(self) -> None:
-        T: Any = self.n_estimators
         rate: Any = self.learning_rate
-        if isinstance(T, bool) or not isinstance(T, Integral) or T < 1:
-            raise ParameterError(
-                f"n_estimators must be a whole number of at least 1, not {T!r}; give how many "
-                f"rounds there may be."
-            )
+        sentence = (
+            "n_estimators must be a whole number of at least 1, not {!r}; give how many rounds "
+            "there may be."
+        )
+        checked_integer(self.n_estimators, sentence, 1)
         if self.algorithm not in ALGORITHMS:
             raise ParameterError(
                 f"algorithm must be one of {', '.join(ALGORITHMS)}, not "
@@ -83,10 +84,18 @@ class Boosting:
     def check(self, parameters: Parameters) -> None:
         round_options(parameters)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> FitReport:
         """Return all but the weights of classes as plain JSON values."""
-        names = ("n_estimators", "algorithm", "learning_rate")
-        return {name: getattr(self, name) for name in names}
+        return {
+            "n_estimators": self.n_estimators,
+            "algorithm": self.algorithm,
+            "learning_rate": self.learning_rate,
+        }
+
+    def job(self, parameters: Parameters) -> Job:
+        """Return what is known of all rounds before the rows, as `Task.job` does of a fit."""
+        solution = {"fixed_alpha": parameters.solves_at_once, "n_maps": 1 + self.n_estimators}
+        return Job(round_options(parameters), solution)
 
     def fit(
         self, parameters: Parameters, rows: Any, *, checkpoint: str | Path | None = None
@@ -111,7 +120,7 @@ class FittedEnsemble(FittedClasses):
     parameters: Parameters
     boosting: Boosting
     predictor: Ensemble
-    report: dict[str, Any]
+    report: FitReport
     rule: ClassRule
     class_factors: Floats | None = None
     names: Sequence[str] | None = None
@@ -150,6 +159,9 @@ class FittedEnsemble(FittedClasses):
         arrays = [predictor_arrays(each.predictor) for each in ensemble.rounds]
         return card, {"rounds": {str(i): each for i, each in enumerate(arrays)}}
 
+    def with_bad_rows(self, on_bad_rows: str) -> Self:
+        return replace(self, parameters=replace(self.parameters, on_bad_rows=on_bad_rows))
+
     @classmethod
     def restored(cls, file: h5py.File, card: dict[str, Any], *, with_equations: bool) -> Self:  # noqa: ARG003
         ensemble = _restored_ensemble(file, card["ensemble"])
@@ -167,7 +179,7 @@ class FittedEnsemble(FittedClasses):
 
 def _restored_ensemble(file: h5py.File, facts: dict[str, Any]) -> Ensemble:
     K, algorithm, rounds = facts["n_classes"], facts["algorithm"], []
-    if algorithm not in ALGORITHMS or not isinstance(K, int) or K < 2:
+    if algorithm not in ALGORITHMS or not is_integer(K, 2):
         raise ValueError(f"{K} classes by {algorithm!r}")
     q = Ensemble(algorithm, K).n_targets
     for i, described in enumerate(facts["rounds"]):

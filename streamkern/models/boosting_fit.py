@@ -13,7 +13,7 @@ from __future__ import annotations
 import time
 import warnings
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
@@ -21,13 +21,10 @@ from streamkern.errors import DataError, ParameterError, StreamkernWarning
 from streamkern.features import Identity, Standardized
 from streamkern.models.moments_fit import fit_job, moments_pass
 from streamkern.models.ridge_solution import solve_moments
-from streamkern.parameters.fit_options import check_folds
-from streamkern.parameters.plan import plan_for
 from streamkern.parameters.template import Template
 from streamkern.predict.ensemble import ALGORITHMS, Ensemble, RoundErrors, StagedErrors
 from streamkern.predict.evaluation import Evaluation
 from streamkern.runtime.threads import blas_threads
-from streamkern.tune.metric_learning import check_metric_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,20 +34,21 @@ if TYPE_CHECKING:
     from streamkern.models.checkpoint_job import RowPasses
     from streamkern.models.data_moments import DataMoments
     from streamkern.parameters.fit_options import FitOptions
+    from streamkern.parameters.fit_report import FitReport
     from streamkern.parameters.parameters import Parameters
     from streamkern.sources import LabelledSource
     from streamkern.tune.column_pass import ColumnPass
     from streamkern.tune.metric_learning import LearntMetric
 
 # Of a solution, what is said of every round; and of a fit, what all of them have in common.
-_OF_ROUND = ("alpha", "effective_dof", "cv_rmse", "n_components", "note")
-_IN_COMMON = (
+_OF_ROUND: Final = ("alpha", "effective_dof", "cv_rmse", "n_components", "note")
+_IN_COMMON: Final = (
     *("rows", "n_features", "n_targets", "skipped_rows", "dropped_columns"),
     *("nearly_constant_columns", "data", "metric"),
     *("kernel", "kernel_parameters", "length_scale", "feature_map", "precision"),
     *("n_folds", "fold_by", "projected_worker_bytes"),
 )
-_SHARDS = ("retried_shards", "resumed_shards")
+_SHARDS: Final = ("retried_shards", "resumed_shards")
 
 
 def round_options(parameters: Parameters) -> FitOptions:
@@ -67,14 +65,10 @@ def fit_rounds(
     parameters: Parameters,
     boosting: Boosting,
     checkpoint: str | Path | None = None,
-) -> tuple[Ensemble, dict[str, Any]]:
+) -> tuple[Ensemble, FitReport]:
     """Fit round after round, and return the ensemble with the report of its fit."""
-    begun, options = time.perf_counter(), round_options(parameters)
-    check_folds(options, source)
-    check_metric_of(options, [options.kernel], source)
-    n_sample, fixed = options.sample_rows(source), parameters.solves_at_once
-    plan = plan_for(source, options, n_sample, fixed_alpha=fixed, n_maps=1 + boosting.n_estimators)
-    fit = fit_job(source, options, plan, n_sample, checkpoint, searched=[boosting.as_dict()])
+    begun, (options, solution) = time.perf_counter(), boosting.job(parameters)
+    fit = fit_job(source, options, checkpoint, searched=[boosting.as_dict()], **solution)
     with fit as (rows, (best, *_), learnt):
         job = _Job(rows, best.column_pass, learnt, boosting)
         ensemble, rounds, stopped = Ensemble(boosting.algorithm, len(source.classes)), [], None
@@ -87,7 +81,7 @@ def fit_rounds(
                 f"or take more components."
             )
         staged = job.read(StagedErrors(ensemble), "rounds")
-    report = {name: job.first[name] for name in _IN_COMMON}
+    report = cast("FitReport", {name: job.first[name] for name in _IN_COMMON})
     bounds = staged.error_bounds
     for i, each in enumerate(rounds):
         each["train_error"] = float(staged.errors[i])
@@ -119,9 +113,13 @@ class _Job:
 
     def __post_init__(self) -> None:
         passed = self.seen.passed
-        self.first: dict[str, Any] = {}
+        self.first: FitReport = {}
         self.seconds = {"columns": passed.seconds, "pass": 0.0, "errors": 0.0, "solve": 0.0}
-        self.counts = {name: getattr(passed, name) for name in ("peak_worker_bytes", *_SHARDS)}
+        self.counts: FitReport = {
+            "peak_worker_bytes": passed.peak_worker_bytes,
+            "retried_shards": passed.retried_shards,
+            "resumed_shards": passed.resumed_shards,
+        }
 
     def next_round(
         self, before: Ensemble, parameters: Parameters
@@ -165,7 +163,8 @@ class _Job:
             self.kernel = moments.kernel
             return moments
         like = Template(self.rows.options, self._drawn(len(before)), self.kernel)
-        return moments_pass(self.rows, self.seen, like=like, weighting=before)
+        rows = self.rows._replace(like=like, few_rows=True)
+        return moments_pass(rows, self.seen, weighting=before)
 
     def _drawn(self, number: int) -> Standardized:
         """Return the map of a round after the first, with the kernel of that one."""
@@ -190,6 +189,7 @@ class _Job:
         return passed.statistic
 
     def _count(self, peak_bytes: int, *shards: int) -> None:
-        for name, n_shards in zip(_SHARDS, shards, strict=True):
-            self.counts[name] += n_shards
+        retried, resumed = shards
+        self.counts["retried_shards"] += retried
+        self.counts["resumed_shards"] += resumed
         self.counts["peak_worker_bytes"] = max(self.counts["peak_worker_bytes"], peak_bytes)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from streamkern._typing import Array
     from streamkern.engine.reduction import PassResult
     from streamkern.parameters.fit_options import FitOptions
-    from streamkern.parameters.plan import Plan
+    from streamkern.parameters.job_plan import Plan
     from streamkern.parameters.template import Template
     from streamkern.sources import Reader, Source
     from streamkern.storage import Checkpoint
@@ -41,6 +41,9 @@ class RowPasses(NamedTuple):
     options: FitOptions
     plan: Plan
     checkpoint: Checkpoint | None = None
+    folds: Any = None  # the Folds that rows are dealt to
+    like: Template | None = None
+    few_rows: bool = False  # that need not reach every fold
 
     def read(
         self, statistic: Any, label: str, *, block_rows: int | None = None, **how: Any

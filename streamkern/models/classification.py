@@ -10,15 +10,14 @@ from streamkern.errors import ParameterError
 from streamkern.models.fitted_classes import FittedClassifier
 from streamkern.models.labelling import (
     checked_class_weight,
-    class_facts,
     classes_of_first_rows,
     classes_of_report,
     labelled_source,
     weighs_alike,
 )
-from streamkern.models.ridge_solution import solve_moments
 from streamkern.models.score_calibration import calibrated_by_folds, calibrated_by_moments
 from streamkern.models.tasks import Task
+from streamkern.parameters.fit_report import with_seconds
 from streamkern.predict.calibration_fit import checked_method
 from streamkern.predict.class_rule import ClassRule, PlainRule
 from streamkern.sources import LabelledSource, Source, labelled_rows
@@ -52,43 +51,23 @@ class Classification(Task):
         skip = parameters.skips_bad_rows
         return labelled_source(*rows, class_weight=self.class_weight, skip_bad_rows=skip)
 
-    def facts(self, source: Source) -> dict[str, Any]:
-        assert isinstance(source, LabelledSource)  # noqa: S101  for the type checker
-        return class_facts(source)
-
-    def finished(
-        self, ridge: FittedRidge, source: Source, *, keep_moments: bool
-    ) -> FittedClassifier:
-        assert isinstance(source, LabelledSource)  # noqa: S101  for the type checker
+    def model(self, ridge: FittedRidge, source: Source | None) -> FittedClassifier:
         calibrator: Any = PlainRule()
-        report, facts = dict(ridge.report), self.facts(source)
-        if self.calibration is not None:
-            begun = time.perf_counter()
-            calibrator = calibrated_by_folds(ridge, source, self.calibration)
-            seconds = time.perf_counter() - begun
-            total = report["seconds"]["total"] + seconds
-            report["seconds"] = report["seconds"] | {"calibration": seconds, "total": total}
-        kept = ridge.moments if keep_moments else None
-        if kept is not None:
-            kept = replace(kept, report=kept.report | facts)
-        counts = source.class_counts
-        report |= facts | ({} if counts is None else {"class_counts": counts.tolist()})
-        ridge = replace(ridge, report=report, moments=kept)
-        rule = ClassRule(source.classes, calibrator)
-        return FittedClassifier(
-            ridge, rule, source.class_weight, self.class_weight, self.calibration
-        )
-
-    def solved(
-        self, moments: DataMoments, parameters: Parameters, size: int | None = None
-    ) -> FittedClassifier:
-        self._check_without_rows()
-        known = classes_of_report(moments.report)
-        assert known is not None  # noqa: S101  as `check_moments` finds, or rows have come
-        ridge = solve_moments(moments, parameters, size, keep_moments=True)
-        calibrator: Any = PlainRule()
-        if self.calibration is not None:
-            calibrator = calibrated_by_moments(ridge)
+        if source is None:
+            self._check_without_rows()
+            known: Any = classes_of_report(ridge.report)
+            if self.calibration is not None:
+                calibrator = calibrated_by_moments(ridge)
+        else:
+            assert isinstance(source, LabelledSource)  # noqa: S101  for the type checker
+            known, report = (source.classes, source.class_weight), ridge.report
+            if self.calibration is not None:
+                begun = time.perf_counter()
+                calibrator = calibrated_by_folds(ridge, source, self.calibration)
+                report = with_seconds(report, calibration=time.perf_counter() - begun)
+            if source.class_counts is not None:
+                report = report | {"class_counts": source.class_counts.tolist()}
+            ridge = replace(ridge, report=report)
         rule = ClassRule(known[0], calibrator)
         return FittedClassifier(ridge, rule, known[1], self.class_weight, self.calibration)
 
@@ -116,31 +95,30 @@ class Classification(Task):
         rows: Rows,
         parameters: Parameters,
         template: Template | None,
-        before: DataMoments | None,
         classes: Any = None,
+        *,
+        first: bool,
     ) -> Source:
         self._check_without_rows()
-        labelled = labelled_rows(*rows)
         known = None if template is None else classes_of_report(template.report)
-        if before is not None:
+        if not first:
             assert known is not None  # noqa: S101  moments of a classifier have classes
-            if classes is not None:
-                then, now = known[0], Classes.of(classes)
-                if now.values.tolist() != then.values.tolist():
-                    raise ParameterError(
-                        f"classes were {then} in the first call, but are {now} now; leave them "
-                        f"out, or begin with a clone."
-                    )
-            return LabelledSource(*labelled, *known)
-        if self.class_weight == "balanced":
+            then, now = known[0], known[0] if classes is None else Classes.of(classes)
+            if now.values.tolist() != then.values.tolist():
+                raise ParameterError(
+                    f"classes were {then} in the first call, but are {now} now; leave them out, or "
+                    f"begin with a clone."
+                )
+        elif self.class_weight == "balanced":
             raise ParameterError(
                 "class_weight 'balanced' would weigh earlier rows anew whenever rows come; give a "
                 "dictionary of weights by label, or sample_weight."
             )
-        if known is None or classes is not None:
-            skip = parameters.skips_bad_rows
+        elif known is None or classes is not None:
+            labelled, skip = labelled_rows(*rows), parameters.skips_bad_rows
             known = classes_of_first_rows(labelled, classes, self.class_weight, skip=skip)
-        return LabelledSource(*labelled, *known)
+            return LabelledSource(*labelled, *known)
+        return self.source(rows, parameters, template)
 
     def _check_without_rows(self) -> None:
         if self.calibration == "isotonic":

@@ -9,19 +9,22 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from streamkern.engine.scheduler import is_task, run, shared, task
+from streamkern.engine.scheduler import run, task
 from streamkern.errors import DataError, ParameterError, StreamkernWarning
-from streamkern.kernels import Kernel, as_kernel, length_scale_of
+from streamkern.kernels import Kernel, as_kernel
 from streamkern.models.fitted_model import FittedModel, described_kernel, restored_kernel, through
 from streamkern.models.moments_fit import fit_moments
-from streamkern.models.prediction import predict_to_hdf5, predicted_rows
+from streamkern.models.prediction import predicted_rows
+from streamkern.models.prediction_files import predict_to_hdf5
+from streamkern.models.report_facts import kernel_facts
 from streamkern.parameters.fit_options import FitOptions
-from streamkern.parameters.parameters import DEFAULT_KERNEL
-from streamkern.predict.predictor import PrincipalComponents, checked_number
+from streamkern.parameters.fit_report import with_seconds
+from streamkern.parameters.parameters import Parameters
+from streamkern.predict.principal_components import PrincipalComponents, checked_number
 from streamkern.solve import Eigenbasis
 from streamkern.storage.codec import COMPONENTS, map_card, restored_map
 from streamkern.storage.untrusted import finite_array, finite_arrays
-from streamkern.tune.fold_solution import total_of
+from streamkern.tune.fold_moments import total_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
     import h5py
 
     from streamkern.models.data_moments import DataMoments
+    from streamkern.parameters.fit_report import FitReport
     from streamkern.sources import Source
     from streamkern.statistics import ByFold
 
@@ -44,15 +48,15 @@ DATASET = "X"
 class ComponentOptions:
     """What components are of; the fields are documented in `RandomFeaturePCA`."""
 
-    kernel: Kernel | str = DEFAULT_KERNEL
+    kernel: Kernel | str = Parameters.kernel
     n_components: int | float | None = None
     n_random_features: int = 2048
-    feature_map: str = "orthogonal"
-    paired: bool = True
-    standardize: bool = True
-    precision: str = "single"
-    on_bad_rows: str = "error"
-    random_state: int = 0
+    feature_map: str = Parameters.feature_map
+    paired: bool = Parameters.paired
+    standardize: bool = Parameters.standardize
+    precision: str = Parameters.precision
+    on_bad_rows: str = Parameters.on_bad_rows
+    random_state: int = Parameters.random_state
 
     @classmethod
     def of(cls, options: FitOptions, n_components: int | float | None) -> Self:
@@ -79,7 +83,7 @@ class FittedComponents(FittedModel):
 
     options: ComponentOptions
     components: PrincipalComponents
-    report: dict[str, Any]
+    report: FitReport
     names: Sequence[str] | None = None
 
     predictor = through("components.projection")
@@ -105,6 +109,9 @@ class FittedComponents(FittedModel):
         arrays = {name: getattr(found, name) for name in _ARRAYS}
         card |= {"options": options, "option_kernel": kernel}
         return card, {"map": found.feature_map.arrays(), **arrays}
+
+    def with_bad_rows(self, on_bad_rows: str) -> Self:
+        return replace(self, options=replace(self.options, on_bad_rows=on_bad_rows))
 
     @classmethod
     def restored(cls, file: h5py.File, card: dict[str, Any], *, with_equations: bool) -> Self:  # noqa: ARG003
@@ -135,8 +142,7 @@ def principal_components(moments: DataMoments, options: ComponentOptions) -> Fit
             f"there are {min(D, n_rows):,} components at most, of {n_rows:,} rows and {D:,} "
             f"features, but n_components is {wanted:,}; ask for no more."
         )
-    folds = moments.folds if is_task(moments.folds) else shared(moments.folds)
-    leading: Any = run(task(_leading, folds, wanted, name="principal-components"))
+    leading: Any = run(task(_leading, moments.shared_folds(), wanted, name="principal-components"))
     rank, *arrays = leading
     found = PrincipalComponents(moments.feature_map, *arrays)
     found = replace(found, precision=moments.options.precision)
@@ -148,14 +154,8 @@ def principal_components(moments: DataMoments, options: ComponentOptions) -> Fit
             StreamkernWarning,
             stacklevel=3,
         )
-    seconds = dict(moments.report["seconds"])
-    seconds["solve"] = time.perf_counter() - begun
-    seconds["total"] += seconds["solve"]
-    report = moments.report | {
-        "seconds": seconds,
-        "kernel": moments.kernel.name,
-        "kernel_parameters": moments.kernel.parameters(),
-        "length_scale": length_scale_of(moments.kernel),
+    report = with_seconds(moments.report, solve=time.perf_counter() - begun)
+    report |= kernel_facts(moments.kernel) | {
         "n_random_features": D,
         "n_components": K,
         "rank": rank,

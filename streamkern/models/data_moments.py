@@ -3,38 +3,35 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from streamkern._version import __version__
 from streamkern.engine.scheduler import is_task, kept, run, shared, task
-from streamkern.errors import OverflowedError, ParameterError
-from streamkern.features.metric import checked_metric, described_metric, with_metric
-from streamkern.models.fitted_model import described_kernel, restored_kernel
+from streamkern.errors import ParameterError
 from streamkern.models.labelling import classes_of_report
-from streamkern.models.moments_files import check_report, moments_arrays, restored_folds
-from streamkern.models.moments_update import (
+from streamkern.models.moments_files import read_moments, write_moments
+from streamkern.models.moments_merge import (
     check_alike,
     check_disjoint,
-    is_finite,
     joined_reports,
     merged_folds,
     turns_between,
-    without_rows,
 )
-from streamkern.parameters.fit_options import FitOptions
+from streamkern.models.moments_removal import without_rows
+from streamkern.parameters.fit_report import with_seconds
 from streamkern.parameters.template import Template, check_targets
 from streamkern.runtime.memory import check_free
 from streamkern.sources import LabelledSource, as_source, labelled_rows
 from streamkern.statistics import ByFold, Triangle
-from streamkern.storage.codec import MOMENTS, map_card, opened_card, write_card
+from streamkern.tune.fold_moments import folds_with_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from streamkern.features import FeatureMap
     from streamkern.kernels import Kernel
+    from streamkern.parameters.fit_options import FitOptions
+    from streamkern.parameters.fit_report import FitReport
     from streamkern.sources import Source
     from streamkern.statistics import Moments, RowIndex
 
@@ -51,7 +48,7 @@ class DataMoments:
     feature_map: FeatureMap  # the whole one, from raw rows to features
     kernel: Kernel  # with its length scale resolved
     flat: bool  # whether the single target is stored as (n,)
-    report: dict[str, Any]
+    report: FitReport
     options: FitOptions
     index: RowIndex | None = None  # rows with their folds: 9 bytes each with up to 256 folds
     n_threads: int | None = None  # tasks of a process that were planned to run at a time
@@ -59,6 +56,10 @@ class DataMoments:
     def gathered(self) -> DataMoments:
         """Return the same moments, all in this process."""
         return replace(self, folds=run(self.folds)) if is_task(self.folds) else self
+
+    def shared_folds(self) -> Any:
+        """Return the folds as an argument of tasks."""
+        return self.folds if is_task(self.folds) else shared(self.folds)
 
     @property
     def n_targets(self) -> int:
@@ -80,8 +81,8 @@ class DataMoments:
         feature_map, turning = self.feature_map.solved()
         if turning is None:
             return self
-        folds = self.folds if is_task(self.folds) else shared(self.folds)
-        numbers: list[int] = run(task(_numbers, folds, name="folds"))
+        folds = self.shared_folds()
+        numbers: list[int] = run(task(folds_with_rows, folds, name="folds"))
         parts = [task(_solvable, folds, fold, name=f"turn-{fold}") for fold in numbers]
         whole = kept(task(_with_parts, folds, numbers, *parts, name="turned"))
         return replace(self, folds=whole, feature_map=feature_map)
@@ -105,24 +106,14 @@ class DataMoments:
 
         Shifts that differ are reconciled, and means of inputs that are not standardised.
 
-        Parameters
-        ----------
-        other : DataMoments
-            Made `like` these, so that the map is the same; or of pairs of waves with the same
-            options and seed, where nothing of the map follows from the rows but the means.
-        repeated_rows : bool
-            Rows of equal values in both are different observations, and count twice.  Moments that
-            do not know their rows merge only so, and those of both do not know theirs then.
+        The others are made `like` these, so that the map is the same; or of pairs of waves with the
+        same options and seed, where nothing of the map follows from the rows but the means.  With
+        `repeated_rows`, rows of equal values in both are different observations, and count twice.
+        Moments that do not know their rows merge only so, and both do not know theirs then.
 
-        Raises
-        ------
-        ParameterError
-            If rows that repeat are to be found, but one of the two does not know its rows.
-        DataError
-            If the two differ in map, deviations, precision, targets or number of folds, or if rows
-            are in both.
-        InsufficientMemoryError
-            If this process cannot hold both, and what they make together.
+        ParameterError is raised if rows that repeat are to be found, but one of the two does not
+        know its rows; DataError if the two differ in map, deviations, precision, targets or number
+        of folds, or if rows are in both; InsufficientMemoryError if this process cannot hold them.
         """
         check_alike(self, other)
         turns = turns_between(self.feature_map, other.feature_map)
@@ -141,7 +132,7 @@ class DataMoments:
         )
 
     def _changed(
-        self, folds: ByFold, index: RowIndex | None, report: dict[str, Any], **others: Any
+        self, folds: ByFold, index: RowIndex | None, report: FitReport, **others: Any
     ) -> DataMoments:
         n_folds = len(folds.parts) if self.n_folds > 1 else 0
         report = report | {"n_folds": n_folds}
@@ -154,16 +145,9 @@ class DataMoments:
         double.  Of others that were read in single precision, rounding of that remains: about
         1e-7 of the moments of the rows that are forgotten.
 
-        Parameters
-        ----------
-        X, y, sample_weight
-            As in `RandomFeatureRidge.fit`, weights as they were.  Rows with values that are not
-            finite are left out if they were when the moments were made.
-
-        Raises
-        ------
-        DataError
-            If a row was never in, or not as often as it is here, or if none would be left.
+        Rows are given as to `RandomFeatureRidge.fit`, with the weights that they had.  Those with
+        values that are not finite are left out if they were when the moments were made.  DataError
+        is raised if a row was never in, or not as often as it is here, or if none would be left.
         """
         classes = classes_of_report(self.report)
         if classes is None:
@@ -175,104 +159,38 @@ class DataMoments:
         index = self.known_rows()
         check_free((3 if is_task(self.folds) else 2) * self.nbytes, "forgetting rows")
         left = without_rows(self.gathered().folds, index, source, self.options)
-        report, seconds = self.report, dict(self.report["seconds"])
-        spent = sum(passed.seconds for passed in left.passes)
-        seconds["total"] += spent
-        seconds["forget"] = seconds.get("forget", 0.0) + spent
         gone, parts = len(index) - len(left.rows), left.folds.parts.values()
-        report = report | {
+        weight = sum(part.weight for part in parts)  # type: ignore[attr-defined]
+        report = with_seconds(self.report, forget=sum(each.seconds for each in left.passes)) | {
             "rows": len(left.rows),
-            "weight": sum(part.weight for part in parts),  # type: ignore[attr-defined]
-            "forgotten_rows": report.get("forgotten_rows", 0) + gone,
-            "seconds": seconds,
+            "weight": weight,
+            "forgotten_rows": self.report.get("forgotten_rows", 0) + gone,
         }
         return self._changed(left.folds, left.rows, report)
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write the moments to an HDF5 file, which `streamkern.load_moments` reads.
 
-        Parameters
-        ----------
-        path : path
-        force : bool
-            Replace an existing file.
-
-        Raises
-        ------
-        OutputError
-            If the file exists and `force` is not given, or cannot be written.
-        OverflowedError
-            If the sums are not finite.
+        `force` replaces a file.  OverflowedError is raised if the sums are not finite.
         """
-        index, folds = self.known_rows(), self.gathered().folds
-        if not all(map(is_finite, folds.parts.values())):
-            raise OverflowedError(
-                f"sums of features or targets overflowed in {self.options.precision} precision; "
-                f"standardise or rescale the inputs."
-            )
-        empty: Any = folds.empty
-        options = self.options.parameters() | {
-            "kernel": described_kernel(self.options.kernel),
-            "metric": described_metric(self.options.metric),
-        }
-        card = {
-            "options": options,
-            "kernel": described_kernel(self.kernel),
-            "flat": self.flat,
-            "report": self.report,
-            "streamkern": __version__,
-            "created": datetime.now(UTC).isoformat(timespec="seconds"),
-            "n_targets": empty.n_targets,
-            "n_folds": self.n_folds,
-            **map_card(self.feature_map, empty.precision),
-        }
-        write_card(path, MOMENTS, card, moments_arrays(folds, index), force=force)
+        write_moments(path, self, force=force)
 
 
 def load_moments(path: str | Path) -> DataMoments:
     """Read moments that `DataMoments.save` or `streamkern moments` wrote.
 
-    Raises
-    ------
-    ModelFileError
-        If the file is missing, is not a moments file, is damaged, or has a newer format.
-    InsufficientMemoryError
-        If this process cannot hold them.
+    ModelFileError is raised if the file is missing, is not a moments file, is damaged, or has a
+    newer format; InsufficientMemoryError if this process cannot hold them.
     """
     where = Path(path)
     if where.is_file():
         check_free(where.stat().st_size, f"reading {path}")
-    return _read(path, with_folds=True)
+    return DataMoments(**read_moments(path, with_folds=True))
 
 
 def moments_header(path: str | Path) -> DataMoments:
     """Read all of a moments file but its folds and their rows."""
-    return _read(path, with_folds=False)
-
-
-def _read(path: str | Path, *, with_folds: bool) -> DataMoments:
-    with opened_card(path, MOMENTS) as (file, card):
-        folds, index = restored_folds(file, card, with_folds=with_folds)
-        feature_map, report = folds.empty.feature_map, card["report"]  # type: ignore[attr-defined]
-        check_report(report)
-        if with_folds and report["rows"] != len(index):
-            raise ValueError(f"{report['rows']} rows, but {len(index):,} in the index")
-        options = with_metric(card["options"], feature_map)
-        options["metric"] = checked_metric(options.get("metric"))
-        return DataMoments(
-            folds=folds,
-            n_folds=folds.rule.n_folds,
-            feature_map=feature_map,
-            kernel=restored_kernel(card["kernel"]),
-            flat=bool(card["flat"]),
-            report=report,
-            options=FitOptions(restored_kernel(options.pop("kernel")), **options),
-            index=index,
-        )
-
-
-def _numbers(folds: ByFold) -> list[int]:
-    return sorted(folds.parts)
+    return DataMoments(**read_moments(path, with_folds=False))
 
 
 def _solvable(folds: ByFold, fold: int) -> Moments:

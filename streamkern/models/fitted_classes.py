@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Self
 from streamkern.models.fitted_model import FittedModel, through
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.labelling import described_class_weight, factors_of, restored_class_weight
-from streamkern.models.prediction import by_rows, predict_classes_to_hdf5, predicted_rows
+from streamkern.models.prediction import by_rows, predicted_rows
+from streamkern.models.prediction_files import predict_classes_to_hdf5
 from streamkern.models.score_calibration import calibrated_by_rows
 from streamkern.models.scoring import evaluate_classes
 from streamkern.predict.calibration_fit import checked_method
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     import h5py
 
     from streamkern._typing import Array, Floats
+    from streamkern.parameters.fit_report import FitReport
     from streamkern.sources import Source
 
 
@@ -108,7 +110,7 @@ class FittedClassifier(FittedClasses):
     n_features = through("ridge.n_features")
 
     def __post_init__(self) -> None:
-        report = {**self.ridge.report, "calibration": self.rule.calibrator.name}
+        report: FitReport = {**self.ridge.report, "calibration": self.rule.calibrator.name}
         object.__setattr__(self, "report", report)
 
     def calibrated(self, source: LabelledSource, method: str | None) -> Self:
@@ -118,6 +120,9 @@ class FittedClassifier(FittedClasses):
         else:
             calibrator = calibrated_by_rows(self.ridge, source, str(method))
         return replace(self, rule=ClassRule(self.rule.classes, calibrator))
+
+    def with_bad_rows(self, on_bad_rows: str) -> Self:
+        return replace(self, ridge=self.ridge.with_bad_rows(on_bad_rows))
 
     def without_moments(self) -> Self:
         return replace(self, ridge=self.ridge.without_moments())

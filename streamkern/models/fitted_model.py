@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     import h5py
 
     from streamkern.features import FeatureMap
+    from streamkern.parameters.fit_report import FitReport
     from streamkern.predict.predictor import RowFunction
     from streamkern.solve import NormalEquations
     from streamkern.sources.preprocessing import Recipe
@@ -47,7 +48,7 @@ class FittedModel(ABC):
     file_kind: ClassVar[Kind]
     estimator: ClassVar[str]  # the name of the one that fits such models
     predictor: RowFunction  # predictions, or scores of classes, of rows
-    report: dict[str, Any]
+    report: FitReport
     names: Sequence[str] | None  # of the inputs, where the report has none
 
     @property
@@ -58,6 +59,10 @@ class FittedModel(ABC):
     @abstractmethod
     def stored(self, *, compact: bool) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return what this kind adds to a card, and its arrays, the fewest if it is compact."""
+
+    @abstractmethod
+    def with_bad_rows(self, on_bad_rows: str) -> Self:
+        """Return the model with what it does about rows that are not finite, which come to it."""
 
     @classmethod
     @abstractmethod
@@ -103,7 +108,7 @@ def through(name: str) -> Any:
 
 
 def columns_of(
-    report: dict[str, Any], n_features: int, names: Sequence[str] | None = None
+    report: FitReport, n_features: int, names: Sequence[str] | None = None
 ) -> tuple[int, list[str] | None]:
     """Return how many columns predictions ask for, and their names, as a fit reports them."""
     known, recipe = input_names(report), recipe_of(report)

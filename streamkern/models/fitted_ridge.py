@@ -24,10 +24,10 @@ from streamkern.models.prediction import (
     applied,
     by_rows,
     features_of,
-    predict_to_hdf5,
     predicted_rows,
     predicted_shards,
 )
+from streamkern.models.prediction_files import predict_to_hdf5
 from streamkern.predict.deviation import Deviation
 from streamkern.sources import Source
 from streamkern.sources.arrays import as_rows
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from streamkern._typing import Floats
     from streamkern.features import FeatureMap
     from streamkern.models.data_moments import DataMoments
+    from streamkern.parameters.fit_report import FitReport
     from streamkern.parameters.parameters import Parameters
     from streamkern.predict.predictor import Predictor
     from streamkern.solve import NormalEquations
@@ -56,7 +57,7 @@ class FittedRidge(FittedModel):
 
     parameters: Parameters
     predictor: Predictor
-    report: dict[str, Any]
+    report: FitReport
     equations: NormalEquations | None = None  # of all rows; not of a model that was saved compact
     names: Sequence[str] | None = None
     penalty_curve: PenaltyCurve | None = None  # not of a model that was loaded
@@ -151,17 +152,8 @@ class FittedRidge(FittedModel):
         skip = self.parameters.skips_bad_rows
         return scoring.evaluate(self.predictor, source, skip_bad_rows=skip)
 
-    def gradient_outer_product(
-        self, source: Source, *, target_unit: Floats | None = None
-    ) -> Floats:
-        """Return the mean of grad f(x) grad f(x)^T over rows, (p, p), in one pass."""
-        self.check_inputs(source)
-        return scoring.gradient_outer_product(self, source, target_unit=target_unit)
-
-    def diagnose(self, source: Source, *, n_largest: int = 10) -> dict[str, Any]:
-        """Say how the model does on each of its own rows without that row, in one pass."""
-        self.check_inputs(source)
-        return scoring.diagnose(self, source, n_largest=n_largest)
+    gradient_outer_product = scoring.gradient_outer_product
+    diagnose = scoring.diagnose
 
     def predict_to_hdf5(
         self, source: Source, path: str | Path, *, return_std: bool = False, force: bool = False
@@ -194,6 +186,9 @@ class FittedRidge(FittedModel):
         model = cls(parameters, predictor, report, equations, names)
         _ = model.alpha
         return model
+
+    def with_bad_rows(self, on_bad_rows: str) -> Self:
+        return replace(self, parameters=replace(self.parameters, on_bad_rows=on_bad_rows))
 
     def without_moments(self) -> Self:
         return replace(self, moments=None)

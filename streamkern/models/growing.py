@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from reprlib import repr as shortened
 from threading import Lock, RLock
 from typing import TYPE_CHECKING, Any
@@ -55,11 +56,18 @@ class Growing:
         vars(self).update(state, _lock=Lock())
 
     def solved(self, parameters: Parameters, task: Task) -> Any:
-        """Return the fitted model, by the parameters of whoever asks first."""
+        """Return the fitted model, by the parameters of whoever asks first.
+
+        What decided the moments is theirs.
+        """
         with self._lock:
             if self._fitted is None:
-                parameters = task.prepared(parameters)
-                self._fitted = task.solved(self.moments, parameters, self.size)
+                settled = {name: getattr(self.parameters, name) for name in _DECIDING}
+                parameters = replace(task.prepared(parameters), **settled)
+                held: Any = task
+                if hasattr(held, "class_weight"):
+                    held = replace(held, class_weight=self.class_weight)
+                self._fitted = held.solved(self.moments, parameters, self.size)
             return self._fitted
 
     def with_moments(self, moments: DataMoments) -> Growing:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from streamkern.engine.scheduler import is_task, run, run_all, shared, task
+from streamkern.engine.scheduler import run, run_all, task
 from streamkern.solve.sparse_selection import Sparsifier
-from streamkern.tune.fold_solution import folds_with_rows
+from streamkern.tune.fold_moments import folds_with_rows
 from streamkern.tune.held_out_models import solve_without
 
 if TYPE_CHECKING:
@@ -35,8 +35,7 @@ def folds_of(model: FittedRidge) -> Any:
     """Return the kept moments of two folds or more as an argument of tasks, or None."""
     if model.moments is None:
         return None
-    folds = model.moments.solvable().folds
-    folds = folds if is_task(folds) else shared(folds)
+    folds = model.moments.solvable().shared_folds()
     return folds if len(run(task(folds_with_rows, folds, name="folds"))) > 1 else None
 
 

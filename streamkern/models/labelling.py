@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamkern.engine.scheduler import stream, task
+from streamkern.engine.scheduler import task
+from streamkern.engine.task_stream import stream
 from streamkern.errors import DataError, ParameterError
 from streamkern.parameters.plan import cut
 from streamkern.sources import Classes, LabelledSource, labelled_rows
+from streamkern.sources.nonfinite_rows import finite_rows
 
 if TYPE_CHECKING:
     from streamkern._typing import Floats
+    from streamkern.parameters.fit_report import FitReport
     from streamkern.sources import Reader, Source
     from streamkern.sources.labelled_source import LabelColumn
 
@@ -136,7 +139,7 @@ def _weighed(rows: Reader, labels: Iterable[Any], start: int) -> ClassCounts:
     weights = np.zeros(len(classes))
     for block in rows.blocks(_BLOCK_ROWS):
         mine = codes[block.start - start :][: len(block)]
-        counted = block.finite() & (mine >= 0)
+        counted = finite_rows(block) & (mine >= 0)
         each = np.ones(len(block)) if block.weights is None else block.weights
         weights += np.bincount(mine[counted], each[counted], len(classes))
     return ClassCounts(classes, weights)
@@ -185,8 +188,10 @@ def weighs_alike(class_weight: Any, classes: Classes, factors: Floats | None) ->
     return np.array_equal([] if factors is None else factors, [] if own is None else own)
 
 
-def class_facts(source: LabelledSource) -> dict[str, Any]:
-    """Return what a report says of the classes of rows, as plain JSON values."""
+def class_facts(source: Source) -> FitReport:
+    """Return what a report says of the classes of labelled rows, as plain JSON values."""
+    if not isinstance(source, LabelledSource):
+        return {}
     factors = source.class_weight
     return {
         "classes": source.classes.as_dict(),
@@ -194,7 +199,7 @@ def class_facts(source: LabelledSource) -> dict[str, Any]:
     }
 
 
-def classes_of_report(report: dict[str, Any]) -> tuple[Classes, Floats | None] | None:
+def classes_of_report(report: FitReport) -> tuple[Classes, Floats | None] | None:
     """Return the classes and their weights that a report tells of, or None if it tells of none."""
     if "classes" not in report:
         return None

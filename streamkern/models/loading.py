@@ -51,7 +51,7 @@ def load_fitted(
 
 def fitted_of(model: Any) -> FittedModel:
     """Return the fitted model that an estimator holds, or the model itself."""
-    fitted: FittedModel = getattr(model, "model_", model)
+    fitted: FittedModel = getattr(model, "__streamkern_model__", model)
     return fitted
 
 
@@ -86,7 +86,7 @@ def template_of(like: Any) -> Template | None:
         precision=fitted.predictor.precision,  # type: ignore[arg-type]
     )
     names = fitted.feature_names
-    report = report if names is None else {"feature_names": names, **report}
+    report = report if names is None else {"feature_names": list(names), **report}
     return Template(options, feature_map, fitted.kernel, report=report)  # type: ignore[arg-type]
 
 

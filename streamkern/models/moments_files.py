@@ -13,50 +13,101 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
-from streamkern.models.fitted_model import check_names
+from streamkern._version import __version__
+from streamkern.errors import OverflowedError
+from streamkern.errors.integers import is_integer
+from streamkern.features.metric import checked_metric, described_metric, with_metric
+from streamkern.models.fitted_model import check_names, described_kernel, restored_kernel
 from streamkern.models.labelling import classes_of_report
+from streamkern.models.moments_merge import is_finite
+from streamkern.parameters.fit_options import FitOptions
 from streamkern.statistics import ByFold, ListedFolds, Moments, RowIndex
 from streamkern.statistics.triangle import Triangle
-from streamkern.storage.codec import restored_map
+from streamkern.storage.codec import MOMENTS, map_card, opened_card, restored_map, write_card
 from streamkern.storage.untrusted import finite_array, finite_arrays, mark
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import h5py
+
+    from streamkern.models.data_moments import DataMoments
+    from streamkern.parameters.fit_report import FitReport
 
 _SHIFTS = ("feature_shift", "target_shift", "target_unit")
 _MOST_FOLDS = 1 << 20
 _SUMS = ("gram", "cross", "target", "target_sum", "weight", "n_rows")
-
-
 # What a solve repeats of the report.
-_NUMBERS = {
+_NUMBERS: Final = (
     *("rows", "n_features", "n_targets", "rows_per_second", "peak_worker_bytes", "n_folds"),
     *("projected_worker_bytes", "skipped_rows", "retried_shards", "resumed_shards"),
-}
+)
 _REPORTED = {*_NUMBERS, "seconds", "fold_by", "precision", "dropped_columns", "data"}
 _SECONDS = {"total", "columns", "pass"}
 
 
-def moments_arrays(folds: ByFold, index: RowIndex) -> dict[str, Any]:
+def write_moments(path: str | Path, moments: DataMoments, *, force: bool) -> None:
+    index, folds, options = moments.known_rows(), moments.gathered().folds, moments.options
     empty, parts = folds.empty, sorted(folds.parts.items())
-    return {
-        "map": empty.feature_map.arrays(),  # type: ignore[attr-defined]
+    if not all(is_finite(part) for _, part in parts):
+        raise OverflowedError(
+            f"sums of features or targets overflowed in {options.precision} precision; "
+            f"standardise or rescale the inputs."
+        )
+    described = {"kernel": described_kernel(options.kernel)}
+    card = {
+        "options": options.parameters() | described | {"metric": described_metric(options.metric)},
+        "kernel": described_kernel(moments.kernel),
+        "flat": moments.flat,
+        "report": moments.report,
+        "streamkern": __version__,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "n_targets": empty.n_targets,
+        "n_folds": moments.n_folds,
+        **map_card(moments.feature_map, empty.precision),
+    }
+    arrays = {
+        "map": empty.feature_map.arrays(),
         "shifts": {name: getattr(empty, name) for name in _SHIFTS},
         "folds": {str(i): {name: getattr(part, name) for name in _SUMS} for i, part in parts},
         "index": {"hashes": index.hashes, "folds": index.labels},
     }
+    write_card(path, MOMENTS, card, arrays, force=force)
 
 
-def restored_folds(
+def read_moments(path: str | Path, *, with_folds: bool) -> dict[str, Any]:
+    """Return the fields of `DataMoments`; without folds, these and their rows are empty."""
+    with opened_card(path, MOMENTS) as (file, card):
+        folds, index = _restored_folds(file, card, with_folds=with_folds)
+        feature_map, report = folds.empty.feature_map, card["report"]  # type: ignore[attr-defined]
+        _check_report(report)
+        if with_folds and report["rows"] != len(index):
+            raise ValueError(f"{report['rows']} rows, but {len(index):,} in the index")
+        options = with_metric(card["options"], feature_map)
+        options["metric"] = checked_metric(options.get("metric"))
+        return {
+            "folds": folds,
+            "n_folds": folds.rule.n_folds,
+            "feature_map": feature_map,
+            "kernel": restored_kernel(card["kernel"]),
+            "flat": bool(card["flat"]),
+            "report": report,
+            "options": FitOptions(restored_kernel(options.pop("kernel")), **options),
+            "index": index,
+        }
+
+
+def _restored_folds(
     file: h5py.File, card: dict[str, Any], *, with_folds: bool
 ) -> tuple[ByFold, RowIndex]:
     """Return the folds of a file and the index of their rows, or both empty."""
     K, q, feature_map = card["n_folds"], card["n_targets"], restored_map(file, card)
-    if not (isinstance(K, int) and isinstance(q, int) and 0 < K <= _MOST_FOLDS and q > 0):
+    if not (is_integer(K, 1) and is_integer(q, 1) and K <= _MOST_FOLDS):
         raise ValueError(f"{K!r} folds of {q!r} targets")
     shapes = zip(_SHIFTS, ((feature_map.n_components,), (q,), (q,)), strict=True)
     shifts: dict[str, Any] = finite_arrays(file["shifts"], dict(shapes), "f")
@@ -71,7 +122,7 @@ def restored_folds(
     return folds, _read_index(file["index"], folds)
 
 
-def check_report(report: dict[str, Any]) -> None:
+def _check_report(report: FitReport) -> None:
     """Raise an error of damage unless a report has what a solve needs of it."""
     classes_of_report(report)
     if "feature_names" in report:

@@ -16,13 +16,23 @@ from streamkern.features import Standardized
 from streamkern.features.metric import metric_facts, standardizer_of
 from streamkern.models.checkpoint_job import RowPasses, checkpointed
 from streamkern.models.data_moments import DataMoments
-from streamkern.parameters.fit_options import SAMPLE_ROWS, check_folds
+from streamkern.models.labelling import class_facts
+from streamkern.parameters.fit_options import SAMPLE_ROWS
 from streamkern.parameters.plan import plan_for
 from streamkern.runtime.threads import blas_threads
 from streamkern.solve.progressive_validation import progressive_error
 from streamkern.sources.hdf5 import without_folders
 from streamkern.sources.preprocessing.column_names import input_names
-from streamkern.statistics import ByFold, Moments, RowFolds, RowIndex, block_folds, shard_folds
+from streamkern.statistics import (
+    ByFold,
+    Moments,
+    RowFolds,
+    RowIndex,
+    block_folds,
+    joined_moments,
+    moment_strips,
+    shard_folds,
+)
 from streamkern.tune.column_pass import run_column_pass
 from streamkern.tune.metric_learning import check_metric_of, in_metric
 
@@ -32,7 +42,8 @@ if TYPE_CHECKING:
 
     from streamkern.features import FeatureMap
     from streamkern.parameters.fit_options import FitOptions
-    from streamkern.parameters.plan import Plan
+    from streamkern.parameters.fit_report import FitReport
+    from streamkern.parameters.job_plan import Plan
     from streamkern.parameters.template import Template
     from streamkern.predict.ensemble import Ensemble
     from streamkern.sources import Source
@@ -43,80 +54,72 @@ if TYPE_CHECKING:
 
 
 def fit_moments(
-    source: Source,
-    options: FitOptions,
-    *,
-    like: Template | None = None,
-    indexed: bool = False,
-    more_to_come: bool = False,
-    checkpoint: str | Path | None = None,
-    **solution: Any,
+    source: Source, options: FitOptions, *, checkpoint: str | Path | None = None, **job: Any
 ) -> DataMoments:
     """Read the rows twice, lightly for the columns and a sample, then for the moments.
 
-    `solution` is what `plan_for` counts of what follows.
+    `job` is as of `fit_job`.
     """
-    n_sample = SAMPLE_ROWS
-    if like is None:
-        if not more_to_come:
-            check_folds(options, source)
-        check_metric_of(options, [options.kernel], source)
-        n_sample = options.sample_rows(source)
-    else:
-        like.check(source)
-    plan = plan_for(source, options, n_sample, indexed=indexed, **solution)
-    # Of rows that come in single shards, one fold would get all.
-    few_rows = like is not None or (more_to_come and plan.fold_by != "shards")
-    _, rule = folds_for(source, plan, options, few_rows=few_rows)
-    index = RowIndex(rule) if indexed else None
-    how: Any = {"like": like, "index": index, "more_to_come": more_to_come}
-    with fit_job(source, options, plan, n_sample, checkpoint, **how) as (rows, (best, *_), learnt):
-        seen = best.column_pass
-        return moments_pass(rows, seen, like=like, few_rows=few_rows, learnt=learnt)
+    with fit_job(source, options, checkpoint, **job) as (rows, (best, *_), learnt):
+        return moments_pass(rows, best.column_pass, learnt=learnt)
 
 
 @contextmanager
 def fit_job(
     source: Source,
     options: FitOptions,
-    plan: Plan,
-    n_sample: int,
     folder: str | Path | None,
     *,
     pairs: Sequence[Pair] = (),
+    n_sample: int | None = None,
     like: Template | None = None,
-    index: RowIndex | None = None,
+    indexed: bool = False,
     more_to_come: bool = False,
     searched: Sequence[Any] = (),
+    **solution: Any,
 ) -> Iterator[tuple[RowPasses, list[Contender], LearntMetric | None]]:
     """Hold the passes of a fit after the column pass, the best metrics, and how they were learnt.
 
-    Without `pairs` of kernel and map to choose from, the passes have the kernel in the best metric.
+    Without `pairs` of kernel and map to choose from, the passes have the kernel in the best metric;
+    with them the plan is of the map that is made of most rows.  `solution` is what `plan_for`
+    counts of what follows.
     """
-    job: Any = {"like": like, "indexed": index is not None, "searched": searched}
+    given = pairs or [(options.kernel, options.feature_map)]
+    each = [replace(options, kernel=kernel, feature_map=name) for kernel, name in given]
+    if like is not None:
+        like.check(source)
+        n_sample = SAMPLE_ROWS
+    else:
+        check_metric_of(options, [kernel for kernel, _ in given], source)
+        n_sample = max(n_sample or 0, *(one.sample_rows(source) for one in each))
+    heaviest = max(each, key=lambda one: one.family.made.rows_a_feature)
+    solution |= {"indexed": indexed, "few_rows": like is not None or more_to_come}
+    plan = plan_for(source, heaviest, n_sample, **solution)
+    # Of rows that come in single shards, one fold would get all.
+    few_rows = like is not None or (more_to_come and plan.fold_by != "shards")
+    folds = _folds(source, plan, options, few_rows=few_rows)
+    job: Any = {"like": like, "indexed": indexed, "searched": searched}
     with checkpointed(folder, source, options, plan, **job) as saved:
+        index = RowIndex(folds) if indexed else None
         how: Any = {"like": like, "index": index, "more_to_come": more_to_come}
         seen = run_column_pass(source, options, plan, n_sample, checkpoint=saved, **how)
         wanted = options if like is None else replace(options, metric=None)  # its map has one
-        given = pairs or [(options.kernel, options.feature_map)]
         contenders, learnt = in_metric(seen, wanted, given)
         if not pairs:
             options = replace(options, kernel=contenders[0].pairs[0][0])
-        yield RowPasses(source, options, plan, saved), contenders, learnt
+        yield RowPasses(source, options, plan, saved, folds, like, few_rows), contenders, learnt
 
 
 def moments_pass(
     rows: RowPasses,
     seen: ColumnPass,
     *,
-    like: Template | None = None,
-    few_rows: bool = False,
     weighting: Ensemble | None = None,
     learnt: LearntMetric | None = None,
 ) -> DataMoments:
     """Read the rows once for the moments, after the column pass that says how."""
-    begun, few_rows = time.perf_counter(), few_rows or like is not None
-    source, options, plan, _ = rows
+    begun = time.perf_counter()
+    source, options, plan, _, rule, like, few_rows = rows
     with blas_threads(1):  # frequencies and shift are part of the result
         if like is None:
             sample = seen.standardizer(seen.sample.X)
@@ -128,8 +131,7 @@ def moments_pass(
         empty = None if like is None else like.empty
         if empty is None:
             empty = _empty_moments(source, feature_map, seen, options)
-    by, rule = folds_for(source, plan, options, few_rows=few_rows)
-    strips = empty.strips(plan.n_strips)
+    strips = moment_strips(empty, plan.n_strips)
     passes = [
         rows.read(
             ByFold(rule, strip, weighting),
@@ -153,7 +155,8 @@ def moments_pass(
     total = seen.passed.seconds + time.perf_counter() - begun
     data = without_folders(source.describe())
     names = input_names({"data": data})
-    report = {
+    named: FitReport = {} if names is None else {"feature_names": names}
+    report: FitReport = {
         "rows": moments.n_rows,
         "n_features": source.n_features,
         "n_targets": source.n_targets,
@@ -165,9 +168,9 @@ def moments_pass(
         "weightless_rows": moments.n_weightless,
         "retried_shards": sum(passed.retried_shards for passed in every),
         "resumed_shards": sum(passed.resumed_shards for passed in every),
-        **({} if names is None else {"feature_names": names}),
-        "n_folds": rule.n_folds if by else 0,
-        "fold_by": by,
+        **named,
+        "n_folds": rule.n_folds if rule.n_folds > 1 else 0,
+        "fold_by": plan.fold_by if rule.n_folds > 1 else None,
         "weights": source.weighted_by,
         "weight": sum(weights[fold] for fold in sorted(weights)),
         "precision": options.precision,
@@ -176,6 +179,7 @@ def moments_pass(
         "nearly_constant_columns": list(seen.nearly_constant),
         "data": data,
         "metric": metric_facts(standardizer_of(feature_map), options.metric),
+        **class_facts(source),
     }
     if learnt is not None:
         report = learnt.reported(report)
@@ -195,13 +199,11 @@ def moments_pass(
     )
 
 
-def folds_for(
-    source: Source, plan: Plan, options: FitOptions, *, few_rows: bool = False
-) -> tuple[str | None, Folds]:
-    """Return how rows are dealt to folds, by name and as a rule."""
+def _folds(source: Source, plan: Plan, options: FitOptions, *, few_rows: bool) -> Folds:
+    """Return how rows are dealt to folds."""
     K, by = options.n_folds, plan.fold_by
     if K == 1:
-        return None, block_folds(source.n_samples, 1)
+        return block_folds(source.n_samples, 1)
     shards = source.shards(plan.shard_rows, plan.block_rows)
     dealt, what = (len(shards), "shards") if by == "shards" else (source.n_samples, "rows")
     if dealt < K and not few_rows:
@@ -210,10 +212,10 @@ def folds_for(
             + (", or deal rows with fold_by 'rows' (--fold-by rows)." if by == "shards" else ".")
         )
     if by == "shards":
-        return by, shard_folds(shards, K, options.random_state)
+        return shard_folds(shards, K, options.random_state)
     if by == "blocks":
-        return by, block_folds(source.n_samples, K)
-    return by, RowFolds(K, options.random_state)
+        return block_folds(source.n_samples, K)
+    return RowFolds(K, options.random_state)
 
 
 def _weights_of_folds(folds: ByFold) -> dict[int, float]:
@@ -223,10 +225,10 @@ def _weights_of_folds(folds: ByFold) -> dict[int, float]:
 def _joined(*strips: ByFold) -> ByFold:
     """Return the folds of which these are strips."""
     empties: list[Any] = [strip.empty for strip in strips]
-    whole = ByFold(strips[-1].rule, Moments.joined(empties))
+    whole = ByFold(strips[-1].rule, joined_moments(empties))
     for fold in strips[-1].parts:
         parts: list[Any] = [strip.parts[fold] for strip in strips]
-        whole.parts[fold] = Moments.joined(parts)
+        whole.parts[fold] = joined_moments(parts)
     return whole
 
 

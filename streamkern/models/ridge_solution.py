@@ -7,10 +7,6 @@ A solution may need passes besides that for moments.  Leaving out every row in t
                                              +-- ...               --'
 
 The models stay on the workers; what comes back is a sum for every penalty and target.
-
-RSS = S - 2 w^T C + w^T G w is a difference of sums, and so is the error of a fold.  Where it is not
-well above what rounding makes of such a difference, one light pass predicts the rows instead, and
-those of each fold by the model without it.  Without the rows, rounding is added for a bound.
 """
 
 from __future__ import annotations
@@ -18,54 +14,52 @@ from __future__ import annotations
 import time
 import warnings
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from streamkern.engine.reduction import accumulate
-from streamkern.engine.scheduler import is_task, shared, task
+from streamkern.engine.scheduler import task
 from streamkern.errors import DataError, StreamkernWarning
-from streamkern.kernels import length_scale_of
-from streamkern.models.fit_report import as_stored, facts_of, sizes_as_dict
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.held_out_predictors import unseen
-from streamkern.models.scoring import rounding_at_landmarks, scored
+from streamkern.models.report_facts import (
+    as_stored,
+    facts_of,
+    kernel_facts,
+    sizes_as_dict,
+)
+from streamkern.models.squared_errors import squared_errors_of
+from streamkern.parameters.fit_report import with_seconds
 from streamkern.parameters.plan import cut
-from streamkern.predict.evaluation import Evaluation, FoldPredictors, PredictionErrors
 from streamkern.predict.predictor import Predictor
 from streamkern.runtime.events import tell_of_job
-from streamkern.solve import rounding_variance
 from streamkern.solve.penalty_curve import PenaltyCurve
 from streamkern.solve.penalty_errors import PenaltyErrors, PenaltyModels
 from streamkern.solve.sparse_selection import Sparsifier
-from streamkern.statistics import Together
 from streamkern.tune.fold_solution import nested_sizes, solve_folds
 from streamkern.tune.held_out_models import solve_sparse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from streamkern._typing import Floats
     from streamkern.engine.reduction import PassResult
     from streamkern.features import FeatureMap
     from streamkern.models.data_moments import DataMoments
     from streamkern.models.held_out_predictors import Unseen
+    from streamkern.parameters.fit_report import FitReport
     from streamkern.parameters.parameters import Parameters
     from streamkern.solve import Eigenbasis, Spectrum
     from streamkern.sources import Source
-    from streamkern.tune.fold_solution import Solved
 
 # Below this 1 - h, an error without the row itself is rounding, in the precision of the features.
 _LEAST_SPARE = {"single": 1e-4, "double": 1e-10}
-# Times its rounding that a sum of squares must be, to be off by a twentieth at most.
-_RESOLVED = 20.0
 _WEIGHTS_NOTE = (
     "weights are below 1 on average and so do not count rows: standard deviations take them over "
     "their mean."
 )
 _ROUNDING = 1e-9
 # What is told of a solution.
-_OF_SOLUTION = ("seconds", "alpha", "alpha_curve", "cv_rmse", "train_rmse")
+_OF_SOLUTION: Final = ("seconds", "alpha", "alpha_curve", "cv_rmse", "train_rmse")
 
 
 def solve_moments(
@@ -74,9 +68,11 @@ def solve_moments(
     size: int | None = None,
     *,
     source: Source | None = None,
-    keep_moments: bool = False,
 ) -> FittedRidge:
-    """Choose the penalty, the number of features and which of them, and solve."""
+    """Choose the penalty, the number of features and which of them, and solve.
+
+    The model keeps the moments.
+    """
     leading = size
     begun, moments = time.perf_counter(), given.solvable()
     feature_map, flat = moments.feature_map, moments.flat
@@ -102,9 +98,8 @@ def solve_moments(
     )
 
     def without_folds() -> Unseen:
-        folds = moments.folds if is_task(moments.folds) else shared(moments.folds)
         sparsifier = Sparsifier(parameters.sparse_method, solution.alpha, solution.floor)
-        return unseen(folds, predictor, whole_map, sparsifier, intercept=intercept)
+        return unseen(moments.shared_folds(), predictor, whole_map, sparsifier, intercept=intercept)
 
     errors = squared_errors_of(
         solved,
@@ -118,34 +113,26 @@ def solve_moments(
         equations = replace(equations, train_rss=errors.train * equations.weight)
         cv_rmse = cv_rmse if errors.held_out is None else np.sqrt(errors.held_out)
     note, fold_by = errors.note(report["precision"]), report["fold_by"] or "rows"
-    short = solved.short_of_precision(report["precision"])
-    told = [solution.note, solved.ordered_rows(fold_by), short, note * (errors.source == "bound")]
+    ordered, short, edge = solved.penalty_notes(report["precision"], fold_by)
+    told = [solution.note, ordered, short, note * (errors.source == "bound")]
     warned = list(filter(None, told))
     # Too common for warnings.
     notes = [
-        "" if short else solved.at_the_edge(report["precision"]),
+        edge,
         report.get("tuning_note", ""),
         note * (errors.source == "rows"),
         _WEIGHTS_NOTE * (equations.row_weight < 1.0 - _ROUNDING),
     ]
     curve = solved.sparsity if sparse is not None and sparse.is_chosen else None
-    peak, seconds = report["peak_worker_bytes"], dict(report["seconds"])
-    spent = time.perf_counter() - begun
-    seconds["total"] += spent
-    if leaving is not None and leaving.passed:
-        seconds["leave-one-out"] = leaving.passed.seconds
-        peak = max(peak, leaving.passed.peak_worker_bytes)
-    if errors.passed is not None:
-        seconds["residuals"] = errors.passed.seconds
-        peak = max(peak, errors.passed.peak_worker_bytes)
-    seconds["solve"] = spent - seconds.get("leave-one-out", 0.0) - seconds.get("residuals", 0.0)
-    report = report | {
-        "seconds": seconds,
-        "peak_worker_bytes": peak,
-        "kernel": moments.kernel.name,
-        "kernel_parameters": moments.kernel.parameters(),
-        "length_scale": length_scale_of(moments.kernel),
-        "alpha_curve": solved.size and solved.size.curve.as_dict(),
+    passes = {"leave-one-out": leaving.passed if leaving else None, "residuals": errors.passed}
+    done = {name: passed for name, passed in passes.items() if passed is not None}
+    spent = {name: passed.seconds for name, passed in done.items()}
+    spent["solve"] = time.perf_counter() - begun - sum(spent.values())
+    peaks = [report["peak_worker_bytes"], *(each.peak_worker_bytes for each in done.values())]
+    figures: FitReport = {
+        "peak_worker_bytes": max(peaks),
+        **kernel_facts(moments.kernel),
+        "alpha_curve": None if solved.size is None else solved.size.curve.as_dict(),
         "components_curve": sizes_as_dict(solved.sizes, flat) or None,
         "cv_rmse": None if cv_rmse is None else as_stored(cv_rmse, flat),
         "sparse_of": None if sparse is None else size,
@@ -155,6 +142,7 @@ def solve_moments(
         "errors_from": errors.source,
         "note": " ".join(filter(None, warned + notes)),
     }
+    report = with_seconds(report, **spent) | figures
     for warning in warned:
         warnings.warn(warning, StreamkernWarning, stacklevel=4)
     tell_of_job("solved", **{name: report[name] for name in _OF_SOLUTION})
@@ -164,7 +152,7 @@ def solve_moments(
         report,
         equations,
         penalty_curve=None if solved.size is None else solved.size.curve,
-        moments=given if keep_moments else None,
+        moments=given,
         size=leading,
     )
 
@@ -212,58 +200,3 @@ def _empty(
 ) -> PenaltyErrors:
     models = PenaltyModels.of(feature_map, basis, alphas, precision)
     return PenaltyErrors(models, len(alphas), len(models.target_unit))
-
-
-class SquaredErrors(NamedTuple):
-    """The mean squared errors of a solution, of its own rows and of rows held out of it, (q,)."""
-
-    train: Floats
-    held_out: Floats | None
-    source: str = "moments"  # or "rows", or "bound" where rounding hides them
-    passed: PassResult[Any] | None = None
-
-    def note(self, precision: str) -> str:
-        """One sentence where the errors are not those of the moments, else ''."""
-        if self.source == "moments":
-            return ""
-        begun = f"residuals are smaller than the rounding of sums in {precision} precision"
-        if self.source == "rows":
-            return f"{begun}, so the errors were taken from the rows, in one more light pass."
-        return (
-            f"{begun}: errors and standard deviations are upper bounds; fit the rows instead of "
-            f"their moments" + (", or take double precision." if precision == "single" else ".")
-        )
-
-
-def squared_errors_of(
-    solved: Solved,
-    predictor: Predictor,
-    source: Source | None,
-    without_folds: Callable[[], Unseen],
-    *,
-    skip_bad_rows: bool,
-) -> SquaredErrors:
-    """Return the errors that the moments tell, or those of the rows where rounding hides them."""
-    N = solved.equations.weight
-    train, held_out = solved.solution.train_rss / N, solved.held_out
-    rounding = solved.solution.rss_rounding / N + rounding_at_landmarks(predictor, N) / N
-    # Rows would tell no more of targets that vary by their own rounding.
-    mean = predictor.intercept + solved.equations.feature_mean @ predictor.coef
-    least = np.where(train > rounding_variance(mean), _RESOLVED * rounding, 0.0)
-    hidden, unseen_hidden = train < least, held_out is not None and held_out < least
-    if not np.any(hidden | unseen_hidden):
-        return SquaredErrors(train, held_out)
-    if source is None:
-        bound = None if held_out is None else held_out + rounding * unseen_hidden
-        return SquaredErrors(train + rounding * hidden, bound, "bound")
-    measure = PredictionErrors(predictor.n_targets)
-    errors = [Evaluation(predictor, measure)]
-    if np.any(unseen_hidden):
-        unseen = without_folds()
-        errors.append(Evaluation(FoldPredictors(unseen.rule, unseen.predictors), measure))
-    both, row_bytes = Together(*errors), 8 * len(predictor.coef)
-    passed, found, _ = scored(source, both, both, row_bytes, "residuals", skip_bad_rows)
-    told, *without = (part.measures[0].squared / N for part in found.parts)
-    if held_out is not None and without:
-        held_out = np.where(unseen_hidden, without[0], held_out)
-    return SquaredErrors(np.where(hidden, told, train), held_out, "rows", passed)

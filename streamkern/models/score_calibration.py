@@ -13,7 +13,7 @@ from streamkern.models.scoring import scored
 from streamkern.predict.calibration_fit import ScoreSums, fitted_calibrator, sigmoid_of_sums
 from streamkern.predict.class_errors import ScoreTable
 from streamkern.predict.evaluation import Evaluation, FoldPredictors
-from streamkern.tune.fold_solution import part_of
+from streamkern.tune.fold_moments import part_of
 
 if TYPE_CHECKING:
     from streamkern._typing import Floats

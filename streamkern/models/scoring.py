@@ -104,6 +104,7 @@ def gradient_outer_product(
 
     It is of standardised rows, and 0 for inputs that are left out.
     """
+    model.check_inputs(source)
     predictor, skip_bad_rows = model.predictor, model.parameters.skips_bad_rows
     predictor.feature_map.check((source.n_samples, source.n_features))
     empty = GradientOuterProduct(predictor, target_unit)
@@ -184,6 +185,7 @@ def diagnose(model: FittedRidge, source: Source, *, n_largest: int = 10) -> dict
 
     A row is left out with all its weight: not as one of several equal rows.
     """
+    model.check_inputs(source)
     predictor, equations = model.predictor, model.normal_equations
     (D, _), skip_bad_rows = _checked_shape(predictor, source), model.parameters.skips_bad_rows
     deviation = task(Deviation.of, predictor.feature_map, shared(equations), name="deviation")

@@ -13,8 +13,8 @@ from streamkern.engine.scheduler import run, shared, task
 from streamkern.errors import ParameterError, StreamkernWarning
 from streamkern.models.estimators.load import estimator_of
 from streamkern.models.estimators.random_feature_ridge import RandomFeatureRidge
-from streamkern.models.fit_report import facts_of
 from streamkern.models.fitted_ridge import FittedRidge
+from streamkern.models.report_facts import facts_of
 from streamkern.solve.sparse_selection import Sparsifier, checked_method, checked_size
 
 if TYPE_CHECKING:
@@ -30,6 +30,9 @@ def sparsify(
     Nothing is read but the model: its normal equations hold all that choosing features and solving
     for their coefficients needs.  The penalty stays the same.
 
+    ParameterError is raised if K is not a whole number from 1 to D, or there is no such method;
+    ModelFileError if the model was saved without its normal equations.
+
     Parameters
     ----------
     model : RandomFeatureRidge
@@ -43,14 +46,7 @@ def sparsify(
     Returns
     -------
     RandomFeatureRidge
-        Fitted.  Its `report_` has no error left out; fit with `sparse` for one.
-
-    Raises
-    ------
-    ParameterError
-        If K is not a whole number from 1 to D, or there is no such method.
-    ModelFileError
-        If the model was saved without its normal equations.
+        Fitted.  Its `report_` has no cross-validated error; fit with `sparse` for one.
 
     References
     ----------
@@ -62,7 +58,7 @@ def sparsify(
             f"sparse models are made of a RandomFeatureRidge, not of {type(model).__name__}; give "
             f"a fitted one."
         )
-    found = sparse_model(model.model_, n_components, method)
+    found = sparse_model(model.__streamkern_model__, n_components, method)
     estimator: RandomFeatureRidge = estimator_of(found)
     return estimator
 
@@ -71,7 +67,7 @@ def sparse_model(model: FittedRidge, n_components: int, method: str = "forward")
     """Return the fitted model of the best K features of another; parameters are as above."""
     begun, full = time.perf_counter(), model.predictor
     D, alpha = len(full.coef), model.alpha
-    K, report = checked_size(n_components, D), dict(model.report)
+    K, report = checked_size(n_components, D), model.report.copy()
     alpha = np.array(alpha) if isinstance(alpha, list) else alpha
     sparsifier = Sparsifier(checked_method(method), alpha, report["precision_floor"])
     equations, predictor = model.normal_equations, full

@@ -1,6 +1,6 @@
 """Tasks: what targets become, and what is made of the regression on them.
 
-rows --> task.source --> moments --> regression --> task.finished --> fitted model
+rows --> task.source --> moments --> regression --> task.model --> fitted model
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from streamkern.models.moments_fit import fit_moments
 from streamkern.models.ridge_solution import solve_moments
 from streamkern.models.tuned_fit import Choice
 from streamkern.parameters.cost_estimate import solve_bytes
-from streamkern.parameters.template import check_columns
+from streamkern.parameters.plan import Job
 from streamkern.runtime.memory import check_free
 from streamkern.runtime.resources import current_resources
 from streamkern.sources import as_source
@@ -48,16 +48,8 @@ class Task(ABC):
         """Return rows with the targets of the regression."""
 
     @abstractmethod
-    def facts(self, source: Source) -> dict[str, Any]:
-        """Return what moments report besides, so that more rows can come to them."""
-
-    @abstractmethod
-    def finished(self, ridge: FittedRidge, source: Source, *, keep_moments: bool) -> Any:
-        """Return the fitted model that a regression on the rows of a source makes."""
-
-    @abstractmethod
-    def solved(self, moments: DataMoments, parameters: Parameters, size: int | None = None) -> Any:
-        """Return the fitted model of moments alone, which it keeps."""
+    def model(self, ridge: FittedRidge, source: Source | None) -> Any:
+        """Return the fitted model that a regression makes, on rows of a source or from moments."""
 
     @abstractmethod
     def check_moments(self, moments: DataMoments) -> None:
@@ -69,14 +61,22 @@ class Task(ABC):
         rows: Rows,
         parameters: Parameters,
         template: Template | None,
-        before: DataMoments | None,
         classes: Any = None,
+        *,
+        first: bool,
     ) -> Source:
-        """Return rows that come to a model: the first, or more than those of `before`."""
+        """Return rows that come to a model: the `first` ones, or more like the template."""
 
     def prepared(self, parameters: Parameters) -> Parameters:
         """Return the parameters with the folds that the task needs."""
         return replace(parameters, keeps_folds=self.keeps_folds)
+
+    def job(self, parameters: Parameters, template: Template | None = None) -> Job:
+        """Return what is known of a fit before its rows: a dry run plans by it, and the fit."""
+        parameters = self.prepared(parameters)
+        n_left_out = parameters.penalty.n_left_out
+        solution = {"fixed_alpha": parameters.solves_at_once, "n_left_out": n_left_out}
+        return Job(parameters.passes(template), solution)
 
     def fit(
         self,
@@ -89,17 +89,18 @@ class Task(ABC):
     ) -> Any:
         """Fit rows in two passes, and return the fitted model."""
         parameters = self.prepared(parameters)
-        options, source = parameters.passes(template), self.source(rows, parameters, template)
-        check_columns(template, source)
+        options, solution = self.job(parameters, template)
+        source = self.source(rows, parameters, template)
+        if template is not None:
+            template.check(source)
         options = parameters.for_rows(options, source, template)
         parameters.sparse_options(options.components_for(source.n_features))
         moments = fit_moments(
             source,
             options,
             like=template,
-            fixed_alpha=parameters.solves_at_once,
-            n_left_out=parameters.penalty.n_left_out,
             checkpoint=checkpoint,
+            **solution,
         )
         return self._made(moments, parameters, source, keep_moments=keep_moments)
 
@@ -124,10 +125,8 @@ class Task(ABC):
     ) -> DataMoments:
         """Return the moments of rows, which know their rows."""
         source = self.source(rows, parameters, template)
-        check_columns(template, source)
         options = parameters.for_rows(parameters.moments(template), source, template)
-        found = fit_moments(source, options, like=template, indexed=True, checkpoint=checkpoint)
-        return replace(found, report=found.report | self.facts(source))
+        return fit_moments(source, options, like=template, indexed=True, checkpoint=checkpoint)
 
     def solve(self, parameters: Parameters, moments: DataMoments) -> Any:
         """Return the fitted model of moments, which it keeps, without reading rows."""
@@ -172,9 +171,8 @@ class Task(ABC):
                     "calibration None, or begin with a clone."
                 )
             options = replace(options, n_folds=before.n_folds)
-        source = self.growing_source(rows, parameters, template, before, classes)
-        check_columns(template, source)
-        found = fit_moments(
+        source = self.growing_source(rows, parameters, template, classes, first=before is None)
+        return fit_moments(
             source,
             parameters.for_rows(options, source, template),
             like=template,
@@ -182,14 +180,16 @@ class Task(ABC):
             fixed_alpha=parameters.solves_at_once,
             more_to_come=True,
         )
-        return replace(found, report=found.report | self.facts(source))
+
+    def solved(self, moments: DataMoments, parameters: Parameters, size: int | None = None) -> Any:
+        """Return the fitted model of moments alone, which it keeps."""
+        return self.model(solve_moments(moments, parameters, size), None)
 
     def _made(
         self, moments: DataMoments, parameters: Parameters, source: Source, *, keep_moments: bool
     ) -> Any:
-        keep = keep_moments or self.keeps_folds
-        ridge = solve_moments(moments, parameters, source=source, keep_moments=keep)
-        return self.finished(ridge, source, keep_moments=keep_moments)
+        model = self.model(solve_moments(moments, parameters, source=source), source)
+        return model if keep_moments else model.without_moments()
 
 
 class Regression(Task):
@@ -200,16 +200,8 @@ class Regression(Task):
 
     growing_source = source
 
-    def facts(self, source: Source) -> dict[str, Any]:  # noqa: ARG002
-        return {}
-
-    def finished(self, ridge: FittedRidge, *_: Any, **__: Any) -> FittedRidge:
+    def model(self, ridge: FittedRidge, source: Source | None) -> FittedRidge:  # noqa: ARG002
         return ridge
-
-    def solved(
-        self, moments: DataMoments, parameters: Parameters, size: int | None = None
-    ) -> FittedRidge:
-        return solve_moments(moments, parameters, size, keep_moments=True)
 
     def check_moments(self, moments: DataMoments) -> None:
         """Any moments will do."""

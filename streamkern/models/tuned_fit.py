@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 from streamkern.errors import ParameterError
 from streamkern.kernels import Gaussian, as_kernel
 from streamkern.models.fitted_model import described_kernel
-from streamkern.models.moments_fit import fit_job, folds_for, moments_pass
-from streamkern.parameters.fit_options import check_folds, large_sample
-from streamkern.parameters.plan import plan_for
-from streamkern.tune.budget import Budget, Spent, budgeted_rows
+from streamkern.models.moments_fit import fit_job, moments_pass
+from streamkern.parameters.fit_options import large_sample
+from streamkern.parameters.fit_report import with_seconds
+from streamkern.tune.budget import Budget, Spent
 from streamkern.tune.candidates import AUTO, kernels_to_try, maps_to_try, pairs_to_try
-from streamkern.tune.halving import search
-from streamkern.tune.metric_learning import check_metric_of
+from streamkern.tune.halving import budgeted_rows, search
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -87,44 +86,37 @@ class Choice:
         names = maps_to_try(self.maps, self.parameters.feature_map, source.n_features)
         options, tried, allowed = self.options, self.kernels, self.budget
         pairs = pairs_to_try(tried, names, options, source)
-        check_metric_of(options, tried, source)
         options = replace(options, kernel=pairs[0][0], feature_map=pairs[0][1])
         options = self.parameters.for_rows(options, source)
-        check_folds(options, source)
         n_rows = large_sample(source.n_features + source.n_targets)
         if allowed is not None:
             n_rows = budgeted_rows(source, options, len(pairs), allowed)
-        # A map may be made from more rows than are searched on, and take more memory than others.
-        each = [replace(options, kernel=kernel, feature_map=name) for kernel, name in pairs]
-        n_sample = max(n_rows, *(one.sample_rows(source) for one in each))
-        heaviest = max(each, key=lambda one: one.family.made.rows_a_feature)
-        plan = plan_for(source, heaviest, n_sample, n_left_out=self.parameters.penalty.n_left_out)
-        how: Any = {"pairs": pairs, "searched": [*tried, *names, str(allowed)]}
-        job = fit_job(source, options, plan, n_sample, self.checkpoint, **how)
+        # A map may be made from more rows than are searched on.
+        how: Any = {"pairs": pairs, "n_sample": n_rows, "searched": [*tried, *names, str(allowed)]}
+        how |= {"n_left_out": self.parameters.penalty.n_left_out}
+        job = fit_job(source, options, self.checkpoint, **how)
         with job as (rows, contenders, learnt):
             spent = Spent() if learnt is None else learnt.spent
-            _, rule = folds_for(source, plan, options)
-            folds = rule.of(contenders[0].column_pass.sample.places[:n_rows])
+            folds = rows.folds.of(contenders[0].column_pass.sample.places[:n_rows])
             found = search(
                 contenders,
                 options,
-                plan=plan,
+                plan=rows.plan,
                 n_rows=n_rows,
                 budget=allowed,
                 spent=spent,
                 feature_map=self.parameters.feature_map if self.maps in (None, AUTO) else None,
-                folds=folds if 2 <= rule.n_folds <= _MOST_FOLDS else None,
+                folds=folds if 2 <= rows.folds.n_folds <= _MOST_FOLDS else None,
             )
-            options = replace(options, kernel=found.kernel, feature_map=found.feature_map)
-            seen = contenders[found.place].column_pass
+            options = replace(options, kernel=found.arm.kernel, feature_map=found.arm.feature_map)
+            seen = contenders[found.arm.place].column_pass
             moments = moments_pass(rows._replace(options=options), seen)
-        seconds = moments.report["seconds"]
-        seconds["search"] = found.seconds
-        seconds["total"] += found.seconds
-        moments.report.update(found.as_dict())
-        moments.report["tuning_kernels"] = list(map(described_kernel, tried))
-        moments.report["tuning_maps"] = names
-        moments.report["tuning_budget"] = None if allowed is None else str(allowed)
-        if learnt is None:
-            return moments
-        return replace(moments, report=learnt.reported(moments.report, found.place))
+        report = with_seconds(moments.report, search=found.seconds) | found.as_dict()
+        report |= {
+            "tuning_kernels": list(map(described_kernel, tried)),
+            "tuning_maps": names,
+            "tuning_budget": None if allowed is None else str(allowed),
+        }
+        if learnt is not None:
+            report = learnt.reported(report, found.arm.place)
+        return replace(moments, report=report)

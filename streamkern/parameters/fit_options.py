@@ -1,17 +1,13 @@
-"""Checked options of a fit: those of its passes, with nothing left to choose, and of its choices.
-
-What checks penalties is imported when a fit is told, not when options of commands are listed.
-"""
+"""Checked options of the passes of a fit, with nothing left to choose."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from streamkern.errors import ParameterError
 from streamkern.errors.formatting import unknown
+from streamkern.errors.integers import checked_integer
 from streamkern.features import FAMILIES, Family, FeatureMap, Identity
 from streamkern.features.base import checked_seed
 from streamkern.features.metric import GivenMetric, check_metric, checked_metric, learning_of
@@ -32,7 +28,7 @@ CHOICES: dict[str, Collection[str]] = {
 }
 # Rows of the spread sample travel with the first pass.
 SAMPLE_ROWS = 2048
-# The bytes of a sample that something is made from or learnt on, and the rows of such a one.
+# The bytes of a sample that something is made from or learnt on, and its rows.
 _SAMPLE_BYTES, _FEWEST_ROWS, _LARGE_SAMPLE = 128 << 20, 256, 16384
 
 
@@ -70,12 +66,11 @@ class FitOptions:
                     f"{unknown(value, allowed)}; choose one of them."
                 )
         checked_seed(self.random_state)
-        n_folds = self.n_folds  # 1 is for no folds at all
-        if isinstance(n_folds, bool) or not isinstance(n_folds, (int, np.integer)) or n_folds < 1:
-            raise ParameterError(
-                f"n_folds must be a whole number of at least 2, not {n_folds!r}; give how many "
-                f"parts to leave out in turn."
-            )
+        sentence = (
+            "n_folds must be a whole number of at least 2, not {!r}; give how many parts to leave "
+            "out in turn."
+        )
+        checked_integer(self.n_folds, sentence, 1)  # 1 is for no folds at all
         checked_metric(self.metric)
         if self.feature_map == "identity":
             other = not isinstance(self.kernel, Linear) and self.kernel != Gaussian()
@@ -162,83 +157,6 @@ class FitOptions:
             kernel = kernel.restricted(kept).resolved(rows, weights=weights)
         drawn = self.map_of(kernel)
         return drawn.draw(len(kept), drawn.chosen(rows, weights)), kernel
-
-
-@dataclass(frozen=True)
-class PenaltyOptions:
-    """How the penalty is chosen, checked when it is made; fields are those of `Parameters`."""
-
-    alpha: Any
-    alphas: Any = None
-    per_target: bool = False
-    one_standard_error: bool = False
-
-    def __post_init__(self) -> None:
-        from streamkern.solve.penalty_curve import checked_grid, checked_penalty
-
-        object.__setattr__(self, "alpha", checked_penalty(self.alpha))
-        if self.alphas is not None:
-            if not isinstance(self.alpha, str):
-                raise ParameterError(
-                    f"alphas are what to choose from, but alpha is {self.alpha!r} and says not "
-                    f"how; take alpha 'cv', 'gcv', 'evidence' or 'loo', or leave alphas out."
-                )
-            object.__setattr__(self, "alphas", checked_grid(self.alphas))
-        if self.per_target and self.is_fixed:
-            raise ParameterError(
-                f"one penalty for every target is a choice, but alpha is {self.alpha:g}; take "
-                f"alpha 'cv', 'gcv', 'evidence', 'loo' or a grid, or leave per_target out."
-            )
-        if self.one_standard_error and not self.needs_folds:
-            raise ParameterError(
-                f"the one-standard-error rule needs folds, but alpha is {self.alpha!r}; take alpha "
-                f"'cv' or a grid, or leave the rule out."
-            )
-
-    @property
-    def is_fixed(self) -> bool:
-        return isinstance(self.alpha, float)
-
-    @property
-    def grid(self) -> tuple[float, ...] | None:
-        """The penalties to choose from, None where they follow from G."""
-        grid: tuple[float, ...] | None = self.alphas
-        return self.alpha if isinstance(self.alpha, tuple) else grid
-
-    @property
-    def reads_rows(self) -> bool:
-        """Whether the choice takes another pass over the rows."""
-        return bool(self.alpha == "loo")
-
-    @property
-    def n_left_out(self) -> int:
-        """The penalties of that pass, 0 where there is none."""
-        from streamkern.solve.penalty_curve import N_ALPHAS
-
-        return len(self.grid or range(N_ALPHAS)) if self.reads_rows else 0
-
-    def check_without_rows(self) -> None:
-        if self.reads_rows:
-            raise ParameterError(
-                "leave-one-out reads the rows again, and moments do not have them; fit the rows, "
-                "or take alpha 'cv', 'gcv' or 'evidence'."
-            )
-
-    @property
-    def needs_folds(self) -> bool:
-        return self.alpha == "cv" or isinstance(self.alpha, tuple)
-
-
-class SparseOptions(NamedTuple):
-    """How many features a sparse model keeps, 'auto' or a number, and how they are chosen."""
-
-    n_components: Any
-    method: str
-
-    @property
-    def is_chosen(self) -> bool:
-        """Whether K is chosen, by cross-validation."""
-        return isinstance(self.n_components, str) and self.n_components == "auto"
 
 
 def large_sample(n_columns: int) -> int:

@@ -14,7 +14,8 @@ from streamkern.errors import ParameterError
 from streamkern.features import FAMILIES
 from streamkern.features.metric import checked_metric
 from streamkern.kernels import KERNELS, Gaussian, Kernel
-from streamkern.parameters.fit_options import CHOICES, FitOptions, PenaltyOptions, SparseOptions
+from streamkern.parameters.fit_options import CHOICES, FitOptions
+from streamkern.parameters.penalty_options import PenaltyOptions, SparseOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -145,9 +146,9 @@ class Parameters:
                 )
 
     @classmethod
-    def of(cls, holder: Any, *, keeps_folds: bool = False) -> Self:
+    def of(cls, holder: Any) -> Self:
         """Return the parameters that an estimator holds as attributes."""
-        return cls(**{name: getattr(holder, name) for name in NAMES}, keeps_folds=keeps_folds)
+        return cls(**{name: getattr(holder, name) for name in NAMES})
 
     def values(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in NAMES}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from streamkern.errors import DataError, ParameterError
 from streamkern.errors.formatting import listed_apart
 from streamkern.features import Standardized
+from streamkern.parameters.fit_report import FitReport
 from streamkern.sources.preprocessing import recipe_of
 from streamkern.sources.preprocessing.column_names import input_names
 
@@ -27,7 +28,7 @@ class Template:
     feature_map: Standardized
     kernel: Kernel  # its length scale is resolved
     empty: Moments | None = None  # of no rows, with the shifts to take, which else follow from rows
-    report: dict[str, Any] = field(default_factory=dict)  # names of inputs, recipe, classes
+    report: FitReport = field(default_factory=FitReport)  # names of inputs, recipe, classes
 
     def __post_init__(self) -> None:
         if not isinstance(self.feature_map, Standardized):
@@ -46,6 +47,13 @@ class Template:
 
     def check(self, source: Source) -> None:
         """Raise DataError unless the source has the inputs and targets of the template."""
+        names, known = input_names({"data": source.describe()}), self.names
+        if names and known and list(names) != list(known):
+            then, now = listed_apart(known, names)
+            raise DataError(
+                f"the map that like gives is of the columns {then}, but these are {now}; give "
+                f"them in that order."
+            )
         self.feature_map.check((source.n_samples, source.n_features))
         if self.empty is not None:
             check_targets(source, self.empty.n_targets)
@@ -55,20 +63,6 @@ class Template:
         own = ["fold_by", "on_bad_rows", "fit_intercept"] + ["n_folds"] * (self.empty is None)
         changes: dict[str, Any] = {name: getattr(options, name) for name in own}
         return replace(self.options, **changes)
-
-
-def check_columns(template: Template | None, source: Source) -> None:
-    """Raise DataError if inputs have names, and others than those of the template."""
-    if template is None or not template.names:
-        return
-    names = input_names({"data": source.describe()})
-    if not names or list(names) == list(template.names):
-        return
-    then, now = listed_apart(template.names, names)
-    raise DataError(
-        f"the map that like gives is of the columns {then}, but these are {now}; give them in that "
-        f"order."
-    )
 
 
 def check_targets(source: Source, n_targets: int) -> None:

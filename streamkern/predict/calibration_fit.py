@@ -120,22 +120,9 @@ class ScoreSums(NamedTuple):
 def sigmoid_of_sums(parts: Sequence[ScoreSums]) -> PlattSigmoid:
     """Return the sigmoids of q scores whose distribution is not known, but for these sums.
 
-    Of a score the likelihood of a sigmoid needs x, the regression of the target on the score, and
-    how x is distributed: with mean m, that of the target, and the variance V that it explains.
-    Where classes are of equal weight, x is taken as normal in each, with one variance; a class
-    that is rare has a few large scores and many near none, for which x stands half for a beta
-    distribution between -1 and 1, and half for two values alone.  The sigmoid is Platt's for the
-    mixture of these, in which normals have the part (1 - m^2)^2.
+    Each is Platt's for a mixture of distributions that have the mean and variance of the sums, as
+    far as its log loss is bounded by that of the shares of the classes (DESIGN.md).
 
-    Scores that are distributed otherwise could make it worse than the shares of the classes alone.
-    With R^2 = m^2 + V, the log loss of a sigmoid of a x + b is at most
-    log(2 cosh(r / 2)) - (a R^2 + b m) / 2, r^2 = a^2 V + (a m + b)^2, whatever the distribution.
-    That is least for a = 2 artanh(R) / R and b = 0.  From there the likely sigmoid is approached as
-    far as the bound stays below the loss of the shares.
-
-    Hastie, Tibshirani and Friedman (2009), "The elements of statistical learning", section 4.3.
-    Jaakkola and Jordan (2000), "Bayesian parameter estimation via variational methods", for the
-    bound.
     Golub and Welsch (1969), "Calculation of Gauss quadrature rules".
     """
     n_rows, weight, *sums = map(sum, zip(*parts, strict=True))

@@ -90,8 +90,7 @@ class ScoreTable(Measure):
 
 def is_known(scores: Floats, targets: Floats) -> Array:
     """Say which rows (n,) have finite scores and targets; other sums refuse the rest."""
-    known: Array = np.asarray(np.isfinite(np.hstack([scores, targets])).all(axis=1))
-    return known
+    return np.asarray(np.isfinite(np.hstack([scores, targets])).all(axis=1))
 
 
 class ClassErrors(Measure):

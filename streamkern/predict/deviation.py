@@ -179,6 +179,7 @@ class LeaveOneOut(Measure):
     n_rows: int = total(dtype=int)
     # Rows that determine their own prediction, which are left out of the sums.
     n_whole: int = total(dtype=int)
+    # Numbers until there are rows: their shapes are the deviation's, which only workers have.
     # Weighted squares of errors, (q,), of residuals, of all rows, (q,), and leverages, (t,).
     squared: Floats = total()
     rss: Floats = total()

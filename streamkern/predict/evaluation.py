@@ -122,6 +122,20 @@ class PairBins:
     values: Floats  # edges for predicted and for actual values, (t, B + 1)
     residuals: Floats  # edges for actual less predicted values, (t, R + 1)
 
+    @property
+    def n_targets(self) -> int:
+        return len(self.values)
+
+    @property
+    def n_values(self) -> int:
+        """B + 2, with those beyond the edges."""
+        return len(self.values[0]) + 1
+
+    @property
+    def n_residuals(self) -> int:
+        """R + 2."""
+        return len(self.residuals[0]) + 1
+
     @classmethod
     def about(cls, mean: Floats, deviation: Floats, error: Floats) -> PairBins:
         """Return bins that reach far enough for targets (t,) with these errors."""
@@ -155,9 +169,10 @@ class PairCounts(Measure):
     """Counts of rows in bins, as of `PairBins.counted`, whatever they weigh."""
 
     bins: PairBins
-    pairs: Array = total(dtype=int)
-    residuals: Array = total(dtype=int)
+    pairs: Array = total("bins.n_targets", "bins.n_values", "bins.n_values", dtype=np.int64)
+    residuals: Array = total("bins.n_targets", "bins.n_values", "bins.n_residuals", dtype=np.int64)
 
     def add(self, rows: Block, predicted: Floats) -> None:
         pairs, residuals = self.bins.counted(predicted, rows.y)
-        self.pairs, self.residuals = self.pairs + pairs, self.residuals + residuals
+        self.pairs += pairs
+        self.residuals += residuals

@@ -7,27 +7,26 @@ import warnings
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain, count
-from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from streamkern.errors import DataError, ParameterError, StreamkernWarning
 from streamkern.errors.formatting import unknown
+from streamkern.errors.integers import checked_integer
 from streamkern.features import FAMILIES
 from streamkern.kernels import Linear, ShiftInvariantKernel, as_kernel, length_scale_of
 from streamkern.models.estimators.exact_kernel_ridge import ExactKernelRidge, check_memory
 from streamkern.models.estimators.random_feature_ridge import RandomFeatureRidge
 from streamkern.parameters.parameters import Parameters
 from streamkern.parameters.plan import plan_for
+from streamkern.report.comparison_rows import check_split, sampled_split
 from streamkern.report.comparison_trials import (
     Comparison,
     Run,
     Trial,
-    check_split,
     rmse_of,
     run_of,
-    sampled_split,
 )
 from streamkern.runtime.events import current_listener, observed, passing, tell, unheard
 from streamkern.runtime.threads import blas_threads
@@ -37,8 +36,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from streamkern.kernels import Kernel
-    from streamkern.parameters.fit_options import PenaltyOptions
-    from streamkern.report.comparison_trials import Split
+    from streamkern.parameters.penalty_options import PenaltyOptions
+    from streamkern.report.comparison_rows import Split
     from streamkern.sources import Source
 
 COMPONENTS = (64, 128, 256, 512, 1024, 2048)
@@ -187,11 +186,10 @@ def checked_comparison(
             "a comparison takes the one alpha of least error for all targets; leave per_target and "
             "one_standard_error out."
         )
-    if isinstance(n_seeds, bool) or not isinstance(n_seeds, Integral) or n_seeds < 1:
-        raise ParameterError(
-            f"n_seeds must be a whole number of at least 1, not {n_seeds!r}; give how often "
-            f"to draw every map."
-        )
+    sentence = (
+        "n_seeds must be a whole number of at least 1, not {!r}; give how often to draw every map."
+    )
+    checked_integer(n_seeds, sentence, 1)
     for what, values in (("n_components", list(n_components)), ("maps", list(maps))):
         if not values:
             raise ParameterError(f"{what} must name at least one; name some.")

@@ -34,7 +34,7 @@ _OUTPUTS: dict[Any, str] = {
 
 def to_onnx(
     model: Any, path: str | Path, *, precision: str | None = None, force: bool = False
-) -> None:
+) -> str:
     """Write the predictions of a fitted model, or the scores of principal components, as ONNX.
 
     The graph takes rows `X` (n, p) and gives `y_pred`, as `predict` does; of a classifier `y_proba`
@@ -54,6 +54,11 @@ def to_onnx(
     force : bool
         Replace an existing file.
 
+    Returns
+    -------
+    str
+        The name of what the graph gives.
+
     Raises
     ------
     ParameterError
@@ -61,26 +66,20 @@ def to_onnx(
     OutputError
         If the file exists and `force` is not given, or cannot be written, or onnx is missing.
     """
-    write_onnx(path, fitted_of(model), precision=precision, force=force)
-
-
-def write_onnx(
-    path: str | Path, model: Any, *, precision: str | None = None, force: bool = False
-) -> str:
-    """Write a fitted model as an ONNX file, and return the name of what it gives."""
-    output = _OUTPUTS.get(type(model))
+    fitted: Any = fitted_of(model)
+    output = _OUTPUTS.get(type(fitted))
     if output is None:
         raise ParameterError(
             f"an ONNX file is of a fitted RandomFeatureRidge, RandomFeatureClassifier or "
-            f"RandomFeaturePCA, not of {type(model).__name__}; fit one first."
+            f"RandomFeaturePCA, not of {type(fitted).__name__}; fit one first."
         )
     if precision not in (None, *_PRECISIONS):
         raise ParameterError(
             f"precision must be 'single' or 'double', not {precision!r}; choose one."
         )
     chosen = {} if precision is None else {"precision": precision}
-    predictor = replace(model.predictor, **chosen)
-    graph = _graph(predictor, output, getattr(model, "rule", None))
+    predictor = replace(fitted.predictor, **chosen)
+    graph = _graph(predictor, output, getattr(fitted, "rule", None))
     with replacing(path, force=force) as temporary:
         temporary.write_bytes(graph.SerializeToString())
     return output

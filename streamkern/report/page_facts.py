@@ -10,27 +10,27 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamkern._version import __version__
+from streamkern.errors.formatting import printable
 from streamkern.kernels import parsed_kernel
 from streamkern.models.fitted_model import LIBRARIES
-from streamkern.report.numbers import counted, number, percent, seconds
-from streamkern.report.prediction_figures import LEVELS, chance, coverage
-from streamkern.report.report_rows import Row, fit_rows
-from streamkern.report.validation_pass import target_spread
+from streamkern.report.figure_labels import LABELS, figure, figure_row
+from streamkern.report.numbers import counted, number, percent, seconds, shortened
+from streamkern.report.report_rows import fit_rows
+from streamkern.report.trial_tables import error_of
 from streamkern.runtime.threads import blas_libraries, processor
-from streamkern.sources.preprocessing.column_names import named_inputs
+from streamkern.sources.preprocessing.column_names import named_inputs, target_names
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from streamkern._typing import Floats
     from streamkern.models.fitted_ridge import FittedRidge
-    from streamkern.report.validation_pass import Validation
+    from streamkern.parameters.fit_report import FitReport
+    from streamkern.report.report_rows import Row
 
-    # A name, a figure, and what explains it; a bar has its share of the largest or the whole too.
-    Tile = tuple[str, str, str]
+    # A name, a figure, its share of the largest or the whole, and what explains it.
     Bar = tuple[str, str, float, str]
 
-_MOST_FILES, _MOST_INPUTS = 20, 40
+_MOST_INPUTS = 40
 # Directions of a metric, inputs that are named of one, and the part of the largest of those that
 # they have at least.
 _MOST_DIRECTIONS, _NAMED, _MINOR = 12, 4, 0.2
@@ -46,7 +46,7 @@ _PHASES = {
 }
 
 
-def lead(report: dict[str, Any]) -> str:
+def lead(report: FitReport) -> str:
     scale, targets = report["length_scale"], counted(report["n_targets"], "target")
     kernel = f"{report['kernel'].capitalize()} kernel"
     if isinstance(scale, list):
@@ -60,40 +60,14 @@ def lead(report: dict[str, Any]) -> str:
     return f"{rows} of {inputs} and {targets}; {kernel}, {features}."
 
 
-def error_tiles(
-    model: FittedRidge, found: Validation | None, standardized: Floats | None
-) -> list[Tile]:
-    """Return the errors; `standardized` are residuals (m, q) over their standard deviations."""
-    tiles = [_error_tile(model, found)]
-    if found is not None:
-        explained = percent(float(found.r2.mean()))
-        tiles.append(("Explained of y (R²)", explained, "on rows held out"))
-    if standardized is not None:
-        within = percent(float(coverage(standardized)[LEVELS.index(0.95)].mean()))
-        rows = counted(len(standardized), "row")
-        tiles.append(("Within 95% intervals", within, f"of {rows} held out"))
-    return tiles
+def shown_targets(report: FitReport) -> list[str]:
+    """Return the names of the targets, cut short where they are long."""
+    q, alone = report["n_targets"], str(report["data"].get("y") or "y")
+    unnamed = [alone] if q == 1 else [f"target {j}" for j in range(q)]
+    return [shortened(printable(name)) for name in target_names(report) or unnamed]
 
 
-def _error_tile(model: FittedRidge, found: Validation | None) -> Tile:
-    """Return the error on rows held out if it is known, else on those that were fitted."""
-    report, what = model.report, "RMSE on rows held out"
-    values = report["cv_rmse"]
-    if found is not None and (values is None or not found.by_fold):
-        values = found.rmse.tolist()
-    if values is None:
-        values, what = report["train_rmse"], "RMSE on the rows fitted"
-    values = np.atleast_1d(values)
-    if model.equations is None:
-        return (what, number(values.tolist()), "in units of y")
-    spread = target_spread(model)[1]
-    relative = np.sqrt(np.mean(np.square(values / np.where(spread > 0, spread, 1.0))))
-    if len(values) == 1:
-        return (what, number(float(values[0])), f"{relative:.3f} sd of y")
-    return (what, f"{relative:.3f}", f"sd, over {len(values)} targets")
-
-
-def fitted_rows(model: FittedRidge, report: dict[str, Any]) -> list[Row]:
+def fitted_rows(model: FittedRidge, report: FitReport) -> list[Row]:
     parameters = model.parameters
     kind = "pairs of cosine and sine" if parameters.paired else "cosines with random phases"
     drawn = f"{kind}, {report['feature_map']}, seed {parameters.random_state}"
@@ -101,15 +75,15 @@ def fitted_rows(model: FittedRidge, report: dict[str, Any]) -> list[Row]:
     noise = number(report["noise"]) if known else "not known: as many degrees of freedom as rows"
     return [
         *fit_rows(report, number),
-        Row("features", "the inputs" if report["kernel"] == "linear" else drawn),
-        Row("inputs standardised", "yes" if parameters.standardize else "no"),
-        Row("intercept", "yes" if parameters.fit_intercept else "no"),
-        Row("standard deviation of the noise", noise),
-        Row("precision floor of alpha", number(report["precision_floor"])),
+        ("features", "the inputs" if report["kernel"] == "linear" else drawn),
+        ("inputs standardised", "yes" if parameters.standardize else "no"),
+        ("intercept", "yes" if parameters.fit_intercept else "no"),
+        (LABELS["noise"].text, noise),
+        figure_row("precision_floor", report["precision_floor"], number),
     ]
 
 
-def phase_bars(report: dict[str, Any], reporting: float) -> list[tuple[str, str, float]]:
+def phase_bars(report: FitReport, reporting: float) -> list[tuple[str, str, float]]:
     """Return the seconds of the fit by what they went to, and those of the page itself."""
     spent: dict[str, float] = dict(report["seconds"])
     total = spent.pop("total")
@@ -136,12 +110,13 @@ def input_bars(model: FittedRidge) -> tuple[list[Bar], int]:
     return bars, len(scales) - len(bars)
 
 
-def metric_facts(report: dict[str, Any]) -> dict[str, Any] | None:
+def metric_facts(report: FitReport) -> dict[str, Any] | None:
     """Return what is shown of the metric of a fit, None where it has none."""
     metric = report.get("metric")
     if not metric:
         return None
-    rounds, kept = metric.get("rounds") or [], metric.get("kept")
+    rounds: list[Any] = metric.get("rounds") or []
+    kept: Any = metric.get("kept")
     names, parts = named_inputs(report, metric["columns"]), metric["importance"]
     heaviest = np.argsort(-np.array(parts), kind="stable").tolist()[:_MOST_INPUTS]
     values = metric["eigenvalues"][:_MOST_DIRECTIONS]
@@ -163,7 +138,7 @@ def metric_facts(report: dict[str, Any]) -> dict[str, Any] | None:
             (
                 *(str(each["number"]), each["kernel"], each["feature_map"]),
                 *(number(each["length_scale"]), f"{each['n_components']:,}"),
-                f"{math.sqrt(each['relative_mse']):.4f}",
+                figure("relative_mse", error_of(each)),
             )
             for each in rounds
         ],
@@ -180,24 +155,6 @@ def _composition(direction: Sequence[float], names: Sequence[str]) -> str:
     return ", ".join(f"{parts[j]:+.2f} {names[j]}" for j in major)
 
 
-def target_errors(found: Validation, names: Sequence[str]) -> list[tuple[str, str, str, str]]:
-    """Return for each of the first targets its name, its RMSE, the same in sd of y, and R²."""
-    errors = [*zip(names, found.rmse.tolist(), found.r2.tolist(), strict=True)][:_MOST_FILES]
-    return [
-        (name, number(rmse), number(math.sqrt(max(1.0 - r2, 0.0))), percent(r2))
-        for name, rmse, r2 in errors
-    ]
-
-
-def coverage_rows(standardized: Floats) -> list[tuple[str, ...]]:
-    """Return the share of rows within every central interval, for each of the first targets."""
-    levels = zip(LEVELS, coverage(standardized).tolist(), chance(len(standardized)), strict=True)
-    return [
-        (percent(level, 0), *(f"{percent(share)} ± {100.0 * error:.1f}" for share in shares[:4]))
-        for level, shares, error in levels
-    ]
-
-
 def versions() -> list[Row]:
     blas = {
         f"{pool['internal_api']} {pool['version'] or ''} ({pool['architecture'] or 'any'})"
@@ -205,10 +162,10 @@ def versions() -> list[Row]:
         if pool["internal_api"] != "openmp"
     }
     return [
-        Row("streamkern", __version__),
-        Row("Python", platform.python_version()),
-        *(Row(name, version(name)) for name in sorted({*LIBRARIES} - {"streamkern"})),
-        Row("BLAS", ", ".join(sorted(blas))),
-        Row("processor", processor()),
-        Row("system", platform.platform()),
+        ("streamkern", __version__),
+        ("Python", platform.python_version()),
+        *((name, version(name)) for name in sorted({*LIBRARIES} - {"streamkern"})),
+        ("BLAS", ", ".join(sorted(blas))),
+        ("processor", processor()),
+        ("system", platform.platform()),
     ]

@@ -8,7 +8,7 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from streamkern.errors import ParameterError
-from streamkern.solve.penalty_curve import CRITERIA
+from streamkern.solve.penalty_grid import CRITERIA
 from streamkern.storage import replacing
 
 if TYPE_CHECKING:

@@ -1,14 +1,15 @@
 """Summary tables of a fit: what its report says, in rows of words for a terminal and for a page.
 
-Functions take the dict `report_` of a model, of moments or of components, and `number`, which
+Functions take the report of a model, of moments or of components, and `number`, which
 writes figures: `brief` for a terminal, `numbers.number` for a page.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 from streamkern.errors.formatting import listed
+from streamkern.report.figure_labels import LABELS, figure_row
 from streamkern.runtime.memory import in_words
 from streamkern.sources.preprocessing import recipe_of
 from streamkern.sources.preprocessing.column_names import input_names, named_inputs, target_names
@@ -16,33 +17,32 @@ from streamkern.sources.preprocessing.column_names import input_names, named_inp
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from streamkern.parameters.fit_report import FitReport
+
     Number = Callable[[Any], str]
+    Row = tuple[str, str]  # a name and what stands beside it
+    _Columns = Literal["dropped_columns", "nearly_constant_columns"]
+    _Count = Literal[
+        "skipped_rows", "weightless_rows", "forgotten_rows", "resumed_shards", "retried_shards"
+    ]
 
 # How many values, columns and files are named.
 _MOST_VALUES, _MOST_COLUMNS, _MOST_FILES = 5, 8, 3
-_FAULTS = {
+_FAULTS: dict[_Count, tuple[str, str]] = {
     "skipped_rows": ("rows skipped", "left out: values that are not finite"),
     "weightless_rows": ("rows of weight 0", "left out"),
     "forgotten_rows": ("rows forgotten", "taken out of the moments"),
     "resumed_shards": ("shards resumed", "found in the checkpoint"),
     "retried_shards": ("shards retried", "begun again when a worker was lost"),
 }
-_COLUMNS = {
+_COLUMNS: dict[_Columns, str] = {
     "dropped_columns": "constant columns left out",
     "nearly_constant_columns": "nearly constant columns, deviation enlarged",
 }
-_CLASS_ERRORS = {
-    "accuracy": "accuracy",
-    "balanced_accuracy": "balanced accuracy",
-    "log_loss": "log loss",
-    "brier_score": "Brier score",
-    "expected_calibration_error": "expected calibration error",
-}
-
-
-class Row(NamedTuple):
-    name: str
-    value: str
+_CLASS_ERRORS = (
+    *("accuracy", "balanced_accuracy", "log_loss", "brier_score"),
+    "expected_calibration_error",
+)
 
 
 def brief(value: Any) -> str:
@@ -55,64 +55,64 @@ def brief(value: Any) -> str:
     return f"{value:.5g}" if isinstance(value, float) else str(value)
 
 
-def fit_rows(report: dict[str, Any], number: Number = brief) -> list[Row]:
+def fit_rows(report: FitReport, number: Number = brief) -> list[Row]:
     return [
         *data_rows(report, number),
         *class_rows(report),
-        Row("alpha", _alpha(report, number)),
-        Row("training rmse", number(report["train_rmse"])),
-        Row("cross-validated rmse", number(report["cv_rmse"])),
-        Row("effective degrees of freedom", number(report["effective_dof"])),
-        Row("solver", f"{report['solver']}, condition {number(report['condition'])}"),
+        ("alpha", _alpha(report, number)),
+        figure_row("train_rmse", report["train_rmse"], number),
+        figure_row("cv_rmse", report["cv_rmse"], number),
+        figure_row("effective_dof", report["effective_dof"], number),
+        ("solver", f"{report['solver']}, condition {number(report['condition'])}"),
     ]
 
 
-def model_rows(report: dict[str, Any]) -> list[Row]:
+def model_rows(report: FitReport) -> list[Row]:
     """Return the rows of `fit_rows`, what reading took, and what is to be noted."""
-    more = [Row(name, report[name]) for name in ("note", "model") if report.get(name)]
+    more = [(name, report[name]) for name in ("note", "model") if report.get(name)]
     return [*fit_rows(report), *pass_rows(report), *more]
 
 
-def boosted_rows(report: dict[str, Any]) -> list[Row]:
+def boosted_rows(report: FitReport) -> list[Row]:
     rounds, rate, bound = report["rounds"], report["learning_rate"], report["train_error_bound"]
     slower = f", learning rate {rate:g}" if rate < 1 else ""
     return [
         *data_rows(report),
         *class_rows(report),
-        Row("rounds", f"{len(rounds):,} by {report['algorithm']} AdaBoost{slower}"),
-        *([Row("stopped", report["stopped"])] if report["stopped"] else []),
-        Row("training error", brief(report["train_error"])),
-        *([] if bound is None else [Row("training error, at most", brief(bound))]),
+        ("rounds", f"{len(rounds):,} by {report['algorithm']} AdaBoost{slower}"),
+        *([("stopped", report["stopped"])] if report["stopped"] else []),
+        figure_row("train_error", report["train_error"], brief),
+        *([] if bound is None else [figure_row("train_error_bound", bound, brief)]),
         *pass_rows(report),
-        *[Row("note", note) for note in dict.fromkeys(each["note"] for each in rounds) if note],
+        *[("note", note) for note in dict.fromkeys(each["note"] for each in rounds) if note],
     ]
 
 
-def moments_rows(report: dict[str, Any]) -> list[Row]:
+def moments_rows(report: FitReport) -> list[Row]:
     n_folds = report["n_folds"]
     return [
         *data_rows(report),
         *class_rows(report),
-        Row("folds", f"{n_folds} by {report['fold_by']}" if n_folds else "none"),
+        ("folds", f"{n_folds} by {report['fold_by']}" if n_folds else "none"),
         *pass_rows(report),
-        Row("moments", f"{report['moments']}, {in_words(report['bytes'])}"),
+        ("moments", f"{report['moments']}, {in_words(report['bytes'])}"),
     ]
 
 
-def component_rows(report: dict[str, Any]) -> list[Row]:
+def component_rows(report: FitReport) -> list[Row]:
     shares, K = report["explained_variance_ratio"], report["n_components"]
     shown = listed((f"{100 * share:.3g}%" for share in shares[:5]), 5) + ", ..." * (len(shares) > 5)
     features = f"{report['n_random_features']:,} ({report['precision']} precision)"
     return [
         *_input_rows(report, brief),
-        Row("random features", features),
-        Row("principal components", f"{K:,} of {report['rank']:,} above rounding"),
-        Row("variance explained", f"{100 * sum(shares):.4g}%: {shown}"),
+        ("random features", features),
+        ("principal components", f"{K:,} of {report['rank']:,} above rounding"),
+        ("variance explained", f"{100 * sum(shares):.4g}%: {shown}"),
         *pass_rows(report),
     ]
 
 
-def data_rows(report: dict[str, Any], number: Number = brief) -> list[Row]:
+def data_rows(report: FitReport, number: Number = brief) -> list[Row]:
     features, weights = f"{report['n_components']:,}", report.get("weights")
     if report.get("sparse_of"):
         features += f" of {report['sparse_of']:,} by {report['sparse_method']}"
@@ -122,22 +122,22 @@ def data_rows(report: dict[str, Any], number: Number = brief) -> list[Row]:
     total = [f"{weights}, which add up to {report['weight']:,.10g}"] if weights else []
     return [
         size,
-        Row("targets", f"{report['n_targets']:,}{called}"),
-        *(Row("weights", each) for each in total),
+        ("targets", f"{report['n_targets']:,}{called}"),
+        *(("weights", each) for each in total),
         kernel,
         *_metric_rows(report),
-        Row("components", f"{features} ({report['precision']} precision)"),
+        ("components", f"{features} ({report['precision']} precision)"),
     ]
 
 
-def _input_rows(report: dict[str, Any], number: Number) -> tuple[Row, Row]:
+def _input_rows(report: FitReport, number: Number) -> tuple[Row, Row]:
     kernel, scale = report["kernel"], report["length_scale"]
     kernel += f", length scale {number(scale)}" if scale is not None else ""
     size = f"{report['rows']:,} x {report['n_features']:,}"
-    return Row("rows x inputs", size), Row("kernel", kernel)
+    return ("rows x inputs", size), ("kernel", kernel)
 
 
-def _metric_rows(report: dict[str, Any]) -> list[Row]:
+def _metric_rows(report: FitReport) -> list[Row]:
     metric = report.get("metric")
     if not metric:
         return []
@@ -146,29 +146,29 @@ def _metric_rows(report: dict[str, Any]) -> list[Row]:
         kept = rounds[metric["kept"]]["number"]
         how = f"learnt, round {kept} of {max(each['number'] for each in rounds)}"
         if not kept:
-            return [Row("metric", "plain distances, which predicted better than a learnt one")]
+            return [("metric", "plain distances, which predicted better than a learnt one")]
     names = input_names(report) or range(report["n_features"])
     shares = zip(metric["importance"], metric["columns"], strict=True)
     heaviest = sorted(shares, key=lambda pair: -pair[0])[:_MOST_VALUES]
     named = ", ".join(f"{names[j]} ({100 * part:.0f}%)" for part, j in heaviest)
-    return [Row("metric", how), Row("inputs that weigh most", named)]
+    return [("metric", how), ("inputs that weigh most", named)]
 
 
-def class_rows(report: dict[str, Any]) -> list[Row]:
+def class_rows(report: FitReport) -> list[Row]:
     if "classes" not in report:
         return []
     values, factors = report["classes"]["values"], report["class_factors"]
     weights = listed((f"{factor:.4g}" for factor in factors or ()), _MOST_VALUES)
     counts = listed((f"{n:,.10g}" for n in report.get("class_counts") or ()), _MOST_VALUES)
     return [
-        Row("classes", f"{len(values):,}: {listed(values, _MOST_VALUES)}"),
-        *([Row("weights of classes", weights)] if factors is not None else []),
-        *([Row("rows of each", counts)] if factors is None and counts else []),
-        *([Row("calibration", report["calibration"])] if "calibration" in report else []),
+        ("classes", f"{len(values):,}: {listed(values, _MOST_VALUES)}"),
+        *([("weights of classes", weights)] if factors is not None else []),
+        *([("rows of each", counts)] if factors is None and counts else []),
+        *([("calibration", report["calibration"])] if "calibration" in report else []),
     ]
 
 
-def _alpha(report: dict[str, Any], number: Number) -> str:
+def _alpha(report: FitReport, number: Number) -> str:
     curve, alpha = report.get("alpha_curve"), number(report["alpha"])
     if not curve:
         return alpha
@@ -177,28 +177,31 @@ def _alpha(report: dict[str, Any], number: Number) -> str:
     return f"{alpha} by {curve['criterion']}{folds}, of {len(curve['alphas'])} tried"
 
 
-def pass_rows(report: dict[str, Any]) -> list[Row]:
-    peak, planned = (in_words(report[f"{each}_worker_bytes"]) for each in ("peak", "projected"))
+def pass_rows(report: FitReport) -> list[Row]:
+    peak, planned = (
+        in_words(report["peak_worker_bytes"]),
+        in_words(report["projected_worker_bytes"]),
+    )
     seconds = ", ".join(f"{name} {value:.1f}" for name, value in report["seconds"].items())
     names = input_names(report) or range(report["n_features"])
     return [
-        Row("seconds", seconds),
-        Row("memory of a worker", f"{peak} of {planned} projected"),
-        *(Row(name, f"{count:,}") for name, count, _ in row_faults(report) if count),
+        ("seconds", seconds),
+        ("memory of a worker", f"{peak} of {planned} projected"),
+        *((name, f"{count:,}") for name, count, _ in row_faults(report) if count),
         *(
-            Row(label, brief([names[j] for j in report[key]]))
+            (label, brief([names[j] for j in report[key]]))
             for key, label in _COLUMNS.items()
             if report.get(key)
         ),
     ]
 
 
-def row_faults(report: dict[str, Any]) -> list[tuple[str, int, str]]:
+def row_faults(report: FitReport) -> list[tuple[str, int, str]]:
     """Return the faults that were survived, how often, and what was done about each."""
     return [(name, report.get(key) or 0, how) for key, (name, how) in _FAULTS.items()]
 
 
-def column_faults(report: dict[str, Any]) -> list[tuple[str, int, str]]:
+def column_faults(report: FitReport) -> list[tuple[str, int, str]]:
     return [
         (label, len(columns), listed(named_inputs(report, columns), _MOST_COLUMNS))
         for key, label in _COLUMNS.items()
@@ -207,10 +210,10 @@ def column_faults(report: dict[str, Any]) -> list[tuple[str, int, str]]:
 
 
 def class_error_rows(found: dict[str, Any], number: Number) -> list[Row]:
-    rows = [Row(name, number(found[key])) for key, name in _CLASS_ERRORS.items()]
+    rows = [figure_row(name, found[name], number) for name in _CLASS_ERRORS]
     if found["auc"] is not None:
         area = f"{number(found['auc'])}, within {found['auc_error']:.1g}"
-        rows.append(Row("area under the curve", area))
+        rows.append((LABELS["auc"].text, area))
     return rows
 
 
@@ -219,13 +222,13 @@ def card_rows(card: dict[str, Any], rows: Sequence[Row], seed: int | None = None
     drawn, libraries = [], []
     if seed is not None:
         used = ", ".join(f"{name} {version}" for name, version in versions.items())
-        drawn = [Row("feature map", f"{report['feature_map']}, seed {seed}")]
-        libraries = [Row("libraries", used)]
+        drawn = [("feature map", f"{report['feature_map']}, seed {seed}")]
+        libraries = [("libraries", used)]
     return [
-        Row("made", f"{card['created']} by streamkern {versions['streamkern']}"),
+        ("made", f"{card['created']} by streamkern {versions['streamkern']}"),
         *rows,
         *drawn,
-        Row("data", data_words(report["data"])),
+        ("data", data_words(report["data"])),
         *_column_rows(card),
         *libraries,
     ]
@@ -236,10 +239,10 @@ def _column_rows(card: dict[str, Any]) -> list[Row]:
     names = input_names(card["report"]) or card.get("feature_names")
     inputs = [] if names is None else [listed(names, _MOST_COLUMNS)]
     if recipe is None:
-        return [Row("columns", each) for each in inputs]
+        return [("columns", each) for each in inputs]
     columns = listed((column.name for column in recipe.columns), _MOST_COLUMNS)
-    made = [] if recipe.is_plain else [Row("inputs made of them", each) for each in inputs]
-    return [Row("columns of a table", columns), *made]
+    made = [] if recipe.is_plain else [("inputs made of them", each) for each in inputs]
+    return [("columns of a table", columns), *made]
 
 
 def data_words(data: dict[str, Any]) -> str:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from streamkern.tune.budget import map_in_words
+from streamkern.report.figure_labels import figure
+from streamkern.tune.search_result import map_in_words
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+
+    from streamkern.parameters.fit_report import FitReport
 
 
 class Table(NamedTuple):
@@ -16,7 +19,7 @@ class Table(NamedTuple):
     rows: Sequence[tuple[str, ...]]
 
 
-def round_table(report: dict[str, Any]) -> Table:
+def round_table(report: FitReport) -> Table:
     """Return the training error after every round of boosting, with its bound if there is one."""
     keys = {"weighted error": "weighted_error", "votes count": "step", "error": "train_error"}
     if report["train_error_bound"] is not None:
@@ -26,7 +29,7 @@ def round_table(report: dict[str, Any]) -> Table:
     return Table(("round", *keys), rows)
 
 
-def frontier_table(report: dict[str, Any]) -> Table:
+def frontier_table(report: FitReport) -> Table:
     """Return every configuration that none beats in error and cost, and the one chosen."""
     header = ("", "map", "kernel", "length scale", "D", "error", "seconds", "passes")
     rows = [
@@ -34,7 +37,7 @@ def frontier_table(report: dict[str, Any]) -> Table:
             "chosen" if each["is_chosen"] else "",
             *_configuration(each),
             f"{each['n_components']:,}",
-            f"{error_of(each):.4f}",
+            figure("relative_mse", error_of(each)),
             f"{each['seconds']:.3g}",
             f"{each['passes']:.2g}",
         )
@@ -44,7 +47,7 @@ def frontier_table(report: dict[str, Any]) -> Table:
     return Table(header, rows)
 
 
-def tuning_table(report: dict[str, Any]) -> Table:
+def tuning_table(report: FitReport) -> Table:
     """Return the cross-validated errors over sd(y), one a number of features, the best starred."""
     tried = report["tuning"]
     sizes = sorted({attempt["n_components"] for attempt in tried})
@@ -57,7 +60,7 @@ def tuning_table(report: dict[str, Any]) -> Table:
     def cell(mine: dict[int, float], size: int) -> str:
         if size not in mine:
             return ""
-        return f"{mine[size]:.4f}" + ("*" if mine[size] == best[size] else " ")
+        return figure("relative_mse", mine[size]) + ("*" if mine[size] == best[size] else " ")
 
     header = ("map", "kernel", "length scale", *(f"D = {size:,}" for size in sizes))
     rows = [(*name, *(cell(mine, size) for size in sizes)) for name, mine in errors.items()]
@@ -74,7 +77,7 @@ def error_of(tried: dict[str, Any]) -> float:
     return math.sqrt(tried["relative_mse"])
 
 
-def first_scale(tried: dict[str, Any]) -> float:
+def first_scale(tried: Mapping[str, Any]) -> float:
     """Return the length scale of an attempt, or that of its first input."""
     scale = tried["length_scale"]
     return float(scale if isinstance(scale, float) else scale[0])

@@ -7,14 +7,13 @@ folds, rows of that sample are predicted by the model without each of them, in c
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from streamkern.engine.scheduler import run, run_all, shared, task
 from streamkern.errors import DataError
-from streamkern.errors.formatting import printable
+from streamkern.models.fitted_classes import FittedClassifier
 from streamkern.models.held_out_predictors import folds_of, unseen_by
 from streamkern.models.scoring import check_fitted_rows, scored
 from streamkern.predict.class_errors import ClassErrors
@@ -26,53 +25,40 @@ from streamkern.predict.evaluation import (
     PairCounts,
     PredictionErrors,
 )
-from streamkern.report.numbers import shortened
 from streamkern.sources import Block
 from streamkern.statistics import ListedFolds, RowSample, Together
 
 if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
-    from streamkern.models.fitted_classes import FittedClassifier
     from streamkern.models.fitted_ridge import FittedRidge
-    from streamkern.models.held_out_predictors import Unseen
     from streamkern.predict.predictor import Predictor
     from streamkern.solve import NormalEquations
-    from streamkern.sources import LabelledSource, Source
+    from streamkern.sources import Source
     from streamkern.statistics import ByFold, ColumnStatistics
     from streamkern.tune.held_out_models import LeftOut
 
 # Rows whose standard deviations are found, and targets whose pairs are counted.
 _SAMPLE_ROWS = 4096
-_MOST_TARGETS = 4
+MOST_TARGETS = 4
 # Folds of single precision are known to so much of their squared errors, small penalties included.
 _ROUGHLY = 0.05
 # A row with this leverage or more determines its own prediction.
 _WHOLE = 1.0 - 1e-9
 
 
-@dataclass(frozen=True)
-class Validation:
+class Validation(NamedTuple):
     """Predictions of held-out rows, each by the model without its fold, or without the row.
 
-    `pairs` and `residuals` count rows in bins, as `PairBins.counted` does; `standardized` (m, q)
-    are residuals of the sample over their standard deviations.
+    `measure` tells of targets in bins, or of classes; `standardized` (m, q) are residuals of a
+    sample over their standard deviations, of targets alone.
     """
 
     by_fold: bool
     n_rows: int
     rmse: Floats
     r2: Floats
-    bins: PairBins
-    pairs: Array
-    residuals: Array
+    measure: Any
     standardized: Floats
-
-
-class ClassValidation(NamedTuple):
-    by_fold: bool
-    n_rows: int
-    errors: ClassErrors
-    names: list[str]
 
 
 def target_spread(model: FittedRidge) -> tuple[Floats, Floats]:
@@ -82,45 +68,18 @@ def target_spread(model: FittedRidge) -> tuple[Floats, Floats]:
     return moments.target_mean, np.sqrt(moments.target / moments.weight)
 
 
-def validated(model: FittedRidge, source: Source) -> Validation | None:
+def validated(model: FittedRidge | FittedClassifier, source: Source) -> Validation | None:
     """Predict rows by models fitted without them, None if none can be; DataError for other rows."""
-    folds = _folds_of_rows(model, source)
-    if folds is None:
-        rows = _sample_left_out(model, source)
-        if not len(rows.y):
-            return None
-        rmse = np.sqrt(np.average(rows.residuals**2, axis=0, weights=rows.weights))
-        squared = rmse**2 * rows.columns.weight[-len(rmse) :]
-        bins, r2 = _bins(model, rmse), _explained(squared, rows.columns)
-        pairs, residuals = bins.counted(rows.y - rows.residuals, rows.y)
-        return Validation(False, len(rows.y), rmse, r2, bins, pairs, residuals, rows.standardized)
-    unseen = unseen_by(model, folds)
-    bins = _bins(model, np.sqrt(unseen.errors / model.normal_equations.weight))
-    (errors, counts), sample, columns = _held_out(model, source, unseen, PairCounts(bins))
-    numbers, r2 = unseen.rule.of(sample.places), _explained(errors.squared, columns)
-    tasks = []
-    for k in np.unique(numbers).tolist():
-        mine = sample.X[numbers == k], sample.y[numbers == k]
-        of_fold = unseen.left_out[k], unseen.predictors[k]
-        tasks.append(task(_without_fold, *of_fold, *mine, name=f"std-{k}"))
-    standardized = np.concatenate(run_all(tasks))
-    rmse, pairs, residuals = errors.rmse, counts.pairs, counts.residuals
-    return Validation(True, errors.n_rows, rmse, r2, bins, pairs, residuals, standardized)
+    folds = _folds_of_rows(model.ridge, source)
+    return _row_by_row(model, source) if folds is None else _by_fold(model, source, folds)
 
 
-def validated_classes(model: FittedClassifier, source: LabelledSource) -> ClassValidation | None:
-    """Predict the classes of rows as `validated` predicts targets."""
-    ridge, rule = model.ridge, model.rule
-    names = [shortened(printable(str(value))) for value in rule.classes.values.tolist()]
-    folds, errors = _folds_of_rows(ridge, source), ClassErrors(rule, model.class_factors)
-    if folds is None:
-        rows = _sample_left_out(ridge, source)
-        if not len(rows.y):
-            return None
-        errors.add(Block(rows.y[:, :0], rows.y, 0, rows.weights), rows.y - rows.residuals)
-        return ClassValidation(False, len(rows.y), errors, names)
-    (_, errors), *_ = _held_out(ridge, source, unseen_by(ridge, folds), errors)
-    return ClassValidation(True, ridge.report["rows"], errors, names)
+def _measure(model: FittedRidge | FittedClassifier, rmse: Floats) -> PairCounts | ClassErrors:
+    """Return an empty measure of predictions with such errors."""
+    if isinstance(model, FittedClassifier):
+        return ClassErrors(model.rule, model.class_factors)
+    spread = target_spread(model)
+    return PairCounts(PairBins.about(*(each[:MOST_TARGETS] for each in (*spread, rmse))))
 
 
 def _folds_of_rows(model: FittedRidge, source: Source) -> Any:
@@ -143,40 +102,43 @@ def _has_places(folds: ByFold, n_rows: int) -> bool:
     return not isinstance(folds.rule, ListedFolds) or len(folds.rule.folds) == n_rows
 
 
-def _bins(model: FittedRidge, rmse: Floats) -> PairBins:
-    return PairBins.about(*(each[:_MOST_TARGETS] for each in (*target_spread(model), rmse)))
-
-
-def _held_out(model: FittedRidge, source: Source, unseen: Unseen, measure: Any) -> Any:
-    """Measure predictions without folds, whose squared errors are those that the moments tell."""
+def _by_fold(model: FittedRidge | FittedClassifier, source: Source, folds: Any) -> Validation:
+    unseen = unseen_by(model.ridge, folds)
+    measure = _measure(model, np.sqrt(unseen.errors / model.ridge.normal_equations.weight))
     predictors = FoldPredictors(unseen.rule, unseen.predictors)
     held_out = Evaluation(predictors, PredictionErrors(len(unseen.errors)), measure)
-    return _read(model, source, held_out, unseen.errors, tolerance=_ROUGHLY)
+    # Their squared errors are those that the moments tell.
+    found = _read(model.ridge, source, held_out, unseen.errors, tolerance=_ROUGHLY)
+    (errors, measure), sample, columns = found
+    standardized = np.empty((0, len(errors.squared)))
+    if isinstance(measure, PairCounts):
+        numbers, tasks = unseen.rule.of(sample.places), []
+        for k in np.unique(numbers).tolist():
+            mine = sample.X[numbers == k], sample.y[numbers == k]
+            of_fold = unseen.left_out[k], unseen.predictors[k]
+            tasks.append(task(_without_fold, *of_fold, *mine, name=f"std-{k}"))
+        standardized = np.concatenate(run_all(tasks))
+    r2 = _explained(errors.squared, columns)
+    return Validation(True, errors.n_rows, errors.rmse, r2, measure, standardized)
 
 
-class _LeftOutRows(NamedTuple):
-    """Targets (m, q) of a sample, and their residuals by the model without each row."""
-
-    y: Floats
-    residuals: Floats
-    standardized: Floats
-    weights: Floats
-    columns: ColumnStatistics
-
-
-def _sample_left_out(model: FittedRidge, source: Source) -> _LeftOutRows:
+def _row_by_row(model: FittedRidge | FittedClassifier, source: Source) -> Validation | None:
     """Read the rows once, and leave out every row of a sample in turn, in closed form."""
-    predictor, equations = model.predictor, model.normal_equations
+    predictor, equations = model.ridge.predictor, model.ridge.normal_equations
     fitted = Evaluation(predictor, PredictionErrors(predictor.n_targets))
-    _, sample, columns = _read(model, source, fitted, equations.train_rss)
+    _, sample, columns = _read(model.ridge, source, fitted, equations.train_rss)
     rows = sample.X, sample.y, sample.weights
-    residuals, standardized = run(
-        task(_without_each, predictor, shared(equations), *rows, name="leave-one-out")
-    )
+    left_out = task(_without_each, predictor, shared(equations), *rows, name="leave-one-out")
+    residuals, standardized = run(left_out)
     known = np.isfinite(residuals).all(axis=1)
-    return _LeftOutRows(
-        sample.y[known], residuals[known], standardized[known], sample.weights[known], columns
-    )
+    if not known.any():
+        return None
+    y, residuals, weights = sample.y[known], residuals[known], sample.weights[known]
+    rmse = np.sqrt(np.average(residuals**2, axis=0, weights=weights))
+    measure = _measure(model, rmse)
+    measure.add(Block(y[:, :0], y, 0, weights), y - residuals)
+    r2 = _explained(rmse**2 * columns.weight[-len(rmse) :], columns)
+    return Validation(False, len(y), rmse, r2, measure, standardized[known])
 
 
 def _read(
@@ -184,7 +146,7 @@ def _read(
 ) -> Any:
     """Read the rows once, and return measures, a spread sample, and what columns hold."""
     both = Together(evaluation, RowSample(_SAMPLE_ROWS, model.parameters.random_state))
-    skip, row_bytes = model.parameters.on_bad_rows == "skip", 8 * model.predictor.coef.shape[0]
+    skip, row_bytes = model.parameters.skips_bad_rows, 8 * model.predictor.coef.shape[0]
     _, found, columns = scored(source, both, both, row_bytes, "report", skip)
     measured, sample = found.parts
     squared, equations = measured.measures[0].squared, model.normal_equations

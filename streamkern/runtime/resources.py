@@ -109,10 +109,7 @@ def local_threads() -> int:
 
 @contextmanager
 def reaching(client: Any) -> Iterator[None]:
-    """Say in one sentence that a client's scheduler does not answer, or that the client is closed.
-
-    A client that is closed has no scheduler any more, so its methods fail in any way.
-    """
+    """Say in one sentence that a client is closed, or that its scheduler does not answer."""
     try:
         yield
     except StreamkernError:

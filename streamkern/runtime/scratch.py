@@ -11,10 +11,7 @@ if TYPE_CHECKING:
 
 
 class Scratch:
-    """Arrays by name, of one thread at a time; whoever is lent none makes one of its own.
-
-    New memory costs as much as writing it.
-    """
+    """Arrays by name, of one thread at a time; whoever is lent none makes one of its own."""
 
     def __init__(self) -> None:
         self._held: dict[str, Array] = {}
@@ -31,9 +28,8 @@ class Scratch:
 def aligned(value: Any) -> Any:
     """Return a value with arrays that are aligned in memory, as those of NumPy itself are.
 
-    NumPy copies an unaligned array for every product, by rows even where it is by columns, so the
-    last bits of a result would depend on where tasks ran.  Lists, dictionaries and objects of this
-    package are changed in place; tuples are replaced.
+    Else the last bits of products would depend on where tasks ran.  Lists, dictionaries and objects
+    of this package are changed in place; tuples are replaced.
     """
     return _aligned(value, set())
 

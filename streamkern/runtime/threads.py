@@ -32,11 +32,7 @@ def _controller() -> threadpoolctl.ThreadpoolController:
 
 
 def _let_any_thread_set_limits() -> None:
-    """Lift the rule of threadpoolctl 3.8 that only the first thread to set limits may.
-
-    Without it a limit set from another thread is silently ignored; the lock here keeps threads
-    from setting limits at the same time, which is what the rule is against.
-    """
+    """Lift the rule of threadpoolctl 3.8 that only one thread may set limits; here a lock holds."""
     controller = getattr(threadpoolctl, "OpenBLASController", None)
     clear = getattr(controller, "clear_controlling_thread", None)
     if clear is not None:
@@ -47,9 +43,7 @@ def _let_any_thread_set_limits() -> None:
 def blas_threads(n_threads: int) -> Iterator[None]:
     """Hold BLAS to `n_threads` threads.
 
-    The number belongs to the process, while tasks come and go on several threads of it: the first
-    to enter sets the number, the last to leave restores it.  With one thread the bits of a product
-    do not depend on the machine's load or number of cores.
+    It is the process's number: the first task to enter sets it, the last to leave restores it.
     """
     global _inside, _limit  # noqa: PLW0603  the state is the process's, as the BLAS setting is
     with _lock:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.linalg import blas, lapack
@@ -22,7 +22,6 @@ from streamkern.statistics.triangle import PANEL, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     from streamkern._typing import Array, Floats
     from streamkern.statistics import Triangle

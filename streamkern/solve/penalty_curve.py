@@ -1,15 +1,13 @@
-"""The choice of the penalty: its grid, the criterion over the grid, and the rules that choose."""
+"""The choice of the penalty: a criterion over a grid of them, and the rules that choose."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from streamkern.errors import DataError, ParameterError
-from streamkern.solve.ridge import checked_alpha
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,61 +16,13 @@ if TYPE_CHECKING:
     from streamkern.solve import Spectrum
     from streamkern.solve.cross_validation import HeldOut
 
-# What a penalty is chosen by, in words.
-CRITERIA = {
-    "cv": "cross-validation",
-    "gcv": "robust generalised cross-validation",
-    "evidence": "the evidence",
-    "loo": "leave-one-out",
-}
-N_ALPHAS = 30
-# Random folds of N rows differ by about sqrt(kurtosis / N); ordered ones by much more.
-_ORDERED = 0.25, 6.0
 # Of robust GCV: 1 would be GCV itself.  Of 0.05 to 0.4, that which does best on real data.
 _ROBUST = 0.2
 
 
-def checked_penalty(alpha: Any) -> str | float | tuple[float, ...]:
-    """Return a criterion, a number, or an ascending grid of numbers, or raise ParameterError."""
-    if isinstance(alpha, str):
-        if alpha not in CRITERIA:
-            raise ParameterError(
-                f"alpha must be 'cv', 'gcv', 'evidence', 'loo' or numbers, not {alpha!r}; give "
-                f"one of these."
-            )
-        return alpha
-    if np.ndim(alpha) == 0:
-        return checked_alpha(alpha)
-    return checked_grid(alpha)
-
-
-def checked_grid(alphas: Any) -> tuple[float, ...]:
-    """Return an ascending grid of different positive numbers, or raise ParameterError."""
-    grid = sorted(checked_alpha(value) for value in ([alphas] if np.ndim(alphas) == 0 else alphas))
-    if not grid:
-        raise ParameterError("a grid of alphas must hold a number at least; give one, or 'cv'.")
-    if grid[0] == 0:
-        raise ParameterError(
-            "a grid of alphas must hold positive numbers only; leave out the 0, or give it alone."
-        )
-    if len(set(grid)) < len(grid):
-        twice = next(a for a, b in pairwise(grid) if a == b)
-        raise ParameterError(f"alpha {twice:g} is in the grid twice; name every penalty once.")
-    return tuple(grid)
-
-
-def default_grid(spectrum: Spectrum, n_alphas: int = N_ALPHAS) -> Floats:
-    """Return penalties from the precision floor to the largest eigenvalue, evenly in their log."""
-    largest = float(spectrum.values[-1])
-    if not largest > 0:
-        return np.ones(1)
-    grid: Floats = np.geomspace(spectrum.floor, largest, n_alphas)
-    return grid
-
-
 @dataclass(frozen=True)
 class PenaltyCurve:
-    """The score of every penalty by a criterion, one of `CRITERIA`."""
+    """The score of every penalty by a criterion, one of `penalty_grid.CRITERIA`."""
 
     criterion: str
     alphas: Floats  # (A,), ascending
@@ -194,34 +144,15 @@ class PenaltyCurve:
         score = float((self.at(chosen) / self.scale).mean())
         if self.fold_scores is None:
             return score, 0.0
-        each = self._fold_errors(self.fold_scores, chosen)
+        each = self.fold_errors(chosen)
         return score, float(each.std(ddof=1) / np.sqrt(len(each)))
 
-    def _fold_errors(self, fold_scores: Floats, chosen: Array) -> Floats:
+    def fold_errors(self, chosen: Array) -> Floats:
         """Return the mean score of the targets at the chosen penalties in every fold, (K,)."""
-        at = fold_scores[:, chosen, np.arange(self.scores.shape[1])] / self.scale
+        assert self.fold_scores is not None  # noqa: S101  for the type checker
+        at = self.fold_scores[:, chosen, np.arange(self.scores.shape[1])] / self.scale
         means: Floats = at.mean(axis=1)
         return means
-
-    def ordered_rows(self, chosen: Array, fold_by: str = "shards") -> str:
-        """Return a note if the folds' errors lie further apart than those of random folds."""
-        if self.fold_scores is None or self.fold_rows is None:
-            return ""
-        errors = self._fold_errors(self.fold_scores, chosen)
-        mean = float(errors.mean())
-        base, slope = _ORDERED
-        if not mean > 0 or float(errors.std()) / mean <= base + slope / np.sqrt(
-            self.fold_rows.min()
-        ):
-            return ""
-        low, high = np.sqrt(errors.min() / mean), np.sqrt(errors.max() / mean)
-        instead = "--fold-by rows deals them evenly"
-        if fold_by != "blocks":
-            instead += ", --fold-by blocks says how well rows of other times are predicted"
-        return (
-            f"the folds' errors are {low:.2f} to {high:.2f} times their mean, further apart than "
-            f"is usual by chance: the rows look ordered; {instead}."
-        )
 
     def as_dict(self) -> dict[str, Any]:
         """Return the curve as plain JSON values; errors as roots of mean squares."""

@@ -11,16 +11,13 @@ cross-validation".
 from __future__ import annotations
 
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from streamkern.errors import ParameterError
 from streamkern.solve import Cholesky
-from streamkern.statistics import Moments
-
-if TYPE_CHECKING:
-    from streamkern.statistics import ByFold, CentredMoments
+from streamkern.statistics import ByFold, CentredMoments, Moments
 
 # How many features, and the penalties, in units of N, of which the best counts.
 _COMPONENTS = 512

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
-from streamkern.errors import ParameterError
 from streamkern.runtime.memory import check_free
 from streamkern.runtime.threads import blas_threads
 from streamkern.solve.cholesky import Cholesky
 from streamkern.solve.eigendecomposition import decomposition_bytes
+from streamkern.solve.penalty_grid import checked_alpha
 from streamkern.solve.solution import RidgeSolution, check_finite, precision_floor, rss_rounding
 from streamkern.solve.spectrum import Eigenbasis
 
@@ -20,20 +20,6 @@ if TYPE_CHECKING:
 
     from streamkern._typing import Floats
     from streamkern.statistics import CentredMoments, Triangle
-
-
-def checked_alpha(alpha: Any) -> float:
-    """Return the penalty as a float, or raise ParameterError unless it is finite and >= 0."""
-    try:
-        value = float("nan") if isinstance(alpha, bool) else float(alpha)
-    except (TypeError, ValueError):
-        value = float("nan")
-    if not (np.isfinite(value) and value >= 0):
-        raise ParameterError(
-            f"alpha must be a finite number of at least 0, not {alpha!r}; give the penalty in "
-            f"units of the sum of squares."
-        )
-    return value
 
 
 def solve_ridge(

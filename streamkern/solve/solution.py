@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from streamkern.errors import OverflowedError
-from streamkern.statistics import CentredMoments
+from streamkern.statistics import CentredMoments, Precision, Triangle
 
 if TYPE_CHECKING:
     from streamkern._typing import Floats
-    from streamkern.statistics import Precision, Triangle
 
 # Relative to the largest eigenvalue of G: the noise that products leave in it.  In single
 # precision the measured error of G is 1e-8 to 1e-7 of its norm; in double, a few units of D eps.

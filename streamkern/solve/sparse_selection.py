@@ -17,34 +17,31 @@ import numpy as np
 
 from streamkern.errors import ParameterError
 from streamkern.errors.formatting import unknown
-from streamkern.solve import NormalEquations, solve_each
-from streamkern.solve.cross_validation import HeldOut, squared_errors
+from streamkern.errors.integers import checked_integer
+from streamkern.solve import NormalEquations, RidgeSolution, solve_each
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from streamkern._typing import Array, Floats
-    from streamkern.solve import RidgeSolution
-    from streamkern.statistics import CentredMoments, Moments
+    from streamkern.statistics import CentredMoments
 
 
 def checked_size(n_components: Any, available: int | None = None) -> int:
     """Return K, or raise ParameterError unless it is a whole number from 1 to what there is."""
-    if isinstance(n_components, bool) or not isinstance(n_components, (int, np.integer)):
-        raise ParameterError(
-            f"the features of a sparse model must be a whole number, not {n_components!r}; give "
-            f"how many to keep."
-        )
-    if n_components < 1:
-        raise ParameterError(
-            f"a sparse model has at least 1 feature, not {n_components}; give how many to keep."
-        )
-    if available is not None and n_components > available:
+    sentence = (
+        "the features of a sparse model must be a whole number, not {!r}; give how many to keep."
+    )
+    K = checked_integer(n_components, sentence)
+    K = checked_integer(
+        K, "a sparse model has at least 1 feature, not {}; give how many to keep.", 1
+    )
+    if available is not None and available < K:
         raise ParameterError(
             f"a sparse model has no more features than the {available:,} that it is chosen from, "
-            f"not {n_components:,}; keep fewer, or fit more components."
+            f"not {K:,}; keep fewer, or fit more components."
         )
-    return int(n_components)
+    return K
 
 
 def checked_method(method: Any) -> str:
@@ -56,21 +53,6 @@ def checked_method(method: Any) -> str:
     return str(method)
 
 
-def supports(
-    moments: CentredMoments, alpha: float, sizes: Sequence[int], method: str = "forward"
-) -> list[Array]:
-    """Return the indices, ascending, of the features that targets share, for every size.
-
-    The penalty that they are chosen for is positive, unless G has full rank.
-    """
-    D = moments.gram.order
-    smaller = [size for size in sizes if size < D]
-    found = {D: np.arange(D)}
-    if smaller:
-        found |= METHODS[method](*_scaled(moments, alpha), smaller)
-    return [np.sort(found[size]) for size in sizes]
-
-
 @dataclass(frozen=True)
 class Sparsifier:
     """How the features of a sparse model are chosen, and its coefficients solved for."""
@@ -80,9 +62,17 @@ class Sparsifier:
     floor: float  # features are chosen for no penalty below it, where the noise of G decides
 
     def supports(self, moments: CentredMoments, sizes: Sequence[int]) -> list[Array]:
-        """Choose features, for the smallest penalty where there are several."""
-        alpha = max(float(np.min(self.alpha)), self.floor)
-        return supports(moments, alpha, sizes, self.method)
+        """Return the features that targets share, ascending, for every size.
+
+        They are chosen for the smallest penalty where there are several, which is positive unless G
+        has full rank.
+        """
+        alpha, D = max(float(np.min(self.alpha)), self.floor), moments.gram.order
+        smaller = [size for size in sizes if size < D]
+        found = {D: np.arange(D)}
+        if smaller:
+            found |= METHODS[self.method](*_scaled(moments, alpha), smaller)
+        return [np.sort(found[size]) for size in sizes]
 
     def solve(
         self, moments: CentredMoments, support: Array
@@ -210,75 +200,3 @@ METHODS: dict[str, Callable[[Floats, Floats, Sequence[int]], dict[int, Array]]] 
     "omp": partial(_on_paths, _pursuit_path),
     "lasso": partial(_on_paths, _lasso_path),
 }
-
-
-# How many features, by cross-validation.
-
-
-def sparse_sizes(n_components: int) -> list[int]:
-    """Return 1, 2, 3, 4, 6, 8, 11, 16 and so on to D, each about sqrt(2) times the last."""
-    halvings = np.arange(2 * np.log2(n_components) + 1)
-    sizes: list[int] = np.unique(np.rint(n_components / np.sqrt(2.0) ** halvings)).tolist()
-    return [int(size) for size in sizes]
-
-
-def sparse_errors(
-    total: Moments, fold: Moments, sizes: Sequence[int], sparsifier: Sparsifier, intercept: bool
-) -> HeldOut:
-    """Score on one fold sparse models of all the others, one for every number of features."""
-    training = total.without(fold).centred(intercept=intercept)
-    chosen = sparsifier.supports(training, sizes)
-    held, sse = fold.centred(), np.empty((len(sizes), training.cross.shape[1]))
-    for i, support in enumerate(chosen):
-        solution, _ = sparsifier.solve(training, support)
-        sse[i] = squared_errors(held.subset(support), solution)
-    return HeldOut(held.weight, sse, fold.n_rows)
-
-
-@dataclass(frozen=True)
-class SparsityCurve:
-    """The held-out error of sparse models, over their numbers of features."""
-
-    sizes: tuple[int, ...]  # ascending
-    fold_scores: Floats  # the mean squared errors of the folds, (K, sizes, q)
-    fold_weights: Floats  # (K,)
-    scale: Floats  # the variances of the targets, which make them comparable
-
-    @classmethod
-    def of_folds(
-        cls, sizes: Sequence[int], folds: Sequence[HeldOut], scale: Floats
-    ) -> SparsityCurve:
-        weights = np.array([fold.weight for fold in folds])
-        scores = np.array([fold.sse / fold.weight for fold in folds])
-        return cls(tuple(sizes), scores, weights, scale)
-
-    @property
-    def rmse(self) -> Floats:
-        rmse: Floats = np.sqrt(np.average(self.fold_scores, axis=0, weights=self.fold_weights))
-        return rmse
-
-    def rmse_of(self, size: int) -> Floats:
-        rmse: Floats = self.rmse[self.sizes.index(size)]
-        return rmse
-
-    def relative(self) -> tuple[Floats, Floats]:
-        """Return the mean squared error in shares of the variances, and its standard error."""
-        scores = (self.rmse**2 / self.scale).mean(axis=1)
-        folds = (self.fold_scores / self.scale).mean(axis=2)
-        return scores, folds.std(axis=0, ddof=1) / np.sqrt(len(folds))
-
-    def choose(self) -> int:
-        """Return the index of the fewest features within one standard error of the best."""
-        scores, errors = self.relative()
-        best = int(scores.argmin())
-        return int((scores <= scores[best] + errors[best]).argmax())
-
-    def as_dict(self, *, flat: bool) -> dict[str, Any]:
-        scores, errors = self.relative()
-        rmse = self.rmse[:, 0] if flat else self.rmse
-        return {
-            "n_components": list(self.sizes),
-            "cv_rmse": rmse.tolist(),
-            "relative_mse": scores.tolist(),
-            "standard_errors": errors.tolist(),
-        }

@@ -1,21 +1,24 @@
-"""Rows in memory: NumPy arrays, and Dask collections whose chunks stay lazy."""
+"""What is taken as rows: arrays, data frames, and Dask collections, which stay lazy."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from dask.base import tokenize
 
 from streamkern.errors import DataError
-from streamkern.sources.base import Block, Reader, Segment, Source, negative_weight, rounding_of
+from streamkern.sources.array_source import (
+    ArrayReader,
+    Arrays,
+    ArraySource,
+    check_lengths,
+    one_label,
+)
+from streamkern.sources.base import Segment, Shard, Source
 from streamkern.sources.labelled_source import ArrayLabels, tasks_of
 from streamkern.sources.lazy import (
     as_numbers,
-    as_table,
-    is_dask_frame,
+    column_names,
     is_lazy,
     lazy_array,
     lazy_values,
@@ -23,15 +26,7 @@ from streamkern.sources.lazy import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from streamkern._typing import Array
-    from streamkern.sources.base import Shard
     from streamkern.sources.labelled_source import LabelColumn
-
-
-# Libraries whose tables have names.
-_FRAMES = ("pandas", "polars")
 
 
 def as_source(X: Any, y: Any = None, sample_weight: Any = None) -> Source:
@@ -56,140 +51,14 @@ def labelled_rows(X: Any, y: Any = None, sample_weight: Any = None) -> tuple[Sou
         return as_source(X, y, sample_weight).labelled()
     rows: Any = as_source(X, None, sample_weight)
     stay_lazy = isinstance(rows, DaskSource)
-    labels = _one_label(lazy_values(y) if stay_lazy else np.asarray(y))
+    labels = one_label(lazy_values(y) if stay_lazy else np.asarray(y))
     if stay_lazy:
         (labels,) = with_known_chunks(labels)
-    _check_lengths(rows.X, labels, None)
+    check_lengths(rows.X, labels, None)
     return rows, ArrayLabels(labels.rechunk({0: rows.X.chunks[0]}) if stay_lazy else labels)
 
 
-def _one_label(y: Any) -> Any:
-    """Return targets of shape (n,) or (n, 1) as (n,), or raise DataError."""
-    if y.ndim == 2 and y.shape[1] == 1:
-        return y[:, 0]
-    if y.ndim != 1:
-        raise DataError(
-            f"labels must have shape (n,), but y has shape {y.shape}; give one label a row."
-        )
-    return y
-
-
-def _checked(name: str, array: Any, ndims: tuple[int, ...]) -> Any:
-    if array.dtype.kind not in "fiub":
-        raise DataError(
-            f"{name} must hold floats or integers, but its type is {array.dtype}; convert it to "
-            f"numbers first."
-        )
-    if array.ndim not in ndims:
-        raise DataError(
-            f"{name} must have {' or '.join(map(str, ndims))} dimensions, but has shape "
-            f"{array.shape}; reshape it."
-        )
-    return array
-
-
-def _check_lengths(X: Any, y: Any, weights: Any) -> None:
-    for name, array in (("y", y), ("sample_weight", weights)):
-        if array is not None and len(array) != len(X):
-            raise DataError(
-                f"X has {len(X):,} rows but {name} has {len(array):,}; they must be equally long."
-            )
-    if y is not None and 0 in y.shape[1:]:
-        raise DataError(f"y has shape {y.shape}; at least one target is needed, or no y at all.")
-    if not len(X) or not X.shape[1]:
-        raise DataError(f"X has shape {X.shape}; at least one row and one column are needed.")
-
-
-@dataclass(frozen=True)
-class NamedRows:
-    """Rows in memory, with what a source of them says of their columns."""
-
-    X: Array
-    described: dict[str, Any]
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        return np.array(self.X, dtype=dtype, copy=copy)
-
-
-class _Arrays(Source):
-    """Rows of NumPy or of Dask arrays; parameters as in `as_source`."""
-
-    kind: str
-
-    def __init__(self, X: Any, y: Any = None, sample_weight: Any = None) -> None:
-        self.described: dict[str, Any] = self._description(X, y)
-        given = {"X": (X, (2,)), "y": (y, (1, 2)), "sample_weight": (sample_weight, (1,))}
-        arrays = (
-            None if values is None else _checked(name, self._array(name, values), ndims)
-            for name, (values, ndims) in given.items()
-        )
-        self.X, self.y, weights = self._aligned(*arrays)
-        self.weights = None if weights is None else weights.astype(float)
-        self.weighted_by = None if weights is None else "sample_weight"
-        self.n_samples, self.n_features = map(int, self.X.shape)
-        self.n_targets = 0 if self.y is None else int(np.prod(self.y.shape[1:], dtype=int))
-        self.target_ndim = 1 if self.y is None else self.y.ndim
-        self.dtype = self.X.dtype
-        self.rounding = rounding_of(self.dtype)
-
-    @abstractmethod
-    def _description(self, X: Any, y: Any) -> dict[str, Any]:
-        """Return what inputs and targets say of their columns."""
-
-    @abstractmethod
-    def _array(self, name: str, values: Any) -> Any:
-        """Return values as an array."""
-
-    @abstractmethod
-    def _aligned(self, X: Any, y: Any, weights: Any) -> tuple[Any, Any, Any]:
-        """Return arrays with numbers in the same rows, or raise DataError."""
-
-    def labelled(self) -> tuple[Source, LabelColumn]:
-        if self.y is None:
-            return super().labelled()
-        return as_source(self.X, None, self.weights), ArrayLabels(_one_label(self.y))
-
-    def check_unchanged(self) -> None:
-        """Trust the arrays."""
-
-    def locate(self, row: int) -> str:
-        return f"row {row:,}"
-
-    def describe(self) -> dict[str, Any]:
-        return {"kind": self.kind, "rows": self.n_samples, **self.described}
-
-    def token(self) -> str:
-        return str(tokenize(self.X, self.y, self.weights))
-
-
-class ArraySource(_Arrays):
-    kind = "array"
-
-    def _description(self, X: Any, y: Any) -> dict[str, Any]:  # noqa: ARG002  targets say nothing
-        described: dict[str, Any] = getattr(X, "described", {})
-        return described
-
-    def _array(self, name: str, values: Any) -> Any:
-        return as_table(name, values) if name == "X" else np.asarray(values)
-
-    def _aligned(self, X: Any, y: Any, weights: Any) -> tuple[Any, Any, Any]:
-        _check_lengths(X, y, weights)
-        if weights is not None and (weights < 0).any():
-            place = int((weights < 0).argmax())
-            raise DataError(f"{self.locate(place)} {negative_weight(weights[place], place)}")
-        return X, y, weights
-
-    def segments(self) -> list[Segment]:
-        return [Segment(0, self.n_samples, 1)]
-
-    def reader(self, shard: Shard) -> ArrayReader:
-        rows = slice(shard.start, shard.stop)
-        arrays = (self.X, self.y, self.weights)
-        X, y, weights = (() if array is None else (array[rows],) for array in arrays)
-        return ArrayReader(X, y, weights, shard.start)
-
-
-class DaskSource(_Arrays):
+class DaskSource(Arrays):
     """Rows of Dask arrays, a shard being whole row chunks."""
 
     kind = "dask array"
@@ -204,7 +73,7 @@ class DaskSource(_Arrays):
 
     def _aligned(self, X: Any, y: Any, weights: Any) -> tuple[Any, Any, Any]:
         X, y, weights = with_known_chunks(X, y, weights)
-        _check_lengths(X, y, weights)
+        check_lengths(X, y, weights)
         X, rows = as_numbers(X).rechunk({1: -1}), {0: X.chunks[0]}
         y = y if y is None else y.rechunk(rows | ({1: -1} if y.ndim == 2 else {}))
         return X, y, weights if weights is None else weights.rechunk(rows)
@@ -224,40 +93,3 @@ class DaskSource(_Arrays):
         arrays = (self.X, self.y, self.weights)
         parts = ([] if array is None else tasks_of(array, shard) for array in arrays)
         return delayed(ArrayReader)(*parts, shard.start)
-
-
-def column_names(table: Any) -> list[str]:
-    """Return the names of the columns of a data frame, or of a series; none if one is no text."""
-    if not is_dask_frame(table) and type(table).__module__.partition(".")[0] not in _FRAMES:
-        return []
-    names = list(table.columns) if hasattr(table, "columns") else [getattr(table, "name", None)]
-    return [str(name) for name in names] if all(isinstance(name, str) for name in names) else []
-
-
-@dataclass(frozen=True)
-class ArrayReader(Reader):
-    """Cuts arrays that are already in memory into blocks."""
-
-    X: Sequence[Array]
-    y: Sequence[Array]
-    weights: Sequence[Array]
-    start: int
-
-    def blocks(self, n_rows: int) -> Iterator[Block]:
-        total = sum(map(len, self.X))
-        for start in range(0, total, n_rows):
-            stop = min(start + n_rows, total)
-            X = _rows(self.X, start, stop)
-            y = _rows(self.y, start, stop).astype(float) if self.y else np.empty((len(X), 0))
-            weights = _rows(self.weights, start, stop) if self.weights else None
-            yield Block(X, y.reshape(len(X), -1), self.start + start, weights)
-
-
-def _rows(parts: Sequence[Array], start: int, stop: int) -> Array:
-    """Return rows of arrays that follow each other, a view where they are in one of them."""
-    found = []
-    for part in parts:
-        if start < len(part) and stop > 0:
-            found.append(part[max(start, 0) : stop])
-        start, stop = start - len(part), stop - len(part)
-    return found[0] if len(found) == 1 else np.concatenate(found)

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Generator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager, nullcontext
-from contextvars import copy_context
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from streamkern.errors import DataError, OverflowedError, WorkersLostError
-from streamkern.runtime.timing import timed
-from streamkern.sources.preprocessing.column_names import bad_columns, input_names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from streamkern._typing import Array, Floats
     from streamkern.sources.labelled_source import LabelColumn
@@ -73,15 +68,6 @@ class Block:
         if self.rows is not None:
             return self.rows
         return np.arange(self.start, self.start + len(self), dtype=np.int64)
-
-    def finite(self) -> Array:
-        """Say of every row whether its inputs, targets and weight are finite, (rows,), bool."""
-        finite: Array = np.asarray(np.isfinite(self.y).all(axis=1))
-        if self.X.dtype.kind == "f":
-            finite &= np.isfinite(self.X).all(axis=1)
-        if self.weights is not None:
-            finite &= np.isfinite(self.weights)
-        return finite
 
     def counting(self) -> Block:
         """Return the rows that count, which are all but those of weight 0, whatever they hold."""
@@ -175,32 +161,6 @@ class Source(ABC):
     def row_bytes(self) -> int:
         return self.n_features * self.dtype.itemsize
 
-    def bad_rows_error(self, n_bad: int, first: int, counts: Any = ()) -> DataError:
-        """Return the error that says which rows are not finite, and which columns (p + q,)."""
-        held = "values" if self.weighted_by is None else "values or weights"
-        bad = self.missing_labels or f"hold NaN or infinite {held}"
-        names, p = input_names({"data": self.describe()}), self.n_features
-        inputs = bad_columns(names, counts[:p])
-        n_targets = 0 if self.missing_labels else int(sum(counts[p:]))
-        places = [*filter(None, [inputs]), *[f"the targets ({n_targets:,})"] * (n_targets > 0)]
-        fill = ", or convert the table with --impute, which fills missing cells" * bool(inputs)
-        return DataError(
-            f"{n_bad:,} of {self.n_samples:,} rows {bad}{', in ' * bool(places)}"
-            f"{' and '.join(places)}, the first at {self.locate(first)}; give on_bad_rows 'skip' "
-            f"(--on-bad-rows skip) to leave them out{fill}."
-        )
-
-    def none_left_error(self, n_skipped: int, n_weightless: int) -> DataError:
-        """Return the error that no row counts: these many were left out, or have weight 0."""
-        reasons = {
-            "were skipped, since they hold NaN or infinite values": n_skipped,
-            f"have the weight zero in {self.weighted_by}": n_weightless,
-        }
-        said = [f"{number:,} {why}" for why, number in reasons.items() if number]
-        return DataError(
-            f"of {self.n_samples:,} rows, {' and '.join(said)}, so none is left; check the data."
-        )
-
     def constant_targets_error(self, targets: Floats) -> DataError:
         """Return the error that says that every row has these targets (q,)."""
         return DataError(
@@ -211,54 +171,27 @@ class Source(ABC):
     def shards(self, n_rows: int, fewest: int | None = None) -> tuple[Shard, ...]:
         """Cut all rows into shards of about `n_rows`, between storage chunks.
 
-        The last ones are smaller, in multiples of about `fewest` rows, so that all workers end at
-        about the same time.  The cuts depend on the source and these numbers alone.
+        The last are smaller, multiples of about `fewest` rows, for all workers to end together.
         """
         step = n_rows if fewest is None else min(fewest, n_rows)
         shards: list[Shard] = []
-        start = 0
+        start, n_samples = 0, self.n_samples
         for segment in self.segments():
             while True:
-                left = self.n_samples - start
+                left = n_samples - start
                 size = min(n_rows, max(left // (_LAST_SHARDS * step), 1) * step)
                 if segment.stop - start < size:
                     break
                 chunks = (start + size - segment.start) // segment.chunk_rows
                 stop = segment.start + chunks * segment.chunk_rows
                 if stop <= start:
-                    stop = max(segment.start, start) + segment.chunk_rows
+                    stop = start + segment.chunk_rows
                 stop = min(stop, segment.stop)
                 shards.append(Shard(len(shards), start, stop))
                 start = stop
-        if start < self.n_samples:
-            shards.append(Shard(len(shards), start, self.n_samples))
+        if start < n_samples:
+            shards.append(Shard(len(shards), start, n_samples))
         return tuple(shards)
-
-
-@contextmanager
-def reading_ahead(blocks: Iterable[Block]) -> Iterator[Iterator[Block]]:
-    """Give the same blocks in order, each read by another thread while the one before is in use.
-
-    The first is read at once.  What reading raises is raised where the block is asked for.
-    """
-    source, context = iter(blocks), copy_context()
-    # A generator is closed, and with it the files it reads from, however it was left.
-    end = closing(source) if isinstance(source, Generator) else nullcontext()
-
-    def read() -> Block | None:
-        with timed("reading"):
-            return next(source, None)
-
-    with end, ThreadPoolExecutor(1, "read-ahead") as reader:
-        first = reader.submit(context.run, read)
-
-        def handed_over() -> Iterator[Block]:
-            coming = first
-            while (block := coming.result()) is not None:
-                coming = reader.submit(context.run, read)
-                yield block
-
-        yield handed_over()
 
 
 @contextmanager

@@ -19,23 +19,14 @@ from streamkern.sources.external_files import (
     rows_of,
     volume,
 )
+from streamkern.sources.filters import check_chunk_sizes, check_filters
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 # Virtual datasets of virtual ones, and so on; one of itself ends in a crash of HDF5.
 _DEEPEST = 8
-# Shuffle, checksum, n-bit, scale-offset and two that round, which make no more of a chunk than it
-# holds.
-_PLAIN_FILTERS = {2, 3, 5, 6, 32022, 32023}
-# N-bit and scale-offset, which know how many values a chunk has.
-_PACKING = {5, 6}
-# Shuffle and checksum, which make nothing smaller either.
-_SAME_SIZE = {2, 3}
-# What a filter may add to a chunk that it cannot make smaller, beside a quarter of it.
-_HEADER_BYTES = 4096
 _CLASSES = {h5py.h5t.INTEGER: "integers", h5py.h5t.FLOAT: "floats", h5py.h5t.TIME: "times"}
-
 
 # The shape of a dataset that is all there, and the decoded size of a row of its chunks.
 _Whole: TypeAlias = tuple[tuple[int, ...], int]
@@ -66,8 +57,7 @@ class Tables:
                 f"{'boolean' if kind == 'b' else type_of(found)}; convert it to numbers first"
                 f"{labels}."
             )
-        self.check(found, name)
-        return found
+        return self.check(found, name)
 
     def labels(self, name: str) -> h5py.Dataset:
         found = self._dataset(name)
@@ -76,8 +66,7 @@ class Tables:
                 f"{self._path}: {name} must hold text, booleans or numbers to be labels, but its "
                 f"type is {type_of(found)}; convert it to one of these."
             )
-        self.check(found, name)
-        return found
+        return self.check(found, name)
 
     def _dataset(self, name: str) -> h5py.Dataset:
         if any("\udc80" <= letter <= "\udcff" for letter in name):
@@ -98,15 +87,16 @@ class Tables:
             )
         return found
 
-    def check(self, dataset: h5py.Dataset, name: str) -> None:
-        """Raise DataError unless a dataset can be decoded and is all there."""
+    def check(self, dataset: h5py.Dataset, name: str) -> h5py.Dataset:
+        """Return a dataset, or raise DataError unless it can be decoded and is all there."""
         with _prefixed(f"{self._path}:"):
             self.chunk_bytes += self._whole(dataset, name, self._rows)[1]
+        return dataset
 
     def _whole(
         self, dataset: h5py.Dataset, name: str, rows: tuple[int, int] | None, n_deep: int = 1
     ) -> _Whole:
-        _check_filters(dataset, name)
+        check_filters(dataset, name)
         if dataset.is_virtual:
             return self._whole_parts(dataset, name, rows, n_deep)
         if rows is None and self._rows is None:
@@ -203,10 +193,7 @@ def type_of(dataset: h5py.Dataset) -> str:
 
 
 def _check_written(dataset: h5py.Dataset, name: str) -> None:
-    """Refuse a dataset that was not written to its end: HDF5 would read the rest as zeros.
-
-    That also bounds what a header can claim.
-    """
+    """Refuse a dataset that was not written to its end: HDF5 would read the rest as zeros."""
     if dataset.external:
         raise DataError(
             f"{name} is in files beside it that are not HDF5; store its rows in the file itself."
@@ -214,7 +201,7 @@ def _check_written(dataset: h5py.Dataset, name: str) -> None:
     if dataset.chunks:
         expected = math.prod(-(-n // c) for n, c in zip(dataset.shape, dataset.chunks, strict=True))
         written, unit = dataset.id.get_num_chunks(), "chunks"
-        _check_chunk_sizes(dataset, name)
+        check_chunk_sizes(dataset, name)
     else:
         expected, written, unit = dataset.nbytes, dataset.id.get_storage_size(), "bytes"
     if written < expected:
@@ -222,68 +209,3 @@ def _check_written(dataset: h5py.Dataset, name: str) -> None:
             f"{name} has {expected:,} {unit}, but {written:,} were written; finish writing it, or "
             f"store the rows that there are."
         )
-
-
-def _check_chunk_sizes(dataset: h5py.Dataset, name: str) -> None:
-    """Refuse chunks that take more in the file than in memory, which only a bomb would.
-
-    And those that take less though nothing made them smaller: HDF5 would read on in memory.
-    """
-    decoded = math.prod(dataset.chunks) * dataset.dtype.itemsize
-    filters = enumerate(filters_of(dataset))
-    smaller = sum(1 << place for place, (code, _) in filters if code not in _SAME_SIZE)
-    stored, short = {0}, set()
-
-    def note(chunk: Any) -> None:
-        stored.add(chunk.size)
-        if chunk.size < decoded and chunk.filter_mask & smaller == smaller:
-            short.add(chunk.size)
-
-    dataset.id.chunk_iter(note)
-    if short:
-        raise DataError(
-            f"{name} has chunks of {decoded:,} bytes, but of one {min(short):,} were written; "
-            f"write it again."
-        )
-    if max(stored) > decoded + decoded // 4 + _HEADER_BYTES:
-        raise DataError(
-            f"{name} has chunks of {decoded:,} bytes, one of which takes {max(stored):,} in the "
-            f"file; write it again."
-        )
-
-
-def _check_filters(dataset: h5py.Dataset, name: str) -> None:
-    """Register the plugins that a dataset's filters need, or say what is wrong with these."""
-    filters = filters_of(dataset)
-    compressing = [label for code, label in filters if code not in _PLAIN_FILTERS]
-    if len(compressing) > 1:
-        raise DataError(
-            f"{name} is compressed more than once ({', '.join(compressing)}), so that a few bytes "
-            f"may become gigabytes; compress it once."
-        )
-    made = dataset.id.get_create_plist()
-    packed = [made.get_filter(i)[2] for i, (code, _) in enumerate(filters) if code in _PACKING]
-    if any(len(values) > 2 and values[2] != math.prod(dataset.chunks) for values in packed):
-        # HDF5 would write as many as the filter says, whatever room there is.
-        raise DataError(f"{name} has a damaged filter, for chunks of another size; copy it again.")
-    for code, label in filters:
-        if h5py.h5z.filter_avail(code):
-            continue
-        with suppress(ImportError):
-            import hdf5plugin  # noqa: F401, PLC0415  slow, and registers its filters on import
-        if not h5py.h5z.filter_avail(code):
-            raise DataError(
-                f"{name} is compressed with the filter {label} ({code}), which is not available; "
-                f"install streamkern[compression]."
-            )
-
-
-def filters_of(dataset: h5py.Dataset) -> list[tuple[int, str]]:
-    properties = dataset.id.get_create_plist()
-    filters = [properties.get_filter(i) for i in range(properties.get_nfilters())]
-    return [(code, label.decode(errors="replace")) for code, _, _, label in filters]
-
-
-def compression(dataset: h5py.Dataset) -> str:
-    # Some filters put an address after their name.
-    return " + ".join(label.split(";")[0] for _, label in filters_of(dataset))

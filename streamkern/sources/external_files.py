@@ -96,10 +96,7 @@ class LinkedFiles:
 
 
 def _found(name: str, folder: Path, variable: str) -> Path | None:
-    """Return where HDF5 finds a file first.
-
-    It would look in the working folder last, which is another one for every worker.
-    """
+    """Return where HDF5 finds a file, but for the working folder: every worker has its own."""
     prefixes = os.environ.get(variable, "").replace("${ORIGIN}", str(folder)).split(":")
     given, folders = Path(name), [*map(Path, filter(None, prefixes)), folder]
     places = [each / (given.name if given.is_absolute() else given) for each in folders]

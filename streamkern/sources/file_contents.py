@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import h5py
 
 from streamkern.errors import DataError
-from streamkern.sources.dataset_checks import Tables, compression, is_text, kind_of, type_of
+from streamkern.sources.dataset_checks import Tables, is_text, kind_of, type_of
 from streamkern.sources.external_files import is_unlimited
-from streamkern.sources.headers import matching, opened, undamaged
+from streamkern.sources.filters import compression
+from streamkern.sources.hdf5_opening import opened, undamaged
+from streamkern.sources.headers import matching
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

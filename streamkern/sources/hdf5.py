@@ -13,10 +13,11 @@ from tlz import partition_all
 from streamkern.errors import DataError, ParameterError
 from streamkern.errors.urls import is_url
 from streamkern.sources.base import Segment, Shard, Source, rounding_of
-from streamkern.sources.headers import CHUNK_CACHE_BYTES, FileRows, describe_rows, matching
+from streamkern.sources.hdf5_opening import CHUNK_CACHE_BYTES
+from streamkern.sources.headers import FileRows, describe_rows, matching
 from streamkern.sources.object_stores import StoredFile, in_threads
 from streamkern.sources.range_file import FRONTS, HELD_BYTES, fetch_fronts
-from streamkern.sources.shard_reader import HDF5Labels, HDF5Reader, Piece
+from streamkern.sources.shard_reader import Column, HDF5Labels, HDF5Reader, Piece
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -152,7 +153,7 @@ class HDF5Source(Source):
             )
         files = tuple(file._replace(target_shape=(0,)) for file in self.files)
         rows = replace(self, files=files, y=None, labels=None)
-        return rows, HDF5Labels(rows, name, self.is_tolerant)
+        return rows, HDF5Labels(rows, name)
 
     def segments(self) -> list[Segment]:
         stops = np.cumsum([file.n_rows for file in self.files]).tolist()
@@ -170,11 +171,14 @@ class HDF5Source(Source):
         return tuple(pieces)
 
     def reader(self, shard: Shard) -> HDF5Reader:
-        names, shape = (self.x, self.y, self.weighted_by), (self.n_features, self.n_targets)
+        columns = (
+            Column("X", self.x, (self.n_features,), self.dtype.str),
+            *([Column("y", self.y, (self.n_targets,), "f8")] if self.y else []),
+            *([Column("weights", self.weighted_by, (), "f8")] if self.weighted_by else []),
+        )
         cache_bytes = max(CHUNK_CACHE_BYTES, *(file.chunk_bytes for file in self.files))
-        place = shard.start, self.dtype.str
         pieces = self.pieces_of(shard)
-        return HDF5Reader(pieces, *names, *place, *shape, cache_bytes, self.is_tolerant)
+        return HDF5Reader(pieces, columns, shard.start, cache_bytes, self.is_tolerant)
 
     def locate(self, row: int) -> str:
         for file, segment in zip(self.files, self.segments(), strict=True):
@@ -205,10 +209,7 @@ class HDF5Source(Source):
 
 
 def without_folders(data: dict[str, Any]) -> dict[str, Any]:
-    """Return what `describe` says, with names of files in the place of paths unless asked for.
-
-    Models and reports go to people who should not learn how the disks of others are laid out.
-    """
+    """Return what `describe` says, with names of files in the place of paths unless asked for."""
     if data.get("folders") or "files" not in data:
         return data
     files = []

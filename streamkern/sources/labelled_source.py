@@ -30,10 +30,7 @@ class LabelColumn(ABC):
 
     @abstractmethod
     def reader(self, shard: Shard) -> Any:
-        """Return the labels of a shard, an iterable of arrays, or a Dask task that makes one.
-
-        It is small enough to be sent to a worker, and opened there.
-        """
+        """Return the labels of a shard, an iterable of arrays, or a Dask task that makes one."""
 
     def tolerant(self) -> LabelColumn:
         """Return the same labels, with None for those that are stored but cannot be read."""

@@ -12,6 +12,9 @@ from streamkern.errors import DataError
 if TYPE_CHECKING:
     from streamkern._typing import Array
 
+# Libraries whose tables have names.
+_FRAMES = ("pandas", "polars")
+
 
 def is_dask_array(X: Any) -> bool:
     """Say whether X is a Dask array, without importing Dask for those who have none."""
@@ -109,3 +112,11 @@ def in_one_type(name: str, frame: Any) -> Any:
     kinds = [dtype if isinstance(dtype, np.dtype) else np.dtype(float) for _, dtype in types]
     kinds = [np.dtype(np.uint8) if dtype.kind == "b" else dtype for dtype in kinds]
     return frame.astype(np.result_type(*kinds)) if types else frame
+
+
+def column_names(table: Any) -> list[str]:
+    """Return the names of the columns of a data frame, or of a series; none if one is no text."""
+    if not is_dask_frame(table) and type(table).__module__.partition(".")[0] not in _FRAMES:
+        return []
+    names = list(table.columns) if hasattr(table, "columns") else [getattr(table, "name", None)]
+    return [str(name) for name in names] if all(isinstance(name, str) for name in names) else []

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from itertools import cycle
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -14,12 +13,13 @@ import numpy as np
 from streamkern.errors import DataError
 from streamkern.runtime.timing import timed
 from streamkern.sources.base import Block, Reader
-from streamkern.sources.chunks import Prefetch
-from streamkern.sources.dataset_checks import Tables, filters_of, is_text
-from streamkern.sources.headers import OUTAGES, opened, undamaged, with_retries
+from streamkern.sources.dataset_checks import Tables, is_text
+from streamkern.sources.filters import filters_of
+from streamkern.sources.hdf5_opening import OUTAGES, opened, undamaged, with_retries
 from streamkern.sources.labelled_source import LABELS_AT_ONCE, LabelColumn
 from streamkern.sources.object_stores import StoredFile
 from streamkern.sources.range_file import Fetch, RangeFile
+from streamkern.sources.read_ahead import Prefetch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -38,26 +38,31 @@ class Piece(NamedTuple):
     stop: int
 
 
+class Column(NamedTuple):
+    """A dataset (n, *shape) that is read into a part of every block."""
+
+    part: str
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+
+
 @dataclass(frozen=True)
 class HDF5Reader(Reader):
     """Opens the files of one shard where it runs, and reads its rows in blocks."""
 
     pieces: tuple[Piece, ...]
-    x: str
-    y: str | None
-    weights: str | None
+    columns: tuple[Column, ...]
     start: int
-    dtype: str
-    n_features: int
-    n_targets: int
     cache_bytes: int
     is_tolerant: bool = False
 
     def blocks(self, n_rows: int) -> Iterator[Block]:
         most = min(n_rows, sum(piece.stop - piece.start for piece in self.pieces))
-        memory = cycle([self._memory(most) for _ in range(2)])
+        held, spare = (
+            {c.part: np.empty((most, *c.shape), c.dtype) for c in self.columns} for _ in range(2)
+        )
         place, filled = self.start, 0
-        held = next(memory)
         for piece in self.pieces:
             where = RangeFile(piece.path) if isinstance(piece.path, StoredFile) else piece.path
             with (
@@ -73,40 +78,25 @@ class HDF5Reader(Reader):
                     stop = min(row + n_rows - filled, coming.until(row), piece.stop)
                     part = slice(filled, filled + stop - row)
                     coming.ready(row, stop)
-                    for (dataset, activity), into in zip(datasets, self._parts(held), strict=True):
+                    for (dataset, activity), into in zip(datasets, held.values(), strict=True):
                         with timed(activity):
                             self._read(dataset, piece, slice(row, stop), into[part])
                     row, filled = stop, part.stop
                     if filled == n_rows:
                         with coming.idle():
-                            yield self._block(held, filled, place)
+                            yield _block(held, filled, place)
                         place, filled = place + filled, 0
-                        held = next(memory)
+                        held, spare = spare, held
         if filled:
-            yield self._block(held, filled, place)
-
-    def _memory(self, n_rows: int) -> Block:
-        weights = np.empty(n_rows) if self.weights else None
-        X = np.empty((n_rows, self.n_features), self.dtype)
-        return Block(X, np.empty((n_rows, self.n_targets)), 0, weights)
-
-    def _parts(self, block: Block) -> list[Any]:
-        """Return the arrays of a block that are read, as `_tables` returns their datasets."""
-        parts = (self.x, block.X), (self.y, block.y), (self.weights, block.weights)
-        return [part for name, part in parts if name]
-
-    def _block(self, held: Block, n_rows: int, place: int) -> Block:
-        weights = None if held.weights is None else held.weights[:n_rows]
-        return Block(held.X[:n_rows], held.y[:n_rows], place, weights)
+            yield _block(held, filled, place)
 
     def _tables(self, file: h5py.File, piece: Piece) -> list[h5py.Dataset]:
         tables = Tables(file, piece.path, (piece.start, piece.stop))
-        columns = (self.x, self.n_features), (self.y, self.n_targets), (self.weights, 1)
         with undamaged(piece.path):
-            found = [(tables.numbers(name), n_columns) for name, n_columns in columns if name]
-        for dataset, n_columns in found:
-            _check_unchanged(dataset, piece, n_columns)
-        return [dataset for dataset, _ in found]
+            found = [tables.numbers(column.name) for column in self.columns]
+        for dataset, column in zip(found, self.columns, strict=True):
+            _check_unchanged(dataset, piece, math.prod(column.shape))
+        return found
 
     def _read(self, dataset: h5py.Dataset, piece: Piece, rows: slice, out: Array) -> None:
         out = out.reshape(len(out), *dataset.shape[1:])
@@ -118,6 +108,11 @@ class HDF5Reader(Reader):
             out[part.start - rows.start : part.stop - rows.start] = np.nan
 
         _read_rows(dataset, piece, rows, read, leave_out if self.is_tolerant else None)
+
+
+def _block(held: dict[str, Array], n_rows: int, place: int) -> Block:
+    parts = {name: part[:n_rows] for name, part in held.items()}
+    return Block(**{"y": np.empty((n_rows, 0)), **parts}, start=place)
 
 
 def _coming(
@@ -210,13 +205,12 @@ class HDF5Labels(LabelColumn):
 
     rows: Any
     name: str
-    is_tolerant: bool = False
 
     def reader(self, shard: Shard) -> HDF5LabelReader:
-        return HDF5LabelReader(self.rows.pieces_of(shard), self.name, self.is_tolerant)
+        return HDF5LabelReader(self.rows.pieces_of(shard), self.name, self.rows.is_tolerant)
 
     def tolerant(self) -> HDF5Labels:
-        return replace(self, is_tolerant=True)
+        return HDF5Labels(self.rows.tolerant(), self.name)
 
     def describe(self) -> dict[str, Any]:
         return {"y": self.name}

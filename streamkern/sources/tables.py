@@ -10,7 +10,7 @@ import numpy as np
 
 from streamkern.errors import DataError
 from streamkern.errors.formatting import listed
-from streamkern.sources.numpy_tables import Table, not_numbers, read_npy, read_npz, reading
+from streamkern.sources.numpy_tables import NotNumbersError, Table, read_npy, read_npz, reading
 from streamkern.sources.preprocessing import discover
 from streamkern.sources.preprocessing.cells import SINGLE_EXACT, csv, is_number, pa, parquet
 
@@ -143,7 +143,7 @@ def _csv_batches(source: Path, header: bool) -> Batches:
             include_columns=needed, column_types=dict.fromkeys(needed, pa.string())
         )
         last = None
-        with reading(source, names):
+        with reading(source):
             for batch in _opened_csv(source, texts, header=header):
                 last = batch.column(found[-1])[-1].as_py() if len(batch) else last
                 yield batch.select(columns).rename_columns(wanted)
@@ -191,14 +191,10 @@ def _read_parquet(source: Path, targets: Sequence[str] | None) -> Table:
     file, batch_rows = _opened_parquet(source)
     with reading(source):
         schema = file.schema_arrow
-        for j, field in enumerate(schema):
-            if _UNNAMED_INDEX.fullmatch(field.name) or str(field.type) == "null":
-                continue
-            if not is_number(field.type):
-                first = next(file.iter_batches(batch_rows), None)
-                values = first.column(j).drop_null()[:1].to_pylist() if first else []
-                example = f", such as {values[0]!r}" if values else ""
-                raise not_numbers(source, field.name, f"type {field.type}{example}")
+        for field in schema:
+            is_kept = str(field.type) != "null" and not _UNNAMED_INDEX.fullmatch(field.name)
+            if is_kept and not is_number(field.type):
+                raise NotNumbersError
     return _arrow_table(source, schema, targets, lambda: file.iter_batches(batch_rows))
 
 
@@ -215,7 +211,7 @@ def _arrow_table(source: Path, schema: Any, targets: Sequence[str] | None, batch
         return rows
 
     def pieces() -> Iterator[tuple[Array, Array | None]]:
-        with reading(source, schema.names):
+        with reading(source):
             for batch in batches():
                 y = matrix(batch, wanted) if wanted else None
                 yield matrix(batch, features), y[:, 0] if y is not None and len(wanted) == 1 else y

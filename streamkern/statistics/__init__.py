@@ -1,29 +1,26 @@
-"""Additive statistics: what one pass over the rows reduces them to, a kind a file."""
+"""Additive statistics: what one pass over the rows reduces them to, a kind a file.
 
-from streamkern.statistics.base import Statistic as Statistic
-from streamkern.statistics.base import Sums as Sums
-from streamkern.statistics.base import Together as Together
-from streamkern.statistics.base import Work as Work
-from streamkern.statistics.base import concatenated as concatenated
-from streamkern.statistics.base import joint as joint
-from streamkern.statistics.base import maximum as maximum
-from streamkern.statistics.base import merged_by as merged_by
-from streamkern.statistics.base import minimum as minimum
-from streamkern.statistics.base import part as part
-from streamkern.statistics.base import parts as parts
-from streamkern.statistics.base import total as total
-from streamkern.statistics.centred_moments import CentredMoments as CentredMoments
-from streamkern.statistics.centred_moments import Precision as Precision
-from streamkern.statistics.column_statistics import ColumnStatistics as ColumnStatistics
-from streamkern.statistics.feature_moments import Moments as Moments
-from streamkern.statistics.folds import ByFold as ByFold
-from streamkern.statistics.folds import Folds as Folds
-from streamkern.statistics.folds import ListedFolds as ListedFolds
-from streamkern.statistics.folds import RowFolds as RowFolds
-from streamkern.statistics.folds import block_folds as block_folds
-from streamkern.statistics.folds import rows_by_fold as rows_by_fold
-from streamkern.statistics.folds import shard_folds as shard_folds
-from streamkern.statistics.folds import unplaced_folds as unplaced_folds
-from streamkern.statistics.row_hashes import RowIndex as RowIndex
-from streamkern.statistics.row_hashes import RowSample as RowSample
-from streamkern.statistics.triangle import Triangle as Triangle
+A statistic of your own derives from `Statistic`: read `base.py`, and `declared_sums.py` for how
+its sums are declared.
+"""
+
+# ruff: noqa: I001  in lines, as those of kernels and features are
+from streamkern.statistics.base import Statistic, Sums, Together
+from streamkern.statistics.centred_moments import CentredMoments, Precision
+from streamkern.statistics.column_statistics import ColumnStatistics
+from streamkern.statistics.declared_sums import concatenated, joint, maximum, merged_by, minimum
+from streamkern.statistics.declared_sums import part, parts, total
+from streamkern.statistics.feature_moments import Moments
+from streamkern.statistics.folds import ByFold, Folds, ListedFolds, RowFolds
+from streamkern.statistics.folds import block_folds, rows_by_fold, shard_folds, unplaced_folds
+from streamkern.statistics.moment_strips import joined_moments, moment_strips
+from streamkern.statistics.row_hashes import RowIndex, RowSample
+from streamkern.statistics.triangle import Triangle
+from streamkern.statistics.work import Work
+
+__all__ = [
+    "ByFold", "CentredMoments", "ColumnStatistics", "Folds", "ListedFolds", "Moments", "Precision",
+    "RowFolds", "RowIndex", "RowSample", "Statistic", "Sums", "Together", "Triangle", "Work",
+    "block_folds", "concatenated", "joined_moments", "joint", "maximum", "merged_by", "minimum",
+    "moment_strips", "part", "parts", "rows_by_fold", "shard_folds", "total", "unplaced_folds",
+]  # fmt: skip

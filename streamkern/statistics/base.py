@@ -2,131 +2,23 @@
 
 from __future__ import annotations
 
-import operator
-import time
 from abc import ABC, abstractmethod
 from copy import copy
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, dataclass_transform
+from typing import TYPE_CHECKING, Any, Self, dataclass_transform
 
 import numpy as np
 
 from streamkern.errors import ParameterError
+from streamkern.statistics.declared_sums import Sum, parts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from streamkern.runtime.scratch import Scratch
     from streamkern.sources import Block
-
-# Rows and columns of the product that is measured: as fast as large ones, and done in 20 ms.
-_ROWS, _COLUMNS = 2048, 1024
-_TIMES = 2
-
-
-@dataclass(frozen=True)
-class Sum:
-    """How one attribute starts, and how those of two sets of rows become one."""
-
-    start: Any = 0
-    shape: tuple[int | str, ...] = ()  # a name is that of an attribute, which may have dots
-    dtype: Any = float  # so is that of a dtype
-    merge: Callable[[Any, Any], Any] | None = operator.add
-
-    def zero(self, holder: Any, name: str) -> Any:  # noqa: ARG002  for sums that consist of parts
-        if not self.shape:
-            return self.start if self.start is None else self.dtype(self.start)
-        *shape, dtype = (
-            operator.attrgetter(n)(holder) if isinstance(n, str) else n
-            for n in (*self.shape, self.dtype)
-        )
-        return np.full(shape, self.start, dtype) if self.start else np.zeros(shape, dtype)
-
-    def detached(self, value: Any) -> Any:
-        """Return what travels and is saved."""
-        return value
-
-    def attached(self, holder: Any, name: str, value: Any) -> Any:  # noqa: ARG002  as of `zero`
-        return value
-
-
-def declared(way: Sum) -> Any:
-    return field(init=False, metadata={"sum": way})
-
-
-def total(*shape: int | str, dtype: Any = float) -> Any:
-    """Declare an attribute that is added, and starts at 0: a number, or an array of a shape."""
-    return declared(Sum(0, shape, dtype))
-
-
-def minimum(*shape: int | str, start: float = np.inf) -> Any:
-    """Declare an attribute that is the smallest of its values."""
-    return declared(Sum(start, shape, merge=np.minimum))
-
-
-def maximum(*shape: int | str, start: float = -np.inf) -> Any:
-    """Declare an attribute that is the largest of its values."""
-    return declared(Sum(start, shape, merge=np.maximum))
-
-
-def concatenated(dtype: Any = float) -> Any:
-    """Declare an array (n,) that grows with the rows."""
-    return declared(Sum(0, (0,), dtype, lambda mine, theirs: np.concatenate([mine, theirs])))
-
-
-def merged_by(merge: Callable[[Any, Any], Any]) -> Any:
-    """Declare an attribute that a function merges, and that is None for no rows."""
-    return declared(Sum(None, merge=merge))
-
-
-def joint(*shape: int | str, dtype: Any = float) -> Any:
-    """Declare an attribute, 0 for no rows, that `Sums.merged_jointly` merges with others."""
-    return declared(Sum(0, shape, dtype, None))
-
-
-class _Parts(Sum):
-    """A tuple of `Sums`, which whoever makes the object gives."""
-
-    def zero(self, holder: Any, name: str) -> Any:
-        return tuple(part.zero() for part in getattr(holder, name))
-
-    def detached(self, value: Any) -> Any:
-        return [part.detached() for part in value]
-
-    def attached(self, holder: Any, name: str, value: Any) -> Any:
-        pairs = zip(getattr(holder, name), value, strict=True)
-        return tuple(part.attached(sums) for part, sums in pairs)
-
-
-def parts() -> Any:
-    """Declare a parameter that is a tuple of `Sums`, which merge one by one."""
-
-    def merge(mine: Any, theirs: Any) -> Any:
-        return tuple(one.merge(other) for one, other in zip(mine, theirs, strict=True))
-
-    return field(metadata={"sum": _Parts(merge=merge)})
-
-
-@dataclass(frozen=True)
-class _Part(Sum):
-    """One object of `Sums`, made of parameters of its holder."""
-
-    of: Callable[[Any], Sums] = None  # type: ignore[assignment]  # after fields with defaults
-
-    def zero(self, holder: Any, name: str) -> Any:  # noqa: ARG002
-        return self.of(holder)
-
-    def detached(self, value: Any) -> Any:
-        return value.detached()
-
-    def attached(self, holder: Any, name: str, value: Any) -> Any:
-        return getattr(holder, name).attached(value)
-
-
-def part(of: Callable[[Any], Sums]) -> Any:
-    """Declare an attribute that has sums of its own, which a function of its holder makes."""
-    return declared(_Part(merge=lambda mine, theirs: mine.merge(theirs), of=of))
+    from streamkern.statistics.work import Work
 
 
 @cache
@@ -184,6 +76,25 @@ class Sums(ABC):  # noqa: B024  subclasses have what adds rows
         """Return what `merge` adds in the place of `other`; raise if they do not go together."""
         return other
 
+    @np.errstate(over="ignore", invalid="ignore")
+    def subtracted(self, other: Self) -> dict[str, Any]:
+        """Return by name the sums over the rows that are not among those of `other`.
+
+        Raises ParameterError if a sum is declared without a subtraction.
+        """
+        other, ways = self.compatible(other), _sums_of(type(self))
+        lasting = [name for name, each in ways.items() if each.subtract is None]
+        if lasting:
+            raise ParameterError(
+                f"rows cannot be removed from {', '.join(lasting)} of {type(self).__name__}; "
+                f"declare sums that can be subtracted, by total or merged_by."
+            )
+        return {
+            name: each.subtract(getattr(self, name), getattr(other, name))
+            for name, each in ways.items()
+            if each.subtract is not None
+        }
+
     def merged_jointly(self, other: Self) -> dict[str, Any]:  # noqa: ARG002  of those that have some
         """Return the `joint` sums over both sets of rows by name."""
         return {}
@@ -208,30 +119,6 @@ class Sums(ABC):  # noqa: B024  subclasses have what adds rows
         for lent in ("scratch", "shared"):
             vars(other).pop(lent, None)
         return other
-
-
-class Work(NamedTuple):
-    """The arithmetic of a statistic: a multiplication and an addition are two operations."""
-
-    flops_per_row: float
-    order: int
-    dtype: str
-
-    def attainable(self, threads: int) -> float:
-        """Measure, once a process, the operations a second of products with these BLAS threads."""
-        return _measured(min(self.order, _COLUMNS), self.dtype, threads)
-
-
-@cache
-def _measured(order: int, dtype: str, threads: int) -> float:  # noqa: ARG001  told apart by it
-    features = np.random.default_rng(0).random((_ROWS, order)).astype(dtype)
-    product = np.empty((order, order), dtype)
-    best = np.inf
-    for _ in range(_TIMES):
-        begun = time.perf_counter()
-        np.matmul(features.T, features, out=product)  # which NumPy takes for the symmetric product
-        best = min(best, time.perf_counter() - begun)
-    return _ROWS * order * (order + 1) / best
 
 
 class Statistic(Sums):

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamkern.errors import ParameterError
-from streamkern.statistics.base import Statistic, joint, maximum, merged_by, minimum, total
+from streamkern.statistics.base import Statistic
+from streamkern.statistics.declared_sums import joint, maximum, merged_by, minimum, total
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -29,35 +30,17 @@ def _first(one: int | None, other: int | None) -> int | None:
 class ColumnStatistics(Statistic):
     """Statistics of the p inputs and q targets, the targets last, over their finite values.
 
-    Parameters
-    ----------
-    n_columns : int
-        p + q.
-
-    Attributes
-    ----------
-    weight : ndarray of shape (p + q,)
-        The sum of the weights of the finite values.
-    mean, squares, minimum, maximum : ndarray of shape (p + q,)
-        Squares are of deviations from the mean.
-    n_nonfinite : ndarray of shape (p + q,), int
-    n_bad_rows : int
-        Rows with a value, or a weight, that is not finite.
-    first_bad_row : int or None
-
-    References
-    ----------
     Chan, Golub and LeVeque (1983), "Algorithms for computing the sample variance".
     """
 
-    n_columns: int
-    weight: Floats = joint("n_columns")
+    n_columns: int  # p + q
+    weight: Floats = joint("n_columns")  # the sum of the weights of the finite values
     mean: Floats = joint("n_columns")
-    squares: Floats = joint("n_columns")
+    squares: Floats = joint("n_columns")  # of deviations from the mean
     minimum: Floats = minimum("n_columns")
     maximum: Floats = maximum("n_columns")
     n_nonfinite: Array = total("n_columns", dtype=np.int64)
-    n_bad_rows: int = total(dtype=int)
+    n_bad_rows: int = total(dtype=int)  # rows with a value, or a weight, that is not finite
     first_bad_row: int | None = merged_by(_first)
 
     @property

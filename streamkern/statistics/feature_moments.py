@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import copy, deepcopy
-from dataclasses import KW_ONLY, replace
+from dataclasses import KW_ONLY  # noqa: TC003  dataclasses look it up
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,18 +11,19 @@ import numpy as np
 from streamkern.errors import OverflowedError, ParameterError
 from streamkern.runtime.scratch import Scratch
 from streamkern.runtime.timing import timed
-from streamkern.statistics.base import Statistic, Work, merged_by, total
+from streamkern.statistics.base import Statistic
 from streamkern.statistics.centred_moments import CentredMoments
+from streamkern.statistics.declared_sums import merged_by, total
 from streamkern.statistics.triangle import Triangle, turn_pairs
+from streamkern.statistics.work import Work
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from streamkern._typing import Array, Floats
     from streamkern.features import FeatureMap
     from streamkern.sources import Block
     from streamkern.statistics.centred_moments import Precision
-
 
 # Rows of features that are multiplied at once, for every column that they are multiplied with.
 _ROWS_A_TARGET = 16
@@ -32,47 +33,33 @@ def _added(mine: Triangle | None, theirs: Triangle | None) -> Triangle | None:
     return mine + theirs if mine and theirs else deepcopy(mine or theirs)
 
 
+def _subtracted(mine: Triangle | None, theirs: Triangle | None) -> Triangle | None:
+    return mine - theirs if mine and theirs else deepcopy(mine)
+
+
 class Moments(Statistic):
     """Weighted sums of phi phi^T, phi y^T, y^2, phi, y and 1 over rows.
 
     Products are made in the precision asked for and summed in double.  Everything is accumulated
     about a fixed shift, which keeps the subtraction of the means from losing digits; two moments
     merge only if their maps are the same, and shifts that differ are reconciled.
-
-    Parameters
-    ----------
-    feature_map : FeatureMap
-        Drawn, of D features.
-    n_targets : int
-        q.
-    precision : {'single', 'double'}
-    feature_shift : ndarray of shape (D,), optional
-        In the units of `FeatureMap.evaluate`; zero by default.
-    target_shift, target_unit : ndarray of shape (q,), optional
-        Targets enter the products as (y - shift) / unit, so that neither a large mean nor an
-        extreme unit costs digits; 0 and 1 by default.
-    first_row : int
-        Of the products of features with each other, only those from this row of the triangle on,
-        for one of the strips that `joined` makes whole.
-
-    Attributes
-    ----------
-    weight : float
-        N, the sum of the weights.
-    n_rows : int
     """
 
-    feature_map: FeatureMap
-    n_targets: int = 1
+    feature_map: FeatureMap  # drawn, of D features
+    n_targets: int = 1  # q
     _: KW_ONLY
     precision: Precision = "single"
-    feature_shift: Floats = None  # type: ignore[assignment]  # an array from __post_init__ on
+    # In the units of `FeatureMap.evaluate`; zero by default, and an array from __post_init__ on.
+    feature_shift: Floats = None  # type: ignore[assignment]
+    # Targets enter the products as (y - shift) / unit, (q,), so that neither a large mean nor an
+    # extreme unit costs digits; 0 and 1 by default.
     target_shift: Floats = None  # type: ignore[assignment]
     target_unit: Floats = None  # type: ignore[assignment]
+    # Products of features with each other only from this row on, in a strip of the triangle.
     first_row: int = 0
     n_rows: int = total(dtype=int)
-    weight: float = total()
-    gram: Triangle | None = merged_by(_added)
+    weight: float = total()  # N, the sum of the weights
+    gram: Triangle | None = merged_by(_added, _subtracted)
     # Sums of features and targets as they enter the products; `centred` applies the units.
     cross: Floats = total("feature_map.n_components", "n_factors")
     target: Floats = total("n_targets")
@@ -108,42 +95,6 @@ class Moments(Statistic):
         D, first = self.feature_map.n_components, self.first_row
         triangle = D * (D + 1) - first * (first + 1)
         return Work(triangle + 2 * D * self.n_factors, D, self.dtype.str)
-
-    def strips(self, n_strips: int) -> list[Moments]:
-        """Return empty moments that together hold what these do, each a strip of the triangle.
-
-        A strip needs the features up to its last row, and no more.  Raises ParameterError if the
-        map has no leading part, and there is more than one strip.
-        """
-        D = self.feature_map.n_components
-        cuts = Triangle.strips(D, n_strips)
-        if len(cuts) == 1:
-            return [self.zero()]
-        return [
-            replace(
-                self,
-                feature_map=self.feature_map if stop == D else self.feature_map.first(stop),
-                feature_shift=self.feature_shift[:stop],
-                first_row=first,
-            )
-            for first, stop in cuts
-        ]
-
-    @classmethod
-    def joined(cls, strips: Sequence[Moments]) -> Moments:
-        """Return the moments of which these are all strips, sharing their memory."""
-        last = strips[-1]
-        if any(strip.n_rows != last.n_rows for strip in strips):
-            counts = ", ".join(f"{strip.n_rows:,}" for strip in strips)
-            raise ParameterError(
-                f"strips of one triangle must be sums over the same rows, but these are over "
-                f"{counts} rows; compute them again."
-            )
-        whole = copy(last)
-        whole.first_row = 0
-        if last.gram is not None:
-            whole.gram = Triangle.joined([strip.gram for strip in strips if strip.gram is not None])
-        return whole
 
     @np.errstate(over="ignore", invalid="ignore")  # looked for in the sums
     def update(self, blocks: Iterable[Block]) -> None:
@@ -229,7 +180,6 @@ class Moments(Statistic):
             )
         return other.about(self.feature_shift, self.target_shift, self.target_unit)
 
-    @np.errstate(over="ignore", invalid="ignore")
     def without(self, other: Moments) -> Moments:
         """Return the moments of the rows that are not among those of `other`."""
         if other.n_rows > self.n_rows:
@@ -237,27 +187,23 @@ class Moments(Statistic):
                 f"moments of {other.n_rows:,} rows cannot be taken from those of {self.n_rows:,}; "
                 f"take away rows that are in."
             )
-        other, left = self.compatible(other), self.zero()
-        if self.gram is not None:
-            left.gram = deepcopy(self.gram) if other.gram is None else self.gram - other.gram
-        for name in ("cross", "target", "target_sum", "weight", "n_rows"):
-            setattr(left, name, getattr(self, name) - getattr(other, name))
-        return left
+        return self._with(self.subtracted(other))
 
     def about(self, feature_shift: Floats, target_shift: Floats, target_unit: Floats) -> Moments:
-        """Return the same moments, summed about another shift and in other units of the targets."""
-        if (
-            np.array_equal(self.feature_shift, feature_shift)
-            and np.array_equal(self.target_shift, target_shift)
-            and np.array_equal(self.target_unit, target_unit)
-        ):
+        """Return the same moments, summed about another shift and in other units of the targets.
+
+        Sums that a subclass adds stay as they are.
+        """
+        mine = self.feature_shift, self.target_shift, self.target_unit
+        if all(map(np.array_equal, mine, (feature_shift, target_shift, target_unit))):
             return self
-        moved = replace(
-            self,
-            feature_shift=feature_shift,
-            target_shift=target_shift,
-            target_unit=target_unit,
-            first_row=0,
+        moved = self._with(
+            {
+                "feature_shift": feature_shift,
+                "target_shift": target_shift,
+                "target_unit": target_unit,
+                "first_row": 0,
+            }
         )
         # Features become f - d and targets a t + b.
         N, sums, d = self.weight, self.cross[:, -1], feature_shift - self.feature_shift
@@ -273,7 +219,6 @@ class Moments(Statistic):
         scaled = a * self.target_sum
         moved.target = a**2 * self.target + 2.0 * b * scaled + N * b**2
         moved.target_sum = scaled + N * b
-        moved.weight, moved.n_rows = self.weight, self.n_rows
         return moved
 
     def of_map(self, feature_map: FeatureMap, turns: Floats) -> Moments:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from streamkern.errors import ParameterError
-from streamkern.statistics.base import Statistic, Sum, declared
+from streamkern.statistics.base import Statistic
+from streamkern.statistics.declared_sums import Sum, declared
 from streamkern.statistics.row_hashes import hashed
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from streamkern._typing import Array
     from streamkern.sources import Block, Shard
-    from streamkern.statistics.base import Work
+    from streamkern.statistics.work import Work
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamkern.errors import ParameterError
-from streamkern.statistics.base import Statistic, concatenated, joint
+from streamkern.statistics.base import Statistic
+from streamkern.statistics.declared_sums import concatenated, joint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

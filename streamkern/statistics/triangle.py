@@ -12,8 +12,6 @@ from tlz import partition_all
 from streamkern.errors import ParameterError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from streamkern._typing import Array, Floats
 
 # Narrow beside D, so that little more than the triangle is held.
@@ -26,7 +24,7 @@ class Triangle:
     """The lower triangle of a symmetric (D, D) matrix: D (D + 512) / 2 numbers at most.
 
     Panel i holds rows 512 i to 512 (i + 1) up to the diagonal block, which is kept whole.  One of
-    the `strips` that `joined` makes whole leaves out the panels before its first row.
+    the `strips` leaves out the panels before its first row.
     """
 
     def __init__(self, order: int, dtype: Any = np.float64, first_row: int = 0) -> None:
@@ -43,11 +41,6 @@ class Triangle:
         cuts = {round(n_panels * math.sqrt(i / n_strips)) for i in range(n_strips + 1)}
         rows = [min(cut * PANEL, order) for cut in sorted(cuts)]
         return list(pairwise(rows))
-
-    @classmethod
-    def joined(cls, strips: Sequence[Triangle]) -> Triangle:
-        """Return the whole of consecutive strips, sharing their memory."""
-        return cls.of_panels([panel for strip in strips for panel in strip.panels])
 
     def add(self, matrix: Array) -> None:
         """Add a symmetric (D, D) matrix of any float dtype, in place."""

@@ -23,8 +23,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streamkern.errors import CheckpointError, StreamkernWarning, first_line
-from streamkern.storage.codec import is_whole, plain, read_plain, write_plain
-from streamkern.storage.outputs import make_folder, remove_abandoned, replacing
+from streamkern.storage.codec import plain
+from streamkern.storage.outputs import make_folder, replacing
+from streamkern.storage.plain_values import is_whole, read_plain, write_plain
+from streamkern.storage.temporary_paths import remove_abandoned
 from streamkern.storage.untrusted import json_of
 
 if TYPE_CHECKING:

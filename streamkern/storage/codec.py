@@ -1,43 +1,32 @@
-"""The codec of files: nested arrays in HDF5, beside a card of JSON or with a checksum.
+"""The codec of models, moments, components and ensembles: arrays in HDF5, and a card of JSON.
 
-The card of a model, moments, components or an ensemble says what its arrays are.  The sums of a
-checkpoint describe themselves: a group says what kind of value it holds.  Whoever wrote a file,
-reading it runs nothing, and takes no more memory than the file has bytes.
+The card says what the arrays are.  Whoever wrote a file, reading it runs nothing, and takes no more
+memory than the file has bytes.
 """
 
 from __future__ import annotations
 
-import hashlib
 from contextlib import contextmanager
 from functools import partial
-from operator import itemgetter
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import h5py
 import numpy as np
 
-from streamkern.errors import CheckpointError, DataError, ModelFileError, first_line
+from streamkern.errors import DataError, ModelFileError, first_line
 from streamkern.errors.formatting import json_text
+from streamkern.errors.integers import is_integer
 from streamkern.features import MAPS, FeatureMap
 from streamkern.sources.preprocessing import RECIPE, Recipe, recipe_of
 from streamkern.statistics.triangle import Triangle
-from streamkern.storage.hdf5_files import Disk, new_hdf5
+from streamkern.storage import untrusted
+from streamkern.storage.hdf5_files import new_hdf5
 from streamkern.storage.outputs import local_path
-from streamkern.storage.untrusted import (
-    DAMAGE,
-    array,
-    check_contents,
-    finite_array,
-    fixed,
-    json_of,
-    mark,
-    opened,
-    text,
-)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    import h5py
 
 
 class Kind(NamedTuple):
@@ -54,27 +43,18 @@ BOOSTED = Kind("boosted classifier", "streamkern-boosted-model", 1, "streamkern 
 KINDS = {kind.format: kind for kind in (MODEL, MOMENTS, COMPONENTS, BOOSTED)}
 # A map has two or three; one array by many names would be read as many times.
 _MOST_ARRAYS = 16
-# Of the files of sums, and of the arrays in them.
-_SUMS, _DTYPES = "streamkern-sums", "fiub"
 
 
 def write_card(
     path: str | Path, kind: Kind, card: dict[str, Any], arrays: dict[str, Any], *, force: bool
 ) -> None:
     """Write a card and nested arrays, triangles packed, to a file that is whole or not there."""
-    card_text = fixed(json_text(card, indent=1, default=plain))
+    card_text = untrusted.fixed(json_text(card, indent=1, default=plain))
     with new_hdf5(path, force=force) as (file, disk):
-        file.attrs["format"] = fixed(kind.format)
+        file.attrs["format"] = untrusted.fixed(kind.format)
         file.attrs["format_version"] = kind.version
-        _write(file, disk, _packed("", {"card": card_text, **arrays}))
-
-
-def _write(file: h5py.File, disk: Disk, places: Iterable[tuple[str, Any]]) -> None:
-    for place, item in places:
-        if isinstance(item, str):
-            file.create_group(place).attrs["kind"] = fixed(item)
-        else:
-            file[place] = item
+        for place, value in _packed("", {"card": card_text, **arrays}):
+            file[place] = value
             disk.check()
 
 
@@ -100,7 +80,7 @@ def opened_card(path: str | Path, kind: Kind) -> Iterator[tuple[h5py.File, dict[
     try:
         if not where.is_file():
             raise ModelFileError(f"{where} does not exist or is not a file; check the path.")
-        file = opened(where)
+        file = untrusted.opened(where)
     except OSError as error:
         why = (
             f"is not a streamkern {kind.name} ({first_line(error)}); give a file that "
@@ -112,25 +92,25 @@ def opened_card(path: str | Path, kind: Kind) -> Iterator[tuple[h5py.File, dict[
     with file:
         try:
             _check_kind(where, file, kind)
-            check_contents(file)
-            yield file, json_of(text(file, "card"))
+            untrusted.check_contents(file)
+            yield file, untrusted.json_of(untrusted.text(file, "card"))
         except ModelFileError:
             raise
-        except DAMAGE as error:
+        except untrusted.DAMAGE as error:
             raise ModelFileError(
                 f"{where} is a damaged {kind.name} ({first_line(error)}); copy it again."
             ) from error
 
 
 def _check_kind(where: Path, file: h5py.File, kind: Kind) -> None:
-    found_format, version = mark(file, "format"), mark(file, "format_version")
+    found_format, version = untrusted.mark(file, "format"), untrusted.mark(file, "format_version")
     if found_format != kind.format:
         other = KINDS.get(str(found_format))
         found = f"a streamkern {other.name}, not a" if other else "HDF5 but not a streamkern"
         raise ModelFileError(
             f"{where} is {found} {kind.name}; give a file that `{kind.command}` wrote."
         )
-    if not isinstance(version, int) or version < 1:
+    if not is_integer(version, 1):
         raise ValueError(f"format version {version}")
     if version > kind.version:
         raise ModelFileError(
@@ -141,9 +121,9 @@ def _check_kind(where: Path, file: h5py.File, kind: Kind) -> None:
 
 def _holds(kind: Kind, path: str | Path) -> bool:
     try:
-        with opened(path) as file:
-            return mark(file, "format") == kind.format
-    except DAMAGE:
+        with untrusted.opened(path) as file:
+            return untrusted.mark(file, "format") == kind.format
+    except untrusted.DAMAGE:
         return False
 
 
@@ -156,11 +136,11 @@ def read_recipe(path: str | Path) -> Recipe:
     """Read how a table became inputs, from a file of rows, of a model of any kind or of moments."""
     path = local_path(path)
     try:
-        with opened(path) as file:
-            kind = KINDS.get(str(mark(file, "format")))
+        with untrusted.opened(path) as file:
+            kind = KINDS.get(str(untrusted.mark(file, "format")))
             if kind is None and file.get(RECIPE, getlink=True) is not None:
-                return Recipe.from_json(text(file, RECIPE))
-    except DAMAGE as error:
+                return Recipe.from_json(untrusted.text(file, RECIPE))
+    except untrusted.DAMAGE as error:
         raise DataError(
             f"{path} has no recipe that can be read ({first_line(error)}); give a file that "
             f"`streamkern convert` wrote from a table."
@@ -192,107 +172,5 @@ def restored_map(group: h5py.Group, card: dict[str, Any]) -> FeatureMap:
         raise ValueError(f"{len(drawn)} arrays of a feature map")
     if card["precision"] not in {"single", "double"}:
         raise ValueError(f"precision {card['precision']!r}")
-    arrays = {name: finite_array(drawn, name) for name in drawn}
+    arrays = {name: untrusted.finite_array(drawn, name) for name in drawn}
     return MAPS[card["map"]].restore(card["map_parameters"], arrays)
-
-
-def write_plain(path: str | Path, value: Any) -> None:
-    """Write nested arrays, numbers, lists and dictionaries in the place of a file before them."""
-    with new_hdf5(path, force=True) as (file, disk):
-        _write(file, disk, _described("value", value))
-        places = sorted(_described("value", value), key=itemgetter(0))
-        file.attrs["format"], file.attrs["checksum"] = fixed(_SUMS), fixed(_hash_of(places))
-
-
-def read_plain(path: str | Path) -> Any:
-    """Return the value that `write_plain` wrote, or raise CheckpointError if it is not whole."""
-    try:
-        with opened(path) as file:
-            _check_sums(file)
-            return _value_of(file["value"])
-    except DAMAGE as error:
-        raise _unreadable(path, error) from error
-
-
-def is_whole(path: str | Path) -> bool:
-    """Say whether a file holds what `write_plain` wrote, or that it cannot be read (an error)."""
-    try:
-        with opened(path) as file:
-            _check_sums(file)
-    except OSError as error:
-        if error.errno:
-            raise _unreadable(path, error) from error
-        return False  # HDF5 has found it cut short
-    except DAMAGE:
-        return False
-    return True
-
-
-def _check_sums(file: h5py.File) -> None:
-    """Raise ValueError unless a file has the format, the contents and the checksum of sums."""
-    if mark(file, "format") != _SUMS:
-        raise ValueError(f"format {mark(file, 'format')}")
-    check_contents(file)
-    places: list[str] = []
-    file.visit(places.append)
-    items = ((place, file[place]) for place in sorted(places))
-    if mark(file, "checksum") != _hash_of(
-        (place, array(item, _DTYPES) if isinstance(item, h5py.Dataset) else str(mark(item, "kind")))
-        for place, item in items
-    ):
-        raise ValueError("wrong checksum")
-
-
-def _unreadable(path: str | Path, error: Exception) -> CheckpointError:
-    return CheckpointError(
-        f"{Path(path)} does not hold the sums that were saved ({first_line(error)}); remove it."
-    )
-
-
-def _described(place: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the places of a file with the array that is there, or the kind of what is below."""
-    if isinstance(value, Triangle):
-        yield place, "triangle"
-        yield from _described(f"{place}/panels", value.panels)
-    elif isinstance(value, dict):
-        yield place, "numbered" if all(isinstance(key, int) for key in value) else "named"
-        for name, item in value.items():
-            yield from _described(f"{place}/{name}", item)
-    elif isinstance(value, (list, tuple)):
-        yield place, "list"
-        for i, item in enumerate(value):
-            yield from _described(f"{place}/{i}", item)
-    elif value is None:
-        yield place, "nothing"
-    else:
-        numbers = np.asarray(value)
-        if numbers.dtype.kind not in _DTYPES:
-            raise TypeError(f"{value!r} at {place} cannot be saved; it is no number or array.")
-        yield place, numbers
-
-
-def _value_of(item: h5py.Group | h5py.Dataset) -> Any:
-    if isinstance(item, h5py.Dataset):
-        found = array(item, _DTYPES)
-        return found if item.shape else found.item()
-    kind = mark(item, "kind")
-    if kind == "nothing":
-        return None
-    values = {name: _value_of(item[name]) for name in item}
-    if kind == "triangle":
-        return Triangle.of_panels(values["panels"])
-    if kind == "list":
-        return [values[str(i)] for i in range(len(values))]
-    return {int(name): value for name, value in values.items()} if kind == "numbered" else values
-
-
-def _hash_of(items: Iterable[tuple[str, Any]]) -> str:
-    """Return a hash of every place with the bytes, type and shape of what is there."""
-    digest = hashlib.sha256()
-    for place, item in items:
-        if isinstance(item, str):
-            digest.update(f"{place} {item}\n".encode())
-        else:
-            digest.update(f"{place} {item.dtype.str} {item.shape}\n".encode())
-            digest.update(np.ascontiguousarray(item).data)
-    return digest.hexdigest()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
+from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,8 @@ import h5py
 import numpy as np
 
 from streamkern.runtime.signals import between_callbacks, not_interrupted
-from streamkern.storage.outputs import check_format, check_output, replacing, temporary_path
+from streamkern.storage.outputs import check_format, check_output, replacing
+from streamkern.storage.temporary_paths import temporary_path
 from streamkern.storage.untrusted import fixed
 
 if TYPE_CHECKING:
@@ -33,11 +35,7 @@ FORMATS = ("HDF5", "CSV", "Parquet")
 
 
 class Disk(FileIO):
-    """A file that remembers its first error instead of raising it.
-
-    HDF5 cannot close a file that it cannot write, and takes the process down with it.  So it is
-    left to think that all is well, and the error is raised when it has let go.
-    """
+    """A file that remembers its first error, which is raised when HDF5 has let go of the file."""
 
     error: OSError | None = None
 
@@ -78,14 +76,14 @@ def new_hdf5(path: str | Path, *, force: bool = False) -> Iterator[tuple[h5py.Fi
             disk.check()
 
 
+@dataclass
 class RowWriter:
     """Appends rows to datasets of one open HDF5 file; made by `RowWriter.create`."""
 
-    def __init__(self, file: h5py.File, disk: Disk, release: bool) -> None:
-        self.file = file
-        self.disk = disk
-        self.release = release and hasattr(os, "posix_fadvise")
-        self._held = 0
+    file: h5py.File
+    disk: Disk
+    release: bool
+    _held: int = 0
 
     @classmethod
     @contextmanager
@@ -94,12 +92,11 @@ class RowWriter:
     ) -> Iterator[RowWriter]:
         """Write a new file, which takes its name when everything is in it.
 
-        `release` keeps what was written out of the operating system's cache.  A file that is long
-        and not read soon is written faster so: to the disk while more rows are made, and through
-        the same few pages of memory.
+        `release` keeps what was written out of the operating system's cache: a long file is written
+        faster so, while more rows are made, through the same few pages of memory.
         """
         with new_hdf5(path, force=force) as (file, disk):
-            yield cls(file, disk, release)
+            yield cls(file, disk, release and hasattr(os, "posix_fadvise"))
 
     def append(self, name: str, rows: Array) -> None:
         """Append rows (n, ...) to the dataset `name`, which the first rows make."""

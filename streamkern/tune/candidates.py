@@ -44,11 +44,14 @@ class Contender(NamedTuple):
 
 
 class Arm(NamedTuple):
-    """A kernel, with numbers for its length scale, the family of its map, and the metric's name."""
+    """A kernel with numbers for its length scale, the family of its map, and the rows for both."""
 
     kernel: ShiftInvariantKernel
+    tried: ShiftInvariantKernel  # without columns that are constant
     feature_map: str
-    metric: str
+    metric: str  # its name
+    place: int  # of the contender
+    rows: Any  # in the metric, where the tasks run
 
 
 class Candidate(NamedTuple):
@@ -182,7 +185,7 @@ def tiers(
     found: list[list[Candidate]] = []
     seen: Counter[tuple[str, str]] = Counter()
     for candidate in best.values():
-        name = arms[candidate.arm][1:]
+        name = arms[candidate.arm].feature_map, arms[candidate.arm].metric
         place = seen[name]
         seen[name] += 1
         if place == len(found):

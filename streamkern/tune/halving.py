@@ -9,28 +9,25 @@ one full pass.
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from streamkern.engine.scheduler import run_all, shared, task
+from streamkern.parameters.cost_estimate import fit_flops
+from streamkern.parameters.fit_options import FitOptions, large_sample
 from streamkern.runtime.resources import current_resources
-from streamkern.runtime.threads import blas_threads
-from streamkern.tune.budget import Ledger, Search, configurations
-from streamkern.tune.candidates import Arm, Candidate, beyond, near, octaves, sober, tiers
-from streamkern.tune.trials import N_FOLDS, Trial, trial_bytes
+from streamkern.tune.budget import Budget, Ledger, Spent
+from streamkern.tune.candidates import Candidate, Contender, near, octaves
+from streamkern.tune.search_trials import SearchTrials
+from streamkern.tune.trials import N_FOLDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from streamkern._typing import Array
-    from streamkern.kernels import ShiftInvariantKernel
-    from streamkern.parameters.fit_options import FitOptions
-    from streamkern.parameters.plan import Plan
-    from streamkern.tune.budget import Budget, Spent
-    from streamkern.tune.candidates import Contender
-    from streamkern.tune.trials import Attempt
+    from streamkern.parameters.job_plan import Plan
+    from streamkern.sources import Source
+    from streamkern.tune.search_result import Search
 
 # Length scales are tried at these powers of 2 times the kernel's own.
 _OCTAVES = (np.arange(-6, 7) / 2).tolist()
@@ -55,6 +52,8 @@ _FINALISTS = 3
 _ROWS_A_COMPONENT = 4
 _REFINED = (-0.5, 0.5)
 _FEWEST_COMPONENTS = 128
+# What a budget may make of the sample: these rows at the least, and so many times as many.
+_FEWEST_ROWS, _TIMES = 2048, 4
 
 
 def search(
@@ -74,7 +73,7 @@ def search(
     Jamieson and Talwalkar (2016), "Non-stochastic best arm identification and hyperparameter
     optimization", for successive halving.
     """
-    trials = _Trials(contenders, n_rows, options, Ledger(budget, plan, spent), folds)
+    trials = SearchTrials(contenders, n_rows, options, Ledger(budget, plan, spent), folds)
     arms = trials.arms
     plain = [arm for arm in range(len(arms)) if arms[arm].feature_map == feature_map]
     default = Candidate(plain[0] if plain else 0, 1.0)
@@ -120,158 +119,20 @@ def _even(n_components: int, options: FitOptions) -> int:
     return n_components - (n_components % 2 if options.paired and n_components > 1 else 0)
 
 
-class _Trials:
-    """The trials of a search: those that were made, and how more are."""
-
-    def __init__(
-        self,
-        contenders: Sequence[Contender],
-        n_rows: int,
-        options: FitOptions,
-        ledger: Ledger,
-        folds: Array | None,
-    ) -> None:
-        self.arms: list[Arm] = []
-        self.kernels: list[ShiftInvariantKernel] = []
-        # Trials have rows in the metric already.
-        self.options = replace(options, metric=None)
-        self.ledger = ledger
-        self.attempts: list[Attempt] = []
-        # Of every arm, the place of its contender, and the rows.
-        self._places: list[int] = []
-        self._rows: list[Any] = []
-        weights = contenders[0].column_pass.weights
-        weights = weights if weights is None else weights[:n_rows]
-        for place, (metric, seen, pairs) in enumerate(contenders):
-            columns = seen.standardizer.columns
-            with blas_threads(1):  # the turned rows are part of the result
-                rows = seen.standardizer(seen.sample.X[:n_rows])
-            X = shared(rows.astype(np.float32 if options.precision == "single" else np.float64))
-            for kernel, feature_map in pairs:
-                resolved = kernel.resolved(rows, columns, weights)
-                self.arms.append(Arm(resolved, feature_map, metric))
-                self.kernels.append(resolved.restricted(columns))
-                self._places.append(place)
-                self._rows.append(X)
-        targets = contenders[0].column_pass.targets[:n_rows]
-        self.n_rows = len(targets)
-        self._targets, self._folds = shared(targets), folds
-        self._weights = weights if weights is None else shared(weights)
-        self._winner: tuple[Candidate, Attempt] | None = None
-
-    @property
-    def n_folds(self) -> int:
-        return N_FOLDS if self._folds is None else len(np.unique(self._folds))
-
-    def of_first_rung(
-        self,
-        candidates: Sequence[Candidate],
-        finer: Sequence[Candidate],
-        n_components: int,
-        share: float,
-    ) -> list[list[Candidate]]:
-        """Try candidates, those beyond them while the last do as well as any, and finer ones."""
-        done, tried = list(candidates), self.try_some(candidates, n_components, share)
-        more = done if len(tried) == len(done) else []
-        while more:
-            more = beyond(done, tried)
-            tried += self.try_some(more, n_components, share)
-            done += more
-            if len(tried) < len(done):
-                return self.ranked(done, tried, first=True)
-        tried += self.try_some(finer, n_components, share)
-        return self.ranked([*done, *finer], tried, first=True)
-
-    def of_last_rung(
-        self, candidates: Sequence[Candidate], default: Candidate, n_components: int
-    ) -> None:
-        """Compare candidates and a default, if there are several, on the folds of the fit."""
-        others = [
-            one for one in candidates if one.arm != default.arm or not np.isclose(one.factor, 1.0)
-        ]
-        if others:
-            several = [others[0], default, *others[1:]]
-            self.ranked(several, self.try_some(several, n_components, 1.0, last=True))
-
-    def ranked(
-        self, candidates: Sequence[Candidate], tried: Sequence[Attempt], *, first: bool = False
-    ) -> list[list[Candidate]]:
-        """Note attempts at the first of some candidates, and return the tiers of these."""
-        if not tried:
-            return []
-        self.attempts += tried
-        scores = [attempt.relative_mse for attempt in tried]
-        if first:
-            scores = sober(candidates[: len(tried)], tried)
-        best = int(np.argmin(scores))
-        self._winner = candidates[best], tried[best]
-        return tiers(self.arms, candidates[: len(tried)], scores)
-
-    def try_some(
-        self,
-        candidates: Sequence[Candidate],
-        n_components: int,
-        share: float,
-        *,
-        last: bool = False,
-    ) -> list[Attempt]:
-        """Try candidates, as many as the share of the budget pays for; none alone on the last."""
-        tried: list[Attempt] = []
-        folds, n_folds = (self._folds, self.n_folds) if last else (None, N_FOLDS)
-        while left := candidates[len(tried) :]:
-            n = self.ledger.affordable(len(left), self.n_rows, n_components, share, n_folds)
-            if n < 1 + (last and not tried):
-                break
-            made = self._tried(left[:n], n_components, folds)
-            self.ledger.pay(made)
-            tried += made
-        return tried
-
-    def _tried(
-        self, candidates: Sequence[Candidate], n_components: int, folds: Array | None
-    ) -> list[Attempt]:
-        plan, options = self.ledger.plan, self.options
-        tasks, places, sent = [], [], None if folds is None else shared(folds)
-        for arm, mine in _shared_projections(candidates):
-            kernel, (_, family, metric) = self.kernels[arm], self.arms[arm]
-            own = replace(options, kernel=kernel, feature_map=family)
-            trial, factors = Trial(own, n_components, metric), [candidates[i].factor for i in mine]
-            name = f"try-{family}-{kernel.name}-{n_components}"
-            sample = self._rows[arm], self._targets, factors, self._weights, sent
-            tasks.append(task(trial, *sample, name=name))
-            places += mine
-        itemsize = 4 if options.precision == "single" else 8
-        n_folds = N_FOLDS if folds is None else self.n_folds
-        a_trial = trial_bytes(self.n_rows, plan.n_features, n_components, itemsize, n_folds)
-        at_once = max(min(plan.allowed_bytes // a_trial, plan.n_threads), 1)
-        attempts = [attempt for some in run_all(tasks, at_once) for attempt in some]
-        return [attempts[places.index(i)] for i in range(len(candidates))]
-
-    def found(self) -> Search:
-        assert self._winner is not None  # noqa: S101  a trial is always paid
-        (arm, factor), chosen = self._winner
-        _, feature_map, metric = self.arms[arm]
-        return Search(
-            self.arms[arm].kernel.stretched(factor),
-            self.kernels[arm].stretched(factor),
-            feature_map,
-            metric,
-            self._places[arm],
-            self.attempts,
-            configurations(self.attempts, chosen, self.ledger.plan, self.options.n_folds),
-            self.ledger.passes,
-            self.ledger.seconds,
-        )
-
-
-def _shared_projections(candidates: Sequence[Candidate]) -> Iterator[tuple[int, list[int]]]:
-    """Deal candidates to tasks: some of one arm each, by their places."""
-    resources = current_resources()
+def budgeted_rows(source: Source, options: FitOptions, n_arms: int, budget: Budget) -> int:
+    """Return as many rows as let all arms go through all rungs, up to D, within a budget."""
+    p, D, resources = source.n_features, options.n_components, current_resources()
     slots = max(resources.n_workers, 1) * resources.n_threads
-    size = max(-(-len(candidates) // slots), 1)
-    places = sorted(range(len(candidates)), key=lambda i: candidates[i].arm)
-    while places:
-        arm = candidates[places[0]].arm
-        mine = [i for i in places[:size] if candidates[i].arm == arm]
-        yield arm, mine
-        places = places[len(mine) :]
+    a_pass = fit_flops(source.n_samples, p, D, options.n_folds)
+    flops = budget.flops(a_pass, options.precision, slots)
+    usual = large_sample(p + source.n_targets)
+    least = min(_FEWEST_ROWS, usual)
+    fixed = each = 0.0
+    shares = *(rung.share for rung in _RUNGS), 1.0
+    numbers = len(_OCTAVES), *(len(rung.steps) for rung in _RUNGS)
+    for share, number in zip(shares, numbers, strict=True):
+        size = max(int(share * D), 1)
+        without, one = (fit_flops(m, p, size, N_FOLDS) for m in (0, 1))
+        fixed += n_arms * number * without
+        each += n_arms * number * (one - without)
+    return int(min(max((flops - fixed) / each, least), _TIMES * usual))

@@ -14,25 +14,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from streamkern.engine.scheduler import is_task, kept, run, run_all, shared, task
+from streamkern.engine.scheduler import kept, run, run_all, shared, task
 from streamkern.solve import NormalEquations, RidgeSolution, solve_each
 from streamkern.solve.cross_validation import HeldOut, squared_errors
-from streamkern.solve.sparse_selection import (
-    Sparsifier,
-    SparsityCurve,
-    checked_size,
-    sparse_errors,
-    sparse_sizes,
-)
-from streamkern.tune.fold_solution import fold_parts, folds_with_rows, total_of
+from streamkern.solve.sparse_selection import Sparsifier, checked_size
+from streamkern.solve.sparsity_curve import SparsityCurve, sparse_errors, sparse_sizes
+from streamkern.tune.fold_moments import fold_parts, folds_with_rows, total_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from streamkern._typing import Array, Floats
-    from streamkern.parameters.fit_options import SparseOptions
+    from streamkern.parameters.penalty_options import SparseOptions
     from streamkern.statistics import Moments
-    from streamkern.tune.fold_solution import Size, Solved
+    from streamkern.tune.fold_solution import Solved
+    from streamkern.tune.penalty_search import Size
 
 
 class LeftOut(NamedTuple):
@@ -95,14 +91,14 @@ def _solved_on(
 def solve_sparse(folds: Any, solved: Solved, options: SparseOptions, *, intercept: bool) -> Solved:
     """Keep the best features of a solution, and solve again on them, at its penalty.
 
-    Where there are folds, the error left out is found for K features; or for 1, 2, 3, 4, 6, 8, 11
-    and so on, of which the fewest are taken that are within one standard error of the best.  If
+    Where there are folds, the cross-validated error is found for K features; or for 1, 2, 3, 4, 6,
+    8, 11 and so on, of which the fewest within one standard error of the best are taken.  If
     none are, the solution stays as it is.
     """
     D = len(solved.solution.coef)
     sizes = sparse_sizes(D) if options.is_chosen else [checked_size(options.n_components, D)]
     sparsifier = Sparsifier(options.method, solved.solution.alpha, solved.solution.floor)
-    total, parts = _total_and_parts(folds if is_task(folds) else shared(folds), D)
+    total, parts = _total_and_parts(shared(folds), D)
     curve = None
     if solved.size is not None and solved.size.curve.fold_scores is not None:
         arguments = [size for size in sizes if size < D], sparsifier, intercept

@@ -18,12 +18,12 @@ import numpy as np
 from streamkern.engine.scheduler import run_all, shared
 from streamkern.errors import DataError
 from streamkern.features.metric import GivenMetric, check_kernel_in_metric, learning_of
-from streamkern.kernels import Linear
-from streamkern.parameters.fit_options import large_sample
+from streamkern.kernels import Kernel, Linear
+from streamkern.parameters.fit_options import FitOptions, large_sample
 from streamkern.runtime.threads import blas_threads
 from streamkern.tune.budget import Spent
 from streamkern.tune.candidates import Contender
-from streamkern.tune.metric_rounds import HeldOutTrial, Sample, rounds_of
+from streamkern.tune.metric_rounds import HeldOutTrial, Round, Sample, rounds_of
 from streamkern.tune.trials import ISOTROPIC, LEARNT
 
 if TYPE_CHECKING:
@@ -31,11 +31,9 @@ if TYPE_CHECKING:
 
     from streamkern._typing import Floats
     from streamkern.features import Standardizer
-    from streamkern.kernels import Kernel
-    from streamkern.parameters.fit_options import FitOptions
+    from streamkern.parameters.fit_report import FitReport
     from streamkern.sources import Source
     from streamkern.tune.column_pass import ColumnPass
-    from streamkern.tune.metric_rounds import Round
 
 # A kernel with a length scale, and the family of its maps.
 Pair = tuple[Any, str]
@@ -57,12 +55,14 @@ class LearntMetric:
     contenders: dict[int, Contender]
     spent: Spent
 
-    def reported(self, report: dict[str, Any], place: int = 0) -> dict[str, Any]:
+    def reported(self, report: FitReport, place: int = 0) -> FitReport:
         """Return the report of moments with how the metric was learnt, and which round was kept."""
         seconds = report["seconds"]
         rounds = {"rounds": list(self.rounds), "kept": list(self.contenders)[place]}
         spent = {"metric": self.spent.seconds, "total": seconds["total"] + self.spent.seconds}
-        return report | {"metric": report["metric"] | rounds, "seconds": seconds | spent}
+        metric = {**(report["metric"] or {}), **rounds}
+        learnt: FitReport = {"metric": metric, "seconds": seconds | spent}
+        return report | learnt
 
 
 def check_metric_of(options: FitOptions, kernels: Sequence[Kernel], source: Source) -> None:
@@ -107,8 +107,8 @@ def learnt_metric(seen: ColumnPass, options: FitOptions, pairs: Sequence[Pair]) 
     n_rows = large_sample(seen.standardizer.n_features + seen.sample.y.shape[1])
     rows = seen.sample.X[:n_rows]
     weights = None if seen.weights is None else seen.weights[:n_rows]
-    sent = weights if weights is None else shared(weights)
-    sample = Sample(rows, weights, shared(rows), shared(seen.targets[:n_rows]), sent)
+    sent = shared(rows), shared(seen.targets[:n_rows]), shared(weights)
+    sample = Sample(rows, weights, *sent)
     promising, flops = _promising(sample, seen.standardizer, options, pairs)
     rounds = [
         rounds_of(sample, seen.standardizer, replace(options, feature_map=name), learning, kernel)

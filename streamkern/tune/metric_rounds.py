@@ -12,20 +12,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from streamkern.engine.scheduler import run, run_all, task
-from streamkern.features import Standardized
-from streamkern.features.metric import metric_of, root_of
+from streamkern.features import FeatureMap, Standardized, Standardizer
+from streamkern.features.metric import Learning, metric_of, root_of
 from streamkern.parameters.cost_estimate import fit_flops
 from streamkern.predict.gradients import GradientOuterProduct
 from streamkern.predict.predictor import Predictor
-from streamkern.solve.penalty_curve import default_grid
+from streamkern.solve.penalty_grid import default_grid
 from streamkern.tune.trials import SHIFT_ROWS, Targets, basis_of, moments_about
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from streamkern._typing import Array, Floats
-    from streamkern.features import FeatureMap, Standardizer
-    from streamkern.features.metric import Learning
     from streamkern.kernels import ShiftInvariantKernel
     from streamkern.parameters.fit_options import FitOptions
     from streamkern.sources import Block

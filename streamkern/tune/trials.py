@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
-from streamkern.features import Identity, RandomFourierFeatures
+from streamkern.features import FeatureMap, Identity, RandomFourierFeatures
 from streamkern.features.base import cached_slices
 from streamkern.runtime.scratch import Scratch
 from streamkern.solve import Eigenbasis, decomposition_bytes
 from streamkern.solve.cross_validation import held_out_errors
-from streamkern.solve.penalty_curve import PenaltyCurve, default_grid
+from streamkern.solve.penalty_curve import PenaltyCurve
+from streamkern.solve.penalty_grid import default_grid
 from streamkern.sources import Block
 from streamkern.statistics import Moments, Triangle
 
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from streamkern._typing import Array, Floats
-    from streamkern.features import FeatureMap
     from streamkern.kernels import ShiftInvariantKernel
     from streamkern.parameters.fit_options import FitOptions
 

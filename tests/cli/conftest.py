@@ -1,7 +1,5 @@
 """The folder that commands are run in: one for each test, with small rows in data.h5."""
 
-from __future__ import annotations
-
 import pytest
 from commandline import rows, write
 

@@ -1,7 +1,5 @@
 """The Adult census as a raw table: one-hot inputs are those that were published, and predict."""
 
-from __future__ import annotations
-
 import gzip
 import json
 

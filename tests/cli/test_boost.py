@@ -1,13 +1,11 @@
 """`streamkern fit --boost`, and what other commands do with the classifier that it writes."""
 
-from __future__ import annotations
-
 import shutil
 
 import h5py
 import numpy as np
 import pytest
-from commandline import invoke, refused, report_of, streamkern
+from commandline import invoke, refused, report_of, streamkern, write
 
 SMALL = ("--components", 16, "--length-scale", 0.5, "--alpha", 0.1)
 
@@ -16,9 +14,8 @@ SMALL = ("--components", 16, "--length-scale", 0.5, "--alpha", 0.1)
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("boosted")
     X = np.random.default_rng(0).uniform(0, 4, (300, 2))
-    with h5py.File(folder / "data.h5", "w") as file:
-        file["X"] = X
-        file["y"] = np.array([b"ash", b"beech"])[X.astype(int).sum(axis=1) % 2]
+    write(folder / "data.h5", X, np.array(["ash", "beech"])[X.astype(int).sum(axis=1) % 2])
+    write(folder / "three.h5", X, X.astype(int).sum(axis=1) % 3)
     options = ("--classify", "--boost", "3:discrete", *SMALL, "--quiet")
     said = streamkern("fit", folder / "data.h5", "--out", folder / "model.h5", *options)
     (folder / "said.txt").write_text(said.stdout)
@@ -38,9 +35,6 @@ def test_a_fit_prints_the_bound_beside_the_error_of_every_round(folder):
 
 
 def test_a_fit_of_more_than_two_classes_prints_no_bound(folder):
-    with h5py.File(folder / "data.h5") as data, h5py.File(folder / "three.h5", "w") as file:
-        file["X"] = data["X"][:]
-        file["y"] = data["X"][:].astype(int).sum(axis=1) % 3
     options = ("--classify", "--boost", "2", *SMALL, "--quiet")
     said = streamkern("fit", folder / "three.h5", "--out", folder / "three-model.h5", *options)
     for shown in (said.stdout, streamkern("show", folder / "three-model.h5").stdout):

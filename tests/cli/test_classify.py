@@ -1,27 +1,13 @@
 """Commands that classify: the rows of files with labels, from a fit to predicted labels."""
 
-from __future__ import annotations
-
 import h5py
 import numpy as np
 import pytest
-from commandline import refused, report_of, streamkern
+from commandline import refused, report_of, streamkern, write
+from harvests import NAMES
+from harvests import labelled_rows as rows
 
 from streamkern import RandomFeatureClassifier, load
-
-NAMES = np.array(["hay", "oats", "straw"])
-
-
-def rows(n=240, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n, 3))
-    level = np.sin(2 * X[:, 0]) + X[:, 1] + 0.4 * rng.standard_normal(n)
-    return X, NAMES[np.digitize(level, [-0.4, 0.6])]
-
-
-def write(path, X, y):
-    with h5py.File(path, "w") as file:
-        file["X"], file["y"] = X, y.astype("S") if y.dtype.kind == "U" else y
 
 
 @pytest.fixture(autouse=True)

@@ -1,11 +1,9 @@
 """`streamkern convert`: a table becomes a file to fit, or one sentence says why not."""
 
-from __future__ import annotations
-
 import h5py
 import numpy as np
 import pytest
-from commandline import invoke, refused, report_of
+from commandline import invoke, refused, report_of, streamkern
 
 
 @pytest.fixture
@@ -16,13 +14,8 @@ def table(tmp_path):
     return tmp_path / "t.csv"
 
 
-def run(*arguments):
-    return invoke("convert", *arguments)
-
-
 def test_a_table_becomes_a_file_that_fits(table, tmp_path):
-    done = run(table, tmp_path / "o.h5", "--target", "price")
-    assert done.exit_code == 0, done.output
+    done = streamkern("convert", table, tmp_path / "o.h5", "--target", "price")
     assert done.stdout == f"30 rows of 3 inputs and 1 target in {tmp_path}/o.h5\n"
     assert done.stderr == "note: 1 rows have missing values; fit with --on-bad-rows skip.\n"
     with h5py.File(tmp_path / "o.h5") as file:
@@ -30,22 +23,18 @@ def test_a_table_becomes_a_file_that_fits(table, tmp_path):
 
 
 def test_json_is_the_last_line_with_the_result(table, tmp_path):
-    targets = ("--target", "price", "--target", "a")
-    assert report_of("convert", table, tmp_path / "o.h5", *targets) == {
-        "rows": 30,
-        "n_features": 2,
-        "n_targets": 2,
-        "missing_rows": 1,
-        "output": str(tmp_path / "o.h5"),
-    }
+    out = tmp_path / "o.h5"
+    found = report_of("convert", table, out, "--target", "price", "--target", "a")
+    sizes = {"rows": 30, "n_features": 2, "n_targets": 2, "missing_rows": 1}
+    assert found == sizes | {"output": str(out)}
 
 
 def test_a_table_of_numbers_alone_is_imputed_as_one_with_text_is(tmp_path):
     (tmp_path / "t.csv").write_text("a,b,y\n1,2,3\n,4,4\n5,1,9\n")
     (tmp_path / "mixed.csv").write_text("a,b,c,y\n1,2,u,3\n,4,v,4\n5,1,u,9\n")
-    assert run(tmp_path / "t.csv", tmp_path / "o.h5", "--target", "y").exit_code == 0
-    done = run(tmp_path / "mixed.csv", tmp_path / "m.h5", "--target", "y", "--drop", "c")
-    assert done.exit_code == 0, done.output
+    streamkern("convert", tmp_path / "t.csv", tmp_path / "o.h5", "--target", "y")
+    mixed = (tmp_path / "mixed.csv", tmp_path / "m.h5")
+    streamkern("convert", *mixed, "--target", "y", "--drop", "c")
     with h5py.File(tmp_path / "o.h5") as alone, h5py.File(tmp_path / "m.h5") as mixed:
         assert alone.attrs["feature_names"] == '["a", "a is missing", "b"]'
         np.testing.assert_array_equal(alone["X"][:], [[1, 0, 2], [3, 1, 4], [5, 0, 1]])
@@ -53,8 +42,7 @@ def test_a_table_of_numbers_alone_is_imputed_as_one_with_text_is(tmp_path):
 
 
 def test_a_table_to_be_predicted_has_no_target(table, tmp_path):
-    done = run(table, tmp_path / "o.h5", "--no-target")
-    assert done.exit_code == 0, done.output
+    streamkern("convert", table, tmp_path / "o.h5", "--no-target")
     with h5py.File(tmp_path / "o.h5") as file:
         assert file["X"].shape == (30, 5)  # of which one says where a price is missing
         assert "y" not in file
@@ -68,7 +56,7 @@ def test_an_existing_output_needs_force(table, tmp_path):
     sentence = refused("convert", table, tmp_path / "o.h5", "--target", "price")
     assert "exists already; give --force" in sentence
     assert (tmp_path / "o.h5").read_bytes() == b"old"
-    assert run(table, tmp_path / "o.h5", "--target", "price", "--force").exit_code == 0
+    streamkern("convert", table, tmp_path / "o.h5", "--target", "price", "--force")
     assert h5py.is_hdf5(tmp_path / "o.h5")
 
 
@@ -92,6 +80,6 @@ def test_an_error_is_one_sentence_and_status_one(table, monkeypatch, arguments, 
 
 @pytest.mark.parametrize("arguments", [(), ("t.csv",), ("t.csv", "o.h5", "x.h5"), ("--nothing",)])
 def test_wrong_usage_is_status_two(arguments):
-    done = run(*arguments)
+    done = invoke("convert", *arguments)
     assert done.exit_code == 2
     assert "Usage:" in done.stderr

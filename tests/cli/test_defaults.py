@@ -1,7 +1,5 @@
 """What a command does when nothing is asked for is what Python does by default."""
 
-from __future__ import annotations
-
 from inspect import signature
 from unittest.mock import create_autospec
 

@@ -1,7 +1,5 @@
 """`streamkern diagnose`."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from commandline import invoke, refused, report_of, rows, streamkern, write
@@ -45,12 +43,12 @@ def test_people_see_the_errors_and_the_rows():
 
 def test_the_number_of_rows_that_are_named_can_be_given():
     fitted()
-    found = report_of("diagnose", "model.h5", "train.h5", "--largest", 3)
-    ten = report_of("diagnose", "model.h5", "train.h5")
+    arguments = ("diagnose", "model.h5", "train.h5")
+    found, ten = report_of(*arguments, "--largest", 3), report_of(*arguments)
     for key in ("largest_leverages", "largest_errors"):
         assert len(ten[key]) == 10
         assert found[key] == ten[key][:3]
-    assert invoke(*["diagnose", "model.h5", "train.h5", "--largest", "0"]).exit_code == 2
+    assert invoke(*arguments, "--largest", "0").exit_code == 2
 
 
 def test_rows_are_named_by_file():
@@ -100,10 +98,3 @@ def test_where_every_row_determines_its_prediction_there_is_no_error():
     found = report_of("diagnose", "model.h5", "train.h5")
     assert (found["loo_rmse"], found["rows_of_leverage_one"]) == (None, 4)
     assert "none" in streamkern("diagnose", "model.h5", "train.h5", "--quiet").stdout
-
-
-@pytest.mark.cluster
-def test_workers_say_what_this_process_says():
-    fitted(n=40_000)
-    here = report_of("diagnose", "model.h5", "train.h5")
-    assert report_of("diagnose", "model.h5", "train.h5", "--workers", 2) == here

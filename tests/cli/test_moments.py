@@ -1,7 +1,5 @@
 """`moments`, `merge`, `forget`, `solve`: models without reading the rows again."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import h5py
@@ -14,10 +12,6 @@ from streamkern import RandomFeatureRidge, load, load_moments
 from streamkern.cli import main
 from streamkern.models.data_moments import DataMoments
 
-KEYS = {
-    "rows", "n_features", "n_targets", "n_components", "n_folds", "kernel", "length_scale",
-    "skipped_rows", "seconds", "bytes", "moments",
-}  # fmt: skip
 OPTIONS = ("--components", 32, "--precision", "double", "--quiet")
 
 
@@ -121,20 +115,6 @@ def test_the_options_of_solve_reach_the_model():
     assert chosen["n_components"] == 32
 
 
-@pytest.mark.parametrize("command", ["moments", "merge", "forget"])
-def test_the_json_has_every_key(command):
-    arguments = {
-        "moments": ("moments", "a.h5", "--out", "out.h5", "--components", 16, "--folds", 3),
-        "merge": ("merge", "A.h5", "B.h5", "--out", "out.h5"),
-        "forget": ("forget", "A.h5", "some.h5", "--out", "out.h5"),
-    }[command]
-    report = report_of(*arguments)
-    assert report.keys() >= KEYS
-    assert report["bytes"] == Path("out.h5").stat().st_size
-    assert report["n_folds"] == (3 if command == "moments" else 5)
-    assert report["rows"] == {"moments": 200, "merge": 300, "forget": 180}[command]
-
-
 def test_a_window_over_files_is_a_fit_to_the_last_ones(folder):
     X, y = rows(300)
     for k in range(3):
@@ -161,7 +141,7 @@ def test_a_dry_run_plans_for_the_index_and_writes_nothing(folder):
 
 def test_show_says_what_moments_are_of():
     report = report_of("show", "A.h5")
-    assert report.keys() >= KEYS
+    assert report["bytes"] == Path("A.h5").stat().st_size
     assert report["data"]["rows"] == 200
     streamkern("moments", "a.h5", "--out", "A2.h5", *OPTIONS)
     said = " ".join(streamkern("show", "A2.h5").stdout.split())
@@ -180,17 +160,16 @@ def test_files_that_share_rows_are_refused_unless_they_are_said_to_repeat(folder
     assert report["rows"] == 400
 
 
-OTHERS = {
-    "seed": (("--seed", 1), "random_state 0 and the second have random_state 1"),
-    "length scale": (("--length-scale", 2.5), "and the second have length_scale 2.5"),
-    "precision": (("--precision", "single"), "double precision and the second have single"),
-    "folds": (("--folds", 3), "5 folds and the second have 3 folds"),
-}
+OTHERS = [
+    (("--seed", 1), "random_state 0 and the second have random_state 1"),
+    (("--length-scale", 2.5), "and the second have length_scale 2.5"),
+    (("--precision", "single"), "double precision and the second have single"),
+    (("--folds", 3), "5 folds and the second have 3 folds"),
+]
 
 
-@pytest.mark.parametrize("name", OTHERS)
-def test_moments_of_another_kind_do_not_merge(folder, name):
-    options, words = OTHERS[name]
+@pytest.mark.parametrize(("options", "words"), OTHERS)
+def test_moments_of_another_kind_do_not_merge(folder, options, words):
     scale = load_moments("A.h5").kernel.length_scale
     streamkern("moments", "b.h5", "--out", "B2.h5", *OPTIONS, "--length-scale", scale, *options)
     sentence = unchanged_by(folder, "merge", "A.h5", "B2.h5", "--out", "C.h5")
@@ -243,17 +222,13 @@ def test_what_is_no_moments_file_is_refused(folder, made, arguments, case):
     assert f"bad.h5 {words}" in unchanged_by(folder, *arguments)
 
 
-COMMANDS_THAT_WRITE = {
-    "moments": ("moments", "a.h5", "--components", "16", "--out", "out.h5"),
-    "merge": ("merge", "A.h5", "B.h5", "--out", "out.h5"),
-    "forget": ("forget", "A.h5", "some.h5", "--out", "out.h5"),
-    "solve": ("solve", "A.h5", "--alpha", "0.1", "--out", "out.h5"),
-}
+WRITING = ["moments a.h5 --components 16", "merge A.h5 B.h5", "forget A.h5 some.h5"]
+WRITING += ["solve A.h5 --alpha 0.1"]
 
 
-@pytest.mark.parametrize("command", COMMANDS_THAT_WRITE)
+@pytest.mark.parametrize("command", WRITING)
 def test_an_existing_file_is_kept_unless_forced_and_on_a_full_disk(folder, command):
-    arguments = COMMANDS_THAT_WRITE[command]
+    arguments = (*command.split(), "--out", "out.h5")
     Path("out.h5").write_text("precious")
     assert "out.h5 exists already; give --force" in unchanged_by(folder, *arguments)
     with small_files():
@@ -280,11 +255,24 @@ def test_of_two_jobs_that_forget_rows_of_one_file_at_once_the_second_is_refused(
     assert load_moments("M.h5").report["rows"] == 100
 
 
-@pytest.mark.parametrize("options", [("--kernel", "laplacian"), ("--folds", 5), ("--phase",)])
-def test_what_the_pattern_decides_is_not_decided_again(folder, options):
-    arguments = ("moments", "b.h5", "--like", "A.h5", "--out", "out.h5")
-    sentence = unchanged_by(folder, *arguments, *options, status=2)
-    assert f"{options[0]} is decided by --like A.h5; leave out one of the two" in sentence
+DECIDED = "is decided by --like A.h5; leave out one of the two"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("moments b.h5 --like A.h5 --kernel laplacian", f"--kernel {DECIDED}"),
+        ("moments b.h5 --like A.h5 --folds 5", f"--folds {DECIDED}"),
+        ("moments b.h5 --like A.h5 --phase", f"--phase {DECIDED}"),
+        ("merge A.h5", "two moments files or more, not A.h5 alone"),
+        ("solve A.h5 --components 64", "of 32 features, but n_components is 64"),
+        ("solve A.h5 --alpha -1", "alpha"),
+        ("solve A.h5 --alpha loo", "leave-one-out reads the rows again"),
+        ("solve A.h5 --alpha 1 --alphas 1,2", "alphas are what to choose from, but alpha is 1.0"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_changes(folder, arguments, words):
+    assert words in unchanged_by(folder, *arguments.split(), "--out", "out.h5", status=2)
 
 
 def test_rows_of_other_columns_are_refused(folder):
@@ -293,20 +281,6 @@ def test_rows_of_other_columns_are_refused(folder):
     like = ("moments", "wide.h5", "--like", "A.h5", "--out", "out.h5", "--quiet")
     assert "rows must have 3 columns" in unchanged_by(folder, *like)
     assert "rows must have 3 columns" in unchanged_by(folder, "forget", "A.h5", "wide.h5")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ("merge A.h5", "two moments files or more, not A.h5 alone"),
-        ("solve A.h5 --components 64", "of 32 features, but n_components is 64"),
-        ("solve A.h5 --alpha -1", "alpha"),
-        ("solve A.h5 --alpha loo", "leave-one-out reads the rows again"),
-        ("solve A.h5 --alpha 1 --alphas 1,2", "alphas are what to choose from, but alpha is 1.0"),
-    ],
-)
-def test_what_cannot_be_merged_or_solved_for_is_refused(folder, arguments, words):
-    assert words in unchanged_by(folder, *arguments.split(), "--out", "out.h5", status=2)
 
 
 def test_the_identity_map_has_no_smaller_part(folder):

@@ -1,7 +1,5 @@
 """The commands `pca` and `transform`."""
 
-from __future__ import annotations
-
 import h5py
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """`--report`: written by the commands that make models, beside the model and never in its place."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import subprocess
@@ -21,13 +19,7 @@ pytestmark = pytest.mark.usefixtures("folder")
 
 FIT = ("fit", "data.h5", "--out", "model.h5", "--components", 32)
 TUNE = ("tune", "data.h5", "--out", "model.h5", "--components", 32)
-SOLVE = ("solve", "m.h5", "--out", "model.h5")
 REPORT = ("--report", "report.html", "--quiet")
-
-
-@pytest.fixture
-def moments_file(folder):
-    streamkern("moments", "data.h5", "--out", "m.h5", "--components", 32, "--quiet")
 
 
 def page(path="report.html"):
@@ -53,16 +45,6 @@ def test_a_report_stands_beside_the_same_model_as_without(command):
     assert "model.h5" in found.text
 
 
-@pytest.mark.usefixtures("moments_file")
-def test_a_solution_has_a_report_without_rows(folder):
-    (folder / "data.h5").unlink()
-    streamkern(*SOLVE, *REPORT)
-    found = page()
-    assert "The rows were not read for this report" in found.text
-    assert any("folds" in each.get("aria-label", "") for each in found.all("svg"))
-    assert command_of(found) == "streamkern solve --out model.h5 --report report.html --quiet m.h5"
-
-
 @pytest.mark.parametrize("command", ["fit", "moments"])
 @pytest.mark.parametrize("asked", [[], ["--folders"]], ids=["names", "folders"])
 def test_what_is_written_names_files_and_their_folders_only_where_they_are_wanted(
@@ -70,8 +52,7 @@ def test_what_is_written_names_files_and_their_folders_only_where_they_are_wante
 ):
     wanted, data, out = folder / "secret", folder / "secret" / "data.h5", folder / "model.h5"
     wanted.mkdir()
-    with h5py.File(wanted / "rows.h5", "w") as file:
-        file["X"], file["y"] = rows()
+    write(wanted / "rows.h5", *rows())
     with h5py.File(data, "w") as file:  # whose parts are files too
         for name, shape in (("X", (300, 3)), ("y", (300,))):
             layout = h5py.VirtualLayout(shape, "f8")
@@ -82,6 +63,8 @@ def test_what_is_written_names_files_and_their_folders_only_where_they_are_wante
     if command == "moments":
         streamkern("moments", *made, "--out", folder / "m.h5", "--quiet")
         streamkern("solve", folder / "m.h5", "--out", out, *report)
+        solve = "streamkern solve --out model.h5 --report report.html --quiet m.h5"
+        assert command_of(page(folder / "report.html")) == solve
     else:
         streamkern(command, *made, "--out", out, *report)
     written = [path for path in folder.rglob("*") if path.is_file() and wanted not in path.parents]
@@ -162,10 +145,3 @@ def test_a_report_that_fails_leaves_the_model_and_says_so(folder):
     assert "report.html cannot be written: the disk or quota is full" in error
     assert load("model.h5").report_["rows"] == 300
     assert sorted(path.name for path in folder.iterdir()) == ["data.h5", "model.h5"]
-
-
-@pytest.mark.cluster
-def test_workers_predict_what_they_have_not_seen():
-    write("data.h5", *rows(40_000))
-    streamkern(*FIT, *REPORT, "--workers", 2)
-    assert "40,000 rows in bins" in page().text

@@ -1,7 +1,5 @@
 """`streamkern show`: the card of a model."""
 
-from __future__ import annotations
-
 import json
 import re
 

@@ -1,7 +1,5 @@
 """Ctrl-C, SIGTERM and SIGKILL at any moment: nothing is left behind, and a checkpoint goes on."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import os

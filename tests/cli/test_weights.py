@@ -1,14 +1,12 @@
 """The option --weights of the commands that read rows with targets."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import dask
 import h5py
 import numpy as np
 import pytest
-from commandline import refused, report_of, rows, streamkern
+from commandline import refused, report_of, rows, streamkern, write
 
 from streamkern import RandomFeatureRidge, load, open_hdf5
 from streamkern.report.comparison import compare
@@ -21,17 +19,10 @@ def weighted(folder):
     """Rows with weights in one file, and as often as they weigh in another."""
     X, y = rows()
     s = np.random.default_rng(4).integers(0, 3, len(X))
-    write("weighted.h5", X, y, s)
+    write("weighted.h5", X, y, w=s)
     write("repeated.h5", np.repeat(X, s, axis=0), np.repeat(y, s, axis=0))
     with dask.config.set(scheduler="synchronous"):
         yield
-
-
-def write(path, X, y, s=None):
-    with h5py.File(path, "w") as file:
-        file["X"], file["y"] = X, y
-        if s is not None:
-            file["w"] = s
 
 
 def fitted(*arguments, name="model.h5"):
@@ -77,7 +68,7 @@ def test_moments_know_their_weights_and_forget_by_them():
     with h5py.File("weighted.h5") as file:
         X, y, s = (file[name][:] for name in "Xyw")
     assert report["weight"] == s.sum()
-    write("gone.h5", X[:100], y[:100], s[:100])
+    write("gone.h5", X[:100], y[:100], w=s[:100])
     left = report_of("forget", "m.h5", "gone.h5", "--weights", "w", "--out", "left.h5")
     assert left["weight"] == s[100:].sum()
     sentence = refused("forget", "m.h5", "gone.h5", "--out", "no.h5")
@@ -113,7 +104,7 @@ def test_a_plan_counts_the_weights():
 @pytest.mark.parametrize("command", ["fit", "moments", "tune"])
 def test_a_negative_weight_is_one_sentence_with_its_place(command):
     X, y = rows()
-    write("bad.h5", X, y, np.where(np.arange(300) == 17, -1.0, 1.0))
+    write("bad.h5", X, y, w=np.where(np.arange(300) == 17, -1.0, 1.0))
     arguments = (command, "bad.h5", "--weights", "w", "--out", "model.h5", "--components", 32)
     assert "bad.h5, row 17 has the weight -1" in refused(*arguments)
 

@@ -22,8 +22,6 @@ EAGER = {"interval": "200ms", "wait-count": 3}
 
 
 class Workers(Passes):
-    """Counts the workers of a scheduler when a shard is done."""
-
     def __init__(self, scheduler):
         super().__init__()
         self.scheduler = scheduler
@@ -35,7 +33,6 @@ class Workers(Passes):
 
 @pytest.fixture
 def cluster(tmp_path):
-    """The file of a cluster that has three workers, and may have fewer."""
     changes = {"n_workers": 3, "memory_limit": "1GB"}
     limits = {"minimum": 1, "maximum": 3}
     config = {"distributed.adaptive": EAGER}

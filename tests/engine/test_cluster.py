@@ -20,8 +20,9 @@ from conftest import running_scheduler, wait_until
 
 from streamkern import connect
 from streamkern.engine import cluster
-from streamkern.engine.cluster_file import read_cluster_file, read_scheduler_file
-from streamkern.engine.futures import Heartbeat
+from streamkern.engine.cluster_file import read_cluster_file
+from streamkern.engine.heartbeat import Heartbeat
+from streamkern.engine.running_scheduler import read_scheduler_file
 from streamkern.errors import ClusterError, ParameterError
 from streamkern.runtime.signals import Stopped, stoppable, stopping
 
@@ -31,14 +32,12 @@ NO_WORKERS = {"n_workers": 0, "threads_per_worker": 1}
 
 
 def listening() -> set[tuple[str, int]]:
-    """Where this process and its children accept connections."""
     me = psutil.Process()
     found = [each.net_connections() for each in (me, *me.children(recursive=True))]
     return {tuple(c.laddr) for each in found for c in each if c.status == psutil.CONN_LISTEN}
 
 
 def settings() -> dict[str, str]:
-    """What nannies set in the environment of the process that starts them."""
     ends = ("_THREADS", "SEED", "THRESHOLD_", "_MAX")
     return {key: value for key, value in os.environ.items() if key.endswith(ends)}
 
@@ -61,7 +60,6 @@ def test_the_cluster_file_of_the_repository_runs_tasks_in_other_processes():
 
 @pytest.mark.cluster
 def test_a_local_cluster_listens_on_loopback_and_leaves_nothing_behind(capfd):
-    """Whatever goes wrong in a task, or in the context."""
     before, pids = listening(), set()
 
     def fail():
@@ -169,12 +167,11 @@ def refused_within(seconds: float, match: str, **options: object) -> None:
 
 
 def test_an_address_where_nobody_answers_is_refused_in_time(tmp_path):
-    """Nothing listens there, or something silent does; by itself, or in a scheduler file."""
     said = "no Dask scheduler answers at"
-    refused_within(3, rf"{said} {NOBODY} within 1 s", scheduler=NOBODY, timeout=1)
+    refused_within(3, rf"{said} {NOBODY} within 0.5 s", scheduler=NOBODY, timeout=0.5)
     with closing(socket.create_server(("127.0.0.1", 0))) as server:
         address = f"127.0.0.1:{server.getsockname()[1]}"
-        refused_within(3, f"{said} {address}", scheduler=address, timeout=1)
+        refused_within(3, f"{said} {address}", scheduler=address, timeout=0.5)
     path = tmp_path / "scheduler.json"
     path.write_text(json.dumps({"address": NOBODY}))
     refused_within(3, said, scheduler_file=path, timeout=0.5)
@@ -332,18 +329,15 @@ class Watched:
         await asyncio.sleep(self.silence)
 
 
-def test_a_client_that_was_left_stays_open_while_its_scheduler_answers():
+@pytest.mark.parametrize(("is_left", "n_looks", "silence"), [(True, 2, 0), (False, 20, 60)])
+def test_a_client_stays_open_that_was_left_if_its_scheduler_answers_or_for_which_nobody_waits(
+    is_left, n_looks, silence
+):
     heartbeat = Heartbeat()
-    heartbeat.is_left, heartbeat.n_waiting = True, 1
-    asyncio.run(heartbeat.watch(Watched(n_looks=2, silence=0)))
+    heartbeat.is_left, heartbeat.n_waiting = is_left, int(is_left)
+    with dask.config.set({"streamkern.scheduler-timeout": "2s" if is_left else "0.1s"}):
+        asyncio.run(heartbeat.watch(Watched(n_looks, silence)))
     assert not heartbeat.is_left
-    assert heartbeat.given_up is None
-
-
-def test_a_client_for_which_nobody_waits_stays_open_whatever_its_scheduler_does():
-    heartbeat = Heartbeat()
-    with dask.config.set({"streamkern.scheduler-timeout": "0.1 s"}):
-        asyncio.run(heartbeat.watch(Watched(n_looks=20, silence=60)))
     assert heartbeat.given_up is None
 
 

@@ -28,8 +28,6 @@ def cases(text):
 
 @pytest.fixture
 def read(cluster_file):
-    """Write a valid cluster file with changes, and read it."""
-
     def write_and_read(line="{}", **changes):
         return read_cluster_file(cluster_file(**yaml.safe_load(line) | changes))
 
@@ -203,7 +201,6 @@ def test_what_a_file_chooses_for_its_reader_takes_trust(line, cluster_file):
 
 
 def test_a_host_of_a_cluster_file_is_not_called(cluster_file):
-    """It would answer with a pickle, which Dask loads."""
     called = []
 
     def answer():
@@ -290,7 +287,6 @@ def test_an_ordinary_value_is_taken(key, read):
 
 
 def test_times_are_texts_to_job_schedulers(cluster_file):
-    """YAML's own 10:00:00 is the number 36000, which Slurm takes for minutes."""
     place = "version: 1\nmodule: dask_jobqueue\nclass: SLURMCluster\n"
     path = cluster_file(f"{place}kwargs: {{walltime: 10:00:00, cores: 1}}\nscale: 4")
     assert read_cluster_file(path).kwargs == {"walltime": "10:00:00", "cores": 1}
@@ -304,7 +300,6 @@ def test_a_file_may_ask_for_more_security(read):
 
 
 def test_a_file_leaves_what_the_user_has_said_of_security(cluster_file, tmp_path, monkeypatch):
-    """Of lists and mappings, which Dask would take from one place alone; and of places."""
     jobqueue = pytest.importorskip("dask_jobqueue")
     asked = {}
     monkeypatch.setattr(

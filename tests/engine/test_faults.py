@@ -66,14 +66,9 @@ TROUBLES = [hang, stop, segfault, die, fill_memory]
 
 
 @pytest.fixture
-def workers(tmp_path):
-    """A cluster of two workers that have little memory."""
-    file = tmp_path / "cluster.yaml"
-    file.write_text(
-        "version: 1\nmodule: dask.distributed\nclass: LocalCluster\n"
-        "kwargs: {n_workers: 2, threads_per_worker: 1, memory_limit: 600MB}\n"
-    )
-    with dask.config.set(SOON), streamkern.connect(cluster=file) as client:
+def workers(cluster_file):
+    kwargs = {"n_workers": 2, "threads_per_worker": 1, "memory_limit": "600MB"}
+    with dask.config.set(SOON), streamkern.connect(cluster=cluster_file(kwargs=kwargs)) as client:
         client.wait_for_workers(2, timeout=60)
         yield client
 
@@ -132,7 +127,6 @@ def test_the_shard_is_named_that_was_given_up_with_a_merge_of_others():
 
 @pytest.mark.slow
 def test_a_pass_that_loses_sums_faster_than_it_makes_them_stops():
-    """Workers die at one shard, and with them go the sums of others."""
     allowed = {"streamkern.shard-attempts": 3, "distributed.scheduler.allowed-failures": 100}
     match = r"^shard \d+ was begun \d+ times, because workers died .* allows 3; give a checkpoint"
     with (
@@ -145,7 +139,6 @@ def test_a_pass_that_loses_sums_faster_than_it_makes_them_stops():
 
 @pytest.fixture
 def cluster(tmp_path):
-    """The address of a `dask scheduler`, and the process of its `dask worker`."""
     with (
         running_scheduler(tmp_path) as file,
         running_worker(file, "--memory-limit", "2GB") as process,
@@ -190,7 +183,6 @@ def test_a_cluster_without_streamkern_is_told_to_install_it(tmp_path, lacking):
 
 
 def killed(process):
-    """End a process and all that it started."""
     for each in [*psutil.Process(process.pid).children(recursive=True), process]:
         each.kill()
 

@@ -60,7 +60,6 @@ HEADERS = {
 
 
 def script_of(path, scheduler="tcp://head:8786"):
-    """The script of a worker of a cluster file."""
     file = read_cluster_file(path, trusted=path.parent != FILES)
     job = getattr(dask_jobqueue, file.name).job_cls
     return job(scheduler=scheduler, name="w", **file.kwargs).job_script()
@@ -78,7 +77,6 @@ def test_a_job_script_is_what_the_file_says(name, tmp_path, monkeypatch):
 @pytest.mark.cluster
 @pytest.mark.parametrize("name", HEADERS)
 def test_the_script_starts_a_worker_that_serves_a_fit(name, tmp_path, rows, expected, monkeypatch):
-    """By a shell, as job schedulers run it, where none of them is."""
     monkeypatch.chdir(tmp_path)
     file = adjusted(name, tmp_path, {"local_directory": str(tmp_path), "memory": "3GB"})
     with running_scheduler(tmp_path) as at:

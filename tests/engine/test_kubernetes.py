@@ -28,7 +28,6 @@ jsonschema = pytest.importorskip("jsonschema", reason="schemas are checked by js
 
 
 def schema_of(kind: str) -> dict[str, Any]:
-    """The schema of a resource, as the operator's package has it."""
     chart = files("dask_kubernetes") / "operator/deployment/helm/dask-kubernetes-operator"
     definition = yaml.safe_load((chart / "crds" / f"{kind.lower()}.yaml").read_text())
     (version,) = (each for each in definition["spec"]["versions"] if each["name"] == "v1")

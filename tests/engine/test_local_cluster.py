@@ -1,4 +1,4 @@
-"""Workers on this machine: a LocalCluster, an encrypted one, and processes started by hand."""
+"""Workers on this machine: a LocalCluster of a file, and processes started by hand."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from places import (
     adjusted,
     bits,
     check_it_goes_on,
-    check_the_jobs_run,
     fit_started,
     output_of,
     report_of,
@@ -33,14 +32,9 @@ def test_a_local_cluster_gives_the_same_bits(tmp_path, rows, expected):
 
 @pytest.fixture
 def by_hand(tmp_path):
-    """The scheduler file of a `dask scheduler` with two `dask worker` processes."""
     two = ("--memory-limit", "3GB", "--nworkers", 2)
     with running_scheduler(tmp_path) as file, running_worker(file, *two):
         yield file
-
-
-def test_the_jobs_run_on_a_scheduler_file(tmp_path, rows, by_hand):
-    check_the_jobs_run(tmp_path, rows, "--scheduler-file", by_hand)
 
 
 def test_a_fit_that_was_stopped_by_hand_goes_on(tmp_path, rows, expected, by_hand):
@@ -51,7 +45,6 @@ def test_a_fit_that_was_stopped_by_hand_goes_on(tmp_path, rows, expected, by_han
 
 
 def test_the_commands_of_the_page_are_those_that_run(tmp_path):
-    """Its first ones, as they stand: a scheduler, workers and a fit."""
     page = (FILES.parent / "README.md").read_text().partition("\n## By hand")[2]
     scheduler, workers, fit = re.findall(r"^    (\w.*)$", page, flags=re.MULTILINE)[:3]
     write_rows(tmp_path / "train-1.h5", 10_000)

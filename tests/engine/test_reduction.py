@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-import time
 from types import SimpleNamespace
 
 import cloudpickle
@@ -12,9 +11,9 @@ import numpy as np
 import pytest
 from hearing import Passes
 
-from streamkern.engine import partials, reduction
+from streamkern.engine import partials
 from streamkern.engine.reduction import accumulate
-from streamkern.engine.shard_task import map_shards
+from streamkern.engine.shard_map import map_shards
 from streamkern.errors import DataError, IncompletePassError
 from streamkern.features import RandomFourierFeatures
 from streamkern.kernels import Gaussian
@@ -22,7 +21,7 @@ from streamkern.parameters.plan import plan_fit
 from streamkern.runtime import events
 from streamkern.runtime.events import observed
 from streamkern.sources import Block, Reader, Shard
-from streamkern.sources.arrays import ArraySource
+from streamkern.sources.array_source import ArraySource
 from streamkern.statistics import Moments, RowSample, Statistic, merged_by, total
 
 SCHEDULERS = ["synchronous", "threads"]
@@ -34,8 +33,6 @@ def rows(n=50, p=3):
 
 
 class Sums(Statistic):
-    """Rows, and the sums of the inputs."""
-
     n_rows: int = total(dtype=int)
     summed: np.ndarray = total()
 
@@ -55,8 +52,6 @@ class Tree(Statistic):
 
 
 class Sizes(Statistic):
-    """The number of rows of every block."""
-
     sizes: list = merged_by(operator.add)
 
     def update(self, blocks):
@@ -64,8 +59,6 @@ class Sizes(Statistic):
 
 
 class ReadBy(ArraySource):
-    """Rows of an array, read by a function of a plain reader and its shard."""
-
     def __init__(self, X, y, blocks):
         super().__init__(X, y)
         self.blocks = blocks
@@ -83,8 +76,6 @@ class Wrapped(Reader):
 
 
 class CutBy(ArraySource):
-    """Rows of an array, in shards that a list tells."""
-
     def __init__(self, X, y, shards):
         super().__init__(X, y)
         self.cut = tuple(shards)
@@ -94,8 +85,6 @@ class CutBy(ArraySource):
 
 
 class Recorder(Passes):
-    """Remembers what it hears, and the rows of every shard."""
-
     def __init__(self):
         super().__init__()
         self.events, self.rows = [], []
@@ -105,7 +94,6 @@ class Recorder(Passes):
 
 
 def graph_of(source, statistic, **options):
-    """The Dask graph that a pass hands to its scheduler."""
     graphs = []
 
     def get(expression, keys, **kwargs):
@@ -177,7 +165,7 @@ def test_a_source_that_loses_or_doubles_rows_or_shards_is_found_out(source, mess
         accumulate(source, Sums(), shard_rows=10, block_rows=4)
 
 
-merge = reduction.merge_partials
+merge = partials.merge_partials
 
 
 @pytest.mark.parametrize(
@@ -190,8 +178,7 @@ merge = reduction.merge_partials
     ids=["one lost", "all twice", "one lost and the other twice"],
 )
 def test_a_merge_that_loses_or_doubles_a_shard_is_found_out(monkeypatch, wrong, held):
-    for module in (reduction, partials):
-        monkeypatch.setattr(module, "merge_partials", wrong)
+    monkeypatch.setattr(partials, "merge_partials", wrong)
     source = ArraySource(*rows(40))
     message = f"must hold each of 4 shards once, but holds {held}; run it again"
     with pytest.raises(IncompletePassError, match=message):
@@ -213,21 +200,6 @@ def test_shards_are_merged_one_after_the_other_into_groups_and_groups_into_the_w
 ):
     source = ArraySource(*rows(10 * n_shards))
     assert accumulate(source, Tree(), shard_rows=10).statistic.text == tree
-
-
-def test_the_tree_does_not_depend_on_which_shard_is_done_first():
-    done = []
-
-    def slow(blocks, shard):
-        time.sleep(0.02 * (5 - shard.index))
-        yield from blocks
-        done.append(shard.index)
-
-    source = ReadBy(*rows(50), slow)
-    with dask.config.set(scheduler="threads", num_workers=5):
-        result = accumulate(source, Tree(), shard_rows=10)
-    assert done != sorted(done)
-    assert result.statistic.text == "(((0 10) 20) (30 40))"
 
 
 class Counted(Sums):

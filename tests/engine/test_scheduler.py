@@ -20,7 +20,7 @@ from sklearn.base import clone
 
 import streamkern
 from streamkern import RandomFeatureRidge
-from streamkern.engine.scheduler import stream
+from streamkern.engine.task_stream import stream
 from streamkern.runtime import resources
 from streamkern.runtime.resources import current_resources
 
@@ -39,8 +39,6 @@ def test_this_process_offers_its_threads_and_the_memory_that_is_free(
 
 
 class Counting:
-    """Tasks that say when they begin and what they return."""
-
     def __init__(self, n=20, seconds=None):
         self.n = n
         self.seconds = seconds or {}

@@ -13,13 +13,21 @@ import pytest
 from distributed import Client, LocalCluster
 
 import streamkern
+from streamkern.engine.compute_slots import ComputeSlots
 from streamkern.engine.reduction import accumulate
-from streamkern.engine.shard_task import ComputeSlots, map_shards
+from streamkern.engine.shard_map import map_shards
 from streamkern.features import RandomFourierFeatures
 from streamkern.kernels import Gaussian
 from streamkern.runtime.events import observed
 from streamkern.sources import ArraySource, Block, Reader
-from streamkern.statistics import ColumnStatistics, Moments, Statistic, merged_by, total
+from streamkern.statistics import (
+    ColumnStatistics,
+    Moments,
+    Statistic,
+    merged_by,
+    moment_strips,
+    total,
+)
 
 # Of a block, that it is read or computed: long beside what a busy machine takes to begin with it.
 SECONDS = 0.08
@@ -45,19 +53,15 @@ class Busy(Statistic):
 
 
 def most_at_once(spans):
-    """How many spans overlap at most."""
     ends = sorted([(begun, 1) for begun, _ in spans] + [(ended, -1) for _, ended in spans])
     return int(np.cumsum([step for _, step in ends]).max())
 
 
 def shared_seconds(some, others):
-    """How long spans of both kinds were at once."""
     return sum(max(min(b, d) - max(a, c), 0) for a, b in some for c, d in others)
 
 
 class Slow(ArraySource):
-    """Rows on storage that gives one block in so many seconds, and that say when they were read."""
-
     def __init__(self, X, y, seconds=SECONDS, lock=None):
         super().__init__(X, y)
         self.seconds, self.lock = seconds, lock or nullcontext()
@@ -93,10 +97,10 @@ def test_no_more_shards_compute_than_threads_and_memory_is_used_again(n_threads)
 
 
 @pytest.mark.parametrize(
-    ("what", "reading"), [("accumulating", SECONDS), ("mapping", SECONDS), ("mapping", 3 * SECONDS)]
+    ("what", "reading"), [("accumulating", SECONDS), ("mapping", SECONDS), ("mapping", 2 * SECONDS)]
 )
 def test_storage_that_is_throttled_is_hidden_behind_the_work_or_hides_it(what, reading):
-    source = Slow(np.ones((32, 1)), np.ones(32), reading, threading.Lock())
+    source = Slow(np.ones((24, 1)), np.ones(24), reading, threading.Lock())
     busy = Busy()
 
     def mapped(blocks, *_):
@@ -107,7 +111,7 @@ def test_storage_that_is_throttled_is_hidden_behind_the_work_or_hides_it(what, r
             busy = accumulate(source, busy, shard_rows=8, block_rows=2, n_threads=1).statistic
         else:
             list(map_shards(source, mapped, shard_rows=8, block_rows=2, label="mapped"))
-    assert len(busy.spans) == len(busy.reads) == 16
+    assert len(busy.spans) == len(busy.reads) == 12
     assert most_at_once(busy.spans) == most_at_once(busy.reads) == 1
     # In turns, they would share no time; the shorter is hidden, but for its ends.
     read, worked = (sum(b - a for a, b in each) for each in (busy.reads, busy.spans))
@@ -205,7 +209,8 @@ def test_operations_are_those_of_the_products():
     # Of 64 features with each other, half of them, and with a target and a one.
     assert moments().work.flops_per_row == 64 * 65 + 2 * 64 * 2
     wide = Moments(RandomFourierFeatures(Gaussian(1.0), 1200, random_state=0).draw(3), 1)
-    strips = [strip.work.flops_per_row - 2 * strip.work.order * 2 for strip in wide.strips(2)]
+    works = [strip.work for strip in moment_strips(wide, 2)]
+    strips = [work.flops_per_row - 2 * work.order * 2 for work in works]
     assert sum(strips) == 1200 * 1201
 
 

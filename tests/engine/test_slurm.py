@@ -121,7 +121,6 @@ def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
 
 
 def jobs(slurm, *options):
-    """The numbers of the jobs that are queued or run."""
     command = ["squeue", "--noheader", "--format=%i", *options]
     done = subprocess.run(command, env=slurm, capture_output=True, text=True, check=True)
     return set(done.stdout.split())

@@ -44,8 +44,6 @@ PermitRootLogin prohibit-password
 
 
 class Login(NamedTuple):
-    """How to get in."""
-
     port: int
     key: Path
     known_hosts: Path
@@ -94,7 +92,6 @@ def place_of(folder, login, **top):
 
 
 def remote_processes():
-    """The schedulers and workers that came over SSH."""
     return [
         process.pid
         for process in psutil.process_iter(["cmdline"])

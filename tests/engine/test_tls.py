@@ -87,7 +87,6 @@ def test_who_has_no_certificate_or_that_of_a_stranger_is_refused(cluster_file, c
 
 
 def test_no_secret_is_in_what_a_job_writes_or_says(cluster_file, certificates, tmp_path):
-    """The key, where it is, and a word that stands for a password in the cluster file."""
     config = tls(certificates) | {"gateway.password": "open-sesame"}
     place = ("--cluster", cluster_file(kwargs=TLS, config=config), "--trust-cluster-file")
     X = np.random.default_rng(0).standard_normal((500, 3))

@@ -1,7 +1,5 @@
 """What holds of every map: shifts, subsets, pieces, files, gradients, and what is refused."""
 
-from __future__ import annotations
-
 import json
 import math
 from functools import cache
@@ -14,7 +12,6 @@ from streamkern.errors import DataError, ParameterError
 from streamkern.features import (
     FAMILIES,
     MAPS,
-    Cosines,
     Identity,
     RandomFourierFeatures,
     Standardized,
@@ -261,13 +258,6 @@ def test_features_that_were_chosen_are_not_drawn_and_have_no_leading_part():
             part.draw(P + 1)
         with pytest.raises(ParameterError, match=r"no part of 2 |have no part of 2 "):
             part.first(2)
-
-
-def test_phases_and_amplitudes_are_those_of_frequencies():
-    part = drawn("grid").subset(np.array([1, 2, 3]))
-    for name, array in part.arrays().items():
-        with pytest.raises(ParameterError, match="as many phases and amplitudes as frequencies"):
-            Cosines.restore(part.parameters(), part.arrays() | {name: array[:-1]})
 
 
 def test_a_restored_map_holds_what_was_drawn_not_a_new_draw():

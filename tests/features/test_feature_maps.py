@@ -1,12 +1,10 @@
 """Models of every feature map: fitted, saved, solved again, made sparse, read in strips."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
 import streamkern
-from streamkern import Gaussian, Matern, RandomFeatureRidge
+from streamkern import Gaussian, RandomFeatureRidge
 from streamkern.errors import ParameterError
 from streamkern.features import FAMILIES, MAPS, Identity
 from streamkern.models.loading import template_of
@@ -44,23 +42,6 @@ def test_few_of_its_features_are_a_model_that_others_can_be_like(name, tmp_path)
     again = model(name).fit(X, y, like=back)
     assert np.abs(again.predict(X) - fitted.predict(X)).max() < 1e-6
     assert template_of(back).options.n_components == 15
-
-
-@pytest.mark.parametrize("nu", [0.5, 1.5])
-def test_a_grid_predicts_a_field_with_a_short_length_scale_better_than_random_waves(nu):
-    rng = np.random.default_rng(2)
-    kernel = Matern(0.06, nu=nu)
-    X = rng.uniform(size=(3000, 2))
-    waves = kernel.spectral(rng.standard_normal((2000, 2)), 1 - rng.random((2000, 1)))
-    f = np.cos(X @ waves.T + 2 * np.pi * rng.random(2000)).sum(axis=1) * np.sqrt(2 / 2000)
-    y, train = f + 0.2 * rng.standard_normal(3000), np.arange(3000) < 2400
-    errors = {}
-    for name in ("orthogonal", "grid"):
-        fitted = RandomFeatureRidge(
-            kernel, n_components=400, alpha="gcv", feature_map=name, standardize=False
-        ).fit(X[train], y[train])
-        errors[name] = np.sqrt(np.mean((fitted.predict(X[~train]) - f[~train]) ** 2))
-    assert errors["grid"] < 0.9 * errors["orthogonal"]
 
 
 def test_fast_transforms_for_another_distance_are_refused_before_rows_are_read():

@@ -1,7 +1,5 @@
 """Metrics as options: what is one, what is not, and what it says of the inputs."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from tolerances import assert_close

@@ -1,13 +1,10 @@
 """The Nystroem map: exact at landmarks, nested, the same wherever it is drawn."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-import dask
 import naive
 import numpy as np
 import pytest
@@ -65,19 +62,6 @@ def landmarks_of(phi: Nystroem) -> np.ndarray:
 
 
 # The kernel.
-
-
-@every_kernel
-def test_between_landmarks_the_kernel_is_exact(kernel):
-    phi = drawn(kernel, 10)
-    Z = landmarks_of(phi)
-    expected = kernel(Z, Z)
-    features = phi.transform(Z)
-    assert len(Z) == 10
-    # Equal rows are 1.5e-8 apart, the root of eps, where the kernel has a kink.
-    kinked = kernel in (KERNELS["matern12"], KERNELS["rough matern"])
-    allowed = 3 * JITTER * expected.max() + 1e-7 * kinked
-    assert np.abs(features @ features.T - expected).max() <= allowed
 
 
 @every_kernel
@@ -246,14 +230,6 @@ def test_at_a_landmark_the_gradient_of_a_kernel_with_a_kink_is_finite():
 
 
 # Landmarks.
-
-
-def test_landmarks_depend_on_the_seed_and_the_rows_alone():
-    first = drawn(random_state=1)
-    with dask.config.set(scheduler="threads", num_workers=3):
-        second = drawn(random_state=1)
-    assert first.equals(second)
-    assert not first.equals(drawn(rows=ROWS[1:], random_state=1))
 
 
 def test_the_number_of_cores_changes_no_bit_of_kmeans():

@@ -1,7 +1,5 @@
 """Quadrature: points that fill the cube evenly, and grids of frequencies of two equal errors."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from tolerances import assert_close
@@ -9,14 +7,8 @@ from tolerances import assert_close
 from streamkern.errors import ParameterError
 from streamkern.features import GridFourierFeatures, QuasiRandomFourierFeatures
 from streamkern.features.families import FAMILIES
-from streamkern.features.quadrature import quasi_random_points
+from streamkern.features.quasi_random import quasi_random_points
 from streamkern.kernels import Gaussian, Laplacian, Matern
-
-
-def test_fewer_points_are_the_first_of_more():
-    many = quasi_random_points(100, 5, 7)
-    for fewer in (1, 2, 33):
-        assert np.array_equal(quasi_random_points(fewer, 5, 7), many[:fewer])
 
 
 def test_every_aligned_interval_has_one_sobol_point():
@@ -41,11 +33,6 @@ def test_the_error_is_below_that_of_random_draws(paired):
         return np.mean(squares)
 
     assert error("qmc") < error("orthogonal") / 4
-
-
-def test_more_inputs_than_there_are_direction_numbers_for_are_refused():
-    with pytest.raises(ParameterError, match=r"up to 21,201 numbers are known, .* takes 21,202"):
-        QuasiRandomFourierFeatures(Gaussian(1.0), 8).draw(21_202 - 1 - Gaussian(1.0).n_uniforms)
 
 
 # Grids.
@@ -143,13 +130,15 @@ def test_it_depends_on_the_range_of_the_rows_alone():
     assert_close(one.frequencies, two.frequencies, steps=1e6)
 
 
-@pytest.mark.parametrize("p", [4, 90])
-def test_more_inputs_are_refused(p):
-    with pytest.raises(ParameterError, match=f"for 1 to 3 inputs, not {p}, since its points grow"):
-        GridFourierFeatures(Gaussian(1.0), 8).draw(p, np.zeros((9, p)))
-
-
-@pytest.mark.parametrize("X", [None, np.empty((0, 2))])
-def test_a_grid_without_rows_is_refused(X):
-    with pytest.raises(ParameterError, match="follows from the range of the rows"):
-        GridFourierFeatures(Gaussian(1.0), 8).draw(2, X)
+@pytest.mark.parametrize(
+    ("make", "p", "rows", "words"),
+    [
+        (QuasiRandomFourierFeatures, 21_200, None, "up to 21,201 numbers are known, .* 21,202"),
+        (GridFourierFeatures, 4, np.zeros((9, 4)), "for 1 to 3 inputs, not 4, since its points"),
+        (GridFourierFeatures, 2, None, "follows from the range of the rows"),
+        (GridFourierFeatures, 2, np.empty((0, 2)), "follows from the range of the rows"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(make, p, rows, words):
+    with pytest.raises(ParameterError, match=words):
+        make(Gaussian(1.0), 8).draw(p, rows)

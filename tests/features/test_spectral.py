@@ -1,7 +1,5 @@
 """What all Fourier maps have in common: formula, nesting, seeds, files, short forms, gradients."""
 
-from __future__ import annotations
-
 import math
 from functools import cache
 
@@ -107,13 +105,6 @@ def test_the_same_seed_draws_the_same_map_and_another_one_another(family):
     assert one.equals(two)
     assert not np.isin(one.frequencies, other.frequencies).any()
     assert not np.isin(one.phases, other.phases).any()
-
-
-@pytest.mark.parametrize("family", SPECTRAL)
-def test_drawing_does_not_touch_the_global_random_state(family):
-    before = np.random.get_state()[1].copy()  # noqa: NPY002  it is what must not change
-    drawn.__wrapped__(family)  # not one that was drawn before
-    assert np.array_equal(np.random.get_state()[1], before)  # noqa: NPY002
 
 
 @every_form

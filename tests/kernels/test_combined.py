@@ -1,14 +1,12 @@
 """Sums, products and groups of kernels: values by loops, draws, and what becomes of columns."""
 
-from __future__ import annotations
-
 import json
 import math
 
 import naive
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 from tolerances import assert_close
@@ -87,7 +85,7 @@ def test_every_combination_is_positive_semidefinite_and_one_at_no_distance(kerne
     assert_close(np.diagonal(K), np.ones(len(X)), steps=1000)
 
 
-@settings(naive.quick, max_examples=40)
+@naive.quick
 @given(kernel=kernels)
 def test_the_mean_cosine_over_spectral_draws_is_the_kernel(kernel):
     n, rng = 20_000, np.random.default_rng(3)

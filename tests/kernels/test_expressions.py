@@ -1,7 +1,5 @@
 """Kernels as text: what is read, and how what cannot be read is refused."""
 
-from __future__ import annotations
-
 import naive
 import pytest
 from hypothesis import given

@@ -1,6 +1,4 @@
-"""Kernels against scalar loops of their formulas, and their spectral distributions."""
-
-from __future__ import annotations
+"""Kernels against loops of their formulas, their spectral distributions, and median scales."""
 
 import json
 import math
@@ -9,10 +7,13 @@ from functools import partial
 import naive
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.integrate import quad
+from scipy.spatial.distance import pdist
 from tolerances import assert_close
 
-from streamkern.errors import ModelFileError, ParameterError
+from streamkern.errors import DataError, ModelFileError, ParameterError
 from streamkern.kernels import (
     KERNELS,
     Cauchy,
@@ -27,7 +28,9 @@ from streamkern.kernels import (
     ScaledKernel,
     kernel_from,
 )
+from streamkern.kernels.scaled import MEDIAN_ROWS, median_distance
 
+PERIODS = 7.0, 0.3, 2.0
 FORMULAS = {
     Gaussian(1.0): naive.gaussian,
     **{Matern(1.0, nu=nu): partial(naive.matern, nu=nu) for nu in (0.5, 1.5, 2.5, 0.3, 4.0)},
@@ -36,6 +39,7 @@ FORMULAS = {
     RationalQuadratic(1.0, shape=3.5): partial(naive.rational_quadratic, shape=3.5),
     InverseMultiquadric(1.0): partial(naive.rational_quadratic, shape=0.5),
     Cauchy(1.0): naive.cauchy,
+    Periodic(1.0, period=PERIODS): partial(naive.periodic, periods=PERIODS),
 }
 every_kernel = pytest.mark.parametrize(
     ("kernel", "formula"), FORMULAS.items(), ids=[kernel.name for kernel in FORMULAS]
@@ -86,21 +90,7 @@ def test_the_mean_cosine_over_spectral_draws_is_the_kernel(kernel, formula, scal
         assert abs(cosines.mean() - expected) <= 4.5 * cosines.std() / math.sqrt(n)
 
 
-@every_kernel
-def test_the_waves_of_all_frequencies_by_their_density_are_the_kernel(kernel, formula):
-    scale = 0.7
-    kernel = kernel.with_length_scale(scale)
-
-    def density(w: float) -> float:
-        return kernel.density(np.array([[w]]))[0]
-
-    for lag in (0.3, 1.0, 2.5):
-        low, _ = quad(lambda w, lag=lag: density(w) * math.cos(lag * w), 0.0, 1.0)
-        high, _ = quad(density, 1.0, np.inf, weight="cos", wvar=lag, epsabs=1e-8)
-        assert 2 * (low + high) == pytest.approx(formula((lag,), (0.0,), (scale,)), abs=1e-6)
-
-
-@every_kernel
+@pytest.mark.parametrize(("kernel", "formula"), list(FORMULAS.items())[:-1])
 def test_the_density_of_many_inputs_is_that_of_the_draws(kernel, formula):
     # Under draws of a kernel twice as long, densities are in the mean those of the ratio.
     n, scale = 100_000, (0.5, 2.0, 8.0)
@@ -118,31 +108,19 @@ def test_the_density_of_many_inputs_is_that_of_the_draws(kernel, formula):
 
 @every_kernel
 def test_extreme_normal_and_uniform_numbers_give_finite_frequencies(kernel, formula):
-    normal = np.array([[0.0, -8.0], [8.0, 1e-300], [-1.0, 1.0]])
+    normal = np.array([[0.0, -8.0, 1e-300], [8.0, -1.0, 1.0]])
     for uniform in (2.0**-53, 0.5, 1.0):
-        assert np.isfinite(kernel.spectral(normal, np.full((3, 1), uniform))).all()
+        assert np.isfinite(kernel.spectral(normal, np.full((2, 1), uniform))).all()
 
 
-@pytest.mark.parametrize(
-    "kernel",
-    [
-        Gaussian(2.0),
-        Gaussian((1.0, 2.0)),
-        Gaussian("median"),
-        Matern(0.5, nu=2.5),
-        Laplacian([1, 2, 3]),
-        Matern(1.0, nu=2),
-        Matern("median", nu=1 / 3),
-        RationalQuadratic((1.0, 2.0), shape=0.7),
-        InverseMultiquadric(3.0),
-        Cauchy("median"),
-        Periodic(2.0, period=(7, 365.25)),
-        Polynomial(3, constant=0),
-        Polynomial(np.int64(2)),
-        Linear(),
-    ],
-    ids=repr,
-)
+# Beside those of test_combined.py.
+OTHERS = [
+    *(Gaussian((1.0, 2.0)), Matern("median", nu=1 / 3), InverseMultiquadric(3.0), Linear()),
+    *(Periodic(2.0, period=(7, 365.25)), Polynomial(3, constant=0), Polynomial(np.int64(2))),
+]
+
+
+@pytest.mark.parametrize("kernel", OTHERS, ids=repr)
 def test_a_kernel_survives_its_name_and_json_parameters(kernel):
     parameters = json.loads(json.dumps(kernel.parameters(), allow_nan=False))
     assert kernel_from(kernel.name, parameters) == kernel
@@ -221,13 +199,6 @@ def test_matern_values_fall_from_one_to_nothing_at_any_distance(nu):
     assert Matern(1.0, nu=nu).profile(np.array([1e-300]))[0] == pytest.approx(1.0, abs=1e-2)
 
 
-@pytest.mark.parametrize("nu", [0.5, 1.5, 2.5])
-def test_the_closed_forms_are_those_of_the_bessel_function(nu):
-    r = np.linspace(0.0, 20.0, 200)
-    beside = Matern(1.0, nu=np.nextafter(nu, 1.0)).profile(r)
-    assert_close(Matern(1.0, nu=nu).profile(r), beside, steps=1000)
-
-
 @pytest.mark.parametrize(("degree", "constant"), [(1, 0.0), (2, 1.0), (3, 0.5)])
 def test_the_polynomial_kernel_is_a_power_of_inner_products(degree, constant):
     X, Z = rows(7), rows(5, seed=1)
@@ -266,3 +237,116 @@ def test_a_kernel_of_a_file_that_no_module_declares_is_refused_with_the_remedy()
     ):
         with pytest.raises(ModelFileError, match=words):
             kernel_from(name, parameters)
+
+
+# The periodic kernel, whose frequencies are multiples of one.
+
+
+def probability(j: int, c: float) -> float:
+    """exp(-c) I_|j|(c), as the integral that defines it."""
+    return (
+        quad(lambda t: math.exp(c * (math.cos(t) - 1)) * math.cos(j * t), 0, math.pi)[0] / math.pi
+    )
+
+
+def test_frequencies_are_whole_multiples_with_the_probabilities_of_the_bessel_function():
+    n, scale, period = 200_000, 0.7, 3.0
+    normal = np.random.default_rng(1).standard_normal((n, 1))
+    frequencies = Periodic(scale, period=period).spectral(normal, np.ones((n, 1)))
+    harmonics = frequencies[:, 0] * period / (2 * math.pi)
+    assert_close(harmonics, np.rint(harmonics))
+    for j in range(-5, 6):
+        expected = probability(j, scale**-2)
+        counted = (np.rint(harmonics) == j).mean()
+        assert abs(counted - expected) < 4.5 * math.sqrt(expected / n) + 1e-9
+
+
+@pytest.mark.parametrize("scale", [1e-6, 0.99e-3, 1.01e-3, 1e-2, 30.0])
+def test_frequencies_have_the_variance_of_the_curvature(scale):
+    normal = np.random.default_rng(2).standard_normal((100_000, 1))
+    harmonics = Periodic(scale, period=2 * math.pi).spectral(normal, np.ones((100_000, 1)))
+    # k is about 1 - d^2 / (2 l^2) near 0.
+    assert np.mean(harmonics**2) * scale**2 == pytest.approx(1.0, rel=0.02 if scale < 1 else 0.3)
+
+
+def test_the_median_is_of_the_distances_on_the_circle():
+    def chord(x, z) -> float:
+        return math.sqrt(
+            sum((2 * math.sin(math.pi * (a - b) / 2.5)) ** 2 for a, b in zip(x, z, strict=True))
+        )
+
+    kernel = Periodic("median", period=2.5)
+    assert_close(median_distance(kernel, rows(30)), naive.median_distance(chord, rows(30)))
+    assert kernel.resolved(rows(30)).length_scale == median_distance(kernel, rows(30))
+
+
+def test_periods_follow_the_columns_that_are_kept():
+    kernel = Periodic((1.0, 2.0, 3.0), period=(7.0, 8.0, 9.0))
+    assert kernel.restricted([0, 2]) == Periodic((1.0, 3.0), period=(7.0, 9.0))
+    some = Periodic("median", period=(7.0, 8.0, 9.0)).resolved(
+        rows(20)[:, [0, 2]], np.array([0, 2])
+    )
+    assert some.period == (7.0, 8.0, 9.0)
+    expected = median_distance(Periodic(1.0, period=(7.0, 9.0)), rows(20)[:, [0, 2]])
+    assert some.length_scale == expected
+
+
+def test_what_it_does_not_have_is_refused():
+    with pytest.raises(ParameterError, match="have no density; take a map that draws"):
+        Periodic(1.0).density(np.zeros((1, 1)))
+    with pytest.raises(ParameterError, match="period must be one number or one per input, 3 here"):
+        Periodic(1.0, period=(1.0, 2.0))(rows(2), rows(2))
+    with pytest.raises(ParameterError, match="period must be one number or one per input"):
+        Periodic("median", period=(1.0, 2.0)).check_inputs(3)
+
+
+# The median.
+
+
+def manhattan(x, z) -> float:
+    return sum(abs(a - b) for a, b in zip(x, z, strict=True))
+
+
+every_distance = pytest.mark.parametrize(
+    ("kernel", "distance"),
+    [
+        pytest.param(Gaussian(1.0), math.dist, id="gaussian"),
+        pytest.param(Gaussian("median"), math.dist, id="gaussian-unresolved"),
+        pytest.param(Matern(1.0, nu=0.5), math.dist, id="matern"),
+        pytest.param(Laplacian(1.0), manhattan, id="laplacian"),
+        pytest.param(RationalQuadratic(1.0), math.dist, id="rational-quadratic"),
+        pytest.param(Cauchy("median"), math.dist, id="cauchy"),
+    ],
+)
+
+
+@every_distance
+def test_the_median_is_over_all_pairs(kernel, distance):
+    for n in (2, 3, 4, 31, 60):
+        X = rows(n)
+        assert_close(median_distance(kernel, X), naive.median_distance(distance, X))
+
+
+@every_distance
+@naive.quick
+@given(repeats=st.lists(st.integers(1, 9), min_size=8, max_size=8))
+def test_pairs_of_equal_rows_do_not_count(kernel, distance, repeats):
+    X = np.repeat(rows(8), repeats, axis=0)
+    assert_close(median_distance(kernel, X), naive.median_distance(distance, X))
+
+
+@every_distance
+def test_the_first_thousand_rows_are_used_and_no_more(kernel, distance):
+    X = rows(MEDIAN_ROWS + 50, p=2)
+    X[MEDIAN_ROWS:] = 1e9
+    metric = "euclidean" if distance is math.dist else "cityblock"
+    expected = np.median(pdist(X[:MEDIAN_ROWS], metric))
+    assert_close(median_distance(kernel, X), expected)
+
+
+@every_distance
+def test_fewer_than_two_different_rows_are_refused(kernel, distance):
+    for far in (0.0, 1.0, 0.1, 1e6):
+        for n in (0, 1, 20):
+            with pytest.raises(DataError, match="two different rows, but all sampled rows are eq"):
+                median_distance(kernel, np.repeat(rows(1) + far, n, axis=0))

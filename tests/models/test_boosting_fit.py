@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import pickle
 
-import dask
 import numpy as np
 import pytest
 
@@ -137,24 +135,6 @@ def test_the_error_is_at_most_its_bound_which_is_what_rounds_shrink_weights_by(a
         few = boosted("discrete", n_estimators=2).fit(X, y)
         assert few.ensemble_.rounds[1].step == model.ensemble_.rounds[1].step
         assert 1 - few.score(X, y) == pytest.approx(rounds[1]["train_error"])
-
-
-def test_the_same_bits_whatever_runs_the_rounds():
-    X, y = squares(3)
-    ridge = base(alpha="cv", fold_by="shards", n_folds=3, precision="single")
-    expected = boosted("discrete", ridge=ridge).fit(X, y)
-    with dask.config.set(scheduler="threads", num_workers=3):
-        found = boosted("discrete", ridge=ridge).fit(X, y)
-    assert (found.decision_function(X) == expected.decision_function(X)).all()
-    assert found.report_["rounds"] == expected.report_["rounds"]
-
-
-def test_nothing_is_kept_of_a_row():
-    sizes = set()
-    for n in (N, 4 * N):
-        ensemble = boosted("discrete", n_estimators=2).fit(*squares(n=n)).ensemble_
-        sizes.add(len(pickle.dumps(ensemble)))
-    assert len(sizes) == 1
 
 
 def test_a_stopped_fit_goes_on_in_the_round_where_it_was(tmp_path, monkeypatch):

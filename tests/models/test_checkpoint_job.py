@@ -97,8 +97,6 @@ def saved_files(folder):
         (17, "folds by shards", "synchronous"),
         (29, "folds by rows", "threads"),
         (37, "bad rows", "synchronous"),
-        (37, "folds by shards", "threads"),
-        (45, "folds by rows", "synchronous"),
     ],
 )
 def test_a_stopped_fit_goes_on_to_the_same_bits(  # noqa: PLR0917  fixtures and parameters

@@ -8,7 +8,7 @@ import naive
 import numpy as np
 import pytest
 
-from streamkern import Gaussian, Linear, RandomFeatureRidge
+from streamkern import Gaussian, RandomFeatureRidge
 from streamkern.errors import DataError, ParameterError, StreamkernWarning
 from streamkern.sources import ArraySource
 
@@ -70,29 +70,6 @@ def test_the_error_left_out_is_that_of_fitting_again(fold_by, K, intercept):
     assert (model.report_["n_folds"], model.report_["fold_by"]) == (K, fold_by)
 
 
-def test_the_penalty_is_chosen_by_five_folds_by_default():
-    X, y = rows()
-    report = RandomFeatureRidge(n_components=32).fit(X, y).report_
-    assert report["alpha_curve"]["criterion"] == "cv"
-    assert (report["n_folds"], report["fold_by"]) == (5, "rows")
-    alphas = report["alpha_curve"]["alphas"]
-    assert len(alphas) == 30
-    assert alphas[0] == pytest.approx(report["precision_floor"])
-    assert report["alpha"] in alphas
-    assert isinstance(report["cv_rmse"], float)
-    linear = RandomFeatureRidge(Linear()).fit(X, y).report_
-    assert (linear["alpha_curve"]["criterion"], linear["n_components"]) == ("cv", 2)
-
-
-@pytest.mark.parametrize("alpha", ["gcv", "evidence"])
-def test_a_criterion_without_folds_has_no_error_left_out(alpha):
-    report = ridge(alpha=alpha).fit(*rows()).report_
-    assert report["alpha_curve"]["criterion"] == alpha
-    assert report["alpha_curve"]["standard_errors"] is None
-    assert report["cv_rmse"] is None
-    assert (report["n_folds"], report["fold_by"]) == (0, None)
-
-
 @pytest.mark.parametrize(
     ("alpha", "constant"),
     [("cv", 0.0), ("gcv", 0.004951234567), ("evidence", 0.0), ("loo", 0.004951234567)],
@@ -110,21 +87,6 @@ def test_a_constant_target_does_not_choose_the_penalty_of_the_others(alpha, cons
         relative = (curve.scores / curve.scale)[:, 1]
         assert (relative < 1e-9).all()
         assert model.report_["note"] == alone.report_["note"]
-
-
-def test_every_target_has_the_penalty_that_it_would_have_alone():
-    X, y = rows(q=2)
-    together = ridge(per_target=True).fit(X, y)
-    smoother = ridge(per_target=True, one_standard_error=True).fit(X, y)
-    assert all(np.array(smoother.alpha_) > together.alpha_)
-    alone = [ridge().fit(X, y[:, j]) for j in range(2)]
-    assert together.alpha_ == [model.alpha_ for model in alone]
-    assert together.alpha_[0] != together.alpha_[1]
-    for j, model in enumerate(alone):
-        assert together.report_["cv_rmse"][j] == pytest.approx(model.report_["cv_rmse"], rel=1e-8)
-        apart = np.abs(together.predict(X)[:, j] - model.predict(X)).max()
-        assert apart < 1e-8 * np.abs(y[:, j]).max()
-    assert isinstance(ridge().fit(X, y).alpha_, float)
 
 
 # The order of rows.
@@ -159,13 +121,6 @@ def long_rows(small_shards):
     y = np.exp(X[:, 0]) * np.sin(40 * X[:, 0])
     order = np.random.default_rng(1).permutation(n)
     return (X, y), (X[order], y[order])
-
-
-@pytest.mark.parametrize(("K", "fold_by"), [(3, "shards"), (4, "rows")])
-def test_folds_are_shards_where_there_are_three_a_fold(long_rows, K, fold_by):
-    _, (X, y) = long_rows
-    model = ridge(n_components=8, n_folds=K, alpha=[0.1, 1.0]).fit(X, y)
-    assert (model.report_["n_folds"], model.report_["fold_by"]) == (K, fold_by)
 
 
 def test_folds_by_shards_have_the_errors_of_fitting_again(long_rows):

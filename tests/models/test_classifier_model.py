@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 
 import dask
-import dask.array as da
 import h5py
 import naive
 import numpy as np
@@ -89,21 +88,6 @@ def test_predictions_are_labels_of_their_own_type_also_from_a_file(labels, optio
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
     assert again.get_params() == model.get_params()
     assert clone(again).fit(X, labels).rule_.as_dict() == model.rule_.as_dict()
-    given = {"oats": 3.0}
-    model.set_params(class_weight=given).save(tmp_path / "model.h5", force=True)
-    assert streamkern.load(tmp_path / "model.h5").class_weight == given
-
-
-@pytest.mark.parametrize(("n_classes", "calibration"), [(2, "isotonic"), (2, None), (3, "sigmoid")])
-def test_classes_decisions_and_probabilities_agree(n_classes, calibration):
-    X, y = rows(n_classes=n_classes)
-    model = classifier(calibration=calibration).fit(X, y)
-    p, decisions = model.predict_proba(X), model.decision_function(X)
-    np.testing.assert_allclose(p.sum(axis=1), 1.0, rtol=1e-12)
-    np.testing.assert_allclose(model.predict_log_proba(X), np.log(p), atol=1e-9)
-    chosen = decisions.argmax(axis=1) if n_classes == 3 else (decisions > 0).astype(int)
-    assert (model.predict(X) == model.classes_[chosen]).all()
-    assert (p[np.arange(len(X)), chosen] >= p.max(axis=1) - 1e-12).all()
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -180,19 +164,6 @@ def test_errors_are_those_of_scikit_learn(n_classes, weighted):
     exact = roc_auc_score(labels, area, multi_class="ovr", **named)
     assert abs(found["auc"] - exact) <= found["auc_error"] + 1e-12
     assert found["auc_error"] < 0.01
-
-
-def test_files_in_which_classes_are_missing_are_fitted_as_arrays(tmp_path):
-    order = np.argsort(Y, kind="stable")
-    for i, part in enumerate(np.array_split(order, 3)):
-        with h5py.File(tmp_path / f"{i}.h5", "w") as file:
-            file["X"], file["y"] = X[part], Y[part].astype("S")
-    source = streamkern.open_hdf5(tmp_path / "*.h5", labels=True)
-    model, expected = classifier().fit(source), classifier().fit(X[order], Y[order])
-    np.testing.assert_array_equal(model.coef_, expected.coef_)
-    assert model.rule_.as_dict() == expected.rule_.as_dict()
-    assert (model.predict(source) == expected.predict(X[order])).all()
-    assert model.evaluate(source) == expected.evaluate(X[order], Y[order])
 
 
 def test_rows_without_a_label_or_a_score_are_told_or_left_out():
@@ -335,15 +306,3 @@ def test_processes_give_the_same_bits(tmp_path, external_scheduler):
         assert there.evaluate(source) == here.evaluate(source)
     np.testing.assert_array_equal(here.coef_, there.coef_)
     assert here.rule_.as_dict() == there.rule_.as_dict()
-
-
-def test_dates_are_labels_as_text_and_refused_as_dates_before_rows_are_read(monkeypatch):
-    dates = np.datetime64("2020-01-31") + np.unique(Y, return_inverse=True)[1]
-    with monkeypatch.context() as patched:
-        patched.setattr("streamkern.tune.column_pass.accumulate", None)
-        for labels in (dates, dates.astype(object), da.from_array(dates, 50)):
-            for method in (classifier().fit, classifier().partial_fit, classifier().moments):
-                with pytest.raises(DataError, match=r"dates to text by astype\(str\)"):
-                    method(da.from_array(X, (50, 3)), labels)
-    found = classifier().fit(X, dates.astype(str)).predict(X)
-    assert (found.astype("M8[D]") == dates).mean() > 0.6

@@ -11,6 +11,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import sklearn
+from harvests import ridge, smooth_rows
 from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.linear_model import Ridge
@@ -27,19 +28,7 @@ from streamkern.sources import ArraySource
 NAMES = ["width", "depth", "age"]
 
 
-def rows(n=120, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n, 3)) * [1.0, 10.0, 0.1]
-    return X, np.sin(X[:, 0]) + X[:, 1] / 10 + 0.05 * rng.standard_normal(n)
-
-
-X, Y = rows()
-
-
-def ridge(kernel=Gaussian(1.5), **options):  # noqa: B008  immutable
-    return RandomFeatureRidge(
-        kernel, **{"n_components": 32, "alpha": 0.1, "precision": "double"} | options
-    )
+X, Y = smooth_rows(120)
 
 
 estimators = pytest.mark.parametrize(
@@ -59,6 +48,8 @@ def test_kernels_parameters_are_parameters_of_the_estimator():
     assert second.kernel == RandomFeatureRidge().kernel == Gaussian("median")
     model = ExactKernelRidge().set_params(kernel__nu=0.5, kernel=Matern(7.0))
     assert model.kernel == Matern(7.0, nu=0.5)
+    named = RandomFeatureRidge("matern").set_params(kernel__nu=0.5)
+    assert named.kernel == Matern(nu=0.5)
     with pytest.raises(ParameterError, match="has the parameters length_scale, not 'gamma'"):
         ridge().set_params(kernel__gamma=1.0)
     with pytest.raises(ValueError, match="Invalid parameter 'kern'"):
@@ -75,12 +66,12 @@ def test_models_and_maps_are_steps_of_pipelines():
     alone = ridge(standardize=False).fit(scaled, Y)
     assert piped.predict(X) == pytest.approx(alone.predict(scaled), rel=1e-9)
     assert piped.score(X, Y) == pytest.approx(alone.score(scaled, Y), rel=1e-9)
-    steps = StandardScaler(), RandomFourierFeatures(Gaussian(1.5), 32), Ridge(alpha=0.1)
+    steps = StandardScaler(), RandomFourierFeatures(Gaussian(1.5), 48), Ridge(alpha=0.1)
     whole = ridge().fit(X, Y)
     assert make_pipeline(*steps).fit(X, Y).predict(X) == pytest.approx(whole.predict(X), rel=1e-8)
     assert np.array_equal(ridge().fit_transform(X, Y), whole.transform(X))
     before = make_pipeline(ridge(), Ridge()).fit(X, Y)[:-1]
-    assert before.get_feature_names_out()[-1] == "randomfeatureridge31"
+    assert before.get_feature_names_out()[-1] == "randomfeatureridge47"
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])

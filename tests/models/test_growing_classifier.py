@@ -13,7 +13,6 @@ from harvests import labelled_rows as rows
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import log_loss
 
-import streamkern
 from streamkern.errors import DataError, ParameterError
 from streamkern.predict.calibration_fit import ScoreSums, sigmoid_of_sums
 
@@ -111,22 +110,6 @@ def test_probabilities_of_rare_classes_reproduce_their_shares_without_rows(share
         assert log_loss(known, p, sample_weight=w) < 0.9 * base
 
 
-def test_rows_that_are_forgotten_were_never_in():
-    X, y = rows()
-    options = {"calibration": "sigmoid", "class_weight": {"hay": 2.0}}
-    model = grown(classifier(**options), X, y, chunks(len(X), 4, 0))
-    before = model.predict_proba(X)
-    new, labels = rows(60, seed=1)
-    model.update(new, labels)
-    assert np.abs(model.predict_proba(X) - before).max() > 1e-4
-    model.forget(new, labels)
-    assert np.abs(model.predict_proba(X) - before).max() < 1e-9
-    with pytest.raises(DataError, match="60 of 60 rows were never in"):
-        model.forget(new, labels)
-    with pytest.raises(DataError, match="9 of the 9 rows to be merged are in already"):
-        model.update(X[:9], y[:9])
-
-
 def test_a_calibration_on_rows_held_out_lasts_until_rows_come():
     X, y = rows()
     model = classifier().partial_fit(X, y, NAMES)
@@ -136,6 +119,14 @@ def test_a_calibration_on_rows_held_out_lasts_until_rows_come():
     model.partial_fit(*rows(20, seed=2))
     assert model.report_["calibration"] == "none"
     assert np.abs(model.predict_proba(X) - calibrated).max() > 0.01
+
+
+def test_one_row_is_too_few_to_calibrate_by():
+    X, y = rows()
+    model = classifier(calibration="sigmoid").partial_fit(X[:1], y[:1], NAMES)
+    with pytest.raises(DataError, match=r"calibration needs 2 folds with rows.* give more rows"):
+        model.predict_proba(X)
+    assert model.partial_fit(X[1:], y[1:]).score(X, y) > 0.6
 
 
 def test_classes_are_those_of_the_first_rows_unless_they_are_named():
@@ -182,17 +173,6 @@ def test_what_would_need_earlier_rows_again_is_refused():
             copy.deepcopy(grown).set_params(calibration=calibration).predict(X)
 
 
-def test_the_first_rows_may_be_fewer_than_the_folds():
-    X, y = rows()
-    model = classifier(alpha="cv", calibration="sigmoid").partial_fit(X[:1], y[:1], NAMES)
-    with pytest.raises((DataError, ParameterError), match=r"2 folds with rows.*; .* rows"):
-        model.predict_proba(X)
-    model.partial_fit(X[1:3], y[1:3]).partial_fit(X[3:], y[3:])
-    assert model.score(X, y) > 0.6
-    fixed = classifier(alpha=model.alpha_).fit(X, y)
-    assert np.allclose(model.ridge_.predict(X), fixed.ridge_.predict(X), rtol=0, atol=1e-8)
-
-
 @pytest.mark.parametrize("class_weight", [None, {"hay": 2.0}])
 def test_a_fit_that_kept_its_moments_grows(class_weight):
     X, y = rows()
@@ -231,13 +211,3 @@ def test_a_map_and_classes_can_be_taken_from_another_model():
     assert apart(model.partial_fit(X[~few], y[~few]), like, X) < 1e-9
     with pytest.raises(ParameterError, match="has its map already"):
         model.partial_fit(X, y, like=like)
-
-
-def test_moments_are_solved_to_a_model_that_grows_on(tmp_path):
-    X, y = rows()
-    options = {"class_weight": "balanced"}
-    classifier(**options).moments(X[:200], y[:200]).save(tmp_path / "m.h5")
-    moments = streamkern.load_moments(tmp_path / "m.h5")
-    model = classifier(**options).solve(moments, keep_moments=True).update(X[200:], y[200:])
-    expected = classifier().fit(X, y, like=moments)  # with the weights of the first rows' classes
-    assert apart(model, expected, X) < 1e-9

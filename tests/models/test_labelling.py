@@ -78,16 +78,6 @@ def test_lazy_rows_and_labels_are_those_in_memory(of_dask):
     np.testing.assert_array_equal(read(source)[0], one_hot(y))
 
 
-def test_booleans_in_files_are_two_classes_with_one_target(tmp_path):
-    X, y = rows()
-    with h5py.File(tmp_path / "a.h5", "w") as file:
-        file["X"], file["y"] = X, y == "oats"
-    source = labelled_source(open_hdf5(tmp_path / "a.h5", labels=True))
-    assert (source.n_targets, source.target_ndim) == (1, 1)
-    assert source.classes.values.tolist() == [False, True]
-    np.testing.assert_array_equal(read(source)[0][:, 0], np.where(y == "oats", 1.0, -1.0))
-
-
 def test_balanced_weights_are_those_of_scikit_learn():
     X, y = rows()
     expected = compute_class_weight("balanced", classes=NAMES, y=y)

@@ -9,7 +9,7 @@ import pytest
 import streamkern
 from streamkern import RandomFeatureRidge
 from streamkern.errors import ParameterError
-from streamkern.features import Chosen
+from streamkern.features.kernel_map import Chosen
 from streamkern.kernels import Gaussian, Laplacian, Polynomial
 from streamkern.parameters.parameters import Parameters
 from streamkern.parameters.plan import plan_for
@@ -69,16 +69,6 @@ def test_in_single_precision_whitened_sums_keep_the_small_eigenvalues():
 
 
 # Files.
-
-
-@every_map
-def test_moments_that_were_saved_are_solved_to_the_fit(name, tmp_path):
-    model(name).moments(X, Y).save(tmp_path / "moments.h5")
-    moments = streamkern.load_moments(tmp_path / "moments.h5")
-    for options in ({}, {"alpha": "cv"}):
-        solved, fitted = model(name, **options).solve(moments), model(name, **options).fit(X, Y)
-        assert close(solved.predict(X), fitted.predict(X))
-        assert solved.alpha_ == pytest.approx(fitted.alpha_)
 
 
 @pytest.mark.parametrize(

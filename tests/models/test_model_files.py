@@ -28,9 +28,9 @@ from streamkern.errors import ModelFileError
 from streamkern.models.boosting import FittedEnsemble
 from streamkern.models.component_fit import FittedComponents
 from streamkern.models.data_moments import load_moments, moments_header
-from streamkern.models.fit_report import FitReport
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.loading import load_fitted, read_fitted
+from streamkern.parameters.fit_report import FitReport
 from streamkern.storage import holds_components, holds_ensemble, holds_moments
 from streamkern.storage.untrusted import fixed
 
@@ -150,30 +150,6 @@ def test_a_model_comes_back_bit_for_bit(tmp_path, options):
     assert repr(again.get_params()) == repr(written.get_params())
     again.save(tmp_path / "n.h5")
     assert read_fitted(tmp_path / "n.h5")[1] | {"created": ""} == card | {"created": ""}
-
-
-def test_a_flat_model_predicts_flat_after_loading(tmp_path):
-    ridge().fit(X, Y[:, 0]).save(tmp_path / "m.h5")
-    assert load_fitted(tmp_path / "m.h5").predict(X[:4]).shape == (4,)
-
-
-def test_a_compact_model_has_no_normal_equations(tmp_path, file_of, fitted):
-    path, *_ = file_of("model")
-    fitted["model"].save(tmp_path / "compact.h5", compact=True)
-    assert load_fitted(path).equations is not None
-    assert load_fitted(tmp_path / "compact.h5").equations is None
-    difference = path.stat().st_size - (tmp_path / "compact.h5").stat().st_size
-    assert difference > 4 * D * (D + 1) / 2
-
-
-@pytest.mark.parametrize("kind", ["classifier", "components", "ensemble"])
-def test_other_models_come_back_bit_for_bit(file_of, fitted, kind):
-    path, *_ = file_of(kind)
-    before, after = fitted[kind], streamkern.load(path)
-    method = "transform" if kind == "components" else "predict_proba"
-    assert same(getattr(after, method)(X), getattr(before, method)(X))
-    assert after.report_ == before.report_
-    assert repr(after.get_params()) == repr(before.get_params())
 
 
 def test_every_key_of_a_report_is_listed(fitted):
@@ -465,13 +441,6 @@ def test_moments_come_back_bit_for_bit(tmp_path, options):
     assert same(after.index.labels, before.index.labels)
     assert after.report == before.report
     assert after.options.parameters() == before.options.parameters()
-
-
-def test_a_triangle_is_packed_and_a_row_takes_nine_bytes(file_of):
-    with h5py.File(file_of("moments")[0]) as file:
-        for group in file["folds"].values():
-            assert group["gram"].shape == (TRIANGLE,)
-        assert file["index/hashes"].dtype.itemsize + file["index/folds"].dtype.itemsize == 9
 
 
 def test_a_fold_without_rows_is_no_fold_of_the_file(tmp_path):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import streamkern
 from streamkern import Gaussian, Laplacian, Linear, RandomFeatureRidge
 from streamkern.errors import ParameterError
 from streamkern.tune.fold_solution import nested_sizes
@@ -118,21 +117,6 @@ def test_the_model_is_that_of_a_fit_with_the_chosen_size(largest):
         model.predict(new, return_std=True), alone.predict(new, return_std=True), strict=True
     ):
         assert found == pytest.approx(expected, rel=1e-6)
-
-
-def test_the_rows_are_read_no_more_often_than_for_one_size(largest, monkeypatch):
-    largest(256)
-    read = []
-    blocks = streamkern.sources.arrays.ArrayReader.blocks
-
-    def counted(reader, n_rows):
-        for block in blocks(reader, n_rows):
-            read.append(len(block))
-            yield block
-
-    monkeypatch.setattr(streamkern.sources.arrays.ArrayReader, "blocks", counted)
-    ridge().fit(*rows())
-    assert sum(read) == 2 * 1500
 
 
 def test_where_there_is_one_size_there_is_no_curve(largest):

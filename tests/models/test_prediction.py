@@ -21,9 +21,9 @@ import streamkern
 from streamkern import Gaussian, RandomFeatureRidge, open_hdf5
 from streamkern.errors import DataError, ModelFileError
 from streamkern.features import Identity, RandomFourierFeatures
-from streamkern.models import prediction
+from streamkern.models import prediction, prediction_files
 from streamkern.predict.predictor import Predictor
-from streamkern.sources.arrays import ArraySource
+from streamkern.sources.array_source import ArraySource
 
 # More than one shard.
 N, P = 40_000, 3
@@ -126,29 +126,15 @@ def test_many_targets_are_predicted_in_shards_of_bounded_size(
             assert part["y_pred"].nbytes <= 400_000
             assert len(part["y_pred"]) == shard.n_rows
             made.append(part["y_pred"])
-        assert prediction.predict_to_hdf5(predictor, source, tmp_path / "p.h5") == 0
+        assert prediction_files.predict_to_hdf5(predictor, source, tmp_path / "p.h5") == 0
     assert_close(np.concatenate(made), predictor.predict(X), dtype=np.float32)
     assert np.array_equal(in_file(tmp_path / "p.h5"), np.concatenate(made))
-
-
-@pytest.mark.parametrize(("precision", "q"), [("double", 3), ("single", 40)])
-def test_who_predicts_changes_no_bit(tmp_path, precision, q):
-    predictor, (X, _) = wide(q, precision=precision), rows()
-    source = open_hdf5(stored(tmp_path / "new.h5", X), y=None)
-    files, deviations = [], []
-    for scheduler, n_workers in (("synchronous", 1), ("threads", 3)):
-        with dask.config.set(scheduler=scheduler, num_workers=n_workers):
-            prediction.predict_to_hdf5(predictor, source, tmp_path / "p.h5", force=True)
-            deviations.append(fitted(precision="single").predict(source, return_std=True)[1])
-        files.append(in_file(tmp_path / "p.h5"))
-    assert np.array_equal(*files)
-    assert np.array_equal(*deviations)
 
 
 def test_finite_predictions_whose_sum_is_not_are_no_bad_rows(tmp_path):
     predictor = Predictor(Identity().draw(P), np.full((P, 2), 5e307), np.zeros(2), "double")
     source = ArraySource(np.ones((4, P)))
-    assert prediction.predict_to_hdf5(predictor, source, tmp_path / "p.h5") == 0
+    assert prediction_files.predict_to_hdf5(predictor, source, tmp_path / "p.h5") == 0
 
 
 def test_memory_of_predictions_is_that_of_the_shards_under_way(tmp_path, monkeypatch):
@@ -160,7 +146,7 @@ def test_memory_of_predictions_is_that_of_the_shards_under_way(tmp_path, monkeyp
     tracemalloc.start()
     try:
         with dask.config.set(scheduler="threads", num_workers=2):
-            prediction.predict_to_hdf5(predictor, source, tmp_path / "p.h5")
+            prediction_files.predict_to_hdf5(predictor, source, tmp_path / "p.h5")
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -207,13 +193,13 @@ def test_predictions_and_diagnoses_on_a_cluster_are_those_of_this_process(
     model, (X, _), predictor = fitted((3,)), rows((3,)), wide(40)
     mean, deviation = model.predict(X, return_std=True)
     source = open_hdf5(stored(tmp_path / "new.h5", X), y=None)
-    prediction.predict_to_hdf5(predictor, source, tmp_path / "here.h5")
+    prediction_files.predict_to_hdf5(predictor, source, tmp_path / "here.h5")
     with streamkern.connect(scheduler=external_scheduler):
         lazy = model.predict(da.from_array(X, chunks=(9000, 2)), return_std=True)
         for made, expected in zip(dask.compute(*lazy), (mean, deviation), strict=True):
             assert_near(made, expected)
         assert model.predict_to_hdf5(source, tmp_path / "q.h5", return_std=True) == 0
-        prediction.predict_to_hdf5(predictor, source, tmp_path / "there.h5")
+        prediction_files.predict_to_hdf5(predictor, source, tmp_path / "there.h5")
         known, X, y, diagnosis = diagnosed
         assert known.diagnose(ArraySource(X, y)) == diagnosis
     assert np.array_equal(in_file(tmp_path / "there.h5"), in_file(tmp_path / "here.h5"))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import cache
 
-import dask
 import naive
 import numpy as np
 import pytest
@@ -105,18 +104,10 @@ def test_fitting_a_sparse_model_is_fitting_the_full_one_and_choosing(method, q):
     fitted = ridge(q, sparse=K, sparse_method=method)
     chosen = sparsify(ridge(q), K, method=method)
     assert fitted.get_params() == chosen.get_params()
+    assert chosen.report_["cv_rmse"] is None
     assert_close(fitted.predict(rows()[0]), chosen.predict(rows()[0]), steps=1e7)
     for name in ("n_components", "sparse_of", "sparse_method", "alpha", "kernel"):
         assert fitted.report_[name] == chosen.report_[name]
-
-
-def test_the_report_says_what_was_chosen_from_what_and_how():
-    full, sparse = ridge(alpha="cv"), sparsify(ridge(alpha="cv"), K, method="omp")
-    assert (full.report_["sparse_of"], full.report_["sparse_method"]) == (None, None)
-    report = sparse.report_
-    assert (report["n_components"], report["sparse_of"], report["sparse_method"]) == (K, D, "omp")
-    assert report["alpha"] == full.report_["alpha"]
-    assert report["cv_rmse"] is None
 
 
 @pytest.mark.parametrize("q", [None, 2])
@@ -198,15 +189,6 @@ def test_moments_of_folds_give_the_sparse_model_that_a_fit_gives():
     fitted = ridge(alpha="cv", sparse="auto")
     assert solved.report_["n_components"] == fitted.report_["n_components"]
     assert_close(solved.predict(rows()[0]), fitted.predict(rows()[0]), steps=1e8)
-
-
-def test_the_bits_are_the_same_on_every_scheduler():
-    found = []
-    for scheduler in ("synchronous", "threads"):
-        _ridge.cache_clear()
-        with dask.config.set(scheduler=scheduler):
-            found.append(auto())
-    assert same_bits(*found)
 
 
 # Refusals.

@@ -7,7 +7,6 @@ import h5py
 import numpy as np
 import pytest
 from scipy.spatial.distance import pdist
-from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import streamkern
@@ -128,15 +127,6 @@ def test_rows_are_not_read_where_nothing_is_made_from_them(name):
     assert fitted.transform(rows()).shape == (300, 16)
 
 
-def test_parameters_stay_what_they_are_and_more_rows_make_more_landmarks():
-    landmarks = streamkern.Nystroem(Gaussian(0.5), 50)
-    assert landmarks.fit(rows(20)).n_components_ == 20
-    assert landmarks.n_components == clone(landmarks).n_components == 50
-    assert landmarks.fit(rows(300)).n_components_ == 50
-    drawn = features.Nystroem(Gaussian(0.5), 50)
-    assert [drawn.draw(3, rows(n)).n_components for n in (20, 300)] == [20, 50]
-
-
 def test_a_drawn_map_is_for_moments():
     X = rows()
     drawn = streamkern.RandomFourierFeatures(Gaussian(2.0), 16).draw(3)
@@ -144,13 +134,6 @@ def test_a_drawn_map_is_for_moments():
     assert found.weight == 300
     with pytest.raises(ParameterError, match="'median' must be resolved"):
         streamkern.RandomFourierFeatures(n_components=16).draw(3)
-
-
-def test_the_inputs_are_the_features_of_the_identity():
-    X = rows()
-    fitted = streamkern.Identity().fit(X)
-    assert np.array_equal(fitted.transform(X), X)
-    assert fitted.get_feature_names_out(["a", "b", "c"]).tolist() == ["a", "b", "c"]
 
 
 @every_map

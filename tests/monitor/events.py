@@ -1,7 +1,5 @@
 """Events of a job that tests tell, and a clock that they turn."""
 
-from __future__ import annotations
-
 from prometheus_client import CollectorRegistry, generate_latest
 
 from streamkern.monitor.jobs import Jobs

@@ -1,7 +1,5 @@
 """The page on the dashboard, in a real browser, and what the scheduler needs for it."""
 
-from __future__ import annotations
-
 import json
 import re
 import threading

@@ -1,15 +1,13 @@
 """The figures of the dashboard's page, as text."""
 
-from __future__ import annotations
-
 import re
 from types import SimpleNamespace
 
 import pytest
 from monitor.events import Story
 
-from streamkern.monitor import dashboard_page
 from streamkern.monitor.dashboard_page import _View
+from streamkern.monitor.job_panel import panel
 
 MB = 10**6
 WORKER = "tcp://10.0.0.1:4000"
@@ -58,14 +56,14 @@ def test_the_error_on_new_rows_names_its_features(leading, features):
 
 
 def test_a_panel_says_what_is_known_and_nothing_else():
-    assert "No job yet" in dashboard_page.panel(None, 0.0, {})
+    assert "No job yet" in panel(None, 0.0, {})
     story = Story()
     story.begin()
-    assert "starting" in dashboard_page.panel(story.job, story.now, {})
+    assert "starting" in panel(story.job, story.now, {})
     story.begin_pass()
     story.shard(0, after=2.0)
     story.shard(0, after=1.0)
-    text = dashboard_page.panel(story.job, story.now, {"tcp://10.0.0.1:4000": 7e8})
+    text = panel(story.job, story.now, {"tcp://10.0.0.1:4000": 7e8})
     assert "100 of 1,000 rows" in text
     assert "700 MB" in text
     assert "of 1 GB planned" in text
@@ -76,4 +74,4 @@ def test_a_panel_says_what_is_known_and_nothing_else():
     story.begin_pass("<script>", number="q", job="k")
     story.shard(0, number="q", worker="<script>")
     story.end("<script>", number="k")
-    assert "<script>" not in dashboard_page.panel(story.job, story.now, {})
+    assert "<script>" not in panel(story.job, story.now, {})

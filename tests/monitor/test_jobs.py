@@ -1,7 +1,5 @@
 """What is told of jobs adds up to the figures that every view shows."""
 
-from __future__ import annotations
-
 import threading
 
 import numpy as np
@@ -9,8 +7,8 @@ import pytest
 from monitor.events import ROWS, SHARDS, Story
 
 import streamkern
-from streamkern.monitor import dashboard_page
 from streamkern.monitor.dashboard_page import _penalty_curve
+from streamkern.monitor.job_panel import panel, title
 from streamkern.monitor.jobs import Jobs
 from streamkern.monitor.scheduler_plugin import Watch
 from streamkern.runtime.events import TOPIC, observed
@@ -228,8 +226,8 @@ def test_a_malformed_event_is_skipped_and_every_view_goes_on(story, event):
     story.shard(0)
 
     def views():
-        panels = [dashboard_page.panel(job, story.now, {}) for job in story.jobs]
-        titles = [dashboard_page.title(job) for job in story.jobs]
+        panels = [panel(job, story.now, {}) for job in story.jobs]
+        titles = [title(job) for job in story.jobs]
         return story.series(), panels, titles, [_penalty_curve(job) for job in story.jobs]
 
     before = views()
@@ -243,4 +241,4 @@ def test_a_name_that_is_no_text_and_a_far_end_are_told(story):
     story.tell("pass begun", job="k", label="m", rows=10**18, **{"pass": "r"})
     story.shard(0, number="r", after=1000.0)
     assert r'name="fit \\udcff.h5"' in story.series()
-    assert "left of pass" in dashboard_page.panel(story.job, story.now, {})
+    assert "left of pass" in panel(story.job, story.now, {})

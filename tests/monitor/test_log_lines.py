@@ -1,7 +1,5 @@
 """Lines of batch logs: few, whole, and all that a reader needs; the same as JSON for programs."""
 
-from __future__ import annotations
-
 import json
 import re
 import time
@@ -71,7 +69,6 @@ def test_how_a_job_comes_along_and_its_error_are_told_and_nothing_of_what_is_ove
 
 @pytest.mark.parametrize(("seconds", "most"), [(300, 40), (3600, 110), (36_000, 180)])
 def test_a_long_job_has_few_lines(monkeypatch, capfd, seconds, most):
-    """As many as the looks that its clock allows, looked at without waiting."""
     story = Story(PlainLines)
     story.begin()
     story.begin_pass()

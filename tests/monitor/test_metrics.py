@@ -1,7 +1,5 @@
 """The series on /metrics, as the official client and a real Prometheus read them."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess
@@ -20,27 +18,16 @@ from servers import free_port
 
 import streamkern
 
-OF_JOBS = {
-    "streamkern_job_running": "gauge",
-    "streamkern_job_failed": "gauge",
-    "streamkern_job_elapsed_seconds": "gauge",
-    "streamkern_job_planned_worker_memory_bytes": "gauge",
-    "streamkern_pass_rows": "gauge",
-    "streamkern_pass_rows_done": "gauge",
-    "streamkern_pass_read_bytes": "gauge",
-    "streamkern_pass_left_seconds": "gauge",
-    "streamkern_pass_flops_per_second": "gauge",
-    "streamkern_pass_attainable_flops_per_second": "gauge",
-    "streamkern_pass_peak_memory_bytes": "gauge",
-    "streamkern_pass_validation_rmse": "gauge",
-    "streamkern_pass_shards": "gauge",
-    "streamkern_pass_activity_seconds": "counter",
-}
-OF_PROCESSES = {
-    "streamkern_worker_rows": "counter",
-    "streamkern_worker_shards": "counter",
-    "streamkern_worker_activity_seconds": "counter",
-}
+GAUGES = (
+    *("job_running", "job_failed", "job_elapsed_seconds", "job_planned_worker_memory_bytes"),
+    *("pass_rows", "pass_rows_done", "pass_read_bytes", "pass_left_seconds", "pass_shards"),
+    *("pass_flops_per_second", "pass_attainable_flops_per_second", "pass_peak_memory_bytes"),
+    "pass_validation_rmse",
+)
+OF_JOBS = {f"streamkern_{name}": "gauge" for name in GAUGES}
+OF_JOBS |= {"streamkern_pass_activity_seconds": "counter"}
+COUNTED = ("rows", "shards", "activity_seconds")
+OF_PROCESSES = {f"streamkern_worker_{name}": "counter" for name in COUNTED}
 
 
 def families(text):

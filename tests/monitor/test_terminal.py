@@ -1,7 +1,5 @@
 """A few lines on a terminal that are written anew, and nothing where nobody had to wait."""
 
-from __future__ import annotations
-
 import io
 import os
 import pty

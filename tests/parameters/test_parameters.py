@@ -9,12 +9,14 @@ import pytest
 from click.testing import CliRunner
 
 import streamkern
-from streamkern.cli import main, options
+from streamkern.cli import main, parameter_options
 from streamkern.errors import ParameterError
 from streamkern.kernels import KERNELS, Matern
+from streamkern.models.boosting import Boosting
 from streamkern.models.classification import Classification
+from streamkern.models.component_fit import ComponentOptions
 from streamkern.parameters.parameters import NAMES, OPTIONS, Parameters
-from streamkern.solve.penalty_curve import CRITERIA
+from streamkern.solve.penalty_grid import CRITERIA
 from streamkern.solve.sparse_selection import METHODS
 
 # The options of `fit` and `tune` that the contract names, and those that other pages name.
@@ -51,9 +53,9 @@ GIVEN = {
 def made_of(line, *names):
     """The parameters that a command with all options makes of a line."""
     command = click.Command(
-        "made", callback=lambda **given: options.parameters_of(given), params=[]
+        "made", callback=lambda **given: parameter_options.parameters_of(given), params=[]
     )
-    for option in reversed(options.parameter_options(*names)):
+    for option in reversed(parameter_options.parameter_options(*names)):
         command = option(command)
     return command.main(line.split(), standalone_mode=False)
 
@@ -104,21 +106,29 @@ def test_choices_are_those_of_the_code():
     table = {each.name: each.metadata["option"] for each in OPTIONS}
     assert table["sparse_method"].choices == tuple(METHODS)
     assert table["alpha"].form.split("|")[:-1] == list(CRITERIA)
-    command = options.bad_rows_option(click.Command("rows"))
-    rows = options.parameter_options("on_bad_rows")[0](click.Command("rows"))
-    assert command.params[0].to_info_dict() == rows.params[0].to_info_dict()
 
 
 @pytest.mark.parametrize(
-    ("estimator", "others"),
+    ("estimator", "expected"),
     [
-        (streamkern.RandomFeatureRidge, {}),
-        (streamkern.RandomFeatureClassifier, vars(Classification())),
+        (streamkern.RandomFeatureRidge, Parameters().values()),
+        (streamkern.RandomFeatureClassifier, Parameters().values() | vars(Classification())),
+        (streamkern.RandomFeatureAdaBoost, {"estimator": None} | vars(Boosting())),
+        (streamkern.RandomFeaturePCA, vars(ComponentOptions())),
+        (streamkern.ExactKernelRidge, None),
     ],
 )
-def test_an_estimator_takes_the_parameters_of_a_fit(estimator, others):
-    known = {name: each.default for name, each in signature(estimator).parameters.items()}
-    assert known == Parameters().values() | others
+def test_an_estimator_takes_the_parameters_of_a_fit_and_keeps_them(estimator, expected):
+    known = signature(estimator).parameters.values()
+    assert [each.name for each in known if each.kind is not each.KEYWORD_ONLY] == [
+        "estimator" if estimator is streamkern.RandomFeatureAdaBoost else "kernel"
+    ]
+    defaults = [(each.name, each.default) for each in known]
+    assert expected is None or defaults == list(expected.items())
+    assert all(each.annotation is not each.empty for each in known)
+    assert list(vars(estimator()).items()) == defaults
+    marks = {each.name: object() for each in known}
+    assert vars(estimator(**marks)) == marks
 
 
 @pytest.mark.parametrize("name", KERNELS)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from streamkern.errors import InsufficientMemoryError
+from streamkern.parameters import job_plan
 from streamkern.parameters import plan as planning
 from streamkern.parameters.cost_estimate import solve_bytes
 from streamkern.parameters.plan import plan_fit
@@ -51,7 +52,8 @@ def machine(monkeypatch):
 
     def set_up(cores, free):
         monkeypatch.setattr("os.sched_getaffinity", lambda _pid: set(range(cores)), raising=False)
-        monkeypatch.setattr(planning, "available_bytes", lambda n=1: free // n)
+        for module in (planning, job_plan):
+            monkeypatch.setattr(module, "available_bytes", lambda n=1: free // n)
 
     set_up(8, 512 * GB)
     return set_up
@@ -93,11 +95,6 @@ def test_projected_bytes_do_not_grow_with_the_rows_unless_they_are_to_be_known_a
 def test_projected_bytes_grow_with_what_a_block_holds(more):
     plain, larger = (on_workers(Described(**each), 2048).worker_bytes for each in ({}, more))
     assert larger > 1.01 * plain
-
-
-def test_a_process_with_more_threads_is_projected_to_need_more():
-    one, four = (on_workers(Described(), 2048, n_threads=n).worker_bytes for n in (1, 4))
-    assert four > one + 3 * (4 * 2048**2)
 
 
 def accumulator(D):
@@ -177,16 +174,6 @@ def cuts(source, **options):
     return tuple(getattr(plan_fit(source, 2048, **options), name) for name in CUTS)
 
 
-def test_a_way_to_deal_rows_that_is_given_is_taken_and_changes_no_cut():
-    for n in (1000, 3_000_000):
-        source = Described(n, chunk_rows=1000)
-        found = set()
-        for by in ("shards", "rows", "blocks"):
-            assert plan_fit(source, 64, n_folds=5, fold_by=by).fold_by == by
-            found |= {cuts(source, n_folds=k, fold_by=by) for k in (1, 2, 10)}
-        assert len(found) == 1
-
-
 def test_folds_are_work_for_the_solve_only():
     D = 2048
     none, five = (on_workers(Described(), D, n_folds=k).flops for k in (1, 5))
@@ -264,11 +251,6 @@ def test_threads_of_this_process_are_fewer_where_memory_is_short(machine):
     assert 1 <= plan.n_threads < 8
     assert where(plan) == (0, plan.n_threads, 8 // plan.n_threads)
     assert plan.worker_bytes <= plan.allowed_bytes
-
-
-def test_places_that_are_given_are_taken(machine):
-    plan = plan_fit(Described(10**8), 2048, n_workers=5, n_threads=3, allowed_bytes=7 * GB)
-    assert (plan.n_workers, plan.n_threads, plan.allowed_bytes) == (5, 3, 7 * GB)
 
 
 def test_what_has_no_room_is_refused_with_both_numbers(machine):

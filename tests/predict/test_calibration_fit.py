@@ -1,7 +1,5 @@
 """Probabilities from scores in bins, against the same from every row."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.optimize import minimize

@@ -1,7 +1,5 @@
 """Scores in bins: areas and shares against every pair and every row."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score

@@ -1,7 +1,5 @@
 """Leverages, standard deviations and leave-one-out errors: formulas, and what intervals hold."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from itertools import pairwise
@@ -13,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tolerances import assert_close
 
-from streamkern import Gaussian, Linear, RandomFeatureRidge
+from streamkern import Gaussian, RandomFeatureRidge
 from streamkern.features import Identity, RandomFourierFeatures, Standardized
 from streamkern.features.standardized import Standardizer
 from streamkern.kernels import Laplacian
@@ -49,27 +47,25 @@ def table(q=3, n=N):
     return X, y + 0.2 * rng.standard_normal(y.shape), rng.random(n) + 0.5
 
 
-def fitted(name, alpha, *, q=3, intercept=True, precision="double", flat=False, n=N):
-    """The map, the equations and the deviation of a fit to the table, one penalty or q."""
-    feature_map = MAPS[name]()
-    X, y, s = table(q, n)
-    moments = naive.accumulated(
-        Moments(feature_map, q, precision=precision), naive.blocks(X, y, [30], s)
-    ).centred(intercept=intercept)
+def fitted(phi, alpha, *, q=3, intercept=True, precision="double", flat=False, rows=None):
+    """The map, the predictor, the equations and the deviation of a fit, one penalty or q."""
+    feature_map = MAPS[phi]() if isinstance(phi, str) else phi
+    X, y, s = table(q) if rows is None else rows
+    zero = Moments(feature_map, y.shape[1], precision=precision)
+    moments = naive.accumulated(zero, naive.blocks(X, y, [30], s)).centred(intercept=intercept)
     one = np.ndim(alpha) == 0
-    solution = solve_ridge(moments, alpha) if one else Eigenbasis.of(moments).solve(alpha)
+    solution = solve_ridge(moments, alpha) if one else Eigenbasis.of(moments).solve(np.array(alpha))
+    predictor = Predictor(feature_map, solution.coef, solution.intercept, "double")
     equations = NormalEquations.of(moments, solution)
-    return feature_map, equations, Deviation.of(feature_map, equations, flat)
+    return feature_map, predictor, equations, Deviation.of(feature_map, equations, flat)
 
 
 def new_rows(n=25):
     return np.random.default_rng(2).standard_normal((n, P))
 
 
-def expected_leverages(feature_map, alpha, *, intercept, rows=None):
+def expected_leverages(Phi, new, s, alpha, *, intercept):
     """The formula on explicit features, (n, t)."""
-    X, _, s = table()
-    Phi, new = feature_map.transform(X), feature_map.transform(new_rows() if rows is None else rows)
     each = [naive.leverages(Phi, new, s, a, intercept=intercept) for a in np.atleast_1d(alpha)]
     return np.stack(each, axis=1)
 
@@ -82,13 +78,12 @@ def expected_leverages(feature_map, alpha, *, intercept, rows=None):
 def test_leverages_are_those_of_the_formula_and_sum_to_the_degrees_of_freedom(
     name, intercept, alpha
 ):
-    alpha = np.array(alpha) if np.ndim(alpha) else alpha
-    feature_map, equations, deviation = fitted(name, alpha, intercept=intercept)
-    found = deviation.leverages(new_rows())
-    expected = expected_leverages(feature_map, alpha, intercept=intercept)
+    feature_map, _, equations, deviation = fitted(name, alpha, intercept=intercept)
+    found, (X, _, s) = deviation.leverages(new_rows()), table()
+    Phi, new = feature_map.transform(X), feature_map.transform(new_rows())
     assert found.shape == (25, np.size(alpha))
+    expected = expected_leverages(Phi, new, s, alpha, intercept=intercept)
     assert found == pytest.approx(expected, rel=1e-9)
-    X, _, s = table()
     own = np.broadcast_to(s @ deviation.leverages(X), 3)
     assert own == pytest.approx(equations.effective_dof, rel=1e-9)
     single = fitted(name, alpha, intercept=intercept, precision="single")[-1].leverages(new_rows())
@@ -99,10 +94,11 @@ def test_leverages_are_those_of_the_formula_and_sum_to_the_degrees_of_freedom(
 @pytest.mark.parametrize("name", ["pairs", "inputs", "one feature"])
 @every_intercept
 def test_without_a_penalty_leverages_are_those_of_least_squares(name, intercept):
-    feature_map, equations, deviation = fitted(name, 0.0, intercept=intercept)
-    expected = expected_leverages(feature_map, 0.0, intercept=intercept)
-    assert deviation.leverages(new_rows()) == pytest.approx(expected, rel=1e-7)
+    feature_map, _, equations, deviation = fitted(name, 0.0, intercept=intercept)
     X, _, s = table()
+    Phi, new = feature_map.transform(X), feature_map.transform(new_rows())
+    expected = expected_leverages(Phi, new, s, 0.0, intercept=intercept)
+    assert deviation.leverages(new_rows()) == pytest.approx(expected, rel=1e-7)
     own = s @ deviation.leverages(X)[:, 0]
     assert own == pytest.approx(feature_map.n_components + intercept, rel=1e-9)
     assert equations.effective_dof == pytest.approx(own, rel=1e-9)
@@ -127,7 +123,7 @@ def test_they_do_so_above_and_below_the_precision_floor(precision, share):
 
 
 def test_eigenvalues_below_zero_by_rounding_count_as_zero():
-    feature_map, equations, _ = fitted("pairs", 0.3)
+    feature_map, _, equations, _ = fitted("pairs", 0.3)
     values, vectors = np.linalg.eigh(equations.gram.dense())
     rounded = np.concatenate([[-1e-9, -1e-10], values[2:]])
     gram = vectors @ np.diag(rounded) @ vectors.T
@@ -147,7 +143,7 @@ def test_eigenvalues_below_zero_by_rounding_count_as_zero():
 @every_intercept
 @pytest.mark.parametrize("alpha", [0.3, np.array([0.01, 2.0, 0.3])], ids=["one", "each"])
 def test_deviations_are_those_of_the_noise_and_of_the_coefficients(intercept, alpha):
-    feature_map, _, deviation = fitted("pairs", alpha, intercept=intercept)
+    feature_map, *_, deviation = fitted("pairs", alpha, intercept=intercept)
     X, y, s = table()
     Phi = feature_map.transform(X)
     found = deviation.standard_deviations(new_rows())
@@ -160,7 +156,8 @@ def test_deviations_are_those_of_the_noise_and_of_the_coefficients(intercept, al
         rss = (s * (y - mu - Phi @ w)[:, j] ** 2).sum()
         dof = s @ naive.leverages(Phi, Phi, s, each, intercept=intercept)
         noise = rss / (s.sum() - dof)
-        h = expected_leverages(feature_map, each, intercept=intercept)[:, 0]
+        new = feature_map.transform(new_rows())
+        h = naive.leverages(Phi, new, s, each, intercept=intercept)
         assert found[:, j] == pytest.approx(np.sqrt(noise * (1 + h)), rel=1e-8)
 
 
@@ -213,26 +210,6 @@ def test_intervals_of_90_per_cent_hold_90_per_cent_of_new_targets(noise, precisi
     assert model.report_["noise"] == pytest.approx(noise, rel=0.03)
 
 
-def test_intervals_count_what_few_rows_leave_open_of_the_coefficients():
-    """Coefficients drawn from the prior that the penalty stands for, many times over."""
-    n, p, m, noise, prior = 60, 40, 200, 0.5, 1.0
-    rng = np.random.default_rng(0)
-    covered, by_noise_alone = [], []
-    for _ in range(60):
-        X, new = rng.standard_normal((n, p)), rng.standard_normal((m, p))
-        w = prior * rng.standard_normal(p)
-        y, later = (rows @ w + noise * rng.standard_normal(len(rows)) for rows in (X, new))
-        alpha = (noise / prior) ** 2
-        options = {"standardize": False, "fit_intercept": False, "precision": "double"}
-        model = RandomFeatureRidge(Linear(), alpha=alpha, **options).fit(X, y)
-        mean, deviation = model.predict(new, return_std=True)
-        covered.append((np.abs(later - mean) <= WITHIN * deviation).mean())
-        by_noise_alone.append((np.abs(later - mean) <= WITHIN * model.report_["noise"]).mean())
-    # The noise itself is known from some 20 degrees of freedom only, which costs about 1%.
-    assert np.mean(covered) == pytest.approx(LEVEL, abs=0.03)
-    assert np.mean(by_noise_alone) < 0.75
-
-
 def test_far_from_all_landmarks_the_deviation_is_that_of_the_prior():
     rng = np.random.default_rng(3)
     X, Z = rng.standard_normal((300, 1)), np.array([[0.0], [1.5], [3.0], [5.0], [50.0]])
@@ -265,7 +242,6 @@ def test_deviations_do_not_depend_on_the_unit_of_weights_that_cannot_count_rows(
 
 M, D, Q = 40, 14, 2
 EACH = 0.02, 3.0
-every_penalty = pytest.mark.parametrize("alpha", [0.2, EACH], ids=["one", "each"])
 
 
 def small_table(n=M):
@@ -275,21 +251,15 @@ def small_table(n=M):
     return X, y + 0.2 * rng.standard_normal(y.shape), rng.choice([0.5, 1.0, 2.0], n)
 
 
-def statistic(alpha, X, y, s, *, feature_map=None, intercept=True, n_largest=5):
-    """The statistic of no rows, for a model of these; and the features of the rows."""
-    feature_map = feature_map or RandomFourierFeatures(Gaussian(1.5), D).draw(P)
-    moments = naive.accumulated(
-        Moments(feature_map, y.shape[1], precision="double"), naive.blocks(X, y, (), s)
-    ).centred(intercept=intercept)
-    one = np.ndim(alpha) == 0
-    solution = solve_ridge(moments, alpha) if one else Eigenbasis.of(moments).solve(np.array(alpha))
-    predictor = Predictor(feature_map, solution.coef, solution.intercept, "double")
-    deviation = Deviation.of(feature_map, NormalEquations.of(moments, solution))
-    return Evaluation(predictor, LeaveOneOut(deviation, n_largest)), feature_map.transform(X)
-
-
-def accumulated(empty, rows):
-    return naive.accumulated(empty, rows).measures
+def leave_one_out(alpha, rows, *, phi=None, intercept=True, cuts=(7, 30), weighted=True):
+    """The measure of rows by a model of them, all of them told, and their features."""
+    X, y, s = rows
+    phi = phi or RandomFourierFeatures(Gaussian(1.5), D).draw(P)
+    _, predictor, _, deviation = fitted(phi, alpha, rows=rows, intercept=intercept)
+    empty = Evaluation(predictor, LeaveOneOut(deviation, M))
+    blocks = naive.blocks(X, y, cuts, s if weighted else None)
+    (found,) = naive.accumulated(empty, blocks).measures
+    return found, phi.transform(X), empty
 
 
 def left_out(Phi, y, s, alpha, intercept):
@@ -301,15 +271,6 @@ def left_out(Phi, y, s, alpha, intercept):
     return np.stack(errors, axis=1)
 
 
-def leverages(Phi, s, alpha, intercept):
-    """The leverages of the rows with their weights, (n, 1) or (n, q)."""
-    each = [
-        s * naive.leverages(Phi, Phi, s, value, intercept=intercept)
-        for value in np.atleast_1d(alpha)
-    ]
-    return np.stack(each, axis=1)
-
-
 @pytest.mark.parametrize(
     ("alpha", "intercept", "weighted"),
     [(0.2, True, True), (0.2, False, False), (EACH, True, False), (EACH, False, True)],
@@ -317,8 +278,7 @@ def leverages(Phi, s, alpha, intercept):
 def test_errors_are_those_of_refitting_without_each_row(alpha, intercept, weighted):
     X, y, s = small_table()
     s = s if weighted else np.ones(M)
-    empty, Phi = statistic(alpha, X, y, s, intercept=intercept, n_largest=M)
-    (found,) = accumulated(empty, naive.blocks(X, y, [7, 30], s if weighted else None))
+    found, Phi, empty = leave_one_out(alpha, (X, y, s), intercept=intercept, weighted=weighted)
     errors = left_out(Phi, y, s, alpha, intercept)
     assert found.rmse == pytest.approx(np.sqrt(s @ errors**2 / s.sum()), rel=1e-8)
     in_order = np.argsort(found.errors.places)
@@ -326,51 +286,15 @@ def test_errors_are_those_of_refitting_without_each_row(alpha, intercept, weight
     assert_close(found.errors.facts[in_order, 1:], errors, steps=1e6)
     assert found.weight == pytest.approx(s.sum(), rel=1e-14)
     assert (found.n_rows, found.n_whole) == (M, 0)
-    expected = leverages(Phi, s, alpha, intercept)
+    expected = s[:, None] * expected_leverages(Phi, Phi, s, alpha, intercept=intercept)
     assert found.leverage == pytest.approx(expected.sum(axis=0), rel=1e-9)
     in_order = np.argsort(found.leverages.places)
     assert found.leverages.facts[in_order, 0] == pytest.approx(expected.max(axis=1), rel=1e-9)
     # Rows that are left out leave the places of the others.
     kept = np.random.default_rng(1).random(M) < 0.6
-    (some,) = accumulated(empty, [b.where(kept[b.places()]) for b in naive.blocks(X, y, [9], s)])
+    few = [block.where(kept[block.places()]) for block in naive.blocks(X, y, [9], s)]
+    (some,) = naive.accumulated(empty, few).measures
     assert sorted(some.errors.places.tolist()) == np.flatnonzero(kept).tolist()
-
-
-@naive.quick
-@given(cuts=naive.cuts(M), chance=st.randoms(use_true_random=False))
-def test_merging_in_any_order_gives_the_same_errors(cuts, chance):
-    X, y, s = small_table()
-    empty, _ = statistic((0.02, 3.0), X, y, s)
-    (whole,) = accumulated(empty, naive.blocks(X, y, (), s))
-    rows = naive.blocks(X, y, cuts, s)
-    for merged in (naive.merged(empty, rows, chance), naive.accumulated(empty, rows)):
-        (found,) = merged.measures
-        assert_close(found.squared, whole.squared)
-        assert_close(found.leverage, whole.leverage)
-        assert found.weight == pytest.approx(whole.weight)
-        assert (found.n_rows, found.n_whole) == (M, 0)
-        for largest, expected in ((found.leverages, whole.leverages), (found.errors, whole.errors)):
-            assert largest.places.tolist() == expected.places.tolist()
-            assert_close(largest.values, expected.values)
-            assert_close(largest.facts, expected.facts)
-
-
-@every_penalty
-@pytest.mark.parametrize("k", [1, 5, M + 3])
-def test_the_largest_rows_are_the_first_of_a_full_sort(alpha, k):
-    X, y, s = small_table()
-    empty, Phi = statistic(alpha, X, y, s, n_largest=k)
-    (found,) = accumulated(empty, naive.blocks(X, y, [11, 12, 30], s))
-    h = leverages(Phi, s, alpha, intercept=True).max(axis=1)
-    errors = left_out(Phi, y, s, alpha, intercept=True)
-    size = np.abs(errors).max(axis=1)
-    assert found.leverages.places.tolist() == sorted(range(M), key=lambda i: -h[i])[:k]
-    assert found.errors.places.tolist() == sorted(range(M), key=lambda i: -size[i])[:k]
-    assert found.leverages.values == pytest.approx(np.sort(h)[::-1][:k], rel=1e-9)
-    assert found.errors.values == pytest.approx(np.sort(size)[::-1][:k], rel=1e-8)
-    for largest in (found.leverages, found.errors):
-        facts = np.column_stack([h, errors])[largest.places]
-        assert_close(largest.facts, facts, steps=1e6)
 
 
 @naive.quick
@@ -396,18 +320,12 @@ def test_rows_of_equal_value_are_named_by_their_place(values, k, cuts, chance):
     assert largest.facts[:, 1].tolist() == expected
 
 
-def with_lonely_rows():
-    """Inputs of which two rows alone determine a coefficient each."""
+def test_rows_of_leverage_one_are_counted_and_left_out():
     X, y, s = small_table()
+    # Two rows alone determine a coefficient each.
     X = np.column_stack([X, np.zeros(M), np.zeros(M)])
     X[4, 3], X[20, 4] = 1.0, -2.0
-    return X, y, s
-
-
-def test_rows_of_leverage_one_are_counted_and_left_out():
-    X, y, s = with_lonely_rows()
-    empty, Phi = statistic(0.0, X, y, s, feature_map=Identity().draw(P + 2), n_largest=M)
-    (found,) = accumulated(empty, naive.blocks(X, y, [10], s))
+    found, Phi, _ = leave_one_out(0.0, (X, y, s), phi=Identity().draw(P + 2))
     assert (found.n_rows, found.n_whole) == (M, 2)
     others = ~np.isin(np.arange(M), [4, 20])
     # Without the two rows their inputs are constant, and the fit to the others is the same.
@@ -424,9 +342,8 @@ def test_rows_of_leverage_one_are_counted_and_left_out():
 
 def test_where_every_row_has_leverage_one_no_error_is_known():
     rng = np.random.default_rng(0)
-    X, y, s = rng.standard_normal((4, 3)), rng.standard_normal((4, Q)), np.ones(4)
-    empty, _ = statistic(0.0, X, y, s, feature_map=Identity().draw(3))
-    (found,) = accumulated(empty, naive.blocks(X, y))
+    rows = rng.standard_normal((4, 3)), rng.standard_normal((4, Q)), np.ones(4)
+    found, *_ = leave_one_out(0.0, rows, phi=Identity().draw(3), cuts=())
     assert (found.n_rows, found.n_whole, found.weight) == (4, 4, 0.0)
     assert np.isnan(found.rmse).all()
     assert found.rmse.shape == (Q,)

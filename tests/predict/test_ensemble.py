@@ -1,7 +1,5 @@
 """Errors of rounds are those of all rows, in whatever blocks they come."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,13 +1,11 @@
 """The average gradient outer product: the formula, whatever the cuts, weights and targets."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from tolerances import assert_close
 
 from streamkern.errors import ParameterError
-from streamkern.features import Identity, RandomFourierFeatures, Standardized, Standardizer
+from streamkern.features import RandomFourierFeatures, Standardized, Standardizer
 from streamkern.kernels import Gaussian, Matern
 from streamkern.predict.gradients import GradientOuterProduct
 from streamkern.predict.predictor import Predictor
@@ -97,14 +95,6 @@ def test_single_precision_is_close_to_double(linear):
 def test_the_work_grows_with_targets():
     one, three = GradientOuterProduct(predictor(q=1)), GradientOuterProduct(predictor(q=3))
     assert three.work.flops_per_row == 3 * one.work.flops_per_row > 0
-
-
-def test_features_without_gradients_are_refused():
-    inner = Identity().draw(3)
-    feature_map = Standardized(Standardizer(COLUMNS, MEAN, DEVIATION, P), inner)
-    statistic = GradientOuterProduct(Predictor(feature_map, np.ones((3, 1)), np.zeros(1)))
-    with pytest.raises(ParameterError, match="'identity' have no gradients"):
-        accumulated(statistic, rows())
 
 
 def test_a_map_of_rows_that_are_not_standardised_is_refused():

@@ -1,7 +1,5 @@
 """The function that predicts: what it returns, how exactly, and in how much memory."""
 
-from __future__ import annotations
-
 import pickle
 from dataclasses import replace
 

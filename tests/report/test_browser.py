@@ -1,11 +1,8 @@
 """A report in a real browser, without the network: nothing runs, and nothing is complained of."""
 
-from __future__ import annotations
-
-import h5py
 import pytest
 from browser import Watched, opened_browser
-from commandline import rows
+from commandline import rows, write
 from pages import Page
 
 from streamkern import RandomFeatureRidge, open_hdf5, write_report
@@ -33,9 +30,7 @@ def report(tmp_path_factory):
     X, y = rows()
     where = folder / HOSTILE.replace("/", "\N{DIVISION SLASH}")
     x_name, y_name = (f"{letter}{HOSTILE.replace('/', '')}" for letter in "Xy")
-    with h5py.File(where, "w") as file:
-        file[x_name], file[y_name] = X, y
-    source = open_hdf5(where, x_name, y_name)
+    source = open_hdf5(write(where, X, y, x_name, y_name), x_name, y_name)
     model = RandomFeatureRidge(n_components=32).tune(source, keep_moments=True)
     path = folder / "report.html"
     write_report(model, path, source, title=HOSTILE, command=HOSTILE)

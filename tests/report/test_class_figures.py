@@ -1,7 +1,5 @@
 """Reports of classifiers: classes of rows that were not seen, against fits without them."""
 
-from __future__ import annotations
-
 import naive
 import numpy as np
 import pytest
@@ -10,17 +8,16 @@ from sklearn import metrics
 from sklearn.metrics import confusion_matrix
 
 from streamkern import Gaussian, RandomFeatureClassifier, write_report
-from streamkern.errors import DataError
 from streamkern.models.held_out_predictors import folds_of, unseen_by
-from streamkern.report.prediction_figures import class_section, confusion_table, probability_figure
-from streamkern.report.validation_pass import validated_classes
+from streamkern.report.class_figures import class_section, confusion_table, probability_figure
+from streamkern.report.validation_pass import validated as validated_model
 
 NAMES = np.array(["hill", "lake", "moor"])
 
 
 def validated(model, rows):
     fitted = model.model_
-    return validated_classes(fitted, fitted.labelled(*rows, weighted=True))
+    return validated_model(fitted, fitted.labelled(*rows, weighted=True))
 
 
 def rows(n=240, k=2, seed=0):
@@ -55,12 +52,12 @@ def test_errors_are_those_of_models_without_each_fold(k, weighted):
     probabilities = model.rule_.probabilities(scores)
     labels = model.rule_.labels(scores)
     assert (found.by_fold, found.n_rows) == (True, len(X))
-    errors = found.errors
+    errors = found.measure
     assert errors.accuracy == pytest.approx(metrics.accuracy_score(y, labels, sample_weight=s))
     assert errors.log_loss == pytest.approx(metrics.log_loss(y, probabilities, sample_weight=s))
     assert (errors.confusion == confusion_matrix(y, labels, sample_weight=s)).all()
     by_class = metrics.precision_recall_fscore_support(y, labels, sample_weight=s)
-    said = [row[-2:] for row in confusion_table(found).rows]
+    said = [row[-2:] for row in confusion_table(found.measure).rows]
     assert said == [(f"{r:.1%}", f"{p:.1%}") for p, r, *_ in zip(*by_class, strict=True)]
     ranked = probabilities[:, 1] if k == 2 else probabilities
     for j, p in enumerate(ranked.reshape(len(y), -1).T):
@@ -81,17 +78,9 @@ def test_without_folds_each_row_is_predicted_without_itself():
     errors = naive.left_out_errors(Phi, signs[:, None], np.ones(60), 0.5, intercept=True)
     scores = signs[:, None] - errors
     assert (found.by_fold, found.n_rows) == (False, 60)
-    assert (found.errors.confusion == confusion_matrix(y, model.rule_.labels(scores))).all()
+    assert (found.measure.confusion == confusion_matrix(y, model.rule_.labels(scores))).all()
     p = model.rule_.probabilities(scores)[:, 1]
-    assert found.errors.brier_score == pytest.approx(np.mean((p - (y == "lake")) ** 2))
-
-
-@pytest.mark.parametrize("keep", [True, False])
-def test_other_rows_are_refused(keep):
-    X, y = rows()
-    model = classifier().fit(X, y, keep_moments=keep)
-    with pytest.raises(DataError, match="not the rows that the model was fitted on"):
-        validated_classes(model.model_, model.model_.labelled(X[::-1] + 1.0, y, None))
+    assert found.measure.brier_score == pytest.approx(np.mean((p - (y == "lake")) ** 2))
 
 
 @pytest.mark.parametrize("k", [2, 3])
@@ -105,7 +94,7 @@ def test_the_page_shows_classes_and_no_intervals(k, tmp_path):
     assert f"{k} classes" in page.text
     assert page.value_of("classes") == f"{k}: {', '.join(NAMES[:k])}"
     assert page.value_of("calibration") == "sigmoid"
-    assert f"{100 * found.errors.accuracy:.1f}%" in page.text
+    assert f"{100 * found.measure.accuracy:.1f}%" in page.text
     shown = ("ROC curve", "Calibration", "recall", "precision", "log loss")
     assert all(name in page.text for name in shown)
     assert not any(name in page.text for name in ("Intervals", "Residuals", "nan"))
@@ -121,7 +110,7 @@ def test_of_many_classes_the_largest_are_shown():
     y = np.minimum(rng.geometric(0.15, 900), 15)
     model = classifier(alpha=1.0).fit(X, y, keep_moments=True)
     found = validated(model, (X, y, None))
-    header, table = confusion_table(found)
+    header, table = confusion_table(found.measure)
     largest = sorted(np.argsort(-np.bincount(y)[1:], kind="stable")[:12] + 1)
     assert [row[0] for row in table] == [str(label) for label in largest]
     assert header == ("class", *map(str, largest), "recall", "precision")
@@ -137,9 +126,9 @@ def test_rows_count_by_their_own_weights_where_classes_have_some(keep):
     model = classifier(class_weight={"hill": 5.0, "moor": 0.3}, **options)
     model.fit(X, y, s, keep_moments=keep)
     found = validated(model, (X, y, s))
-    for name, weight in zip(NAMES, found.errors.confusion.sum(axis=1), strict=True):
+    for name, weight in zip(NAMES, found.measure.confusion.sum(axis=1), strict=True):
         assert weight == pytest.approx(s[y == name].sum())
-    _, table = confusion_table(found)
+    _, table = confusion_table(found.measure)
     assert sum(int(cell.replace(",", "")) for row in table for cell in row[1:4]) == s.sum()
 
 
@@ -148,5 +137,7 @@ def test_marks_are_where_rows_are_whatever_they_weigh(unit):
     (X, y), marks = rows(n=1500), []
     for s in (None, np.full(len(y), unit)):
         model = classifier(calibration=None).fit(X, y, s, keep_moments=True)
-        marks.append(probability_figure(validated(model, (X, y, s))).picture.count("circle"))
+        marks.append(
+            probability_figure(validated(model, (X, y, s)).measure).picture.count("circle")
+        )
     assert marks[0] == marks[1] > 0

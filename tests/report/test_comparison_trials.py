@@ -1,7 +1,5 @@
 """Trials of a comparison: rows are fitted or tested, never both; runs are summed up by map."""
 
-from __future__ import annotations
-
 import json
 import math
 
@@ -10,15 +8,14 @@ import pytest
 from scipy import stats
 
 from streamkern.errors import DataError, ParameterError
+from streamkern.report.comparison_rows import check_split, sampled_split
 from streamkern.report.comparison_trials import (
     Comparison,
     Run,
     Trial,
-    check_split,
     confidence_interval,
-    sampled_split,
 )
-from streamkern.sources.arrays import ArraySource
+from streamkern.sources.array_source import ArraySource
 
 
 def source(n, p=2, q=None):
@@ -116,19 +113,16 @@ def test_a_trial_holds_means_over_its_runs_and_the_median_penalty():
     assert trial.runs == runs
 
 
-def test_a_single_run_has_no_interval_and_a_model_without_a_map_no_seeds():
-    trial = Trial.of("exact", [run(None, 2.0, kernel_error=None, loo_rmse=2.5)], 300, 2.0)
-    assert trial.interval == {"test_rmse": None, "kernel_error": None}
-    assert (trial.map, trial.n_components, trial.seeds) == (None, None, ())
-    assert (trial.relative_rmse, trial.loo_rmse, trial.kernel_error) == (1.0, 2.5, None)
-
-
-def test_trials_are_found_by_their_maps():
-    trials = [Trial.of("exact", [run(None, 1.0)], 9, 1.0)] + [
+def test_a_single_run_has_no_interval_and_trials_are_found_by_their_maps():
+    trials = [Trial.of("exact", [run(None, 2.0, kernel_error=None, loo_rmse=2.5)], 300, 2.0)] + [
         Trial.of("random features", [run(0, 1.0)], D, 1.0, n_components=D, map_name=name)
         for name in ("iid", "orthogonal")
         for D in (8, 16)
     ]
+    exact = trials[0]
+    assert exact.interval == {"test_rmse": None, "kernel_error": None}
+    assert (exact.map, exact.n_components, exact.seeds) == (None, None, ())
+    assert (exact.relative_rmse, exact.loo_rmse, exact.kernel_error) == (1.0, 2.5, None)
     found = Comparison(tuple(trials), 9, 3, {"name": "gaussian"}, "cv", 1.0)
     lines = {name: [trial.n_components for trial in each] for name, each in found.by_map().items()}
     assert lines == {"iid": [8, 16], "orthogonal": [8, 16]}

@@ -1,7 +1,5 @@
 """Pictures: round labels, what is drawn where, and texts that stay texts."""
 
-from __future__ import annotations
-
 from xml.etree import ElementTree as ET
 
 import numpy as np

@@ -1,13 +1,15 @@
 """Tables of words, from a report alone."""
 
-from __future__ import annotations
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import streamkern
 from streamkern import Gaussian, RandomFeatureClassifier, RandomFeatureRidge
 from streamkern.errors import StreamkernWarning
 from streamkern.report import report_rows
+from streamkern.report.figure_labels import LABELS, figure
 from streamkern.report.numbers import number
 from streamkern.report.trial_tables import frontier_table, tuning_table
 from streamkern.tune.trials import ISOTROPIC
@@ -23,6 +25,17 @@ def report():
     model = RandomFeatureRidge(n_components=16, on_bad_rows="skip", sparse=5)
     with pytest.warns(StreamkernWarning, match="constant column"):
         return model.fit(X, y).report_
+
+
+def test_no_label_is_written_beside_the_table_of_labels():
+    labels = {label.text.encode("unicode_escape").decode() for label in LABELS.values()}
+    folder = Path(streamkern.__file__).parent
+    paths = {*folder.glob("cli/*.py"), *folder.glob("report/*.py")}
+    paths.remove(folder / "report" / "figure_labels.py")
+    code = "".join(path.read_text() for path in paths)
+    assert {text for text in labels if f'"{text}"' in code} == {"accuracy"}  # a key too
+    assert figure("kernel_error", None) == ""
+    assert figure("test_rmse", 0.25) == "0.2500"
 
 
 def test_a_fit_is_told_in_rows(report):

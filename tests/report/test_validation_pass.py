@@ -1,7 +1,5 @@
 """Predictions of rows that were not seen, against fits without them; and intervals that hold."""
 
-from __future__ import annotations
-
 import pickle
 
 import naive
@@ -12,7 +10,7 @@ from sklearn.base import clone
 from tolerances import assert_close
 
 import streamkern
-from streamkern import Gaussian, RandomFeatureRidge
+from streamkern import Gaussian, RandomFeatureClassifier, RandomFeatureRidge
 from streamkern.engine.scheduler import run
 from streamkern.errors import DataError, ModelFileError
 from streamkern.features import RandomFourierFeatures
@@ -77,9 +75,9 @@ def test_every_row_is_predicted_by_the_fit_without_its_fold(case, q):
     model = fitted(X, y, s, **CASES[case])
     found = validated(model.model_, as_source(X, y, s))
     expected, targets = refitted(model, X, y, s), y.reshape(N, -1)
-    pairs, residuals = found.bins.counted(expected, targets)
-    assert np.array_equal(found.pairs, pairs)
-    assert np.array_equal(found.residuals, residuals)
+    pairs, residuals = found.measure.bins.counted(expected, targets)
+    assert np.array_equal(found.measure.pairs, pairs)
+    assert np.array_equal(found.measure.residuals, residuals)
     assert (found.by_fold, found.n_rows) == (True, N)
     rmse = np.sqrt(np.average((targets - expected) ** 2, axis=0, weights=s))
     assert found.rmse == pytest.approx(rmse, rel=1e-8)
@@ -95,14 +93,14 @@ def test_the_features_of_a_sparse_model_are_chosen_without_the_fold():
     found = validated(model.model_, as_source(X, y))
     # The error left out counts what choosing costs, and so does what is predicted.
     assert found.rmse[0] == pytest.approx(model.report_["cv_rmse"], rel=1e-8)
-    assert found.pairs.sum() == N
+    assert found.measure.pairs.sum() == N
 
 
 def test_skipped_rows_are_not_counted():
     X, y = rows()
     X[[3, 77]] = np.nan
     found = validated(fitted(X, y, on_bad_rows="skip").model_, as_source(X, y))
-    assert found.n_rows == found.pairs.sum() == N - 2
+    assert found.n_rows == found.measure.pairs.sum() == N - 2
 
 
 @pytest.mark.parametrize(
@@ -119,12 +117,12 @@ def test_without_folds_every_row_is_predicted_without_itself(alpha, intercept, w
     assert (found.by_fold, found.n_rows) == (False, 90)
     expected = np.sqrt(np.average(errors**2, axis=0, weights=s))
     assert found.rmse == pytest.approx(expected, rel=1e-8)
-    assert np.array_equal(found.pairs, found.bins.counted(y - errors, y)[0])
+    assert np.array_equal(found.measure.pairs, found.measure.bins.counted(y - errors, y)[0])
 
 
 def test_without_folds_the_deviations_are_those_without_the_row():
     X, y = rows(60)
-    model = fitted(X, y, alpha=0.3)
+    model = fitted(X, y, alpha=0.3, n_components=16)
     found = validated(model.model_, as_source(X, y))
     Phi, noise = model.transform(X), model.equations_.noise_variance[0]
     expected = []
@@ -170,10 +168,13 @@ def test_intervals_hold_as_many_rows_as_they_say_where_the_model_is_true(by_fold
 def test_other_rows_and_models_without_equations_are_refused(tmp_path):
     X, y = rows()
     model, fixed = fitted(X, y), fitted(X, y, alpha=1.0)
+    classifier = RandomFeatureClassifier(n_components=16).fit(X, y > y.mean()).model_
     wrong = [(model, X, y + np.linspace(0, 1, N)), (model, X[:200], y[:200]), (fixed, X, -y)]
-    for fit, *others in wrong:
+    wrong = [(fit.model_, as_source(*others)) for fit, *others in wrong]
+    wrong += [(classifier, classifier.labelled(X[::-1] + 1.0, y > y.mean(), None))]
+    for fit, others in wrong:
         with pytest.raises(DataError, match="not the rows that the model was fitted on"):
-            validated(fit.model_, as_source(*others))
+            validated(fit, others)
     with pytest.raises(DataError, match="predicts 1 targets, but the data has 2"):
         validated(model.model_, as_source(X, np.column_stack([y, y])))
     # A compact model that was loaded does not know enough.
@@ -202,7 +203,7 @@ def test_workers_count_what_this_process_counts():
     here = validated(fitted(X, y).model_, as_source(X, y))
     with streamkern.connect(n_workers=2):
         there = validated(fitted(X, y).model_, as_source(X, y))
-    assert np.array_equal(there.pairs, here.pairs)
-    assert np.array_equal(there.residuals, here.residuals)
+    assert np.array_equal(there.measure.pairs, here.measure.pairs)
+    assert np.array_equal(there.measure.residuals, here.measure.residuals)
     assert_close(np.sort(there.standardized, axis=0), np.sort(here.standardized, axis=0))
     assert there.n_rows == 3000

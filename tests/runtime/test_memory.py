@@ -55,7 +55,7 @@ def test_workers_take_no_more_than_projected_however_many_rows_there_are(tmp_pat
 
 
 def test_a_fit_in_this_process_takes_no_more_than_projected(tmp_path):
-    peak, projected = measured(tmp_path, 40_000)
+    peak, projected = measured(tmp_path, 20_000)
     assert 0 < peak <= projected
 
 

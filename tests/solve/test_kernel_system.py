@@ -73,14 +73,6 @@ def test_a_constant_added_to_the_kernel_is_the_intercepts(alpha):
     assert_close(moved.loo_residuals, base.loo_residuals, steps=1e4 / alpha)
 
 
-def test_rows_that_occur_twice_are_left_out_one_at_a_time():
-    X, y = rows()
-    X[-10:] = X[:10]
-    K = Gaussian(1.5)(X, X)
-    found = KernelBasis.of(K.copy(), y, intercept=True).solve(0.1).loo_residuals
-    np.testing.assert_allclose(found, left_out(K, y, 0.1, intercept=True), rtol=0, atol=1e-8)
-
-
 @with_and_without
 def test_more_rows_than_are_worked_on_at_once_give_the_same(intercept):
     X, y = rows(1100)

@@ -9,7 +9,7 @@ from streamkern.features import Identity, RandomFourierFeatures
 from streamkern.kernels import Gaussian
 from streamkern.solve.progressive_validation import _ALPHAS, _COMPONENTS, progressive_error
 from streamkern.sources import Block
-from streamkern.statistics import ByFold, Moments, RowFolds
+from streamkern.statistics import ByFold, Moments, RowFolds, moment_strips
 
 
 def rows(n, p=3, q=1, seed=0):
@@ -70,7 +70,7 @@ def test_it_falls_with_more_rows():
 def test_it_is_unknown_of_a_strip_a_constant_target_or_a_map_without_leading_part():
     feature_map = RandomFourierFeatures(Gaussian(1.0), 1200, random_state=0).draw(3)
     X, y = rows(300)
-    strips = Moments(feature_map, 1, precision="double").strips(2)
+    strips = moment_strips(Moments(feature_map, 1, precision="double"), 2)
     halves = [ByFold(RowFolds(2, 0), strip).zero() for strip in strips]
     for half in halves:
         half.update([Block(X, y, 0)])

@@ -71,7 +71,6 @@ def problem(spectrum, *, intercept: bool = True, precision: str = "double") -> P
 
 
 def wide(D: int) -> CentredMoments:
-    """Moments of many features, that are quickly made."""
     rng = np.random.default_rng(D)
     gram = Triangle(D)
     gram.add_diagonal(1.0)

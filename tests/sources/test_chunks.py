@@ -1,8 +1,4 @@
-"""Which bytes hold which rows, all of them and no others; and bytes that are asked for ahead."""
-
-import os
-import time
-from types import SimpleNamespace
+"""Which bytes hold which rows, all of them and no others."""
 
 import h5py
 import numpy as np
@@ -11,9 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rows_read import STORED, N, P, virtual, write
 
-from streamkern import open_hdf5
-from streamkern.sources import Shard, chunks
-from streamkern.sources.chunks import ByteRange, Prefetch, StoredRows, requests, stored_rows
+from streamkern.sources.chunks import ByteRange, StoredRows, requests, stored_rows
 
 
 def ranges(pieces):
@@ -85,7 +79,7 @@ def test_rows_that_were_never_written_or_are_elsewhere_have_no_bytes(tmp_path):
 PIECES = st.lists(st.tuples(st.integers(0, 40), st.integers(1, 90)), min_size=1, max_size=12)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(gaps_and_sizes=PIECES, most=st.integers(1, 100), gap=st.integers(0, 30))
 def test_requests_ask_for_every_byte_once(gaps_and_sizes, most, gap):
     pieces, at = [], 0
@@ -112,90 +106,3 @@ def test_chunks_beside_each_other_are_one_request(tmp_path):
     whole = sum(piece.stop - piece.start for piece in table.between(0, N))
     assert len(list(requests(table.between(0, N), 1 << 20, 16 << 10))) == 1
     assert len(list(requests(table.between(0, N), 1 << 14, 0))) >= whole >> 14
-
-
-# Bytes asked for before HDF5 reads them.
-
-
-def slow_reads(monkeypatch, seconds):
-    """Have `os.pread` take long, and note what it is asked for, and how often at once."""
-    pread, reads, under_way = os.pread, SimpleNamespace(asked=[], at_once=[]), []
-
-    def read(file, size, offset):
-        reads.asked.append((offset, size))
-        under_way.append(offset)
-        reads.at_once.append(len(under_way))
-        time.sleep(seconds)
-        under_way.remove(offset)
-        return pread(file, size, offset)
-
-    monkeypatch.setattr(os, "pread", read)
-    return reads
-
-
-def stored_bytes(path, first, last):
-    """What is stored of rows of both datasets, as offsets and sizes of at most 1 MiB."""
-    with h5py.File(path) as file:
-        return [
-            (start, min(1 << 20, piece.stop - start))
-            for dataset in (file["X"], file["y"])
-            for piece in StoredRows.of(dataset).between(first, last)
-            for start in range(piece.start, piece.stop, 1 << 20)
-        ]
-
-
-@pytest.mark.parametrize("name", STORED)
-def test_slow_rows_are_asked_for_once_and_side_by_side(tmp_path, monkeypatch, name):
-    path = write(tmp_path / "a.h5", **STORED[name])
-    source = open_hdf5(path)
-    with h5py.File(path) as file:
-        X, y = file["X"][:], file["y"][:]
-    expected, reads = stored_bytes(path, 1000, 4000), slow_reads(monkeypatch, 0.01)
-    at = 1000
-    for block in source.reader(Shard(0, 1000, 4000)).blocks(999):
-        rows = slice(at, at := at + len(block))
-        assert np.array_equal(block.X, X[rows])
-        assert np.array_equal(block.y[:, 0], y[rows])
-    assert at == 4000
-    covered = {byte for start, size in reads.asked for byte in range(start, start + size)}
-    assert covered <= {byte for start, size in expected for byte in range(start, start + size)}
-    if name in ("chunks", "chunks of columns"):
-        assert 1 < max(reads.at_once) <= chunks._AT_ONCE
-    assert len(reads.asked) <= 2 * len(expected) + 8
-
-
-def test_fast_rows_are_left_to_hdf5(tmp_path, monkeypatch):
-    reads = slow_reads(monkeypatch, 0.0)
-    monkeypatch.setattr(chunks, "_SLOW_SECONDS", 10.0)
-    source = open_hdf5(write(tmp_path / "a.h5", chunks=(100, P)))
-    assert sum(len(block) for block in source.reader(Shard(0, 0, N)).blocks(500)) == N
-    # It looks once a block and dataset.
-    assert len(reads.asked) == 2 * 10
-
-
-def test_no_more_is_asked_for_than_two_blocks_and_the_end_of_the_shard(tmp_path, monkeypatch):
-    path = write(tmp_path / "a.h5", chunks=(100, P))
-    source = open_hdf5(path)
-    reads = slow_reads(monkeypatch, 0.01)
-    blocks = source.reader(Shard(0, 0, 2000)).blocks(500)
-    next(blocks)
-    time.sleep(0.2)
-    assert set(reads.asked) == set(stored_bytes(path, 0, 1000))
-    list(blocks)
-    time.sleep(0.2)
-    assert set(reads.asked) <= set(stored_bytes(path, 0, 2000))
-
-
-def test_large_chunks_are_asked_for_in_pieces(tmp_path, monkeypatch):
-    with h5py.File(tmp_path / "a.h5", "w") as file:
-        file.create_dataset("X", data=np.zeros((3000, 200)), chunks=(3000, 200))
-    reads = slow_reads(monkeypatch, 0.01)
-    source = open_hdf5(tmp_path / "a.h5", y=None)
-    list(source.reader(Shard(0, 0, 3000)).blocks(1500))
-    sizes = [size for _, size in set(reads.asked)]
-    assert (max(sizes), sum(sizes)) == (1 << 20, 3000 * 200 * 8)
-
-
-def test_what_cannot_be_read_ahead_is_no_error_here(tmp_path):
-    with Prefetch(str(tmp_path / "missing.h5"), [], 10, 10) as ahead:
-        assert ahead._file < 0

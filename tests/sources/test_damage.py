@@ -17,7 +17,7 @@ import streamkern
 from streamkern import RandomFeatureRidge
 from streamkern.errors import DataError
 from streamkern.parameters import plan
-from streamkern.sources import headers
+from streamkern.sources import hdf5_opening
 from streamkern.sources.shard_reader import HDF5Reader
 
 N, CHUNK = 2000, 100
@@ -26,7 +26,7 @@ DAMAGED = 700  # the first row of the chunk that is
 
 @pytest.fixture(autouse=True)
 def no_waits(monkeypatch):
-    monkeypatch.setattr(headers, "_WAITS", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(hdf5_opening, "_WAITS", (0.0, 0.0, 0.0))
 
 
 @pytest.fixture
@@ -141,13 +141,13 @@ def test_opening_is_tried_again_where_that_may_help(tmp_path, rows, monkeypatch,
             raise OSError(code, os.strerror(code))
         return usual(*arguments, **options)
 
-    monkeypatch.setattr(headers.h5py, "File", opening)
+    monkeypatch.setattr(hdf5_opening.h5py, "File", opening)
     assert streamkern.open_hdf5(path).n_samples == N
     assert left == [0]
 
 
 def test_no_file_is_waited_for_that_is_not_there(tmp_path, monkeypatch):
-    monkeypatch.setattr(headers, "_WAITS", (1000.0,))
+    monkeypatch.setattr(hdf5_opening, "_WAITS", (1000.0,))
     with pytest.raises(DataError, match="does not exist"):
         streamkern.open_hdf5(tmp_path / "a.h5")
 
@@ -185,15 +185,6 @@ def test_a_file_that_changes_during_a_pass_is_noticed(tmp_path, rows, monkeypatc
     with pytest.raises(DataError, match=r"a\.h5.* (start again|check the path|copy it again)\.$"):
         fit(path)
     assert left[0] <= 0
-
-
-def test_a_dataset_that_was_not_written_to_its_end_is_refused(tmp_path):
-    path = tmp_path / "a.h5"
-    with h5py.File(path, "w") as file:
-        file.create_dataset("X", (N, 3), "f8", chunks=(CHUNK, 3))[: N // 2] = 1.0
-        file["y"] = np.zeros(N)
-    with pytest.raises(DataError, match="X has 20 chunks, but 10 were written; finish writing it"):
-        streamkern.open_hdf5(path)
 
 
 @pytest.mark.parametrize("chunks", [None, (1 << 16, 3)], ids=["contiguous", "chunks"])
@@ -263,20 +254,6 @@ def test_an_outage_is_no_reason_to_skip_rows(tmp_path, rows, monkeypatch, code):
     Flaky(monkeypatch, 10**9, code)
     with pytest.raises(DataError, match="rows 700 to 800 of /X cannot be read"):
         fit(store(tmp_path / "a.h5", *rows), on_bad_rows="skip")
-
-
-def test_a_virtual_dataset_of_a_dataset_that_is_gone_is_refused(tmp_path, rows):
-    store(tmp_path / "part.h5", *rows)
-    path = virtual(tmp_path / "a.h5", (N, 3), ("part.h5", "X", (N, 3), np.s_[:]), y=rows[1])
-    source = streamkern.open_hdf5(path)
-    assert fit(path).report_["rows"] == N
-    source.check_unchanged()
-    with h5py.File(tmp_path / "part.h5", "r+") as file:
-        file.move("X", "Z")
-    with pytest.raises(DataError, match="changed while it was in use"):
-        source.check_unchanged()
-    with pytest.raises(DataError, match=r"X are made of X in part\.h5: it has no such dataset"):
-        streamkern.open_hdf5(path)
 
 
 @pytest.mark.parametrize("options", [{}, {"compression": "gzip"}, {"compression": "lzf"}])

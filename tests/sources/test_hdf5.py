@@ -18,6 +18,7 @@ from rows_read import python, store, together, virtual
 
 from streamkern.errors import DataError
 from streamkern.sources import open_hdf5
+from streamkern.sources.nonfinite_rows import bad_rows_error
 
 SINGLE = ["f2", "f4", ">f4", "i1", "u1", "i2", ">i2", "u2"]
 DOUBLE = ["f8", ">f8", "i4", "u4", "i8", "u8"]
@@ -100,20 +101,13 @@ def test_targets_keep_their_columns(tmp_path, q):
     np.testing.assert_array_equal(together(source, 20)[1], y.reshape(61, -1))
 
 
-def test_a_virtual_dataset_whose_file_is_missing_is_refused_not_read_as_zeros(tmp_path):
-    path = virtual(
-        tmp_path / "all.h5", (60, 3), (str(tmp_path / "part.h5"), "X", (60, 3), np.s_[:])
-    )
-    with pytest.raises(DataError, match=r"part\.h5"):
-        together(open_hdf5(path, y=None))
-
-
 def test_a_pattern_is_the_files_sorted_by_name(tmp_path):
     parts = {name: table(5, seed=i) for i, name in enumerate(("p-2", "p-10", "p-1"))}
     for name, part in parts.items():
         store(tmp_path / f"{name}.h5", part)
     read = together(open_hdf5(str(tmp_path / "p-*.h5"), y=None))
     np.testing.assert_array_equal(read[0], np.concatenate([parts[n] for n in sorted(parts)]))
+    assert read[1].shape == (15, 0)
 
 
 def test_a_name_with_brackets_is_a_file_where_there_is_one(tmp_path):
@@ -157,7 +151,7 @@ def test_a_row_is_located_in_its_file(tmp_path):
     assert source.locate(9) == f"{paths[0]}, row 9"
     assert source.locate(13) == f"{paths[1]}, row 3"
     with pytest.raises(DataError, match=r"2 of 20 rows .* the first at .*b\.h5, row 3; .* skip"):
-        raise source.bad_rows_error(2, 13)
+        raise bad_rows_error(source, 2, 13)
 
 
 def test_readers_pickle_small_and_read_the_same(tmp_path):
@@ -170,6 +164,13 @@ def test_readers_pickle_small_and_read_the_same(tmp_path):
         blocks = [block.X.copy() for block in pickle.loads(sent).blocks(900)]  # noqa: S301
         assert [len(block) for block in blocks[:-1]] == [900] * (shard.n_rows // 900)
         np.testing.assert_array_equal(np.concatenate(blocks), X[shard.start : shard.stop])
+
+
+def test_a_block_stays_as_it_is_while_the_next_is_read(tmp_path):
+    source = open_hdf5(store(tmp_path / "a.h5", table(), np.arange(61)))
+    blocks = source.reader(source.shards(100)[0]).blocks(30)
+    first, _ = next(blocks), next(blocks)
+    np.testing.assert_array_equal(first.X, table()[:30])
 
 
 def test_a_description_is_plain_json_with_the_storage(tmp_path):

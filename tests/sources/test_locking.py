@@ -12,7 +12,7 @@ from rows_read import python
 
 from streamkern import open_hdf5
 from streamkern.errors import DataError
-from streamkern.sources import headers
+from streamkern.sources import hdf5_opening
 
 HOLD = """
 import sys, h5py
@@ -43,7 +43,7 @@ def held(path, hold=HOLD):
 
 
 def test_a_file_that_is_written_to_is_refused_with_what_to_do(path, monkeypatch):
-    monkeypatch.setattr(headers, "_WAITS", (0.0,))
+    monkeypatch.setattr(hdf5_opening, "_WAITS", (0.0,))
     with held(path), pytest.raises(DataError) as error:
         open_hdf5(path)
     assert str(error.value) == (

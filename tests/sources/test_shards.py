@@ -41,7 +41,7 @@ sources = st.lists(st.tuples(st.integers(0, 200), st.integers(1, 60)), min_size=
 sources = sources.filter(lambda sizes: sum(n for n, _ in sizes)).map(Cuts)
 
 
-@settings(max_examples=250)
+@settings(max_examples=100)
 @given(source=sources, n_rows=st.integers(1, 300))
 def test_shards_cover_every_row_once_and_are_as_large_as_chunks_allow(source, n_rows):
     shards, segments = source.shards(n_rows), source.segments()

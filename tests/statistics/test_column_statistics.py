@@ -1,7 +1,5 @@
 """Column statistics against naive loops."""
 
-from __future__ import annotations
-
 import math
 
 import naive
@@ -54,17 +52,6 @@ def test_any_cuts_and_merges_say_what_the_formulas_say(made, weighted, cuts, cha
 def test_a_block_longer_than_is_worked_on_at_once_says_what_the_formulas_say():
     X, y, s = rows(2500)
     assert_says(naive.accumulated(ColumnStatistics(5), naive.blocks(X, y, [], s)), X, y, s)
-
-
-@naive.quick
-@given(repeats=st.lists(st.integers(0, 4), min_size=N, max_size=N).filter(any))
-def test_a_weight_is_a_row_that_occurs_so_often(repeats):
-    X, y, _ = rows()
-    weighted = naive.blocks(X, y, [11], np.array(repeats, dtype=float))
-    repeated = naive.blocks(np.repeat(X, repeats, axis=0), np.repeat(y, repeats, axis=0))
-    one, two = (naive.accumulated(ColumnStatistics(5), cut) for cut in (weighted, repeated))
-    for field in FIELDS:
-        assert_close(getattr(one, field), getattr(two, field), size=10.0 * sum(repeats))
 
 
 @pytest.mark.parametrize("cuts", [[], [8], [7], [31], [13, 13, 32], list(range(1, N))], ids=str)

@@ -1,7 +1,5 @@
 """Rows dealt to folds, and the statistic of every fold."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import naive
@@ -14,7 +12,7 @@ from tolerances import assert_close
 from streamkern.errors import ParameterError
 from streamkern.features import Identity
 from streamkern.sources import Shard
-from streamkern.statistics import ByFold, Moments, RowFolds, RowSample, block_folds, shard_folds
+from streamkern.statistics import ByFold, Moments, RowFolds, block_folds, shard_folds
 
 N, P, K = 47, 3, 5
 every_number = pytest.mark.parametrize("K", [1, 2, 3, 5, 10])
@@ -58,44 +56,12 @@ def test_every_row_is_in_the_fold_of_the_formula(kind, K, seed):
     assert rule.n_folds == K
 
 
-@every_kind
-@naive.quick
-@given(places=st.lists(st.integers(0, N - 1), max_size=20))
-def test_the_fold_of_a_row_depends_on_its_place_alone(kind, places):
-    rule, expected = rules()[kind]
-    assert rule.of(np.array(places, dtype=np.int64)).tolist() == [expected[i] for i in places]
-
-
 @every_number
 @naive.quick
 @given(group=st.integers(0, 10**15), seed=st.integers(0, 2**40))
 def test_each_group_of_as_many_rows_as_folds_has_one_in_every_fold(K, group, seed):
     folds = RowFolds(K, seed).of(np.arange(group * K, (group + 1) * K))
     assert sorted(folds.tolist()) == list(range(K))
-
-
-@every_number
-@naive.quick
-@given(n_shards=st.integers(1, 60), seed=st.integers(0, 2**40))
-def test_folds_by_shards_differ_by_no_more_than_a_shard(K, n_shards, seed):
-    rule = shard_folds(shards([2] * n_shards), K, seed)
-    folds = rule.of(np.arange(2 * n_shards))
-    # Both rows of a shard are together.
-    assert np.array_equal(folds[::2], folds[1::2])
-    sizes = np.bincount(folds[::2], minlength=K)
-    assert sizes.max() - sizes.min() <= 1
-
-
-@every_number
-@naive.quick
-@given(n_rows=st.integers(10, 10**12))
-def test_folds_by_blocks_are_contiguous_and_of_equal_size(K, n_rows):
-    rule = block_folds(n_rows, K)
-    bounds = [*rule.starts.tolist(), n_rows]
-    sizes = [b - a for a, b in pairwise(bounds)]
-    assert max(sizes) - min(sizes) <= 1
-    for k, (start, stop) in enumerate(pairwise(bounds)):
-        assert rule.of(np.array([start, stop - 1])).tolist() == [k, k]
 
 
 def table() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -153,15 +119,6 @@ def test_a_fold_without_rows_has_no_statistic():
     assert sorted(statistic.parts) == sorted(set(expected[:12])) == [0, 1]
     both = statistic.merge(naive.accumulated(of_moments(rule), cut[1:]))
     assert sorted(both.parts) == list(range(K))
-
-
-def test_any_statistic_can_be_kept_by_fold():
-    X, y, _ = table()
-    rule, expected = rules()["rows"]
-    statistic = naive.accumulated(ByFold(rule, RowSample(4, 7)), naive.blocks(X, y, [9, 30]))
-    for fold, part in statistic.parts.items():
-        places = [i for i in range(N) if expected[i] == fold]
-        assert part.places.tolist() == naive.smallest_hashes(places, 4, 7)
 
 
 def test_statistics_with_other_numbers_of_folds_do_not_merge():

@@ -1,7 +1,5 @@
 """Rows known again by their values, and sampled by their places, however they were cut."""
 
-from __future__ import annotations
-
 import struct
 from collections import Counter
 
@@ -10,11 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
-from streamkern.engine.reduction import accumulate
 from streamkern.errors import ParameterError
-from streamkern.sources import ArraySource, Block
+from streamkern.sources import Block
 from streamkern.statistics import RowFolds, RowIndex, RowSample
 
 MASK = (1 << 64) - 1
@@ -127,15 +123,6 @@ def test_the_first_of_equal_rows_is_found_first():
     assert index.positions(np.array([9, 9], dtype=np.uint64)).tolist() == [1, 2]
 
 
-def test_rows_that_were_skipped_are_not_in():
-    X, y = rows()
-    X[5, 1] = np.nan
-    source = ArraySource(X, y)
-    result = accumulate(source, RowIndex(), skip_bad_rows=True)
-    assert result.n_skipped == 1
-    assert result.statistic.labels.tolist() == [i for i in range(60) if i != 5]
-
-
 @pytest.mark.parametrize("other", [RowIndex(), RowIndex(RowFolds(4, 0))])
 def test_indices_of_another_kind_do_not_merge(other):
     with pytest.raises(ParameterError, match="merge only with as many folds each, or places"):
@@ -168,16 +155,6 @@ def test_any_cuts_and_merges_hold_the_rows_of_the_smallest_hashes(k, cuts, seed,
     assert_holds(naive.merged(RowSample(k, seed), cut, chance), expected, X, y)
 
 
-@pytest.mark.parametrize("k", [1, 2, 7, 59])
-@pytest.mark.parametrize("way", [1, -1], ids=["ascending", "descending"])
-def test_rows_may_come_in_the_order_of_their_hashes(k, way):
-    X, y = numbered()
-    places = np.array(naive.smallest_hashes(range(N), N, 3))[::way]
-    cut = [Block(X[[place]], y[[place]], 0, None, np.array([place])) for place in places]
-    expected = naive.smallest_hashes(range(N), k, 3)
-    assert_holds(naive.accumulated(RowSample(k, 3), cut), expected, X, y)
-
-
 def test_rows_that_were_left_out_are_not_sampled_and_do_not_move_the_others():
     X, y = numbered()
     kept = np.flatnonzero(np.arange(N) % 3)
@@ -190,27 +167,3 @@ def test_places_beyond_32_bits_are_hashed_whole():
     X, y = numbered(20)
     sample = naive.accumulated(RowSample(5, 1), [Block(X, y, 2**40)])
     assert sample.places.tolist() == naive.smallest_hashes(range(2**40, 2**40 + 20), 5, 1)
-
-
-def test_every_row_is_as_likely_as_any_other():
-    n, k, seeds = 100, 10, 1000
-    X, y = numbered(n)
-    counts = np.zeros(n)
-    for seed in range(seeds):
-        counts[naive.accumulated(RowSample(k, seed), naive.blocks(X, y)).places] += 1
-    assert counts.sum() == k * seeds
-    # Of k among n without replacement, each count has the variance seeds k/n (1 - k/n).
-    share = k / n
-    chi2 = ((counts - seeds * share) ** 2).sum() / (seeds * share * (1 - share)) * (n - 1) / n
-    assert 1e-3 < stats.chi2(n - 1).cdf(chi2) < 1 - 1e-3
-
-
-def test_neighbours_are_sampled_together_no_more_often_than_others():
-    n, k, seeds = 50, 10, 1500
-    X, y = numbered(n)
-    together = 0
-    for seed in range(seeds):
-        places = np.sort(naive.accumulated(RowSample(k, seed), naive.blocks(X, y)).places)
-        together += int((np.diff(places) == 1).sum())
-    expected = seeds * (n - 1) * k * (k - 1) / (n * (n - 1))
-    assert abs(together - expected) < 4 * np.sqrt(expected)

@@ -3,8 +3,6 @@
 A new statistic is one row in `STATISTICS`.
 """
 
-from __future__ import annotations
-
 import copy
 import pickle
 from dataclasses import replace
@@ -143,6 +141,20 @@ def test_zero_is_the_statistic_of_no_rows_whatever_it_was_made_from(made):
     statistic = naive.accumulated(made(), naive.blocks(X, y))
     assert_same(statistic.zero(), made().zero())
     assert_same(naive.accumulated(statistic, naive.blocks(X, y)), statistic)
+
+
+@every_statistic
+def test_sums_of_no_rows_have_the_dtype_and_shape_of_those_of_rows(made):
+    some = said(naive.accumulated(made(), naive.blocks(*rows()[:2])).detached())
+    for name, nothing in said(made().zero().detached()).items():
+        values = some[name]
+        assert nothing.dtype == values.dtype, name
+        if made is STATISTICS["leave-one-out"]:  # whose deviation only workers have
+            assert nothing.shape in {(), (0,), (0, 0)}, name
+        elif 0 in nothing.shape:  # grows with the rows
+            assert nothing.ndim == values.ndim, name
+        else:
+            assert nothing.shape == values.shape, name
 
 
 @every_statistic

@@ -1,7 +1,5 @@
 """A symmetric matrix held as one triangle."""
 
-from __future__ import annotations
-
 import operator
 
 import numpy as np

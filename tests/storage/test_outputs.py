@@ -18,7 +18,7 @@ import pytest
 
 from streamkern.errors import OutputError
 from streamkern.runtime.signals import Stopped, stoppable, stopping
-from streamkern.storage import RowWriter, check_output, outputs, replacing
+from streamkern.storage import RowWriter, check_output, replacing
 
 
 def inside(folder):
@@ -253,7 +253,7 @@ def test_a_signal_while_a_temporary_file_is_made_leaves_no_lock(tmp_path, monkey
     def interrupted(*_):
         os.kill(os.getpid(), signal.SIGTERM)
 
-    monkeypatch.setattr(outputs.fcntl, "flock", interrupted)
+    monkeypatch.setattr("fcntl.flock", interrupted)
     with pytest.raises(Stopped), stoppable(), replacing(tmp_path / "new.txt"):
         pass
     stopping.clear()

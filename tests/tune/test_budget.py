@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from naive import quick
 
 from streamkern import Gaussian, Laplacian, Matern, RandomFeatureRidge
 from streamkern.errors import ParameterError
@@ -19,15 +20,16 @@ from streamkern.parameters.fit_options import large_sample
 from streamkern.parameters.parameters import Parameters
 from streamkern.parameters.plan import plan_for
 from streamkern.sources import as_source
-from streamkern.tune.budget import Budget, Ledger, budgeted_rows, configurations
+from streamkern.tune.budget import Budget, Ledger
+from streamkern.tune.halving import budgeted_rows
+from streamkern.tune.search_result import configurations
 from streamkern.tune.trials import N_FOLDS, Attempt, Cost, Trial
 
 N, P, D = 400, 3, 128
 
 
 @pytest.fixture(scope="module", autouse=True)
-def few_components():
-    """Let the rungs have an eighth, a quarter and a half of the features, however few these are."""
+def smaller_rungs():
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("streamkern.tune.halving._FEWEST_COMPONENTS", 8)
         yield
@@ -77,7 +79,6 @@ def test_what_is_no_budget_is_refused(text):
 
 @cache
 def searched(passes):
-    """A search among two kernels within a budget, and another one of the same."""
     options = {"budget": passes, "kernels": [Gaussian(3.0), Matern()], "maps": "iid"}
     return ridge(kernel=Gaussian(3.0)).tune(*rows(), **options)
 
@@ -109,22 +110,15 @@ def test_a_larger_budget_tries_more_and_at_more_features():
     assert largest[0] < largest[-1]
 
 
-def test_the_same_budget_in_passes_chooses_the_same():
-    one, other = searched(0.3), searched.__wrapped__(0.3)
-    assert one.report_["tuning"] == other.report_["tuning"]
-    assert one.coef_.tobytes() == other.coef_.tobytes()
-
-
 def test_a_budget_alone_chooses_among_all_kernels_and_maps():
-    report = ridge().tune(*rows(200, 4), budget=1.5).report_
+    report = ridge().tune(*rows(200, 4), budget=0.5).report_
     kernels = {a["kernel"] for a in report["tuning"]}
     assert kernels == {"gaussian", "matern52", "matern32", "matern12", "laplacian"}
     assert {a["feature_map"] for a in report["tuning"]} == {"orthogonal", "nystroem"}
 
 
 def test_a_budget_in_seconds_stops_the_search(monkeypatch):
-    """On a clock of our own: every trial takes a second, whatever its size."""
-    clock = [0.0]
+    clock = [0.0]  # of our own: every trial takes a second, whatever its size
     attempt = Trial._attempt
 
     def timed(trial, folds, factor, cost):
@@ -190,12 +184,6 @@ def test_a_share_of_the_seconds_stops_what_would_begin_after_it(monkeypatch):
     assert book.affordable(99, N, 64, 1.0) == book.plan.n_slots
 
 
-def test_without_a_budget_everything_is_paid():
-    book = ledger(None)
-    book.pay([attempt(0.5, 1.0, size=D, n=N)] * 100)
-    assert book.affordable(99, N, D, 0.1) == 99
-
-
 def test_the_sample_grows_with_the_budget():
     X, y = rows(100_000, 2)
     source = as_source(X, y)
@@ -231,6 +219,7 @@ attempts = st.lists(
 )
 
 
+@quick
 @given(attempts)
 def test_nothing_on_the_frontier_is_beaten_and_all_else_is(tried):
     found = configurations(tried, tried[-1], PLAN, 5)
@@ -255,7 +244,6 @@ def test_a_configuration_has_its_best_length_scale():
 
 
 def test_a_cost_is_that_of_the_trial_for_all_rows_and_folds():
-    """Ten times the rows on two threads; and five folds for three, with the whole of both."""
     cost = Cost(drawing=0.5, sums=3.0, errors=8.0)
     one = Attempt("plain", "iid", "gaussian", 1.0, 1000, 32, 0.2, 0.01, 1.0, cost)
     (found,) = configurations([one], one, PLAN, 5)
@@ -268,7 +256,7 @@ def test_a_cost_is_that_of_the_trial_for_all_rows_and_folds():
 
 def test_the_report_has_the_frontier_and_marks_what_was_fitted():
     X = rows(900)[0]
-    model = ridge(n_components=512).tune(
+    model = ridge(n_components=256).tune(
         X, np.sin(2 * X[:, 0]), kernels=[Gaussian(), Laplacian()], maps=["orthogonal", "iid"]
     )
     frontier = model.report_["frontier"]
@@ -280,7 +268,7 @@ def test_the_report_has_the_frontier_and_marks_what_was_fitted():
     (chosen,) = (each for each in frontier if each["is_chosen"])
     assert chosen["length_scale"] == model.kernel_.length_scale
     assert chosen["feature_map"] == model.report_["feature_map"]
-    assert chosen["n_components"] == 512
+    assert chosen["n_components"] == 256
     assert chosen["passes"] == pytest.approx(1.0)
     assert all(each["seconds"] > 0 for each in frontier)
     # More features take longer: seconds of whole fits, a quarter of the work.

@@ -43,7 +43,6 @@ def model(**options):
 def test_inputs_as_they_are_make_the_kernel_as_it_is(
     kernel, feature_map, shift, constant, fit_intercept
 ):
-    """A kernel that is not one of differences sees means, and columns that are constant."""
     X, y = rows()
     X = X + shift if constant is None else np.column_stack([X + shift, np.full(N, constant)])
     options = {"standardize": False, "precision": "double", "fit_intercept": fit_intercept}
@@ -112,7 +111,6 @@ def test_moments_like_others_have_their_deviations():
 
 
 def test_pixels_that_are_nearly_always_dark_do_not_drown_the_others():
-    """Four bright strokes tell the class; 700 pixels have a speck in one image of a hundred."""
     rng = np.random.default_rng(0)
     label = rng.integers(0, 4, 1500)
     strokes = 120.0 * (label[:, None] == np.arange(4)) + rng.normal(0, 60, (1500, 4))

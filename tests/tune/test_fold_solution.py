@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
-from functools import reduce
+from types import SimpleNamespace
 
 import dask
 import naive
@@ -16,14 +16,15 @@ from streamkern.engine.reduction import accumulate
 from streamkern.errors import ParameterError
 from streamkern.features import Identity, RandomFourierFeatures
 from streamkern.kernels import Gaussian
-from streamkern.parameters.fit_options import PenaltyOptions
+from streamkern.parameters.penalty_options import PenaltyOptions
 from streamkern.solve import Eigenbasis, solve_ridge
-from streamkern.solve.penalty_curve import PenaltyCurve, default_grid
+from streamkern.solve.penalty_curve import PenaltyCurve
+from streamkern.solve.penalty_grid import default_grid
 from streamkern.sources import Block, Shard
-from streamkern.sources.arrays import ArraySource
+from streamkern.sources.array_source import ArraySource
 from streamkern.statistics import ByFold, Moments, RowFolds, block_folds, shard_folds
 from streamkern.tune import fold_solution
-from streamkern.tune.fold_solution import solve_folds
+from streamkern.tune.fold_solution import Solved, solve_folds
 
 N, P, D, K, SHARD = 230, 3, 24, 4, 17
 ALPHAS = (0.01, 0.1, 1.0, 10.0, 100.0)
@@ -32,8 +33,6 @@ every_kind = pytest.mark.parametrize("kind", KINDS)
 
 
 class InShards(ArraySource):
-    """Rows of an array, in shards of any number of rows."""
-
     def shards(self, n_rows, _fewest=None):
         starts = range(0, self.n_samples, n_rows)
         return tuple(Shard(i, a, min(a + n_rows, self.n_samples)) for i, a in enumerate(starts))
@@ -46,7 +45,6 @@ def rule_for(kind: str, source: InShards):
 
 
 def folds_of_rows(kind: str) -> np.ndarray:
-    """The fold of every row by the formula."""
     if kind == "rows":
         return np.array([naive.fold_of_row(i, K, 3) for i in range(N)])
     if kind == "blocks":
@@ -107,7 +105,6 @@ def refitted(kind, q, *, intercept, weighted=False, alphas=ALPHAS, size=D):
 
 
 def assert_solution(solved, q, alpha, *, intercept=True, weighted=False) -> None:
-    """The solution is that of all rows at the penalty."""
     X, y, s = rows(q)
     s = s if weighted else np.ones(N)
     Phi = feature_map().transform(X)
@@ -201,7 +198,6 @@ def test_a_criterion_chooses_its_best_penalty_without_folds(criterion, intercept
     assert np.array_equal(solved.solution.alpha, alphas[best])
     assert_solution(solved, 2, alphas[best], intercept=intercept)
     assert solved.cv_rmse is None
-    assert solved.ordered_rows("shards") == ""
 
 
 @pytest.mark.parametrize("alpha", [0.5, 1e-20])
@@ -212,8 +208,27 @@ def test_a_penalty_that_is_given_is_taken_and_nothing_is_chosen(alpha):
     assert solved.solution.solver == expected.solver
     size = np.abs(expected.coef).max()
     assert np.abs(solved.solution.coef - expected.coef).max() < 1e-6 * size
-    chosen = solved.size, solved.sizes, solved.cv_rmse, solved.ordered_rows("shards")
-    assert chosen == (None, (), None, "")
+    assert (solved.size, solved.sizes, solved.cv_rmse) == (None, (), None)
+    assert solved.penalty_notes("single", "shards") == ("", "", "")
+
+
+@pytest.mark.parametrize(
+    ("second", "precision", "begins"),
+    [
+        (9.0, "single", ("", "the error still falls", "")),
+        (1.0, "single", ("", "", "the best alpha is at the precision floor")),
+        (9.0, "double", ("", "", "")),
+    ],
+)
+def test_of_the_notes_on_a_penalty_at_the_floor_the_first_stands_for_both(
+    second, precision, begins
+):
+    curve = PenaltyCurve("gcv", np.array([1.0, 10.0]), np.array([[1.0], [second]]), np.ones(1))
+    size = SimpleNamespace(curve=curve, chosen=np.array([0]))
+    notes = Solved(SimpleNamespace(floor=1.0), None, size).penalty_notes(precision, "shards")
+    for note, begun in zip(notes, begins, strict=True):
+        assert note.startswith(begun)
+        assert bool(note) == bool(begun)
 
 
 def test_a_smaller_size_has_the_errors_of_the_smaller_map():
@@ -295,14 +310,6 @@ def test_moments_stay_with_the_workers(external_scheduler):
         assert dask.is_dask_collection(solved.size.total)
         assert dask.is_dask_collection(solved.size.basis)
         assert any(client.has_what().values())
-
-
-def test_merging_all_folds_of_a_pass_gives_the_moments_of_all_rows():
-    folds = dask.compute(passed("shards", 2))[0]
-    found = reduce(Moments.merge, folds.parts.values()).centred()
-    expected = total_of(2).centred()
-    for name in ("gram", "cross", "target", "feature_mean", "target_mean", "weight"):
-        assert_close(naive.array_of(found, name), naive.array_of(expected, name), size=1e4 * N)
 
 
 def test_a_given_penalty_takes_one_copy_of_the_sums_and_what_the_model_keeps(monkeypatch):

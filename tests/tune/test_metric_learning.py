@@ -171,8 +171,8 @@ def test_what_learning_takes_is_part_of_a_budget():
 
 
 def test_of_many_kernels_the_best_two_of_every_map_have_a_metric():
-    tuned = ridge("learn:1")
-    tuned.tune(*of_two_directions(600), kernels="auto", maps=["orthogonal", "nystroem"])
+    tuned, maps = ridge("learn:1"), ["orthogonal", "nystroem"]
+    tuned.tune(*of_two_directions(600), kernels="auto", maps=maps, budget=1e-9)
     plain = (each for each in tuned.report_["metric"]["rounds"] if each["number"] == 0)
     pairs = [(each["kernel"], each["feature_map"]) for each in plain]
     assert sorted(feature_map for _, feature_map in pairs) == ["nystroem"] * 2 + ["orthogonal"] * 2
@@ -268,8 +268,8 @@ def test_a_metric_is_learnt_to_the_same_bits_on_every_scheduler(scheduler, learn
 
 
 @pytest.mark.cluster
-def test_a_metric_is_learnt_to_the_same_bits_on_workers(learnt):
-    with streamkern.connect(n_workers=2):
+def test_a_metric_is_learnt_to_the_same_bits_on_workers(learnt, external_scheduler):
+    with streamkern.connect(scheduler=external_scheduler):
         model = ridge().fit(*of_two_directions())
         gradients = model.gradient_outer_product(of_two_directions()[0])
     assert bits(model) == bits(learnt)
@@ -292,13 +292,12 @@ def test_moments_have_the_metric_and_merge_with_others_made_alike(metric, learnt
     assert both.report["metric"]["importance"] == first.report["metric"]["importance"]
 
 
-def test_a_fit_that_goes_on_finds_the_same_metric(learnt, tmp_path):
-    rows = of_two_directions()
-    first = ridge().fit(*rows, checkpoint=tmp_path / "saved")
-    again = ridge().fit(*rows, checkpoint=tmp_path / "saved")
+def test_a_fit_that_goes_on_finds_the_same_metric(tmp_path):
+    rows = of_two_directions(600)
+    first, again = (ridge("learn:1").fit(*rows, checkpoint=tmp_path / "saved") for _ in range(2))
     assert again.report_["resumed_shards"] > 0
-    assert bits(first) == bits(again) == bits(learnt)
-    for other in ("learn:1", np.eye(P)):
+    assert bits(first) == bits(again) == bits(ridge("learn:1").fit(*rows))
+    for other in ("learn:2", np.eye(P)):
         with pytest.raises(CheckpointError, match="metric"):
             ridge(other).fit(*rows, checkpoint=tmp_path / "saved")
 

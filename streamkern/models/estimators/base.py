@@ -20,16 +20,18 @@ from streamkern.models.estimators.conventions import (
 from streamkern.models.fitted_model import columns_of
 from streamkern.models.growing import Growing
 from streamkern.sources import Source, as_source
-from streamkern.sources.arrays import NamedRows, column_names
-from streamkern.sources.lazy import is_lazy
+from streamkern.sources.array_source import NamedRows
+from streamkern.sources.lazy import column_names, is_lazy
 from streamkern.sources.preprocessing import Recipe, recipe_of
+from streamkern.sources.preprocessing.cells import is_frame
 from streamkern.sources.preprocessing.column_names import check_same_inputs
-from streamkern.sources.preprocessing.discovery import is_frame, recipe_of_frame
+from streamkern.sources.preprocessing.discovery import recipe_of_frame
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from streamkern.models.fitted_model import FittedModel
+    from streamkern.parameters.fit_report import FitReport
     from streamkern.parameters.template import Template
 
 Estimator = TypeVar("Estimator")
@@ -58,6 +60,13 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
             return self._state.solved(self._parameters(), self._task())
         return self._state
 
+    @property
+    def _current_model(self) -> Any:
+        """The model as it was fitted; of the parameters set since, only `on_bad_rows` counts."""
+        return self.model_.with_bad_rows(self.on_bad_rows)
+
+    __streamkern_model__ = _current_model  # for functions that are given an estimator
+
     report_ = fitted("report", "Rows, seconds, memory and diagnostics of the fit.")
 
     @property
@@ -69,7 +78,7 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
     def _skips(self) -> bool:
         return self.on_bad_rows == "skip"
 
-    def _known_report(self) -> dict[str, Any]:
+    def _known_report(self) -> FitReport:
         return _report_of(self._state or self.model_)
 
     def _tables(
@@ -152,6 +161,6 @@ def holding(
     return estimator
 
 
-def _report_of(state: FittedModel | Growing) -> dict[str, Any]:
+def _report_of(state: FittedModel | Growing) -> FitReport:
     """Return what is reported of the rows, without a solution where rows came or went."""
     return state.moments.report if isinstance(state, Growing) else state.report

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from contextlib import contextmanager
 from functools import wraps
-from inspect import Parameter, Signature, signature
+from inspect import Parameter, Signature
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -19,9 +19,9 @@ from streamkern.kernels import as_kernel
 from streamkern.kernels.base import split_names
 from streamkern.sources import Source
 from streamkern.sources.lazy import as_numbers, is_dask_frame, is_lazy, lazy_frame
+from streamkern.sources.nonfinite_rows import bad_columns
+from streamkern.sources.preprocessing.cells import is_frame
 from streamkern.sources.preprocessing.column_encoders import Tally
-from streamkern.sources.preprocessing.column_names import bad_columns
-from streamkern.sources.preprocessing.discovery import is_frame
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -35,13 +35,9 @@ if TYPE_CHECKING:
 # Parameters.
 
 
-def parameters_of(options: Callable[..., Any]) -> list[Parameter]:
-    """Return what options are made with as parameters of an estimator: by keyword, but a kernel."""
-    return [
-        each.replace(kind=each.KEYWORD_ONLY if each.name != "kernel" else each.kind)
-        for each in signature(options).parameters.values()
-        if each.name != "keeps_folds"  # no parameter of a user's
-    ]
+def keep_parameters(estimator: Any, given: dict[str, Any]) -> None:
+    """Keep the locals of an `__init__` as attributes, as they were given."""
+    vars(estimator).update({name: value for name, value in given.items() if name != "self"})
 
 
 def initializer(parameters: Iterable[Parameter]) -> Any:

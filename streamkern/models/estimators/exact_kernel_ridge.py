@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -18,17 +17,18 @@ from streamkern.models.estimators.conventions import (
     KernelParameters,
     checked_rows,
     data_errors,
-    initializer,
-    parameters_of,
+    keep_parameters,
 )
 from streamkern.models.estimators.docstrings import documented
 from streamkern.models.prediction import by_rows
 from streamkern.parameters.parameters import DEFAULT_KERNEL
 from streamkern.runtime.memory import available_bytes, in_words
 from streamkern.solve.kernel_system import KernelBasis, solve_dual
-from streamkern.solve.penalty_curve import PenaltyCurve, checked_penalty
+from streamkern.solve.penalty_curve import PenaltyCurve
+from streamkern.solve.penalty_grid import checked_penalty
 from streamkern.sources import ArraySource, Block
 from streamkern.sources.arrays import as_rows
+from streamkern.sources.nonfinite_rows import bad_rows_error, none_left_error
 from streamkern.statistics import ColumnStatistics, RowSample
 
 if TYPE_CHECKING:
@@ -40,17 +40,6 @@ if TYPE_CHECKING:
 _ROWS_AT_ONCE = 1024
 # One eigendecomposition serves them all: about five to a factor of ten.
 _N_ALPHAS = 64
-
-
-@dataclass(frozen=True)
-class _Options:
-    kernel: Kernel | str = DEFAULT_KERNEL
-    alpha: float | str | Sequence[float] = 1.0
-    metric: Array | None = None
-    standardize: bool = True
-    fit_intercept: bool = True
-    leave_one_out: bool = False
-    max_bytes: int | None = None
 
 
 @documented
@@ -99,7 +88,18 @@ class ExactKernelRidge(KernelParameters, MultiOutputMixin, RegressorMixin, BaseE
     Rifkin and Lippert (2007), "Notes on regularized least squares", for leave-one-out.
     """
 
-    __init__ = initializer(parameters_of(_Options))
+    def __init__(
+        self,
+        kernel: Kernel | str = DEFAULT_KERNEL,
+        *,
+        alpha: float | str | Sequence[float] | Floats = 1.0,
+        metric: Array | None = None,
+        standardize: bool = True,
+        fit_intercept: bool = True,
+        leave_one_out: bool = False,
+        max_bytes: int | None = None,
+    ) -> None:
+        keep_parameters(self, locals())
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Solve the n x n system of rows (n, p) and targets (n,) or (n, q).
@@ -107,14 +107,10 @@ class ExactKernelRidge(KernelParameters, MultiOutputMixin, RegressorMixin, BaseE
         Predictions are those of a fit to rows that are repeated as often as they weigh (n,), up to
         rounding, at the same alpha.  Leave-one-out differs: it leaves out a row of weight 2 whole.
 
-        Raises
-        ------
-        DataError
-            If these are no tables of finite numbers of equal length, or weights are negative or all
-            0; or all inputs are constant, and to be standardised.
-        ParameterError, InsufficientMemoryError, SingularSystemError
-            If an option cannot be, the n x n matrices do not fit, or K + alpha I has no Cholesky
-            factor.
+        DataError is raised if these are no tables of finite numbers of equal length, or weights are
+        negative or all 0; or all inputs are constant, and to be standardised.  ParameterError,
+        InsufficientMemoryError or SingularSystemError is raised if an option cannot be, the n x n
+        matrices do not fit, or K + alpha I has no Cholesky factor.
         """
         with data_errors():
             X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
@@ -232,9 +228,9 @@ def _checked_weights(X: Floats, sample_weight: Any) -> Floats:
     weights: Any = source.weights
     bad = np.flatnonzero(~np.isfinite(weights))
     if len(bad):
-        raise source.bad_rows_error(len(bad), int(bad[0]))
+        raise bad_rows_error(source, len(bad), int(bad[0]))
     if not weights.any():
-        raise source.none_left_error(0, len(weights))
+        raise none_left_error(source, 0, len(weights))
     return weights  # type: ignore[no-any-return]
 
 

@@ -45,8 +45,8 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
     @property
     def moments_(self) -> Any:
         """The `DataMoments` of the rows, where they are kept or come and go, or None; not saved."""
-        known: Any = getattr(self._state, "ridge", self._state)
-        return known and known.moments
+        state: Any = self._state or self.model_  # which raises NotFittedError
+        return getattr(state, "ridge", state).moments
 
     @job("fit")
     def fit(
@@ -60,6 +60,11 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
         keep_moments: bool = False,
     ) -> Self:
         """Fit the model in two passes; a classifier reads labels first, and rows to calibrate.
+
+        ParameterError is raised if an option has a value that it cannot have; DataError if the rows
+        or labels cannot be used; CheckpointError if the folder is in use, or belongs to a fit that
+        differs; InsufficientMemoryError, before the first read, if the job cannot fit;
+        SingularSystemError if `alpha` is 0 and the features are not independent.
 
         Parameters
         ----------
@@ -80,17 +85,6 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
             Keep the moments as `moments_`, about 4 D^2 bytes a fold: `partial_fit` adds rows to
             them, and `write_report` needs no pass to predict rows by models that have not seen
             them.
-
-        Raises
-        ------
-        ParameterError, DataError
-            If an option has a value that it cannot have, or the rows or labels cannot be used.
-        CheckpointError
-            If the folder is in use, or belongs to a fit that differs.
-        InsufficientMemoryError
-            If the job cannot fit; before the first read.
-        SingularSystemError
-            If `alpha` is 0 and the features are not independent.
         """
         parameters, task, template = self._parameters(), self._task(), template_of(like)
         task.prepared(parameters).passes(template)  # refused before rows are looked at
@@ -263,6 +257,6 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
         A `compact` one is without the normal equations, D (D + 1) / 2 numbers, without which there
         are no standard deviations and no leverages.  `force` replaces a file.
         """
-        self._current_model().save(path, compact=compact, force=force)
+        self._current_model.save(path, compact=compact, force=force)
 
     _n_features_out = fitted("ridge.feature_map.n_components", "D, for scikit-learn.")

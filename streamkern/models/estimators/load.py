@@ -26,10 +26,8 @@ def load(
 ) -> RandomFeatureRidge | RandomFeatureClassifier | RandomFeatureAdaBoost | RandomFeaturePCA:
     """Read a model of any kind: what `save`, or `streamkern fit`, `tune`, or `pca`, wrote.
 
-    Raises
-    ------
-    ModelFileError
-        If the file is missing, is not a model, is damaged, or has a newer format.
+    ModelFileError is raised if the file is missing, is not a model, is damaged, or has a newer
+    format.
     """
     estimator: RandomFeatureRidge = estimator_of(load_fitted(path))
     return estimator

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from inspect import Parameter
 from typing import TYPE_CHECKING, Any, Self
 
 from streamkern.errors import ParameterError
 from streamkern.models.boosting import Boosting, FittedEnsemble
 from streamkern.models.estimators.base import fitted, holding
-from streamkern.models.estimators.conventions import initializer, parameters_of
+from streamkern.models.estimators.conventions import keep_parameters
 from streamkern.models.estimators.docstrings import documented
 from streamkern.models.estimators.random_feature_classifier import ClassEstimator
 from streamkern.models.estimators.random_feature_ridge import RandomFeatureRidge
@@ -17,6 +15,7 @@ from streamkern.parameters.parameters import Parameters
 from streamkern.runtime.events import job
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 
@@ -73,12 +72,16 @@ class RandomFeatureAdaBoost(ClassEstimator):
     ensemble_ = fitted("predictor", "The predictors of the rounds, with what their votes count.")
     predictor_ = ensemble_
 
-    __init__ = initializer(
-        [
-            Parameter("estimator", Parameter.POSITIONAL_OR_KEYWORD, default=None),
-            *parameters_of(Boosting),
-        ]
-    )
+    def __init__(
+        self,
+        estimator: RandomFeatureRidge | None = None,
+        *,
+        n_estimators: int = 10,
+        algorithm: str = "gentle",
+        learning_rate: float = 1.0,
+        class_weight: str | Mapping[Any, float] | None = None,
+    ) -> None:
+        keep_parameters(self, locals())
 
     @property
     def on_bad_rows(self) -> str:  # type: ignore[override]
@@ -97,10 +100,6 @@ class RandomFeatureAdaBoost(ClassEstimator):
                 f"None."
             )
         return Parameters.of(self.estimator)
-
-    def _current_model(self) -> FittedEnsemble:
-        model: FittedEnsemble = self.model_
-        return replace(model, parameters=self._parameters(), boosting=self._boosting())
 
     @job("fit")
     def fit(
@@ -138,4 +137,4 @@ class RandomFeatureAdaBoost(ClassEstimator):
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write the model to an HDF5 file, which `streamkern.load` reads; `force` replaces one."""
-        self._current_model().save(path, force=force)
+        self._current_model.save(path, force=force)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -10,17 +9,21 @@ from sklearn.base import ClassifierMixin
 
 from streamkern.models.classification import Classification
 from streamkern.models.estimators.base import TableEstimator, fitted, holding
-from streamkern.models.estimators.conventions import initializer, parameters_of
+from streamkern.models.estimators.conventions import keep_parameters
 from streamkern.models.estimators.docstrings import documented
 from streamkern.models.estimators.feature_estimator import FeatureEstimator
-from streamkern.parameters.parameters import Parameters
+from streamkern.parameters.parameters import DEFAULT_KERNEL
 from streamkern.runtime.events import job
 from streamkern.sources import Source, labelled_rows
 from streamkern.sources.lazy import is_lazy
+from streamkern.sources.nonfinite_rows import none_left_error
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from streamkern._typing import Floats
+    from streamkern.kernels import Kernel
     from streamkern.models.fitted_classes import FittedClasses, FittedClassifier
     from streamkern.models.tasks import Task
 
@@ -68,7 +71,7 @@ class ClassEstimator(ClassifierMixin, TableEstimator):  # type: ignore[misc]
         scores = model.scores(rows[0])
         known = np.isfinite(scores.reshape(len(scores), -1)).all(axis=1) | (not self._skips)
         if not known.any():
-            raise source.none_left_error(len(known), 0)
+            raise none_left_error(source, len(known), 0)
         weights = None if sample_weight is None else np.asarray(sample_weight)[known]
         right = model.labels_of_scores(scores[known]) == np.asarray(y).ravel()[known]
         return float(np.average(right, weights=weights))
@@ -131,14 +134,34 @@ class RandomFeatureClassifier(ClassEstimator, FeatureEstimator):
 
     ridge_ = fitted("ridge", "The regression that gives the scores.")
 
-    __init__ = initializer([*parameters_of(Parameters), *parameters_of(Classification)])
+    def __init__(
+        self,
+        kernel: Kernel | str = DEFAULT_KERNEL,
+        *,
+        n_components: int | str = 2048,
+        alpha: float | str | Sequence[float] | Floats = "cv",
+        alphas: Sequence[float] | Floats | None = None,
+        n_folds: int = 5,
+        fold_by: str = "auto",
+        per_target: bool = False,
+        one_standard_error: bool = False,
+        sparse: int | str | None = None,
+        sparse_method: str = "forward",
+        feature_map: str = "orthogonal",
+        paired: bool = True,
+        metric: str | Floats | None = None,
+        standardize: bool = True,
+        fit_intercept: bool = True,
+        precision: str = "single",
+        on_bad_rows: str = "error",
+        random_state: int = 0,
+        class_weight: str | Mapping[Any, float] | None = None,
+        calibration: str | None = "sigmoid",
+    ) -> None:
+        keep_parameters(self, locals())
 
     def _task(self) -> Task:
         return Classification(self.class_weight, self.calibration)
-
-    def _current_model(self) -> FittedClassifier:
-        model: FittedClassifier = self.model_
-        return replace(model, class_weight=self.class_weight, calibration=self.calibration)
 
     @job("partial_fit")
     def partial_fit(

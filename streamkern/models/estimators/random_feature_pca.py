@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Self
 
 from streamkern.models.component_fit import ComponentOptions, principal_components
 from streamkern.models.estimators.base import TableEstimator, fitted, holding
-from streamkern.models.estimators.conventions import KernelFeatures, initializer, parameters_of
+from streamkern.models.estimators.conventions import KernelFeatures, keep_parameters
 from streamkern.models.estimators.docstrings import documented
+from streamkern.parameters.parameters import DEFAULT_KERNEL
 from streamkern.runtime.events import job
 from streamkern.sources import as_source
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from streamkern.kernels import Kernel
     from streamkern.models.component_fit import FittedComponents
     from streamkern.models.data_moments import DataMoments
 
@@ -59,7 +61,20 @@ class RandomFeaturePCA(KernelFeatures, TableEstimator):
     n_components_ = property(lambda self: len(self.components_), doc="The number of components, K.")
     _n_features_out = n_components_
 
-    __init__ = initializer(parameters_of(ComponentOptions))
+    def __init__(
+        self,
+        kernel: Kernel | str = DEFAULT_KERNEL,
+        *,
+        n_components: int | float | None = None,
+        n_random_features: int = 2048,
+        feature_map: str = "orthogonal",
+        paired: bool = True,
+        standardize: bool = True,
+        precision: str = "single",
+        on_bad_rows: str = "error",
+        random_state: int = 0,
+    ) -> None:
+        keep_parameters(self, locals())
 
     @job("pca")
     def fit(
@@ -92,10 +107,6 @@ class RandomFeaturePCA(KernelFeatures, TableEstimator):
     def _options(self) -> ComponentOptions:
         return ComponentOptions(*(getattr(self, each.name) for each in fields(ComponentOptions)))
 
-    def _current_model(self) -> FittedComponents:
-        model: FittedComponents = self.model_
-        return replace(model, options=self._options())
-
     def transform(self, X: Any) -> Any:
         """Return the scores (n, K) of rows along the components.
 
@@ -109,9 +120,10 @@ class RandomFeaturePCA(KernelFeatures, TableEstimator):
 
         Returned is how many rows are NaN, because `on_bad_rows` is 'skip'.
         """
-        source, model = self._source(X), self._current_model()
+        source = self._source(X)
+        model: FittedComponents = self.model_
         return model.transform_to_hdf5(source, path, skip_bad_rows=self._skips, force=force)
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write the components to an HDF5 file, which `streamkern.load` reads; `force` replaces."""
-        self._current_model().save(path, force=force)
+        self._current_model.save(path, force=force)

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 
 from streamkern.models.estimators.base import fitted
-from streamkern.models.estimators.conventions import initializer, parameters_of
+from streamkern.models.estimators.conventions import keep_parameters
 from streamkern.models.estimators.docstrings import documented
 from streamkern.models.estimators.feature_estimator import FeatureEstimator
 from streamkern.models.tasks import Regression, Task
-from streamkern.parameters.parameters import Parameters
+from streamkern.parameters.parameters import DEFAULT_KERNEL
 from streamkern.runtime.events import job
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from streamkern._typing import Floats
+    from streamkern.kernels import Kernel
     from streamkern.models.fitted_ridge import FittedRidge
     from streamkern.solve import NormalEquations
 
@@ -49,14 +50,32 @@ class RandomFeatureRidge(MultiOutputMixin, RegressorMixin, FeatureEstimator):  #
         "penalty_curve", "What the penalty was chosen by, with errors of folds, or None; not saved."
     )
 
-    __init__ = initializer(parameters_of(Parameters))
+    def __init__(
+        self,
+        kernel: Kernel | str = DEFAULT_KERNEL,
+        *,
+        n_components: int | str = 2048,
+        alpha: float | str | Sequence[float] | Floats = "cv",
+        alphas: Sequence[float] | Floats | None = None,
+        n_folds: int = 5,
+        fold_by: str = "auto",
+        per_target: bool = False,
+        one_standard_error: bool = False,
+        sparse: int | str | None = None,
+        sparse_method: str = "forward",
+        feature_map: str = "orthogonal",
+        paired: bool = True,
+        metric: str | Floats | None = None,
+        standardize: bool = True,
+        fit_intercept: bool = True,
+        precision: str = "single",
+        on_bad_rows: str = "error",
+        random_state: int = 0,
+    ) -> None:
+        keep_parameters(self, locals())
 
     def _task(self) -> Task:
         return Regression()
-
-    def _current_model(self) -> FittedRidge:
-        model: FittedRidge = self.model_
-        return replace(model, parameters=self._parameters())
 
     @job("partial_fit")
     def partial_fit(
@@ -93,7 +112,8 @@ class RandomFeatureRidge(MultiOutputMixin, RegressorMixin, FeatureEstimator):  #
 
     def normal_equations(self) -> NormalEquations:
         """Return the normal equations, or raise ModelFileError if they were not saved."""
-        return self._current_model().normal_equations
+        model: FittedRidge = self._current_model
+        return model.normal_equations
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the coefficient of determination, averaged over targets, in one pass."""
@@ -109,7 +129,8 @@ class RandomFeatureRidge(MultiOutputMixin, RegressorMixin, FeatureEstimator):  #
             with their means as `rmse_mean` and so on.  A row of weight s counts as s equal rows,
             but once in `rows`, and there only if s is above 0.
         """
-        return self._current_model().evaluate(self._source(X, y, sample_weight))
+        model: FittedRidge = self._current_model
+        return model.evaluate(self._source(X, y, sample_weight))
 
     def gradient_outer_product(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, target_unit: Any = None
@@ -123,7 +144,8 @@ class RandomFeatureRidge(MultiOutputMixin, RegressorMixin, FeatureEstimator):  #
         """
         unit = None if target_unit is None else np.asarray(target_unit, dtype=float)
         source = self._source(X, y, sample_weight)
-        return self._current_model().gradient_outer_product(source, target_unit=unit)
+        model: FittedRidge = self._current_model
+        return model.gradient_outer_product(source, target_unit=unit)
 
     def diagnose(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, n_largest: int = 10
@@ -140,7 +162,8 @@ class RandomFeatureRidge(MultiOutputMixin, RegressorMixin, FeatureEstimator):  #
             `largest_errors`, which name the `n_largest` rows.
         """
         source = self._source(X, y, sample_weight)
-        return self._current_model().diagnose(source, n_largest=n_largest)
+        model: FittedRidge = self._current_model
+        return model.diagnose(source, n_largest=n_largest)
 
     def predict_to_hdf5(
         self, X: Any, path: str | Path, *, return_std: bool = False, force: bool = False
@@ -150,5 +173,6 @@ class RandomFeatureRidge(MultiOutputMixin, RegressorMixin, FeatureEstimator):  #
         With `return_std`, a dataset `y_std` holds the standard deviations of new targets.  Returned
         is how many rows were predicted as NaN, because `on_bad_rows` is 'skip'.
         """
-        source, model = self._source(X), self._current_model()
+        source = self._source(X)
+        model: FittedRidge = self._current_model
         return model.predict_to_hdf5(source, path, return_std=return_std, force=force)

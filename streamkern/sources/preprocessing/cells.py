@@ -1,4 +1,4 @@
-"""Cells of a column of a table, as numbers, as times and as texts.
+"""Tables of Arrow, and the cells of a column of one, as numbers, as times and as texts.
 
 Columns are arrays of Arrow.  Texts are read without the spaces around them, and those that mean
 missing are missing, whatever a column holds.
@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamkern.errors import DataError
+from streamkern.errors import DataError, first_line
+from streamkern.errors.formatting import listed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,6 +37,7 @@ csv: Any = _Lazy("pyarrow.csv")
 parquet: Any = _Lazy("pyarrow.parquet")
 types: Any = _Lazy("pyarrow.types")
 
+_FRAMES = {"pandas.DataFrame", "polars.DataFrame", "pyarrow.Table", "pyarrow.RecordBatch"}
 # Texts that mean missing: what pyarrow takes for it in columns of numbers, and a question mark.
 MISSING = (
     *("?", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
@@ -46,6 +48,41 @@ SINGLE_EXACT = {"bool", "int8", "uint8", "int16", "uint16", "halffloat", "float"
 NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$|^[+-]?(?i:inf|infinity)$"
 TIME = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-]\d{2}(:?\d{2})?)?)?$"
 _ZONE = r"(Z|[+-]\d{2}(:?\d{2})?)$"
+
+
+def is_frame(rows: Any) -> bool:
+    kinds = ((kind.__module__.partition(".")[0], kind.__name__) for kind in type(rows).__mro__)
+    return not _FRAMES.isdisjoint(map(".".join, kinds))
+
+
+def arrow_table(frame: Any) -> Any:
+    """Return a table as one of Arrow, without an index, or raise DataError if it is none."""
+    if isinstance(frame, pa.RecordBatch):
+        return frame
+    try:
+        if hasattr(frame, "reset_index"):
+            return pa.Table.from_pandas(frame, preserve_index=False)
+        if hasattr(frame, "to_arrow"):  # of polars, whose views of texts have few functions
+            from polars import CompatLevel  # noqa: PLC0415  whoever has a frame has imported it
+
+            frame = frame.to_arrow(compat_level=CompatLevel.oldest())
+        return pa.table(frame)
+    except (TypeError, ValueError, pa.ArrowException) as error:
+        raise DataError(
+            f"rows must be a table of pandas, polars or pyarrow whose columns each hold one "
+            f"kind of value, not {type(frame).__name__} ({first_line(error)}); make it one."
+        ) from error
+
+
+def cells_of(table: Any, name: str) -> Any:
+    found_at = table.schema.get_all_field_indices(name)
+    if len(found_at) != 1:
+        found = "more than one column" if found_at else "no column"
+        raise DataError(
+            f"the table has {found} {name!r}, which is needed; it has {listed(table.schema.names)}."
+        )
+    column = table.column(found_at[0])
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
 def is_text(kind: Any) -> bool:

@@ -6,7 +6,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections import Counter
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -27,11 +27,39 @@ _KNOWN, _NAMED = 1_000, 5
 _STARTS = {"day": 0.0, "week": -3 * 86_400.0, "year": 0.0}
 
 
-class Unexpected(NamedTuple):
-    """How many cells were missing, and categories of others that no level names."""
+class Tally:
+    """Counts of categories that are new and of cells that are missing."""
 
-    n_missing: int
-    categories: Sequence[str] = ()
+    def __init__(self) -> None:
+        self._n_unseen = 0
+        self._categories: Counter[str] = Counter()
+        self._columns: Counter[str] = Counter()
+
+    def add(self, name: str, n_missing: int, unseen: Sequence[str] = ()) -> None:
+        """Count cells of a column: the missing ones, and categories that no level names."""
+        self._n_unseen += len(unseen)
+        self._columns += Counter({name: n_missing})
+        for category in unseen:
+            called = f"{name}={category}"
+            if called in self._categories or len(self._categories) < _KNOWN:
+                self._categories[called] += 1
+
+    def as_dict(self) -> dict[str, int]:
+        counts = {"unseen_categories": self._n_unseen, "imputed_cells": self._columns.total()}
+        return counts if any(counts.values()) else {}
+
+    def warn(self, stacklevel: int = 2) -> None:
+        """Warn of what was counted, in one sentence, unless that is nothing."""
+        whats = "hold categories that the fit had not", "are missing and were imputed"
+        which = self._categories, self._columns
+        said = [
+            f"{what}: {n:,}, {listed((f'{of} ({k:,})' for of, k in each.most_common()), _NAMED)}"
+            for what, n, each in zip(whats, self.as_dict().values(), which, strict=False)
+            if n
+        ]
+        if said:
+            text = f"the table has cells that {'; and that '.join(said)}."
+            warnings.warn(text, StreamkernWarning, stacklevel=stacklevel + 1)
 
 
 class Column(ABC):
@@ -47,7 +75,7 @@ class Column(ABC):
         """Return the names of the inputs, but for the one that says what is missing."""
 
     @abstractmethod
-    def encode(self, cells: Any, missing: Sequence[str], out: Array) -> Unexpected:
+    def encode(self, cells: Any, missing: Sequence[str], out: Array, tally: Tally) -> None:
         """Write the inputs of cells, an array of Arrow, to `out` (rows, inputs)."""
 
     @abstractmethod
@@ -98,40 +126,6 @@ _CHECKS: dict[str, Callable[[Any], bool]] = {
 }
 
 
-class Tally:
-    """Counts of categories that are new and of cells that are missing."""
-
-    def __init__(self) -> None:
-        self._n_unseen = 0
-        self._categories: Counter[str] = Counter()
-        self._columns: Counter[str] = Counter()
-
-    def add(self, name: str, found: Unexpected) -> None:
-        self._n_unseen += len(found.categories)
-        self._columns += Counter({name: found.n_missing})
-        for category in found.categories:
-            called = f"{name}={category}"
-            if called in self._categories or len(self._categories) < _KNOWN:
-                self._categories[called] += 1
-
-    def as_dict(self) -> dict[str, int]:
-        counts = {"unseen_categories": self._n_unseen, "imputed_cells": self._columns.total()}
-        return counts if any(counts.values()) else {}
-
-    def warn(self, stacklevel: int = 2) -> None:
-        """Warn of what was counted, in one sentence, unless that is nothing."""
-        whats = "hold categories that the fit had not", "are missing and were imputed"
-        which = self._categories, self._columns
-        said = [
-            f"{what}: {n:,}, {listed((f'{of} ({k:,})' for of, k in each.most_common()), _NAMED)}"
-            for what, n, each in zip(whats, self.as_dict().values(), which, strict=False)
-            if n
-        ]
-        if said:
-            text = f"the table has cells that {'; and that '.join(said)}."
-            warnings.warn(text, StreamkernWarning, stacklevel=stacklevel + 1)
-
-
 def _unseen(cells: Any, found: Array) -> list[str]:
     return [str(cells[int(j)].as_py()).strip() for j in np.flatnonzero(found == -1)]
 
@@ -164,8 +158,8 @@ class Numbers(Column):
     def _value_inputs(self) -> list[str]:
         return [self.name]
 
-    def encode(self, cells: Any, missing: Sequence[str], out: Array) -> Unexpected:
-        return Unexpected(_filled(numbers(self.name, cells, missing), self, out))
+    def encode(self, cells: Any, missing: Sequence[str], out: Array, tally: Tally) -> None:
+        tally.add(self.name, _filled(numbers(self.name, cells, missing), self, out))
 
     def in_words(self) -> str:
         return f"number, {self.fill:.6g} where missing" if self.indicator else "number"
@@ -186,7 +180,7 @@ class Categories(Column):
         named = [f"{self.name}={level_name(level)}" for level in self.levels]
         return named + [f"{self.name} is other"] * self.pooled
 
-    def encode(self, cells: Any, missing: Sequence[str], out: Array) -> Unexpected:
+    def encode(self, cells: Any, missing: Sequence[str], out: Array, tally: Tally) -> None:
         found = places(self.name, cells, self.levels, missing)
         out[:] = 0
         known = np.flatnonzero(found >= 0)
@@ -196,7 +190,7 @@ class Categories(Column):
         absent = found == -2
         if self.indicator:
             out[:, -1] = absent
-        return Unexpected(int(absent.sum()), [] if self.pooled else _unseen(cells, found))
+        tally.add(self.name, int(absent.sum()), [] if self.pooled else _unseen(cells, found))
 
     def in_words(self) -> str:
         return f"{len(self.levels):,} categories" + (", others as one" if self.pooled else "")
@@ -215,10 +209,10 @@ class Ordinal(Column):
     def _value_inputs(self) -> list[str]:
         return [self.name]
 
-    def encode(self, cells: Any, missing: Sequence[str], out: Array) -> Unexpected:
+    def encode(self, cells: Any, missing: Sequence[str], out: Array, tally: Tally) -> None:
         found = places(self.name, cells, self.levels, missing)
         _filled(np.where(found < 0, np.nan, found), self, out)
-        return Unexpected(int((found == -2).sum()), _unseen(cells, found))
+        tally.add(self.name, int((found == -2).sum()), _unseen(cells, found))
 
     def in_words(self) -> str:
         least, most = level_name(self.levels[0]), level_name(self.levels[-1])
@@ -239,13 +233,13 @@ class Times(Column):
         waves = [f"{self.name} {wave} of {p}" for p in self.periods for wave in ("sine", "cosine")]
         return [self.name, *waves]
 
-    def encode(self, cells: Any, missing: Sequence[str], out: Array) -> Unexpected:
+    def encode(self, cells: Any, missing: Sequence[str], out: Array, tally: Tally) -> None:
         since = seconds(self.name, cells, missing)
         for i, period in enumerate(self.periods):
             angles = (since - _STARTS[period]) * (2 * np.pi / PERIODS[period])
             out[:, 1 + 2 * i] = np.nan_to_num(np.sin(angles))
             out[:, 2 + 2 * i] = np.nan_to_num(np.cos(angles))
-        return Unexpected(_filled(since, self, out))
+        tally.add(self.name, _filled(since, self, out))
 
     def in_words(self) -> str:
         return ", ".join(["seconds since 1970", *(f"place in the {p}" for p in self.periods)])

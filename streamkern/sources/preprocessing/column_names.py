@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from streamkern.errors import DataError
-from streamkern.errors.formatting import listed, listed_apart
+from streamkern.errors.formatting import listed_apart
 from streamkern.sources.preprocessing.recipe import recipe_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 # Columns that are named in an error.
 _NAMED = 5
 
 
-def input_names(report: dict[str, Any]) -> list[str] | None:
+def input_names(report: Mapping[str, Any]) -> list[str] | None:
     """Return the names of the inputs (p,) in a report of a fit, None where they have none."""
     recipe = recipe_of(report)
     if recipe is not None:
@@ -24,20 +24,20 @@ def input_names(report: dict[str, Any]) -> list[str] | None:
     return None if names is None else list(names)
 
 
-def named_inputs(report: dict[str, Any], columns: Sequence[int]) -> list[str]:
+def named_inputs(report: Mapping[str, Any], columns: Sequence[int]) -> list[str]:
     """Return what some inputs are called, `column 5` where they have no names."""
     names = input_names(report)
     return [f"column {j}" if names is None else names[j] for j in columns]
 
 
-def target_names(report: dict[str, Any]) -> list[str] | None:
+def target_names(report: Mapping[str, Any]) -> list[str] | None:
     """Return the names of the targets (q,) in a report of a fit, None where they have none."""
     recipe = recipe_of(report)
     names = report.get("data", {}).get("target_names") or (() if recipe is None else recipe.targets)
     return list(map(str, names)) if names and len(names) == report["n_targets"] else None
 
 
-def check_same_inputs(report: dict[str, Any], data: dict[str, Any]) -> None:
+def check_same_inputs(report: Mapping[str, Any], data: dict[str, Any]) -> None:
     """Raise DataError if a source's `data` names other inputs than the report of a model."""
     mine, recipe = recipe_of(report), recipe_of({"data": data})
     then, now = input_names(report), input_names({"data": data})
@@ -50,13 +50,3 @@ def check_same_inputs(report: dict[str, Any], data: dict[str, Any]) -> None:
         f"the inputs of the rows must be those of the model, in that order, but the two {found}; "
         f"convert the table again with --like and the model, or predict the table itself."
     )
-
-
-def bad_columns(names: Sequence[str] | None, counts: Sequence[int]) -> str:
-    """Say which inputs hold values that are not finite, and how many, by counts (p,) of them."""
-    found = [
-        f"{f'column {j}' if names is None else repr(names[j])} ({int(count):,})"
-        for j, count in enumerate(counts)
-        if count
-    ]
-    return listed(found, _NAMED)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamkern.errors import DataError, ParameterError
 from streamkern.errors.formatting import listed
-from streamkern.sources.preprocessing.cells import MISSING, SINGLE_EXACT, is_number, pa
+from streamkern.sources.preprocessing.cells import MISSING, SINGLE_EXACT, arrow_table, is_number, pa
 from streamkern.sources.preprocessing.column_contents import MOST_LEVELS, ColumnContents
 from streamkern.sources.preprocessing.column_encoders import (
     Categories,
@@ -17,13 +17,12 @@ from streamkern.sources.preprocessing.column_encoders import (
     Times,
     level_name,
 )
-from streamkern.sources.preprocessing.recipe import Recipe, arrow_table
+from streamkern.sources.preprocessing.recipe import Recipe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
 MAX_LEVELS = 64
-_FRAMES = {"pandas.DataFrame", "polars.DataFrame", "pyarrow.Table", "pyarrow.RecordBatch"}
 # A target of text.
 _MOST_LABELS = 1_000
 
@@ -88,13 +87,9 @@ def discover(
         for name, column in contents.items():
             column.update(batch.column(name))
     is_asked_for = options.categorical or options.ordinal or options.impute
-    is_mixed = (
-        bool(is_asked_for)
-        or options.missing is not None
-        or any(
-            column.what() in ("text", "times") or (column.absent and name not in targets)
-            for name, column in contents.items()
-        )
+    is_mixed = bool(is_asked_for or options.missing is not None) or any(
+        column.what() in ("text", "times") or (column.absent and name not in targets)
+        for name, column in contents.items()
     )
     columns: list[Column] = []
     left_out = dict.fromkeys(options.drop, "dropped")
@@ -102,16 +97,12 @@ def discover(
     for name, column in contents.items():
         if name in targets:
             continue
-        if not is_mixed:
-            columns.append(Numbers(name))
-            single &= str(schema.field(name).type) in SINGLE_EXACT
-            continue
-        found = _column(column, options)
+        found = _column(column, options) if is_mixed else Numbers(name)
         if isinstance(found, str):
             left_out[name] = found
             continue
         columns.append(found)
-        is_small = isinstance(found, (Categories, Ordinal)) or column.is_truth
+        is_small = is_mixed and (isinstance(found, (Categories, Ordinal)) or column.is_truth)
         single &= is_small or str(schema.field(name).type) in SINGLE_EXACT
     if not columns:
         said = listed(f"{name}: {why}" for name, why in left_out.items())
@@ -128,16 +119,8 @@ def discover(
     )
 
 
-def is_frame(rows: Any) -> bool:
-    kinds = ((kind.__module__.partition(".")[0], kind.__name__) for kind in type(rows).__mro__)
-    return not _FRAMES.isdisjoint(map(".".join, kinds))
-
-
 def recipe_of_frame(frame: Any, *, keep_missing: bool = False) -> Recipe | None:
-    """Return the recipe of a table in memory, None where all cells are numbers.
-
-    With `keep_missing`, some may be missing then.
-    """
+    """Return the recipe of a table in memory, None where all are numbers, or missing and kept."""
     kinds = {getattr(kind, "kind", "O") for kind in getattr(frame, "dtypes", [None])}
     are_numbers = hasattr(frame, "isna") and kinds <= set("fiub")
     if are_numbers and (keep_missing or not frame.isna().any(axis=None)):

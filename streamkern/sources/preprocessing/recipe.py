@@ -8,14 +8,21 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from streamkern.errors import DataError, first_line
+from streamkern.errors import DataError
 from streamkern.errors.formatting import listed
-from streamkern.sources.preprocessing.cells import MISSING, numbers, pa, places
-from streamkern.sources.preprocessing.column_encoders import KINDS, Column, Numbers, with_lists
+from streamkern.sources.preprocessing.cells import MISSING, arrow_table, cells_of, numbers, places
+from streamkern.sources.preprocessing.column_encoders import (
+    KINDS,
+    Column,
+    Numbers,
+    Tally,
+    with_lists,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from streamkern._typing import Array, Floats
-    from streamkern.sources.preprocessing.column_encoders import Tally
 
 # The dataset of a file that holds its JSON.
 RECIPE = "streamkern-recipe"
@@ -104,14 +111,12 @@ class Recipe:
         DataError
             If a column is not there, or holds something else than it did.
         """
-        table = arrow_table(frame)
+        table, tally = arrow_table(frame), tally or Tally()
         X = np.empty((table.num_rows, len(self.feature_names)), self.dtype)
         done = 0
         for column in self.columns:
             out = X[:, done : done + len(column.inputs())]
-            unexpected = column.encode(_cells(table, column.name), self.missing, out)
-            if tally is not None:
-                tally.add(column.name, unexpected)
+            column.encode(cells_of(table, column.name), self.missing, out, tally)
             done += out.shape[1]
         return X
 
@@ -125,8 +130,8 @@ class Recipe:
             return None
         table = arrow_table(frame)
         if self.labels is not None:
-            return self._read_labels(_cells(table, self.targets[0]))
-        read = [numbers(name, _cells(table, name), self.missing) for name in self.targets]
+            return self._read_labels(cells_of(table, self.targets[0]))
+        read = [numbers(name, cells_of(table, name), self.missing) for name in self.targets]
         return read[0] if len(read) == 1 else np.stack(read, axis=1)
 
     def _read_labels(self, column: Any) -> Array:
@@ -144,7 +149,7 @@ class Recipe:
         """Return the weights of rows (n,), None where the recipe has none."""
         if self.weights is None:
             return None
-        found = numbers(self.weights, _cells(arrow_table(frame), self.weights), self.missing)
+        found = numbers(self.weights, cells_of(arrow_table(frame), self.weights), self.missing)
         if not (np.isfinite(found) & (found >= 0)).all():
             raise DataError(
                 f"column {self.weights!r} must hold weights, which are finite and not negative; "
@@ -219,7 +224,7 @@ class Recipe:
             raise ValueError("a recipe of no columns, or with one of them twice")
 
 
-def recipe_of(report: dict[str, Any]) -> Recipe | None:
+def recipe_of(report: Mapping[str, Any]) -> Recipe | None:
     """Return the recipe in a report of a fit, None where the rows had none."""
     values = report.get("data", {}).get("recipe")
     return None if values is None else Recipe.from_dict(values)
@@ -230,33 +235,3 @@ def _column(values: Any) -> Column:
     kind = KINDS[given.pop("kind")]
     lists = {name: tuple(value) for name, value in given.items() if isinstance(value, list)}
     return kind(**{**given, **lists})
-
-
-def arrow_table(frame: Any) -> Any:
-    """Return a table as one of Arrow, without an index, or raise DataError if it is none."""
-    if isinstance(frame, pa.RecordBatch):
-        return frame
-    try:
-        if hasattr(frame, "reset_index"):
-            return pa.Table.from_pandas(frame, preserve_index=False)
-        if hasattr(frame, "to_arrow"):  # of polars, whose views of texts have few functions
-            from polars import CompatLevel  # noqa: PLC0415  whoever has a frame has imported it
-
-            frame = frame.to_arrow(compat_level=CompatLevel.oldest())
-        return pa.table(frame)
-    except (TypeError, ValueError, pa.ArrowException) as error:
-        raise DataError(
-            f"rows must be a table of pandas, polars or pyarrow whose columns each hold one "
-            f"kind of value, not {type(frame).__name__} ({first_line(error)}); make it one."
-        ) from error
-
-
-def _cells(table: Any, name: str) -> Any:
-    places = table.schema.get_all_field_indices(name)
-    if len(places) != 1:
-        found = "more than one column" if places else "no column"
-        raise DataError(
-            f"the table has {found} {name!r}, which is needed; it has {listed(table.schema.names)}."
-        )
-    column = table.column(places[0])
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

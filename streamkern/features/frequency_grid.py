@@ -1,4 +1,4 @@
-"""Quadrature of the spectral integral: quasi-Monte Carlo points, and a grid for few inputs."""
+"""Quadrature of the spectral integral on an equispaced grid of frequencies, for few inputs."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, ClassVar, Self
 import numpy as np
 
 from streamkern.errors import ParameterError
-from streamkern.features.base import stream
-from streamkern.features.kernel_map import DIRECTIONS
 from streamkern.features.projection import Frequencies
 from streamkern.features.spectral import SpectralFeatures
 
@@ -19,10 +17,6 @@ if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
     from streamkern.kernels import ShiftInvariantKernel
 
-# Dimensions that SciPy has direction numbers for.
-_MOST_DIMENSIONS = 21201
-# Points are this far from 0 and 1, where quantiles are infinite.
-_MARGIN = 2.0**-32
 _MOST_INPUTS = 3
 # Errors that may be balanced: there is no better one in double, and no use in a worse one.
 _ERRORS = (1e-12, 0.9)
@@ -33,66 +27,6 @@ _FARTHEST = 100.0
 _MOST_POINTS = 64
 
 
-class QuasiRandomFourierFeatures(SpectralFeatures):
-    """Fourier features at the points of a scrambled Sobol sequence.
-
-    Coordinates of the points become normal numbers by their quantile function, and those
-    frequencies; numbers that a kernel mixes by, and the phase, are coordinates of their own.
-    Every point alone is uniform, so there is no bias, and points together are more even than random
-    ones: the error is lower in few dimensions, most at powers of 2.
-
-    Parameters
-    ----------
-    kernel : ShiftInvariantKernel
-    n_components : int
-        D; of an odd D the last frequency has a cosine alone, at a random phase.
-    paired : bool
-        As in `RandomFourierFeatures`.
-    random_state : int
-        Seed of the scrambling.  Nested: fewer points are the first of more.
-
-    References
-    ----------
-    Avron, Sindhwani, Yang and Mahoney (2016), "Quasi-Monte Carlo feature maps for shift-invariant
-    kernels"; Owen (1998), "Scrambling Sobol' and Niederreiter-Xing points".
-    """
-
-    name = "qmc"
-    families: ClassVar = {"qmc": ("frequencies at Sobol points, for few inputs", {})}
-
-    def _n_dimensions(self, n_features: int) -> int:
-        return int(self.kernel.normal_sets * n_features + self.kernel.n_uniforms + 1)
-
-    def check_inputs(self, n_features: int) -> None:
-        self.kernel.check_inputs(n_features)
-        n_dimensions = self._n_dimensions(n_features)
-        if n_features < 1 or n_dimensions > _MOST_DIMENSIONS:
-            raise ParameterError(
-                f"quasi-random points of up to {_MOST_DIMENSIONS:,} numbers are known, but this "
-                f"kernel of {n_features:,} inputs takes {n_dimensions:,}; take the orthogonal map."
-            )
-
-    def draw(self, n_features: int, rows: Array | None = None) -> Self:  # noqa: ARG002  rows do not matter
-        from scipy.special import ndtri  # noqa: PLC0415  imported where it is needed
-
-        self.check_inputs(n_features)
-        n_normals = self.kernel.normal_sets * n_features
-        n_dimensions = self._n_dimensions(n_features)
-        points = quasi_random_points(self.n_draws, n_dimensions, self.random_state)
-        normal, uniform = ndtri(points[:, :n_normals]), points[:, n_normals:-1]
-        frequencies = Frequencies(self.kernel.spectral(normal, uniform))
-        return self._drawn(frequencies, 2.0 * math.pi * points[:, -1])
-
-
-def quasi_random_points(n_points: int, n_dimensions: int, seed: int) -> Floats:
-    """Return points (n, d) inside the unit cube; fewer points are the first of more."""
-    from scipy.stats import qmc  # noqa: PLC0415  slow to import
-
-    sobol = qmc.Sobol(n_dimensions, scramble=True, seed=stream(seed, DIRECTIONS))
-    points = sobol.random_base2((n_points - 1).bit_length())[:n_points]
-    return np.clip(points, _MARGIN, 1.0 - _MARGIN)  # type: ignore[no-any-return]
-
-
 class GridFourierFeatures(SpectralFeatures):
     """Pairs of waves on an equispaced grid of frequencies, for one to three inputs.
 
@@ -101,12 +35,9 @@ class GridFourierFeatures(SpectralFeatures):
     sqrt(2 h_1 ... h_p density(w)) times (cos w^T x, sin w^T x): the points are half a cell off
     zero, so each stands for its opposite too, and none has a sine that is zero.  Nothing is random.
 
-    Two errors are balanced.  The sum repeats with the period 2 pi / h_j, so rows that far apart
-    less d have the covariance of rows that are d apart; the smaller the cells, the less.  And waves
-    beyond the grid are missing, by the weights that are short of 1; the larger the cells, the
-    less.  Cells follow from the range of the rows, so that the first error, at the ends of the
-    range, is the second.  Rows beyond the range by that d and more are predicted from the other
-    end of it.
+    Cells follow from the range of the rows: the covariance that comes back at the ends of the
+    range, since the sum repeats with the period 2 pi / h_j, is made as large as the weight that is
+    missing beyond the grid.  Rows far beyond the range are predicted from the other end of it.
 
     Parameters
     ----------

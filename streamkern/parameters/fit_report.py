@@ -1,17 +1,8 @@
-"""What a fit says of itself, under the names of the command line's JSON."""
+"""Fit report: what a fit says of itself, under the names of the command line's JSON."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypedDict
-
-import numpy as np
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from streamkern._typing import Floats
-    from streamkern.solve import NormalEquations, RidgeSolution
-    from streamkern.tune.fold_solution import Size
+from typing import Any, TypedDict
 
 
 class FitReport(TypedDict, total=False):
@@ -76,7 +67,7 @@ class FitReport(TypedDict, total=False):
     classes: dict[str, Any]
     class_factors: list[float] | None  # what weights of rows are multiplied by
     class_counts: list[float]  # rows or weights
-    calibration: str | None
+    calibration: str  # what makes probabilities of scores
     # Rounds of boosting.
     n_estimators: int  # asked for
     algorithm: str
@@ -89,38 +80,16 @@ class FitReport(TypedDict, total=False):
     rank: int  # of the centred Gram matrix
     explained_variance: list[float]
     explained_variance_ratio: list[float]
+    # The file that a command wrote or read, as it prints it.
+    model: str
+    moments: str
+    pca: str
+    bytes: int
 
 
-def facts_of(solution: RidgeSolution, equations: NormalEquations, flat: bool) -> FitReport:
-    return {
-        "n_components": len(solution.coef),
-        "alpha": plain(solution.alpha),
-        "train_rmse": as_stored(np.sqrt(equations.train_rss / equations.weight), flat),
-        "effective_dof": plain(solution.effective_dof),
-        "noise": as_stored(np.sqrt(equations.noise_variance), flat),
-        "condition": solution.condition if np.isfinite(solution.condition) else None,
-        "precision_floor": solution.floor,
-        "solver": solution.solver,
-    }
-
-
-def plain(value: Any) -> Any:
-    return value.tolist() if isinstance(value, np.ndarray) else value
-
-
-def as_stored(per_target: Floats, flat: bool) -> Any:
-    """Return a number for a single target that is stored as (n,), else a list."""
-    return float(per_target[0]) if flat else per_target.tolist()
-
-
-def sizes_as_dict(sizes: Sequence[Size], flat: bool) -> dict[str, Any]:
-    if len(sizes) < 2:
-        return {}
-    scores = [size.curve.combined(size.chosen) for size in sizes]
-    return {
-        "n_components": [size.n_components for size in sizes],
-        "cv_rmse": [as_stored(size.cv_rmse, flat) for size in sizes if size.cv_rmse is not None],
-        "relative_mse": [score for score, _ in scores],
-        "standard_errors": [error for _, error in scores],
-        "alpha": [size.curve.alphas[size.chosen].tolist() for size in sizes],
-    }
+def with_seconds(report: FitReport, **parts: float) -> FitReport:
+    """Return a report with the seconds of more parts of the work, which the total counts too."""
+    seconds = report["seconds"]
+    added = {name: seconds.get(name, 0.0) + spent for name, spent in parts.items()}
+    total = seconds["total"] + sum(parts.values())
+    return report | {"seconds": seconds | added | {"total": total}}

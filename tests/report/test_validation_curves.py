@@ -1,13 +1,11 @@
 """Curves of a report: those of the fit, in standard deviations of the target."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
 import streamkern
 from streamkern import Gaussian, RandomFeatureRidge
-from streamkern.report.choice_figures import components_curve, penalty_curve, sparsity_curve
+from streamkern.report.validation_curves import components_curve, penalty_curve, sparsity_curve
 
 N = 500
 

@@ -1,0 +1,137 @@
+"""Options made from the table of parameters, and parameters made from options."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from streamkern.errors import ParameterError
+
+if TYPE_CHECKING:
+    from dataclasses import Field
+
+    from streamkern.cli.options import Decorator
+    from streamkern.kernels import Kernel
+    from streamkern.parameters.parameters import Option, Parameters
+
+# Parameters of a map, of the moments that it makes, and of what is made of moments.
+OF_MAPS = ("kernel", "feature_map", "paired", "standardize", "precision", "random_state")
+OF_MOMENTS = (*OF_MAPS, "n_components", "metric", "n_folds", "fold_by", "on_bad_rows")
+OF_MODELS = (
+    *("n_components", "alpha", "alphas", "per_target", "one_standard_error", "sparse"),
+    *("sparse_method", "fit_intercept"),
+)
+# What moments or a model that others are to be like decide.
+OF_LIKE = (*OF_MAPS, "length_scale", "n_components", "metric")
+
+
+def parameter_options(*names: str, **changes: dict[str, Any]) -> list[Decorator]:
+    """Return the options of all parameters, or of those named, as the table has them.
+
+    `changes` are other arguments of `click.option`, by the names of the parameters.
+    """
+    from streamkern.parameters.parameters import OPTIONS
+
+    made = []
+    for field in OPTIONS:
+        if not names or field.name in names:
+            made.append(_parameter_option(field, changes.get(field.name, {})))
+            if field.name == "kernel":
+                made.append(_length_scale_option)
+    return made
+
+
+_length_scale_option = click.option(
+    "--length-scale",
+    default="median",
+    show_default=True,
+    metavar="median|FLOAT[,FLOAT...]",
+    help="In units of the standardised inputs; several: one per input.  Of all kernels for which "
+    "--kernel says none.",
+)
+
+
+def _parameter_option(field: Field[Any], changes: dict[str, Any]) -> Decorator:
+    option: Option = field.metadata["option"]
+    default = getattr(field.default, "name", field.default)  # of a kernel its name
+    named: dict[str, Any] = {"help": option.help}
+    if isinstance(default, bool):
+        named["is_flag"] = True
+        if default:
+            named["callback"] = lambda _context, _option, flag: not flag
+    else:
+        named |= {"default": default, "show_default": default is not None}
+        if option.choices:
+            named["type"] = click.Choice([*option.choices, *filter(None, [option.form])])
+        elif option.form:
+            named |= {"type": str, "metavar": option.form}
+        elif option.least is not None:
+            named["type"] = click.IntRange(min=option.least)
+    named |= changes
+    if option.listed:
+        named["help"] += f": {option.listed()}"
+    return click.option(_flag_of(field), field.name, **named)
+
+
+def _flag_of(field: Field[Any]) -> str:
+    option: Option = field.metadata["option"]
+    return f"--{option.name or field.name.replace('_', '-')}"
+
+
+def values_of(options: dict[str, Any]) -> dict[str, Any]:
+    from streamkern.parameters.parameters import OPTIONS
+
+    return {field.name: _value(field, options) for field in OPTIONS if field.name in options}
+
+
+def parameters_of(options: dict[str, Any]) -> Parameters:
+    from streamkern.parameters.parameters import Parameters
+
+    return Parameters(**values_of(options))
+
+
+def _value(field: Field[Any], options: dict[str, Any]) -> Any:
+    """Return a parameter that may be given as text: a kernel, numbers, a whole number, words."""
+    given, option = options[field.name], field.metadata["option"]
+    if field.name == "kernel":
+        return kernel_named(given, options["length_scale"])
+    words = (option.form or "").split("|")
+    if not isinstance(given, str) or given in words or option.choices:
+        return given
+    if words[-1] == "FLOAT[,FLOAT...]":
+        others = "".join(f"{word}, " for word in words[:-1])
+        numbers = _numbers(given, _flag_of(field), others and f"{others}or ")
+        return numbers[0] if others and len(numbers) == 1 else numbers
+    if "auto" not in words:
+        return given
+    try:
+        return int(given)
+    except ValueError as error:
+        raise ParameterError(
+            f"{_flag_of(field)} must be a whole number or auto, not {given!r}; give one of these."
+        ) from error
+
+
+def _numbers(text: str, option: str, others: str = "") -> list[float]:
+    """Return the numbers that an option names, in place of which it takes others."""
+    try:
+        return [float(number) for number in text.split(",")]
+    except ValueError as error:
+        raise ParameterError(
+            f"{option} must be {others}numbers with commas between, not {text!r}; give "
+            f"{'one of these' if others else 'some'}."
+        ) from error
+
+
+def kernel_named(text: str, length_scale: str) -> Kernel:
+    from streamkern.kernels import length_scale_of, parsed_kernel
+
+    kernel = parsed_kernel(text, "median")
+    if length_scale == "median":
+        return kernel
+    if length_scale_of(kernel) != "median":
+        said = "no length scale" if length_scale_of(kernel) is None else "its own length scale"
+        raise ParameterError(f"the {text} kernel has {said}; leave --length-scale out.")
+    numbers = tuple(_numbers(length_scale, "--length-scale", "'median' or "))
+    return parsed_kernel(text, numbers[0] if len(numbers) == 1 else numbers)

@@ -1,0 +1,92 @@
+"""Standardisation of inputs, and the linear map of a metric behind it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamkern.errors import ParameterError
+from streamkern.features.base import cached_slices
+from streamkern.runtime.scratch import Scratch
+
+if TYPE_CHECKING:
+    from streamkern._typing import Array, Floats
+
+# Rows are cast to double and back, which takes more of the cache than features do.
+_DOUBLES = 4
+
+
+@dataclass(frozen=True)
+class Standardizer:
+    """Columns that are kept, less their mean, over their standard deviation, and maybe turned.
+
+    z = A (x - mean) / deviation, where A makes the distance of a metric M = A^T A out of the plain
+    one; without A it is the identity.
+    """
+
+    columns: Array  # (p',) that are kept; constant ones are left out
+    mean: Floats
+    deviation: Floats
+    n_features: int  # p, before columns are left out
+    linear: Floats | None = None  # A (r, p'), or its diagonal (p',)
+
+    @property
+    def n_outputs(self) -> int:
+        return len(self.columns) if self.linear is None else len(self.linear)
+
+    def __call__(self, X: Array, dtype: Any = np.float64) -> Array:
+        rows = np.empty((len(X), self.n_outputs), dtype=dtype)
+        self.write(X, rows, Scratch())
+        return rows
+
+    def write(self, X: Array, out: Array, scratch: Scratch) -> None:
+        """Write standardised rows (n, r), computed in double since a mean can be large.
+
+        What is left has no mean any more, and its product with A the precision of `out`.
+        """
+        full = self.linear is not None and self.linear.ndim == 2
+        turned = self.linear.T.astype(out.dtype) if full and self.linear is not None else None
+        for part in cached_slices(len(X), _DOUBLES * len(self.columns)):
+            kept = X[part] if len(self.columns) == self.n_features else X[part][:, self.columns]
+            centred = scratch.array("centred", kept.shape, np.float64)
+            np.subtract(kept, self.mean, out=centred)
+            plain = out[part]
+            if turned is not None:
+                plain = scratch.array("standardised", kept.shape, out.dtype)
+            elif self.linear is not None:
+                centred *= self.linear
+            np.divide(centred, self.deviation, out=plain, casting="same_kind")
+            if turned is not None:
+                np.matmul(plain, turned, out=out[part])
+
+    def pull_back(self, gradients: Array, out: Array) -> None:
+        """Write gradients (n, r) with respect to what `write` writes as those of the rows (n, p).
+
+        Inputs that are left out have gradient 0.
+        """
+        if self.linear is not None:
+            linear = self.linear.astype(gradients.dtype)
+            gradients = gradients @ linear if linear.ndim == 2 else gradients * linear
+        out[...] = 0.0
+        out[:, self.columns] = gradients / self.deviation
+
+    def with_linear(self, linear: Floats | None) -> Standardizer:
+        return replace(self, linear=linear)
+
+    def then(self, other: Standardizer) -> Standardizer:
+        """Return the standardizer that does what this one and then another one do."""
+        if self.linear is not None:
+            raise ParameterError(
+                "inputs in a metric are not inputs any more, and cannot be standardised again; "
+                "leave out the metric."
+            )
+        mean, deviation = self.mean[other.columns], self.deviation[other.columns]
+        return Standardizer(
+            self.columns[other.columns],
+            mean + deviation * other.mean,
+            deviation * other.deviation,
+            self.n_features,
+            other.linear,
+        )

@@ -1,0 +1,121 @@
+"""Downdating moments: rows taken out of those of folds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from streamkern.errors import DataError
+from streamkern.models.checkpoint_job import RowPasses
+from streamkern.parameters.plan import plan_for
+from streamkern.statistics import (
+    ByFold,
+    ColumnStatistics,
+    ListedFolds,
+    RowIndex,
+    Together,
+    unplaced_folds,
+)
+from streamkern.tune.column_pass import check_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streamkern._typing import Floats
+    from streamkern.engine.reduction import PassResult
+    from streamkern.parameters.fit_options import FitOptions
+    from streamkern.sources import Source
+
+# Squares of rows that may go, over those of the rows that are left: so C and S keep five digits.
+_MOST_TAKEN = {"single": 1e4, "double": 1e10}
+_NEGLIGIBLE = 1e-6
+
+
+class Remaining(NamedTuple):
+    """Folds that still have rows, the index of these, and the passes over those taken out."""
+
+    folds: ByFold
+    rows: RowIndex
+    passes: tuple[PassResult[Any], PassResult[Any]]
+
+
+def without_rows(folds: ByFold, index: RowIndex, source: Source, options: FitOptions) -> Remaining:
+    """Take rows out of the moments of folds, each out of the fold that it is in.
+
+    Of rows with equal values in several folds, those of the first fold go first.
+    """
+    plan = plan_for(source, replace(options, fold_by="rows"), indexed=True, few_rows=True)
+    rows = RowPasses(source, options, plan)
+    columns = ColumnStatistics(source.n_features + source.n_targets)
+    empty, block_rows = Together(columns, RowIndex()), plan.column_block_rows
+    first = rows.read(empty, "rows", block_rows=block_rows)
+    columns, found = first.statistic.parts
+    check_rows(source, columns, first)
+    found = found.in_order()
+    positions = index.positions(found.hashes)
+    if (unknown := positions < 0).any():
+        raise DataError(
+            f"{int(unknown.sum()):,} of {source.n_samples:,} rows were never in these moments, or "
+            f"not as often as in this data, the first at "
+            f"{source.locate(int(found.labels[unknown].min()))}; forget only rows that are in."
+        )
+    if len(found) == len(index):
+        raise DataError(
+            f"these are all {len(index):,} rows of the moments, and none would be left; begin "
+            f"anew instead."
+        )
+    listed = np.zeros(source.n_samples, dtype=index.labels.dtype)
+    listed[found.labels] = index.labels[positions]
+    rule = ListedFolds(folds.rule.n_folds, listed)
+    second = rows.read(ByFold(rule, folds.empty), "forget")
+    left = ByFold(unplaced_folds(folds.rule.n_folds), folds.empty)
+    gone: dict[int, Any] = second.statistic.parts
+    parts: dict[int, Any] = dict(folds.parts)
+    for fold, part in parts.items():
+        rest = part.without(gone[fold]) if fold in gone else part
+        if rest.n_rows:
+            left.parts[fold] = rest
+    _check_digits(list(gone.values()), list(left.parts.values()))
+    kept = np.ones(len(index), dtype=bool)
+    kept[positions] = False
+    return Remaining(left, index.taking(kept), (first, second))
+
+
+def _check_digits(gone: Sequence[Any], left: Sequence[Any]) -> None:
+    """Raise DataError if rows take the digits of those that stay with them.
+
+    Sums are rounded beside what is in them, and that stays when it goes.  So their squares about
+    the means of the others are compared with those of the others.
+    """
+
+    def sums(parts: Sequence[Any]) -> Floats:
+        """Return the sums of weights, and those of values and of their squares, (3, q + D)."""
+        each = [
+            (
+                np.full(len(part.target) + len(part.cross), part.weight),
+                np.concatenate([part.target_sum, part.cross[:, -1]]),
+                np.concatenate([part.target, part.gram.diagonal()]),
+            )
+            for part in parts
+        ]
+        total: Floats = np.sum(each, axis=0)
+        return total
+
+    (weight, first, squares), (n_gone, gone_first, gone_squares) = sums(left), sums(gone)
+    mean = first / weight
+    spread = np.maximum(squares - weight * mean**2, 0.0)
+    taken = gone_squares - 2.0 * mean * gone_first + n_gone * mean**2
+    q = len(left[0].target)
+    # Features that hardly vary say nothing, whatever their digits.
+    spread[q:] += _NEGLIGIBLE * spread[q:].mean()
+    varies = spread > 0
+    ratio = float((taken[varies] / spread[varies]).max(initial=0.0))
+    precision = left[0].precision
+    if ratio > _MOST_TAKEN[precision]:
+        raise DataError(
+            f"the squares of these rows are {ratio:.2g} times those of the rows that would be "
+            f"left, whose digits their rounding in {precision} precision has taken; fit the rows "
+            f"that are left anew."
+        )

@@ -1,0 +1,141 @@
+"""Predictions of the rows of a source, written to an HDF5 file shard by shard."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from streamkern.engine.reduction import accumulate
+from streamkern.errors import DataError
+from streamkern.models.prediction import predicted_shards
+from streamkern.sources.nonfinite_rows import bad_columns
+from streamkern.sources.preprocessing.column_names import input_names
+from streamkern.statistics import ColumnStatistics
+from streamkern.storage import RowWriter, check_output, texts_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from streamkern._typing import Array
+    from streamkern.predict.class_rule import ClassRule
+    from streamkern.predict.predictor import RowFunction
+    from streamkern.solve import NormalEquations
+    from streamkern.sources import Source
+
+    # Places of rows without a prediction, and what is written of a part of the rows.
+    Written = Iterator[tuple[Array, dict[str, Array]]]
+
+_NONE = np.empty(0, dtype=np.int64)
+
+
+def predict_to_hdf5(
+    predictor: RowFunction,
+    source: Source,
+    path: str | Path,
+    *,
+    equations: NormalEquations | None = None,
+    dataset: str = "y_pred",
+    **how: bool,
+) -> int:
+    """Predict the rows of a source into the dataset `y_pred` of a new HDF5 file.
+
+    Where the normal equations of the model are given, a dataset `y_std` holds the standard
+    deviations of new targets; `how` is `skip_bad_rows` and `force`.
+    """
+
+    def written(source: Source) -> Written:
+        for shard, made in predicted_shards(predictor, source, equations):
+            rows, unknown = made.pop("y_pred"), _NONE
+            with np.errstate(over="ignore", invalid="ignore"):
+                total = rows.sum()  # where it is finite no row is NaN, and it is quick
+            if not np.isfinite(total):
+                unknown = np.flatnonzero(np.isnan(rows.reshape(len(rows), -1)).any(axis=1))
+            yield shard.start + unknown, {dataset: rows, **made}
+
+    without = "no finite prediction", "write NaN for them"
+    return _write(written, source, path, without, **how)
+
+
+def predict_classes_to_hdf5(
+    predictor: RowFunction,
+    rule: ClassRule,
+    source: Source,
+    path: str | Path,
+    *,
+    probabilities: bool = False,
+    skip_bad_rows: bool = False,
+    **force: bool,
+) -> int:
+    """Predict the classes of rows into the dataset `y_pred` of a new HDF5 file.
+
+    A dataset `classes` holds all K classes in their order.  Texts are of fixed length, in UTF-8.
+    """
+    names = _stored(rule.classes.values, with_missing=skip_bad_rows)
+
+    def written(source: Source) -> Written:
+        for shard, made in predicted_shards(predictor, source):
+            scores = made["y_pred"].reshape(shard.n_rows, -1)
+            known = np.isfinite(scores).all(axis=1)
+            codes, datasets = np.full(len(scores), len(rule.classes)), {}
+            codes[known] = rule.codes(scores[known])
+            if skip_bad_rows or known.all():
+                datasets["y_pred"] = names[codes]
+                if probabilities:
+                    datasets["y_proba"] = rule.probabilities(scores)
+            yield shard.start + np.flatnonzero(~known), datasets
+        yield _NONE, {"classes": names[: len(rule.classes)]}
+
+    without = "no finite score, and so no class", "leave their class empty"
+    return _write(written, source, path, without, skip_bad_rows=skip_bad_rows, **force)
+
+
+def _stored(classes: Array, *, with_missing: bool) -> Array:
+    """Return classes as they are stored, with what stands for none at the end if there may be."""
+    if classes.dtype.kind in "US":
+        return texts_of([*classes.tolist(), ""])
+    return np.append(classes.astype(float), np.nan) if with_missing else classes
+
+
+def _write(
+    written: Callable[[Source], Written],
+    source: Source,
+    path: str | Path,
+    without: tuple[str, str],
+    *,
+    skip_bad_rows: bool = False,
+    force: bool = False,
+) -> int:
+    """Write a new HDF5 file, part by part, and return how many rows have no prediction.
+
+    `without` says what these are without, and what skipping them would do.
+    """
+    check_output(path, force=force, inputs=source.paths)
+    source = source.tolerant() if skip_bad_rows else source
+    bad = first = 0
+    with RowWriter.create(path, force=force, release=True) as writer:
+        for unknown, datasets in written(source):
+            if len(unknown) and not bad:
+                first = int(unknown[0])
+            bad += len(unknown)
+            for name, values in datasets.items():
+                writer.append(name, values)
+        if bad and not skip_bad_rows:
+            raise DataError(
+                f"{bad:,} of {source.n_samples:,} rows have {without[0]}, the first at "
+                f"{source.locate(first)}, because their inputs are NaN, infinite or overflow"
+                f"{_bad_inputs(source)}; give on_bad_rows 'skip' (--on-bad-rows skip) to "
+                f"{without[1]}, or fit to a table converted with --impute, which fills missing "
+                f"cells."
+            )
+    return bad
+
+
+def _bad_inputs(source: Source) -> str:
+    """Say in which inputs there are values that are not finite, after one more light pass."""
+    statistic = ColumnStatistics(source.n_features + source.n_targets)
+    columns = accumulate(source, statistic, label="columns").statistic
+    names = input_names({"data": source.describe()})
+    found = bad_columns(names, columns.n_nonfinite[: source.n_features].tolist())
+    return f" in {found}" if found else ""

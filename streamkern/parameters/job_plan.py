@@ -1,0 +1,89 @@
+"""The plan of a job: how it is cut up, where it runs, and what it takes."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from streamkern.errors import InsufficientMemoryError
+from streamkern.parameters.cost_estimate import rough_flops_per_second
+from streamkern.runtime.memory import available_bytes, in_words
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A job, cut up and measured."""
+
+    n_rows: int
+    n_features: int
+    n_targets: int
+    n_components: int
+    precision: str
+    shard_rows: int
+    n_shards: int
+    block_rows: int
+    column_block_rows: int
+    graph_tasks: int  # of the main pass
+    flops: float  # multiply-adds of projections, rank-k updates and solve
+    n_workers: int  # processes; 0 for threads of this process
+    n_threads: int  # tasks that one process runs at a time
+    blas_threads: int  # of a task
+    fold_by: str  # 'shards', 'rows' or 'blocks': what would be left out together
+    worker_bytes: int  # projected peak of a process that accumulates and solves
+    client_bytes: int  # projected peak of the process that plans, and receives the model
+    allowed_bytes: int  # that a process that accumulates may use
+    index_bytes: int = 0  # of these, what it takes to know every row again
+    n_strips: int = 1  # readings of the rows, each for a strip of the triangle of products
+    checkpoint_bytes: int = 0  # on the disk, if there is to be a checkpoint
+
+    @property
+    def n_slots(self) -> int:
+        """Tasks that all processes run at a time."""
+        return max(self.n_workers, 1) * self.n_threads
+
+    @property
+    def seconds(self) -> float:
+        """A rough time for the main pass."""
+        cores = self.n_slots * self.blas_threads
+        return self.flops / (rough_flops_per_second(self.precision) * cores)
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self) | {"seconds": self.seconds}
+
+    def check(self) -> None:
+        """Raise InsufficientMemoryError unless the job fits."""
+        what, fewer = f"{self.n_components:,} components", "components"
+        if self.index_bytes:
+            what, fewer = f"{what} and an index of {self.n_rows:,} rows", f"{fewer} or rows"
+        if self.worker_bytes > self.allowed_bytes:
+            raise InsufficientMemoryError(
+                f"{what} need {in_words(self.worker_bytes)} in a worker, but "
+                f"{in_words(self.allowed_bytes)} may be used; take fewer {fewer}, or workers with "
+                f"more memory."
+            )
+        free = available_bytes()
+        if self.client_bytes > free:
+            raise InsufficientMemoryError(
+                f"receiving {what} needs {in_words(self.client_bytes)} in this process, but "
+                f"{in_words(free)} is free; take fewer {fewer}."
+            )
+
+    def rows(self) -> list[tuple[str, str]]:
+        where = f"this process, {self.n_threads} threads"
+        if self.n_workers:
+            where = f"{self.n_workers} worker processes"
+        return [
+            ("rows x inputs", f"{self.n_rows:,} x {self.n_features:,}"),
+            ("components", f"{self.n_components:,} ({self.precision} precision)"),
+            ("shards", f"{self.n_shards:,} of {self.shard_rows:,} rows"),
+            ("blocks", f"{self.block_rows:,} rows"),
+            ("tasks in the graph", f"{self.graph_tasks:,}"),
+            ("multiply-adds", f"{self.flops:.3g}"),
+            *([("readings", f"{self.n_strips}, for parts of the products")] * (self.n_strips > 1)),
+            ("runs in", where),
+            ("BLAS threads a task", str(self.blas_threads)),
+            ("memory of a worker", f"{in_words(self.worker_bytes)} projected"),
+            ("memory allowed", in_words(self.allowed_bytes)),
+            ("memory of this process", f"{in_words(self.client_bytes)} projected"),
+            ("disk for a checkpoint", f"{in_words(self.checkpoint_bytes)} at most"),
+        ]

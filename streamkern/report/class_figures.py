@@ -1,0 +1,125 @@
+"""Charts and tables of predictions of held-out rows' classes: calibration, ROC, confusion."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamkern.errors.formatting import printable
+from streamkern.report.drawing import KINDS, Axis, Figure, Plot
+from streamkern.report.numbers import number, percent, shortened
+from streamkern.report.prediction_figures import ROWS_A_MEAN
+from streamkern.report.report_rows import class_error_rows
+from streamkern.report.trial_tables import Table
+
+if TYPE_CHECKING:
+    from streamkern._typing import Array, Floats
+    from streamkern.predict.class_errors import ClassErrors
+    from streamkern.report.validation_pass import Validation
+
+# Classes that have a row and a column in tables.
+_MOST_CLASSES = 12
+_SHARES = Axis(-0.02, 1.02, ticks=[(x, percent(x, 0)) for x in (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)])
+
+
+def class_section(found: Validation | None) -> dict[str, Any]:
+    """Return what the page shows of predictions of classes."""
+    if found is None:
+        return {"tiles": []}
+    errors: ClassErrors = found.measure
+    n_classes = errors.n_classes
+    most = errors.confusion.sum(axis=1).max() / errors.weight
+    auc = "–" if errors.auc is None else f"{errors.auc:.3f}"
+    named = ("accuracy", "balanced_accuracy", "log_loss", "brier_score", "auc", "auc_error")
+    values = {name: getattr(errors, name) for name in named}
+    values["expected_calibration_error"] = errors.calibration_error
+    more = f", the largest {_MOST_CLASSES} of {n_classes:,}" if n_classes > _MOST_CLASSES else ""
+    return {
+        "tiles": [
+            ("Accuracy, held out", percent(errors.accuracy), f"{percent(most)} by guessing"),
+            ("Area under the curve", auc, "1 is best, 0.5 chance"),
+            ("Calibration error", percent(errors.calibration_error, 2), "of probabilities"),
+        ],
+        "class_figures": [probability_figure(errors), roc_figure(errors)],
+        "class_errors": class_error_rows(values, number),
+        "confusion": confusion_table(errors),
+        "classes_shown": more,
+    }
+
+
+def _names(errors: ClassErrors) -> list[str]:
+    values = errors.rule.classes.values.tolist()
+    return [shortened(printable(str(value))) for value in values]
+
+
+def confusion_table(errors: ClassErrors) -> Table:
+    confusion, shown, names = errors.confusion, _largest(errors), _names(errors)
+    of_class, predicted = confusion.sum(axis=1), confusion.sum(axis=0)
+    rows = [
+        (
+            names[k],
+            *(number(_whole(confusion[k, other])) for other in shown),
+            *(percent(confusion[k, k] / n[k]) if n[k] else "–" for n in (of_class, predicted)),
+        )
+        for k in shown
+    ]
+    return Table(("class", *(names[k] for k in shown), "recall", "precision"), rows)
+
+
+def probability_figure(errors: ClassErrors) -> Figure:
+    """Draw shares of rows over the probabilities that they were given."""
+    two = errors.n_classes == 2
+    name, share = _names(errors)[1] if two else "a class", "Share of rows that are of it"
+    plot = Plot(_SHARES, _SHARES, x_label=f"Probability of {name}", y_label=share, height=280.0)
+    plot.line([0.0, 1.0], [0.0, 1.0], "guide")
+    weight, sums, of_class, n_rows = errors.by_probability.sum(axis=0)
+    known = (n_rows >= ROWS_A_MEAN) & (weight > 0)
+    plot.series(sums[known] / weight[known], of_class[known] / weight[known])
+    caption = (
+        f"On the dashed line probabilities are true: of rows that get 80%, 80% are of the class. "
+        f"Marks are of bins with {ROWS_A_MEAN} rows or more"
+        f"{'' if two else ', all classes together'}."
+    )
+    return plot.figure("Calibration", caption)
+
+
+def roc_figure(errors: ClassErrors) -> Figure:
+    held, areas, names = errors.confusion.sum(axis=1), errors.table.auc, _names(errors)
+    classes = [1] if len(names) == 2 else [k for k in _largest(errors) if held[k] > 0]
+    y_label = "True positive rate" + f" of {names[classes[0]]}" * (len(classes) == 1)
+    plot = Plot(_SHARES, _SHARES, x_label="False positive rate", y_label=y_label, height=280.0)
+    plot.line([0.0, 1.0], [0.0, 1.0], "guide")
+    said = []
+    for j, k in enumerate(classes[: len(KINDS)]):
+        place = 0 if len(names) == 2 else k
+        xs, ys = map(_above, errors.table.weights[place])
+        plot.line(xs, ys, f"line {KINDS[j]}")
+        said.append(f"{areas[place]:.3f}")
+        if len(classes) > 1:
+            middle = int(np.searchsorted(xs, 0.1 * (j + 1)))
+            plot.label(names[k], xs[middle], ys[middle], dy=14.0)
+            said[-1] += f" ({names[k]})"
+    caption = (
+        f"Every point is another score from which on a row is taken for one of the class. The area "
+        f"under the curve is {', '.join(said)}; on the dashed line scores tell nothing."
+    )
+    return plot.figure("ROC curve", caption)
+
+
+def _above(weights: Floats) -> Floats:
+    """Return the share of the weight that is in each bin or above it, from 0 to 1."""
+    above: Floats = np.concatenate([[0.0], np.cumsum(weights[::-1])])
+    return above / above[-1] if above[-1] else above
+
+
+def _largest(errors: ClassErrors) -> list[int]:
+    """Return the places of the classes with the largest weight, in their own order."""
+    held: Array = errors.confusion.sum(axis=1)
+    return sorted(np.argsort(-held, kind="stable")[:_MOST_CLASSES].tolist())
+
+
+def _whole(weight: float) -> float | int:
+    """Return a weight as a whole number where it is one, up to rounding."""
+    whole = round(weight)
+    return whole if abs(weight - whole) <= 1e-9 * max(weight, 1.0) else float(weight)

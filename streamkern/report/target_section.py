@@ -1,0 +1,113 @@
+"""Tables and headline figures of predictions of held-out rows, where targets are numbers."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamkern.report.numbers import counted, number, percent
+from streamkern.report.page_facts import shown_targets
+from streamkern.report.prediction_figures import (
+    LEVELS,
+    chance,
+    coverage,
+    interval_figure,
+    normality_figure,
+    pairs_figures,
+)
+from streamkern.report.validation_pass import MOST_TARGETS, target_spread
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streamkern._typing import Floats
+    from streamkern.models.fitted_ridge import FittedRidge
+    from streamkern.report.validation_pass import Validation
+
+    Tile = tuple[str, str, str]  # a name, a figure, and what explains it
+
+# Targets that have a row in a table.
+_MOST_ROWS = 20
+
+
+def target_section(model: FittedRidge, found: Validation | None) -> dict[str, Any]:
+    """Return what the page shows of predictions of targets."""
+    names, standardized, pairs = shown_targets(model.report), None, []
+    shown = names[:MOST_TARGETS] if len(names) > 1 else [""]
+    if found is not None:
+        pairs = [pairs_figures(found, j, names[j]) for j in range(len(shown))]
+        # Rows whose own model has as many degrees of freedom as rows have no deviation.
+        known = found.standardized[np.isfinite(found.standardized).all(axis=1)]
+        if np.isfinite(model.normal_equations.noise_variance).all() and len(known):
+            standardized = known
+    section = {
+        "tiles": _tiles(model, found, standardized),
+        "pairs_shown": list(zip(shown, pairs, strict=False)),
+        "by_target": [] if found is None else _target_errors(found, names),
+        "intervals": [],
+    }
+    if standardized is not None:
+        section["intervals"] = [
+            interval_figure(standardized, names),
+            normality_figure(standardized),
+        ]
+        section["coverage"] = _coverage_rows(standardized)
+        header = shown if len(names) > 1 else ["rows within, ± chance"]
+        section["coverage_header"] = ("interval", *header)
+    return section
+
+
+def _tiles(model: FittedRidge, found: Validation | None, standardized: Floats | None) -> list[Tile]:
+    """Return the errors; `standardized` are residuals (m, q) over their standard deviations."""
+    tiles = [_error_tile(model, found)]
+    if found is not None:
+        explained = percent(float(found.r2.mean()))
+        tiles.append(("Explained of y (R²)", explained, "on rows held out"))
+    if standardized is not None:
+        within = percent(float(coverage(standardized)[LEVELS.index(0.95)].mean()))
+        rows = counted(len(standardized), "row")
+        tiles.append(("Within 95% intervals", within, f"of {rows} held out"))
+    return tiles
+
+
+def _error_tile(model: FittedRidge, found: Validation | None) -> Tile:
+    """Return the error on rows held out if it is known, else on those that were fitted."""
+    report, what = model.report, "RMSE on rows held out"
+    values = report["cv_rmse"]
+    if found is not None and (values is None or not found.by_fold):
+        values = found.rmse.tolist()
+    if values is None:
+        values, what = report["train_rmse"], "RMSE on the rows fitted"
+    values = np.atleast_1d(values)
+    if model.equations is None:
+        return (what, number(values.tolist()), "in units of y")
+    spread = target_spread(model)[1]
+    relative = np.sqrt(np.mean(np.square(values / np.where(spread > 0, spread, 1.0))))
+    if len(values) == 1:
+        return (what, number(float(values[0])), f"{relative:.3f} sd of y")
+    return (what, f"{relative:.3f}", f"sd, over {len(values)} targets")
+
+
+def _target_errors(found: Validation, names: Sequence[str]) -> list[tuple[str, str, str, str]]:
+    """Return for each of the first targets its name, its RMSE, the same in sd of y, and R²."""
+    errors = [*zip(names, found.rmse.tolist(), found.r2.tolist(), strict=True)][:_MOST_ROWS]
+    return [
+        (name, number(rmse), number(math.sqrt(max(1.0 - r2, 0.0))), percent(r2))
+        for name, rmse, r2 in errors
+    ]
+
+
+def _coverage_rows(standardized: Floats) -> list[tuple[str, ...]]:
+    """Return the share of rows within every central interval, for each of the first targets."""
+    levels = zip(
+        LEVELS, coverage(standardized[:, :MOST_TARGETS]), chance(len(standardized)), strict=True
+    )
+    return [
+        (
+            percent(level, 0),
+            *(f"{percent(share)} ± {100.0 * error:.1f}" for share in shares[:MOST_TARGETS]),
+        )
+        for level, shares, error in levels
+    ]

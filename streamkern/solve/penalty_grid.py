@@ -1,0 +1,75 @@
+"""Penalties to try: a number, a grid of numbers, or the criterion that chooses from a grid."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamkern.errors import ParameterError
+
+if TYPE_CHECKING:
+    from streamkern._typing import Floats
+    from streamkern.solve import Spectrum
+
+# What a penalty is chosen by, in words.
+CRITERIA = {
+    "cv": "cross-validation",
+    "gcv": "robust generalised cross-validation",
+    "evidence": "the evidence",
+    "loo": "leave-one-out",
+}
+N_ALPHAS = 30
+
+
+def checked_alpha(alpha: Any) -> float:
+    """Return the penalty as a float, or raise ParameterError unless it is finite and >= 0."""
+    try:
+        value = float("nan") if isinstance(alpha, bool) else float(alpha)
+    except (TypeError, ValueError):
+        value = float("nan")
+    if not (np.isfinite(value) and value >= 0):
+        raise ParameterError(
+            f"alpha must be a finite number of at least 0, not {alpha!r}; give the penalty in "
+            f"units of the sum of squares."
+        )
+    return value
+
+
+def checked_penalty(alpha: Any) -> str | float | tuple[float, ...]:
+    """Return a criterion, a number, or an ascending grid of numbers, or raise ParameterError."""
+    if isinstance(alpha, str):
+        if alpha not in CRITERIA:
+            raise ParameterError(
+                f"alpha must be 'cv', 'gcv', 'evidence', 'loo' or numbers, not {alpha!r}; give "
+                f"one of these."
+            )
+        return alpha
+    if np.ndim(alpha) == 0:
+        return checked_alpha(alpha)
+    return checked_grid(alpha)
+
+
+def checked_grid(alphas: Any) -> tuple[float, ...]:
+    """Return an ascending grid of different positive numbers, or raise ParameterError."""
+    grid = sorted(checked_alpha(value) for value in ([alphas] if np.ndim(alphas) == 0 else alphas))
+    if not grid:
+        raise ParameterError("a grid of alphas must hold a number at least; give one, or 'cv'.")
+    if grid[0] == 0:
+        raise ParameterError(
+            "a grid of alphas must hold positive numbers only; leave out the 0, or give it alone."
+        )
+    if len(set(grid)) < len(grid):
+        twice = next(a for a, b in pairwise(grid) if a == b)
+        raise ParameterError(f"alpha {twice:g} is in the grid twice; name every penalty once.")
+    return tuple(grid)
+
+
+def default_grid(spectrum: Spectrum, n_alphas: int = N_ALPHAS) -> Floats:
+    """Return penalties from the precision floor to the largest eigenvalue, evenly in their log."""
+    largest = float(spectrum.values[-1])
+    if not largest > 0:
+        return np.ones(1)
+    grid: Floats = np.geomspace(spectrum.floor, largest, n_alphas)
+    return grid

@@ -1,0 +1,115 @@
+"""Opening HDF5 files, here and in stores, with retries, or saying why one cannot be opened."""
+
+from __future__ import annotations
+
+import errno
+import os
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from traceback import clear_frames
+from typing import TYPE_CHECKING, TypeVar
+
+import h5py
+
+from streamkern.errors import DataError
+from streamkern.sources.external_files import check_plain_file
+from streamkern.sources.object_stores import StoredFile
+from streamkern.sources.range_file import RangeFile
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+# HDF5's own default; a chunk cache is raised above it where a row of chunks is larger.
+CHUNK_CACHE_BYTES = 8 << 20
+# Errors that networks and their file systems recover from, and seconds to give them for it.
+OUTAGES = {errno.EAGAIN, errno.EINTR, errno.ESTALE, errno.ETIMEDOUT}
+_PASSING = {errno.EIO, *OUTAGES}
+_WAITS = (0.05, 0.2, 0.8)
+# What HDF5 says, and what that means.
+_KNOWN_REASONS = {
+    "truncated": "is a truncated HDF5 file: it is shorter than its header says; copy it again.",
+    "already open for": "is open in a program that writes to it (SWMR), or was when that died; let "
+    "it end, or run `h5clear -s` on the file.",
+}
+
+T = TypeVar("T")
+
+
+@contextmanager
+def opened(
+    where: str | RangeFile, cache_bytes: int = CHUNK_CACHE_BYTES, *, name: str | None = None
+) -> Iterator[h5py.File]:
+    """Open a file for reading, or raise DataError saying why it cannot be, by its name if given."""
+    if isinstance(where, (StoredFile, RangeFile)):
+        raw = where if isinstance(where, RangeFile) else RangeFile(where)
+        with raw, _open_range(raw, cache_bytes) as file:
+            yield file
+        return
+    path = Path(where)
+
+    def open_file() -> h5py.File:
+        if path.is_dir():
+            raise DataError(f"{name or where} is a folder, not an HDF5 file; name the files in it.")
+        path.stat()
+        check_plain_file(path, name)
+        return h5py.File(path, "r", locking="best-effort", rdcc_nbytes=cache_bytes)
+
+    try:
+        file = with_retries(open_file, lambda error: error.errno in _PASSING)
+    except OSError as error:
+        why = _why_not_opened(error, lambda: h5py.is_hdf5(path))
+        raise DataError(f"{name or where} {why}") from error
+    with file:
+        yield file
+
+
+def _open_range(raw: RangeFile, cache_bytes: int) -> h5py.File:
+    try:
+        return h5py.File(raw, "r", rdcc_nbytes=cache_bytes)
+    except OSError as error:
+        unsigned = "signature not found" in str(error)
+        why = _why_not_opened(error, lambda: not unsigned)
+        # What its frames hold would crash h5py 3.16 if it lived to the end of the program.
+        clear_frames(error.__traceback__)
+    raise DataError(f"{raw} {why}")  # out of the handler, to take nothing along
+
+
+def with_retries(read: Callable[[], T], passes: Callable[[OSError], bool]) -> T:
+    for seconds in _WAITS:
+        try:
+            return read()
+        except OSError as error:
+            if not passes(error):
+                raise
+        time.sleep(seconds)
+    return read()
+
+
+def _why_not_opened(error: OSError, is_hdf5: Callable[[], bool]) -> str:
+    said = str(error)
+    if isinstance(error, FileNotFoundError):
+        return "does not exist; check the path."
+    if isinstance(error, PermissionError) or "Permission denied" in said:
+        return "cannot be read: permission denied; ask its owner."
+    if "unable to lock file" in said:
+        return (
+            f"cannot be locked ({os.strerror(error.errno or errno.EAGAIN)}); let the program that "
+            f"writes to it end, or set HDF5_USE_FILE_LOCKING=FALSE where there is none."
+        )
+    for words, sentence in _KNOWN_REASONS.items():
+        if words in said:
+            return sentence
+    if not is_hdf5():
+        return "is not an HDF5 file; `streamkern convert` makes one from CSV, Parquet or NumPy."
+    return f"cannot be opened as HDF5 ({error}); copy it again."
+
+
+@contextmanager
+def undamaged(path: str) -> Iterator[None]:
+    try:
+        yield
+    except DataError:
+        raise
+    except (ArithmeticError, KeyError, OSError, RuntimeError, TypeError, ValueError) as error:
+        raise DataError(f"{path} has damaged headers ({error}); copy it again.") from error

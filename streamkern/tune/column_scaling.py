@@ -1,0 +1,128 @@
+"""The scaling of columns: which are constant, and by what deviation the others are divided."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from streamkern.errors import DataError, StreamkernWarning
+from streamkern.errors.formatting import listed
+from streamkern.features import Standardizer
+from streamkern.kernels import Linear, ShiftInvariantKernel
+from streamkern.sources.preprocessing.column_names import input_names
+
+if TYPE_CHECKING:
+    from streamkern._typing import Array, Floats
+    from streamkern.parameters.fit_options import FitOptions
+    from streamkern.sources import Source
+    from streamkern.statistics import ColumnStatistics, RowSample
+
+# Deviations from zero at which single precision was off by a tenth of those of the targets.
+_FAR_FROM_ZERO = 5.0
+# Deviations are those of columns where at least this share of rows departs from the usual value.
+_DEPARTING = 0.1
+
+
+def warn(sentence: str, level: int) -> None:
+    warnings.warn(sentence, StreamkernWarning, stacklevel=level)
+
+
+def constant_columns(source: Source, columns: ColumnStatistics) -> Array:
+    # A column is constant when it varies by the rounding of what computed it: of single precision,
+    # or double where it is stored so.  Half precision is one to store in, and its steps are values.
+    return columns.constant(8 * min(source.rounding, float(np.finfo(np.float32).eps)))
+
+
+def _warn_of_means(columns: ColumnStatistics, kept: Array, options: FitOptions) -> None:
+    """Warn of inputs so far from zero that single precision loses products of them."""
+    apart = np.sqrt((columns.mean[kept] ** 2).sum() / columns.variance[kept].sum())
+    if options.precision == "single" and apart > _FAR_FROM_ZERO:
+        warn(
+            f"the inputs lie {apart:,.0f} standard deviations from zero, where the "
+            f"{options.kernel.name} kernel loses its digits in single precision; take precision "
+            f"'double' (--precision double), or standardise.",
+            6,
+        )
+
+
+def standardizer_of(
+    source: Source, columns: ColumnStatistics, options: FitOptions, *, may_vary: bool
+) -> tuple[Standardizer, list[int]]:
+    p, mean = source.n_features, columns.mean[: source.n_features]
+    constant = constant_columns(source, columns)[:p]
+    of_differences = isinstance(options.kernel, ShiftInvariantKernel) and not options.is_identity
+    linear = options.is_identity or isinstance(options.kernel, Linear)
+    # Products of inputs count where these are constant, but for what the intercept stands for.
+    counts = not of_differences and not (linear and options.fit_intercept)
+    if not options.standardize and (may_vary or counts):
+        constant[:] = False
+    left_out = constant & (not may_vary or constant.all())
+    kept, dropped = np.flatnonzero(~left_out), np.flatnonzero(left_out).tolist()
+    if not len(kept):
+        raise DataError(
+            f"all {p} columns of X are constant, so there is nothing to learn from; check which "
+            f"dataset holds the inputs."
+        )
+    names = input_names({"data": source.describe()})
+    if dropped:
+        warn(
+            f"{len(dropped)} constant column{'s' * (len(dropped) > 1)} of X left out: "
+            f"{listed(names[j] if names else j for j in dropped)}.",
+            5,
+        )
+    waiting = np.flatnonzero(constant & ~left_out).tolist()
+    if waiting:
+        warn(
+            f"{len(waiting)} column{'s' * (len(waiting) > 1)} of X constant so far, whose "
+            f"deviation is not known: {listed(names[j] if names else j for j in waiting)}; where "
+            f"they vary later they count in units of their value here, or of 1 where that is "
+            f"smaller.",
+            5,
+        )
+    # Units too large leave a column nearly out, as it was; units too small would leave it alone.
+    size = np.maximum(np.abs(mean), 1.0)
+    deviation = np.where(constant, size, np.sqrt(columns.variance[:p]))[kept]
+    mean = mean[kept]
+    if not options.standardize:
+        deviation = np.ones(len(kept))
+        if not (of_differences or options.is_identity):
+            _warn_of_means(columns, kept, options)
+        # A kernel of differences does not see the mean, but single precision does.
+        mean = mean if of_differences else np.zeros(len(kept))
+    return Standardizer(kept, mean, deviation, p), dropped
+
+
+def enlarged(
+    standardizer: Standardizer, sample: RowSample, usual: Floats, constant: Array
+) -> tuple[Standardizer, list[int]]:
+    """Enlarge the deviations of nearly constant inputs, and return which these are.
+
+    Rare events, in a share f of the rows, are about 1 / sqrt(f) deviations off, so that few such
+    columns make all distances.  Where f is less than a tenth, the deviation is what it would be if
+    a tenth departed as far: sqrt(0.1 / f) times as large.
+    Kuhn and Johnson (2013), "Applied predictive modeling", section 3.5, for such columns.
+    """
+    departing = np.average(usual != sample.X, axis=0, weights=sample.counts)
+    factors = np.sqrt(_DEPARTING / np.clip(departing, 1.0 / len(sample.X), _DEPARTING))
+    factors[constant] = 1.0
+    deviation = standardizer.deviation * factors[standardizer.columns]
+    return replace(standardizer, deviation=deviation), np.flatnonzero(factors > 1.0).tolist()
+
+
+def left_out_like(
+    source: Source, columns: ColumnStatistics, standardizer: Standardizer
+) -> list[int]:
+    """Return the columns that a template leaves out, with a warning where they vary here."""
+    left_out = sorted(set(range(source.n_features)) - set(standardizer.columns.tolist()))
+    constant = constant_columns(source, columns)
+    varying = [j for j in left_out if not constant[j]]
+    if varying:
+        warn(
+            f"columns of X left out that are constant in the rows that these are to be like, but "
+            f"not here: {listed(varying)}.",
+            5,
+        )
+    return left_out

@@ -1,0 +1,128 @@
+"""The search for the penalty, over its criterion, for every number of leading features.
+
+What is factorised stays where the moments are; the caller's process sees spectra and curves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from streamkern.engine.scheduler import kept, run, run_all, task
+from streamkern.errors import DataError, ParameterError
+from streamkern.runtime.memory import usable_cores
+from streamkern.solve import Eigenbasis, Spectrum, rounding_variance
+from streamkern.solve.cross_validation import HeldOut, held_out_errors
+from streamkern.solve.penalty_curve import PenaltyCurve
+from streamkern.solve.penalty_grid import default_grid
+from streamkern.tune.fold_moments import fold_parts, folds_with_rows, total_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from streamkern._typing import Floats
+    from streamkern.parameters.penalty_options import PenaltyOptions
+    from streamkern.statistics import Moments
+
+    # Takes the task of an eigenbasis, its spectrum and penalties.
+    LeaveOneOutCurve: TypeAlias = Callable[[Any, Spectrum, Floats], PenaltyCurve]
+
+
+@dataclass(frozen=True)
+class Size:
+    """The leading features of the map, with the penalty that suits them."""
+
+    n_components: int
+    curve: PenaltyCurve
+    # Indices of penalties on the curve, (q,) or (1,).
+    chosen: Any
+    # Tasks of Moments and Eigenbasis.
+    total: Any
+    basis: Any
+
+    @property
+    def cv_rmse(self) -> Floats | None:
+        """The cross-validated or leave-one-out root mean squared error, (q,)."""
+        if self.curve.criterion not in ("cv", "loo"):
+            return None
+        rmse: Floats = np.sqrt(self.curve.at(self.chosen))
+        return rmse
+
+
+def solve_sizes(
+    folds: Any,
+    options: PenaltyOptions,
+    *,
+    intercept: bool,
+    sizes: Sequence[int | None],
+    leave_one_out: LeaveOneOutCurve | None = None,
+) -> tuple[Size, ...]:
+    """Choose the penalty for every number of leading features, None for all of them."""
+    numbers: list[int] = run(task(folds_with_rows, folds, name="folds"))
+    if options.needs_folds and len(numbers) < 2:
+        raise ParameterError(
+            f"cross-validation needs at least 2 folds with rows, but the moments have "
+            f"{len(numbers)}; add rows, take alpha 'gcv' or 'evidence', give a number, or compute "
+            f"the moments with more folds."
+        )
+    if leave_one_out is None:
+        options.check_without_rows()
+    return tuple(
+        _sized(folds, numbers, options, size, intercept=intercept, leave_one_out=leave_one_out)
+        for size in sizes
+    )
+
+
+def _sized(
+    folds: Any,
+    numbers: Sequence[int],
+    options: PenaltyOptions,
+    n_components: int | None,
+    *,
+    intercept: bool,
+    leave_one_out: LeaveOneOutCurve | None,
+) -> Size:
+    total = kept(task(total_of, folds, n_components, name="total"))
+    basis = kept(task(_eigenbasis, total, intercept, name="eigenbasis"))
+    spectrum: Spectrum = run(task(attrgetter("spectrum"), basis, name="spectrum"))
+    grid = options.grid
+    alphas = default_grid(spectrum) if grid is None else np.array(grid)
+    if options.needs_folds:
+        parts = fold_parts(folds, numbers, n_components)
+        held_out = [
+            task(_held_out, basis, total, part, alphas, len(numbers), name=f"fold-{k}")
+            for k, part in parts.items()
+        ]
+        variance = spectrum.target / spectrum.weight
+        curve = PenaltyCurve.of_folds(alphas, run_all(held_out), variance)
+    elif leave_one_out is not None and options.reads_rows:
+        curve = leave_one_out(basis, spectrum, alphas)
+    else:
+        curve = PenaltyCurve.of_spectrum(options.alpha, alphas, spectrum)
+    chosen = curve.choose(
+        per_target=options.per_target, one_standard_error=options.one_standard_error
+    )
+    return Size(len(spectrum.values), curve, chosen, total, basis)
+
+
+def _eigenbasis(total: Moments, intercept: bool) -> Eigenbasis:
+    if total.n_rows < 2:
+        raise DataError(
+            f"a penalty cannot be chosen from {total.n_rows} row; add rows, or give alpha a number."
+        )
+    basis = Eigenbasis.of(total.centred(intercept=intercept), total.n_rows - intercept)
+    # Targets that vary by rounding alone do not vary.
+    spectrum = basis.spectrum
+    varies = spectrum.target > spectrum.weight * rounding_variance(basis.target_mean)
+    target = np.where(varies, spectrum.target, 0.0)
+    return replace(basis, spectrum=replace(spectrum, target=target))
+
+
+def _held_out(
+    basis: Eigenbasis, total: Moments, part: Moments, alphas: Floats, n_folds: int
+) -> HeldOut:
+    """Score a fold, all of which may be side by side on the cores of one machine."""
+    return held_out_errors(basis, total, part, alphas, max(usable_cores() // n_folds, 1))

@@ -1,0 +1,177 @@
+"""The trials of a search: as many as its budget pays for, some to a task, and their best."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from streamkern.engine.scheduler import run_all, shared, task
+from streamkern.runtime.threads import blas_threads
+from streamkern.tune.candidates import Arm, Candidate, Contender, beyond, sober, tiers
+from streamkern.tune.search_result import Search, configurations
+from streamkern.tune.trials import N_FOLDS, Attempt, Trial, trial_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from streamkern._typing import Array, Floats
+    from streamkern.parameters.fit_options import FitOptions
+    from streamkern.tune.budget import Ledger
+
+
+class SearchTrials:
+    """The trials of a search: those that were made, and how more are."""
+
+    def __init__(
+        self,
+        contenders: Sequence[Contender],
+        n_rows: int,
+        options: FitOptions,
+        ledger: Ledger,
+        folds: Array | None,
+    ) -> None:
+        # Trials have rows in the metric already.
+        self.options = replace(options, metric=None)
+        self.ledger = ledger
+        self.attempts: list[Attempt] = []
+        first = contenders[0].column_pass
+        weights = first.weights if first.weights is None else first.weights[:n_rows]
+        targets = first.targets[:n_rows]
+        self.arms = [
+            arm
+            for place, contender in enumerate(contenders)
+            for arm in _arms_of(place, contender, n_rows, options.precision, weights)
+        ]
+        self.n_rows = len(targets)
+        self._targets, self._folds = shared(targets), folds
+        self._weights = shared(weights)
+        self._winner: tuple[Candidate, Attempt] | None = None
+
+    @property
+    def n_folds(self) -> int:
+        return N_FOLDS if self._folds is None else len(np.unique(self._folds))
+
+    def of_first_rung(
+        self,
+        candidates: Sequence[Candidate],
+        finer: Sequence[Candidate],
+        n_components: int,
+        share: float,
+    ) -> list[list[Candidate]]:
+        """Try candidates, those beyond them while the last do as well as any, and finer ones."""
+        done, tried = list(candidates), self.try_some(candidates, n_components, share)
+        more = done if len(tried) == len(done) else []
+        while more:
+            more = beyond(done, tried)
+            tried += self.try_some(more, n_components, share)
+            done += more
+            if len(tried) < len(done):
+                return self.ranked(done, tried, first=True)
+        tried += self.try_some(finer, n_components, share)
+        return self.ranked([*done, *finer], tried, first=True)
+
+    def of_last_rung(
+        self, candidates: Sequence[Candidate], default: Candidate, n_components: int
+    ) -> None:
+        """Compare candidates and a default, if there are several, on the folds of the fit."""
+        others = [
+            one for one in candidates if one.arm != default.arm or not np.isclose(one.factor, 1.0)
+        ]
+        if others:
+            several = [others[0], default, *others[1:]]
+            self.ranked(several, self.try_some(several, n_components, 1.0, last=True))
+
+    def ranked(
+        self, candidates: Sequence[Candidate], tried: Sequence[Attempt], *, first: bool = False
+    ) -> list[list[Candidate]]:
+        """Note attempts at the first of some candidates, and return the tiers of these."""
+        if not tried:
+            return []
+        self.attempts += tried
+        scores = [attempt.relative_mse for attempt in tried]
+        if first:
+            scores = sober(candidates[: len(tried)], tried)
+        best = int(np.argmin(scores))
+        self._winner = candidates[best], tried[best]
+        return tiers(self.arms, candidates[: len(tried)], scores)
+
+    def try_some(
+        self,
+        candidates: Sequence[Candidate],
+        n_components: int,
+        share: float,
+        *,
+        last: bool = False,
+    ) -> list[Attempt]:
+        """Try candidates, as many as the share of the budget pays for; none alone on the last."""
+        tried: list[Attempt] = []
+        folds, n_folds = (self._folds, self.n_folds) if last else (None, N_FOLDS)
+        while left := candidates[len(tried) :]:
+            n = self.ledger.affordable(len(left), self.n_rows, n_components, share, n_folds)
+            if n < 1 + (last and not tried):
+                break
+            made = self._tried(left[:n], n_components, folds)
+            self.ledger.pay(made)
+            tried += made
+        return tried
+
+    def _tried(
+        self, candidates: Sequence[Candidate], n_components: int, folds: Array | None
+    ) -> list[Attempt]:
+        plan, options = self.ledger.plan, self.options
+        tasks, places, sent = [], [], shared(folds)
+        for arm, mine in _shared_projections(candidates, plan.n_slots):
+            _, kernel, family, metric, _, rows = self.arms[arm]
+            own = replace(options, kernel=kernel, feature_map=family)
+            trial, factors = Trial(own, n_components, metric), [candidates[i].factor for i in mine]
+            name = f"try-{family}-{kernel.name}-{n_components}"
+            sample = rows, self._targets, factors, self._weights, sent
+            tasks.append(task(trial, *sample, name=name))
+            places += mine
+        itemsize = 4 if options.precision == "single" else 8
+        n_folds = N_FOLDS if folds is None else self.n_folds
+        a_trial = trial_bytes(self.n_rows, plan.n_features, n_components, itemsize, n_folds)
+        at_once = max(min(plan.allowed_bytes // a_trial, plan.n_threads), 1)
+        attempts = [attempt for some in run_all(tasks, at_once) for attempt in some]
+        return [attempts[places.index(i)] for i in range(len(candidates))]
+
+    def found(self) -> Search:
+        assert self._winner is not None  # noqa: S101  a trial is always paid
+        (number, factor), chosen = self._winner
+        arm = self.arms[number]
+        kernel, tried = arm.kernel.stretched(factor), arm.tried.stretched(factor)
+        return Search(
+            arm._replace(kernel=kernel, tried=tried),
+            self.attempts,
+            configurations(self.attempts, chosen, self.ledger.plan, self.options.n_folds),
+            self.ledger.passes,
+            self.ledger.seconds,
+        )
+
+
+def _arms_of(
+    place: int, contender: Contender, n_rows: int, precision: str, weights: Floats | None
+) -> Iterator[Arm]:
+    standardizer, sample = contender.column_pass.standardizer, contender.column_pass.sample
+    with blas_threads(1):  # the turned rows are part of the result
+        rows = standardizer(sample.X[:n_rows])
+    X = shared(rows.astype(np.float32 if precision == "single" else np.float64))
+    for kernel, feature_map in contender.pairs:
+        resolved = kernel.resolved(rows, standardizer.columns, weights)
+        tried = resolved.restricted(standardizer.columns)
+        yield Arm(resolved, tried, feature_map, contender.metric, place, X)
+
+
+def _shared_projections(
+    candidates: Sequence[Candidate], n_slots: int
+) -> Iterator[tuple[int, list[int]]]:
+    """Deal candidates to tasks: some of one arm each, by their places."""
+    size = max(-(-len(candidates) // n_slots), 1)
+    places = sorted(range(len(candidates)), key=lambda i: candidates[i].arm)
+    while places:
+        arm = candidates[places[0]].arm
+        mine = [i for i in places[:size] if candidates[i].arm == arm]
+        yield arm, mine
+        places = places[len(mine) :]

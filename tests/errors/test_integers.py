@@ -1,0 +1,48 @@
+"""One check of integers stands behind every option that is one."""
+
+import numpy as np
+import pytest
+
+from streamkern import RandomFeatureAdaBoost, RandomFeatureRidge
+from streamkern.errors import ParameterError
+from streamkern.errors.integers import checked_integer, is_integer
+from streamkern.features import RandomFourierFeatures
+from streamkern.kernels import Gaussian, Polynomial
+from streamkern.predict.principal_components import checked_number
+from streamkern.report.comparison import checked_comparison
+from streamkern.solve.sparse_selection import checked_size
+
+X, y = np.random.default_rng(0).standard_normal((2, 40, 2))
+
+
+def fit(**options):
+    return RandomFeatureRidge(**{"n_components": 8, "alpha": 0.1} | options).fit(X, y[:, 0])
+
+
+OPTIONS = {
+    "random_state": lambda value: fit(random_state=value),
+    "n_folds": lambda value: fit(n_folds=value),
+    "n_components": lambda value: fit(n_components=value),
+    "sparse": checked_size,
+    "components": checked_number,
+    "degree": lambda value: Polynomial(degree=value),
+    "seed of a map": lambda value: RandomFourierFeatures(Gaussian(), 8, random_state=value),
+    "n_estimators": lambda value: RandomFeatureAdaBoost(n_estimators=value).fit(X, y[:, 0] > 0),
+    "n_seeds": lambda value: checked_comparison(fit(), [8], ["iid"], value),
+}
+
+
+@pytest.mark.parametrize("value", [True, np.True_, 2.0, "2", -1, [2]], ids=repr)
+@pytest.mark.parametrize("option", list(OPTIONS))
+def test_what_is_no_integer_is_refused_in_every_option(option, value):
+    with pytest.raises(ParameterError, match=r"whole number|at least 1"):
+        OPTIONS[option](value)
+
+
+@pytest.mark.parametrize("value", [3, np.int8(3), np.uint64(3)])
+def test_integers_of_numpy_are_integers(value):
+    found = checked_integer(value, "not {}", 3)
+    assert (found, type(found)) == (3, int)
+    assert not is_integer(value, 4)
+    with pytest.raises(ParameterError, match="not 3"):
+        checked_integer(value, "not {}", 4)
