@@ -62,7 +62,7 @@ def simple_kernel(name: str, parameters: Mapping[str, Any]) -> Kernel:
     return replace(KERNELS[name], **parameters)
 
 
-def restored_kernel(name: str, parameters: Mapping[str, Any]) -> Kernel:
+def declared_kernel(name: str, parameters: Mapping[str, Any]) -> Kernel:
     for argument, combination in (("terms", Sum), ("factors", Product), ("columns", OnColumns)):
         if argument in parameters:
             return combination(**{each: _value(value) for each, value in parameters.items()})
@@ -79,7 +79,7 @@ def _value(stored: Any) -> Any:
     """Return a number, or a kernel of differences, or several, from their JSON form."""
     if not isinstance(stored, Mapping):
         return tuple(map(_value, stored)) if isinstance(stored, list) else stored
-    kernel = restored_kernel(stored["name"], stored["parameters"])
+    kernel = declared_kernel(stored["name"], stored["parameters"])
     if not isinstance(kernel, ShiftInvariantKernel):
         raise TypeError(kernel)
     return kernel

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from streamkern.errors import ModelFileError, ParameterError
 from streamkern.kernels.base import Kernel
-from streamkern.kernels.catalogue import KERNELS, restored_kernel, simple_kernel
+from streamkern.kernels.catalogue import KERNELS, declared_kernel, simple_kernel
 from streamkern.kernels.combined import added
 from streamkern.kernels.products import multiplied
 from streamkern.kernels.shift_invariant import LengthScale, ShiftInvariantKernel
@@ -41,7 +41,7 @@ def kernel_from(name: str, parameters: Mapping[str, Any]) -> Kernel:
     if name in KERNELS:
         return simple_kernel(name, parameters)
     try:
-        kernel = restored_kernel(name, parameters)
+        kernel = declared_kernel(name, parameters)
     except (ModelFileError, ParameterError):
         raise
     except _DAMAGE as e:

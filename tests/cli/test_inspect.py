@@ -51,7 +51,9 @@ def test_every_dataset_of_every_file_is_listed(data):
 def test_a_fit_is_planned_for_all_rows_together(data):
     found = result(str(data / "*.h5"), "--components", "512")
     assert [file["path"] for file in found["files"]] == [str(data / "a.h5"), str(data / "b.h5")]
-    assert found["fit"] == asdict(plan_fit(open_hdf5(str(data / "*.h5")), 512, n_folds=5))
+    planned = asdict(plan_fit(open_hdf5(str(data / "*.h5")), 512, n_folds=5))
+    del found["fit"]["allowed_bytes"], planned["allowed_bytes"]  # of the memory free just then
+    assert found["fit"] == planned
 
 
 def test_people_see_datasets_and_the_plan(data):

@@ -86,7 +86,7 @@ def documented(cls: type) -> type:
     sections = dict(zip(parts[::2], parts[1::2], strict=True))
     sections.pop("Raises", None)  # of a map; an estimator checks its parameters in `fit`
     described = _paragraphs(_PARAMETERS) | _paragraphs(sections.pop("Parameters", ""))
-    parameters = [described.get(name, name) for name in signature(cls).parameters]
+    parameters = [described[name] for name in signature(cls).parameters]
     properties = {
         name: f"{name}\n{fill(value.__doc__ or '', 96, **_INDENT)}"
         for name, value in getmembers(cls, isdatadescriptor)
