@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -36,8 +36,8 @@ class Standardizer:
     def n_outputs(self) -> int:
         return len(self.columns) if self.linear is None else len(self.linear)
 
-    def __call__(self, X: Array, dtype: Any = np.float64) -> Array:
-        rows = np.empty((len(X), self.n_outputs), dtype=dtype)
+    def __call__(self, X: Array) -> Floats:
+        rows = np.empty((len(X), self.n_outputs))
         self.write(X, rows, Scratch())
         return rows
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from streamkern.errors import ParameterError
 from streamkern.kernels.radial import RadialKernel
-from streamkern.kernels.scaled import checked_smoothness
 
 if TYPE_CHECKING:
     from streamkern._typing import Floats
@@ -20,6 +20,9 @@ _LONGEST = 1e18
 _FARTHEST = 1e4
 # Beyond this, exp(-x) is 0 and the library's function may be undefined.
 _LARGE = 1e4
+# Of rougher kernels no two rows are alike, and of smoother ones the Bessel functions cannot be told
+# from their limit, the Gaussian.
+_ROUGHEST, _SMOOTHEST = 1e-6, 100.0
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,7 @@ class Matern(RadialKernel):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "nu", checked_smoothness("nu", self.nu))
+        object.__setattr__(self, "nu", _checked_smoothness("nu", self.nu))
 
     def _scaled_distances(self, distances: Floats) -> Floats:
         """Return sqrt(2 nu) r, or where that is longer what has the value 0 as well.
@@ -143,7 +146,7 @@ class RationalQuadratic(GammaMixture):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "shape", checked_smoothness("shape", self.shape))
+        object.__setattr__(self, "shape", _checked_smoothness("shape", self.shape))
 
 
 @dataclass(frozen=True)
@@ -180,3 +183,15 @@ def _log_bessel_k(order: float, x: Floats) -> Floats:
         series += term
     values[~is_known] = math.lgamma(v) - math.log(2.0) + v * np.log(2.0 / small) + np.log(series)
     return values
+
+
+def _checked_smoothness(name: str, value: Any) -> float:
+    is_number = isinstance(value, (int, float, np.integer, np.floating))
+    if isinstance(value, bool) or not is_number or not 0.0 < value < math.inf:
+        raise ParameterError(f"{name} must be positive and finite, not {value!r}; give a number.")
+    if not _ROUGHEST <= value <= _SMOOTHEST:
+        raise ParameterError(
+            f"{name} must be at least {_ROUGHEST:g} and at most {_SMOOTHEST:g}, not {value!r}; "
+            f"take the Gaussian kernel, which is the limit of large ones."
+        )
+    return float(value)

@@ -25,9 +25,6 @@ _ROWS_AT_ONCE = 1024
 MEDIAN_ROWS = 1024
 # Squares of numbers in between, and their products of a few, are numbers still.
 _SMALLEST, _LARGEST = 1e-100, 1e100
-# Of rougher kernels no two rows are alike, and of smoother ones the Bessel functions cannot be told
-# from their limit, the Gaussian.
-_ROUGHEST, _SMOOTHEST = 1e-6, 100.0
 
 
 def checked_numbers(name: str, value: Any, *, or_median: bool = False) -> float | tuple[float, ...]:
@@ -46,18 +43,6 @@ def checked_numbers(name: str, value: Any, *, or_median: bool = False) -> float 
             f"{name} must be from {_SMALLEST} to {_LARGEST}, not {value!r}; rescale the inputs."
         )
     return float(numbers) if numbers.ndim == 0 else tuple(numbers.tolist())
-
-
-def checked_smoothness(name: str, value: Any) -> float:
-    is_number = isinstance(value, (int, float, np.integer, np.floating))
-    if isinstance(value, bool) or not is_number or not 0.0 < value < math.inf:
-        raise ParameterError(f"{name} must be positive and finite, not {value!r}; give a number.")
-    if not _ROUGHEST <= value <= _SMOOTHEST:
-        raise ParameterError(
-            f"{name} must be at least {_ROUGHEST:g} and at most {_SMOOTHEST:g}, not {value!r}; "
-            f"take the Gaussian kernel, which is the limit of large ones."
-        )
-    return float(value)
 
 
 def spread(name: str, value: float | tuple[float, ...], n_features: int) -> Floats:

@@ -48,7 +48,6 @@ _IN_COMMON: Final = (
     *("kernel", "kernel_parameters", "length_scale", "feature_map", "precision"),
     *("n_folds", "fold_by", "projected_worker_bytes"),
 )
-_SHARDS: Final = ("retried_shards", "resumed_shards")
 
 
 def round_options(parameters: Parameters) -> FitOptions:
@@ -138,7 +137,11 @@ class _Job:
         for name in ("pass", "solve"):
             self.seconds[name] += report["seconds"][name]
         first = self.seen.passed  # the report counts it too
-        self._count(report["peak_worker_bytes"], *(report[n] - getattr(first, n) for n in _SHARDS))
+        self._count(
+            report["peak_worker_bytes"],
+            report["retried_shards"] - first.retried_shards,
+            report["resumed_shards"] - first.resumed_shards,
+        )
         weighted = Evaluation(solved.predictor, RoundErrors(before, rate))
         (errors,) = self.read(weighted, f"round-{number + 1}").measures
         error = errors.wrong / errors.weight
@@ -185,11 +188,10 @@ class _Job:
     def read(self, statistic: Any, label: str) -> Any:
         passed = self.rows.read(statistic, label)
         self.seconds["errors"] += passed.seconds
-        self._count(passed.peak_worker_bytes, *(getattr(passed, name) for name in _SHARDS))
+        self._count(passed.peak_worker_bytes, passed.retried_shards, passed.resumed_shards)
         return passed.statistic
 
-    def _count(self, peak_bytes: int, *shards: int) -> None:
-        retried, resumed = shards
+    def _count(self, peak_bytes: int, retried: int, resumed: int) -> None:
         self.counts["retried_shards"] += retried
         self.counts["resumed_shards"] += resumed
         self.counts["peak_worker_bytes"] = max(self.counts["peak_worker_bytes"], peak_bytes)

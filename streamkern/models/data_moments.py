@@ -59,7 +59,7 @@ class DataMoments:
 
     def shared_folds(self) -> Any:
         """Return the folds as an argument of tasks."""
-        return self.folds if is_task(self.folds) else shared(self.folds)
+        return shared(self.folds)
 
     @property
     def n_targets(self) -> int:

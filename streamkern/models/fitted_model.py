@@ -102,9 +102,9 @@ class FittedModel(ABC):
             check_same_inputs(self.report, X.describe())
 
 
-def through(name: str) -> Any:
+def through(name: str, description: str | None = None) -> Any:
     """Return a property that is an attribute of an attribute."""
-    return property(attrgetter(name))
+    return property(attrgetter(name), doc=description)
 
 
 def columns_of(

@@ -19,6 +19,7 @@ from streamkern.models.fitted_model import (
     restored_equations,
     restored_parameters,
     restored_predictor,
+    through,
 )
 from streamkern.models.prediction import (
     applied,
@@ -64,14 +65,12 @@ class FittedRidge(FittedModel):
     moments: DataMoments | None = None  # of the rows, where they are kept
     size: int | None = None  # the leading features of the moments that are solved for
 
+    n_features = through("feature_map.n_features")
+
     @property
     def ridge(self) -> Self:
         """The regression itself, as classifiers have one."""
         return self
-
-    @property
-    def n_features(self) -> int:
-        return self.feature_map.n_features
 
     @property
     def feature_map(self) -> FeatureMap:

@@ -64,10 +64,9 @@ class Growing:
             if self._fitted is None:
                 settled = {name: getattr(self.parameters, name) for name in _DECIDING}
                 parameters = replace(task.prepared(parameters), **settled)
-                held: Any = task
-                if hasattr(held, "class_weight"):
-                    held = replace(held, class_weight=self.class_weight)
-                self._fitted = held.solved(self.moments, parameters, self.size)
+                if task.class_weight is not self.class_weight:
+                    task = replace(task, class_weight=self.class_weight)  # type: ignore[type-var]
+                self._fitted = task.solved(self.moments, parameters, self.size)
             return self._fitted
 
     def with_moments(self, moments: DataMoments) -> Growing:
@@ -89,7 +88,7 @@ class Growing:
         pairs = [
             (name, getattr(self.parameters, name), getattr(parameters, name)) for name in _DECIDING
         ]
-        pairs.append(("class_weight", self.class_weight, getattr(task, "class_weight", None)))
+        pairs.append(("class_weight", self.class_weight, task.class_weight))
         for name, then, now in pairs:
             if now is not then and not np.array_equal(now, then):
                 raise ParameterError(

@@ -200,18 +200,17 @@ def moments_pass(
 
 
 def _folds(source: Source, plan: Plan, options: FitOptions, *, few_rows: bool) -> Folds:
-    """Return how rows are dealt to folds."""
+    """Return how rows, of which the plan has seen that there are enough, are dealt to folds."""
     K, by = options.n_folds, plan.fold_by
     if K == 1:
         return block_folds(source.n_samples, 1)
-    shards = source.shards(plan.shard_rows, plan.block_rows)
-    dealt, what = (len(shards), "shards") if by == "shards" else (source.n_samples, "rows")
-    if dealt < K and not few_rows:
-        raise ParameterError(
-            f"{K} folds need as many {what}, but there are {dealt:,}; take fewer folds"
-            + (", or deal rows with fold_by 'rows' (--fold-by rows)." if by == "shards" else ".")
-        )
     if by == "shards":
+        shards = source.shards(plan.shard_rows, plan.block_rows)
+        if len(shards) < K and not few_rows:
+            raise ParameterError(
+                f"{K} folds need as many shards, but there are {len(shards):,}; take fewer folds, "
+                f"or deal rows with fold_by 'rows' (--fold-by rows)."
+            )
         return shard_folds(shards, K, options.random_state)
     if by == "blocks":
         return block_folds(source.n_samples, K)

@@ -81,15 +81,16 @@ def solve_moments(
     sizes = nested_sizes(D, feature_map.nesting) if automatic else [size or D]
     sparse, intercept = parameters.sparse_options(sizes[-1]), parameters.fit_intercept
     leaving = None if source is None else LeaveOneOutPass(source, moments)
+    folds = moments.shared_folds()
     solved = solve_folds(
-        moments.folds, parameters.penalty, intercept=intercept, sizes=sizes, leave_one_out=leaving
+        folds, parameters.penalty, intercept=intercept, sizes=sizes, leave_one_out=leaving
     )
     size = len(solved.solution.coef)
     if size < D:
         feature_map = feature_map.first(size)
     whole_map = feature_map
     if sparse is not None:
-        solved = solve_sparse(moments.folds, solved, sparse, intercept=intercept)
+        solved = solve_sparse(folds, solved, sparse, intercept=intercept)
         if solved.support is not None:
             feature_map = feature_map.subset(solved.support)
     solution, equations, report = solved.solution, solved.equations, moments.report
@@ -99,7 +100,7 @@ def solve_moments(
 
     def without_folds() -> Unseen:
         sparsifier = Sparsifier(parameters.sparse_method, solution.alpha, solution.floor)
-        return unseen(moments.shared_folds(), predictor, whole_map, sparsifier, intercept=intercept)
+        return unseen(folds, predictor, whole_map, sparsifier, intercept=intercept)
 
     errors = squared_errors_of(
         solved,

@@ -38,6 +38,8 @@ class Task(ABC):
     Rows are triples of X, y and weights, or of a source and twice None.
     """
 
+    class_weight: Any = None  # of classes, where there are some
+
     @property
     @abstractmethod
     def keeps_folds(self) -> bool:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from streamkern.kernels import as_kernel, kernel_from, simple_kernels
+from streamkern.kernels import as_kernel, simple_kernels
 from streamkern.models.classification import Classification
 from streamkern.models.fitted_classes import FittedClassifier
+from streamkern.models.fitted_model import restored_kernel
 from streamkern.parameters.parameters import Parameters
 from streamkern.sources import LabelledSource
 
@@ -35,7 +36,7 @@ def python_call(model: FittedRidge | FittedClassifier, source: Source | None) ->
         arguments, method = [_rows_of_call(model.report["data"], source)], "fit"
     if source is not None and tried is not None:
         # Every name as it was resolved, whatever 'auto' will mean.
-        kernels += (resolved := [kernel_from(each["name"], each["parameters"]) for each in tried])
+        kernels += (resolved := list(map(restored_kernel, tried)))
         arguments += [f"kernels={resolved!r}", f"maps={model.report['tuning_maps']!r}"]
         budget, method = model.report["tuning_budget"], "tune"
         arguments += [] if budget is None else [f"budget={budget!r}"]

@@ -28,6 +28,11 @@ class Resources(NamedTuple):
     n_threads: int
     worker_bytes: int
 
+    @property
+    def n_slots(self) -> int:
+        """Tasks that run at the same time."""
+        return max(self.n_workers, 1) * self.n_threads
+
 
 def current_resources() -> Resources:
     """Return what the current scheduler offers, as a plan needs to know it."""

@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 _MOST_ITERATIONS = 60
 # If more than the second number are expected after the first, a decomposition takes less time.
 _TRIAL, _HOPELESS = 8, 27
-# For so many columns alone it goes on.
-_FEW_COLUMNS = 5
+# So many Cholesky factorisations take less than an eigendecomposition: for so many columns alone it
+# goes on.
+FEW = 5
 
 
 def preconditioned_solution(
@@ -47,7 +48,7 @@ def preconditioned_solution(
             # At the rate so far, the iterations that each column still needs.
             rates = np.log(goal / tolerance**2 / rz) / _TRIAL
             needed = np.log(rz / goal) / np.maximum(rates, 1e-9)
-            if (needed > _HOPELESS).sum() > _FEW_COLUMNS:
+            if (needed > _HOPELESS).sum() > FEW:
                 break
         going = rz > goal
         if not going.all():

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from streamkern.solve import Cholesky, Eigenbasis, RidgeSolution, decomposed
-from streamkern.solve.conjugate_gradients import preconditioned_solution
+from streamkern.solve.conjugate_gradients import FEW, preconditioned_solution
 from streamkern.solve.solution import precision_floor, relative_rounding
 
 if TYPE_CHECKING:
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
 # Relative to the right-hand side, in the preconditioned norm: below what the sums are good for.
 _TOLERANCE = {"single": 1e-7, "double": 1e-11}
-# So many Cholesky factorisations take less than an eigendecomposition.
-_FEW = 5
 # A rank below this share of D is worth a change of basis.
 _LOW_RANK = 0.75
 # Columns that are solved for together, as a share of D: what is held of them is ten times that.
@@ -103,7 +101,7 @@ def _solutions(
     D, q = training.cross.shape
     if freedom < _LOW_RANK * D:
         return _by_eigenvectors(training, alphas, n_threads, basis.vectors[:, D - freedom :])
-    near = freedom >= _FEW_ROWS * D or len(alphas) <= _FEW
+    near = freedom >= _FEW_ROWS * D or len(alphas) <= FEW
     few = len(alphas) * q <= _FEW_COLUMNS * D
     if near and few and alphas.min() >= basis.spectrum.floor:
         return partial(_by_gradients, training, alphas, basis, n_threads)
@@ -177,7 +175,7 @@ def _by_gradients(
 
 def _by_factors(training: CentredMoments, alphas: Floats, n_threads: int, cross: Floats) -> Floats:
     """Solve by a Cholesky factor for every penalty, where they are few and all have one."""
-    if len(alphas) > _FEW:
+    if len(alphas) > FEW:
         return _by_eigenvectors(training, alphas, n_threads)(cross)
     coef = np.empty((len(cross), len(alphas), cross.shape[1]))
     for a, alpha in enumerate(alphas):

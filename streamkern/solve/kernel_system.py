@@ -18,6 +18,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from streamkern.errors import SingularSystemError
+from streamkern.solve.penalty_grid import even_grid
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -144,10 +145,7 @@ class KernelBasis:
     def grid(self, n_alphas: int) -> Floats:
         """Return penalties from the rounding of K to its largest eigenvalue, evenly in logs."""
         n, largest = len(self.vectors), float(self.values[-1])
-        if not largest > 0:
-            return np.ones(1)
-        grid: Floats = np.geomspace(4.0 * n * np.finfo(float).eps * largest, largest, n_alphas)
-        return grid
+        return even_grid(4.0 * n * np.finfo(float).eps * largest, largest, n_alphas)
 
     def loo_mean_squares(self, alphas: Floats) -> Floats:
         """Return the weighted mean squared leave-one-out error at every penalty, (A, q)."""

@@ -66,10 +66,14 @@ def checked_grid(alphas: Any) -> tuple[float, ...]:
     return tuple(grid)
 
 
-def default_grid(spectrum: Spectrum, n_alphas: int = N_ALPHAS) -> Floats:
-    """Return penalties from the precision floor to the largest eigenvalue, evenly in their log."""
-    largest = float(spectrum.values[-1])
+def default_grid(spectrum: Spectrum) -> Floats:
+    """Return penalties from the precision floor to the largest eigenvalue."""
+    return even_grid(spectrum.floor, float(spectrum.values[-1]), N_ALPHAS)
+
+
+def even_grid(least: float, largest: float, n_alphas: int) -> Floats:
+    """Return penalties evenly in their log; one, of any size, if the largest eigenvalue is 0."""
     if not largest > 0:
         return np.ones(1)
-    grid: Floats = np.geomspace(spectrum.floor, largest, n_alphas)
+    grid: Floats = np.geomspace(least, largest, n_alphas)
     return grid

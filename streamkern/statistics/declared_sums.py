@@ -77,23 +77,31 @@ def joint(*shape: int | str, dtype: Any = float) -> Any:
     return declared(Sum(0, shape, dtype, None))
 
 
-@dataclass(frozen=True)
-class _Nested(Sum):
-    """Sums that have a zero, a merge and a wire form of their own: one object, or a tuple."""
-
-    of: Callable[[Any], Sums] | None = None  # makes them of their holder, which else is given them
+class _Parts(Sum):
+    """A tuple of `Sums`, which its holder is given."""
 
     def zero(self, holder: Any, name: str) -> Any:
-        return self.of(holder) if self.of else tuple(one.zero() for one in getattr(holder, name))
+        return tuple(one.zero() for one in getattr(holder, name))
 
     def detached(self, value: Any) -> Any:
-        return value.detached() if self.of else [one.detached() for one in value]
+        return [one.detached() for one in value]
 
     def attached(self, holder: Any, name: str, value: Any) -> Any:
         held = getattr(holder, name)
-        if self.of:
-            return held.attached(value)
         return tuple(one.attached(sums) for one, sums in zip(held, value, strict=True))
+
+
+class _Part(Sum):
+    """One object that is `Sums`; its holder makes it, and the start is how."""
+
+    def zero(self, holder: Any, name: str) -> Any:  # noqa: ARG002
+        return self.start(holder)
+
+    def detached(self, value: Any) -> Any:
+        return value.detached()
+
+    def attached(self, holder: Any, name: str, value: Any) -> Any:
+        return getattr(holder, name).attached(value)
 
 
 def parts() -> Any:
@@ -102,9 +110,9 @@ def parts() -> Any:
     def merge(mine: Any, theirs: Any) -> Any:
         return tuple(one.merge(other) for one, other in zip(mine, theirs, strict=True))
 
-    return field(metadata={"sum": _Nested(merge=merge)})
+    return field(metadata={"sum": _Parts(merge=merge)})
 
 
 def part(of: Callable[[Any], Sums]) -> Any:
     """Declare an attribute that has sums of its own, which a function of its holder makes."""
-    return declared(_Nested(merge=lambda mine, theirs: mine.merge(theirs), of=of))
+    return declared(_Part(of, merge=lambda mine, theirs: mine.merge(theirs)))

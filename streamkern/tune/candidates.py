@@ -44,14 +44,13 @@ class Contender(NamedTuple):
 
 
 class Arm(NamedTuple):
-    """A kernel with numbers for its length scale, the family of its map, and the rows for both."""
+    """A kernel with numbers for its length scale, and the family of its map."""
 
     kernel: ShiftInvariantKernel
     tried: ShiftInvariantKernel  # without columns that are constant
     feature_map: str
     metric: str  # its name
     place: int  # of the contender
-    rows: Any  # in the metric, where the tasks run
 
 
 class Candidate(NamedTuple):

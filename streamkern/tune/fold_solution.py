@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamkern.engine.scheduler import kept, run, shared, task
+from streamkern.engine.scheduler import kept, run, task
 from streamkern.errors import ParameterError
 from streamkern.solve import Eigenbasis, NormalEquations, RidgeSolution, kept_gram, solve_ridge
 from streamkern.solve.penalty_notes import at_the_edge, ordered_rows, short_of_precision
@@ -86,8 +86,10 @@ def solve_folds(
     sizes: Sequence[int] | None = None,
     leave_one_out: LeaveOneOutCurve | None = None,
 ) -> Solved:
-    """Choose the penalty, and the number of features, from the moments of folds, and solve."""
-    folds = shared(folds)
+    """Choose the penalty, and the number of features, from the moments of folds, and solve.
+
+    `folds` is an argument of tasks.
+    """
     if options.is_fixed and (sizes is None or len(sizes) == 1):
         total = kept(task(total_of, folds, sizes and sizes[0], name="total"))
         return Solved(*run(task(_solved, total, options.alpha, intercept, name="solve")))

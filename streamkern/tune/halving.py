@@ -121,10 +121,9 @@ def _even(n_components: int, options: FitOptions) -> int:
 
 def budgeted_rows(source: Source, options: FitOptions, n_arms: int, budget: Budget) -> int:
     """Return as many rows as let all arms go through all rungs, up to D, within a budget."""
-    p, D, resources = source.n_features, options.n_components, current_resources()
-    slots = max(resources.n_workers, 1) * resources.n_threads
+    p, D = source.n_features, options.n_components
     a_pass = fit_flops(source.n_samples, p, D, options.n_folds)
-    flops = budget.flops(a_pass, options.precision, slots)
+    flops = budget.flops(a_pass, options.precision, current_resources().n_slots)
     usual = large_sample(p + source.n_targets)
     least = min(_FEWEST_ROWS, usual)
     fixed = each = 0.0

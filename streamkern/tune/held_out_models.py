@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from streamkern.engine.scheduler import kept, run, run_all, shared, task
+from streamkern.engine.scheduler import kept, run, run_all, task
 from streamkern.solve import NormalEquations, RidgeSolution, solve_each
 from streamkern.solve.cross_validation import HeldOut, squared_errors
 from streamkern.solve.sparse_selection import Sparsifier, checked_size
@@ -98,7 +98,7 @@ def solve_sparse(folds: Any, solved: Solved, options: SparseOptions, *, intercep
     D = len(solved.solution.coef)
     sizes = sparse_sizes(D) if options.is_chosen else [checked_size(options.n_components, D)]
     sparsifier = Sparsifier(options.method, solved.solution.alpha, solved.solution.floor)
-    total, parts = _total_and_parts(shared(folds), D)
+    total, parts = _total_and_parts(folds, D)
     curve = None
     if solved.size is not None and solved.size.curve.fold_scores is not None:
         arguments = [size for size in sizes if size < D], sparsifier, intercept

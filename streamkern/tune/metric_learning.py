@@ -20,6 +20,7 @@ from streamkern.errors import DataError
 from streamkern.features.metric import GivenMetric, check_kernel_in_metric, learning_of
 from streamkern.kernels import Kernel, Linear
 from streamkern.parameters.fit_options import FitOptions, large_sample
+from streamkern.parameters.fit_report import FitReport, with_seconds
 from streamkern.runtime.threads import blas_threads
 from streamkern.tune.budget import Spent
 from streamkern.tune.candidates import Contender
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
     from streamkern._typing import Floats
     from streamkern.features import Standardizer
-    from streamkern.parameters.fit_report import FitReport
     from streamkern.sources import Source
     from streamkern.tune.column_pass import ColumnPass
 
@@ -57,12 +57,9 @@ class LearntMetric:
 
     def reported(self, report: FitReport, place: int = 0) -> FitReport:
         """Return the report of moments with how the metric was learnt, and which round was kept."""
-        seconds = report["seconds"]
         rounds = {"rounds": list(self.rounds), "kept": list(self.contenders)[place]}
-        spent = {"metric": self.spent.seconds, "total": seconds["total"] + self.spent.seconds}
-        metric = {**(report["metric"] or {}), **rounds}
-        learnt: FitReport = {"metric": metric, "seconds": seconds | spent}
-        return report | learnt
+        learnt: FitReport = {"metric": {**(report["metric"] or {}), **rounds}}
+        return with_seconds(report, metric=self.spent.seconds) | learnt
 
 
 def check_metric_of(options: FitOptions, kernels: Sequence[Kernel], source: Source) -> None:

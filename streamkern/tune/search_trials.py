@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -39,11 +39,14 @@ class SearchTrials:
         first = contenders[0].column_pass
         weights = first.weights if first.weights is None else first.weights[:n_rows]
         targets = first.targets[:n_rows]
-        self.arms = [
-            arm
-            for place, contender in enumerate(contenders)
-            for arm in _arms_of(place, contender, n_rows, options.precision, weights)
-        ]
+        self.arms: list[Arm] = []
+        self._rows: list[Any] = []  # of every contender, in its metric, where the tasks run
+        dtype = np.float32 if options.precision == "single" else np.float64
+        for place, contender in enumerate(contenders):
+            with blas_threads(1):  # the turned rows are part of the result
+                rows = contender.column_pass.standardizer(contender.column_pass.sample.X[:n_rows])
+            self.arms += _arms_of(place, contender, rows, weights)
+            self._rows.append(shared(rows.astype(dtype)))
         self.n_rows = len(targets)
         self._targets, self._folds = shared(targets), folds
         self._weights = shared(weights)
@@ -112,26 +115,29 @@ class SearchTrials:
             n = self.ledger.affordable(len(left), self.n_rows, n_components, share, n_folds)
             if n < 1 + (last and not tried):
                 break
-            made = self._tried(left[:n], n_components, folds)
+            made = self._tried(left[:n], n_components, folds, n_folds)
             self.ledger.pay(made)
             tried += made
         return tried
 
     def _tried(
-        self, candidates: Sequence[Candidate], n_components: int, folds: Array | None
+        self,
+        candidates: Sequence[Candidate],
+        n_components: int,
+        folds: Array | None,
+        n_folds: int,
     ) -> list[Attempt]:
         plan, options = self.ledger.plan, self.options
         tasks, places, sent = [], [], shared(folds)
         for arm, mine in _shared_projections(candidates, plan.n_slots):
-            _, kernel, family, metric, _, rows = self.arms[arm]
+            _, kernel, family, metric, place = self.arms[arm]
             own = replace(options, kernel=kernel, feature_map=family)
             trial, factors = Trial(own, n_components, metric), [candidates[i].factor for i in mine]
             name = f"try-{family}-{kernel.name}-{n_components}"
-            sample = rows, self._targets, factors, self._weights, sent
+            sample = self._rows[place], self._targets, factors, self._weights, sent
             tasks.append(task(trial, *sample, name=name))
             places += mine
         itemsize = 4 if options.precision == "single" else 8
-        n_folds = N_FOLDS if folds is None else self.n_folds
         a_trial = trial_bytes(self.n_rows, plan.n_features, n_components, itemsize, n_folds)
         at_once = max(min(plan.allowed_bytes // a_trial, plan.n_threads), 1)
         attempts = [attempt for some in run_all(tasks, at_once) for attempt in some]
@@ -152,16 +158,13 @@ class SearchTrials:
 
 
 def _arms_of(
-    place: int, contender: Contender, n_rows: int, precision: str, weights: Floats | None
+    place: int, contender: Contender, rows: Floats, weights: Floats | None
 ) -> Iterator[Arm]:
-    standardizer, sample = contender.column_pass.standardizer, contender.column_pass.sample
-    with blas_threads(1):  # the turned rows are part of the result
-        rows = standardizer(sample.X[:n_rows])
-    X = shared(rows.astype(np.float32 if precision == "single" else np.float64))
+    columns = contender.column_pass.standardizer.columns
     for kernel, feature_map in contender.pairs:
-        resolved = kernel.resolved(rows, standardizer.columns, weights)
-        tried = resolved.restricted(standardizer.columns)
-        yield Arm(resolved, tried, feature_map, contender.metric, place, X)
+        resolved = kernel.resolved(rows, columns, weights)
+        tried = resolved.restricted(columns)
+        yield Arm(resolved, tried, feature_map, contender.metric, place)
 
 
 def _shared_projections(

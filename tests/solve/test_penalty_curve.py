@@ -17,7 +17,7 @@ from streamkern.errors import ParameterError
 from streamkern.solve import Spectrum
 from streamkern.solve.cross_validation import HeldOut
 from streamkern.solve.penalty_curve import PenaltyCurve
-from streamkern.solve.penalty_grid import checked_penalty, default_grid
+from streamkern.solve.penalty_grid import checked_penalty, default_grid, even_grid
 from streamkern.solve.penalty_notes import ordered_rows
 
 
@@ -64,14 +64,16 @@ def spectrum(values, *, floor: float = 1e-6, q: int = 2) -> Spectrum:
 
 @pytest.mark.parametrize("n_alphas", [2, 30])
 def test_the_grid_goes_evenly_from_the_floor_to_the_largest_eigenvalue(n_alphas):
-    grid = default_grid(spectrum([0.1, 2.0, 300.0]), *([] if n_alphas == 30 else [n_alphas]))
+    usual = default_grid(spectrum([0.1, 2.0, 300.0]))
+    grid = usual if n_alphas == 30 else even_grid(1e-6, 300.0, n_alphas)
     assert len(grid) == n_alphas
     assert_close(grid[[0, -1]] / [1e-6, 300.0], np.ones(2))
     ratios = grid[1:] / grid[:-1]
     assert_close(ratios / ratios[0], np.ones(n_alphas - 1))
     assert ratios[0] > 1
     # Features that never vary have a grid of one.
-    assert default_grid(spectrum([0.0, 0.0], floor=0.0), n_alphas).tolist() == [1.0]
+    assert default_grid(spectrum([0.0, 0.0], floor=0.0)).tolist() == [1.0]
+    assert even_grid(0.0, 0.0, n_alphas).tolist() == [1.0]
 
 
 ALPHAS = np.array([0.1, 1.0, 10.0, 100.0])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -17,7 +16,7 @@ from streamkern.models.estimators.conventions import (
     data_errors,
     encoded,
 )
-from streamkern.models.fitted_model import columns_of
+from streamkern.models.fitted_model import columns_of, through
 from streamkern.models.growing import Growing
 from streamkern.sources import Source, as_source
 from streamkern.sources.array_source import NamedRows
@@ -38,7 +37,7 @@ Estimator = TypeVar("Estimator")
 
 
 def fitted(name: str, description: str) -> Any:
-    return property(attrgetter(f"model_.{name}"), doc=description)
+    return through(f"model_.{name}", description)
 
 
 class TableEstimator(BaseEstimator):  # type: ignore[misc]

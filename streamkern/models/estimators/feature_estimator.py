@@ -214,8 +214,7 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
             parameters, task, template = self._parameters(), self._task(), template_of(like)
             rows = self._tables(X, y, sample_weight, first=True, like=template)
             moments = task.grown(parameters, rows, template=template, classes=classes)
-            weight = getattr(task, "class_weight", None)
-            return holding(self, Growing(moments.gathered(), parameters, weight))
+            return holding(self, Growing(moments.gathered(), parameters, task.class_weight))
 
     def _grow(
         self, X: Any, y: Any, sample_weight: Any, classes: Any = None, *, repeated_rows: bool

@@ -112,7 +112,7 @@ class RandomFeatureRidge(MultiOutputMixin, RegressorMixin, FeatureEstimator):  #
 
     def normal_equations(self) -> NormalEquations:
         """Return the normal equations, or raise ModelFileError if they were not saved."""
-        model: FittedRidge = self._current_model
+        model: FittedRidge = self.model_
         return model.normal_equations
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
