@@ -138,8 +138,8 @@ def _run(function: Command) -> Command:
                 end_at_once()
             if stopped is not None or isinstance(error, KeyboardInterrupt):
                 folder = kwargs.get("checkpoint")
-                more = f"; run the same command again to go on from {folder}, where finished sums"
-                more = "" if folder is None else f"{more} are kept"
+                again = f"; run the same command again to go on from {folder}, where finished sums"
+                more = "" if folder is None else f"{again} are kept"
                 sentence = f"interrupted; the output was not written{more}."
                 status = 130 if stopped is None else stopped.exit_status
             elif isinstance(error, BrokenPipeError):

@@ -83,11 +83,18 @@ def demo(say: Say, out: str, rows: int, components: int) -> None:
         ],
     )
     say.line()
-    form = "{model}|{rows:,}|{matrix}|{seconds:.1f}|{test_rmse:.4f}"
-    errors = [form.format(**each, matrix=in_words(each["matrix_bytes"])) for each in found]
     say.table(
         f"Errors on {_TEST:,} new rows (noise alone: {_NOISE})",
-        [row.split("|") for row in errors],
+        [
+            (
+                each["model"],
+                f"{each['rows']:,}",
+                in_words(each["matrix_bytes"]),
+                f"{each['seconds']:.1f}",
+                f"{each['test_rmse']:.4f}",
+            )
+            for each in found
+        ],
         header=("model", "rows fitted", "matrix to solve", "seconds", LABELS["test_rmse"].text),
     )
     say.line(f"The model: streamkern show {folder / 'model.h5'}")

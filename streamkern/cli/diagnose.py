@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import click
@@ -42,17 +41,16 @@ def diagnose(say: Say, **options: Any) -> None:
     source: Any = source_of(options, labels=is_classifier)
     if is_classifier:
         source = model.labelled(source, weighted=True)
-    parameters = replace(model.ridge.parameters, on_bad_rows=options["on_bad_rows"])
-    ridge = replace(model.ridge, parameters=parameters)
+    ridge = model.with_bad_rows(options["on_bad_rows"]).ridge
     with place_of(say, options):
         found = ridge.diagnose(source, n_largest=options["largest"])
     say.table(
         f"Leave-one-out on {found['rows']:,} rows",
         [
-            figure_row("loo_rmse", found["loo_rmse"], brief),
-            figure_row("train_rmse", ridge.report["train_rmse"], brief),
-            figure_row("cv_rmse", ridge.report["cv_rmse"], brief),
-            figure_row("effective_dof", found["effective_dof"], "{:,.1f}".format),
+            figure_row("loo_rmse", found, brief),
+            figure_row("train_rmse", ridge.report, brief),
+            figure_row("cv_rmse", ridge.report, brief),
+            figure_row("effective_dof", found, "{:,.1f}".format),
             ("rows of leverage 1", f"{found['rows_of_leverage_one']:,}"),
         ],
     )

@@ -10,7 +10,7 @@ from streamkern.cli import options as shared
 from streamkern.cli.console import Say, command
 from streamkern.cli.job import prepared
 from streamkern.cli.parameter_options import OF_LIKE, parameter_options, parameters_of
-from streamkern.cli.saving import drop_checkpoint, json_report, save_model, show_model
+from streamkern.cli.saving import json_report, save_model, show_model
 from streamkern.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -91,8 +91,7 @@ def _fit_boosted(say: Say, options: dict[str, Any], parameters: Parameters) -> N
     with place:
         rows = source, None, None
         model = boosting.fit(parameters, rows, checkpoint=options["checkpoint"])
-        model.save(options["out"], force=options["force"])
-        drop_checkpoint(options["checkpoint"])
+        save_model(say, model, options)
     report = json_report(model.report, {"model": options["out"]})
     say.table("Fitted", [*boosted_rows(report), ("model", options["out"])])
     say.table("Training error after every round", **round_table(report)._asdict())

@@ -26,8 +26,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-_OF_DASK = ("jobqueue", "kubernetes", "cloudprovider", "gateway", "yarn", "cuda")
-_PACKAGES = ("distributed", *(f"dask_{name}" for name in _OF_DASK))
+_PACKAGES = (
+    *("distributed", "dask_jobqueue", "dask_kubernetes", "dask_cloudprovider", "dask_gateway"),
+    *("dask_yarn", "dask_cuda"),
+)
 _FORMS = (
     ("module", str, "a module such as dask.distributed"),
     ("class", str, "a class such as LocalCluster"),
@@ -39,7 +41,10 @@ _FORMS = (
 )
 _KEYS = ("version", *(key for key, _, _ in _FORMS))
 # What a file adds to, rather than replaces, of the configuration of a site.
-_OF_SITE = "scheduler-options worker-extra-args job-extra-directives interface local-directory"
+_OF_SITE = (
+    *("scheduler-options", "worker-extra-args", "job-extra-directives", "interface"),
+    "local-directory",
+)
 
 
 @dataclass(frozen=True)
@@ -89,7 +94,7 @@ class ClusterFile:
                     f"the command where jobs are submitted."
                 )
             site = dask.config.get(f"jobqueue.{job.config_name}", {})
-            own = {key: site[key] for key in _OF_SITE.split() if site.get(key)}
+            own = {key: site[key] for key in _OF_SITE if site.get(key)}
         own |= dask.config.get(f"{OWN_OPTIONS}.{self.name}", None) or {}
         own = {key.replace("-", "_"): value for key, value in own.items()}
         options = own | self.kwargs

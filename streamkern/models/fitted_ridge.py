@@ -98,6 +98,12 @@ class FittedRidge(FittedModel):
         """The matrix M (p, p) of squared distances of standardised rows; 0 where left out."""
         return metric_of_map(self.feature_map)
 
+    @cached_property
+    def target_spread(self) -> tuple[Floats, Floats]:
+        """Means (q,) and deviations (q,) of targets, about zero where there is no intercept."""
+        moments = self.normal_equations.moments(self.predictor.coef, self.predictor.intercept)
+        return moments.target_mean, np.sqrt(moments.target / moments.weight)
+
     @property
     def normal_equations(self) -> NormalEquations:
         """The normal equations, or ModelFileError if they were not saved."""
@@ -136,7 +142,8 @@ class FittedRidge(FittedModel):
     def __getstate__(self) -> dict[str, Any]:
         """Leave behind what can be computed again, and moments that are not in this process."""
         state = {**vars(self)}
-        state.pop("_deviation", None)
+        for name in ("_deviation", "target_spread"):
+            state.pop(name, None)
         if self.moments is not None and is_task(self.moments.folds):
             state["moments"] = None
         return state

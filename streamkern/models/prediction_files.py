@@ -9,8 +9,7 @@ import numpy as np
 from streamkern.engine.reduction import accumulate
 from streamkern.errors import DataError
 from streamkern.models.prediction import predicted_shards
-from streamkern.sources.nonfinite_rows import bad_columns
-from streamkern.sources.preprocessing.column_names import input_names
+from streamkern.sources.nonfinite_rows import bad_inputs
 from streamkern.statistics import ColumnStatistics
 from streamkern.storage import RowWriter, check_output, texts_of
 
@@ -136,6 +135,5 @@ def _bad_inputs(source: Source) -> str:
     """Say in which inputs there are values that are not finite, after one more light pass."""
     statistic = ColumnStatistics(source.n_features + source.n_targets)
     columns = accumulate(source, statistic, label="columns").statistic
-    names = input_names({"data": source.describe()})
-    found = bad_columns(names, columns.n_nonfinite[: source.n_features].tolist())
+    found = bad_inputs(source, columns.n_nonfinite.tolist())
     return f" in {found}" if found else ""

@@ -72,13 +72,7 @@ def evaluate_classes(
     return {
         "rows": result.n_rows,
         "skipped_rows": result.n_skipped,
-        "accuracy": errors.accuracy,
-        "balanced_accuracy": errors.balanced_accuracy,
-        "log_loss": errors.log_loss,
-        "brier_score": errors.brier_score,
-        "auc": errors.auc,
-        "auc_error": errors.auc_error,
-        "expected_calibration_error": errors.calibration_error,
+        **errors.figures(),
         "classes": rule.classes.as_dict()["values"],
         "confusion_matrix": (
             confusion if source.is_weighted else confusion.round().astype(int)

@@ -138,10 +138,10 @@ class Jobs:
 
     def client_lost(self, client: str) -> None:
         with self.lock:
-            for job in self.jobs.values():
+            for job in (job for job in self.jobs.values() if job.client == client):
                 parts: list[Job | Pass] = [job, *job.passes.values()]
                 for each in parts:
-                    if job.client == client and each.ended is None:
+                    if each.ended is None:
                         each.ended, each.error = self.clock(), "its client is gone"
 
     def job_of(self, event: Event) -> Job | None:

@@ -10,7 +10,7 @@ from streamkern.errors.formatting import listed_apart
 from streamkern.features import Standardized
 from streamkern.parameters.fit_report import FitReport
 from streamkern.sources.preprocessing import recipe_of
-from streamkern.sources.preprocessing.column_names import input_names
+from streamkern.sources.preprocessing.column_names import input_names, names_of_source
 
 if TYPE_CHECKING:
     from streamkern.kernels import Kernel
@@ -47,7 +47,7 @@ class Template:
 
     def check(self, source: Source) -> None:
         """Raise DataError unless the source has the inputs and targets of the template."""
-        names, known = input_names({"data": source.describe()}), self.names
+        names, known = names_of_source(source), self.names
         if names and known and list(names) != list(known):
             then, now = listed_apart(known, names)
             raise DataError(

@@ -111,6 +111,18 @@ class ClassErrors(Measure):
     # Log-odds of each class.
     table: ScoreTable = part(lambda errors: _log_odds_table(errors.rule.classes.n_targets))
 
+    def figures(self) -> dict[str, float | None]:
+        """Return what is said of predictions; areas are None where a class has no rows."""
+        return {
+            "accuracy": self.accuracy,
+            "balanced_accuracy": self.balanced_accuracy,
+            "log_loss": self.log_loss,
+            "brier_score": self.brier_score,
+            "auc": self.auc,
+            "auc_error": self.auc_error,
+            "expected_calibration_error": self.calibration_error,
+        }
+
     @property
     def n_classes(self) -> int:
         return len(self.rule.classes)

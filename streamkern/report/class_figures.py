@@ -31,9 +31,6 @@ def class_section(found: Validation | None) -> dict[str, Any]:
     n_classes = errors.n_classes
     most = errors.confusion.sum(axis=1).max() / errors.weight
     auc = "–" if errors.auc is None else f"{errors.auc:.3f}"
-    named = ("accuracy", "balanced_accuracy", "log_loss", "brier_score", "auc", "auc_error")
-    values = {name: getattr(errors, name) for name in named}
-    values["expected_calibration_error"] = errors.calibration_error
     more = f", the largest {_MOST_CLASSES} of {n_classes:,}" if n_classes > _MOST_CLASSES else ""
     return {
         "tiles": [
@@ -42,7 +39,7 @@ def class_section(found: Validation | None) -> dict[str, Any]:
             ("Calibration error", percent(errors.calibration_error, 2), "of probabilities"),
         ],
         "class_figures": [probability_figure(errors), roc_figure(errors)],
-        "class_errors": class_error_rows(values, number),
+        "class_errors": class_error_rows(errors.figures(), number),
         "confusion": confusion_table(errors),
         "classes_shown": more,
     }

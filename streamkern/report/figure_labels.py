@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 
 class Label(NamedTuple):
@@ -43,9 +43,11 @@ LABELS = {
 }
 
 
-def figure_row(field: str, value: Any, number: Callable[[Any], str]) -> tuple[str, str]:
-    """Return the label of a field, and the figure as `number` writes it."""
-    return LABELS[field].text, number(value)
+def figure_row(
+    field: str, figures: Mapping[str, Any], number: Callable[[Any], str]
+) -> tuple[str, str]:
+    """Return the label of a field, and its figure as `number` writes it."""
+    return LABELS[field].text, number(figures[field])
 
 
 def figure(field: str, value: float | None) -> str:

@@ -79,7 +79,7 @@ def fitted_rows(model: FittedRidge, report: FitReport) -> list[Row]:
         ("inputs standardised", "yes" if parameters.standardize else "no"),
         ("intercept", "yes" if parameters.fit_intercept else "no"),
         (LABELS["noise"].text, noise),
-        figure_row("precision_floor", report["precision_floor"], number),
+        figure_row("precision_floor", report, number),
     ]
 
 

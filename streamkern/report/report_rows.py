@@ -60,9 +60,9 @@ def fit_rows(report: FitReport, number: Number = brief) -> list[Row]:
         *data_rows(report, number),
         *class_rows(report),
         ("alpha", _alpha(report, number)),
-        figure_row("train_rmse", report["train_rmse"], number),
-        figure_row("cv_rmse", report["cv_rmse"], number),
-        figure_row("effective_dof", report["effective_dof"], number),
+        figure_row("train_rmse", report, number),
+        figure_row("cv_rmse", report, number),
+        figure_row("effective_dof", report, number),
         ("solver", f"{report['solver']}, condition {number(report['condition'])}"),
     ]
 
@@ -81,8 +81,8 @@ def boosted_rows(report: FitReport) -> list[Row]:
         *class_rows(report),
         ("rounds", f"{len(rounds):,} by {report['algorithm']} AdaBoost{slower}"),
         *([("stopped", report["stopped"])] if report["stopped"] else []),
-        figure_row("train_error", report["train_error"], brief),
-        *([] if bound is None else [figure_row("train_error_bound", bound, brief)]),
+        figure_row("train_error", report, brief),
+        *([] if bound is None else [figure_row("train_error_bound", report, brief)]),
         *pass_rows(report),
         *[("note", note) for note in dict.fromkeys(each["note"] for each in rounds) if note],
     ]
@@ -210,7 +210,7 @@ def column_faults(report: FitReport) -> list[tuple[str, int, str]]:
 
 
 def class_error_rows(found: dict[str, Any], number: Number) -> list[Row]:
-    rows = [figure_row(name, found[name], number) for name in _CLASS_ERRORS]
+    rows = [figure_row(name, found, number) for name in _CLASS_ERRORS]
     if found["auc"] is not None:
         area = f"{number(found['auc'])}, within {found['auc_error']:.1g}"
         rows.append((LABELS["auc"].text, area))

@@ -17,7 +17,7 @@ from streamkern.report.prediction_figures import (
     normality_figure,
     pairs_figures,
 )
-from streamkern.report.validation_pass import MOST_TARGETS, target_spread
+from streamkern.report.validation_pass import MOST_TARGETS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,14 +37,14 @@ def target_section(model: FittedRidge, found: Validation | None) -> dict[str, An
     names, standardized, pairs = shown_targets(model.report), None, []
     shown = names[:MOST_TARGETS] if len(names) > 1 else [""]
     if found is not None:
-        pairs = [pairs_figures(found, j, names[j]) for j in range(len(shown))]
+        pairs = [(name, pairs_figures(found, j, names[j])) for j, name in enumerate(shown)]
         # Rows whose own model has as many degrees of freedom as rows have no deviation.
         known = found.standardized[np.isfinite(found.standardized).all(axis=1)]
         if np.isfinite(model.normal_equations.noise_variance).all() and len(known):
             standardized = known
     section = {
         "tiles": _tiles(model, found, standardized),
-        "pairs_shown": list(zip(shown, pairs, strict=False)),
+        "pairs_shown": pairs,
         "by_target": [] if found is None else _target_errors(found, names),
         "intervals": [],
     }
@@ -83,7 +83,7 @@ def _error_tile(model: FittedRidge, found: Validation | None) -> Tile:
     values = np.atleast_1d(values)
     if model.equations is None:
         return (what, number(values.tolist()), "in units of y")
-    spread = target_spread(model)[1]
+    spread = model.target_spread[1]
     relative = np.sqrt(np.mean(np.square(values / np.where(spread > 0, spread, 1.0))))
     if len(values) == 1:
         return (what, number(float(values[0])), f"{relative:.3f} sd of y")
@@ -107,7 +107,7 @@ def _coverage_rows(standardized: Floats) -> list[tuple[str, ...]]:
     return [
         (
             percent(level, 0),
-            *(f"{percent(share)} ± {100.0 * error:.1f}" for share in shares[:MOST_TARGETS]),
+            *(f"{percent(share)} ± {100.0 * error:.1f}" for share in shares),
         )
         for level, shares, error in levels
     ]

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamkern.models.held_out_predictors import folds_of
-from streamkern.report.validation_pass import target_spread
-from streamkern.solve.penalty_curve import PenaltyCurve
+from streamkern.solve.penalty_curve import PenaltyCurve, errors_of_roots
 from streamkern.tune.fold_solution import nested_sizes
 from streamkern.tune.penalty_search import solve_sizes
 
@@ -64,7 +63,7 @@ def penalty_curve(model: FittedRidge) -> Curve | None:
         curve.alphas,
         values,
         chosen,
-        errors=None if folds is None else _of_roots(values, errors),
+        errors=None if folds is None else errors_of_roots(values, errors),
         folds=folds,
         targets=np.sqrt(curve.scores / curve.scale) if several else None,
         threshold=threshold,
@@ -82,13 +81,8 @@ def _curve_of(model: FittedRidge) -> PenaltyCurve | None:
     if found["criterion"] == "evidence":
         return PenaltyCurve("evidence", alphas, -values, scale)
     if model.equations is not None:
-        scale = np.square(target_spread(model)[1])
+        scale = np.square(model.target_spread[1])
     return PenaltyCurve(found["criterion"], alphas, values**2, scale)
-
-
-def _of_roots(values: Floats, errors: Floats) -> Floats:
-    """Return the standard errors of roots of mean squares, given those of the mean squares."""
-    return errors / (2.0 * np.where(values > 0, values, 1.0))
 
 
 def components_curve(model: FittedRidge) -> Curve | None:
@@ -123,5 +117,5 @@ def sparsity_curve(model: FittedRidge) -> Curve | None:
 
 def _sizes(found: dict[str, Any], chosen: int) -> Curve:
     values, sizes = np.sqrt(np.array(found["relative_mse"])), list(found["n_components"])
-    errors = _of_roots(values, np.array(found["standard_errors"]))
+    errors = errors_of_roots(values, np.array(found["standard_errors"]))
     return Curve("cv", np.array(sizes, dtype=float), values, [sizes.index(chosen)], errors)

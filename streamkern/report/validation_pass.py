@@ -61,13 +61,6 @@ class Validation(NamedTuple):
     standardized: Floats
 
 
-def target_spread(model: FittedRidge) -> tuple[Floats, Floats]:
-    """Return means (q,) and deviations (q,) of targets, about zero where there is no intercept."""
-    predictor, equations = model.predictor, model.normal_equations
-    moments = equations.moments(predictor.coef, predictor.intercept)
-    return moments.target_mean, np.sqrt(moments.target / moments.weight)
-
-
 def validated(model: FittedRidge | FittedClassifier, source: Source) -> Validation | None:
     """Predict rows by models fitted without them, None if none can be; DataError for other rows."""
     folds = _folds_of_rows(model.ridge, source)
@@ -78,7 +71,7 @@ def _measure(model: FittedRidge | FittedClassifier, rmse: Floats) -> PairCounts 
     """Return an empty measure of predictions with such errors."""
     if isinstance(model, FittedClassifier):
         return ClassErrors(model.rule, model.class_factors)
-    spread = target_spread(model)
+    spread = model.ridge.target_spread
     return PairCounts(PairBins.about(*(each[:MOST_TARGETS] for each in (*spread, rmse))))
 
 

@@ -161,8 +161,7 @@ class PenaltyCurve:
         else:
             values, errors = np.sqrt(self.scores), self.standard_errors()
         if errors is not None:
-            # Of a root: the standard error over twice the root.
-            errors = errors / (2.0 * np.where(values > 0, values, 1.0))
+            errors = errors_of_roots(values, errors)
         plain: Any = values.astype(object)
         plain[~np.isfinite(values)] = None  # JSON has no infinity
         # The values of a single target are a list of numbers.
@@ -178,3 +177,8 @@ class PenaltyCurve:
 def _scale(variance: Floats) -> Floats:
     """Return the units of targets of these variances (q,), infinite for those that are constant."""
     return np.where(variance > 0, variance, np.inf)
+
+
+def errors_of_roots(values: Floats, errors: Floats) -> Floats:
+    """Return the standard errors of roots of mean squares, given those of the mean squares."""
+    return errors / (2.0 * np.where(values > 0, values, 1.0))

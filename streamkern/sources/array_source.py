@@ -82,7 +82,7 @@ class Arrays(Source):
             None if values is None else _checked(name, self._array(name, values), ndims)
             for name, (values, ndims) in given.items()
         )
-        self.X, self.y, weights = self._aligned(*arrays)
+        self.X, self.y, weights = self.aligned(*arrays)
         self.weights = None if weights is None else weights.astype(float)
         self.weighted_by = None if weights is None else "sample_weight"
         self.n_samples, self.n_features = map(int, self.X.shape)
@@ -100,7 +100,7 @@ class Arrays(Source):
         """Return values as an array."""
 
     @abstractmethod
-    def _aligned(self, X: Any, y: Any, weights: Any) -> tuple[Any, Any, Any]:
+    def aligned(self, X: Any, y: Any, weights: Any) -> tuple[Any, Any, Any]:
         """Return arrays with numbers in the same rows, or raise DataError."""
 
     def labelled(self) -> tuple[Source, LabelColumn]:
@@ -131,7 +131,7 @@ class ArraySource(Arrays):
     def _array(self, name: str, values: Any) -> Any:
         return as_table(name, values) if name == "X" else np.asarray(values)
 
-    def _aligned(self, X: Any, y: Any, weights: Any) -> tuple[Any, Any, Any]:
+    def aligned(self, X: Any, y: Any, weights: Any) -> tuple[Any, Any, Any]:
         check_lengths(X, y, weights)
         if weights is not None and (weights < 0).any():
             place = int((weights < 0).argmax())

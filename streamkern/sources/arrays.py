@@ -50,12 +50,9 @@ def labelled_rows(X: Any, y: Any = None, sample_weight: Any = None) -> tuple[Sou
     if isinstance(X, Source) or y is None:
         return as_source(X, y, sample_weight).labelled()
     rows: Any = as_source(X, None, sample_weight)
-    stay_lazy = isinstance(rows, DaskSource)
-    labels = one_label(lazy_values(y) if stay_lazy else np.asarray(y))
-    if stay_lazy:
-        (labels,) = with_known_chunks(labels)
-    check_lengths(rows.X, labels, None)
-    return rows, ArrayLabels(labels.rechunk({0: rows.X.chunks[0]}) if stay_lazy else labels)
+    labels = one_label(lazy_values(y) if isinstance(rows, DaskSource) else np.asarray(y))
+    _, labels, _ = rows.aligned(rows.X, labels, None)
+    return rows, ArrayLabels(labels)
 
 
 class DaskSource(Arrays):
@@ -71,7 +68,7 @@ class DaskSource(Arrays):
     def _array(self, name: str, values: Any) -> Any:
         return lazy_array(name, values)
 
-    def _aligned(self, X: Any, y: Any, weights: Any) -> tuple[Any, Any, Any]:
+    def aligned(self, X: Any, y: Any, weights: Any) -> tuple[Any, Any, Any]:
         X, y, weights = with_known_chunks(X, y, weights)
         check_lengths(X, y, weights)
         X, rows = as_numbers(X).rechunk({1: -1}), {0: X.chunks[0]}

@@ -12,7 +12,7 @@ import numpy as np
 
 from streamkern.errors import DataError
 from streamkern.errors.formatting import listed
-from streamkern.sources.preprocessing.column_names import input_names
+from streamkern.sources.preprocessing.column_names import names_of_source
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,13 +44,17 @@ def bad_columns(names: Sequence[str] | None, counts: Sequence[int]) -> str:
     return listed(found, _NAMED)
 
 
+def bad_inputs(source: Source, counts: Any) -> str:
+    """Return the same of the inputs among the columns of a source (p + q,)."""
+    return bad_columns(names_of_source(source), counts[: source.n_features])
+
+
 def bad_rows_error(source: Source, n_bad: int, first: int, counts: Any = ()) -> DataError:
     """Return the error that says which rows are not finite, and which columns (p + q,)."""
     held = "values" if source.weighted_by is None else "values or weights"
     bad = source.missing_labels or f"hold NaN or infinite {held}"
-    names, p = input_names({"data": source.describe()}), source.n_features
-    inputs = bad_columns(names, counts[:p])
-    n_targets = 0 if source.missing_labels else int(sum(counts[p:]))
+    inputs = bad_inputs(source, counts)
+    n_targets = 0 if source.missing_labels else int(sum(counts[source.n_features :]))
     places = [*filter(None, [inputs]), *[f"the targets ({n_targets:,})"] * (n_targets > 0)]
     fill = ", or convert the table with --impute, which fills missing cells" * bool(inputs)
     return DataError(

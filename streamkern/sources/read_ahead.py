@@ -64,10 +64,10 @@ class Prefetch:
     datasets: Sequence[h5py.Dataset]
     last_row: int
     n_ahead: int
-    _file: int = -1
-    _version: tuple[int, ...] = ()
-    _pool: ThreadPoolExecutor | None = None
-    _submitted_to: dict[str, int] = field(default_factory=dict)
+    _file: int = field(default=-1, init=False)
+    _version: tuple[int, ...] = field(default=(), init=False)
+    _pool: ThreadPoolExecutor | None = field(default=None, init=False)
+    _submitted_to: dict[str, int] = field(default_factory=dict, init=False)
 
     def __enter__(self) -> Self:
         with suppress(OSError):  # HDF5 says what is wrong with it

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from io import FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -83,7 +83,7 @@ class RowWriter:
     file: h5py.File
     disk: Disk
     release: bool
-    _held: int = 0
+    _held: int = field(default=0, init=False)
 
     @classmethod
     @contextmanager

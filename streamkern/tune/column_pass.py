@@ -12,7 +12,7 @@ from streamkern.errors import DataError
 from streamkern.errors.formatting import listed
 from streamkern.parameters.fit_options import SAMPLE_ROWS, FitOptions
 from streamkern.sources.nonfinite_rows import bad_rows_error, none_left_error
-from streamkern.sources.preprocessing.column_names import input_names
+from streamkern.sources.preprocessing.column_names import names_of_source
 from streamkern.statistics import ColumnStatistics, RowIndex, RowSample, Together
 from streamkern.tune.column_scaling import (
     constant_columns,
@@ -130,7 +130,7 @@ def _check_columns(source: Source, columns: ColumnStatistics, *, may_be_equal: b
     wild = np.flatnonzero(~constant_columns(source, columns) & ~held)
     if len(wild):
         j = int(wild[0])
-        name = _name(source, j)
+        name = _name(source, names_of_source(source), j)
         how = "underflows" if columns.variance[j] < smallest else "overflows"
         raise DataError(
             f"{name} has values from {columns.minimum[j]:.3g} to {columns.maximum[j]:.3g}, whose "
@@ -138,8 +138,8 @@ def _check_columns(source: Source, columns: ColumnStatistics, *, may_be_equal: b
         )
 
 
-def _name(source: Source, j: int) -> str:
-    p, names = source.n_features, input_names({"data": source.describe()})
+def _name(source: Source, names: Sequence[str] | None, j: int) -> str:
+    p = source.n_features
     called = repr(names[j]) if names is not None and j < p else f"{j}"
     return f"column {called} of X" if j < p else f"target {j - p}"
 
@@ -158,7 +158,8 @@ def _warn_of_outliers(source: Source, columns: ColumnStatistics, quartiles: Floa
     lower, upper = quartiles
     wild = (upper > lower) & (deviation > _WIDE * (upper - lower))
     if wild.any():
-        names = [_name(source, j) for j in np.flatnonzero(wild).tolist()]
+        named = names_of_source(source)
+        names = [_name(source, named, j) for j in np.flatnonzero(wild).tolist()]
         farthest = np.maximum(columns.maximum - columns.mean, columns.mean - columns.minimum)
         warn(
             f"{listed(names, _NAMED)}: a few values, up to "

@@ -12,7 +12,7 @@ from streamkern.errors import DataError, StreamkernWarning
 from streamkern.errors.formatting import listed
 from streamkern.features import Standardizer
 from streamkern.kernels import Linear, ShiftInvariantKernel
-from streamkern.sources.preprocessing.column_names import input_names
+from streamkern.sources.preprocessing.column_names import names_of_source
 
 if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
@@ -66,7 +66,7 @@ def standardizer_of(
             f"all {p} columns of X are constant, so there is nothing to learn from; check which "
             f"dataset holds the inputs."
         )
-    names = input_names({"data": source.describe()})
+    names = names_of_source(source)
     if dropped:
         warn(
             f"{len(dropped)} constant column{'s' * (len(dropped) > 1)} of X left out: "

@@ -38,7 +38,8 @@ class Tally:
     def add(self, name: str, n_missing: int, unseen: Sequence[str] = ()) -> None:
         """Count cells of a column: the missing ones, and categories that no level names."""
         self._n_unseen += len(unseen)
-        self._columns += Counter({name: n_missing})
+        if n_missing:
+            self._columns[name] += n_missing
         for category in unseen:
             called = f"{name}={category}"
             if called in self._categories or len(self._categories) < _KNOWN:
@@ -51,10 +52,11 @@ class Tally:
     def warn(self, stacklevel: int = 2) -> None:
         """Warn of what was counted, in one sentence, unless that is nothing."""
         whats = "hold categories that the fit had not", "are missing and were imputed"
+        counts = self._n_unseen, self._columns.total()
         which = self._categories, self._columns
         said = [
             f"{what}: {n:,}, {listed((f'{of} ({k:,})' for of, k in each.most_common()), _NAMED)}"
-            for what, n, each in zip(whats, self.as_dict().values(), which, strict=False)
+            for what, n, each in zip(whats, counts, which, strict=True)
             if n
         ]
         if said:

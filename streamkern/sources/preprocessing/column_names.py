@@ -11,6 +11,8 @@ from streamkern.sources.preprocessing.recipe import recipe_of
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from streamkern.sources.base import Source
+
 # Columns that are named in an error.
 _NAMED = 5
 
@@ -22,6 +24,10 @@ def input_names(report: Mapping[str, Any]) -> list[str] | None:
         return recipe.feature_names
     names = report.get("feature_names") or report.get("data", {}).get("feature_names")
     return None if names is None else list(names)
+
+
+def names_of_source(source: Source) -> list[str] | None:
+    return input_names({"data": source.describe()})
 
 
 def named_inputs(report: Mapping[str, Any], columns: Sequence[int]) -> list[str]:
