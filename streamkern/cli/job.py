@@ -66,15 +66,17 @@ def prepared(
 ) -> tuple[HDF5Source, AbstractContextManager[None]]:
     """Return the rows of a job and the place to enter for it.
 
-    The plan chooses the place; the fit plans once more for the workers and memory found there.
+    The plan chooses the place; the fit plans once more for the workers and memory found there, and
+    of a search for the size of its sample.
 
     A dry run ends here, with the plan printed.
     """
     from streamkern.parameters.plan import planned
 
     source = source_of(options, labels=options.get("classify", False))
-    how = {"n_workers": options["workers"], "few_rows": bool(options.get("like"))}
-    plan = planned(job.options, source, **how, **job.solution)
+    plan = planned(
+        job.for_rows(job.options, source), source, n_workers=options["workers"], **job.solution
+    )
     if options["dry_run"]:
         if any(options[name] for name in _ELSEWHERE):
             raise ParameterError(

@@ -27,7 +27,6 @@ def moments(say: Say, **options: Any) -> None:
     Moments of further rows are made with --like M.h5.
     """
     from streamkern.models.loading import template_of
-    from streamkern.parameters.plan import Job
     from streamkern.storage import holds_moments
 
     like = options["like"]
@@ -36,7 +35,7 @@ def moments(say: Say, **options: Any) -> None:
         shared.refuse_given(decided, f"is decided by --like {like}; leave out one of the two.")
     task, parameters = shared.task_of(options), parameters_of(options)
     template = template_of(like)
-    source, place = prepared(say, options, Job(parameters.moments(template), {"indexed": True}))
+    source, place = prepared(say, options, task.moments_job(parameters, template))
     with place:
         how = {"template": template, "checkpoint": options["checkpoint"]}
         found = task.moments(parameters, (source, None, None), **how).gathered()

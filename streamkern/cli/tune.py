@@ -46,9 +46,6 @@ def tune(say: Say, **options: Any) -> None:
     the length scales and the features that are tried grow with what may be spent.  The fit comes on
     top.
     """
-    from streamkern.models.tuned_fit import search_options
-    from streamkern.parameters.plan import Job
-
     kernels, maps = _chosen_among(options, "kernel"), _chosen_among(options, "feature_map")
     first = {
         "kernel": kernels[0] if isinstance(kernels, list) else "gaussian",
@@ -58,21 +55,12 @@ def tune(say: Say, **options: Any) -> None:
     tried: Any = kernels
     if isinstance(kernels, list):
         tried = [kernel_named(name, options["length_scale"]) for name in kernels]
-    task = shared.task_of(options)
-    parameters = task.prepared(given)
-    search = search_options(parameters, kernels=tried, maps=maps)
-    job = Job(search, {"n_left_out": parameters.penalty.n_left_out})
-    source, place = prepared(say, options, job)
+    task, search = shared.task_of(options), {"kernels": tried, "maps": maps}
+    search |= {"budget": options["budget"], "checkpoint": options["checkpoint"]}
+    source, place = prepared(say, options, task.search_job(given, **search))
     with place:
-        model = task.tune(
-            parameters,
-            (source, None, None),
-            kernels=tried,
-            maps=maps,
-            budget=options["budget"],
-            checkpoint=options["checkpoint"],
-            keep_moments=bool(options["report"]),
-        )
+        rows, keep_moments = (source, None, None), bool(options["report"])
+        model = task.tune(given, rows, keep_moments=keep_moments, **search)
         save_model(say, model, options, source)
     show_search(say, model.report)
     show_model(say, "Fitted", model, options["out"])

@@ -66,7 +66,7 @@ def fit_rounds(
     checkpoint: str | Path | None = None,
 ) -> tuple[Ensemble, FitReport]:
     """Fit round after round, and return the ensemble with the report of its fit."""
-    begun, (options, solution) = time.perf_counter(), boosting.job(parameters)
+    begun, (options, solution, _) = time.perf_counter(), boosting.job(parameters)
     fit = fit_job(source, options, checkpoint, searched=[boosting.as_dict()], **solution)
     with fit as (rows, (best, *_), learnt):
         job = _Job(rows, best.column_pass, learnt, boosting)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from streamkern.errors import ParameterError
@@ -15,6 +16,7 @@ from streamkern.models.moments_fit import fit_moments
 from streamkern.models.ridge_solution import solve_moments
 from streamkern.models.tuned_fit import Choice
 from streamkern.parameters.cost_estimate import solve_bytes
+from streamkern.parameters.fit_options import SAMPLE_ROWS
 from streamkern.parameters.plan import Job
 from streamkern.runtime.memory import check_free
 from streamkern.runtime.resources import current_resources
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
     from streamkern.models.data_moments import DataMoments
     from streamkern.models.fitted_ridge import FittedRidge
+    from streamkern.parameters.fit_options import FitOptions
     from streamkern.parameters.parameters import Parameters
     from streamkern.parameters.template import Template
     from streamkern.sources import Source
@@ -78,7 +81,18 @@ class Task(ABC):
         parameters = self.prepared(parameters)
         n_left_out = parameters.penalty.n_left_out
         solution = {"fixed_alpha": parameters.solves_at_once, "n_left_out": n_left_out}
-        return Job(parameters.passes(template), solution)
+        return _job(parameters, parameters.passes(template), template, **solution)
+
+    def search_job(self, parameters: Parameters, **search: Any) -> Job:
+        """Return the same of `tune`, with the kernel and map that take most memory."""
+        parameters = self.prepared(parameters)
+        n_left_out = parameters.penalty.n_left_out
+        options = Choice(parameters, **search).options
+        return _job(parameters, options, None, n_left_out=n_left_out)
+
+    def moments_job(self, parameters: Parameters, template: Template | None = None) -> Job:
+        """Return the same of `moments`."""
+        return _job(parameters, parameters.moments(template), template, indexed=True)
 
     def fit(
         self,
@@ -91,19 +105,12 @@ class Task(ABC):
     ) -> Any:
         """Fit rows in two passes, and return the fitted model."""
         parameters = self.prepared(parameters)
-        options, solution = self.job(parameters, template)
-        source = self.source(rows, parameters, template)
+        job, source = self.job(parameters, template), self.source(rows, parameters, template)
         if template is not None:
             template.check(source)
-        options = parameters.for_rows(options, source, template)
+        options = job.for_rows(job.options, source)
         parameters.sparse_options(options.components_for(source.n_features))
-        moments = fit_moments(
-            source,
-            options,
-            like=template,
-            checkpoint=checkpoint,
-            **solution,
-        )
+        moments = fit_moments(source, options, like=template, checkpoint=checkpoint, **job.solution)
         return self._made(moments, parameters, source, keep_moments=keep_moments)
 
     def tune(
@@ -127,8 +134,9 @@ class Task(ABC):
     ) -> DataMoments:
         """Return the moments of rows, which know their rows."""
         source = self.source(rows, parameters, template)
-        options = parameters.for_rows(parameters.moments(template), source, template)
-        return fit_moments(source, options, like=template, indexed=True, checkpoint=checkpoint)
+        job = self.moments_job(parameters, template)
+        options = job.for_rows(job.options, source)
+        return fit_moments(source, options, like=template, checkpoint=checkpoint, **job.solution)
 
     def solve(self, parameters: Parameters, moments: DataMoments) -> Any:
         """Return the fitted model of moments, which it keeps, without reading rows."""
@@ -192,6 +200,15 @@ class Task(ABC):
     ) -> Any:
         model = self.model(solve_moments(moments, parameters, source=source), source)
         return model if keep_moments else model.without_moments()
+
+
+def _job(
+    parameters: Parameters, options: FitOptions, template: Template | None, **solution: Any
+) -> Job:
+    """Return a job; of rows like a template, any number will do, and a sample of the usual size."""
+    if template is not None:
+        solution |= {"few_rows": True, "n_sample": SAMPLE_ROWS}
+    return Job(options, solution, partial(parameters.for_rows, template=template))
 
 
 class Regression(Task):

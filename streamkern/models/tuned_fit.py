@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _MOST_FOLDS = 10
 
 
-def search_options(
+def _search_options(
     parameters: Parameters,
     *,
     kernels: Kernel | str | Sequence[Kernel | str] | None = None,
@@ -78,7 +78,7 @@ class Choice:
             kernels = (
                 AUTO if as_kernel(parameters.kernel) == Gaussian() else None
             )  # as good as that
-        self.options = search_options(parameters, kernels=kernels, maps=maps)
+        self.options = _search_options(parameters, kernels=kernels, maps=maps)
         self.kernels, self.maps = kernels_to_try(kernels, parameters.kernel), maps
 
     def moments(self, source: Source) -> DataMoments:

@@ -18,6 +18,8 @@ from streamkern.runtime.memory import available_bytes, usable_cores
 from streamkern.runtime.resources import current_resources
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from streamkern.parameters.fit_options import FitOptions
     from streamkern.sources import Source
 
@@ -140,11 +142,16 @@ def plan_fit(
     )
 
 
+def _as_they_are(options: FitOptions, source: Source) -> FitOptions:  # noqa: ARG001
+    return options
+
+
 class Job(NamedTuple):
     """What is known of a fit before its rows: the options of its passes, and what follows them."""
 
     options: FitOptions
     solution: dict[str, Any]  # what `planned` counts of it
+    for_rows: Callable[[FitOptions, Source], FitOptions] = _as_they_are
 
 
 def planned(

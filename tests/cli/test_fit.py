@@ -40,6 +40,7 @@ OPTIONS = {
         {"alpha": [10.0, 0.1, 1.0], "n_folds": 3, "fold_by": "blocks", "one_standard_error": True},
     ),
     "sparse": (("--sparse", "auto"), {"sparse": "auto"}),
+    "components": (("--components", "auto"), {"n_components": "auto"}),
     "omp": (("--sparse", 7, "--sparse-method", "omp"), {"sparse": 7, "sparse_method": "omp"}),
 }
 
@@ -116,6 +117,17 @@ def test_datasets_may_have_other_names():
     write("named.h5", X, y, "inputs/raw", "target")
     streamkern("fit", "named.h5", *FIT[2:], "--x", "inputs/raw", "--y", "target")
     assert same_bits(library.load("model.h5"), ridge())
+
+
+@pytest.mark.usefixtures("no_reading")
+def test_a_dry_run_of_a_search_plans_for_what_a_budget_tries_and_refuses_what_it_would():
+    tune = ("tune", *FIT[1:], "--dry-run")
+    budgeted = report_of(*tune, "--budget", 2)
+    assert budgeted["worker_bytes"] > report_of(*tune)["worker_bytes"]
+    named = report_of(*tune, "--map", "auto", "--kernel", "auto")
+    assert {**budgeted, "allowed_bytes": 0} == {**named, "allowed_bytes": 0}
+    assert "a budget is a positive number" in refused(*tune, "--budget", "nonsense", status=2)
+    assert "has no checkpoint" in refused(*tune, "--budget", "5s", "--checkpoint", "kept", status=2)
 
 
 @pytest.mark.usefixtures("no_reading")

@@ -11,7 +11,6 @@ from streamkern.models.estimators.base import TableEstimator, fitted, holding
 from streamkern.models.estimators.conventions import KernelFeatures
 from streamkern.models.growing import Growing, rows_lock
 from streamkern.models.loading import template_of
-from streamkern.models.tuned_fit import Choice
 from streamkern.parameters.parameters import Parameters
 from streamkern.runtime.events import job
 
@@ -87,7 +86,7 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
             them.
         """
         parameters, task, template = self._parameters(), self._task(), template_of(like)
-        task.prepared(parameters).passes(template)  # refused before rows are looked at
+        task.job(parameters, template)  # refused before rows are looked at
         rows = self._tables(X, y, sample_weight, first=True, fewest=2, like=template)
         options: dict[str, Any] = {"checkpoint": checkpoint, "keep_moments": keep_moments}
         return holding(self, task.fit(parameters, rows, template=template, **options))
@@ -132,7 +131,7 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
         search: dict[str, Any] = {"kernels": kernels, "maps": maps, "budget": budget}
         search |= {"checkpoint": checkpoint}
         parameters, task = self._parameters(), self._task()
-        Choice(task.prepared(parameters), **search)  # refused before rows are looked at
+        task.search_job(parameters, **search)  # refused before rows are looked at
         rows = self._tables(X, y, sample_weight, first=True, fewest=2)
         return holding(self, task.tune(parameters, rows, keep_moments=keep_moments, **search))
 
