@@ -37,6 +37,7 @@ def refused(*arguments, status=1):
     assert isinstance(result.exception, SystemExit), result.exception
     assert result.stdout == ""
     assert result.stderr.count("Error: ") == 1
+    assert "Traceback" not in result.stderr
     sentence = result.stderr[result.stderr.index("Error: ") :].strip()
     if "Usage:" not in result.stderr:
         assert "\n" not in sentence

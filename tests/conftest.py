@@ -24,6 +24,18 @@ def ctrl_c():
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.fixture
+def usual_handlers():
+    """Python's own handlers of signals, and those of the tests afterwards."""
+    from streamkern.runtime.signals import stopping
+
+    usual = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    yield
+    stopping.clear()  # of which every thread of this process hears
+    for number, handler in usual.items():
+        signal.signal(number, handler)
+
+
 @contextmanager
 def dask_process(log, *arguments):
     found = str(Path(__file__).parent), os.environ.get("PYTHONPATH")

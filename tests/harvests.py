@@ -49,3 +49,9 @@ def chunks(n, n_chunks, seed=None):
     if seed is None:
         return parts
     return [parts[i] for i in np.random.default_rng(seed).permutation(n_chunks)]
+
+
+def same_bits(one, other):
+    """Whether two models predict by the same bits."""
+    pairs = (one.coef_, other.coef_), (one.intercept_, other.intercept_)
+    return all(np.asarray(a).tobytes() == np.asarray(b).tobytes() for a, b in pairs)

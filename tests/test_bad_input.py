@@ -10,10 +10,12 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+import commandline
 import h5py
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from commandline import write
 
 from streamkern.cli import main
 
@@ -30,13 +32,6 @@ def streamkern(*arguments: object) -> Outcome:
     result = CliRunner().invoke(main, [str(argument) for argument in arguments])
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
     return Outcome(result.exit_code, result.stderr, result.stdout)
-
-
-def write(path: Path, **datasets: object) -> Path:
-    with h5py.File(path, "w") as file:
-        for name, values in datasets.items():
-            file[name] = values
-    return path
 
 
 def rows(n: int = N, p: int = P) -> dict[str, np.ndarray]:
@@ -70,11 +65,7 @@ def contents(folder: Path) -> dict[str, bytes | None]:
 def refused(folder: Path, *arguments: object, status: int = 1) -> str:
     """The one sentence that a command refuses its arguments with, having written nothing."""
     before = contents(folder)
-    outcome = streamkern(*arguments)
-    assert outcome.status == status, outcome
-    assert outcome.message.count("Error: ") == 1
-    sentence = outcome.message[outcome.message.index("Error: ") :].strip()
-    assert "Traceback" not in outcome.message
+    sentence = commandline.refused(*arguments, status=status)
     assert "\n" not in sentence
     assert sentence.endswith(".")
     assert contents(folder) == before

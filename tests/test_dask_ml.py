@@ -9,11 +9,12 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
+from harvests import ridge
 from sklearn.linear_model import SGDRegressor
 from sklearn.metrics import r2_score
 from sklearn.pipeline import make_pipeline
 
-from streamkern import Gaussian, RandomFeatureClassifier, RandomFeatureRidge
+from streamkern import Gaussian, RandomFeatureClassifier
 from streamkern.engine.scheduler import is_task
 from streamkern.runtime.resources import current_client, current_resources
 
@@ -31,10 +32,6 @@ GRID = {"alpha": [0.1, 1e6]}
 
 
 SMALL = {"kernel": Gaussian(1.5), "n_components": 48, "alpha": 0.1, "precision": "double"}
-
-
-def ridge(**options):
-    return RandomFeatureRidge(**SMALL | options)
 
 
 # Wrappers.

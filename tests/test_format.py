@@ -2,14 +2,16 @@
 
 import json
 import re
+from functools import partial
 from pathlib import Path
 
 import h5py
+import harvests
 import numpy as np
 import pytest
 
 import streamkern
-from streamkern import Gaussian, Laplacian, Linear, RandomFeaturePCA, RandomFeatureRidge
+from streamkern import Gaussian, Laplacian, Linear, RandomFeaturePCA
 from streamkern.errors import StreamkernWarning
 from streamkern.features import MAPS
 
@@ -41,9 +43,7 @@ def rows(n=300, seed=0):
     return X, np.stack([np.sin(X[:, 0]), X[:, 1] * X[:, 2]], axis=1)
 
 
-def ridge(**options):
-    options = {"n_components": 64, "precision": "double", "alpha": 1e-3} | options
-    return RandomFeatureRidge(options.pop("kernel", Gaussian(1.5)), **options)
+ridge = partial(harvests.ridge, n_components=64, alpha=1e-3)
 
 
 def page_predict(path, X):

@@ -1,8 +1,6 @@
 """Imports point down only, and the heavy libraries stay where they belong."""
 
 import ast
-import subprocess
-import sys
 import time
 from collections import Counter
 from functools import cache
@@ -13,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from commandline import write
+from rows_read import python
 
 import streamkern
 
@@ -117,13 +116,10 @@ def test_every_room_has_a_floor():
     assert {part(m) for m in modules()} - SHARED == set(FLOOR)
 
 
-def python(*arguments, check=True, **options):
-    run = [sys.executable, "-c", *arguments]
-    return subprocess.run(run, capture_output=True, text=True, check=check, **options)
-
-
 def run(*arguments):
-    return python(*arguments).stdout
+    done = python(*arguments)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 @pytest.mark.parametrize("code", ["import streamkern", "import streamkern.cli"])
@@ -193,7 +189,7 @@ def test_a_command_on_few_rows_does_not_wait_for_what_it_does_not_use(status, co
     write(tmp_path / "data.h5", X, X[:, 0])
     model = streamkern.RandomFeatureRidge(n_components=16, alpha=0.1).fit(X, X[:, 0])
     model.save(tmp_path / "model.h5")
-    done = python(CALL, *command.split(), cwd=tmp_path, check=False)
+    done = python(CALL, *command.split(), cwd=tmp_path)
     assert done.returncode == status, done.stderr
     assert not SLOW & set(done.stdout.splitlines()[-1].split())
 

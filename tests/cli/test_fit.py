@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from commandline import invoke, refused, report_of, rows, streamkern, write
+from harvests import same_bits
 
 import streamkern as library
 
@@ -14,10 +15,6 @@ FIT = ("fit", "data.h5", "--out", "model.h5", "--components", 32)
 def ridge(kernel=library.Gaussian("median"), **options):  # noqa: B008  immutable
     model = library.RandomFeatureRidge(kernel, **{"n_components": 32} | options)
     return model.fit(library.open_hdf5("data.h5"))
-
-
-def same_bits(one, other):
-    return np.array_equal(one.coef_, other.coef_) and one.intercept_ == other.intercept_
 
 
 # Each option by itself is in the table of parameters; here they reach the fit.

@@ -32,7 +32,10 @@ RUNS = {
     "fit": FIT,
     "predict": ("predict", "model.h5", "data.h5", "--out", "out.h5"),
     "evaluate": ("evaluate", "model.h5", "data.h5"),
-    "compare": ("compare", "data.h5", "--out", "found", "--components", "8,16"),
+    "compare": (
+        *("compare", "data.h5", "--out", "found"),
+        *("--components", "8", "--maps", "iid", "--seeds", "1"),
+    ),
     "show": ("show", "model.h5"),
     "inspect": ("inspect", "data.h5"),
     "convert": ("convert", "table.csv", "out.h5", "--target", "y"),

@@ -20,7 +20,7 @@ from conftest import wait_until
 
 from streamkern.cli import main
 from streamkern.cli.console import command
-from streamkern.runtime.signals import Stopped, stoppable, stopping
+from streamkern.runtime.signals import Stopped, stoppable
 from streamkern.storage import hdf5_files
 
 STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGKILL: -9}
@@ -118,17 +118,6 @@ def test_ctrl_c_while_a_command_is_imported_is_one_sentence(monkeypatch):
     monkeypatch.setattr(importlib, "import_module", interrupted)
     done = CliRunner().invoke(main, ["show", "model.h5"])
     assert (done.exit_code, done.stderr) == (130, "Error: interrupted.\n")
-
-
-@pytest.fixture
-def usual_handlers():
-    """Python's own handlers of signals, and those of the tests afterwards."""
-    usual = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    stopping.clear()  # of which every thread of this process hears
-    for number, handler in usual.items():
-        signal.signal(number, handler)
 
 
 @pytest.fixture

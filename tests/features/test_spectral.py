@@ -27,7 +27,6 @@ FORMS = [(name, True) for name in SPECTRAL] + [(name, False) for name in RANDOM]
 every_form = pytest.mark.parametrize(
     ("family", "paired"), FORMS, ids=[f"{n}-{'paired' if p else 'phase'}" for n, p in FORMS]
 )
-every_dtype = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 
 
 def rows(n: int = 9, seed: int = 0) -> np.ndarray:

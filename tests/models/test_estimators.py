@@ -10,7 +10,7 @@ import h5py
 import naive
 import numpy as np
 import pytest
-from harvests import ridge
+from harvests import ridge, same_bits
 from harvests import smooth_rows as rows
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -24,12 +24,6 @@ from streamkern.errors import DataError, ParameterError, StreamkernWarning
 from streamkern.sources.array_source import ArraySource
 
 P = 3
-
-
-def same_bits(one, other):
-    return np.array_equal(one.coef_, other.coef_) and np.array_equal(
-        one.intercept_, other.intercept_
-    )
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from tolerances import assert_close
 from streamkern.predict.class_errors import ScoreTable
 from streamkern.sources import Block
 
-N, P, K = 60, 2, 3
+N, P = 60, 2
 
 
 def table(scores, is_class, weights=None, centre=0.0, unit=1.0):

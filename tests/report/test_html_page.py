@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from commandline import small_files, write
+from harvests import smooth_rows as rows
 from pages import Page
 
 import streamkern
@@ -31,14 +32,6 @@ HOSTILE = (
     "\"'><img src=x onerror=\"document.title='ran'\">",
     "a\nb\x1b[31m\x00c{{ 1234 * 5678 }}{% raw %}",
 )
-
-
-def rows(n=N, q=None, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n, P)) * [1.0, 10.0, 0.1] + [0.0, 5.0, -1.0]
-    smooth = np.stack([np.sin(X[:, 0]) + X[:, 1] / 10, 50 + 7 * X[:, 0], X[:, 2]], axis=1)
-    y = smooth + 0.1 * rng.standard_normal((n, 3))
-    return X, y[:, 0] if q is None else y[:, :q]
 
 
 def fitted(X, y, *, tune=False, **options):

@@ -2,7 +2,9 @@
 
 import json
 import sys
+from functools import partial
 
+import harvests
 import numpy as np
 import onnx
 import onnxruntime
@@ -19,7 +21,6 @@ from streamkern import (
     Polynomial,
     RandomFeatureClassifier,
     RandomFeaturePCA,
-    RandomFeatureRidge,
     RationalQuadratic,
 )
 from streamkern.errors import OutputError, ParameterError
@@ -37,9 +38,7 @@ def rows(n=600, seed=0):
     return X, y + 0.1 * rng.standard_normal(y.shape)
 
 
-def ridge(**options):
-    options = {"n_components": 64, "precision": "double", "alpha": 1e-3} | options
-    return RandomFeatureRidge(options.pop("kernel", Gaussian(1.5)), **options)
+ridge = partial(harvests.ridge, n_components=64, alpha=1e-3)
 
 
 def answers(path, X):

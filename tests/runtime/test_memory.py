@@ -14,6 +14,7 @@ import h5py
 import numpy as np
 import pytest
 from commandline import write
+from rows_read import python
 
 from streamkern.runtime import memory
 from streamkern.runtime.memory import in_words, usable_cores
@@ -178,13 +179,11 @@ def test_a_limit_on_addresses_ends_in_a_sentence_before_a_library_crashes(
     X = np.random.default_rng(0).standard_normal((500, 3))
     path = write(tmp_path / "rows.h5", X, X[:, 0])
     words = f"fit {path} --components 4096 --out {tmp_path}/model.h5 --quiet".split()
-    done = subprocess.run(
-        [sys.executable, "-c", "from streamkern.cli import main; main()", *words],
+    done = python(
+        "from streamkern.cli import main; main()",
+        *words,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20,) * 2),
         env=os.environ | {"OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
     )
     assert done.returncode == 1
     assert re.fullmatch(f"{sentence}.*\\n", done.stderr), done.stderr

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import time
 
 import pytest
+from rows_read import python
 
 from streamkern.runtime.signals import Stopped, end_at_once, stoppable
 
+pytestmark = pytest.mark.usefixtures("usual_handlers")
 HEAD = """
 import gc, os, signal, time, weakref
 from concurrent.futures import ThreadPoolExecutor, thread
@@ -21,9 +21,7 @@ from streamkern.runtime.signals import Stopped, held, stoppable
 
 def run(code):
     """The exit status and the output of a program."""
-    done = subprocess.run(
-        [sys.executable, "-c", HEAD + code], capture_output=True, text=True, check=False, timeout=60
-    )
+    done = python(HEAD + code)
     return done.returncode, done.stdout + done.stderr
 
 
@@ -37,14 +35,6 @@ try:
 except Stopped as error:
     print('stopped by', error.exit_status - 128)
 """)
-
-
-@pytest.fixture(autouse=True)
-def usual_handlers():
-    usual = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    yield
-    for number, handler in usual.items():
-        signal.signal(number, handler)
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

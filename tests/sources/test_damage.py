@@ -212,10 +212,15 @@ def filtered(path, stored, *codes, shape=(1000, 100)):
     return path
 
 
+@pytest.fixture(scope="module")
+def bomb():
+    return zlib.compress(bytes(10**8), 9)
+
+
 @pytest.mark.parametrize("within", [False, True], ids=["itself", "part of a virtual dataset"])
 @pytest.mark.parametrize("codes", [(1, 1), (1, 2, 1), (1, 32000)])
-def test_rows_that_are_compressed_more_than_once_are_refused(tmp_path, codes, within):
-    stored = zlib.compress(zlib.compress(bytes(10**8), 9), 9)
+def test_rows_that_are_compressed_more_than_once_are_refused(tmp_path, bomb, codes, within):
+    stored = zlib.compress(bomb, 9)
     path = filtered(tmp_path / "a.h5", stored, *codes)
     assert path.stat().st_size < 30_000
     if within:
@@ -225,8 +230,8 @@ def test_rows_that_are_compressed_more_than_once_are_refused(tmp_path, codes, wi
         streamkern.open_hdf5(path)
 
 
-def test_a_chunk_that_is_larger_in_the_file_than_in_memory_is_refused(tmp_path):
-    path = filtered(tmp_path / "a.h5", zlib.compress(bytes(10**8), 9), 1, shape=(10, 100))
+def test_a_chunk_that_is_larger_in_the_file_than_in_memory_is_refused(tmp_path, bomb):
+    path = filtered(tmp_path / "a.h5", bomb, 1, shape=(10, 100))
     with pytest.raises(DataError, match="X has chunks of 8,000 bytes, one of which takes 97,"):
         streamkern.open_hdf5(path)
 

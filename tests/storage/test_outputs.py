@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from streamkern.errors import OutputError
-from streamkern.runtime.signals import Stopped, stoppable, stopping
+from streamkern.runtime.signals import Stopped, stoppable
 from streamkern.storage import RowWriter, check_output, replacing
 
 
@@ -249,6 +249,7 @@ def test_places_that_cannot_hold_a_file_are_refused(tmp_path, monkeypatch, use, 
         use(tmp_path / "a.h5")
 
 
+@pytest.mark.usefixtures("usual_handlers")
 def test_a_signal_while_a_temporary_file_is_made_leaves_no_lock(tmp_path, monkeypatch):
     def interrupted(*_):
         os.kill(os.getpid(), signal.SIGTERM)
@@ -256,5 +257,4 @@ def test_a_signal_while_a_temporary_file_is_made_leaves_no_lock(tmp_path, monkey
     monkeypatch.setattr("fcntl.flock", interrupted)
     with pytest.raises(Stopped), stoppable(), replacing(tmp_path / "new.txt"):
         pass
-    stopping.clear()
     assert not list(tmp_path.iterdir())

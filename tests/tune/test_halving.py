@@ -9,6 +9,7 @@ import dask
 import naive
 import numpy as np
 import pytest
+from harvests import same_bits
 
 import streamkern
 from streamkern import Gaussian, Laplacian, Linear, Matern, Periodic, RandomFeatureRidge
@@ -40,10 +41,6 @@ def smooth(n=1200, q=None, length_scale=1.0):
 def ridge(**options):
     kernel = options.pop("kernel", Gaussian("median"))
     return RandomFeatureRidge(kernel, **{"n_components": 64} | options)
-
-
-def same_bits(one, other):
-    return one.coef_.tobytes() == other.coef_.tobytes()
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from commandline import report_of, streamkern, write
+from harvests import same_bits
 
 import streamkern as library
 from streamkern import Cauchy, Gaussian, Laplacian, Linear, Matern, Periodic, RandomFeatureRidge
@@ -25,10 +26,6 @@ def smooth(n=600, p=3):
 
 def ridge(**options):
     return RandomFeatureRidge(**{"n_components": D} | options)
-
-
-def same_bits(one, other):
-    return one.coef_.tobytes() == other.coef_.tobytes()
 
 
 # What is tried.
