@@ -12,7 +12,7 @@ LOWEST_QUICK := tests/test_lowest_versions.py tests/test_sklearn_checks.py tests
 
 SIDE_BY_SIDE := --numprocesses=2 --dist=loadfile
 
-.PHONY: demo test test-slow slow lowest lowest-quick check bench clean
+.PHONY: demo test test-slow slow lowest lowest-quick check docs bench clean
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -53,8 +53,16 @@ lowest: $(LOWEST)/installed
 lowest-quick: $(LOWEST)/installed
 	$(LOWEST)/bin/python -m pytest $(LOWEST_QUICK)
 
+$(VENV)/docs: $(VENV)/installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	touch $@
+
+# The pages, in docs/_build/html; every example of a tutorial runs.
+docs: $(VENV)/docs
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --jobs 2 docs docs/_build/html
+
 bench: $(VENV)/installed
 	$(BIN)/python jobs/benchmark.py $(BENCH)
 
 clean:
-	rm -rf $(VENV) $(LOWEST) demo
+	rm -rf $(VENV) $(LOWEST) demo docs/_build docs/reference/generated

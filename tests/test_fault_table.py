@@ -7,7 +7,7 @@ import streamkern
 
 TESTS = Path(__file__).parent
 PACKAGE = Path(streamkern.__file__).parent
-TABLE = PACKAGE / "FAULTS.md"
+TABLE = TESTS.parent / "docs" / "reference" / "faults.md"
 
 
 def table_rows():
@@ -36,6 +36,8 @@ def test_no_fault_is_there_twice():
 
 def test_every_file_that_a_page_names_is_there():
     folders = (TESTS.parent, PACKAGE, TESTS.parent / "jobs")
-    for page in (page for folder in folders for page in folder.glob("*.md")):
+    pages = [*TESTS.parent.glob("*.md"), *(TESTS.parent / "docs").rglob("*.md")]
+    assert len(pages) > 10
+    for page in pages:
         for name in re.findall(r"`([a-z0-9_]+/[a-z0-9_/]+\.py)`", page.read_text()):
             assert any((folder / name).exists() for folder in folders), f"{name} of {page.name}"

@@ -15,7 +15,7 @@ from streamkern import Gaussian, Laplacian, Linear, RandomFeaturePCA
 from streamkern.errors import StreamkernWarning
 from streamkern.features import MAPS
 
-PAGE = Path(streamkern.__file__).with_name("FORMAT.md").read_text()
+PAGE = (Path(__file__).parents[1] / "docs" / "reference" / "file-format.md").read_text()
 (CODE,) = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
 METRIC = np.array([[1.0, 0.5, 0.0], [0.5, 2.0, 0.0], [0.0, 0.0, 1.0]])
 
@@ -48,7 +48,7 @@ ridge = partial(harvests.ridge, n_components=64, alpha=1e-3)
 
 def page_predict(path, X):
     names = {}
-    exec(compile(CODE, "FORMAT.md", "exec"), names)  # noqa: S102  our own page
+    exec(compile(CODE, "file-format.md", "exec"), names)  # noqa: S102  our own page
     return names["predict"](path, X)
 
 
