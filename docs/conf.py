@@ -31,6 +31,7 @@ extensions = [
 exclude_patterns = ["_build", "**/.ipynb_checkpoints"]
 templates_path = ["_templates"]
 default_role = "code"
+smartquotes = False  # else the two dashes of an option become one
 
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "amsmath", "substitution"]
 myst_heading_anchors = 3

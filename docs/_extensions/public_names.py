@@ -10,31 +10,23 @@ from docutils import nodes
 from docutils.parsers.rst import Directive
 from sphinx.application import Sphinx
 
-HEADER = ("in Python", "on the command line", "by default", "what it is")
-
-
-class ParameterTable(Directive):
-    """A table of the parameters of a fit: in Python, on the command line, by default, and what."""
+class ParameterList(Directive):
+    """The parameters of a fit: in Python, on the command line, by default, and what they are."""
 
     def run(self) -> list[nodes.Node]:
         from streamkern.parameters.parameters import OPTIONS
 
-        rows = []
+        parameters = nodes.definition_list()
         for field in OPTIONS:
-            option, default = field.metadata["option"], field.default
+            option, default = field.metadata["option"], getattr(field.default, "name", field.default)
             flag = f"--{option.name or field.name.replace('_', '-')}"
             text = option.help + (f": {option.listed()}" if option.listed else "")
-            rows.append((field.name, flag, repr(getattr(default, "name", default)), text))
-        group = nodes.tgroup("", *(nodes.colspec(colwidth=width) for width in (2, 2, 1, 6)), cols=4)
-        group += nodes.thead("", _row(HEADER, n_literals=0))
-        group += nodes.tbody("", *(_row(row, n_literals=3) for row in rows))
-        return [nodes.table("", group)]
-
-
-def _row(cells: tuple[str, ...], n_literals: int) -> nodes.row:
-    kinds = [nodes.literal] * n_literals + [nodes.inline] * (len(cells) - n_literals)
-    each = (kind("", cell) for kind, cell in zip(kinds, cells, strict=True))
-    return nodes.row("", *(nodes.entry("", nodes.paragraph("", "", text)) for text in each))
+            term = nodes.term("", "", nodes.literal(text=field.name), nodes.Text(" or "))
+            term += nodes.literal(text=flag)
+            said = f"{text}  By default {default!r}."
+            body = nodes.definition("", nodes.paragraph("", "", nodes.Text(said)))
+            parameters += nodes.definition_list_item("", term, body)
+        return [parameters]
 
 
 def write_commands(app: Sphinx) -> None:
@@ -106,7 +98,7 @@ def escape_formulas(
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    app.add_directive("parameter-table", ParameterTable)
+    app.add_directive("parameter-list", ParameterList)
     app.add_directive("command-list", CommandList)
     app.connect("builder-inited", write_commands, priority=100)
     app.connect("autodoc-process-docstring", escape_formulas, priority=100)
