@@ -4,21 +4,27 @@ import inspect
 import re
 from pathlib import Path
 from textwrap import indent
+from typing import Any
 
 import click
 from docutils import nodes
 from docutils.parsers.rst import Directive
 from sphinx.application import Sphinx
 
+from streamkern.cli import COMMANDS, main
+from streamkern.parameters.parameters import OPTIONS
+
+
 class ParameterList(Directive):
     """The parameters of a fit: in Python, on the command line, by default, and what they are."""
 
     def run(self) -> list[nodes.Node]:
-        from streamkern.parameters.parameters import OPTIONS
-
         parameters = nodes.definition_list()
         for field in OPTIONS:
-            option, default = field.metadata["option"], getattr(field.default, "name", field.default)
+            option, default = (
+                field.metadata["option"],
+                getattr(field.default, "name", field.default),
+            )
             flag = f"--{option.name or field.name.replace('_', '-')}"
             text = option.help + (f": {option.listed()}" if option.listed else "")
             term = nodes.term("", "", nodes.literal(text=field.name), nodes.Text(" or "))
@@ -31,8 +37,6 @@ class ParameterList(Directive):
 
 def write_commands(app: Sphinx) -> None:
     """Write a page for each command."""
-    from streamkern.cli import COMMANDS, main
-
     folder = Path(app.srcdir) / "reference" / "generated"
     folder.mkdir(parents=True, exist_ok=True)
     for name in COMMANDS:
@@ -73,9 +77,10 @@ class CommandList(Directive):
     """The commands with a line each."""
 
     def run(self) -> list[nodes.Node]:
-        from streamkern.cli import COMMANDS
-
-        lines = [f"[`{name}`](generated/command-{name}.rst)\n: {line}\n" for name, line in COMMANDS.items()]
+        lines = [
+            f"[`{name}`](generated/command-{name}.rst)\n: {line}\n"
+            for name, line in COMMANDS.items()
+        ]
         toctree = "\n".join(f"streamkern {name} <generated/command-{name}>" for name in COMMANDS)
         text = "\n".join(lines) + f"\n```{{toctree}}\n:hidden:\n\n{toctree}\n```\n"
         node = nodes.Element()
@@ -83,13 +88,12 @@ class CommandList(Directive):
         return node.children
 
 
-def escape_formulas(
-    app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]
-) -> None:
+def escape_formulas(*event: Any) -> None:
     """Take bars and final underscores outside of code as they are, and drop links to elsewhere.
 
     Docstrings are written to be read in a terminal: |x| is a length there, and coef_ a name.
     """
+    lines: list[str] = event[-1]
     for i, line in enumerate(lines):
         plain = re.sub(r":ref:`([^`<]+?) *(?:<[^`]*>)?`", r"\1", line)
         parts = re.split(r"(`+[^`]*`+)", plain)
