@@ -6,6 +6,7 @@ formats of its own.
 
 from __future__ import annotations
 
+import re
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -38,14 +39,14 @@ _ACTIVITIES = {
 }
 # Seconds beyond which no date is told.
 _LONGEST = 1e9
+_SCHEME = re.compile("^(tcp|tls)://")
 _TEMPLATES = jinja2.Environment(
     loader=jinja2.PackageLoader("streamkern.monitor"),
     autoescape=True,
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_TEMPLATES.filters |= {"in_words": in_words, "printable": printable}
-_TEMPLATES.filters |= {"rounded": job_text.rounded, "duration": job_text.duration}
+_TEMPLATES.filters |= {"printable": printable, "duration": job_text.duration}
 CSS = _TEMPLATES.get_template("panel.css").render()
 
 # A name, and the words, per cent and colour of every part.
@@ -64,11 +65,10 @@ def panel(job: Job | None, now: float, memory: Mapping[str, float]) -> str:
     reading = job.main
     return _TEMPLATES.get_template("panel.html").render(
         job=job,
-        reading=reading,
         now=now,
-        memory=memory,
         tiles=[] if reading is None else _tiles(job, reading, now),
         bars=[] if reading is None else _bars(reading),
+        tables=[] if reading is None else _tables(job, reading, now, memory),
     )
 
 
@@ -76,15 +76,15 @@ def _tiles(job: Job, reading: Pass, now: float) -> list[tuple[str, str]]:
     read, every = (in_words(n * reading.row_bytes) for n in (reading.rows_done, reading.n_rows))
     planned = f"of {in_words(job.worker_bytes)} planned" if job.worker_bytes else "no plan"
     tiles = [
-        (f"{reading.share:.0%}", job_text.rows_of(reading)),
-        (read, f"of {every} of inputs"),
-        _time(reading, now),
+        (f"{reading.share:.0%}", f"{job_text.rows_of(reading)}, {read} of {every}"),
+        _time(job, reading, now),
         *job_text.rates(reading, now),
-        (in_words(reading.peak_bytes()), f"largest worker, {planned}"),
+        (in_words(job.peak_bytes()), f"largest worker, {planned}"),
     ]
     if reading.validation:
         rows_before, error = reading.validation[-1]
-        words = f"error on new rows {job_text.features_of(reading)} after {rows_before:,} rows"
+        model = f"a model of {job_text.features_of(reading)}"
+        words = f"error of {model} so far, after {rows_before:,} rows"
         tiles.append((f"{error:.5g}", words))
     if job.solved is not None:
         alpha, error = job.solved["alpha"], job.solved["cv_rmse"]
@@ -93,13 +93,19 @@ def _tiles(job: Job, reading: Pass, now: float) -> list[tuple[str, str]]:
     return tiles
 
 
-def _time(reading: Pass, now: float) -> tuple[str, str]:
-    if reading.ended is not None:
+def _time(job: Job, reading: Pass, now: float) -> tuple[str, str]:
+    whole, left, until = job.seconds_left(now), reading.seconds_left(now), ""
+    if reading.ended is not None and whole is None:
         return job_text.duration(reading.elapsed(now)), f"for pass “{reading.label}”"
-    left, until = reading.seconds_left(now), ""
-    if left is not None and left < _LONGEST:
-        until = f", until {datetime.now() + timedelta(seconds=left):%H:%M:%S}"
-    return job_text.duration(left), f"left of pass “{reading.label}”{until}"
+    far = left if whole is None else whole
+    if far is not None and far < _LONGEST:
+        until = f", until {datetime.now() + timedelta(seconds=far):%H:%M:%S}"
+    if whole is None:
+        return job_text.duration(left), f"left of pass “{reading.label}”{until}"
+    parts = [f"pass “{reading.label}” {job_text.duration(left)}"] * (reading.ended is None)
+    if solving := job.solve_seconds():
+        parts.append(f"solving {job_text.duration(min(solving, whole))}")
+    return job_text.duration(whole), f"left in all{until}: {', '.join(parts)}"
 
 
 def _bars(reading: Pass) -> list[Bar]:
@@ -111,6 +117,41 @@ def _bars(reading: Pass) -> list[Bar]:
         _bar(f"{reading.n_shards:,} shards{retried}", reading.shards(), _STATES, ""),
         _bar(name, reading.seconds, _ACTIVITIES, " s"),
     ]
+
+
+def _tables(
+    job: Job, reading: Pass, now: float, memory: Mapping[str, float]
+) -> list[tuple[str, list[dict[str, str]]]]:
+    """Return a name and rows, by column, of every table."""
+    workers, passes = [], []
+    for address, worker in sorted(reading.workers.items()):
+        rows = reading.worker_rows_per_second(worker, now)
+        speed, taken = rows * reading.row_flops, reading.ended is None and memory.get(address)
+        of_products = speed and worker.attainable and f"{speed / worker.attainable:.0%}"
+        workers.append(
+            {
+                "worker": _SCHEME.sub("", address) or "this process",
+                "rows": f"{worker.rows:,}",
+                "rows/s": job_text.rounded(rows),
+                "read": f"{in_words(rows * reading.row_bytes)}/s",
+                "GFLOP/s": job_text.rounded(speed / 1e9) if speed else "",
+                "of products alone": of_products or "",
+                "memory": in_words(taken) if taken else "",
+                "at most": in_words(worker.peak_bytes) if worker.peak_bytes else "",
+            }
+        )
+    for each in job.passes.values():
+        counts = {"shards": each.n_shards, "retried": each.retried, "resumed": each.shards_resumed}
+        passes.append(
+            {
+                "pass": each.label,
+                "rows": f"{each.rows_done:,}",
+                "time": job_text.duration(each.elapsed(now)),
+                "rows/s": job_text.rounded(each.rows_per_second(now)),
+                **{name: f"{count:,}" for name, count in counts.items()},
+            }
+        )
+    return [("workers", workers), ("passes", passes)]
 
 
 def _bar(name: str, amounts: Mapping[str, float], colours: dict[str, str], unit: str) -> Bar:

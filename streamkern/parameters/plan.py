@@ -10,7 +10,12 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from streamkern.errors import DataError
-from streamkern.parameters.cost_estimate import Footprint, fit_flops, rough_flops_per_second
+from streamkern.parameters.cost_estimate import (
+    Footprint,
+    fit_flops,
+    rough_flops_per_second,
+    solve_work,
+)
 from streamkern.parameters.fit_options import check_folds
 from streamkern.parameters.job_plan import Plan
 from streamkern.runtime.events import tell_of_job
@@ -196,8 +201,21 @@ def plan_for(
     place: Any = {"n_workers": n_workers, "n_threads": n_threads, "allowed_bytes": allowed}
     plan = planned(options, source, n_sample, **place, **job)
     plan.check()
-    tell_of_job("planned", worker_bytes=plan.worker_bytes, allowed_bytes=plan.allowed_bytes)
+    facts = {"seconds": plan.seconds, "readings": plan.n_strips}
+    memory = {"worker_bytes": plan.worker_bytes, "allowed_bytes": plan.allowed_bytes}
+    tell_of_job("planned", **memory, **facts)
     return plan
+
+
+def tell_of_solution(source: Source, options: FitOptions, solution: dict[str, Any]) -> None:
+    """Tell what follows the main pass: to leave out every row, and to solve."""
+    D, n_slots = options.components_for(source.n_features), current_resources().n_slots
+    fixed_alpha = solution.get("fixed_alpha", False)
+    flops = solve_work(D, options.n_folds, n_slots, fixed_alpha=fixed_alpha)
+    if n_left_out := solution.get("n_left_out", 0):
+        width = source.n_features + n_left_out * source.n_targets
+        flops += 2 * fit_flops(source.n_samples, width, D, 1)
+    tell_of_job("solution planned", flops=flops)
 
 
 def cut(source: Source, feature_bytes: int) -> tuple[int, int]:
