@@ -15,37 +15,32 @@ from streamkern.errors.urls import without_secrets
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-LINE = "rgba(128,128,128,.35)"
+_LINE = "rgba(128,128,128,.35)"
 _TABLE = "border-collapse:collapse;border:0;margin:4px 0 8px;color:inherit;font-size:13px"
 _CELL = (
     "text-align:left;vertical-align:top;padding:3px 20px 3px 0;background:none;border:0;"
-    f"border-bottom:1px solid {LINE};white-space:normal;overflow-wrap:anywhere"
+    f"border-bottom:1px solid {_LINE};white-space:normal;overflow-wrap:anywhere"
 )
 _NAME = f"{_CELL};overflow-wrap:normal;font-weight:normal;opacity:.7;min-width:7em"
-
-
-def shown_html(text: object) -> str:
-    """Return a text as HTML shows it: no element, nothing that steers, no secret of a URL."""
-    return escape(printable(without_secrets(str(text))))
+_TAGS = {"th": _NAME, "td": _CELL}
 
 
 def html_table(
     title: str, rows: Iterable[Sequence[object]], header: Sequence[str] | None = None
 ) -> str:
-    """Return a table of texts: pairs of name and value, or columns under a header."""
-    head = _row(["th"] * len(header), [_NAME] * len(header), header) if header else ""
-    first = ("td", _CELL) if header else ("th", _NAME)
-    body = [
-        _row([first[0]] + ["td"] * len(row), [first[1]] + [_CELL] * len(row), row) for row in rows
-    ]
-    caption = f'<div style="font-weight:600">{shown_html(title)}</div>'
-    table = f'<table style="{_TABLE}">{head}{"".join(body)}</table>'
+    """Return a table of texts, secrets of URLs left out: names and values, or columns."""
+    lines = [_row(("td" if header else "th", *["td"] * len(row)), row) for row in rows]
+    head = [_row(["th"] * len(header), header)] if header else []
+    caption = f'<div style="font-weight:600">{_text(title)}</div>'
+    table = f'<table style="{_TABLE}">{"".join(head + lines)}</table>'
     return f'<div style="max-width:100%;overflow-x:auto">{caption}{table}</div>'
 
 
-def _row(tags: Sequence[str], styles: Sequence[str], cells: Sequence[object]) -> str:
-    shown = (
-        f'<{tag} style="{style}">{shown_html(cell)}</{tag}>'
-        for tag, style, cell in zip(tags, styles, cells, strict=False)
-    )
+def _row(tags: Sequence[str], cells: Sequence[object]) -> str:
+    pairs = zip(tags, map(_text, cells), strict=False)
+    shown = (f'<{tag} style="{_TAGS[tag]}">{cell}</{tag}>' for tag, cell in pairs)
     return f'<tr style="background:none">{"".join(shown)}</tr>'
+
+
+def _text(value: object) -> str:
+    return escape(printable(without_secrets(str(value))))

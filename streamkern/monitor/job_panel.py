@@ -6,7 +6,6 @@ formats of its own.
 
 from __future__ import annotations
 
-import re
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -39,14 +38,14 @@ _ACTIVITIES = {
 }
 # Seconds beyond which no date is told.
 _LONGEST = 1e9
-_SCHEME = re.compile("^(tcp|tls)://")
 _TEMPLATES = jinja2.Environment(
     loader=jinja2.PackageLoader("streamkern.monitor"),
     autoescape=True,
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_TEMPLATES.filters |= {"printable": printable, "duration": job_text.duration}
+_TEMPLATES.filters |= {"in_words": in_words, "printable": printable}
+_TEMPLATES.filters |= {"rounded": job_text.rounded, "duration": job_text.duration}
 CSS = _TEMPLATES.get_template("panel.css").render()
 
 # A name, and the words, per cent and colour of every part.
@@ -65,11 +64,17 @@ def panel(job: Job | None, now: float, memory: Mapping[str, float]) -> str:
     reading = job.main
     return _TEMPLATES.get_template("panel.html").render(
         job=job,
+        reading=reading,
         now=now,
+        memory=memory,
         tiles=[] if reading is None else _tiles(job, reading, now),
         bars=[] if reading is None else _bars(reading),
-        tables=[] if reading is None else _tables(job, reading, now, memory),
     )
+
+
+def notebook_html(jobs: list[tuple[Job, str, list[tuple[Pass, str]], list[str]]]) -> str:
+    """Return jobs with their states, bars and lines as the output of a notebook's cell."""
+    return _TEMPLATES.get_template("notebook.html").render(jobs=jobs)
 
 
 def _tiles(job: Job, reading: Pass, now: float) -> list[tuple[str, str]]:
@@ -117,41 +122,6 @@ def _bars(reading: Pass) -> list[Bar]:
         _bar(f"{reading.n_shards:,} shards{retried}", reading.shards(), _STATES, ""),
         _bar(name, reading.seconds, _ACTIVITIES, " s"),
     ]
-
-
-def _tables(
-    job: Job, reading: Pass, now: float, memory: Mapping[str, float]
-) -> list[tuple[str, list[dict[str, str]]]]:
-    """Return a name and rows, by column, of every table."""
-    workers, passes = [], []
-    for address, worker in sorted(reading.workers.items()):
-        rows = reading.worker_rows_per_second(worker, now)
-        speed, taken = rows * reading.row_flops, reading.ended is None and memory.get(address)
-        of_products = speed and worker.attainable and f"{speed / worker.attainable:.0%}"
-        workers.append(
-            {
-                "worker": _SCHEME.sub("", address) or "this process",
-                "rows": f"{worker.rows:,}",
-                "rows/s": job_text.rounded(rows),
-                "read": f"{in_words(rows * reading.row_bytes)}/s",
-                "GFLOP/s": job_text.rounded(speed / 1e9) if speed else "",
-                "of products alone": of_products or "",
-                "memory": in_words(taken) if taken else "",
-                "at most": in_words(worker.peak_bytes) if worker.peak_bytes else "",
-            }
-        )
-    for each in job.passes.values():
-        counts = {"shards": each.n_shards, "retried": each.retried, "resumed": each.shards_resumed}
-        passes.append(
-            {
-                "pass": each.label,
-                "rows": f"{each.rows_done:,}",
-                "time": job_text.duration(each.elapsed(now)),
-                "rows/s": job_text.rounded(each.rows_per_second(now)),
-                **{name: f"{count:,}" for name, count in counts.items()},
-            }
-        )
-    return [("workers", workers), ("passes", passes)]
 
 
 def _bar(name: str, amounts: Mapping[str, float], colours: dict[str, str], unit: str) -> Bar:
