@@ -32,9 +32,6 @@ _INDEX_MERGED, _INDEX_ORDERED = 3, 5
 _UNEVEN = 1.25
 # A careful guess of one core's speed, for choosing only.
 _FLOPS_PER_SECOND = {"single": 60e9, "double": 30e9}
-# What a solution takes of one core, in D^3 operations at the speed of products, as measured: a
-# factorisation, else a decomposition of the whole, and one of a fold beside others.
-_FACTORISED, _WHOLE, _A_FOLD = 2, 12, 5
 
 
 @dataclass(frozen=True)
@@ -189,12 +186,3 @@ def solve_flops(n_components: int, n_folds: int) -> float:
     """Return the multiply-adds of one factorisation, or of K folds and the whole decomposed."""
     cube = float(n_components) ** 3
     return cube / 3 if n_folds == 1 else (1 + n_folds) * 5.0 * cube
-
-
-def solve_work(
-    n_components: int, n_folds: int, n_slots: int, *, fixed_alpha: bool = False
-) -> float:
-    """Return the operations that all slots could do while K folds, side by side, are solved."""
-    rounds = -(-n_folds // n_slots) if n_folds > 1 else 0
-    cubes = _FACTORISED if fixed_alpha else _WHOLE + _A_FOLD * rounds
-    return float(n_components) ** 3 * cubes * n_slots
