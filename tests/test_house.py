@@ -49,6 +49,7 @@ ALLOWED = {
     "prometheus_client": ("monitor/",),
     "onnx": ("report/onnx_graph.py",),
     "fsspec": ("sources/object_stores.py",),
+    "IPython": ("monitor/notebook.py",),
     "click": ("cli/",),
     "jinja2": ("report/", "monitor/job_panel.py"),
     "matplotlib": ("report/plots.py",),
@@ -206,7 +207,7 @@ print("distributed" in sys.modules)
 
 # What the whole may be, at most: entries of streamkern/, floors, and lines of a module and of all.
 BUDGET = {"rooms": 16, "floors": 10, "module": 400, "median": 160}
-LINES = {"package": 35_500, "tests": 33_800}
+LINES = {"package": 35_950, "tests": 34_010}
 
 
 def sources(folder):

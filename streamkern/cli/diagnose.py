@@ -33,8 +33,8 @@ def diagnose(say: Say, **options: Any) -> None:
     """
     from streamkern.models.fitted_classes import FittedClassifier
     from streamkern.models.loading import load_fitted
+    from streamkern.models.report_facts import brief
     from streamkern.report.figure_labels import figure_row
-    from streamkern.report.report_rows import brief
 
     model: Any = load_fitted(options["model"], boosted=False, components=False)
     is_classifier = isinstance(model, FittedClassifier)

@@ -37,6 +37,9 @@ _SHARDS_A_FOLD = 3
 _STRIPS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 # What a target of one row takes in the blocks that are read, and as it enters products.
 _TARGET_BYTES = 56
+# What a solution takes of one core, in D^3 operations at the speed of products, as measured: a
+# factorisation, else a decomposition of the whole, and one of a fold beside others.
+_FACTORISED, _WHOLE, _A_FOLD = 2, 12, 5
 # Below this much work in seconds, starting worker processes costs more than it saves.
 _IN_PROCESS_SECONDS = 20.0
 # About a fortieth of a pass holds the interpreter's lock, so more threads would wait for it.
@@ -196,8 +199,24 @@ def plan_for(
     place: Any = {"n_workers": n_workers, "n_threads": n_threads, "allowed_bytes": allowed}
     plan = planned(options, source, n_sample, **place, **job)
     plan.check()
-    tell_of_job("planned", worker_bytes=plan.worker_bytes, allowed_bytes=plan.allowed_bytes)
+    facts = {"allowed_bytes": plan.allowed_bytes, "seconds": plan.seconds}
+    tell_of_job("planned", worker_bytes=plan.worker_bytes, readings=plan.n_strips, **facts)
     return plan
+
+
+def tell_of_solution(source: Source, options: FitOptions, solution: dict[str, Any]) -> None:
+    """Tell what follows the main pass, as the operations of all slots in that time.
+
+    Folds are solved side by side, then the whole; before that all rows may be left out in turn.
+    """
+    D, n_slots = options.components_for(source.n_features), current_resources().n_slots
+    rounds = -(-options.n_folds // n_slots) if options.n_folds > 1 else 0
+    cubes = _FACTORISED if solution.get("fixed_alpha") else _WHOLE + _A_FOLD * rounds
+    flops = float(D) ** 3 * cubes * n_slots
+    if n_left_out := solution.get("n_left_out", 0):
+        width = source.n_features + n_left_out * source.n_targets
+        flops += 2 * fit_flops(source.n_samples, width, D, 1)
+    tell_of_job("solution planned", flops=flops)
 
 
 def cut(source: Source, feature_bytes: int) -> tuple[int, int]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from streamkern.errors import DataError, OverflowedError, WorkersLostError
+from streamkern.sources.source_table import source_line, source_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -117,6 +118,12 @@ class Source(ABC):
     weighted_by: str | None = None  # the name of the weights, None where all rows count once
     missing_labels: str = ""  # what bad rows are where targets stand for labels
     paths: Sequence[str] = ()  # of all files here that rows are read from
+
+    def __repr__(self) -> str:
+        return source_line(self)
+
+    def _repr_html_(self) -> str:
+        return source_table(self)
 
     @property
     def is_weighted(self) -> bool:

@@ -109,7 +109,7 @@ def open_hdf5(
     return HDF5Source(tuple(files), x, y, weights, labels=column, folders=folders)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class HDF5Source(Source):
     """Rows in HDF5 files; made by `open_hdf5`."""
 

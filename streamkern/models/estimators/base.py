@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator, is_classifier
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_array
 
+from streamkern.errors.html_table import html_table
 from streamkern.models.estimators.conventions import (
     check_finite,
     checked_rows,
@@ -58,6 +59,20 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
         if isinstance(self._state, Growing):
             return self._state.solved(self._parameters(), self._task())
         return self._state
+
+    def _repr_html_inner(self) -> str:
+        """Return scikit-learn's diagram, and what was fitted below it.
+
+        The diagram has all fitted attributes, for which moments would be solved: they stand alone.
+        """
+        state = self._state
+        if isinstance(state, Growing):
+            return html_table(repr(self), ()) + state.moments._repr_html_()
+        return str(super()._repr_html_inner()) + ("" if state is None else state._repr_html_())
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        html = {"text/html": self._repr_html_inner()} if hasattr(self, "_repr_html_") else {}
+        return {"text/plain": repr(self), **html}
 
     @property
     def _current_model(self) -> Any:
