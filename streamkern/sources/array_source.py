@@ -10,6 +10,7 @@ import numpy as np
 from dask.base import tokenize
 
 from streamkern.errors import DataError
+from streamkern.runtime.sparse_rows import SparseRows
 from streamkern.sources.base import Block, Reader, Segment, Source, negative_weight, rounding_of
 from streamkern.sources.labelled_source import ArrayLabels
 from streamkern.sources.lazy import as_table
@@ -90,6 +91,7 @@ class Arrays(Source):
         self.target_ndim = 1 if self.y is None else self.y.ndim
         self.dtype = self.X.dtype
         self.rounding = rounding_of(self.dtype)
+        self.sparse_row_bytes = self.X.row_bytes if isinstance(self.X, SparseRows) else 0
 
     @abstractmethod
     def _description(self, X: Any, y: Any) -> dict[str, Any]:
@@ -129,6 +131,7 @@ class ArraySource(Arrays):
         return described
 
     def _array(self, name: str, values: Any) -> Any:
+        values = values.X if isinstance(values, NamedRows) else values
         return as_table(name, values) if name == "X" else np.asarray(values)
 
     def aligned(self, X: Any, y: Any, weights: Any) -> tuple[Any, Any, Any]:

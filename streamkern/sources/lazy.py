@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from streamkern.errors import DataError
-
-if TYPE_CHECKING:
-    from streamkern._typing import Array
+from streamkern.runtime.sparse_rows import SparseRows, is_sparse
 
 # Libraries whose tables have names.
 _FRAMES = ("pandas", "polars")
@@ -85,11 +83,13 @@ def with_known_chunks(*arrays: Any) -> list[Any]:
     return [known.get(id(array), array) for array in arrays]
 
 
-def as_table(name: str, values: Any) -> Array:
+def as_table(name: str, values: Any) -> Any:
+    """Return values in memory as an array, or as `SparseRows` where they are sparse."""
+    if isinstance(values, SparseRows) or is_sparse(values):
+        return values if isinstance(values, SparseRows) else SparseRows.of(values)
     if type(values).__module__.startswith("pandas") and values.ndim == 2:
         values = in_one_type(name, values)
-    table: Array = as_numbers(np.asarray(values))
-    return table
+    return as_numbers(np.asarray(values))
 
 
 def as_numbers(array: Any) -> Any:
