@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from streamkern._typing import Array
 
 
@@ -42,6 +44,12 @@ class SparseRows:
             csr = csr.copy() if csr is values else csr
             csr.sum_duplicates()
         return cls(csr)
+
+    @classmethod
+    def stacked(cls, parts: Sequence[SparseRows]) -> Self:
+        from scipy.sparse import vstack  # noqa: PLC0415  whoever has such rows has imported it
+
+        return cls(vstack([part.csr for part in parts], format="csr"))
 
     def __len__(self) -> int:
         return self.shape[0]

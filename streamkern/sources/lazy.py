@@ -75,7 +75,8 @@ def with_known_chunks(*arrays: Any) -> list[Any]:
     unknown = [array for array in given if any(math.isnan(size) for size in array.chunks[0])]
     # In one go, and as the graphs are, so that what they have in common is computed once.
     chunks = (a.to_delayed(optimize_graph=False).reshape(a.numblocks[0], -1)[:, 0] for a in unknown)
-    lengths = dask.compute(*([dask.delayed(len)(chunk) for chunk in each] for each in chunks))
+    shape = dask.delayed(np.shape)  # a sparse chunk has no length
+    lengths = dask.compute(*([shape(chunk)[0] for chunk in each] for each in chunks))
     known = {
         id(array): da.Array(array.dask, array.name, (tuple(n), *array.chunks[1:]), array.dtype)
         for array, n in zip(unknown, lengths, strict=True)
