@@ -54,14 +54,20 @@ def plan_fit(
     n_folds: int = 1,
     fold_by: str = "auto",
     can_strip: bool = False,
+    takes_sparse: bool = False,
     n_workers: int | None = None,
     n_threads: int | None = None,
     allowed_bytes: int | None = None,
     **more: Any,
 ) -> Plan:
-    """Plan a fit; `more` are fields of `Footprint`."""
+    """Plan a fit; `more` are fields of `Footprint`.
+
+    With `takes_sparse` the features of sparse rows are made of what is stored.
+    """
     n, p, q, D = source.n_samples, source.n_features, source.n_targets, n_components
     itemsize = 4 if precision == "single" else 8
+    stored = takes_sparse and source.sparse_row_bytes
+    width = min(p, source.sparse_row_bytes // source.dtype.itemsize) if stored else p
     shard_rows, block_rows = cut(source, itemsize * D)
     shards = source.shards(shard_rows, block_rows)
     block_rows = min(block_rows, max(shard.n_rows for shard in shards))
@@ -77,6 +83,7 @@ def plan_fit(
         left_out_rows=cut(source, 2 * itemsize * D)[1],
         n_folds=n_folds,
         # Rows that are dealt one by one reach every fold.
+        width=width,
         folds_at_once={"shards": 1, "blocks": min(2, n_folds), "rows": n_folds}[fold_by],
         **more,
     )
@@ -93,9 +100,9 @@ def plan_fit(
         return next((t for t in range(most, 1, -1) if process_bytes(t) <= room), 1)
 
     # A target more takes what an input takes, and without each row every target at every penalty.
-    flops = fit_flops(n, p + q - 1, D, n_folds)
+    flops = fit_flops(n, width + q - 1, D, n_folds)
     if needs.n_left_out:
-        flops += fit_flops(n, p + needs.n_left_out * q, D, 1)
+        flops += fit_flops(n, width + needs.n_left_out * q, D, 1)
     cores, blas = usable_cores(), 1
     if n_workers is None:
         threads = min(cores, _THREADS_A_PROCESS)
@@ -179,6 +186,7 @@ def planned(
         fold_by=options.fold_by,
         n_sample=n_sample or options.sample_rows(source),
         can_strip=options.can_strip,
+        takes_sparse=options.family.made.takes_sparse and not options.is_identity,
         from_rows=options.family.made.rows_a_feature > 0,
         **job,
     )

@@ -21,7 +21,7 @@ from streamkern.models.fitted_model import columns_of, through
 from streamkern.models.growing import Growing
 from streamkern.sources import Source, as_source
 from streamkern.sources.array_source import NamedRows
-from streamkern.sources.lazy import column_names, is_lazy
+from streamkern.sources.lazy import as_table, column_names, is_lazy
 from streamkern.sources.preprocessing import Recipe, recipe_of
 from streamkern.sources.preprocessing.cells import is_frame
 from streamkern.sources.preprocessing.column_names import check_same_inputs
@@ -138,7 +138,8 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
             if not is_lazy(rows):
                 limits = {"ensure_all_finite": False, "ensure_min_samples": fewest}
                 with data_errors():
-                    rows = check_array(rows, estimator=self, **limits)
+                    checked = check_array(rows, estimator=self, accept_sparse=True, **limits)
+                rows = as_table("X", checked)
                 check_finite(self, rows, recipe.feature_names, finite=finite)
         if not first or is_lazy(rows):
             return rows
@@ -156,6 +157,7 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = self._skips
+        tags.input_tags.sparse = True
         return tags
 
 
