@@ -19,6 +19,7 @@ _MOST_CLASSES = 12
 @command(
     click.argument("model"),
     *shared.data_options,
+    shared.delimiter_option,
     *parameter_options("on_bad_rows"),
     *shared.place_options,
 )
@@ -37,16 +38,17 @@ def evaluate(say: Say, **options: Any) -> None:
 
     model: Any = load_fitted(options["model"], components=False, with_equations=False)
     is_classifier = isinstance(model, FittedClasses)
-    opened = opened_rows(options, model.report, options["y"], labels=is_classifier)
+    opening = opened_rows(options, model.report, labels=is_classifier)
     skip = options["on_bad_rows"] == "skip"
-    with opened as (source, unlabelled, unexpected), place_of(say, options):
+    with opening as opened, place_of(say, options):
+        source = opened.source
         if is_classifier:
             found = model.evaluate(model.labelled(source), skip_bad_rows=skip)
         else:
             found = evaluate_source(model.predictor, source, skip_bad_rows=skip)
-    found |= unexpected
+    found |= opened.unexpected
     rows = [("rows", f"{found['rows']:,}")]
-    if unlabelled:
+    if unlabelled := opened.unlabelled:
         found["unlabelled_rows"] = unlabelled
         rows.append(("rows without a label", f"{unlabelled:,}, left out"))
     if found["skipped_rows"]:

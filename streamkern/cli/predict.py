@@ -18,6 +18,7 @@ from streamkern.errors import ModelFileError, ParameterError
     click.argument("model"),
     shared.rows_argument,
     shared.x_option,
+    shared.delimiter_option,
     shared.out_option("PRED.h5", "What to write; also .csv, .parquet."),
     click.option("--proba", is_flag=True, help="Write the probabilities of classes, as y_proba."),
     click.option("--std", is_flag=True, help="Write standard deviations of new targets, as y_std."),

@@ -117,6 +117,7 @@ class Source(ABC):
     weighted_by: str | None = None  # the name of the weights, None where all rows count once
     missing_labels: str = ""  # what bad rows are where targets stand for labels
     paths: Sequence[str] = ()  # of all files here that rows are read from
+    ids: Sequence[str] = ()  # names of what says which row it is, and goes with its prediction
 
     @property
     def is_weighted(self) -> bool:
