@@ -137,7 +137,7 @@ def _split_columns(
             raise DataError(f"{source} has {found} {other}; its columns are {shown}.")
     if targets is not None and not targets:
         raise DataError(
-            f"{source} needs a target; name a column with --target, of: {shown}; or convert it "
+            f"{source} needs a target; name a column as y (--target), of: {shown}; or convert it "
             f"with --no-target to a file of inputs alone."
         )
     features = [j for j, name in enumerate(names) if name not in (targets or ())]

@@ -138,7 +138,7 @@ def test_rows_of_the_fit_are_diagnosed_by_the_name_of_their_table(model):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("houses.csv", "houses.csv needs a target; name a column with --target, of: id, town, bu"),
+        ("houses.csv", "houses.csv needs a target; name a column as y (--target), of: id, town"),
         ("houses.csv --target pric", "has no column 'pric' (did you mean 'price'?); its columns"),
         ("houses.csv --target price --id idd", "'idd' (did you mean 'id'?) is no column of houses"),
         ("houses.csv --target price --weights are", "'are' (did you mean 'area'?) is no column"),
