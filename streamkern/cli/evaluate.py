@@ -26,10 +26,9 @@ _MOST_CLASSES = 12
 def evaluate(say: Say, **options: Any) -> None:
     """Compare the predictions of MODEL with the targets of DATA, in one pass.
 
-    Targets of a classifier are labels.  DATA is HDF5; or, for a model of a table that `streamkern
-    convert` read, CSV or Parquet with the same columns, whose rows are converted in TMPDIR for as
-    long as the command runs.  Rows of such a table count by the column that was --weights there, or
-    by the one that --weights names here.
+    Targets of a classifier are labels.  DATA is HDF5; or, for a model of a table, CSV or Parquet
+    with the same columns, whose rows are converted in TMPDIR meanwhile, and count by the column
+    that was --weights there, or by the one that --weights names here.
     """
     from streamkern.models.fitted_classes import FittedClasses
     from streamkern.models.loading import load_fitted

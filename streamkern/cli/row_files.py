@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from streamkern.parameters.plan import Job
     from streamkern.parameters.template import Template
     from streamkern.sources.hdf5 import HDF5Source
-    from streamkern.sources.preprocessing import Recipe, RecipeOptions
     from streamkern.storage.table_rows import Opened
 
 
@@ -45,7 +44,7 @@ def opened_rows(
     Without targets there are no weights either.
     """
     from streamkern.storage import FORMATS
-    from streamkern.storage.table_rows import Opened, TableRows, opened_tables, table_files
+    from streamkern.storage.table_rows import Opened, opened_tables, table_files
 
     out = options.get("out")
     tables = table_files(options["data"])
@@ -57,16 +56,11 @@ def opened_rows(
     if out:
         formats = FORMATS if report else ("HDF5",)
         check_outputs(options | {"data": tables}, formats=formats)
-    wanted = TableRows(
-        recipe,
-        options.get("targets") or (() if options.get("y") else None),
-        with_targets,
-        with_ids,
-        labels,
-        options.get("folders", False),
-    )
+    how: Any = {"with_targets": with_targets, "with_ids": with_ids, "labels": labels}
+    how |= {"targets": options.get("targets") or (() if options.get("y") else None)}
+    how |= {"folders": options.get("folders", False)}
     folder = Path(out).resolve().parent if out else Path(tempfile.gettempdir())
-    with opened_tables(tables, wanted, folder) as opened:
+    with opened_tables(tables, recipe, folder, **how) as opened:
         yield opened
 
 
@@ -77,10 +71,8 @@ def _hdf5(
     from streamkern.sources.preprocessing.column_names import check_same_inputs
 
     y, weights = (options.get("y"), options.get("weights")) if with_targets else (None, None)
-    if not with_targets:
-        labels = False
-    how = {"weights": weights, "labels": labels, "folders": options.get("folders", False)}
-    source = open_hdf5(options["data"], options["x"], y, **how)
+    how: Any = {"labels": labels and with_targets, "folders": options.get("folders", False)}
+    source = open_hdf5(options["data"], options["x"], y, weights=weights, **how)
     why = "is for tables, CSV or Parquet, but DATA is HDF5; leave it out."
     refuse_given(("targets", "ids", "delimiter"), why)
     if report is not None:
@@ -88,27 +80,21 @@ def _hdf5(
     return source
 
 
-def _recipe(
-    options: dict[str, Any], report: FitReport | None, table: Path
-) -> Recipe | RecipeOptions:
+def _recipe(options: dict[str, Any], report: FitReport | None, table: Path) -> Any:
     """Return the recipe of a model, with what the options say; or what they say of a new one."""
     from streamkern.sources.preprocessing import RecipeOptions, recipe_of
-    from streamkern.sources.preprocessing.discovery import check_delimiter
 
-    delimiter, weights = options.get("delimiter"), options.get("weights")
+    given = {name: options[name] for name in ("weights", "delimiter") if options.get(name)}
+    asked = RecipeOptions(**given, ids=options.get("ids", ()), drop=options.get("drop", ()))
     if report is None:
-        return RecipeOptions(
-            weights=weights, ids=options["ids"], delimiter=delimiter, drop=options.get("drop", ())
-        )
+        return asked
     recipe = recipe_of(report)
     if recipe is None:
         raise ModelFileError(
             f"{options.get('model') or options.get('like')} was not fitted to a table, so {table} "
             f"cannot become inputs; convert it to HDF5."
         )
-    check_delimiter(delimiter)
-    weights, delimiter = weights or recipe.weights, delimiter or recipe.delimiter
-    return replace(recipe, weights=weights, delimiter=delimiter)
+    return replace(recipe, **given)
 
 
 @contextmanager

@@ -199,7 +199,8 @@ class HDF5Source(Source):
         for file in files:
             del file["recipe"], file["ids"]  # the same of all
             if table := file.pop("table"):
-                file |= dict(zip(("path", "file_bytes", "modified"), table, strict=True))
+                path = str(Path(table[0]).resolve())
+                file |= {"path": path, "file_bytes": table[1], "modified": table[2]}
         return {
             "kind": "hdf5",
             "x": self.x,

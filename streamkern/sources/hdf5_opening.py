@@ -35,8 +35,7 @@ _KNOWN_REASONS = {
 # What to do with files of other kinds, by their endings.
 _OTHERS = dict.fromkeys((".npz", ".npy"), "make HDF5 of it with `streamkern convert`.") | {
     **dict.fromkeys((".xls", ".xlsx", ".ods"), "export it as CSV."),
-    **dict.fromkeys((".feather", ".arrow", ".orc", ".avro"), "write it as Parquet."),
-    **dict.fromkeys((".json", ".jsonl", ".ndjson"), "write it as CSV or Parquet."),
+    **dict.fromkeys((".feather", ".arrow", ".orc", ".json", ".jsonl"), "write it as Parquet."),
     **dict.fromkeys(
         (".libsvm", ".svm", ".svmlight"), "load it with scikit-learn, and fit in Python."
     ),

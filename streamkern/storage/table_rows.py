@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -25,31 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from streamkern.sources.hdf5 import HDF5Source
-
-
-class TableRows(NamedTuple):
-    """What is wanted of tables, and what their rows become."""
-
-    recipe: Recipe | RecipeOptions  # or options by which one is made of the tables
-    targets: Sequence[str] | None = ()  # of a recipe that is made
-    with_targets: bool = True  # and weights
-    with_ids: bool = False
-    labels: bool = False  # whether targets are classes
-    folders: bool = False
-
-    def opened(self, paths: list[str], tables: Sequence[Path], recipe: Recipe) -> HDF5Source:
-        """Open converted rows, which go by the names of their tables."""
-        y = "y" if self.with_targets and recipe.targets else None
-        weights = "weights" if self.with_targets and recipe.weights else None
-        how: Any = {"labels": self.labels and y is not None, "folders": self.folders}
-        source = open_hdf5(paths, "X", y, weights=weights, **how)
-        files = []
-        for file, table in zip(source.files, tables, strict=True):
-            status = table.stat()
-            name = str(table.resolve() if self.folders else table)
-            origin = name, status.st_size, status.st_mtime
-            files.append(file._replace(table=origin))
-        return replace(source, files=tuple(files))
+    from streamkern.sources.headers import FileRows
 
 
 class Opened(NamedTuple):
@@ -64,7 +40,9 @@ def table_files(paths: Sequence[str | Path]) -> list[Path]:
     """Return the tables that paths, patterns and folders of Parquet stand for; none for HDF5."""
     named = [Path(path) for path in paths if Path(path).is_dir()]
     found = {folder: sorted(map(str, folder.rglob("*.parquet"))) for folder in named}
-    tables = [name for path in paths for name in found.get(Path(path)) or _files_at(str(path))]
+    tables = []
+    for path in map(str, paths):
+        tables += found.get(Path(path)) or ([path] if is_url(path) else matching(path))
     kinds = {is_table(name): name for name in reversed(tables)}
     if len(kinds) > 1:
         raise DataError(
@@ -78,15 +56,22 @@ def table_files(paths: Sequence[str | Path]) -> list[Path]:
     return local
 
 
-def _files_at(path: str) -> list[str]:
-    return [path] if is_url(path) and not path.startswith("file:") else matching(path)
-
-
 @contextmanager
-def opened_tables(tables: Sequence[Path], wanted: TableRows, folder: Path) -> Iterator[Opened]:
+def opened_tables(
+    tables: Sequence[Path],
+    recipe: Recipe | RecipeOptions,
+    folder: Path,
+    *,
+    targets: Sequence[str] | None = (),
+    with_targets: bool = True,
+    with_ids: bool = False,
+    **how: Any,
+) -> Iterator[Opened]:
     """Give the rows of tables in HDF5 files, which are in a folder as long as they are needed.
 
-    Cells that the recipe of a model did not expect are warned of.
+    They are made by a recipe, of whose unexpected cells it warns; or by one that is made of the
+    tables, by its options and `targets`.  Without targets there are no weights either; `how` is
+    `labels` and `folders` of `open_hdf5`.
     """
     with ExitStack() as kept:
         try:
@@ -100,59 +85,46 @@ def opened_tables(tables: Sequence[Path], wanted: TableRows, folder: Path) -> It
         paths = [where / str(number) / f"{table.name}.h5" for number, table in enumerate(tables)]
         for path in paths:
             path.parent.mkdir()
-        tally = Tally()
-        with _naming(paths, tables):
-            recipe, unlabelled = _convert(tables, paths, wanted, tally)
-            source = wanted.opened(list(map(str, paths)), tables, recipe)
-            if isinstance(wanted.recipe, Recipe):
+        tally, unlabelled = Tally(), 0
+        try:
+            used = _recipe_of(tables, paths, recipe, targets)
+            for table, path in zip(tables, paths, strict=True):
+                if not path.exists():
+                    more = {"with_targets": with_targets, "with_ids": with_ids}
+                    found = write_encoded(table, path, used, tally, **more)
+                    unlabelled += found.get("unlabelled_rows", 0)
+            if used is recipe:
                 tally.warn()
-            yield Opened(source, unlabelled, tally.as_dict())
+            y = "y" if with_targets and used.targets else None
+            weights = "weights" if with_targets and used.weights else None
+            how["labels"] = how.get("labels", False) and y is not None
+            rows: Any = open_hdf5(list(map(str, paths)), "X", y, weights=weights, **how)
+            named = map(_named, rows.files, tables)
+            yield Opened(replace(rows, files=tuple(named)), unlabelled, tally.as_dict())
+        except DataError as error:  # which is to name tables, not what they became
+            said = str(error)
+            for path, table in zip(paths, tables, strict=True):
+                said = said.replace(str(path), str(table))
+            raise type(error)(said) from error
 
 
-def _convert(
-    tables: Sequence[Path], paths: Sequence[Path], wanted: TableRows, tally: Tally
-) -> tuple[Recipe, int]:
-    """Write the rows of tables, and return their recipe and how many rows have no label."""
-    recipe: Any = wanted.recipe
-    if isinstance(recipe, RecipeOptions):
-        if not recipe.is_given:
-            try:
-                return _written_plain(tables, paths, wanted.targets), 0
-            except NotNumbersError:
-                pass
-        recipe = discover_tables(tables, wanted.targets, recipe)
-    how = {"with_targets": wanted.with_targets, "with_ids": wanted.with_ids}
-    unlabelled = 0
-    for table, path in zip(tables, paths, strict=True):
-        found = write_encoded(table, path, recipe, tally, force=True, **how)
-        unlabelled += found.get("unlabelled_rows", 0)
-    return recipe, unlabelled
-
-
-def _written_plain(
-    tables: Sequence[Path], paths: Sequence[Path], targets: Sequence[str] | None
+def _recipe_of(
+    tables: Sequence[Path],
+    paths: Sequence[Path],
+    recipe: Recipe | RecipeOptions,
+    targets: Sequence[str] | None,
 ) -> Recipe:
-    """Write tables of numbers alone, or raise NotNumbersError if they are not of one recipe."""
-    for table, path in zip(tables, paths, strict=True):
-        write_plain(table, path, targets, force=True)
-    try:
-        first, *others = map(read_recipe, paths)
-    except DataError as error:  # names that are there twice
-        raise NotNumbersError from error
-    if any(recipe != first for recipe in others):
-        raise NotNumbersError
-    return first
+    """Return the recipe of tables; a single one of numbers alone is written at once."""
+    if isinstance(recipe, Recipe):
+        return recipe
+    if len(tables) == 1 and not recipe.is_given:
+        with suppress(NotNumbersError):
+            write_plain(tables[0], paths[0], targets, force=False)
+            return read_recipe(paths[0])
+    return discover_tables(tables, targets, recipe)
 
 
-@contextmanager
-def _naming(paths: Sequence[Path], tables: Sequence[Path]) -> Iterator[None]:
-    """Have errors name tables, not what they became."""
-    try:
-        yield
-    except DataError as error:
-        said = str(error)
-        for path, table in zip(paths, tables, strict=True):
-            said = said.replace(str(path), str(table))
-        if said == str(error):
-            raise
-        raise type(error)(said) from error
+def _named(file: FileRows, table: Path) -> FileRows:
+    """Return a converted file, which goes by the name of its table."""
+    status = table.stat()
+    return file._replace(table=(str(table), status.st_size, status.st_mtime))

@@ -99,8 +99,8 @@ def test_several_targets_are_columns_by_name(folder):
         (("all.csv", "prise"), r"'prise' \(did you mean 'price'\?\); its columns are town"),
         (("gone.csv", "price"), "gone.csv does not exist"),
         (("gone.h5",), "gone.h5 does not exist"),
-        (("all.csv", np.ones(120)), "y and sample_weight are names of what it holds, not values"),
-        (("rows.h5", ["cost", "y"]), "targets of HDF5 are one dataset, but y names 2"),
+        (("all.csv", np.ones(120)), "y and sample_weight are names of what it holds"),
+        (("rows.h5", ["cost", "y"]), "of HDF5 one dataset each"),
         (("rows.h5", "const"), r"no dataset 'const' \(did you mean 'cost'\?\)"),
     ],
 )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from streamkern.errors import DataError
 from streamkern.sources import open_hdf5
 from streamkern.sources.preprocessing import Recipe, RecipeOptions
-from streamkern.storage.table_rows import TableRows, opened_tables, table_files
+from streamkern.storage.table_rows import opened_tables, table_files
 
 if TYPE_CHECKING:
     from streamkern.sources import Source
@@ -41,33 +41,28 @@ def opened_paths(
         table_files(paths),
         () if y is None else (y,) if isinstance(y, str) else tuple(y),
     )
-    if not (all(isinstance(name, str) for name in named) and isinstance(weights, str | None)):
+    are_names = all(isinstance(name, str) for name in named) and isinstance(weights, str | None)
+    if not are_names or (len(named) > 1 and not tables):
         raise DataError(
-            f"the rows are in {paths[0]}, so y and sample_weight are names of what it holds, not "
-            f"values; name datasets or columns."
+            f"the rows are in {paths[0]}, so y and sample_weight are names of what it holds, of "
+            f"HDF5 one dataset each, not values; give such names."
         )
     if not tables:
-        column, *more = named or ("y",)
-        if more:
-            raise DataError(
-                f"the targets of HDF5 are one dataset, but y names {len(named)}; store them as one."
-            )
-        how: Any = {"weights": weights, "labels": labels and targets}
-        return open_hdf5(paths, y=column if targets else None, **how)
+        y = (named or ("y",))[0] if targets else None
+        return open_hdf5(paths, y=y, weights=weights, labels=labels and targets)
     options: Any = RecipeOptions(weights=weights)
     if recipe is not None:
         options = replace(
             recipe, weights=weights or recipe.weights, targets=named or recipe.targets
         )
-    wanted = TableRows(
-        options,
-        named if targets else None,
-        with_targets=targets or weights is not None,
-        with_ids=not targets,
-        labels=labels,
-    )
+    how: Any = {
+        "targets": named if targets else None,
+        "with_targets": targets or weights is not None,
+    }
+    folder = Path(tempfile.gettempdir())
     with ExitStack() as stack:
-        opened = stack.enter_context(opened_tables(tables, wanted, Path(tempfile.gettempdir())))
+        opening = opened_tables(tables, options, folder, with_ids=not targets, labels=labels, **how)
+        opened = stack.enter_context(opening)
         kept = _Kept()
         weakref.finalize(kept, stack.pop_all().close)
     return replace(opened.source, kept=kept)

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 MAX_LEVELS = 64
 # A target of text.
 _MOST_LABELS = 1_000
-# What is written beside ids.
 _DATASETS = {"X", "y", "weights", "classes", RECIPE}
 
 
@@ -45,7 +44,11 @@ class RecipeOptions:
     delimiter: str | None = None
 
     def __post_init__(self) -> None:
-        check_delimiter(self.delimiter)
+        mark = self.delimiter
+        if mark is not None and (len(mark) != 1 or mark in '"\r\n' or mark > "~"):
+            raise ParameterError(
+                f"the delimiter must be one character of ASCII, not {mark!r}; give it."
+            )
         if self.max_levels < 2:
             raise ParameterError(f"max_levels must be at least 2, not {self.max_levels}; take 64.")
         for name, levels in self.ordinal.items():
@@ -74,14 +77,6 @@ class RecipeOptions:
     def named(self) -> list[str]:
         others = filter(None, [self.weights])
         return [*self.categorical, *self.ordinal, *self.drop, *self.ids, *others]
-
-
-def check_delimiter(delimiter: str | None) -> None:
-    if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n' or delimiter > "~"):
-        raise ParameterError(
-            f"the delimiter must be one character of ASCII, such as ';', not {delimiter!r}; give "
-            f"what stands between the cells of the table."
-        )
 
 
 def discover(
