@@ -119,6 +119,7 @@ class Source(ABC):
     missing_labels: str = ""  # what bad rows are where targets stand for labels
     sparse_row_bytes: int = 0  # of a row on average, where X in a block is sparse
     paths: Sequence[str] = ()  # of all files here that rows are read from
+    ids: Sequence[str] = ()  # names of what says which row it is, and goes with its prediction
 
     def __repr__(self) -> str:
         return source_line(self)

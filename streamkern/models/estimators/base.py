@@ -17,6 +17,7 @@ from streamkern.models.estimators.conventions import (
     data_errors,
     encoded,
 )
+from streamkern.models.estimators.paths import are_paths, opened_paths
 from streamkern.models.fitted_model import columns_of, through
 from streamkern.models.growing import Growing
 from streamkern.sources import Source, as_source
@@ -96,11 +97,26 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
         return _report_of(self._state or self.model_)
 
     def _tables(
-        self, X: Any, y: Any = None, sample_weight: Any = None, *, first: bool = False, **more: Any
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        first: bool = False,
+        targets: bool = True,
+        **more: Any,
     ) -> tuple[Any, Any, Any]:
-        """Return rows as `_rows` does, targets and weights, checked where they are in memory."""
+        """Return rows as `_rows` does, targets and weights, checked where they are in memory.
+
+        Files are opened with the `targets` and weights that go by these names.
+        """
+        if are_paths(X):
+            like = more.get("like")
+            recipe = self.recipe_ if not first else None if like is None else like.recipe
+            how = {"targets": targets, "labels": is_classifier(self)}
+            X, y, sample_weight = opened_paths(X, y, sample_weight, recipe, **how), None, None
         rows = self._rows(X, y, first=first, **more)
-        if not isinstance(X, Source) and (first or y is not None):
+        if targets and not isinstance(X, Source) and (first or y is not None):
             y = checked_targets(self, y, labels=is_classifier(self))
         return rows, y, sample_weight
 
@@ -123,6 +139,8 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
         Rows of a fit say what their columns and, with `y`, the targets are called.  Cells that the
         recipe did not expect are warned of, unless rows are `quiet`, or of a fit.
         """
+        if are_paths(X):
+            X, _, _ = self._tables(X, targets=False)
         if isinstance(X, Source):
             if not first:
                 check_same_inputs(self._known_report(), X.describe())
@@ -150,9 +168,9 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
             described |= {"target_names": targets}
         return NamedRows(rows, described) if described else rows
 
-    def _source(self, X: Any, y: Any = None, sample_weight: Any = None) -> Source:
+    def _source(self, X: Any, *given: Any, targets: bool = True) -> Source:
         self.model_  # noqa: B018  refused before rows are looked at
-        return as_source(*self._tables(X, y, sample_weight))
+        return as_source(*self._tables(X, *given, targets=targets))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

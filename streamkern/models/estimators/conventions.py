@@ -18,6 +18,7 @@ from streamkern.errors import DataError, ParameterError, StreamkernWarning
 from streamkern.errors.formatting import listed
 from streamkern.kernels import as_kernel
 from streamkern.kernels.base import split_names
+from streamkern.models.estimators.paths import are_paths
 from streamkern.runtime.sparse_rows import SparseRows
 from streamkern.sources import Source
 from streamkern.sources.lazy import as_numbers, as_table, is_dask_frame, is_lazy, lazy_frame
@@ -106,6 +107,7 @@ def checked_rows(
     noted.  Passes look for values that are not finite on their own: only with `finite` is it done
     here.
     """
+    refuse_paths(estimator, X)
     if isinstance(X, Source):
         if first:
             vars(estimator).pop("feature_names_in_", None)
@@ -120,6 +122,14 @@ def checked_rows(
         rows = as_table("X", validate_data(estimator, X, reset=first, dtype=dtype, **limits))
     check_finite(estimator, rows, getattr(estimator, "feature_names_in_", None), finite=finite)
     return rows
+
+
+def refuse_paths(estimator: BaseEstimator, X: Any) -> None:
+    if are_paths(X):
+        raise DataError(
+            f"{type(estimator).__name__} takes rows themselves, but X is a path or text ({X!r}); "
+            f"read them first: `pandas.read_csv`, or `streamkern.open_hdf5` for a fit."
+        )
 
 
 def check_finite(estimator: Any, rows: Any, names: Any, *, finite: bool) -> None:
