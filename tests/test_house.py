@@ -206,7 +206,7 @@ print("distributed" in sys.modules)
 
 # What the whole may be, at most: entries of streamkern/, floors, and lines of a module and of all.
 BUDGET = {"rooms": 16, "floors": 10, "module": 400, "median": 160}
-LINES = {"package": 35_500, "tests": 33_800}
+LINES = {"package": 35_760, "tests": 34_020}
 
 
 def sources(folder):
