@@ -24,14 +24,14 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.viewcode",
-    "sphinx_click",
     "sphinx_copybutton",
     "sphinx_design",
     "public_names",
 ]
 exclude_patterns = ["_build", "**/.ipynb_checkpoints"]
-nitpicky = False
-numfig = False
+templates_path = ["_templates"]
+default_role = "code"
+smartquotes = False  # else the two dashes of an option become one
 
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "amsmath", "substitution"]
 myst_heading_anchors = 3
@@ -47,6 +47,7 @@ if not Path(os.environ["STREAMKERN_DATA"]).is_dir():
     nb_execution_excludepatterns = ["tutorials/*"]
 
 autosummary_generate = True
+toc_object_entries_show_parents = "hide"
 autodoc_typehints = "none"
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False

@@ -50,10 +50,11 @@ while True:
 
 
 @contextmanager
-def watched(root: str) -> Iterator[None]:
+def watched(page: str) -> Iterator[None]:
     """Keep a session of the page and a scraper of the metrics open, in processes of their own."""
-    session = [sys.executable, "-c", _SESSION, f"{root}/streamkern"]
-    scraper = [sys.executable, "-c", _SCRAPER, f"{root}/metrics", str(_SCRAPE)]
+    session = [sys.executable, "-c", _SESSION, page]
+    metrics = page.replace("/streamkern", "/metrics")
+    scraper = [sys.executable, "-c", _SCRAPER, metrics, str(_SCRAPE)]
     with ExitStack() as stack:
         processes = [
             stack.enter_context(subprocess.Popen(command, stdout=subprocess.PIPE))
@@ -97,7 +98,7 @@ def main() -> None:
                     ExitStack() as stack,
                 ):
                     if is_watched:
-                        stack.enter_context(watched(client.dashboard_link.removesuffix("/status")))
+                        stack.enter_context(watched(client.dashboard_link))
                     model = streamkern.RandomFeatureRidge(n_components=given.components)
                     pids = [os.getpid(), *client.run(os.getpid).values()]
                     begun, before = time.perf_counter(), processor_seconds(pids)

@@ -46,6 +46,10 @@ class Case(NamedTuple):
     expected: dict[str, str] = {}  # noqa: RUF012  nobody changes it
 
 
+EQUIVALENCE = (
+    "check_sample_weight_equivalence_on_dense_data",
+    "check_sample_weight_equivalence_on_sparse_data",
+)
 FEW_INPUTS = dict.fromkeys(
     (
         "check_all_zero_sample_weights_error",
@@ -54,29 +58,23 @@ FEW_INPUTS = dict.fromkeys(
         "check_estimators_dtypes",
         "check_n_features_in_after_fitting",
         "check_positive_only_tag_during_fit",
-        "check_sample_weight_equivalence_on_dense_data",
+        *EQUIVALENCE,
     ),
     "the check has more than three inputs, for which a grid has too many points",
 )
-WEIGHTS = {
-    "check_sample_weight_equivalence_on_dense_data": "rows are dealt to folds one by one, whatever "
-    "they weigh"
-}
-LANDMARKS = {
-    "check_sample_weight_equivalence_on_dense_data": "landmarks begin at rows that are drawn by "
-    "their places, whatever they weigh"
-}
+WEIGHTS = dict.fromkeys(EQUIVALENCE, "rows are dealt to folds one by one, whatever they weigh")
+LANDMARKS = dict.fromkeys(
+    EQUIVALENCE, "landmarks begin at rows that are drawn by their places, whatever they weigh"
+)
 SINGLE = {
     "check_methods_subset_invariance": "features are in single precision, and the check asks for "
     "seven digits"
 }
-ROUNDED = {
-    "check_sample_weight_equivalence_on_dense_data": "features are in single precision, and the "
-    "check asks for nine digits"
-}
+ROUNDED = dict.fromkeys(
+    EQUIVALENCE, "features are in single precision, and the check asks for nine digits"
+)
 LEFT_OUT = {
-    "check_sample_weight_equivalence_on_dense_data": "a row of weight 2 is left out whole, and of "
-    "two equal rows one at a time"
+    EQUIVALENCE[0]: "a row of weight 2 is left out whole, and of two equal rows one at a time"
 }
 GROWING = {
     "check_fit_score_takes_y": "partial_fit goes on from the moments of partial_fit, and the check "

@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 
 VOID = {"meta", "br", "hr", "img", "input", "link"}
 # What may be closed by itself, in pictures.
-DRAWN = {"line", "circle", "g", "path", "rect", "polyline", "polygon", "text"}
+DRAWN = {"line", "circle", "g", "path", "rect", "polyline", "polygon", "text", "use"}
 
 
 class Page(HTMLParser):

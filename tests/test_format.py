@@ -10,7 +10,6 @@ import harvests
 import numpy as np
 import pytest
 
-import streamkern
 from streamkern import Gaussian, Laplacian, Linear, RandomFeaturePCA
 from streamkern.errors import StreamkernWarning
 from streamkern.features import MAPS

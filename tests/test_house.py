@@ -49,9 +49,10 @@ ALLOWED = {
     "prometheus_client": ("monitor/",),
     "onnx": ("report/onnx_graph.py",),
     "fsspec": ("sources/object_stores.py",),
+    "IPython": ("monitor/notebook.py",),
     "click": ("cli/",),
     "jinja2": ("report/", "monitor/job_panel.py"),
-    "matplotlib": ("report/plots.py",),
+    "matplotlib": ("report/",),
     "sklearn": (
         *("predict/calibration_fit.py", "features/landmarks.py", "models/"),
         *("solve/sparse_selection.py",),
@@ -191,7 +192,8 @@ def test_a_command_on_few_rows_does_not_wait_for_what_it_does_not_use(status, co
     model.save(tmp_path / "model.h5")
     done = python(CALL, *command.split(), cwd=tmp_path)
     assert done.returncode == status, done.stderr
-    assert not SLOW & set(done.stdout.splitlines()[-1].split())
+    slow = SLOW - {"matplotlib"} if "--report" in command else SLOW
+    assert not slow & set(done.stdout.splitlines()[-1].split())
 
 
 def test_a_fit_in_this_process_does_not_import_distributed():
@@ -206,7 +208,7 @@ print("distributed" in sys.modules)
 
 # What the whole may be, at most: entries of streamkern/, floors, and lines of a module and of all.
 BUDGET = {"rooms": 16, "floors": 10, "module": 400, "median": 160}
-LINES = {"package": 35_500, "tests": 33_800}
+LINES = {"package": 36_900, "tests": 34_900}
 
 
 def sources(folder):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from streamkern.report.plots import GREY, STYLE, UNDATED, pyplot
+from matplotlib import pyplot as plt
+
+from streamkern.report.plots import GREY, STYLE, UNDATED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,7 +21,6 @@ _MOST_ACROSS = 2
 
 def draw(found: Sequence[dict[str, Any]], path: Path) -> None:
     """Draw every contender's error on every set, seeds as points, into .svg, .png or .pdf."""
-    plt = pyplot()
     sets = list(dict.fromkeys(one["set"] for one in found))
     labels = list(dict.fromkeys(map(_label, found)))
     across = min(_MOST_ACROSS, len(sets))

@@ -5,10 +5,12 @@ from __future__ import annotations
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from matplotlib import pyplot as plt
+
 from benchmarking.cases import SWEEPS
 from benchmarking.contenders import CONTENDERS
 from benchmarking.wording import Wording, machine_of, said
-from streamkern.report.plots import GREY, LINES, STYLE, UNDATED, pyplot
+from streamkern.report.plots import GREY, LINES, STYLE, UNDATED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -43,7 +45,6 @@ def draw(results: Mapping[str, Any], path: Path) -> None:
     One case gives a bar for every contender, with the roofline as a line, and every repeat as a
     point; several give ratios to the roofline and memory along the axes that vary.
     """
-    plt = pyplot()
     with plt.style.context(["default", STYLE]):
         make = _bars if len(results["cases"]) == 1 else _multiples
         figure = make(plt, results)

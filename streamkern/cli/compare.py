@@ -68,7 +68,7 @@ def compare(say: Say, **options: Any) -> None:
     from streamkern.models.estimators.random_feature_ridge import RandomFeatureRidge
     from streamkern.report import comparison
     from streamkern.report.figure_labels import LABELS
-    from streamkern.report.plots import plot_comparison, pyplot
+    from streamkern.report.plots import plot_comparison
     from streamkern.storage import make_folder, replacing
 
     try:
@@ -81,7 +81,6 @@ def compare(say: Say, **options: Any) -> None:
     maps, n_seeds = options["maps"].split(","), options["seeds"]
     model = RandomFeatureRidge(**values_of(options))
     comparison.checked_comparison(model, components, maps, n_seeds)
-    pyplot()
     source = source_of(options)
     test = source_of(options | {"data": options["test"]}) if options["test"] else None
     folder, force = make_folder(options["out"]), options["force"]

@@ -52,6 +52,8 @@ _SHOWN = 50
         help="Inputs that a column of categories may become.",
     ),
     click.option("--impute", is_flag=True, help="Fill missing numbers of later tables too."),
+    shared.id_option,
+    shared.delimiter_option,
     click.option("--no-header", is_flag=True, help="SRC has no names; columns are 0, 1, 2, ..."),
     click.option("--like", metavar="FILE.h5", help="Do as for these rows, or for this model's."),
     shared.force_option,
@@ -74,7 +76,7 @@ def convert(say: Say, src: str, dst: str, **options: Any) -> None:
     targets = options["targets"]
     if options["no_target"] and targets:
         raise ParameterError("--target and --no-target exclude each other; give one of them.")
-    named = ("categorical", "drop", "weights", "max_levels", "impute", "like", "force")
+    named = ("categorical", "drop", "weights", "max_levels", "impute", "ids", "delimiter", "like")
     result = convert_table(
         src,
         dst,
@@ -82,7 +84,7 @@ def convert(say: Say, src: str, dst: str, **options: Any) -> None:
         ordinal=dict(map(_ordered, options["ordinal"])),
         missing=options["missing"] or None,
         header=not options["no_header"],
-        **{name: options[name] for name in named},
+        **{name: options[name] for name in (*named, "force")},
     )
     say.line(
         f"{result['rows']:,} rows of {result['n_features']:,} inputs and {result['n_targets']:,} "

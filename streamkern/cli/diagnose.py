@@ -8,13 +8,15 @@ import click
 
 from streamkern.cli import options as shared
 from streamkern.cli.console import Say, command
-from streamkern.cli.job import place_of, source_of
+from streamkern.cli.job import place_of
 from streamkern.cli.parameter_options import parameter_options
+from streamkern.cli.row_files import opened_rows
 
 
 @command(
     click.argument("model"),
     *shared.data_options,
+    shared.delimiter_option,
     click.option(
         "--largest",
         type=click.IntRange(min=1),
@@ -33,16 +35,17 @@ def diagnose(say: Say, **options: Any) -> None:
     """
     from streamkern.models.fitted_classes import FittedClassifier
     from streamkern.models.loading import load_fitted
+    from streamkern.models.report_facts import brief
     from streamkern.report.figure_labels import figure_row
-    from streamkern.report.report_rows import brief
 
     model: Any = load_fitted(options["model"], boosted=False, components=False)
     is_classifier = isinstance(model, FittedClassifier)
-    source: Any = source_of(options, labels=is_classifier)
-    if is_classifier:
-        source = model.labelled(source, weighted=True)
     ridge = model.with_bad_rows(options["on_bad_rows"]).ridge
-    with place_of(say, options):
+    opening = opened_rows(options, model.report, labels=is_classifier)
+    with opening as opened, place_of(say, options):
+        source: Any = opened.source
+        if is_classifier:
+            source = model.labelled(source, weighted=True)
         found = ridge.diagnose(source, n_largest=options["largest"])
     say.table(
         f"Leave-one-out on {found['rows']:,} rows",

@@ -19,16 +19,16 @@ _MOST_CLASSES = 12
 @command(
     click.argument("model"),
     *shared.data_options,
+    shared.delimiter_option,
     *parameter_options("on_bad_rows"),
     *shared.place_options,
 )
 def evaluate(say: Say, **options: Any) -> None:
     """Compare the predictions of MODEL with the targets of DATA, in one pass.
 
-    Targets of a classifier are labels.  DATA is HDF5; or, for a model of a table that `streamkern
-    convert` read, CSV or Parquet with the same columns, whose rows are converted in TMPDIR for as
-    long as the command runs.  Rows of such a table count by the column that was --weights there, or
-    by the one that --weights names here.
+    Targets of a classifier are labels.  DATA is HDF5; or, for a model of a table, CSV or Parquet
+    with the same columns, whose rows are converted in TMPDIR meanwhile, and count by the column
+    that was --weights there, or by the one that --weights names here.
     """
     from streamkern.models.fitted_classes import FittedClasses
     from streamkern.models.loading import load_fitted
@@ -37,16 +37,17 @@ def evaluate(say: Say, **options: Any) -> None:
 
     model: Any = load_fitted(options["model"], components=False, with_equations=False)
     is_classifier = isinstance(model, FittedClasses)
-    opened = opened_rows(options, model.report, options["y"], labels=is_classifier)
+    opening = opened_rows(options, model.report, labels=is_classifier)
     skip = options["on_bad_rows"] == "skip"
-    with opened as (source, unlabelled, unexpected), place_of(say, options):
+    with opening as opened, place_of(say, options):
+        source = opened.source
         if is_classifier:
             found = model.evaluate(model.labelled(source), skip_bad_rows=skip)
         else:
             found = evaluate_source(model.predictor, source, skip_bad_rows=skip)
-    found |= unexpected
+    found |= opened.unexpected
     rows = [("rows", f"{found['rows']:,}")]
-    if unlabelled:
+    if unlabelled := opened.unlabelled:
         found["unlabelled_rows"] = unlabelled
         rows.append(("rows without a label", f"{unlabelled:,}, left out"))
     if found["skipped_rows"]:

@@ -8,8 +8,8 @@ import click
 
 from streamkern.cli import options as shared
 from streamkern.cli.console import Say, command
-from streamkern.cli.job import prepared
 from streamkern.cli.parameter_options import OF_LIKE, parameter_options, parameters_of
+from streamkern.cli.row_files import prepared
 from streamkern.cli.saving import json_report, save_model, show_model
 from streamkern.errors import ParameterError
 
@@ -22,6 +22,7 @@ _NOT_BOOSTED = ("like", "calibration", "report")
 
 @command(
     *shared.data_options,
+    *shared.table_options,
     shared.model_option,
     *parameter_options(),
     shared.like_option,
@@ -38,7 +39,9 @@ _NOT_BOOSTED = ("like", "calibration", "report")
 def fit(say: Say, **options: Any) -> None:
     """Fit random-feature kernel ridge regression to the rows of DATA.
 
-    DATA is an HDF5 file, several, or a quoted pattern, whose rows are one data set.
+    DATA is HDF5, CSV or Parquet: a file, several, or a quoted pattern, whose rows are one data set.
+    Columns of a table become inputs as `streamkern convert` makes them, and the model keeps how;
+    the rows are converted beside MODEL.h5 for as long as the command runs.
     """
     from streamkern.models.loading import template_of
 
@@ -49,8 +52,7 @@ def fit(say: Say, **options: Any) -> None:
         _fit_boosted(say, options, given)
         return
     task, template = shared.task_of(options), template_of(like)
-    source, place = prepared(say, options, task.job(given, template))
-    with place:
+    with prepared(say, options, task.job(given, template), template) as source:
         model = task.fit(
             given,
             (source, None, None),
@@ -87,8 +89,7 @@ def _fit_boosted(say: Say, options: dict[str, Any], parameters: Parameters) -> N
             f"{text!r}; give one of these."
         ) from error
     boosting = Boosting(class_weight=options["class_weight"], **named)
-    source, place = prepared(say, options, boosting.job(parameters))
-    with place:
+    with prepared(say, options, boosting.job(parameters)) as source:
         rows = source, None, None
         model = boosting.fit(parameters, rows, checkpoint=options["checkpoint"])
         save_model(say, model, options)

@@ -10,13 +10,15 @@ import click
 
 from streamkern.cli import options as shared
 from streamkern.cli.console import Say, command
-from streamkern.cli.job import check_outputs, place_of, source_of
+from streamkern.cli.job import check_outputs, place_of
+from streamkern.cli.row_files import opened_rows
 from streamkern.cli.saving import save_moments
 
 
 @command(
     click.argument("moments", metavar="M.h5"),
     *shared.data_options,
+    shared.delimiter_option,
     click.option(
         "--out", metavar="NEW.h5", help="The moments file to write; by default M.h5 is replaced."
     ),
@@ -35,12 +37,12 @@ def forget(say: Say, **options: Any) -> None:
 
     path, in_place = options["moments"], options["out"] is None
     before, moments = _state(path), load_moments(path)
-    source = source_of(options, labels="classes" in moments.report)
     if in_place:
         options |= {"out": path, "force": True, "moments": None}  # to be replaced
-    check_outputs(options, source)
-    with place_of(say, options):
-        left = moments.forget(source)
+    with opened_rows(options, moments.report, labels="classes" in moments.report) as opened:
+        check_outputs(options, opened.source)
+        with place_of(say, options):
+            left = moments.forget(opened.source)
     if in_place and _state(path) != before:
         raise OutputError(
             f"{path} was changed by another job meanwhile, and is kept; run the command again."

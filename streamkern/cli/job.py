@@ -13,26 +13,23 @@ from streamkern.errors import ParameterError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from contextlib import AbstractContextManager
 
     from streamkern.cli.console import Say
     from streamkern.parameters.job_plan import Plan
-    from streamkern.parameters.plan import Job
     from streamkern.sources import Source
     from streamkern.sources.hdf5 import HDF5Source
 
 # Options that name files that a job reads.
 _FILES = ("model", "moments", "paths", "data", "test", "like", "cluster", "scheduler_file")
 # Options of `place_options` that name another place than workers on this machine.
-_ELSEWHERE = ("cluster", "scheduler", "scheduler_file")
+ELSEWHERE = ("cluster", "scheduler", "scheduler_file")
 
 
 def source_of(options: dict[str, Any], *, labels: bool = False) -> HDF5Source:
     from streamkern.sources import open_hdf5
 
     names, weights = (options["x"], options["y"]), options["weights"]
-    folders = options.get("folders", False)
-    return open_hdf5(options["data"], *names, weights=weights, labels=labels, folders=folders)
+    return open_hdf5(options["data"], *names, weights=weights, labels=labels)
 
 
 def check_outputs(
@@ -61,40 +58,9 @@ def check_outputs(
         check_output(report, force=options["force"], inputs=inputs)
 
 
-def prepared(
-    say: Say, options: dict[str, Any], job: Job
-) -> tuple[HDF5Source, AbstractContextManager[None]]:
-    """Return the rows of a job and the place to enter for it.
-
-    The plan chooses the place; the fit plans once more for the workers and memory found there, and
-    of a search for the size of its sample.
-
-    A dry run ends here, with the plan printed.
-    """
-    from streamkern.parameters.plan import planned
-
-    source = source_of(options, labels=options.get("classify", False))
-    plan = planned(
-        job.for_rows(job.options, source), source, n_workers=options["workers"], **job.solution
-    )
-    if options["dry_run"]:
-        if any(options[name] for name in _ELSEWHERE):
-            raise ParameterError(
-                "--dry-run plans for this machine; leave out either it, or the cluster."
-            )
-        say.table("Plan", plan.rows())
-        plan.check()
-        say.result(plan.as_dict())
-        raise click.exceptions.Exit
-    check_outputs(options, source)
-    if options["workers"] or not _is_named(options):
-        plan.check()
-    return source, place_of(say, options, plan)
-
-
-def _is_named(options: dict[str, Any]) -> bool:
+def is_named(options: dict[str, Any]) -> bool:
     """Whether the user said where to run, or that a file is to be trusted, and named none."""
-    names = (*_ELSEWHERE, "trust_cluster_file", "workers")
+    names = (*ELSEWHERE, "trust_cluster_file", "workers")
     named = any(options.get(name) for name in names)
     return named or bool(os.environ.get("DASK_SCHEDULER_ADDRESS"))
 
@@ -114,16 +80,16 @@ def place_of(say: Say, options: dict[str, Any], plan: Plan | None = None) -> Ite
 
     running = job(f"{click.get_current_context().info_name} {options.get('out') or ''}".strip())
     blas_threads = plan.blas_threads if plan else 1
-    is_named = _is_named(options)
+    elsewhere = is_named(options)
     with (
         nullcontext() if say.quiet else progress("json" if say.log_json else "auto"),
         dask.config.set({"streamkern.blas-threads": blas_threads}),
     ):
-        if is_named or (plan is not None and plan.n_workers):
+        if elsewhere or (plan is not None and plan.n_workers):
             from streamkern.engine.cluster import connect
 
-            planned = None if is_named or not plan else plan.n_workers
-            named: dict[str, Any] = {name: options.get(name) for name in _ELSEWHERE}
+            planned = None if elsewhere or not plan else plan.n_workers
+            named: dict[str, Any] = {name: options.get(name) for name in ELSEWHERE}
             trust = options.get("trust_cluster_file", False)
             workers = options.get("workers") or planned
             place = connect(

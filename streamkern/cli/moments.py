@@ -6,13 +6,14 @@ from typing import Any
 
 from streamkern.cli import options as shared
 from streamkern.cli.console import Say, command
-from streamkern.cli.job import prepared
 from streamkern.cli.parameter_options import OF_LIKE, OF_MOMENTS, parameter_options, parameters_of
+from streamkern.cli.row_files import prepared
 from streamkern.cli.saving import drop_checkpoint, save_moments
 
 
 @command(
     *shared.data_options,
+    *shared.table_options,
     shared.out_option("M.h5", "The moments file to write."),
     *parameter_options(*OF_MOMENTS),
     shared.like_option,
@@ -35,8 +36,8 @@ def moments(say: Say, **options: Any) -> None:
         shared.refuse_given(decided, f"is decided by --like {like}; leave out one of the two.")
     task, parameters = shared.task_of(options), parameters_of(options)
     template = template_of(like)
-    source, place = prepared(say, options, task.moments_job(parameters, template))
-    with place:
+    job = task.moments_job(parameters, template)
+    with prepared(say, options, job, template) as source:
         how = {"template": template, "checkpoint": options["checkpoint"]}
         found = task.moments(parameters, (source, None, None), **how).gathered()
     save_moments(say, "Moments", found, options["out"], force=options["force"])

@@ -50,6 +50,31 @@ data_options = (
     click.option("--y", default="y", show_default=True, help="Dataset of targets."),
     weights_option,
 )
+delimiter_option = click.option(
+    "--delimiter",
+    metavar="CHAR",
+    callback=lambda _context, _option, text: "\t" if text == r"\t" else text,
+    help=r"What stands between the cells of a CSV, as ';' or '\t'; by default a comma.",
+)
+id_option = click.option(
+    "--id",
+    "ids",
+    multiple=True,
+    metavar="NAME",
+    help="Column of a table that says which row it is: no input, and `predict` carries it along.",
+)
+# Of commands that make rows of tables.
+table_options = (
+    click.option(
+        "--target",
+        "targets",
+        multiple=True,
+        metavar="NAME",
+        help="Column of a target, where DATA is a table; may be given several times.",
+    ),
+    id_option,
+    delimiter_option,
+)
 place_options = (
     click.option("--cluster", metavar="FILE.yaml", help="Start the cluster of this file."),
     click.option(

@@ -9,8 +9,9 @@ import click
 
 from streamkern.cli import options as shared
 from streamkern.cli.console import Say, command
-from streamkern.cli.job import check_outputs, place_of, prepared
+from streamkern.cli.job import check_outputs, place_of
 from streamkern.cli.parameter_options import OF_MAPS, parameter_options, values_of
+from streamkern.cli.row_files import prepared
 from streamkern.cli.saving import drop_checkpoint, json_report
 from streamkern.errors import ParameterError
 
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 
 # What moments have decided already.
 _OF_MOMENTS = (
-    *("x", "weights", *OF_MAPS, "length_scale", "random_features", "on_bad_rows"),
+    *("x", "weights", "targets", "ids", "delimiter"),
+    *(*OF_MAPS, "length_scale", "random_features", "on_bad_rows"),
     *("checkpoint", "dry_run"),
 )
 
@@ -28,6 +30,7 @@ _OF_MOMENTS = (
     shared.rows_argument,
     shared.x_option,
     shared.weights_option,
+    *shared.table_options,
     shared.out_option("PCA.h5", "The file of components to write."),
     click.option(
         "--components",
@@ -69,8 +72,8 @@ def pca(say: Say, **options: Any) -> None:
         n_random_features=options["random_features"],
         **values_of(options),
     )
-    source, place = prepared(say, options | {"y": None}, Job(asked.passes(), {}))
-    with place:
+    alone = {"y": None, "targets": (), "drop": options["targets"]}
+    with prepared(say, options | alone, Job(asked.passes(), {})) as source:
         found = asked.fit(source, checkpoint=options["checkpoint"])
     _save(say, options, found)
     drop_checkpoint(options["checkpoint"])

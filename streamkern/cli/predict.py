@@ -18,6 +18,7 @@ from streamkern.errors import ModelFileError, ParameterError
     click.argument("model"),
     shared.rows_argument,
     shared.x_option,
+    shared.delimiter_option,
     shared.out_option("PRED.h5", "What to write; also .csv, .parquet."),
     click.option("--proba", is_flag=True, help="Write the probabilities of classes, as y_proba."),
     click.option("--std", is_flag=True, help="Write standard deviations of new targets, as y_std."),
@@ -28,8 +29,8 @@ from streamkern.errors import ModelFileError, ParameterError
 def predict(say: Say, **options: Any) -> None:
     """Predict every row of DATA into the dataset y_pred of PRED.h5, or a column of PRED.csv.
 
-    DATA is HDF5; or, for a model of a table that `streamkern convert` read, CSV or Parquet with the
-    same columns, whose rows are converted beside PRED.h5 for as long as the command runs.
+    DATA is HDF5; or, for a model of a table, CSV or Parquet with the same columns, whose rows are
+    converted beside PRED.h5 meanwhile, and whose columns of --id come first in what is written.
 
     With --std, a dataset y_std holds the standard deviation of a new target at every row.
 

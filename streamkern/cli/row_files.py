@@ -1,4 +1,4 @@
-"""Commands that take rows through a model: they read HDF5 or a raw table, and write predictions."""
+"""Rows of a command: of HDF5 as they are, of CSV and Parquet converted while it runs."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from streamkern.cli.job import check_outputs, place_of
-from streamkern.errors import DataError, ModelFileError, ParameterError
+import click
+
+from streamkern.cli.job import ELSEWHERE, check_outputs, is_named, place_of
+from streamkern.cli.options import refuse_given
+from streamkern.errors import ModelFileError, ParameterError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -18,54 +21,117 @@ if TYPE_CHECKING:
     from streamkern.cli.console import Say
     from streamkern.models.fitted_model import FittedModel
     from streamkern.parameters.fit_report import FitReport
+    from streamkern.parameters.plan import Job
+    from streamkern.parameters.template import Template
     from streamkern.sources.hdf5 import HDF5Source
+    from streamkern.storage.table_rows import Opened
 
 
 @contextmanager
 def opened_rows(
-    options: dict[str, Any], report: FitReport, y: str | None, *, labels: bool = False
-) -> Iterator[tuple[HDF5Source, int, dict[str, int]]]:
+    options: dict[str, Any],
+    report: FitReport | None = None,
+    *,
+    labels: bool = False,
+    with_targets: bool = True,
+    with_ids: bool = False,
+) -> Iterator[Opened]:
     """Open HDF5 files; or CSV and Parquet files, whose rows are converted for that time.
 
-    Gives rows, how many others of a table have no label, and counts of cells not expected there.
-    Without `y` there are neither targets nor weights.  Converted rows are kept beside the output of
-    the command, or else in the folder for temporary files.  Weights of tables are those of the
-    recipe in the model's report, unless the options name others.
+    Tables become rows by the recipe in the report of a model, with the weights that are named
+    there unless the options name others; without a report by one that is made of them.  Converted
+    rows are kept beside the output of the command, or else in the folder for temporary files.
+    Without targets there are no weights either.
     """
-    from streamkern.sources import open_hdf5
-    from streamkern.sources.headers import matching
-    from streamkern.sources.preprocessing import recipe_of
-    from streamkern.sources.preprocessing.column_names import check_same_inputs
-    from streamkern.sources.tables import is_table
     from streamkern.storage import FORMATS
+    from streamkern.storage.table_rows import Opened, opened_tables, table_files
 
-    paths, out = options["data"], options.get("out")
-    weights = options.get("weights")
-    if not any(map(is_table, paths)):
-        source = open_hdf5(paths, options["x"], y, weights=weights, labels=labels)
-        check_same_inputs(report, source.describe())
-        yield source, 0, {}
+    out = options.get("out")
+    tables = table_files(options["data"])
+    if not tables:
+        yield Opened(_hdf5(options, report, labels=labels, with_targets=with_targets))
         return
-    if options["x"] != "X" or y not in (None, "y"):
-        raise ParameterError("--x and --y name datasets of HDF5, and tables have none; omit them.")
-    tables = [name for path in paths for name in matching(path)]
-    if other := [name for name in tables if not is_table(name)]:
-        raise DataError(f"{other[0]} is no CSV or Parquet, but {tables[0]} is; name one kind.")
+    refuse_given(("x", "y"), "names a dataset of HDF5, and tables have none; leave it out.")
+    recipe = _recipe(options, report, tables[0])
+    if out:
+        formats = FORMATS if report else ("HDF5",)
+        check_outputs(options | {"data": tables}, formats=formats)
+    how: Any = {"with_targets": with_targets, "with_ids": with_ids, "labels": labels}
+    how |= {"targets": options.get("targets") or (() if options.get("y") else None)}
+    how |= {"folders": options.get("folders", False)}
+    folder = Path(out).resolve().parent if out else Path(tempfile.gettempdir())
+    with opened_tables(tables, recipe, folder, **how) as opened:
+        yield opened
+
+
+def _hdf5(
+    options: dict[str, Any], report: FitReport | None, *, labels: bool, with_targets: bool
+) -> HDF5Source:
+    from streamkern.sources import open_hdf5
+    from streamkern.sources.preprocessing.column_names import check_same_inputs
+
+    y, weights = (options.get("y"), options.get("weights")) if with_targets else (None, None)
+    how: Any = {"labels": labels and with_targets, "folders": options.get("folders", False)}
+    source = open_hdf5(options["data"], options["x"], y, weights=weights, **how)
+    why = "is for tables, CSV or Parquet, but DATA is HDF5; leave it out."
+    refuse_given(("targets", "ids", "delimiter"), why)
+    if report is not None:
+        check_same_inputs(report, source.describe())
+    return source
+
+
+def _recipe(options: dict[str, Any], report: FitReport | None, table: Path) -> Any:
+    """Return the recipe of a model, with what the options say; or what they say of a new one."""
+    from streamkern.sources.preprocessing import RecipeOptions, recipe_of
+
+    given = {name: options[name] for name in ("weights", "delimiter") if options.get(name)}
+    asked = RecipeOptions(**given, ids=options.get("ids", ()), drop=options.get("drop", ()))
+    if report is None:
+        return asked
     recipe = recipe_of(report)
     if recipe is None:
         raise ModelFileError(
-            f"{options['model']} was not fitted to a table that `streamkern convert` read, so "
-            f"{tables[0]} cannot become inputs; convert it to HDF5."
+            f"{options.get('model') or options.get('like')} was not fitted to a table, so {table} "
+            f"cannot become inputs; convert it to HDF5."
         )
-    from streamkern.storage.table_encoding import encoded_tables
+    return replace(recipe, **given)
 
-    if out:
-        check_outputs(options | {"data": tables}, formats=FORMATS)
-    folder = Path(out).resolve().parent if out else Path(tempfile.gettempdir())
-    recipe = replace(recipe, weights=weights or recipe.weights)
-    with encoded_tables(tables, recipe, folder, with_targets=y is not None) as (paths, bare, odd):
-        weights = "weights" if y is not None and recipe.weights else None
-        yield open_hdf5(paths, "X", y, weights=weights, labels=labels), bare, odd
+
+@contextmanager
+def prepared(
+    say: Say, options: dict[str, Any], job: Job, template: Template | None = None
+) -> Iterator[HDF5Source]:
+    """Give the rows of a job, in the place that the plan chooses.
+
+    The fit plans once more for the workers and memory found there, and of a search for the size of
+    its sample.  Tables become rows as those of a template, if there is one.
+
+    A dry run ends here, with the plan printed.
+    """
+    from streamkern.parameters.plan import planned
+
+    report = None if template is None else template.report
+    with opened_rows(options, report, labels=options.get("classify", False)) as opened:
+        source = opened.source
+        if opened.unlabelled:
+            say.note(f"{opened.unlabelled:,} rows without a label were left out.")
+        plan = planned(
+            job.for_rows(job.options, source), source, n_workers=options["workers"], **job.solution
+        )
+        if options["dry_run"]:
+            if any(options[name] for name in ELSEWHERE):
+                raise ParameterError(
+                    "--dry-run plans for this machine; leave out either it, or the cluster."
+                )
+            say.table("Plan", plan.rows())
+            plan.check()
+            say.result(plan.as_dict())
+            raise click.exceptions.Exit
+        check_outputs(options, source)
+        if options["workers"] or not is_named(options):
+            plan.check()
+        with place_of(say, options, plan):
+            yield source
 
 
 def write_rows(
@@ -86,13 +152,16 @@ def write_rows(
     from streamkern.storage import FORMATS, exported
 
     begun, out = time.perf_counter(), options["out"]
-    with opened_rows(options, model.report, y=None) as (source, _, unexpected):
+    with opened_rows(options, model.report, with_targets=False, with_ids=True) as opened:
+        source = opened.source
         model.predictor.check((source.n_samples, source.n_features))
         check_outputs(options, source, formats=FORMATS)
         with place_of(say, options), exported(out, force=options["force"]) as path:
             skip = options["on_bad_rows"] == "skip"
             skipped = write(source, path, skip_bad_rows=skip, force=options["force"])
     seconds, n_rows = time.perf_counter() - begun, source.n_samples
-    say.line(f"{n_rows:,} {what}{f', {skipped:,} of them {missing}' if skipped else ''}")
+    beside = f", beside {', '.join(source.ids)}" if source.ids else ""
+    skipping = f", {skipped:,} of them {missing}" if skipped else ""
+    say.line(f"{n_rows:,} {what}{beside}{skipping}")
     rate = {"seconds": seconds, "rows_per_second": n_rows / seconds}
-    say.result({"rows": n_rows, "skipped_rows": skipped} | rate | unexpected | more)
+    say.result({"rows": n_rows, "skipped_rows": skipped} | rate | opened.unexpected | more)

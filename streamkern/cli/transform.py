@@ -16,6 +16,7 @@ from streamkern.cli.row_files import write_rows
     click.argument("model", metavar="PCA.h5"),
     shared.rows_argument,
     shared.x_option,
+    shared.delimiter_option,
     shared.out_option("Z.h5", "What to write; also .csv, .parquet."),
     *parameter_options("on_bad_rows"),
     *shared.place_options,
@@ -24,8 +25,8 @@ from streamkern.cli.row_files import write_rows
 def transform(say: Say, **options: Any) -> None:
     """Write the scores of every row of DATA along the components of PCA.h5.
 
-    DATA is HDF5; or, for components of a table that `streamkern convert` read, CSV or Parquet with
-    the same columns, whose rows are converted beside Z.h5 for as long as the command runs.
+    DATA is HDF5; or, for components of a table, CSV or Parquet with the same columns, whose rows
+    are converted beside Z.h5 meanwhile.
 
     Scores are the dataset X of Z.h5, so that other commands read them as the inputs of rows, or
     columns X_0, X_1, ... of Z.csv or Z.parquet.

@@ -8,14 +8,15 @@ import click
 
 from streamkern.cli import options as shared
 from streamkern.cli.console import Say, command
-from streamkern.cli.job import prepared
 from streamkern.cli.parameter_options import kernel_named, parameter_options, parameters_of
+from streamkern.cli.row_files import prepared
 from streamkern.cli.saving import save_model, show_model, show_search
 from streamkern.errors import ParameterError
 
 
 @command(
     *shared.data_options,
+    *shared.table_options,
     shared.model_option,
     *parameter_options(
         kernel={
@@ -57,8 +58,7 @@ def tune(say: Say, **options: Any) -> None:
         tried = [kernel_named(name, options["length_scale"]) for name in kernels]
     task, search = shared.task_of(options), {"kernels": tried, "maps": maps}
     search |= {"budget": options["budget"], "checkpoint": options["checkpoint"]}
-    source, place = prepared(say, options, task.search_job(given, **search))
-    with place:
+    with prepared(say, options, task.search_job(given, **search)) as source:
         rows, keep_moments = (source, None, None), bool(options["report"])
         model = task.tune(given, rows, keep_moments=keep_moments, **search)
         save_model(say, model, options, source)

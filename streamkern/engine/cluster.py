@@ -8,6 +8,7 @@ import os
 import time
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import dask
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _LARGE_GRAPH = "distributed.admin.large-graph-warning-threshold"
+_LINK = "distributed.dashboard.link"
 
 
 @contextmanager
@@ -116,7 +118,7 @@ def connect(
             log.setLevel(logging.CRITICAL)
         # The frequencies travel in the graph, once.
         threshold = max(parse_bytes(dask.config.get(_LARGE_GRAPH, 0)), 256 << 20)
-        stack.enter_context(dask.config.set({_LARGE_GRAPH: threshold}))
+        stack.enter_context(dask.config.set({_LARGE_GRAPH: threshold, **_page_link()}))
         if cluster is None and address is not None:
             client = stack.enter_context(client_at(address, deadline, timeout))
             _wait_for_worker(client, seconds_left(deadline), f"the scheduler at {address}")
@@ -133,6 +135,13 @@ def connect(
         client = _started(stack, partial(LocalCluster, **local_options(options)), "a LocalCluster")
         _wait_for_worker(client, timeout, "the LocalCluster")
         yield client
+
+
+def _page_link() -> dict[str, str]:
+    """Return the configuration that links of dashboards are made by: to the page of jobs itself."""
+    root, status, rest = dask.config.get(_LINK).rpartition("/status")
+    monitored = dask.config.get("streamkern.monitoring", True) and find_spec("bokeh") is not None
+    return {_LINK: f"{root}/{Watch.name}"} if monitored and status and not rest else {}
 
 
 def _watch(client: Client) -> None:

@@ -12,6 +12,7 @@ from streamkern.errors import DataError, ParameterError
 from streamkern.errors.integers import checked_integer
 from streamkern.features.families import FAMILIES, MAPS, Family
 from streamkern.kernels.base import declare
+from streamkern.runtime.sparse_rows import SparseRows, is_sparse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -59,6 +60,9 @@ class FeatureMap(ABC):
         Whether something is subtracted from rows, so that they are to come in double.
     has_gradients : bool
         Whether `gradients` is there.
+    takes_sparse : bool
+        Whether features of sparse rows are made of what is stored; else some rows at a time are
+        made dense.
     """
 
     name: ClassVar[str]
@@ -69,6 +73,7 @@ class FeatureMap(ABC):
     nesting: int = 0
     exact_rows: ClassVar[bool] = False
     has_gradients: bool = False
+    takes_sparse: bool = False
     n_features: int = 0
     n_components: int
     scale: float
@@ -172,15 +177,20 @@ class FeatureMap(ABC):
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:  # noqa: ARG002  scikit-learn's signature
         """Draw the map for rows such as those of `X`."""
-        rows = np.asarray(X, dtype=float)
+        rows: Any = np.asarray(SparseRows.of(X) if is_sparse(X) else X, dtype=float)
         return self.draw(rows.shape[1], rows)
 
     def transform(self, X: ArrayLike, dtype: type[np.floating[Any]] = np.float64) -> Floats:
         """Return the features (n, D) of some rows, in double or single precision."""
-        rows = np.asarray(X)
+        given: Any = SparseRows.of(X) if is_sparse(X) else X
+        rows: Any = given if isinstance(given, SparseRows) else np.asarray(X)
         self.check(rows.shape)
         features = np.empty((len(rows), self.n_components), dtype=dtype)
-        self.evaluate(rows, features)
+        if isinstance(rows, SparseRows) and not self.takes_sparse:
+            for part in cached_slices(len(rows), max(rows.shape[1], self.n_components)):
+                self.evaluate(np.asarray(rows[part]), features[part])
+        else:
+            self.evaluate(rows, features)
         features *= dtype(self.scale)
         return features
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from copy import copy
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from streamkern._typing import Array, Floats
+    from streamkern.features.standardizer import Standardizer
 
 
 class ProjectedFeatures(WrittenFeatures):
@@ -56,6 +58,14 @@ class ProjectedFeatures(WrittenFeatures):
             self.waves(angles, features, scratch)
 
         return write
+
+    def of_sparse_rows(self, standardizer: Standardizer, dtype: Any) -> Self:
+        """Return the same functions of sparse rows that are not standardised."""
+        folded = copy(self)
+        projection: Any = self.projection
+        folded.projection = projection.folded(standardizer, dtype)
+        folded.n_features = standardizer.n_features
+        return folded
 
     @abstractmethod
     def waves(self, angles: Array, out: Array, scratch: Scratch) -> None:
@@ -105,6 +115,7 @@ class Cosines(ChosenFeatures, ProjectedFeatures):
                 )
         self.projection, self.phases = projection, phases
         self.scale, self.amplitudes = scale, amplitudes
+        self.takes_sparse = isinstance(projection, Frequencies)
         self.n_components, self.n_features = projection.n_draws, projection.n_features
 
     def waves(self, angles: Array, out: Array, scratch: Scratch) -> None:  # noqa: ARG002

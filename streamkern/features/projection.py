@@ -5,6 +5,7 @@ A projection makes the angles w_k^T x of rows x, for L frequencies w_k of p numb
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
@@ -12,12 +13,16 @@ import numpy as np
 from streamkern.errors import ParameterError
 from streamkern.features.hadamard import small_matrices, transform
 from streamkern.runtime.scratch import Scratch
+from streamkern.runtime.sparse_rows import SparseRows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from streamkern._typing import Array, Floats
+    from streamkern.features.standardizer import Standardizer
 
+# Deviations from zero of a mean whose products, in single precision, would lose digits.
+_FAR = 64.0
 # Rows of frequencies that are written out at a time.
 _ROWS = 256
 
@@ -38,8 +43,12 @@ class Frequencies:
     def prepared(self, dtype: Any, scratch: Scratch) -> Callable[[Array, Array], None]:
         """Return a function that writes the angles (n, L) of rows (n, p) to its second argument."""
         frequencies = self._held(dtype, scratch)
+        by_inputs = cache(lambda: np.ascontiguousarray(frequencies.T))
 
-        def project(X: Array, angles: Array) -> None:
+        def project(X: Array | SparseRows, angles: Array) -> None:
+            if isinstance(X, SparseRows):
+                np.copyto(angles, X.times(by_inputs()))
+                return
             np.matmul(X.astype(dtype, copy=False), frequencies.T, out=angles)
 
         return project
@@ -52,6 +61,13 @@ class Frequencies:
             np.matmul(slopes, frequencies, out=out)
 
         return pull_back
+
+    def folded(self, standardizer: Standardizer, dtype: Any) -> FoldedFrequencies:
+        """Return the projection of sparse rows that this one is of standardised rows."""
+        by_inputs, offsets = standardizer.folded(self.frequencies)
+        far = np.abs(standardizer.mean / standardizer.deviation).max() > _FAR
+        product = np.dtype(np.float64) if far else dtype
+        return FoldedFrequencies(by_inputs.astype(product), offsets.astype(product))
 
     def _held(self, dtype: Any, scratch: Scratch) -> Array:
         held = scratch.array("frequencies", self.frequencies.shape, dtype)
@@ -70,6 +86,23 @@ class Frequencies:
     @classmethod
     def restore(cls, arrays: Mapping[str, Array]) -> Self:
         return cls(arrays["frequencies"])
+
+
+class FoldedFrequencies:
+    """Frequencies of sparse rows that a standardizer is part of: (x - m) / s W = x (W / s) - c.
+
+    Products are of what is stored: `by_inputs` (p, L) is W / s, and `offsets` (L,) are c = m / s W.
+    """
+
+    def __init__(self, by_inputs: Array, offsets: Array) -> None:
+        self.by_inputs, self.offsets = by_inputs, offsets
+        self.n_features, self.n_draws = by_inputs.shape
+
+    def prepared(self, dtype: Any, scratch: Scratch) -> Callable[[Any, Array], None]:  # noqa: ARG002
+        def project(X: SparseRows, angles: Array) -> None:
+            np.subtract(X.times(self.by_inputs), self.offsets, out=angles, casting="same_kind")
+
+        return project
 
 
 class HadamardProjection:

@@ -116,6 +116,7 @@ class StructuredFourierFeatures(SpectralFeatures):
         "sorf": ("orthogonal frequencies by fast transforms, for hundreds of inputs", {})
     }
     kernels = RadialKernel
+    takes_sparse = False
     projected_by = HadamardProjection
 
     def draw(self, n_features: int, rows: Array | None = None) -> Self:  # noqa: ARG002  rows do not matter

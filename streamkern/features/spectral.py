@@ -32,6 +32,7 @@ class SpectralFeatures(KernelMap, ProjectedFeatures):
     """
 
     nesting = 2
+    takes_sparse = True
     kernels: ClassVar[type[Kernel]] = ShiftInvariantKernel  # type: ignore[type-abstract]
     projected_by: ClassVar[type[Projection]] = Frequencies
     amplitudes: Floats | None = None

@@ -8,9 +8,11 @@ import numpy as np
 
 from streamkern.errors import ParameterError
 from streamkern.features.base import FeatureMap, cached_slices
+from streamkern.features.cosines import ProjectedFeatures
 from streamkern.features.families import inner_arrays, restored_inner
 from streamkern.features.standardizer import Standardizer
 from streamkern.runtime.scratch import Scratch
+from streamkern.runtime.sparse_rows import SparseRows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -25,6 +27,7 @@ class Standardized(FeatureMap):
     """A drawn map, applied to standardised rows."""
 
     name = "standardized"
+    takes_sparse = True
 
     def __init__(self, standardizer: Standardizer, inner: FeatureMap) -> None:
         self.standardizer = standardizer
@@ -33,6 +36,7 @@ class Standardized(FeatureMap):
         self.n_components = inner.n_components
         self.scale = inner.scale
         self.nesting, self.has_gradients = inner.nesting, inner.has_gradients
+        self._of_sparse_rows: dict[Any, Any] = {}  # by precision, made when sparse rows come
 
     def draw(self, n_features: int, rows: Array | None = None) -> Self:
         self.check((0, n_features))
@@ -41,12 +45,24 @@ class Standardized(FeatureMap):
         return self
 
     def evaluated(
-        self, X: Array, out: Array, shift: Array | float = 0.0, scratch: Scratch | None = None
+        self, X: Any, out: Array, shift: Array | float = 0.0, scratch: Scratch | None = None
     ) -> Iterator[slice]:
         scratch = scratch or Scratch()
+        if isinstance(X, SparseRows) and self.inner.takes_sparse:
+            yield from self._of_sparse(out.dtype).evaluated(X, out, shift, scratch)
+            return
         dtype = np.dtype(np.float64) if self.inner.exact_rows else out.dtype
         rows = self._standardised(X, dtype, scratch)
         yield from self.inner.evaluated(rows, out, shift, scratch)
+
+    def _of_sparse(self, dtype: Any) -> Any:
+        if dtype not in self._of_sparse_rows:
+            assert isinstance(self.inner, ProjectedFeatures)  # noqa: S101  for the type checker
+            self._of_sparse_rows[dtype] = self.inner.of_sparse_rows(self.standardizer, dtype)
+        return self._of_sparse_rows[dtype]
+
+    def __getstate__(self) -> dict[str, Any]:  # without what is made of the rest
+        return {**vars(self), "_of_sparse_rows": {}}
 
     def _standardised(self, X: Array, dtype: Any, scratch: Scratch) -> Array:
         shape = (len(X), self.standardizer.n_outputs)

@@ -61,6 +61,15 @@ class Standardizer:
             if turned is not None:
                 np.matmul(plain, turned, out=out[part])
 
+    def folded(self, frequencies: Floats) -> tuple[Floats, Floats]:
+        """Return B (p, L) and c (L,) with W z = B^T x - c, for frequencies W (L, r)."""
+        turned = frequencies
+        if self.linear is not None:
+            turned = turned @ self.linear if self.linear.ndim == 2 else turned * self.linear
+        by_inputs = np.zeros((self.n_features, len(frequencies)))
+        by_inputs[self.columns] = (turned / self.deviation).T
+        return by_inputs, self.mean @ by_inputs[self.columns]
+
     def pull_back(self, gradients: Array, out: Array) -> None:
         """Write gradients (n, r) with respect to what `write` writes as those of the rows (n, p).
 

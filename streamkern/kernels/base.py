@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from streamkern.errors import ParameterError
+from streamkern.errors.html_table import html_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -49,12 +50,15 @@ class Kernel(ABC):
         Other names, which are read but not written.
     along_axes : bool
         Whether inputs count one by one, so that other axes make another kernel.
+    formula : str
+        k(x, x') in one line, which notebooks show.
     """
 
     family: ClassVar[str]
     spellings: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     aliases: ClassVar[tuple[str, ...]] = ()
     along_axes: ClassVar[bool] = False
+    formula: ClassVar[str] = ""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -73,6 +77,23 @@ class Kernel(ABC):
         ]
         unusual = ",".join(f"{name}={value_text(value)}" for name, value in values)
         return f"{self.family}({unusual})" if unusual else self.family
+
+    def _repr_html_(self) -> str:
+        parts = self._formulas()
+        if len(parts) > 1:
+            return html_table(repr(self), parts)
+        formula = [("k(x, x')", parts[0][1])] * bool(parts[0][1])
+        own = self.get_params().items()
+        return html_table(
+            repr(self), formula + [each for each in own if not _holds_kernel(each[1])]
+        )
+
+    def _formulas(self) -> list[tuple[str, str]]:
+        """Return the kernels that it is made of, and their formulas; its own if it is of one."""
+        parts = list(self._named_parts().values())
+        if len(parts) > 1:
+            return [each for part in parts for each in part._formulas()]  # noqa: SLF001  its own class
+        return [(repr(self), parts[0].formula if parts else self.formula)]
 
     @abstractmethod
     def __call__(self, X: ArrayLike, Z: ArrayLike) -> Floats:
@@ -120,6 +141,12 @@ class Kernel(ABC):
     def __sklearn_clone__(self) -> Self:
         """Return the kernel itself, which nobody can change."""
         return self
+
+
+def _holds_kernel(value: Any) -> bool:
+    return any(
+        isinstance(each, Kernel) for each in (value if isinstance(value, tuple) else [value])
+    )
 
 
 def _plain(value: Any) -> Any:

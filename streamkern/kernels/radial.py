@@ -48,6 +48,7 @@ class Gaussian(RadialKernel):
     """
 
     family = "gaussian"
+    formula = "exp(−|x − x′|² / (2 l²))"
     aliases = ("rbf",)
 
     def profile(self, distances: Floats) -> Floats:
@@ -72,6 +73,7 @@ class Laplacian(DistanceKernel):
     """The Laplacian kernel exp(-sum_j |x_j - x'_j| / l_j); frequencies are Cauchy(0, 1 / l_j)."""
 
     family = "laplacian"
+    formula = "exp(−Σⱼ |xⱼ − x′ⱼ| / lⱼ)"
     along_axes = True
 
     def distance(self, X: Floats, Z: Floats) -> Floats:

@@ -27,6 +27,7 @@ class Cauchy(ScaledKernel):
     """
 
     family = "cauchy"
+    formula = "Πⱼ 1 / (1 + (xⱼ − x′ⱼ)² / lⱼ²)"
     along_axes = True
 
     def distance(self, X: Floats, Z: Floats) -> Floats:
@@ -73,6 +74,7 @@ class Periodic(ScaledKernel):
 
     period: float | tuple[float, ...] = 1.0
     family = "periodic"
+    formula = "exp(−2 Σⱼ sin²(π (xⱼ − x′ⱼ) / Pⱼ) / lⱼ²)"
     stretches_frequencies = False
 
     def __post_init__(self) -> None:

@@ -110,7 +110,7 @@ class Boosting:
         return FittedEnsemble(parameters, self, ensemble, report, rule, source.class_weight)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class FittedEnsemble(FittedClasses):
     """A boosted classifier; its parameters are those of a round."""
 

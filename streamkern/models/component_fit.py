@@ -76,7 +76,7 @@ class ComponentOptions:
         return principal_components(moments, self)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class FittedComponents(FittedModel):
     file_kind = COMPONENTS
     estimator = "RandomFeaturePCA"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamkern.engine.scheduler import is_task, kept, run, shared, task
 from streamkern.errors import ParameterError
+from streamkern.errors.html_table import html_table
 from streamkern.models.labelling import classes_of_report
 from streamkern.models.moments_files import read_moments, write_moments
 from streamkern.models.moments_merge import (
@@ -18,9 +19,10 @@ from streamkern.models.moments_merge import (
     turns_between,
 )
 from streamkern.models.moments_removal import without_rows
+from streamkern.models.report_facts import kernel_facts, summary_line, summary_rows
 from streamkern.parameters.fit_report import with_seconds
 from streamkern.parameters.template import Template, check_targets
-from streamkern.runtime.memory import check_free
+from streamkern.runtime.memory import check_free, in_words
 from streamkern.sources import LabelledSource, as_source, labelled_rows
 from streamkern.statistics import ByFold, Triangle
 from streamkern.tune.fold_moments import folds_with_rows
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
     from streamkern.statistics import Moments, RowIndex
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class DataMoments:
     """The moments of the rows of a data set: all that choosing and solving need.
 
@@ -52,6 +54,19 @@ class DataMoments:
     options: FitOptions
     index: RowIndex | None = None  # rows with their folds: 9 bytes each with up to 256 folds
     n_threads: int | None = None  # tasks of a process that were planned to run at a time
+
+    def __repr__(self) -> str:
+        return summary_line("DataMoments", self._whole_report())
+
+    def _repr_html_(self) -> str:
+        folds = f"{self.n_folds} by {self.report['fold_by']}" if self.n_folds > 1 else "none"
+        known = "known, so they can be removed again" if self.index else "not known again"
+        more = [("folds", folds), ("rows are", known), ("memory", in_words(self.nbytes))]
+        return html_table("DataMoments", summary_rows(self._whole_report()) + more)
+
+    def _whole_report(self) -> FitReport:
+        n_components: FitReport = {"n_components": self.feature_map.n_components}
+        return self.report | kernel_facts(self.kernel) | n_components
 
     def gathered(self) -> DataMoments:
         """Return the same moments, all in this process."""

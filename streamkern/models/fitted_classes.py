@@ -92,7 +92,7 @@ class FittedClasses(FittedModel):
         return predict_classes_to_hdf5(self.predictor, self.rule, source, path, **options)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class FittedClassifier(FittedClasses):
     """A ridge regression that gives scores, and what turns them into classes."""
 

@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from streamkern._version import __version__
+from streamkern.errors.html_table import html_table
 from streamkern.features.metric import described_metric, with_metric
 from streamkern.kernels import Kernel, as_kernel, kernel_from
+from streamkern.models.report_facts import summary_line, summary_rows
 from streamkern.parameters.parameters import Parameters
 from streamkern.predict.predictor import Predictor
 from streamkern.sources import Source
@@ -50,6 +52,12 @@ class FittedModel(ABC):
     predictor: RowFunction  # predictions, or scores of classes, of rows
     report: FitReport
     names: Sequence[str] | None  # of the inputs, where the report has none
+
+    def __repr__(self) -> str:
+        return summary_line(type(self).__name__, self.report)
+
+    def _repr_html_(self) -> str:
+        return html_table(f"{self.estimator}, fitted", summary_rows(self.report))
 
     @property
     @abstractmethod

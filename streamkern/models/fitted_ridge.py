@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from streamkern.solve.penalty_curve import PenaltyCurve
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class FittedRidge(FittedModel):
     file_kind = MODEL
     estimator = "RandomFeatureRidge"

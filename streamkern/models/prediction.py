@@ -13,6 +13,7 @@ from streamkern.engine.shard_map import map_shards
 from streamkern.parameters.plan import cut
 from streamkern.predict.deviation import Deviation
 from streamkern.predict.predictor import Predictor
+from streamkern.runtime.sparse_rows import is_sparse
 from streamkern.sources import Source
 from streamkern.sources.arrays import as_rows
 from streamkern.sources.lazy import as_table, is_dask_array, is_lazy, once
@@ -20,7 +21,7 @@ from streamkern.sources.lazy import as_table, is_dask_array, is_lazy, once
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from streamkern._typing import Array, Floats
+    from streamkern._typing import Floats
     from streamkern.features import FeatureMap
     from streamkern.predict.predictor import RowFunction
     from streamkern.runtime.scratch import Scratch
@@ -54,9 +55,9 @@ def by_rows(
     )
 
 
-def applied(X: Array, model: Any, method: str, **options: Any) -> Any:
-    """Return what a method of a model makes of rows."""
-    return getattr(model, method)(X, **options)
+def applied(X: Any, model: Any, method: str, **options: Any) -> Any:
+    """Return what a method of a model makes of rows, which may be a sparse chunk."""
+    return getattr(model, method)(as_table("X", X) if is_sparse(X) else X, **options)
 
 
 def features_of(feature_map: FeatureMap, X: Any, dtype: type[np.floating[Any]] = np.float64) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,9 +10,11 @@ import numpy as np
 from streamkern.engine.reduction import accumulate
 from streamkern.errors import DataError
 from streamkern.models.prediction import predicted_shards
+from streamkern.sources import Shard
 from streamkern.sources.nonfinite_rows import bad_inputs
+from streamkern.sources.shard_reader import HDF5Labels
 from streamkern.statistics import ColumnStatistics
-from streamkern.storage import RowWriter, check_output, texts_of
+from streamkern.storage import IDS, RowWriter, check_output, texts_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -120,6 +123,11 @@ def _write(
             bad += len(unknown)
             for name, values in datasets.items():
                 writer.append(name, values)
+        for name in source.ids:
+            for part in HDF5Labels(source, name).reader(Shard(0, 0, source.n_samples)):
+                writer.append(name, part)
+        if source.ids:
+            writer.note(IDS, json.dumps(list(source.ids)))
         if bad and not skip_bad_rows:
             raise DataError(
                 f"{bad:,} of {source.n_samples:,} rows have {without[0]}, the first at "

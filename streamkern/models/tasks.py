@@ -17,7 +17,7 @@ from streamkern.models.ridge_solution import solve_moments
 from streamkern.models.tuned_fit import Choice
 from streamkern.parameters.cost_estimate import solve_bytes
 from streamkern.parameters.fit_options import SAMPLE_ROWS
-from streamkern.parameters.plan import Job
+from streamkern.parameters.plan import Job, tell_of_solution
 from streamkern.runtime.memory import check_free
 from streamkern.runtime.resources import current_resources
 from streamkern.sources import as_source
@@ -110,6 +110,7 @@ class Task(ABC):
             template.check(source)
         options = job.for_rows(job.options, source)
         parameters.sparse_options(options.components_for(source.n_features))
+        tell_of_solution(source, options, job.solution)
         moments = fit_moments(source, options, like=template, checkpoint=checkpoint, **job.solution)
         return self._made(moments, parameters, source, keep_moments=keep_moments)
 

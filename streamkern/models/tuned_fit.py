@@ -12,6 +12,7 @@ from streamkern.models.fitted_model import described_kernel
 from streamkern.models.moments_fit import fit_job, moments_pass
 from streamkern.parameters.fit_options import large_sample
 from streamkern.parameters.fit_report import with_seconds
+from streamkern.parameters.plan import tell_of_solution
 from streamkern.tune.budget import Budget, Spent
 from streamkern.tune.candidates import AUTO, kernels_to_try, maps_to_try, pairs_to_try
 from streamkern.tune.halving import budgeted_rows, search
@@ -110,6 +111,7 @@ class Choice:
             )
             options = replace(options, kernel=found.arm.kernel, feature_map=found.arm.feature_map)
             seen = contenders[found.arm.place].column_pass
+            tell_of_solution(source, options, how)  # what comes before, nobody can say
             moments = moments_pass(rows._replace(options=options), seen)
         report = with_seconds(moments.report, search=found.seconds) | found.as_dict()
         report |= {

@@ -48,8 +48,8 @@ def add_page(scheduler: Any, jobs: Jobs) -> None:
     application.start()
 
 
-def _document(jobs: Jobs, scheduler: Any, extra: dict[str, Any], doc: Any) -> None:
-    view = _View(jobs, scheduler)
+def _document(jobs: Jobs, _: Any, extra: dict[str, Any], doc: Any) -> None:
+    view = _View(jobs)
     view.update()
     doc.add_root(view.root)
     doc.add_periodic_callback(view.update, _EVERY_MS)
@@ -60,20 +60,21 @@ def _document(jobs: Jobs, scheduler: Any, extra: dict[str, Any], doc: Any) -> No
 
 
 class _Chart:
-    """A line through points, with a ring about one of them or a horizontal `level`."""
+    """A line through points, with a ring about one of them or a dashed horizontal `level`."""
 
     def __init__(self, title: str, x: str, y: str, *, level: str = "", **options: Any) -> None:
+        title += f" (dashed: {level})" * bool(level)
         self.points, self.second = (ColumnDataSource({"x": [], "y": []}) for _ in range(2))
         options |= {"sizing_mode": "stretch_width", "toolbar_location": None, "tools": ""}
         options |= {"title": title, "x_axis_label": x, "y_axis_label": y}
+        options |= {"styles": {"flex": "1 1 max(300px, 40%)"}}  # two a line, on phones one
         self.figure = figure(height=240, **options)
+        self.figure.title.text_font_size = "12px"
         self.figure.line("x", "y", source=self.points, line_width=2, color=_FIRST)
         self.figure.scatter("x", "y", source=self.points, size=4, color=_FIRST)
         if level:
             line = {"line_dash": "dashed", "line_width": 1.5, "color": _SECOND}
-            self.figure.line("x", "y", source=self.second, legend_label=level, **line)
-            self.figure.legend.location = "bottom_right"
-            self.figure.legend.background_fill_alpha = 0.7
+            self.figure.line("x", "y", source=self.second, **line)
         else:
             ring = {"fill_alpha": 0.0, "line_width": 2.5, "line_color": _SECOND}
             self.figure.scatter("x", "y", source=self.second, size=11, **ring)
@@ -90,20 +91,23 @@ class _Chart:
 class _View:
     """What one browser shows: the job that was picked there, or the latest."""
 
-    def __init__(self, jobs: Jobs, scheduler: Any) -> None:
+    def __init__(self, jobs: Jobs) -> None:
         self.jobs = jobs
-        self.scheduler = scheduler
-        style = InlineStyleSheet(css=CSS)
-        self.pick = Select(title="Job", value=_LATEST, options=[(_LATEST, "the latest")], width=420)
+        style, wide = InlineStyleSheet(css=CSS), {"sizing_mode": "stretch_width", "max_width": 420}
+        options = [(_LATEST, "the latest")]
+        self.pick = Select(title="Job", value=_LATEST, options=options, **wide)
         self.panel = Div(text="", sizing_mode="stretch_width", stylesheets=[style])
         self.rate = _Chart("Rows a second", "seconds", "rows/s", level="products alone")
         self.rate.figure.y_range.start = 0
         self.rate.figure.yaxis.formatter = NumeralTickFormatter(format="0.[0]a")
-        self.error = _Chart("Error on new rows", "rows read before", "root mean square")
+        self.memory = _Chart("Largest worker", "seconds", "GB of memory", level="planned")
+        self.memory.figure.y_range.start = 0
+        self.error = _Chart("", "rows read before", "root mean square")
         self.error.figure.xaxis.formatter = NumeralTickFormatter(format="0.[0]a")
         log = {"x_axis_type": "log", "y_axis_type": "log"}
-        self.penalty = _Chart("Penalty", "alpha", "error left out", **log)
-        self.charts = row([], sizing_mode="stretch_width")
+        self.penalty = _Chart("Penalty", "alpha", "held-out error", **log)
+        wrapped = InlineStyleSheet(css=":host { flex-wrap: wrap; gap: 12px; }")
+        self.charts = row([], sizing_mode="stretch_width", stylesheets=[wrapped])
         self.root = column(self.pick, self.panel, self.charts, sizing_mode="stretch_width")
 
     def update(self) -> None:
@@ -114,12 +118,8 @@ class _View:
             if self.pick.options != options:
                 self.pick.options = options
             job = self.jobs.jobs.get(self.pick.value) or self.jobs.latest
-            workers, shown = self.scheduler.workers.values(), []
-            memory = {each.address: each.metrics.get("memory", 0) for each in workers}
-            if job is not None and job.main is not None:
-                job.main.hear_memory(memory)
-                shown = self._drawn(job, job.main)
-            text = panel(job, now, memory)
+            shown = [] if job is None or job.main is None else self._drawn(job, job.main)
+            text = panel(job, now, self.jobs.memory)
         if self.panel.text != text:
             self.panel.text = text
         if self.charts.children != shown:
@@ -131,10 +131,13 @@ class _View:
         if rates and reading.row_flops and best:
             level = [(seconds, best / reading.row_flops) for seconds, _ in (rates[0], rates[-1])]
         errors = [(float(rows), error) for rows, error in reading.validation]
-        self.error.figure.title.text = f"Error on new rows {job_text.features_of(reading)}"
+        self.error.figure.title.text = f"Error so far with {job_text.features_of(reading)}"
+        taken = [(seconds, each / 1e9) for seconds, each in job.memory]
+        planned = [(seconds, job.worker_bytes / 1e9) for seconds, _ in taken[:1] + taken[-1:]]
         curve, chosen = _penalty_curve(job)
         drawn = [
             (self.rate, self.rate.show(rates, level)),
+            (self.memory, self.memory.show(taken, planned if job.worker_bytes else [])),
             (self.error, self.error.show(errors, errors[-1:])),
             (self.penalty, self.penalty.show(curve, chosen)),
         ]

@@ -72,19 +72,24 @@ def panel(job: Job | None, now: float, memory: Mapping[str, float]) -> str:
     )
 
 
+def notebook_html(jobs: list[tuple[Job, str, list[tuple[Pass, str]], list[str]]]) -> str:
+    """Return jobs with their states, bars and lines as the output of a notebook's cell."""
+    return _TEMPLATES.get_template("notebook.html").render(jobs=jobs)
+
+
 def _tiles(job: Job, reading: Pass, now: float) -> list[tuple[str, str]]:
     read, every = (in_words(n * reading.row_bytes) for n in (reading.rows_done, reading.n_rows))
     planned = f"of {in_words(job.worker_bytes)} planned" if job.worker_bytes else "no plan"
     tiles = [
-        (f"{reading.share:.0%}", job_text.rows_of(reading)),
-        (read, f"of {every} of inputs"),
-        _time(reading, now),
+        (f"{reading.share:.0%}", f"{job_text.rows_of(reading)}, {read} of {every}"),
+        _time(job, reading, now),
         *job_text.rates(reading, now),
-        (in_words(reading.peak_bytes()), f"largest worker, {planned}"),
+        (in_words(job.peak_bytes()), f"largest worker, {planned}"),
     ]
     if reading.validation:
         rows_before, error = reading.validation[-1]
-        words = f"error on new rows {job_text.features_of(reading)} after {rows_before:,} rows"
+        model = f"a model of {job_text.features_of(reading)}"
+        words = f"error of {model} so far, after {rows_before:,} rows"
         tiles.append((f"{error:.5g}", words))
     if job.solved is not None:
         alpha, error = job.solved["alpha"], job.solved["cv_rmse"]
@@ -93,13 +98,19 @@ def _tiles(job: Job, reading: Pass, now: float) -> list[tuple[str, str]]:
     return tiles
 
 
-def _time(reading: Pass, now: float) -> tuple[str, str]:
-    if reading.ended is not None:
+def _time(job: Job, reading: Pass, now: float) -> tuple[str, str]:
+    whole, left, until = job.seconds_left(now), reading.seconds_left(now), ""
+    if reading.ended is not None and whole is None:
         return job_text.duration(reading.elapsed(now)), f"for pass “{reading.label}”"
-    left, until = reading.seconds_left(now), ""
-    if left is not None and left < _LONGEST:
-        until = f", until {datetime.now() + timedelta(seconds=left):%H:%M:%S}"
-    return job_text.duration(left), f"left of pass “{reading.label}”{until}"
+    far = left if whole is None else whole
+    if far is not None and far < _LONGEST:
+        until = f", until {datetime.now() + timedelta(seconds=far):%H:%M:%S}"
+    if whole is None:
+        return job_text.duration(left), f"left of pass “{reading.label}”{until}"
+    parts = [f"pass “{reading.label}” {job_text.duration(left)}"] * (reading.ended is None)
+    if solving := job.solve_seconds():
+        parts.append(f"solving {job_text.duration(min(solving, whole))}")
+    return job_text.duration(whole), f"left in all{until}: {', '.join(parts)}"
 
 
 def _bars(reading: Pass) -> list[Bar]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from streamkern.monitor.jobs import SHORT
 from streamkern.runtime.memory import in_words
 
 if TYPE_CHECKING:
@@ -38,9 +39,8 @@ def rates(reading: Pass, now: float) -> list[tuple[str, str]]:
         return []
     rows, speed = reading.rows_per_second(now), reading.speed(now)
     attainable = reading.attainable()
-    found = [(rounded(rows), "rows/s")]
-    if reading.row_bytes:
-        found.append((rounded(rows * reading.row_bytes / 1e6), "MB/s"))
+    megabytes = rounded(rows * reading.row_bytes / 1e6)
+    found = [(rounded(rows), "rows/s" + f", {megabytes} MB/s" * bool(reading.row_bytes))]
     if speed and attainable:
         found.append((rounded(speed / 1e9), f"GFLOP/s, {speed / attainable:.0%} of products alone"))
     return found
@@ -61,8 +61,10 @@ def details(job: Job, reading: Pass, now: float) -> dict[str, str]:
     validation = ""
     if reading.validation:
         n_rows, error = reading.validation[-1]
-        validation = f"error on new rows {error:.5g} {features_of(reading)} after {n_rows:,} rows"
+        model = f"a model of {features_of(reading)}"
+        validation = f"error of {model} so far {error:.5g}, after {n_rows:,} rows"
     return {
+        "whole": whole_job(job, now),
         "rows": rows_of(reading),
         "rates": " · ".join(map(" ".join, rates(reading, now))),
         "times": ", ".join(times),
@@ -72,11 +74,49 @@ def details(job: Job, reading: Pass, now: float) -> dict[str, str]:
     }
 
 
+def whole_job(job: Job, now: float) -> str:
+    """Return what is left of a job with the solution, as far as it is planned."""
+    left, solving = job.seconds_left(now), job.solve_seconds()
+    if left is None:
+        return ""
+    solved = f", {duration(min(solving, left))} of it to solve" if solving else ""
+    return f"about {duration(left)} left in all{solved}"
+
+
+def bars(job: Job, now: float) -> list[tuple[Pass, str]]:
+    """Return the passes that are worth a bar, and what stands beside it."""
+    found = []
+    for reading in job.passes.values():
+        if reading.ended is None:
+            when = f"{duration(reading.seconds_left(now))} left"
+        elif reading is job.main or reading.elapsed(now) >= SHORT:
+            when = f"in {duration(reading.elapsed(now))}"
+        else:
+            continue
+        found.append((reading, f"{reading.share:4.0%}  {rows_of(reading)}  {when}"))
+    return found
+
+
+def lines(job: Job, now: float) -> list[str]:
+    """Return what stands below the bars: speed, memory, errors, and what was found."""
+    reading = next((reading for reading, _ in reversed(bars(job, now))), None)
+    if reading is None:
+        return []
+    known, n_workers = details(job, reading, now), len(reading.workers.keys() - {""})
+    workers = f"{n_workers} worker{'s' * (n_workers > 1)} · " if n_workers else ""
+    found = [
+        workers + known["rates"],
+        " · ".join(filter(None, (known["times"], known["memory"]))),
+        " · ".join(filter(None, (known["shards"], known["validation"]))),
+        solution_of(job.solved) if job.solved else "",
+    ]
+    return list(filter(None, found))
+
+
 def features_of(reading: Pass) -> str:
-    """Return how many features the errors on rows to come are with."""
-    few = reading.leading < reading.n_components
-    of = f"{reading.leading:,} of {reading.n_components:,}" if few else f"all {reading.leading:,}"
-    return f"with {of} features"
+    """Return which features the model has that the errors so far are of."""
+    leading, every = reading.leading, reading.n_components
+    return f"the {leading:,} leading features" if leading < every else f"all {every:,} features"
 
 
 def solution_of(solved: Event) -> str:

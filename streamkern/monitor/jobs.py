@@ -9,16 +9,18 @@ from datetime import datetime, timedelta
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
-from streamkern.monitor.passes import Pass
+from streamkern.monitor.passes import Pass, is_due
 from streamkern.runtime.events import FIELDS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from streamkern.runtime.events import Event
 
 # Jobs that are over are kept, up to so many.
 _KEPT = 20
+# Seconds: what was over sooner nobody waited for.
+SHORT = 1.0
 # No figure is larger.
 _MOST: Any = 1e18
 
@@ -62,7 +64,12 @@ class Job:
     error: str | None = None
     passes: dict[str, Pass] = field(default_factory=dict)
     worker_bytes: int = 0
+    planned_seconds: float = 0.0  # of the passes for moments
+    readings: int = 1  # these passes
+    solve_flops: float = 0.0  # of all processes, while some of them solve
     solved: dict[str, Any] | None = None
+    # Seconds since it began and what the largest worker took then, ever more rarely.
+    memory: list[tuple[float, int]] = field(default_factory=list)
 
     @property
     def current(self) -> Pass | None:
@@ -94,6 +101,39 @@ class Job:
     def elapsed(self, now: float) -> float:
         return (now if self.ended is None else self.ended) - self.begun
 
+    def is_short(self, now: float) -> bool:
+        """Say whether nobody had to wait for it so far."""
+        return self.elapsed(now) < SHORT
+
+    def peak_bytes(self) -> int:
+        """Return the most that a worker took, in all passes and between them."""
+        peaks = [reading.peak_bytes() for reading in self.passes.values()]
+        return max(*peaks, *(taken for _, taken in self.memory), 0, 0)
+
+    def solve_seconds(self) -> float | None:
+        """Return an estimate, from the speed of products in the passes for moments."""
+        best = max((reading.attainable() for reading in self._of_moments), default=0.0)
+        return self.solve_flops / best if best else None
+
+    def seconds_left(self, now: float) -> float | None:
+        """Return an estimate for all passes that are planned and the solution, None without it."""
+        current, readings, solving = self.current, self._of_moments, self.solve_seconds()
+        if not self.solve_flops or current is None or self.solved or self.ended is not None:
+            return None
+        left = current.seconds_left(now)
+        if left is None or not readings:
+            return None if left is None else left + self.planned_seconds
+        if solving is None or current is not readings[-1]:
+            return left
+        if current.ended is not None and len(readings) == self.readings:
+            return solving - (now - current.ended) if now < current.ended + solving else None
+        another = current.elapsed(now) + left
+        return left + (self.readings - len(readings)) * another + solving
+
+    @property
+    def _of_moments(self) -> list[Pass]:
+        return [each for each in self.passes.values() if each.label.startswith("moments")]
+
 
 class Jobs:
     """All jobs that were told of; whoever reads several figures of them holds `lock`."""
@@ -101,6 +141,7 @@ class Jobs:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.clock = clock
         self.jobs: dict[str, Job] = {}
+        self.memory: dict[str, float] = {}  # that workers took when last heard, by address
         self._passes: dict[str, Pass] = {}
         self.lock = threading.RLock()
 
@@ -130,6 +171,16 @@ class Jobs:
             elif (reading := self._passes.get(event.get("pass", ""))) is not None:
                 reading.hear(event, now)
 
+    def hear_memory(self, taken: Mapping[str, float]) -> None:
+        """Take in what workers take now, by address."""
+        with self.lock:
+            now, most, self.memory = self.clock(), int(max(taken.values(), default=0)), dict(taken)
+            for job in (job for job in self.jobs.values() if job.ended is None):
+                if job.current is not None:
+                    job.current.hear_memory(taken)
+                if most and is_due(job.memory, job.elapsed(now)):
+                    job.memory.append((job.elapsed(now), most))
+
     def worker_lost(self, worker: str) -> None:
         with self.lock:
             for reading in self._passes.values():
@@ -153,7 +204,10 @@ class Jobs:
     def _hear_of_job(self, job: Job, event: Event, now: float) -> None:
         match event["kind"]:
             case "planned":
-                job.worker_bytes = event["worker_bytes"]
+                job.worker_bytes, job.readings = event["worker_bytes"], event.get("readings", 1)
+                job.planned_seconds = event.get("seconds", 0.0)
+            case "solution planned":
+                job.solve_flops = event["flops"]
             case "pass begun":
                 size = event["rows"], event.get("shards", 0), event.get("row_bytes", 0)
                 reading = Pass(event["label"], *size, event.get("row_flops", 0.0), now)

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from streamkern.errors import ParameterError
 from streamkern.errors.formatting import json_text, printable
 from streamkern.monitor import job_text
-from streamkern.monitor.jobs import Jobs
+from streamkern.monitor.jobs import SHORT, Jobs
+from streamkern.monitor.notebook import NotebookPanel, in_notebook
 from streamkern.runtime.events import observed
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from streamkern.monitor.jobs import Job
     from streamkern.monitor.passes import Pass
+    from streamkern.monitor.terminal import LiveLines
     from streamkern.runtime.events import Event
 
 STYLES = ("auto", "live", "plain", "json")
@@ -27,24 +29,23 @@ STYLES = ("auto", "live", "plain", "json")
 # about as many more lines as ten minutes gave.
 _LEAST, _SHARE = 10.0, 1 / 30
 _LOOK = 1.0
-# What was over sooner nobody waited for.
-_SHORT = 1.0
 # Events that come by the thousand, or say nothing on their own.
 _PLENTIFUL = {"shard begun", "shard done", "merged"}
 
 
 @contextmanager
 def progress(style: str = "auto") -> Iterator[None]:
-    """Show on standard error how every fit, prediction and other job inside comes along.
+    """Show how every fit, prediction and other job inside comes along.
 
-    Jobs and passes that are over within a second are not mentioned.
+    That is on standard error, or in a notebook in the output of the cell.  Jobs and passes that are
+    over within a second are not mentioned, but a notebook shows the last job.
 
     Parameters
     ----------
     style : {'auto', 'live', 'plain', 'json'}
-        'live' lines are written anew four times a second; 'plain' ones are added every ten seconds,
-        and more rarely later; 'json' is one object a line, for programs.  'auto' is 'live' on a
-        terminal, else 'plain'.
+        'live' lines and bars are written anew while a job runs; 'plain' lines are added every ten
+        seconds, and more rarely later; 'json' is one object a line, for programs.  'auto' is 'live'
+        on a terminal and in a notebook, else 'plain'.
 
     Raises
     ------
@@ -61,11 +62,14 @@ def progress(style: str = "auto") -> Iterator[None]:
     if style not in STYLES:
         raise ParameterError(f"style must be one of {', '.join(STYLES)}, not {style!r}; take one.")
     if style == "auto":
-        style = "live" if sys.stderr.isatty() else "plain"
-    if style == "live":
+        style = "live" if sys.stderr.isatty() or in_notebook() else "plain"
+    view: LiveLines | NotebookPanel | Lines
+    if style == "live" and in_notebook():
+        view = NotebookPanel(Jobs())
+    elif style == "live":
         from streamkern.monitor.terminal import LiveLines  # noqa: PLC0415  rich takes long
 
-        view: LiveLines | Lines = LiveLines(Jobs())
+        view = LiveLines(Jobs())
     else:
         view = JsonLines(Jobs()) if style == "json" else PlainLines(Jobs())
 
@@ -98,7 +102,7 @@ class Lines(ABC):
         while not self._over.wait(_LOOK):
             with self.jobs.lock:
                 now, job = self.jobs.clock(), self.jobs.latest
-                if job is None or job.ended is not None or job.elapsed(now) < _SHORT:
+                if job is None or job.ended is not None or job.is_short(now):
                     self._last = now
                 elif job.current is not None and (
                     job is not self._looked_at
@@ -122,14 +126,14 @@ class PlainLines(Lines):
     def told(self, event: Event) -> None:
         with self.jobs.lock:
             now, job = self.jobs.clock(), self.jobs.job_of(event)
-            if job is None or job.elapsed(now) < _SHORT:
+            if job is None or job.is_short(now):
                 return
             reading = job.current
             match event["kind"]:
                 case "resumed":
                     self._say(job, f"{event['rows']:,} rows found in the checkpoint")
                 case "pass ended" if reading and event["error"] is None:
-                    if reading.elapsed(now) >= _SHORT:
+                    if reading.elapsed(now) >= SHORT:
                         took = job_text.duration(reading.elapsed(now))
                         known = job_text.details(job, reading, now) | {"memory": ""}
                         self._say(job, f"{reading.label} done in {took}", *known.values())
@@ -165,7 +169,8 @@ class JsonLines(Lines):
             write_event(event["kind"], {"name": job.name if job else None} | facts)
 
     def progress(self, job: Job, reading: Pass, now: float) -> None:
-        write_event("progress", {"name": job.name, "job": job.number} | reading.figures(now))
+        of_job = {"name": job.name, "job": job.number, "job_left": job.seconds_left(now)}
+        write_event("progress", of_job | reading.figures(now))
 
 
 def write_event(kind: str, facts: dict[str, Any]) -> None:

@@ -20,6 +20,12 @@ _SAMPLE, _SAMPLES = 1.0, 100
 _SMOOTH = 4
 
 
+def is_due(history: list[tuple[float, int]], elapsed: float) -> bool:
+    """Say whether it is time for another sample: the longer a history is, the more rarely."""
+    last = history[-1][0] if history else -_SAMPLE
+    return elapsed - last >= max(_SAMPLE, elapsed / _SAMPLES)
+
+
 @dataclass
 class Worker:
     """What one process did in a pass, since it began with its first shard."""
@@ -197,5 +203,5 @@ class Pass:
             elapsed = self.elapsed(now)
             while self.recent and self.recent[0][0] <= now - max(_WINDOW, _PART * elapsed):
                 self.recent.popleft()
-            if elapsed - self.history[-1][0] >= max(_SAMPLE, elapsed / _SAMPLES):
+            if is_due(self.history, elapsed):
                 self.history.append((elapsed, self.rows_read))

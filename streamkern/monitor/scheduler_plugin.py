@@ -12,9 +12,11 @@ import importlib.util
 import logging
 import time
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from distributed import SchedulerPlugin
+from tornado.ioloop import PeriodicCallback
 
 from streamkern.monitor import metrics
 from streamkern.monitor.jobs import Jobs
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from streamkern.runtime.events import Event
 
 logger = logging.getLogger(__name__)
+_LOOK_MS = 1000
 
 
 class Watch(SchedulerPlugin):  # type: ignore[misc]
@@ -35,6 +38,7 @@ class Watch(SchedulerPlugin):  # type: ignore[misc]
     idempotent = True
     jobs: Jobs | None = None
     collector: Any = None
+    looking: Any = None
 
     async def start(self, scheduler: Any) -> None:
         # Nothing here waits, so that nothing is told in between, and no other one begins.
@@ -43,6 +47,8 @@ class Watch(SchedulerPlugin):  # type: ignore[misc]
         self.jobs = Jobs()
         for when, event in scheduler.get_events(TOPIC):
             self._hear(event, ago=max(time.time() - when, 0.0))
+        self.looking = PeriodicCallback(partial(self._look, scheduler), _LOOK_MS)
+        self.looking.start()
         with _optional("the page on the dashboard"):
             if importlib.util.find_spec("bokeh") is not None:
                 from streamkern.monitor.dashboard_page import add_page  # noqa: PLC0415  bokeh takes long
@@ -53,7 +59,14 @@ class Watch(SchedulerPlugin):  # type: ignore[misc]
             # Another scheduler of this process may have them.
             self.collector = collector if metrics.register(collector) else None
 
+    def _look(self, scheduler: Any) -> None:
+        if self.jobs is not None:
+            workers = scheduler.workers.values()
+            self.jobs.hear_memory({w.address: w.metrics.get("memory", 0) for w in workers})
+
     async def close(self) -> None:
+        if self.looking is not None:
+            self.looking.stop()
         if self.collector is not None:
             with suppress(KeyError):  # a scheduler may close more than once
                 metrics.prometheus().REGISTRY.unregister(self.collector)

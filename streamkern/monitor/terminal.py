@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from streamkern.monitor.jobs import Job, Jobs
     from streamkern.runtime.events import Event
 
-# What was over sooner nobody waited for.
-_SHORT = 1.0
 _BAR = 30
 
 
@@ -36,7 +34,7 @@ class LiveLines(Live):
             return
         with self.jobs.lock:
             now, job = self.jobs.clock(), self.jobs.job_of(event)
-            lines = None if job is None or job.elapsed(now) < _SHORT else _lines_of(job, now)
+            lines = None if job is None or job.is_short(now) else _lines_of(job, now)
         # The view is drawn under a lock of its own and then asks for that of the jobs.
         if lines is not None:
             self.console.print(lines)
@@ -44,8 +42,7 @@ class LiveLines(Live):
     def lines(self) -> RenderableType:
         with self.jobs.lock:
             now = self.jobs.clock()
-            under_way = [job for job in self.jobs if job.ended is None]
-            shown = [job for job in under_way if job.elapsed(now) >= _SHORT]
+            shown = [job for job in self.jobs if job.ended is None and not job.is_short(now)]
             return Group(*(_lines_of(job, now) for job in reversed(shown)))
 
 
@@ -53,33 +50,16 @@ def _lines_of(job: Job, now: float) -> RenderableType:
     name = (printable(job.name), "bold")
     head = Text.assemble(name, "  ", (job.phase, "dim"), no_wrap=True, overflow="ellipsis")
     head.append(f"  {job_text.duration(job.elapsed(now))}")
+    if left := job_text.whole_job(job, now):
+        head.append(f"  {left}")
     if job.dashboard and job.ended is None:
         head.append(f"  {job.dashboard}", "dim")
     table = Table.grid(padding=(0, 2))
     for _ in range(3):
         table.add_column(no_wrap=True)
-    passes = [
-        reading
-        for reading in job.passes.values()
-        if reading.ended is None or reading is job.main or reading.elapsed(now) >= _SHORT
-    ]
-    for reading in passes:
-        when = f"{job_text.duration(reading.seconds_left(now))} left"
-        if reading.ended is not None:
-            when = f"in {job_text.duration(reading.elapsed(now))}"
-        done = f"{reading.share:4.0%}  {job_text.rows_of(reading)}  {when}"
+    for reading, words in job_text.bars(job, now):
         bar = ProgressBar(reading.n_rows, reading.rows_done, width=_BAR)
         bar.complete_style = bar.finished_style = "cyan"
-        table.add_row(Text(f"  {reading.label}"), bar, Text(done))
-    if not passes:
-        return head
-    known, n_workers = job_text.details(job, reading, now), len(reading.workers.keys() - {""})
-    workers = f"{n_workers} worker{'s' * (n_workers > 1)} · " if n_workers else ""
-    lines = [
-        workers + known["rates"],
-        " · ".join(filter(None, (known["times"], known["memory"]))),
-        " · ".join(filter(None, (known["shards"], known["validation"]))),
-        job_text.solution_of(job.solved) if job.solved else "",
-    ]
-    shown = (Text(f"  {line}", "dim", no_wrap=True) for line in lines if line)
-    return Group(head, table, *shown)
+        table.add_row(Text(f"  {reading.label}"), bar, Text(words))
+    shown = (Text(f"  {line}", "dim", no_wrap=True) for line in job_text.lines(job, now))
+    return Group(head, *([table] if table.rows else []), *shown)

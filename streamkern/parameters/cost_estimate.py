@@ -45,6 +45,7 @@ class Footprint:
     block_rows: int
     n_folds: int  # 1 for no cross-validation
     folds_at_once: int  # that the rows of one shard can be in
+    width: int  # numbers of a row as they are projected: p, or fewer of sparse rows
     left_out_rows: int  # of the blocks of a pass that leaves out every row in turn
     n_left_out: int = 0  # penalties of that pass
     fixed_alpha: bool = False  # no penalty to choose
@@ -96,7 +97,7 @@ class Footprint:
             + self.itemsize * D * p  # the frequencies
             + self.itemsize * (Triangle.product_size(D) + 2 * D * (q + 1))
             # Two blocks of rows, one in use and one being read, and the features of one.
-            + self.block_rows * (self.itemsize * D + 8 * p + 24 * (q + 1))
+            + self.block_rows * (self.itemsize * D + 8 * self.width + 24 * (q + 1))
             # The next shard is begun before this one is done.
             + 2 * (self.block_rows * 2 * (row_bytes + 8 * (q + weighted)) + self.reading)
             # Roots of the weights, and a block without the rows that do not count.

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from streamkern.errors import InsufficientMemoryError
+from streamkern.errors.html_table import html_table
 from streamkern.parameters.cost_estimate import rough_flops_per_second
 from streamkern.runtime.memory import available_bytes, in_words
 
@@ -67,6 +68,9 @@ class Plan:
                 f"receiving {what} needs {in_words(self.client_bytes)} in this process, but "
                 f"{in_words(free)} is free; take fewer {fewer}."
             )
+
+    def _repr_html_(self) -> str:
+        return html_table("Plan of a fit", self.rows())
 
     def rows(self) -> list[tuple[str, str]]:
         where = f"this process, {self.n_threads} threads"

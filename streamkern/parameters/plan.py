@@ -37,6 +37,9 @@ _SHARDS_A_FOLD = 3
 _STRIPS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 # What a target of one row takes in the blocks that are read, and as it enters products.
 _TARGET_BYTES = 56
+# What a solution takes of one core, in D^3 operations at the speed of products, as measured: a
+# factorisation, else a decomposition of the whole, and one of a fold beside others.
+_FACTORISED, _WHOLE, _A_FOLD = 2, 12, 5
 # Below this much work in seconds, starting worker processes costs more than it saves.
 _IN_PROCESS_SECONDS = 20.0
 # About a fortieth of a pass holds the interpreter's lock, so more threads would wait for it.
@@ -51,14 +54,20 @@ def plan_fit(
     n_folds: int = 1,
     fold_by: str = "auto",
     can_strip: bool = False,
+    takes_sparse: bool = False,
     n_workers: int | None = None,
     n_threads: int | None = None,
     allowed_bytes: int | None = None,
     **more: Any,
 ) -> Plan:
-    """Plan a fit; `more` are fields of `Footprint`."""
+    """Plan a fit; `more` are fields of `Footprint`.
+
+    With `takes_sparse` the features of sparse rows are made of what is stored.
+    """
     n, p, q, D = source.n_samples, source.n_features, source.n_targets, n_components
     itemsize = 4 if precision == "single" else 8
+    stored = takes_sparse and source.sparse_row_bytes
+    width = min(p, source.sparse_row_bytes // source.dtype.itemsize) if stored else p
     shard_rows, block_rows = cut(source, itemsize * D)
     shards = source.shards(shard_rows, block_rows)
     block_rows = min(block_rows, max(shard.n_rows for shard in shards))
@@ -74,6 +83,7 @@ def plan_fit(
         left_out_rows=cut(source, 2 * itemsize * D)[1],
         n_folds=n_folds,
         # Rows that are dealt one by one reach every fold.
+        width=width,
         folds_at_once={"shards": 1, "blocks": min(2, n_folds), "rows": n_folds}[fold_by],
         **more,
     )
@@ -90,9 +100,9 @@ def plan_fit(
         return next((t for t in range(most, 1, -1) if process_bytes(t) <= room), 1)
 
     # A target more takes what an input takes, and without each row every target at every penalty.
-    flops = fit_flops(n, p + q - 1, D, n_folds)
+    flops = fit_flops(n, width + q - 1, D, n_folds)
     if needs.n_left_out:
-        flops += fit_flops(n, p + needs.n_left_out * q, D, 1)
+        flops += fit_flops(n, width + needs.n_left_out * q, D, 1)
     cores, blas = usable_cores(), 1
     if n_workers is None:
         threads = min(cores, _THREADS_A_PROCESS)
@@ -176,6 +186,7 @@ def planned(
         fold_by=options.fold_by,
         n_sample=n_sample or options.sample_rows(source),
         can_strip=options.can_strip,
+        takes_sparse=options.family.made.takes_sparse and not options.is_identity,
         from_rows=options.family.made.rows_a_feature > 0,
         **job,
     )
@@ -196,8 +207,24 @@ def plan_for(
     place: Any = {"n_workers": n_workers, "n_threads": n_threads, "allowed_bytes": allowed}
     plan = planned(options, source, n_sample, **place, **job)
     plan.check()
-    tell_of_job("planned", worker_bytes=plan.worker_bytes, allowed_bytes=plan.allowed_bytes)
+    facts = {"allowed_bytes": plan.allowed_bytes, "seconds": plan.seconds}
+    tell_of_job("planned", worker_bytes=plan.worker_bytes, readings=plan.n_strips, **facts)
     return plan
+
+
+def tell_of_solution(source: Source, options: FitOptions, solution: dict[str, Any]) -> None:
+    """Tell what follows the main pass, as the operations of all slots in that time.
+
+    Folds are solved side by side, then the whole; before that all rows may be left out in turn.
+    """
+    D, n_slots = options.components_for(source.n_features), current_resources().n_slots
+    rounds = -(-options.n_folds // n_slots) if options.n_folds > 1 else 0
+    cubes = _FACTORISED if solution.get("fixed_alpha") else _WHOLE + _A_FOLD * rounds
+    flops = float(D) ** 3 * cubes * n_slots
+    if n_left_out := solution.get("n_left_out", 0):
+        width = source.n_features + n_left_out * source.n_targets
+        flops += 2 * fit_flops(source.n_samples, width, D, 1)
+    tell_of_job("solution planned", flops=flops)
 
 
 def cut(source: Source, feature_bytes: int) -> tuple[int, int]:

@@ -121,7 +121,7 @@ def sigmoid_of_sums(parts: Sequence[ScoreSums]) -> PlattSigmoid:
     """Return the sigmoids of q scores whose distribution is not known, but for these sums.
 
     Each is Platt's for a mixture of distributions that have the mean and variance of the sums, as
-    far as its log loss is bounded by that of the shares of the classes (docs/explanation/design.md).
+    far as its log loss is bounded by that of the shares of the classes.
 
     Golub and Welsch (1969), "Calculation of Gauss quadrature rules".
     """

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamkern.errors.formatting import printable
-from streamkern.report.drawing import KINDS, Axis, Figure, Plot
+from streamkern.report import chart_marks as chart
 from streamkern.report.numbers import number, percent, shortened
-from streamkern.report.prediction_figures import ROWS_A_MEAN
+from streamkern.report.prediction_figures import ROWS_A_MEAN, SQUARE
+from streamkern.report.rendering import Figure
 from streamkern.report.report_rows import class_error_rows
 from streamkern.report.trial_tables import Table
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 # Classes that have a row and a column in tables.
 _MOST_CLASSES = 12
-_SHARES = Axis(-0.02, 1.02, ticks=[(x, percent(x, 0)) for x in (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)])
 
 
 def class_section(found: Validation | None) -> dict[str, Any]:
@@ -67,41 +67,47 @@ def confusion_table(errors: ClassErrors) -> Table:
 def probability_figure(errors: ClassErrors) -> Figure:
     """Draw shares of rows over the probabilities that they were given."""
     two = errors.n_classes == 2
-    name, share = _names(errors)[1] if two else "a class", "Share of rows that are of it"
-    plot = Plot(_SHARES, _SHARES, x_label=f"Probability of {name}", y_label=share, height=280.0)
-    plot.line([0.0, 1.0], [0.0, 1.0], "guide")
     weight, sums, of_class, n_rows = errors.by_probability.sum(axis=0)
     known = (n_rows >= ROWS_A_MEAN) & (weight > 0)
-    plot.series(sums[known] / weight[known], of_class[known] / weight[known])
+
+    def draw(axes: Any) -> None:
+        chart.share_axes(axes)
+        name = _names(errors)[1] if two else "a class"
+        chart.name_axes(axes, f"Probability of {name}", "Share of rows that are of it", "")
+        chart.guide(axes, [0.0, 1.0], [0.0, 1.0])
+        chart.series(axes, sums[known] / weight[known], of_class[known] / weight[known])
+
     caption = (
         f"On the dashed line probabilities are true: of rows that get 80%, 80% are of the class. "
         f"Marks are of bins with {ROWS_A_MEAN} rows or more"
         f"{'' if two else ', all classes together'}."
     )
-    return plot.figure("Calibration", caption)
+    return Figure("Calibration", caption, draw, SQUARE)
 
 
 def roc_figure(errors: ClassErrors) -> Figure:
     held, areas, names = errors.confusion.sum(axis=1), errors.table.auc, _names(errors)
     classes = [1] if len(names) == 2 else [k for k in _largest(errors) if held[k] > 0]
     y_label = "True positive rate" + f" of {names[classes[0]]}" * (len(classes) == 1)
-    plot = Plot(_SHARES, _SHARES, x_label="False positive rate", y_label=y_label, height=280.0)
-    plot.line([0.0, 1.0], [0.0, 1.0], "guide")
-    said = []
-    for j, k in enumerate(classes[: len(KINDS)]):
-        place = 0 if len(names) == 2 else k
-        xs, ys = map(_above, errors.table.weights[place])
-        plot.line(xs, ys, f"line {KINDS[j]}")
-        said.append(f"{areas[place]:.3f}")
-        if len(classes) > 1:
-            middle = int(np.searchsorted(xs, 0.1 * (j + 1)))
-            plot.label(names[k], xs[middle], ys[middle], dy=14.0)
-            said[-1] += f" ({names[k]})"
+    shown = [(k, 0 if len(names) == 2 else k) for k in classes[: len(chart.KINDS)]]
+
+    def draw(axes: Any) -> None:
+        chart.share_axes(axes)
+        chart.name_axes(axes, "False positive rate", y_label, "")
+        chart.guide(axes, [0.0, 1.0], [0.0, 1.0])
+        for j, (k, place) in enumerate(shown):
+            xs, ys = map(_above, errors.table.weights[place])
+            chart.line(axes, xs, ys, j)
+            if len(classes) > 1:
+                middle = int(np.searchsorted(xs, 0.1 * (j + 1)))
+                chart.label(axes, names[k], xs[middle], ys[middle], down=14.0, j=j)
+
+    said = [f"{areas[place]:.3f}" + f" ({names[k]})" * (len(classes) > 1) for k, place in shown]
     caption = (
         f"Every point is another score from which on a row is taken for one of the class. The area "
         f"under the curve is {', '.join(said)}; on the dashed line scores tell nothing."
     )
-    return plot.figure("ROC curve", caption)
+    return Figure("ROC curve", caption, draw, SQUARE)
 
 
 def _above(weights: Floats) -> Floats:

@@ -21,6 +21,7 @@ from streamkern.models.loading import fitted_of, rows_of
 from streamkern.report import choice_figures, numbers, page_facts, report_rows, validation_curves
 from streamkern.report.class_figures import class_section
 from streamkern.report.python_call import python_call
+from streamkern.report.rendering import style_sheet
 from streamkern.report.target_section import target_section
 from streamkern.report.trial_tables import tuning_table
 from streamkern.report.validation_pass import validated
@@ -137,7 +138,7 @@ def _page(model: FittedRidge, report: FitReport) -> dict[str, Any]:
         choices.append(choice_figures.sizes_figure(components))
     if sparsity:
         choices.append(choice_figures.sizes_figure(sparsity, is_sparse=True))
-    style = Path(__file__).with_name("templates").joinpath("style.css").read_text(encoding="utf-8")
+    style = style_sheet()
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     return {
         "lead": page_facts.lead(report),

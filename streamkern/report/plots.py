@@ -1,4 +1,4 @@
-"""Charts of a comparison, drawn by matplotlib where it is installed."""
+"""Charts of a comparison of random features with exact kernel ridge."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from operator import itemgetter
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
-from streamkern.errors import ParameterError
+from streamkern.report.rendering import drawing_style
 from streamkern.solve.penalty_grid import CRITERIA
 from streamkern.storage import replacing
 
@@ -55,19 +55,6 @@ STYLE = {
 UNDATED = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
 
 
-def pyplot() -> Any:
-    try:
-        import matplotlib as mpl  # noqa: PLC0415  optional
-    except ImportError as error:
-        raise ParameterError(
-            "a picture needs matplotlib, which is not installed; install streamkern[plot]."
-        ) from error
-    mpl.use("Agg")
-    from matplotlib import pyplot as module  # noqa: PLC0415  optional
-
-    return module
-
-
 def plot_comparison(comparison: Comparison, path: str | Path, *, force: bool = False) -> None:
     """Draw the test error and the kernel's error against the number of random features.
 
@@ -75,28 +62,27 @@ def plot_comparison(comparison: Comparison, path: str | Path, *, force: bool = F
     and linear ridge as horizontal lines; on the right the error of the approximate kernel, beside
     the slope of 1 / sqrt(D).  Lines are means over the seeds, bands the intervals of the trials.
     """
-    plt = pyplot()
     form = str(path).rsplit(".", 1)[-1].lower()
     lines = comparison.by_map()
     sizes = sorted({trial.n_components or 0 for trials in lines.values() for trial in trials})
-    with plt.style.context(["default", STYLE]):
-        figure, (left, right) = plt.subplots(1, 2, figsize=(7.2, 3.5), layout="constrained")
-        try:
-            _draw_lines(left, lines, "test_rmse", sizes)
-            _draw_references(left, comparison)
-            left.set(title="a\N{EM SPACE}Test error", ylabel="test RMSE, in units of the target")
-            left.legend(title="random features", alignment="left")
-            _draw_lines(right, lines, "kernel_error", sizes)
-            _draw_slope(right, comparison, sizes)
-            right.set(
-                title="b\N{EM SPACE}Kernel approximation error",
-                ylabel="mean |φ(x)ᵀφ(x′) − k(x, x′)|",
-            )
-            figure.supxlabel(_caption(comparison), x=0.01, ha="left", fontsize=7, color=GREY)
-            with replacing(path, force=force) as temporary:
-                figure.savefig(temporary, dpi=300, format=form, metadata=UNDATED.get(form))
-        finally:
-            plt.close(figure)
+    with drawing_style(STYLE):
+        from matplotlib.figure import Figure  # noqa: PLC0415  slow
+
+        figure = Figure(figsize=(7.2, 3.5), layout="constrained")
+        left, right = figure.subplots(1, 2)
+        _draw_lines(left, lines, "test_rmse", sizes)
+        _draw_references(left, comparison)
+        left.set(title="a\N{EM SPACE}Test error", ylabel="test RMSE, in units of the target")
+        left.legend(title="random features", alignment="left")
+        _draw_lines(right, lines, "kernel_error", sizes)
+        _draw_slope(right, comparison, sizes)
+        right.set(
+            title="b\N{EM SPACE}Kernel approximation error",
+            ylabel="mean |φ(x)ᵀφ(x′) − k(x, x′)|",
+        )
+        figure.supxlabel(_caption(comparison), x=0.01, ha="left", fontsize=7, color=GREY)
+        with replacing(path, force=force) as temporary:
+            figure.savefig(temporary, dpi=300, format=form, metadata=UNDATED.get(form))
 
 
 def _draw_lines(axes: Any, lines: dict[str, list[Trial]], measure: str, sizes: list[int]) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from streamkern.report.drawing import KINDS, Axis, Figure, Plot
+from streamkern.report import chart_marks as chart
 from streamkern.report.numbers import counted, percent
+from streamkern.report.rendering import Figure
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 _SHADES = 6
+# The height of a picture that is about as tall as wide.
+SQUARE = 344.0
 # Bins with fewer rows say little of a mean or a share.
 ROWS_A_MEAN = 30
 # 95% of what chance does lies within so many standard errors.
@@ -36,44 +39,48 @@ def pairs_figures(found: Validation, target: int, name: str) -> list[Figure]:
     heights = bins.residuals[target][low : high + 1]
     pairs = pairs[first + 1 : last + 1, first + 1 : last + 1]
     errors = errors[first + 1 : last + 1, low + 1 : high + 1]
-    axis, predicted = Axis.over([edges[0], edges[-1]], room=0.0), f"Predicted {name}"
-    plot = Plot(axis, axis, x_label=predicted, y_label=f"Actual {name}", height=280.0)
-    shades = _shade(plot, pairs, edges, edges)
-    for kind in ("halo", "guide"):
-        plot.line([edges[0], edges[-1]], [edges[0], edges[-1]], kind)
-    rows = counted(found.n_rows, "row")
+    predicted, rows = f"Predicted {name}", counted(found.n_rows, "row")
+    ends, middles = [edges[0], edges[-1]], (edges[1:] + edges[:-1]) / 2.0
+
+    def draw_pairs(axes: Any) -> None:
+        chart.cells(axes, _levels(pairs), edges, edges)
+        chart.guide(axes, ends, ends)
+        axes.set(xlim=ends, ylim=ends)
+        chart.name_axes(axes, predicted, f"Actual {name}")
+
     caption = f"{rows} in bins; on the dashed line predictions are right."
     caption += _beyond(found.n_rows - int(pairs.sum()))
-    agreement = plot.figure("Predicted and actual", caption, shades)
+    shades = _shades(pairs)
+    agreement = Figure("Predicted and actual", caption, draw_pairs, SQUARE, shades)
 
-    reach = max(abs(heights[0]), abs(heights[-1]))
-    span, y_label = Axis.over([-reach, reach], room=0.0), f"Actual less predicted {name}"
-    plot = Plot(axis, span, x_label=predicted, y_label=y_label, height=280.0)
-    shades = _shade(plot, errors, edges, heights)
-    for kind in ("halo", "guide"):
-        plot.rule(kind, y=0.0)
+    far = max(abs(heights[0]), abs(heights[-1]))
     caption = f"{rows} in bins; dashed is zero."
     heights_of = errors.sum(axis=1)
     known = heights_of >= ROWS_A_MEAN
+    means = (errors @ (heights[1:] + heights[:-1]))[known] / 2.0 / heights_of[known]
     if known.sum() > 1:
-        means = (errors @ _middles(heights))[known] / heights_of[known]
-        for kind in ("halo", "line second"):
-            plot.line(_middles(edges)[known], means, kind)
         caption += (
             f" The line is the mean where {ROWS_A_MEAN} rows or more are in a column: away from "
             f"zero, predictions of that size are too low or too high."
         )
     caption += _beyond(found.n_rows - int(errors.sum()))
-    return [agreement, plot.figure("Residuals", caption, shades)]
+
+    def draw_residuals(axes: Any) -> None:
+        chart.cells(axes, _levels(errors), edges, heights)
+        chart.guide(axes, ends, [0.0, 0.0])
+        if known.sum() > 1:
+            chart.line(
+                axes, middles[known], means, color=chart.colour("paper"), linewidth=4.0, alpha=0.7
+            )
+            chart.line(axes, middles[known], means, 1)
+        axes.set(xlim=ends, ylim=(-far, far))
+        chart.name_axes(axes, predicted, f"Actual less predicted {name}")
+
+    return [agreement, Figure("Residuals", caption, draw_residuals, SQUARE, _shades(errors))]
 
 
 def _beyond(n_rows: int) -> str:
     return f" Beyond the picture: {counted(n_rows, 'row')}." if n_rows else ""
-
-
-def _middles(edges: Floats) -> Floats:
-    middles: Floats = (edges[1:] + edges[:-1]) / 2.0
-    return middles
 
 
 def _occupied(counts: Array) -> tuple[int, int]:
@@ -82,18 +89,26 @@ def _occupied(counts: Array) -> tuple[int, int]:
     return (int(used[0]), int(used[-1]) + 1) if len(used) else (0, len(counts) - 2)
 
 
-def _shade(plot: Plot, counts: Array, x_edges: Floats, y_edges: Floats) -> tuple[str, ...]:
-    """Fill cells by how many rows they hold, and return the number that each shade stands for."""
-    most = int(counts.max(initial=0))
-    if not most:
-        return ()
-    bounds = np.unique(np.ceil(most ** (np.arange(_SHADES) / _SHADES)).astype(int))
+def _bounds(counts: Array) -> Array:
+    """Return the fewest rows of every shade, up to six, in steps of equal ratios."""
+    most = max(int(counts.max(initial=0)), 1)
+    return np.unique(np.ceil(most ** (np.arange(_SHADES) / _SHADES)).astype(int))
+
+
+def _levels(counts: Array) -> Array:
+    """Return the shade of every cell, by how many rows it holds, and 0 for none."""
+    bounds = _bounds(counts)
     levels = np.searchsorted(bounds, counts, side="right")
     # So that few levels are as dark as many.
-    darkest = np.where(levels > 0, levels + _SHADES - len(bounds), 0)
-    plot.cells(darkest, x_edges.tolist(), y_edges.tolist())
-    lasts = [*(bounds[1:] - 1), most]
-    spans = zip(bounds.tolist(), lasts, strict=True)
+    return np.where(levels > 0, levels + _SHADES - len(bounds), 0)
+
+
+def _shades(counts: Array) -> tuple[str, ...]:
+    """Return the numbers of rows that each shade stands for."""
+    if not counts.any():
+        return ()
+    bounds = _bounds(counts)
+    spans = zip(bounds.tolist(), [*(bounds[1:] - 1), int(counts.max())], strict=True)
     return tuple(f"{low:,}" if low >= high else f"{low:,}–{high:,}" for low, high in spans)
 
 
@@ -112,43 +127,47 @@ def chance(n_rows: int) -> Floats:
 
 def interval_figure(standardized: Floats, names: Sequence[str]) -> Figure:
     n_rows, nominal = len(standardized), 100.0 * np.array(LEVELS)
-    apart = 100.0 * (coverage(standardized)[:, : len(KINDS)] - np.array(LEVELS)[:, None])
+    apart = 100.0 * (coverage(standardized)[:, : len(chart.KINDS)] - np.array(LEVELS)[:, None])
     by_chance = 100.0 * chance(n_rows)
-    reach = max(5.0, 1.15 * float(np.abs(apart).max()), float(by_chance.max()))
-    plot = Plot(
-        Axis(5.0, 102.0, ticks=[(x, f"{x:.0f}%") for x in (10, 30, 50, 70, 90, 99)]),
-        Axis(-reach, reach),
-        x_label="Share of rows that the interval claims",
-        y_label="Share found less share claimed, in points",
-    )
-    plot.band(nominal.tolist(), -by_chance, by_chance)
-    plot.rule("guide", y=0.0)
-    for j, column in enumerate(apart.T):
-        plot.series(nominal, column, j)
-        if len(apart.T) > 1:
-            plot.label(names[j], nominal[4], column[4])
+    far = max(5.0, 1.15 * float(np.abs(apart).max()), float(by_chance.max()))
+
+    def draw(axes: Any) -> None:
+        axes.set(xlim=(5.0, 102.0), ylim=(-far, far))
+        axes.set_xticks(ticks := (10, 30, 50, 70, 90, 99), [f"{x}%" for x in ticks])
+        x_label = "Share of rows that the interval claims"
+        chart.name_axes(axes, x_label, "Share found less share claimed, in points", "y")
+        chart.band(axes, nominal, -by_chance, by_chance)
+        axes.axhline(0.0, color=chart.colour("ink"), **chart.GUIDE)
+        for j, column in enumerate(apart.T):
+            chart.series(axes, nominal, column, j)
+            if len(apart.T) > 1:
+                chart.label(axes, names[j], nominal[4], column[4], j=j)
+
     caption = (
         f"Above zero, intervals are wider than they need be; below, too narrow. The band is what "
         f"chance does 95 times in 100 with {counted(n_rows, 'row')}."
     )
-    return plot.figure("Intervals", caption)
+    return Figure("Intervals", caption, draw)
 
 
 def normality_figure(standardized: Floats) -> Figure:
     edges, grid = np.linspace(-4.0, 4.0, 33), np.linspace(-4.0, 4.0, 97)
     unit = len(standardized) * (edges[1] - edges[0])
-    densities = [np.histogram(z, edges)[0] / unit for z in standardized.T[: len(KINDS)]]
+    densities = [np.histogram(z, edges)[0] / unit for z in standardized.T[: len(chart.KINDS)]]
     normal = np.exp(-0.5 * grid**2) / math.sqrt(2.0 * math.pi)
     highest = max(float(each.max()) for each in (normal, *densities))
-    name = "Residual over its standard deviation"
-    plot = Plot(Axis(-4.0, 4.0), Axis(0.0, 1.08 * highest), x_label=name, y_label="Density of rows")
-    if len(densities) == 1:
-        plot.bars(edges.tolist(), densities[0])
-    else:
-        for j, density in enumerate(densities):
-            plot.series(_middles(edges), density, j)
-    plot.line(grid, normal, "guide")
-    plot.label("normal", grid[62], normal[62], beside=-2.0)
+
+    def draw(axes: Any) -> None:
+        axes.set(xlim=(-4.0, 4.0), ylim=(0.0, 1.08 * highest))
+        chart.name_axes(axes, "Residual over its standard deviation", "Density of rows")
+        if len(densities) == 1:
+            axes.stairs(densities[0], edges, fill=True, color=chart.colour("shade3"))
+        else:
+            for j, density in enumerate(densities):
+                chart.series(axes, (edges[1:] + edges[:-1]) / 2.0, density, j)
+        axes.plot(grid, normal, color=chart.colour("ink"), **chart.GUIDE)
+        chart.label(axes, "normal", grid[68], normal[68], down=-4.0)
+
     outside = float((np.abs(standardized) > 4.0).mean())
     caption = (
         f"Were the errors normal, the {'bars' if len(densities) == 1 else 'lines'} would follow "
@@ -156,4 +175,4 @@ def normality_figure(standardized: Floats) -> Figure:
         f"{percent(outside, 2)} of rows lie beyond four standard deviations; "
         f"{percent(2.0 * float(ndtr(-4.0)), 3)} would."
     )
-    return plot.figure("Standardised residuals", caption)
+    return Figure("Standardised residuals", caption, draw)

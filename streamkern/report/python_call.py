@@ -10,6 +10,7 @@ from streamkern.models.fitted_classes import FittedClassifier
 from streamkern.models.fitted_model import restored_kernel
 from streamkern.parameters.parameters import Parameters
 from streamkern.sources import LabelledSource
+from streamkern.sources.tables import is_table
 
 if TYPE_CHECKING:
     from streamkern.models.fitted_ridge import FittedRidge
@@ -64,4 +65,10 @@ def _rows_of_call(data: dict[str, Any], source: Source) -> str:
     how = f", weights={data['weights']!r}" if data.get("weights") else ""
     how += ", labels=True" if is_labelled else ""
     paths = [file["path"] for file in data["files"]]
+    if is_table(paths[0]):
+        targets = list(data["recipe"]["targets"])
+        return (
+            f"{paths!r}, y={targets!r}"
+            + f", sample_weight={data['recipe']['weights']!r}" * bool(how)
+        )
     return f"streamkern.open_hdf5({paths!r}, {data['x']!r}, {data['y']!r}{how})"

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from streamkern.errors.formatting import listed
+from streamkern.models.report_facts import brief
 from streamkern.report.figure_labels import LABELS, figure_row
 from streamkern.runtime.memory import in_words
 from streamkern.sources.preprocessing import recipe_of
@@ -43,16 +44,6 @@ _CLASS_ERRORS = (
     *("accuracy", "balanced_accuracy", "log_loss", "brier_score"),
     "expected_calibration_error",
 )
-
-
-def brief(value: Any) -> str:
-    """Return a number with five digits, or the first four of several."""
-    if isinstance(value, list):
-        shown = ", ".join(brief(item) for item in value[:4])
-        return shown + (f", ... ({len(value)})" if len(value) > 4 else "")
-    if value is None:
-        return "none"
-    return f"{value:.5g}" if isinstance(value, float) else str(value)
 
 
 def fit_rows(report: FitReport, number: Number = brief) -> list[Row]:

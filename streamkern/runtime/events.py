@@ -30,7 +30,11 @@ _SHARD: dict[str, Any] = {"pass": str, "shard": Integral, "worker": str}
 # The fields of every kind of event, and the type of each, or None where any will do.
 FIELDS: dict[str, dict[str, Any]] = {
     "job begun": {"job": str, "name": str, "client": _TEXT_OR_NONE, "dashboard": _TEXT_OR_NONE},
-    "planned": {"job": str, "worker_bytes": Real, "allowed_bytes": Real},
+    # `seconds` are those of the main pass, which reads the rows `readings` times.
+    "planned": {"job": str, "worker_bytes": Real, "allowed_bytes": Real, "seconds": Real}
+    | {"readings": Integral},
+    # `flops` are what all slots could do while some of them solve.
+    "solution planned": {"job": str, "flops": Real},
     "pass begun": {"job": str, "pass": str, "label": str, "rows": Integral, "shards": Integral}
     | {"row_bytes": Real, "row_flops": Real},
     # From a checkpoint.

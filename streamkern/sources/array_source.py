@@ -10,6 +10,7 @@ import numpy as np
 from dask.base import tokenize
 
 from streamkern.errors import DataError
+from streamkern.runtime.sparse_rows import SparseRows, is_sparse
 from streamkern.sources.base import Block, Reader, Segment, Source, negative_weight, rounding_of
 from streamkern.sources.labelled_source import ArrayLabels
 from streamkern.sources.lazy import as_table
@@ -90,6 +91,7 @@ class Arrays(Source):
         self.target_ndim = 1 if self.y is None else self.y.ndim
         self.dtype = self.X.dtype
         self.rounding = rounding_of(self.dtype)
+        self.sparse_row_bytes = self.X.row_bytes if isinstance(self.X, SparseRows) else 0
 
     @abstractmethod
     def _description(self, X: Any, y: Any) -> dict[str, Any]:
@@ -129,6 +131,7 @@ class ArraySource(Arrays):
         return described
 
     def _array(self, name: str, values: Any) -> Any:
+        values = values.X if isinstance(values, NamedRows) else values
         return as_table(name, values) if name == "X" else np.asarray(values)
 
     def aligned(self, X: Any, y: Any, weights: Any) -> tuple[Any, Any, Any]:
@@ -158,20 +161,23 @@ class ArrayReader(Reader):
     start: int
 
     def blocks(self, n_rows: int) -> Iterator[Block]:
-        total = sum(map(len, self.X))
+        parts = [SparseRows.of(part) if is_sparse(part) else part for part in self.X]
+        total = sum(map(len, parts))
         for start in range(0, total, n_rows):
             stop = min(start + n_rows, total)
-            X = _rows(self.X, start, stop)
+            X = _rows(parts, start, stop)
             y = _rows(self.y, start, stop).astype(float) if self.y else np.empty((len(X), 0))
             weights = _rows(self.weights, start, stop) if self.weights else None
             yield Block(X, y.reshape(len(X), -1), self.start + start, weights)
 
 
-def _rows(parts: Sequence[Array], start: int, stop: int) -> Array:
+def _rows(parts: Sequence[Any], start: int, stop: int) -> Any:
     """Return rows of arrays that follow each other, a view where they are in one of them."""
     found = []
     for part in parts:
         if start < len(part) and stop > 0:
             found.append(part[max(start, 0) : stop])
         start, stop = start - len(part), stop - len(part)
+    if len(found) > 1 and isinstance(found[0], SparseRows):
+        return SparseRows.stacked(found)
     return found[0] if len(found) == 1 else np.concatenate(found)

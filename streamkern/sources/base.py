@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from streamkern.errors import DataError, OverflowedError, WorkersLostError
+from streamkern.sources.source_table import source_line, source_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -54,7 +55,7 @@ class Block:
     X may be overwritten once the block after the next is asked for: the next is read meanwhile.
     """
 
-    X: Array  # (rows, p)
+    X: Any  # (rows, p), an array, or `SparseRows`
     y: Floats  # (rows, q)
     start: int  # of the source
     weights: Floats | None = None  # (rows,), None for all 1
@@ -116,7 +117,15 @@ class Source(ABC):
     chunk_bytes: int = 0  # that a reader keeps of the storage chunks it is in the middle of
     weighted_by: str | None = None  # the name of the weights, None where all rows count once
     missing_labels: str = ""  # what bad rows are where targets stand for labels
+    sparse_row_bytes: int = 0  # of a row on average, where X in a block is sparse
     paths: Sequence[str] = ()  # of all files here that rows are read from
+    ids: Sequence[str] = ()  # names of what says which row it is, and goes with its prediction
+
+    def __repr__(self) -> str:
+        return source_line(self)
+
+    def _repr_html_(self) -> str:
+        return source_table(self)
 
     @property
     def is_weighted(self) -> bool:
@@ -159,7 +168,7 @@ class Source(ABC):
 
     @property
     def row_bytes(self) -> int:
-        return self.n_features * self.dtype.itemsize
+        return self.sparse_row_bytes or self.n_features * self.dtype.itemsize
 
     def constant_targets_error(self, targets: Floats) -> DataError:
         """Return the error that says that every row has these targets (q,)."""

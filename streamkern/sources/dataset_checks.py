@@ -11,6 +11,7 @@ import h5py
 import numpy as np
 
 from streamkern.errors import DataError
+from streamkern.errors.formatting import unknown
 from streamkern.sources.external_files import (
     LinkedFiles,
     boxes,
@@ -82,8 +83,8 @@ class Tables:
             )
             listed = ", ".join(sorted(present)[:20]) or "none"
             raise DataError(
-                f"{self._path} has no dataset {name!r}; it holds: {listed}. Name the datasets with "
-                f"--x, --y and --weights."
+                f"{self._path} has no dataset {unknown(name, present)}; it holds: {listed}. Name "
+                f"the datasets with --x, --y and --weights."
             )
         return found
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -109,7 +109,7 @@ def open_hdf5(
     return HDF5Source(tuple(files), x, y, weights, labels=column, folders=folders)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class HDF5Source(Source):
     """Rows in HDF5 files; made by `open_hdf5`."""
 
@@ -120,6 +120,7 @@ class HDF5Source(Source):
     is_tolerant: bool = False
     labels: str | None = None
     folders: bool = False
+    kept: Any = field(default=None, compare=False, repr=False)  # what files vanish with
 
     def __post_init__(self) -> None:
         first, dtypes = self.files[0], [np.dtype(file.dtype) for file in self.files]
@@ -137,6 +138,7 @@ class HDF5Source(Source):
             # What is fetched ahead counts too.
             chunk_bytes=2 * largest + HELD_BYTES if is_stored else largest,
             paths=[path for file in self.files for path in file.paths],
+            ids=first.ids if all(file.ids == first.ids for file in self.files) else (),
         )
 
     def tolerant(self) -> HDF5Source:
@@ -183,19 +185,22 @@ class HDF5Source(Source):
     def locate(self, row: int) -> str:
         for file, segment in zip(self.files, self.segments(), strict=True):
             if row < segment.stop:
-                return f"{file.path}, row {row - segment.start:,}"
+                return f"{file.name}, row {row - segment.start:,}"
         return f"row {row:,}"
 
     def check_unchanged(self) -> None:
         same = in_threads(FileRows.is_unchanged, [(file,) for file in self.files])
         for file, is_same in zip(self.files, same, strict=True):
             if not is_same:
-                raise DataError(f"{file.path} changed while it was in use; start again.")
+                raise DataError(f"{file.name} changed while it was in use; start again.")
 
     def describe(self) -> dict[str, Any]:
         recipe, files = self.files[0].recipe, [file._asdict() for file in self.files]
         for file in files:
-            del file["recipe"]  # the same of all
+            del file["recipe"], file["ids"]  # the same of all
+            if table := file.pop("table"):
+                path = str(Path(table[0]).resolve())
+                file |= {"path": path, "file_bytes": table[1], "modified": table[2]}
         return {
             "kind": "hdf5",
             "x": self.x,

@@ -32,6 +32,15 @@ _KNOWN_REASONS = {
     "already open for": "is open in a program that writes to it (SWMR), or was when that died; let "
     "it end, or run `h5clear -s` on the file.",
 }
+# What to do with files of other kinds, by their endings.
+_OTHERS = dict.fromkeys((".npz", ".npy"), "make HDF5 of it with `streamkern convert`.") | {
+    **dict.fromkeys((".xls", ".xlsx", ".ods"), "export it as CSV."),
+    **dict.fromkeys((".feather", ".arrow", ".orc", ".json", ".jsonl"), "write it as Parquet."),
+    **dict.fromkeys(
+        (".libsvm", ".svm", ".svmlight"), "load it with scikit-learn, and fit in Python."
+    ),
+    **dict.fromkeys((".zip", ".bz2", ".xz", ".zst", ".7z", ".tar"), "unpack it first."),
+}
 
 T = TypeVar("T")
 
@@ -58,7 +67,7 @@ def opened(
     try:
         file = with_retries(open_file, lambda error: error.errno in _PASSING)
     except OSError as error:
-        why = _why_not_opened(error, lambda: h5py.is_hdf5(path))
+        why = _why_not_opened(error, str(path), lambda: h5py.is_hdf5(path))
         raise DataError(f"{name or where} {why}") from error
     with file:
         yield file
@@ -69,7 +78,7 @@ def _open_range(raw: RangeFile, cache_bytes: int) -> h5py.File:
         return h5py.File(raw, "r", rdcc_nbytes=cache_bytes)
     except OSError as error:
         unsigned = "signature not found" in str(error)
-        why = _why_not_opened(error, lambda: not unsigned)
+        why = _why_not_opened(error, str(raw), lambda: not unsigned)
         # What its frames hold would crash h5py 3.16 if it lived to the end of the program.
         clear_frames(error.__traceback__)
     raise DataError(f"{raw} {why}")  # out of the handler, to take nothing along
@@ -86,7 +95,7 @@ def with_retries(read: Callable[[], T], passes: Callable[[OSError], bool]) -> T:
     return read()
 
 
-def _why_not_opened(error: OSError, is_hdf5: Callable[[], bool]) -> str:
+def _why_not_opened(error: OSError, name: str, is_hdf5: Callable[[], bool]) -> str:
     said = str(error)
     if isinstance(error, FileNotFoundError):
         return "does not exist; check the path."
@@ -101,7 +110,8 @@ def _why_not_opened(error: OSError, is_hdf5: Callable[[], bool]) -> str:
         if words in said:
             return sentence
     if not is_hdf5():
-        return "is not an HDF5 file; `streamkern convert` makes one from CSV, Parquet or NumPy."
+        usual = "`streamkern convert` makes one from CSV, Parquet or NumPy."
+        return f"is not an HDF5 file; {_OTHERS.get(Path(name).suffix.lower(), usual)}"
     return f"cannot be opened as HDF5 ({error}); copy it again."
 
 

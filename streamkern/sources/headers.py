@@ -18,7 +18,7 @@ from streamkern.sources.object_stores import StoredFile, files_at
 from streamkern.sources.preprocessing import RECIPE, Recipe
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 # Of URLs that are paths.
 _LOCAL = ("file", "local")
@@ -37,6 +37,14 @@ class FileRows(NamedTuple):
     storage: str
     parts: tuple[tuple[str, int, float], ...] = ()  # other files that rows are in, size and time
     recipe: str = ""  # how a table became these rows, as JSON
+    table: tuple[str, int, float] | None = None  # these were converted from: path, size and time
+
+    ids: tuple[str, ...] = ()  # datasets of those of the recipe
+
+    @property
+    def name(self) -> str:
+        """The path that a user knows."""
+        return self.table[0] if self.table else self.path
 
     def is_unchanged(self) -> bool:
         """Say whether the file, and all others that its rows are in, are what they were."""
@@ -148,8 +156,18 @@ def describe_rows(
             modified=modified,
             storage=_storage(X),
             parts=tuple((part, *_size_and_time(part)) for part in sorted(tables.files)),
-            recipe=_recipe(file, X.shape[1]) if x == "X" else "",
+            recipe=(recipe := _recipe(file, X.shape[1]) if x == "X" else ""),
+            ids=tuple(_ids(file, recipe, n)) if recipe else (),
         )
+
+
+def _ids(file: h5py.File, recipe: str, n_rows: int) -> Iterator[str]:
+    """Yield the ids of a recipe that a file has, one a row."""
+    for name in Recipe.from_json(recipe).ids:
+        if isinstance(file.get(name, getlink=True), h5py.HardLink):
+            dataset = file[name]
+            if isinstance(dataset, h5py.Dataset) and dataset.shape == (n_rows,):
+                yield name
 
 
 def _recipe(file: h5py.File, n_features: int) -> str:

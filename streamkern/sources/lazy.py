@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from streamkern.errors import DataError
-
-if TYPE_CHECKING:
-    from streamkern._typing import Array
+from streamkern.runtime.sparse_rows import SparseRows, is_sparse
 
 # Libraries whose tables have names.
 _FRAMES = ("pandas", "polars")
@@ -77,7 +75,8 @@ def with_known_chunks(*arrays: Any) -> list[Any]:
     unknown = [array for array in given if any(math.isnan(size) for size in array.chunks[0])]
     # In one go, and as the graphs are, so that what they have in common is computed once.
     chunks = (a.to_delayed(optimize_graph=False).reshape(a.numblocks[0], -1)[:, 0] for a in unknown)
-    lengths = dask.compute(*([dask.delayed(len)(chunk) for chunk in each] for each in chunks))
+    shape = dask.delayed(np.shape)  # a sparse chunk has no length
+    lengths = dask.compute(*([shape(chunk)[0] for chunk in each] for each in chunks))
     known = {
         id(array): da.Array(array.dask, array.name, (tuple(n), *array.chunks[1:]), array.dtype)
         for array, n in zip(unknown, lengths, strict=True)
@@ -85,11 +84,13 @@ def with_known_chunks(*arrays: Any) -> list[Any]:
     return [known.get(id(array), array) for array in arrays]
 
 
-def as_table(name: str, values: Any) -> Array:
+def as_table(name: str, values: Any) -> Any:
+    """Return values in memory as an array, or as `SparseRows` where they are sparse."""
+    if isinstance(values, SparseRows) or is_sparse(values):
+        return values if isinstance(values, SparseRows) else SparseRows.of(values)
     if type(values).__module__.startswith("pandas") and values.ndim == 2:
         values = in_one_type(name, values)
-    table: Array = as_numbers(np.asarray(values))
-    return table
+    return as_numbers(np.asarray(values))
 
 
 def as_numbers(array: Any) -> Any:

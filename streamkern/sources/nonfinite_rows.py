@@ -12,6 +12,7 @@ import numpy as np
 
 from streamkern.errors import DataError
 from streamkern.errors.formatting import listed
+from streamkern.runtime.sparse_rows import SparseRows
 from streamkern.sources.preprocessing.column_names import names_of_source
 
 if TYPE_CHECKING:
@@ -27,7 +28,9 @@ _NAMED = 5
 def finite_rows(block: Block) -> Array:
     """Say of every row whether its inputs, targets and weight are finite, (rows,), bool."""
     finite: Array = np.asarray(np.isfinite(block.y).all(axis=1))
-    if block.X.dtype.kind == "f":
+    if isinstance(block.X, SparseRows):
+        finite[block.X.nonfinite()[0]] = False
+    elif block.X.dtype.kind == "f":
         finite &= np.isfinite(block.X).all(axis=1)
     if block.weights is not None:
         finite &= np.isfinite(block.weights)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from streamkern.errors import DataError
-from streamkern.errors.formatting import listed
+from streamkern.errors import DataError, ParameterError
+from streamkern.errors.formatting import listed, unknown
 from streamkern.sources.numpy_tables import NotNumbersError, Table, read_npy, read_npz, reading
 from streamkern.sources.preprocessing import discover
 from streamkern.sources.preprocessing.cells import SINGLE_EXACT, csv, is_number, pa, parquet
@@ -46,30 +46,68 @@ def open_table(source: Path, targets: Sequence[str] | None) -> Table:
     return _READERS[ending](source, targets)
 
 
-def open_batches(source: Path, *, header: bool = True) -> Batches:
+def open_batches(source: Path, *, header: bool = True, delimiter: str | None = None) -> Batches:
     is_parquet = _checked_ending(source, TABLES) == ".parquet"
-    batches = _parquet_batches(source) if is_parquet else _csv_batches(source, header)
+    batches = _parquet_batches(source) if is_parquet else _csv_batches(source, header, delimiter)
     names = batches.schema.names
     if twice := [name for name, n in Counter(names).items() if n > 1]:
         raise DataError(f"{source} has two columns {twice[0]!r}; rename one.")
     return batches
 
 
-def discover_table(source: Path, targets: Sequence[str] | None, options: RecipeOptions) -> Recipe:
+def discover_tables(
+    sources: Sequence[Path], targets: Sequence[str] | None, options: RecipeOptions
+) -> Recipe:
+    """Return the recipe of tables whose rows are one data set."""
     _check_targets(targets)
-    schema, read, is_written = open_batches(source, header=options.header)
+    how: Any = {"header": options.header, "delimiter": options.delimiter}
+    tables, source = [open_batches(each, **how) for each in sources], sources[0]
+    schema, is_written = _common_schema(sources, tables), tables[0].is_written
+    if options.delimiter and not is_written:
+        raise ParameterError(f"a delimiter is for CSV, but {source} is Parquet; leave it out.")
     for name in options.named():
         if name not in schema.names or name in (targets or ()):
             what = "is a target" if name in (targets or ()) else "is no column"
             columns = [name for name in schema.names if name not in options.drop]
             raise DataError(
-                f"{name!r} {what} of {source}; its columns are {', '.join(columns[:20])}."
+                f"{unknown(name, set(columns) - {name})} {what} of {source}; its columns are "
+                f"{', '.join(columns[:20])}."
             )
-    _split_columns(source, [name for name in schema.names if name not in options.drop], targets)
+    others = {*options.drop, *options.ids, options.weights}
+    _split_columns(source, [name for name in schema.names if name not in others], targets)
+
+    def read(names: list[str]) -> Iterator[Any]:
+        for table in tables:
+            yield from table.read(names)
+
     try:
         return discover(schema, read, targets or (), options, is_written=is_written)
     except DataError as error:
         raise DataError(f"{source}: {error}") from error
+
+
+def _common_schema(sources: Sequence[Path], tables: Sequence[Batches]) -> Any:
+    """Return the columns of several tables, or raise DataError where these are not the same."""
+    known, first = tables[0].schema, sources[0]
+    found = dict(zip(known.names, known.types, strict=True))
+    for source, table in zip(sources[1:], tables[1:], strict=True):
+        if table.is_written != tables[0].is_written:
+            raise DataError(f"{source} is no table of the kind of {first}; name one kind.")
+        names = table.schema.names
+        if odd := {*names} ^ {*found}:
+            holder, other = (source, first) if min(odd) in names else (first, source)
+            raise DataError(
+                f"tables of one data set must have the same columns, but {holder} has "
+                f"{unknown(min(odd), {*names, *found} - odd)} and {other} has not; rename it."
+            )
+        for name, kind in zip(names, table.schema.types, strict=True):
+            if kind != found[name] and not (is_number(kind) and is_number(found[name])):
+                raise DataError(
+                    f"column {name!r} is {found[name]} in {first}, but {kind} in {source}; write "
+                    f"both with one type."
+                )
+            found[name] = found[name] if kind == found[name] else pa.float64()
+    return pa.schema(list(found.items()))
 
 
 def _checked_ending(source: Path, known: Iterable[str]) -> str:
@@ -95,11 +133,12 @@ def _split_columns(
     for name in targets or ():
         if names.count(name) != 1:
             found = "more than one column" if name in names else "no column"
-            raise DataError(f"{source} has {found} {name!r}; its columns are {shown}.")
+            other = unknown(name, set(names) - {name})
+            raise DataError(f"{source} has {found} {other}; its columns are {shown}.")
     if targets is not None and not targets:
         raise DataError(
-            f"{source} needs a target; name a column with --target, of: {shown}; or give "
-            f"--no-target for a file of inputs alone."
+            f"{source} needs a target; name a column as y (--target), of: {shown}; or convert it "
+            f"with --no-target to a file of inputs alone."
         )
     features = [j for j, name in enumerate(names) if name not in (targets or ())]
     features = [j for j in features if not _UNNAMED_INDEX.fullmatch(names[j])]
@@ -120,19 +159,23 @@ def _end_of(source: Path) -> bytes:
     return end
 
 
-def _opened_csv(source: Path, convert: Any = None, *, header: bool = True) -> Any:
+def _opened_csv(
+    source: Path, convert: Any = None, *, header: bool = True, delimiter: str | None = None
+) -> Any:
     tabs = source.name.lower().removesuffix(".gz").endswith(".tsv")
     # Up to 32 blocks are read ahead; no line may be longer than one.
     read = csv.ReadOptions(
         block_size=_PIECE_BYTES // 2, use_threads=False, autogenerate_column_names=not header
     )
-    parse = csv.ParseOptions(delimiter="\t" if tabs else ",", newlines_in_values=True)
+    between = delimiter or ("\t" if tabs else ",")
+    parse = csv.ParseOptions(delimiter=between, newlines_in_values=True)
     return csv.open_csv(_unpacked(source), read, parse, convert)
 
 
-def _csv_batches(source: Path, header: bool) -> Batches:
+def _csv_batches(source: Path, header: bool, delimiter: str | None) -> Batches:
+    how: Any = {"header": header, "delimiter": delimiter}
     with reading(source):
-        found = _opened_csv(source, header=header).schema.names
+        found = _opened_csv(source, **how).schema.names
     names = [name.strip() if header else str(j) for j, name in enumerate(found)]
     called = dict(zip(names, found, strict=True))
 
@@ -144,7 +187,7 @@ def _csv_batches(source: Path, header: bool) -> Batches:
         )
         last = None
         with reading(source):
-            for batch in _opened_csv(source, texts, header=header):
+            for batch in _opened_csv(source, texts, **how):
                 last = batch.column(found[-1])[-1].as_py() if len(batch) else last
                 yield batch.select(columns).rename_columns(wanted)
             if last and "\n" in last and _end_of(source) != b'"':

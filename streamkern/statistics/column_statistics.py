@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamkern.errors import ParameterError
+from streamkern.runtime.sparse_rows import SparseRows
+from streamkern.sources.nonfinite_rows import finite_rows
 from streamkern.statistics.base import Statistic
 from streamkern.statistics.declared_sums import joint, maximum, merged_by, minimum, total
 
@@ -64,6 +66,9 @@ class ColumnStatistics(Statistic):
     def update(self, blocks: Iterable[Block]) -> None:
         step, zero = max(_VALUES_AT_ONCE // self.n_columns, 1), self.zero()
         for block in blocks:
+            if isinstance(block.X, SparseRows):
+                self._add_sparse(block, block.X)
+                continue
             for start in range(0, len(block), step):
                 rows = slice(start, start + step)
                 values = np.concatenate([block.X[rows], block.y[rows]], axis=1, dtype=float)
@@ -106,6 +111,19 @@ class ColumnStatistics(Statistic):
         self.minimum = np.where(counted, values, np.inf).min(axis=0)
         self.maximum = np.where(counted, values, -np.inf).max(axis=0)
 
+    def _add_sparse(self, block: Block, X: SparseRows) -> None:
+        """Add rows whose inputs are sparse: what is stored, the zeros that are not, and targets."""
+        weights = np.ones(len(block)) if block.weights is None else block.weights
+        inputs = _of_stored(X, np.where(np.isfinite(weights), weights, 0.0))
+        targets = ColumnStatistics(self.n_columns - X.shape[1])
+        targets.replace_by(block.y.astype(float), block.weights, block.places())
+        part, bad = copy(self.zero()), ~finite_rows(block)
+        for name in ("weight", "mean", "squares", "minimum", "maximum", "n_nonfinite"):
+            setattr(part, name, np.concatenate([getattr(inputs, name), getattr(targets, name)]))
+        if bad.any():
+            part.n_bad_rows, part.first_bad_row = int(bad.sum()), int(block.places()[bad][0])
+        vars(self).update(self.merged(part))
+
     def compatible(self, other: ColumnStatistics) -> ColumnStatistics:
         if self.n_columns != other.n_columns:
             raise ParameterError(
@@ -123,3 +141,28 @@ class ColumnStatistics(Statistic):
             "mean": self.mean + share * step,
             "squares": self.squares + other.squares + step**2 * share * self.weight,
         }
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def _of_stored(X: SparseRows, weights: Floats) -> ColumnStatistics:
+    """Return the statistics of sparse inputs (n, p) of rows of finite weights (n,)."""
+    p, (starts, rows, values) = X.shape[1], X.by_column()
+    filled, sizes, finite = np.flatnonzero(np.diff(starts)), np.diff(starts), np.isfinite(values)
+    values, shares = np.where(finite, values, 0.0), np.where(finite, weights[rows], 0.0)
+
+    def by_column(stored: Array, reduced: Any = np.add, empty: float = 0.0) -> Floats:
+        found = np.full(p, empty)
+        found[filled] = reduced.reduceat(stored, starts[filled]) if len(filled) else empty
+        return found
+
+    stored, zeros = ColumnStatistics(p), ColumnStatistics(p)
+    stored.weight = by_column(shares)
+    stored.mean = by_column(shares * values) / np.where(stored.weight > 0, stored.weight, 1.0)
+    stored.squares = by_column(shares * (values - np.repeat(stored.mean, sizes)) ** 2)
+    stored.minimum = by_column(np.where(shares > 0, values, np.inf), np.minimum, np.inf)
+    stored.maximum = by_column(np.where(shares > 0, values, -np.inf), np.maximum, -np.inf)
+    stored.n_nonfinite = X.nonfinite()[1]
+    has_zeros = by_column(1.0 * (weights[rows] > 0)) < np.count_nonzero(weights)
+    zeros.weight = np.where(has_zeros, weights.sum() - by_column(weights[rows]), 0.0)
+    zeros.minimum[has_zeros] = zeros.maximum[has_zeros] = 0.0
+    return stored.merge(zeros)

@@ -57,7 +57,7 @@ class RowSample(Statistic):
                 chosen = chosen[np.argpartition(hashes[chosen], self.n_rows)[: self.n_rows]]
             if len(chosen):
                 weights = np.ones(len(chosen)) if block.weights is None else block.weights[chosen]
-                rows = places[chosen], block.X[chosen], block.y[chosen], weights
+                rows = places[chosen], np.asarray(block.X[chosen]), block.y[chosen], weights
                 vars(self).update(self._smallest(hashes[chosen], *rows))
 
     def _smallest(self, *rows: Array) -> dict[str, Any]:

@@ -7,11 +7,12 @@ from streamkern.storage.checkpoints import (
     remove_checkpoint,
 )
 from streamkern.storage.codec import holds_components, holds_ensemble, holds_moments, read_recipe
-from streamkern.storage.hdf5_files import FORMATS, RowWriter, exported, texts_of
+from streamkern.storage.hdf5_files import FORMATS, IDS, RowWriter, exported, texts_of
 from streamkern.storage.outputs import check_output, local_path, make_folder, replacing
 
 __all__ = [
     "FORMATS",
+    "IDS",
     "Checkpoint",
     "RowWriter",
     "SavedPass",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -31,6 +32,8 @@ _ATTRIBUTE_BYTES = 60_000
 _RELEASED_BYTES = 32 << 20
 # Of a table of rows, that are in memory at a time.
 _ROWS = 65_536
+# The attribute that lists the datasets of ids.
+IDS = "id_names"
 FORMATS = ("HDF5", "CSV", "Parquet")
 
 
@@ -101,14 +104,16 @@ class RowWriter:
     def append(self, name: str, rows: Array) -> None:
         """Append rows (n, ...) to the dataset `name`, which the first rows make."""
         if name not in self.file:
-            is_text = rows.dtype.kind == "S"
+            kind = rows.dtype.kind
             row_bytes = max(int(np.prod(rows.shape[1:])) * rows.dtype.itemsize, 1)
             self.file.create_dataset(
                 name,
                 shape=(0, *rows.shape[1:]),
                 maxshape=(None, *rows.shape[1:]),
                 chunks=(max(min(_CHUNK_BYTES // row_bytes, len(rows)), 1), *rows.shape[1:]),
-                dtype=h5py.string_dtype("utf-8", rows.dtype.itemsize) if is_text else rows.dtype,
+                dtype=h5py.string_dtype("utf-8", rows.dtype.itemsize if kind == "S" else None)
+                if kind in "SO"
+                else rows.dtype,
             )
         dataset = self.file[name]
         start = len(dataset)
@@ -144,9 +149,9 @@ def texts_of(texts: Sequence[str | bytes]) -> Array:
 def exported(path: str | Path, *, force: bool = False) -> Iterator[Path]:
     """Give the path of an HDF5 file to write, which becomes CSV or Parquet if `path` ends so.
 
-    Every column of the datasets `y_...`, or of X, is a column of the table, called `y_pred`, or
-    `y_pred_0` and so on where there are several; in the place of numbers stand the classes, if a
-    dataset `classes` names as many.
+    Ids of the rows come first.  Every column of the datasets `y_...`, or of X, follows, called
+    `y_pred`, or `y_pred_0` and so on where there are several; in the place of numbers stand the
+    classes, if a dataset `classes` names as many.
     """
     target = Path(path)
     folder = check_output(target, force=force, formats=FORMATS).parent
@@ -166,7 +171,8 @@ def _write_table(file: h5py.File, path: Path, ending: str) -> None:
     from pyarrow import csv, parquet  # noqa: PLC0415  slow
 
     opened = csv.CSVWriter if ending == ".csv" else parquet.ParquetWriter
-    names = [name for name in file if name == "X" or name.startswith("y_")]
+    names = json.loads(file.attrs.get(IDS, "[]"))
+    names += [name for name in file if name == "X" or name.startswith("y_")]
     classes = _decoded(file["classes"][:]) if "classes" in file else []
     writer: Any = None
     for start in range(0, len(file[names[0]]), _ROWS):

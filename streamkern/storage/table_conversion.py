@@ -11,7 +11,7 @@ from streamkern.errors import ParameterError
 from streamkern.sources.numpy_tables import NotNumbersError
 from streamkern.sources.preprocessing import Recipe, RecipeOptions
 from streamkern.sources.preprocessing.column_encoders import Numbers, Tally
-from streamkern.sources.tables import discover_table, is_table, open_table
+from streamkern.sources.tables import discover_tables, is_table, open_table
 from streamkern.storage import check_output, local_path, read_recipe
 from streamkern.storage.outputs import check_format
 from streamkern.storage.table_encoding import write_encoded, write_rows
@@ -19,7 +19,6 @@ from streamkern.storage.table_encoding import write_encoded, write_rows
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from streamkern.sources.numpy_tables import Table
     from streamkern.storage.table_encoding import Rows
 
 
@@ -36,6 +35,8 @@ def convert(
     max_levels: int = 64,
     impute: bool = False,
     header: bool = True,
+    ids: Sequence[str] = (),
+    delimiter: str | None = None,
     like: str | Path | None = None,
     force: bool = False,
 ) -> dict[str, Any]:
@@ -85,6 +86,10 @@ def convert(
         Fill missing values of later tables too where all columns here are numbers, none missing.
     header : bool
         Whether a CSV begins with the names of its columns; else they are called 0, 1, 2, ...
+    ids : sequence of str
+        Columns that are no inputs, and that predictions carry; each is a dataset of its name.
+    delimiter : str, optional
+        What stands between the cells of a CSV; by default a comma, of `.tsv` a tab.
     like : path, optional
         A file with a recipe, of rows or of a model, which is applied as it is; its targets are
         written unless `targets` is None.
@@ -108,7 +113,16 @@ def convert(
     if source != Path(dst):
         check_format(dst, "HDF5")
     options = RecipeOptions(
-        categorical, ordinal or {}, missing, drop, weights, max_levels, impute, header
+        categorical,
+        ordinal or {},
+        missing,
+        drop,
+        weights,
+        max_levels,
+        impute,
+        header,
+        ids,
+        delimiter,
     )
     if options.is_given and not is_table(source):
         raise ParameterError(f"{source} is no CSV or Parquet; such options are for these alone.")
@@ -119,27 +133,29 @@ def convert(
     check_output(dst, force=force, inputs=[source, *([] if like is None else [like])])
     if like is None and not options.is_given:
         try:
-            table = open_table(source, targets)
-            return _write_plain(source, dst, table, force=force)
+            return write_plain(source, dst, targets, force=force)
         except NotNumbersError:  # so there is more in it than numbers, or less
             pass
-    recipe = discover_table(source, targets, options) if like is None else read_recipe(like)
-    tally = Tally()
-    result = write_encoded(source, dst, recipe, tally, targets is not None, force)
+    recipe = discover_tables([source], targets, options) if like is None else read_recipe(like)
+    tally, how = Tally(), {"with_targets": targets is not None, "with_ids": True}
+    result = write_encoded(source, dst, recipe, tally, force=force, **how)
     return result if like is None else result | tally.as_dict()
 
 
-def _write_plain(source: Path, dst: str | Path, table: Table, *, force: bool) -> dict[str, Any]:
-    """Write a table of numbers alone."""
-    features, targets = table.feature_names, table.target_names
+def write_plain(
+    source: Path, dst: str | Path, targets: Sequence[str] | None, *, force: bool
+) -> dict[str, Any]:
+    """Write a table of numbers alone, or raise NotNumbersError."""
+    table = open_table(source, targets)
+    features, named = table.feature_names, table.target_names
 
     def pieces() -> Iterator[Rows]:
         for X, y in table.pieces:
             if is_table(source) and np.isnan(X).any():
                 raise NotNumbersError
-            yield X, y, None
+            yield X, y, None, {}
 
-    names, recipe = [*features, *targets], None
+    names, recipe = [*features, *named], None
     if is_table(source) and len(set(names)) == len(names):
-        recipe = Recipe(tuple(map(Numbers, features)), tuple(targets))
-    return write_rows(source, dst, pieces(), features, targets, recipe=recipe, force=force)
+        recipe = Recipe(tuple(map(Numbers, features)), tuple(named))
+    return write_rows(source, dst, pieces(), features, named, recipe=recipe, force=force)

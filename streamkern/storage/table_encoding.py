@@ -3,38 +3,43 @@
 from __future__ import annotations
 
 import json
-from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamkern.errors import DataError, OutputError
-from streamkern.errors.formatting import listed
+from streamkern.errors import DataError
+from streamkern.errors.formatting import listed, unknown
 from streamkern.sources.preprocessing import RECIPE, Recipe
-from streamkern.sources.preprocessing.column_encoders import Tally
 from streamkern.sources.tables import open_batches
 from streamkern.storage import RowWriter
-from streamkern.storage.temporary_paths import temporary_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from streamkern._typing import Array, Floats
+    from streamkern.sources.preprocessing.column_encoders import Tally
 
-    # X, y and weights of some rows.
-    Rows = tuple[Array, Array | None, Floats | None]
+    # X, y, weights and ids of some rows.
+    Rows = tuple[Array, Array | None, Floats | None, dict[str, Array]]
 
 # Of the inputs that are made at once.
 _PIECE_BYTES = 16 << 20
 
 
-def write_encoded(  # noqa: PLR0917
-    source: Path, dst: str | Path, recipe: Recipe, tally: Tally, with_targets: bool, force: bool
+def write_encoded(
+    source: Path,
+    dst: str | Path,
+    recipe: Recipe,
+    tally: Tally,
+    *,
+    with_targets: bool,
+    with_ids: bool,
+    force: bool = False,
 ) -> dict[str, Any]:
     """Write what a recipe makes of a table to an HDF5 file; results are those of `convert`."""
-    batches = open_batches(source, header=recipe.header)
+    batches = open_batches(source, header=recipe.header, delimiter=recipe.delimiter)
     needed = [column.name for column in recipe.columns]
     if with_targets:
         needed += [*recipe.targets, *filter(None, [recipe.weights])]
@@ -46,9 +51,11 @@ def write_encoded(  # noqa: PLR0917
         if absent[0] == recipe.weights:
             remedy = "; a column of ones weighs all rows the same"
         raise DataError(
-            f"{source} has no column {absent[0]!r}, which the recipe needs; its columns are "
-            f"{listed(present)}{remedy}."
+            f"{source} has no column {unknown(absent[0], present)}, which the recipe needs; its "
+            f"columns are {listed(present)}{remedy}."
         )
+    if with_ids:
+        needed += [name for name in recipe.ids if name in present]
     unlabelled = 0
     step = max(_PIECE_BYTES // (recipe.dtype.itemsize * len(recipe.feature_names)), 1)
 
@@ -62,6 +69,7 @@ def write_encoded(  # noqa: PLR0917
                     X = recipe.transform(part, tally)
                     y = recipe.read_targets(part) if with_targets else None
                     weights = recipe.read_weights(part) if with_targets else None
+                    ids = recipe.read_ids(part) if with_ids else {}
                 except DataError as error:
                     raise DataError(f"{source}: {error}") from error
                 n_rows += len(X)
@@ -70,7 +78,8 @@ def write_encoded(  # noqa: PLR0917
                     unlabelled += int((~kept).sum())
                     X, y = X[kept], y[kept]
                     weights = None if weights is None else weights[kept]
-                yield X, y, weights
+                    ids = {name: values[kept] for name, values in ids.items()}
+                yield X, y, weights, ids
         if unlabelled and unlabelled == n_rows:
             raise DataError(
                 f"none of the {n_rows:,} rows of {source} has a label in {recipe.targets[0]!r}; "
@@ -82,41 +91,6 @@ def write_encoded(  # noqa: PLR0917
     if recipe.is_plain:
         return result
     return {**result, "columns": dict(recipe.in_words()), "unlabelled_rows": unlabelled}
-
-
-@contextmanager
-def encoded_tables(
-    tables: Sequence[str | Path], recipe: Recipe, folder: Path, *, with_targets: bool
-) -> Iterator[tuple[list[str], int, dict[str, int]]]:
-    """Give the paths of HDF5 files with what a recipe makes of tables, as long as they are needed.
-
-    Beside them it gives how many rows have no label and are left out, and counts of what the
-    recipe did not expect of the others, which it also warns of.
-    """
-    with ExitStack() as kept:
-        try:
-            where = kept.enter_context(temporary_path(folder))
-            where.mkdir(mode=0o700)
-        except OSError as error:
-            raise OutputError(
-                f"{folder} cannot be written to ({error.strerror}), where the rows of tables are "
-                f"kept for as long as the job takes; name another folder as TMPDIR."
-            ) from error
-        paths, unlabelled, tally = [], 0, Tally()
-        for number, table in enumerate(map(Path, tables)):
-            path = where / str(number) / f"{table.name}.h5"
-            path.parent.mkdir()
-            found = write_encoded(table, path, recipe, tally, with_targets, force=False)
-            unlabelled += found.get("unlabelled_rows", 0)
-            paths.append(str(path))
-        try:
-            tally.warn()
-            yield paths, unlabelled, tally.as_dict()
-        except DataError as error:  # of a file that is gone when it is read
-            said = str(error)
-            for converted, given in zip(paths, tables, strict=True):
-                said = said.replace(converted, str(given))
-            raise DataError(said) from error
 
 
 def write_rows(
@@ -132,7 +106,7 @@ def write_rows(
     """Write rows, where they come from, what their columns are called and how they became rows."""
     rows = missing = n_targets = 0
     with RowWriter.create(dst, force=force) as writer:
-        for X, y, weights in pieces:
+        for X, y, weights, ids in pieces:
             if not len(X):  # the first rows decide the size of chunks
                 continue
             writer.append("X", X)
@@ -144,6 +118,8 @@ def write_rows(
                     incomplete |= np.isnan(y).reshape(len(y), -1).any(axis=1)
             if weights is not None:
                 writer.append("weights", weights)
+            for name, values in ids.items():
+                writer.append(name, values)
             rows += len(X)
             missing += int(incomplete.sum())
         if not rows:

@@ -63,7 +63,10 @@ def test_an_existing_output_needs_force(table, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (("t.csv", "o.h5"), "needs a target; name a column with --target, of: a, b, c, price; or"),
+        (
+            ("t.csv", "o.h5"),
+            "needs a target; name a column as y (--target), of: a, b, c, price; or",
+        ),
         (("t.csv", "o.h5", "--target", "x"), "no column 'x'; its columns are a, b, c, price."),
         (("none.csv", "o.h5", "--target", "x"), "does not exist or is not a file"),
         (("t.xls", "o.h5", "--json"), "must end in .csv,"),

@@ -114,7 +114,7 @@ def test_rows_of_a_raw_table_count_by_the_weights_of_the_recipe_or_by_others(tab
     frame.drop(columns="w").to_csv("equal.csv", index=False)
     streamkern("predict", "weighted.h5", "bare.csv", "--out", "bare-pred.csv")
     sentence = refused("evaluate", "weighted.h5", "equal.csv", "--quiet")
-    assert "no column 'w', which the recipe needs; its columns are" in sentence
+    assert "no column 'w' (did you mean 'w2'?), which the recipe needs; its columns" in sentence
     assert sentence.endswith("a column of ones weighs all rows the same.")
     frame.assign(w=1).to_csv("equal.csv", index=False)
     assert errors("equal.csv") == unweighted
@@ -197,7 +197,7 @@ def test_text_labels_of_a_raw_table_are_predicted_and_evaluated(table):
     ("command", "why"),
     [
         ("evaluate model.h5 new.csv", "new.csv has no column 'income', which the recipe needs"),
-        ("evaluate model.h5 train.csv --y z", "--x and --y name datasets of HDF5, and"),
+        ("evaluate model.h5 train.csv --y z", "--y names a dataset of HDF5, and tables have none"),
         ("predict model.h5 short.csv --out o.h5", "short.csv has no column 'workclass'"),
         ("predict model.h5 words.csv --out o.h5", "words.csv: column 'hours' must hold numbers, "),
         ("predict model.h5 new.csv train.h5 --out o.h5", "train.h5 is no CSV or Parquet, but new"),
@@ -228,7 +228,7 @@ def test_a_model_of_rows_alone_cannot_take_a_table(table):
     options = ("--components", 16, "--alpha", 0.1, "--quiet")
     streamkern("fit", "plain.h5", "--out", "other.h5", *options)
     sentence = refused("predict", "other.h5", "new.csv", "--out", "o.h5", "--quiet")
-    assert "other.h5 was not fitted to a table that `streamkern convert` read" in sentence
+    assert "other.h5 was not fitted to a table, so new.csv cannot become inputs" in sentence
 
 
 def test_columns_of_predictions_become_columns_of_a_csv(folder):

@@ -32,6 +32,11 @@ class Story:
         self.tell("job begun", job=number, name=name, client=client)
         self.tell("planned", job=number, worker_bytes=10**9, allowed_bytes=10**10)
 
+    def plan_solution(self, flops, *, seconds=20.0, readings=1, number="j"):
+        facts = {"worker_bytes": 10**9, "seconds": seconds, "readings": readings}
+        self.tell("planned", job=number, **facts)
+        self.tell("solution planned", job=number, flops=flops)
+
     def begin_pass(self, label="moments", number="p", job="j", row_flops=2e9):
         facts = {"rows": ROWS, "shards": SHARDS, "row_bytes": 400, "row_flops": row_flops}
         self.tell("pass begun", job=job, label=label, **{"pass": number}, **facts)

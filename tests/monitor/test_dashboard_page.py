@@ -38,7 +38,7 @@ def data(folder, n=20_000):
 
 
 def root_of(client):
-    return client.dashboard_link.removesuffix("/status")
+    return client.dashboard_link.rpartition("/")[0]
 
 
 def found_at(url):
@@ -67,9 +67,12 @@ def test_the_page_is_in_the_menu_and_its_figures_change_and_are_those_of_the_rep
     with streamkern.connect(n_workers=2) as client:
         watched, seen = Watched(browser), set()
         page = watched.page
-        page.goto(client.dashboard_link)
+        page.goto(f"{root_of(client)}/status")
         page.get_by_role("link", name="Streamkern").click()
         page.get_by_text("No job yet").wait_for()
+        assert page.url == client.dashboard_link
+        phone = Watched(browser, viewport={"width": 400, "height": 800})
+        phone.page.goto(client.dashboard_link)
         running.start()
         page.locator("h2", has_text="moments").wait_for(timeout=60_000)
         while running.is_alive():
@@ -78,7 +81,12 @@ def test_the_page_is_in_the_menu_and_its_figures_change_and_are_those_of_the_rep
         page.locator("h2", has_text="done").wait_for(timeout=20_000)
         text = text_of(page)
         assert len(seen - {text}) >= 2
-        assert watched.errors == []
+        assert any("left in all, until" in each and "solving" in each for each in seen)
+        phone.page.locator("h2", has_text="done").wait_for(timeout=20_000)
+        assert phone.page.locator(".bk-Figure").count() == 4  # rate, memory, error, penalty
+        width = "[document.documentElement.scrollWidth, innerWidth]"
+        assert phone.page.evaluate(width) == [400, 400]
+        assert watched.errors == phone.errors == []
     report = model.report_
     assert "400,000 rows" in text
     (rate,) = numbers(re.search(r"([\d,.]+)\nrows/s", text)[1])
@@ -168,4 +176,5 @@ def test_a_scheduler_without_a_dashboard_runs_jobs_as_ever(tmp_path):
 def test_without_monitoring_there_is_no_page():
     off = dask.config.set({"streamkern.monitoring": False})
     with off, streamkern.connect(n_workers=1) as client:
+        assert client.dashboard_link.endswith("/status")
         assert found_at(f"{root_of(client)}/streamkern") == 404

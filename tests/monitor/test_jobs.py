@@ -56,6 +56,49 @@ def test_what_is_left_is_told_from_the_last_third_of_the_time(story):
     assert story.reading.seconds_left(story.now) == pytest.approx(600 * (91 / 3) / 300)
 
 
+def test_what_is_left_of_a_job_counts_passes_to_come_and_the_solution():
+    story = Story()
+    story.begin()
+    assert story.job.seconds_left(story.now) is None  # nothing is planned
+    story.plan_solution(flops=2e12, readings=2)
+    story.begin_pass("columns", "c", row_flops=0.0)
+    story.shard(0, after=0.5, number="c")
+    # 900 rows in 4.5 s, and then what was planned.
+    assert story.job.seconds_left(story.now) == pytest.approx(4.5 + 20.0)
+    story.tell("pass ended", error=None, **{"pass": "c"})
+    story.begin_pass("moments-1-of-2")
+    story.shard(0, after=2.0)
+    # 18 s of this pass, 20 of another, and 2e12 operations at 4e11 a second.
+    assert story.job.solve_seconds() == pytest.approx(5.0)
+    assert story.job.seconds_left(story.now) == pytest.approx(18.0 + 20.0 + 5.0)
+    assert ": pass “moments-1-of-2” 18 s, solving 5.0 s" in panel(story.job, story.now, {})
+    story.tell("pass ended", error=None, **{"pass": "p"})
+    story.begin_pass("moments-2-of-2", "q")
+    story.tell("pass ended", after=1.0, error=None, **{"pass": "q"})
+    story.now += 2.0
+    assert story.job.seconds_left(story.now) == pytest.approx(3.0)
+    story.now += 4.0  # the estimate was too low
+    assert story.job.seconds_left(story.now) is None
+    story.solve()
+    assert story.job.seconds_left(story.now) is None
+
+
+def test_the_memory_of_a_job_is_that_of_its_largest_worker_and_its_history_stays_short():
+    story = Story()
+    story.begin()
+    for second in range(3000):
+        story.now += 1.0
+        story.jobs.hear_memory({"a": 10.0**6 + second, "b": 10.0**5})
+    history = story.job.memory
+    assert 100 < len(history) < 600
+    assert history[0] == (1.0, 10**6)
+    assert history[-1][1] == story.job.peak_bytes() > 1_002_900
+    story.end()
+    story.jobs.hear_memory({"a": 10.0**9})
+    assert story.job.memory is history
+    assert story.job.peak_bytes() < 10**9
+
+
 def test_shards_are_in_one_state_each(story):
     story.tell("resumed", rows=200, shards=2, **{"pass": "p"})
     story.shard(0)
@@ -182,6 +225,8 @@ def test_the_figures_of_a_real_fit_are_those_of_its_report():
     assert job.main.rows_per_second(now) == pytest.approx(report["rows_per_second"], rel=0.2)
     assert job.worker_bytes == report["projected_worker_bytes"]
     assert job.solved["alpha"] == report["alpha"]
+    assert 0.0 < job.solve_seconds() < 1.0
+    assert 0.0 < job.planned_seconds < 1.0
     assert job.main.shards()["waiting"] == 0
     assert job.main.attainable() > 0
     rows, error = job.main.validation[-1]
@@ -199,6 +244,10 @@ MALFORMED = [
     {"kind": "job begun", "job": "m", "name": 7},
     {"kind": "planned", "job": "j", "worker_bytes": "many"},
     {"kind": "planned", "job": "j", "worker_bytes": 10**400},
+    {"kind": "planned", "job": "j", "worker_bytes": 1, "readings": 0.5},
+    {"kind": "planned", "job": "j", "worker_bytes": 1, "seconds": "long"},
+    {"kind": "solution planned", "job": "j", "flops": None},
+    {"kind": "solution planned", "job": "j"},
     {"kind": "pass begun", "job": "j", "pass": "m", "label": None, "rows": 1},
     {"kind": "pass begun", "job": "j", "pass": "m", "label": "m", "rows": "all"},
     {"kind": "pass begun", "job": "j", "pass": "m", "label": "m", "rows": 1, "row_flops": "1"},

@@ -38,10 +38,10 @@ def test_a_reader_is_told_what_ended_and_what_was_found(capfd):
     assert said.out == ""
     moments, solved, done = said.err.splitlines()
     assert re.match(r"\d\d:\d\d:\d\d fit model\.h5: moments done in 30 s; 1,000 rows; ", moments)
-    assert "33.3 rows/s · 0.0133 MB/s · 66.7 GFLOP/s, 17% of products alone" in moments
+    assert "33.3 rows/s, 0.0133 MB/s · 66.7 GFLOP/s, 17% of products alone" in moments
     assert "waiting 10%, features 20%, products 70%" in moments
     assert "shards: 10 done" in moments
-    assert "error on new rows 0.25 with 512 of 2,048 features after 900 rows" in moments
+    assert "error of a model of the 512 leading features so far 0.25, after 900 rows" in moments
     assert solved.endswith("solved in 2.0 s, alpha 1, cross-validated RMSE 0.25")
     assert done.endswith("fit model.h5: done in 30 s")
 

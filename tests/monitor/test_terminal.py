@@ -43,9 +43,9 @@ def test_a_job_has_a_line_a_pass_and_three_of_details():
     assert re.fullmatch(r"columns \S+ 100% 1,000 rows in 10 s", lines[1])
     assert re.fullmatch(r"moments \S+ ?\S* 50% 500 of 1,000 rows 5\.0 s left", lines[2])
     assert lines[3:] == [
-        "2 workers · 100 rows/s · 0.04 MB/s · 200 GFLOP/s, 25% of products alone",
+        "2 workers · 100 rows/s, 0.04 MB/s · 200 GFLOP/s, 25% of products alone",
         "waiting 10%, features 20%, products 70% · 500 MB of 1 GB planned",
-        "shards: 5 done · error on new rows 0.25 with 512 of 2,048 features after 400 rows",
+        "shards: 5 done · error of a model of the 512 leading features so far 0.25, after 400 rows",
     ]
 
 

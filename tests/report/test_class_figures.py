@@ -137,7 +137,5 @@ def test_marks_are_where_rows_are_whatever_they_weigh(unit):
     (X, y), marks = rows(n=1500), []
     for s in (None, np.full(len(y), unit)):
         model = classifier(calibration=None).fit(X, y, s, keep_moments=True)
-        marks.append(
-            probability_figure(validated(model, (X, y, s)).measure).picture.count("circle")
-        )
+        marks.append(probability_figure(validated(model, (X, y, s)).measure).picture.count("<use"))
     assert marks[0] == marks[1] > 0

@@ -100,7 +100,7 @@ def test_targets_that_do_not_fit_the_columns_are_refused(table_file, tmp_path):
     many = pd.DataFrame(np.zeros((2, 50)), columns=[f"x{j}" for j in range(50)])
     for table, targets, why in (
         (frame(), ["cost"], "no column 'cost'; its columns are a, b, price, c"),
-        (frame(), (), r"needs a target; .*--target, of: a, b, price, c"),
+        (frame(), (), r"needs a target; .*--target\), of: a, b, price, c"),
         (many, ["cost"], r"x0, .*x19 and 30 more"),
         (frame(), ["c", "c"], "name every target once"),
         (frame(), ["a", "b", "c", "price"], "no columns but targets"),

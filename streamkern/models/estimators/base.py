@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator, is_classifier
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_array
 
+from streamkern.errors.html_table import html_table
 from streamkern.models.estimators.conventions import (
     check_finite,
     checked_rows,
@@ -16,11 +17,12 @@ from streamkern.models.estimators.conventions import (
     data_errors,
     encoded,
 )
+from streamkern.models.estimators.paths import are_paths, opened_paths
 from streamkern.models.fitted_model import columns_of, through
 from streamkern.models.growing import Growing
 from streamkern.sources import Source, as_source
 from streamkern.sources.array_source import NamedRows
-from streamkern.sources.lazy import column_names, is_lazy
+from streamkern.sources.lazy import as_table, column_names, is_lazy
 from streamkern.sources.preprocessing import Recipe, recipe_of
 from streamkern.sources.preprocessing.cells import is_frame
 from streamkern.sources.preprocessing.column_names import check_same_inputs
@@ -59,6 +61,20 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
             return self._state.solved(self._parameters(), self._task())
         return self._state
 
+    def _repr_html_inner(self) -> str:
+        """Return scikit-learn's diagram, and what was fitted below it.
+
+        The diagram has all fitted attributes, for which moments would be solved: they stand alone.
+        """
+        state = self._state
+        if isinstance(state, Growing):
+            return html_table(repr(self), ()) + state.moments._repr_html_()
+        return str(super()._repr_html_inner()) + ("" if state is None else state._repr_html_())
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        html = {"text/html": self._repr_html_inner()} if hasattr(self, "_repr_html_") else {}
+        return {"text/plain": repr(self), **html}
+
     @property
     def _current_model(self) -> Any:
         """The model as it was fitted; of the parameters set since, only `on_bad_rows` counts."""
@@ -81,11 +97,26 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
         return _report_of(self._state or self.model_)
 
     def _tables(
-        self, X: Any, y: Any = None, sample_weight: Any = None, *, first: bool = False, **more: Any
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        first: bool = False,
+        targets: bool = True,
+        **more: Any,
     ) -> tuple[Any, Any, Any]:
-        """Return rows as `_rows` does, targets and weights, checked where they are in memory."""
+        """Return rows as `_rows` does, targets and weights, checked where they are in memory.
+
+        Files are opened with the `targets` and weights that go by these names.
+        """
+        if are_paths(X):
+            like = more.get("like")
+            recipe = self.recipe_ if not first else None if like is None else like.recipe
+            how = {"targets": targets, "labels": is_classifier(self)}
+            X, y, sample_weight = opened_paths(X, y, sample_weight, recipe, **how), None, None
         rows = self._rows(X, y, first=first, **more)
-        if not isinstance(X, Source) and (first or y is not None):
+        if targets and not isinstance(X, Source) and (first or y is not None):
             y = checked_targets(self, y, labels=is_classifier(self))
         return rows, y, sample_weight
 
@@ -108,6 +139,8 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
         Rows of a fit say what their columns and, with `y`, the targets are called.  Cells that the
         recipe did not expect are warned of, unless rows are `quiet`, or of a fit.
         """
+        if are_paths(X):
+            X, _, _ = self._tables(X, targets=False)
         if isinstance(X, Source):
             if not first:
                 check_same_inputs(self._known_report(), X.describe())
@@ -123,7 +156,8 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
             if not is_lazy(rows):
                 limits = {"ensure_all_finite": False, "ensure_min_samples": fewest}
                 with data_errors():
-                    rows = check_array(rows, estimator=self, **limits)
+                    checked = check_array(rows, estimator=self, accept_sparse=True, **limits)
+                rows = as_table("X", checked)
                 check_finite(self, rows, recipe.feature_names, finite=finite)
         if not first or is_lazy(rows):
             return rows
@@ -134,13 +168,14 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
             described |= {"target_names": targets}
         return NamedRows(rows, described) if described else rows
 
-    def _source(self, X: Any, y: Any = None, sample_weight: Any = None) -> Source:
+    def _source(self, X: Any, *given: Any, targets: bool = True) -> Source:
         self.model_  # noqa: B018  refused before rows are looked at
-        return as_source(*self._tables(X, y, sample_weight))
+        return as_source(*self._tables(X, *given, targets=targets))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = self._skips
+        tags.input_tags.sparse = True
         return tags
 
 

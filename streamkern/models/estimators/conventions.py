@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import get_tags
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
@@ -17,8 +18,10 @@ from streamkern.errors import DataError, ParameterError, StreamkernWarning
 from streamkern.errors.formatting import listed
 from streamkern.kernels import as_kernel
 from streamkern.kernels.base import split_names
+from streamkern.models.estimators.paths import are_paths
+from streamkern.runtime.sparse_rows import SparseRows
 from streamkern.sources import Source
-from streamkern.sources.lazy import as_numbers, is_dask_frame, is_lazy, lazy_frame
+from streamkern.sources.lazy import as_numbers, as_table, is_dask_frame, is_lazy, lazy_frame
 from streamkern.sources.nonfinite_rows import bad_columns
 from streamkern.sources.preprocessing.cells import is_frame
 from streamkern.sources.preprocessing.column_encoders import Tally
@@ -81,6 +84,10 @@ def data_errors() -> Iterator[None]:
     """Have what scikit-learn finds wrong with a table be a DataError, in its words."""
     try:
         yield
+    except TypeError as error:
+        if not str(error).startswith("Sparse"):  # of odd objects its checks ask for a TypeError
+            raise
+        raise DataError(str(error)) from error
     except ValueError as error:
         raise DataError(str(error)) from error
 
@@ -100,6 +107,7 @@ def checked_rows(
     noted.  Passes look for values that are not finite on their own: only with `finite` is it done
     here.
     """
+    refuse_paths(estimator, X)
     if isinstance(X, Source):
         if first:
             vars(estimator).pop("feature_names_in_", None)
@@ -110,23 +118,37 @@ def checked_rows(
             validate_data(estimator, columns, reset=first, skip_check_array=True)
             return X
         limits = {"ensure_all_finite": False, "ensure_min_samples": fewest}
-        rows = validate_data(estimator, X, reset=first, dtype=dtype, **limits)
+        limits["accept_sparse"] = get_tags(estimator).input_tags.sparse
+        rows = as_table("X", validate_data(estimator, X, reset=first, dtype=dtype, **limits))
     check_finite(estimator, rows, getattr(estimator, "feature_names_in_", None), finite=finite)
-    return as_numbers(rows)
+    return rows
+
+
+def refuse_paths(estimator: BaseEstimator, X: Any) -> None:
+    if are_paths(X):
+        raise DataError(
+            f"{type(estimator).__name__} takes rows themselves, but X is a path or text ({X!r}); "
+            f"read them first: `pandas.read_csv`, or `streamkern.open_hdf5` for a fit."
+        )
 
 
 def check_finite(estimator: Any, rows: Any, names: Any, *, finite: bool) -> None:
     if not finite or rows.dtype.kind not in "fc":
         return
-    with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(rows.sum()):  # which is quick to look at
-            return
-    bad = ~np.isfinite(rows)
-    if bad.any():
+    if isinstance(rows, SparseRows):
+        found, counts = rows.nonfinite()
+        n_bad = len(found)
+    else:
+        with np.errstate(over="ignore", invalid="ignore"):
+            if np.isfinite(rows.sum()):  # which is quick to look at
+                return
+        bad = ~np.isfinite(rows)
+        n_bad, counts = int(bad.any(axis=1).sum()), bad.sum(axis=0)
+    if n_bad:
         may_skip = "on_bad_rows 'skip' leaves them out, or " * hasattr(estimator, "on_bad_rows")
         raise DataError(
-            f"Input X contains NaN or infinity in {int(bad.any(axis=1).sum()):,} of {len(rows):,} "
-            f"rows, in {bad_columns(names, bad.sum(axis=0))}; {may_skip}fill missing cells, as "
+            f"Input X contains NaN or infinity in {n_bad:,} of {len(rows):,} rows, in "
+            f"{bad_columns(names, counts.tolist())}; {may_skip}fill missing cells, as "
             f"`streamkern convert` and a fit to a data frame with missing cells do."
         )
 

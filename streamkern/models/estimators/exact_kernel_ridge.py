@@ -18,6 +18,7 @@ from streamkern.models.estimators.conventions import (
     checked_rows,
     data_errors,
     keep_parameters,
+    refuse_paths,
 )
 from streamkern.models.estimators.docstrings import documented
 from streamkern.models.prediction import by_rows
@@ -112,6 +113,7 @@ class ExactKernelRidge(KernelParameters, MultiOutputMixin, RegressorMixin, BaseE
         InsufficientMemoryError or SingularSystemError is raised if an option cannot be, the n x n
         matrices do not fit, or K + alpha I has no Cholesky factor.
         """
+        refuse_paths(self, X)
         with data_errors():
             X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
         alpha, kernel = _checked(self.alpha), as_kernel(self.kernel)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from streamkern.errors import ParameterError
 from streamkern.models.estimators.base import TableEstimator, fitted, holding
-from streamkern.models.estimators.conventions import KernelFeatures
+from streamkern.models.estimators.conventions import KernelFeatures, refuse_paths
 from streamkern.models.growing import Growing, rows_lock
 from streamkern.models.loading import template_of
 from streamkern.parameters.parameters import Parameters
@@ -67,13 +67,16 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
 
         Parameters
         ----------
-        X : Source, array_like, data frame or Dask collection, of shape (n, p)
-            A source, such as `open_hdf5` returns, brings its own targets and weights.
+        X : Source, array_like, data frame or Dask collection, of shape (n, p); or path or paths
+            A source, such as `open_hdf5` returns, brings its own targets and weights.  A path,
+            pattern or URL is of HDF5, with the datasets X and y; or a path of CSV or Parquet, whose
+            rows are converted in TMPDIR while they are read, by a recipe that the model keeps.
         y : array_like or Dask collection, of shape (n,) or (n, q)
             Targets, or labels (n,): text, bytes, booleans or whole numbers; NaN, None and '' are
-            missing.
+            missing.  With a path, the name of the dataset, or of the column or columns.
         sample_weight : array_like or Dask collection of shape (n,), optional
-            Numbers of at least 0: a row of weight s counts as s equal rows.  Rows are dealt to
+            Numbers of at least 0, or with a path the name of what holds them: a row of weight s
+            counts as s equal rows.  Rows are dealt to
             folds by their places, so cross-validation agrees only where folds hold the same rows.
         like : DataMoments, estimator, or path of either, optional
             Whose map, standardisation and precision are taken, and the classes and their weights.
@@ -247,6 +250,7 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
 
         Of a Dask collection a lazy Dask array, or what `set_output` asks for, lazily.
         """
+        refuse_paths(self, X)
         return self.model_.ridge.transform(self._rows(X))
 
     def save(self, path: str | Path, *, compact: bool = False, force: bool = False) -> None:

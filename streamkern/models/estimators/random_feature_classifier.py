@@ -12,6 +12,7 @@ from streamkern.models.estimators.base import TableEstimator, fitted, holding
 from streamkern.models.estimators.conventions import keep_parameters
 from streamkern.models.estimators.docstrings import documented
 from streamkern.models.estimators.feature_estimator import FeatureEstimator
+from streamkern.models.estimators.paths import are_paths
 from streamkern.parameters.parameters import DEFAULT_KERNEL
 from streamkern.runtime.events import job
 from streamkern.sources import Source, labelled_rows
@@ -64,7 +65,7 @@ class ClassEstimator(ClassifierMixin, TableEstimator):  # type: ignore[misc]
         Of arrays, a label that is none of the classes counts as an error.  With `on_bad_rows`
         'skip', rows with values that are not finite are left out.
         """
-        if y is None or isinstance(X, Source) or is_lazy(X):
+        if y is None or isinstance(X, Source) or is_lazy(X) or are_paths(X):
             return float(self.evaluate(X, y, sample_weight)["accuracy"])
         model, rows = self.model_, self._tables(X, y, sample_weight)
         source, _ = labelled_rows(*rows)  # which checks lengths and weights
@@ -101,7 +102,7 @@ class ClassEstimator(ClassifierMixin, TableEstimator):  # type: ignore[misc]
         Returned is how many rows have no class, because `on_bad_rows` is 'skip'.
         """
         options = {"skip_bad_rows": self._skips, "probabilities": probabilities, "force": force}
-        n_bad: int = self.model_.predict_to_hdf5(self._source(X), path, **options)
+        n_bad: int = self.model_.predict_to_hdf5(self._source(X, targets=False), path, **options)
         return n_bad
 
 

@@ -92,7 +92,8 @@ class RandomFeaturePCA(KernelFeatures, TableEstimator):
         """
         options = self._options()
         options.passes()  # refused before rows are looked at
-        source = as_source(self._rows(X, first=True, fewest=2), None, sample_weight)
+        more: Any = {"first": True, "fewest": 2, "targets": False}
+        source = as_source(*self._tables(X, None, sample_weight, **more))
         return holding(self, options.fit(source, checkpoint=checkpoint))
 
     @job("solve")
@@ -120,7 +121,7 @@ class RandomFeaturePCA(KernelFeatures, TableEstimator):
 
         Returned is how many rows are NaN, because `on_bad_rows` is 'skip'.
         """
-        source = self._source(X)
+        source = self._source(X, targets=False)
         model: FittedComponents = self.model_
         return model.transform_to_hdf5(source, path, skip_bad_rows=self._skips, force=force)
 

@@ -143,7 +143,7 @@ class RandomFeatureRidge(MultiOutputMixin, RegressorMixin, FeatureEstimator):  #
         ParameterError is raised if the features have no gradients.
         """
         unit = None if target_unit is None else np.asarray(target_unit, dtype=float)
-        source = self._source(X, y, sample_weight)
+        source = self._source(X, y, sample_weight, targets=y is not None)
         model: FittedRidge = self._current_model
         return model.gradient_outer_product(source, target_unit=unit)
 
@@ -173,6 +173,6 @@ class RandomFeatureRidge(MultiOutputMixin, RegressorMixin, FeatureEstimator):  #
         With `return_std`, a dataset `y_std` holds the standard deviations of new targets.  Returned
         is how many rows were predicted as NaN, because `on_bad_rows` is 'skip'.
         """
-        source = self._source(X)
+        source = self._source(X, targets=False)
         model: FittedRidge = self._current_model
         return model.predict_to_hdf5(source, path, return_std=return_std, force=force)

@@ -101,6 +101,15 @@ def is_time(kind: Any) -> bool:
     return bool(types.is_date(kind) or types.is_timestamp(kind))
 
 
+def plain_cells(column: Any) -> Array:
+    """Return integers as they are, and all other cells as texts, empty where there is none."""
+    if types.is_integer(column.type) and not column.null_count:
+        found: Array = column.to_numpy(zero_copy_only=False)
+        return found
+    shown = column.cast(pa.string()).fill_null("")
+    return np.array(shown.to_pylist(), dtype=object)
+
+
 def texts(column: Any, missing: Sequence[str]) -> Any:
     """Return texts without the spaces around them, and null where they mean missing."""
     trimmed = compute.utf8_trim_whitespace(column.cast(pa.string()))

@@ -17,7 +17,7 @@ from streamkern.sources.preprocessing.column_encoders import (
     Times,
     level_name,
 )
-from streamkern.sources.preprocessing.recipe import Recipe
+from streamkern.sources.preprocessing.recipe import RECIPE, Recipe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 MAX_LEVELS = 64
 # A target of text.
 _MOST_LABELS = 1_000
+_DATASETS = {"X", "y", "weights", "classes", RECIPE}
 
 
 @dataclass(frozen=True)
@@ -39,8 +40,15 @@ class RecipeOptions:
     max_levels: int = MAX_LEVELS
     impute: bool = False
     header: bool = True
+    ids: Sequence[str] = ()
+    delimiter: str | None = None
 
     def __post_init__(self) -> None:
+        mark = self.delimiter
+        if mark is not None and (len(mark) != 1 or mark in '"\r\n' or mark > "~"):
+            raise ParameterError(
+                f"the delimiter must be one character of ASCII, not {mark!r}; give it."
+            )
         if self.max_levels < 2:
             raise ParameterError(f"max_levels must be at least 2, not {self.max_levels}; take 64.")
         for name, levels in self.ordinal.items():
@@ -49,11 +57,17 @@ class RecipeOptions:
                     f"the order of {name!r} must name two categories or more, each once, not "
                     f"{', '.join(levels) or 'none'}; name them from the least."
                 )
+        taken = [name for name in self.ids if name in _DATASETS or "/" in name or name[:2] == "y_"]
+        if taken:
+            raise ParameterError(
+                f"an id may not be called {taken[0]!r}, as datasets of rows and predictions are; "
+                f"rename the column."
+            )
         named = self.named()
         if twice := {name for name in named if named.count(name) > 1}:
             raise ParameterError(
                 f"{min(twice)!r} is named for two things; a column is either categorical, or "
-                f"ordinal, or dropped, or the weights."
+                f"ordinal, or dropped, or an id, or the weights."
             )
 
     @property
@@ -61,7 +75,8 @@ class RecipeOptions:
         return self != RecipeOptions()
 
     def named(self) -> list[str]:
-        return [*self.categorical, *self.ordinal, *self.drop, *filter(None, [self.weights])]
+        others = filter(None, [self.weights])
+        return [*self.categorical, *self.ordinal, *self.drop, *self.ids, *others]
 
 
 def discover(
@@ -79,7 +94,7 @@ def discover(
     missing = MISSING if options.missing is None else tuple(options.missing)
     contents: dict[str, ColumnContents] = {}
     for name, kind in zip(schema.names, schema.types, strict=True):
-        if name in options.drop or name == options.weights:
+        if name in options.drop or name in options.ids or name == options.weights:
             continue
         chosen = name in options.categorical or name in options.ordinal
         contents[name] = ColumnContents(name, kind, missing, chosen, is_written)
@@ -116,6 +131,8 @@ def discover(
         missing=missing,
         single=single,
         header=options.header,
+        ids=tuple(options.ids),
+        delimiter=options.delimiter,
     )
 
 

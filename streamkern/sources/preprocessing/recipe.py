@@ -10,7 +10,15 @@ import numpy as np
 
 from streamkern.errors import DataError
 from streamkern.errors.formatting import listed
-from streamkern.sources.preprocessing.cells import MISSING, arrow_table, cells_of, numbers, places
+from streamkern.errors.html_table import html_table
+from streamkern.sources.preprocessing.cells import (
+    MISSING,
+    arrow_table,
+    cells_of,
+    numbers,
+    places,
+    plain_cells,
+)
 from streamkern.sources.preprocessing.column_encoders import (
     KINDS,
     Column,
@@ -54,6 +62,10 @@ class Recipe:
         Whether inputs are float32, which is where they lose nothing by it.
     header : bool
         Whether a CSV begins with the names of its columns; else they are called 0, 1, 2, ...
+    ids : tuple of str
+        Columns that say which row it is: they are no inputs, and predictions carry them.
+    delimiter : str, optional
+        The character between the cells of a CSV; by default a comma, of `.tsv` a tab.
     """
 
     columns: tuple[Column, ...]
@@ -64,6 +76,8 @@ class Recipe:
     missing: tuple[str, ...] = MISSING
     single: bool = False
     header: bool = True
+    ids: tuple[str, ...] = ()
+    delimiter: str | None = None
 
     @property
     def feature_names(self) -> list[str]:
@@ -157,19 +171,34 @@ class Recipe:
             )
         return found
 
+    def read_ids(self, frame: Any) -> dict[str, Array]:
+        """Return the ids of rows of a table, those that it has: integers, or texts."""
+        table = arrow_table(frame)
+        present = [name for name in self.ids if name in table.schema.names]
+        return {name: plain_cells(cells_of(table, name)) for name in present}
+
     def in_words(self) -> list[tuple[str, str]]:
         """Say of every column of the table what it becomes, as pairs of a name and words."""
         said = [(column.name, column.in_words()) for column in self.columns]
         labelled = "" if self.labels is None else f", one of {len(self.labels):,} labels"
         said += [(name, f"target{labelled}") for name in self.targets]
+        said += [(name, "id, carried by predictions") for name in self.ids]
         if self.weights is not None:
             said.append((self.weights, "weight of the row"))
         return said + [(name, f"left out: {why}") for name, why in self.left_out.items()]
 
+    def _repr_html_(self) -> str:
+        title = f"Recipe of {len(self.columns):,} columns for {len(self.feature_names):,} inputs"
+        return html_table(title, self.in_words(), ("column", "becomes"))
+
     def as_dict(self) -> dict[str, Any]:
         """Return the recipe as plain JSON values."""
         columns = [column.as_dict() for column in self.columns]
-        return {"format_version": VERSION, **with_lists(vars(self)), "columns": columns}
+        values = with_lists(vars(self))
+        for name in ("ids", "delimiter"):  # which earlier versions do not know
+            if not values[name]:
+                del values[name]
+        return {"format_version": VERSION, **values, "columns": columns}
 
     def to_json(self) -> str:
         """Return the recipe as a JSON text."""
@@ -194,8 +223,8 @@ class Recipe:
             raise ValueError(f"a recipe of format version {version!r}, not {VERSION}")
         try:
             given["columns"] = tuple(_column(each) for each in given["columns"])
-            for name in ("targets", "labels", "missing"):
-                if isinstance(given[name], list):
+            for name in ("targets", "labels", "missing", "ids"):
+                if isinstance(given.get(name), list):
                     given[name] = tuple(given[name])
             recipe = cls(**given)
             recipe._check()
@@ -207,7 +236,7 @@ class Recipe:
     def _check(self) -> None:
         for column in self.columns:
             column.check()
-        for texts in (self.targets, self.labels or (), self.missing):
+        for texts in (self.targets, self.labels or (), self.missing, self.ids):
             if not (isinstance(texts, tuple) and all(isinstance(text, str) for text in texts)):
                 raise ValueError("a recipe with something else than texts")
         if self.labels is not None and (not self.labels or len(self.targets) != 1):
@@ -215,8 +244,10 @@ class Recipe:
         left = self.left_out
         if not isinstance(left, dict) or not all(isinstance(why, str) for why in left.values()):
             raise ValueError("a recipe that does not say what it leaves out")
-        if not (self.weights is None or isinstance(self.weights, str)):
-            raise ValueError("a recipe with weights of no name")
+        if not all(
+            each is None or isinstance(each, str) for each in (self.weights, self.delimiter)
+        ):
+            raise ValueError("a recipe with weights of no name, or a delimiter that is no text")
         if not (isinstance(self.single, bool) and isinstance(self.header, bool)):
             raise ValueError("a recipe with neither yes nor no")  # noqa: TRY004  damage
         names = [column.name for column in self.columns]

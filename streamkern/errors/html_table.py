@@ -1,0 +1,46 @@
+"""HTML tables of what objects are, for notebooks.
+
+Styles are on the elements themselves, since notebooks drop style sheets of outputs that they do not
+trust.  Colours are those of the page, so tables can be read on light and dark ones.
+"""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING
+
+from streamkern.errors.formatting import printable
+from streamkern.errors.urls import without_secrets
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+_LINE = "rgba(128,128,128,.35)"
+_TABLE = "border-collapse:collapse;border:0;margin:4px 0 8px;color:inherit;font-size:13px"
+_CELL = (
+    "text-align:left;vertical-align:top;padding:3px 20px 3px 0;background:none;border:0;"
+    f"border-bottom:1px solid {_LINE};white-space:normal;overflow-wrap:anywhere"
+)
+_NAME = f"{_CELL};overflow-wrap:normal;font-weight:normal;opacity:.7;min-width:7em"
+_TAGS = {"th": _NAME, "td": _CELL}
+
+
+def html_table(
+    title: str, rows: Iterable[Sequence[object]], header: Sequence[str] | None = None
+) -> str:
+    """Return a table of texts, secrets of URLs left out: names and values, or columns."""
+    lines = [_row(("td" if header else "th", *["td"] * len(row)), row) for row in rows]
+    head = [_row(["th"] * len(header), header)] if header else []
+    caption = f'<div style="font-weight:600">{_text(title)}</div>'
+    table = f'<table style="{_TABLE}">{"".join(head + lines)}</table>'
+    return f'<div style="max-width:100%;overflow-x:auto">{caption}{table}</div>'
+
+
+def _row(tags: Sequence[str], cells: Sequence[object]) -> str:
+    pairs = zip(tags, map(_text, cells), strict=False)
+    shown = (f'<{tag} style="{_TAGS[tag]}">{cell}</{tag}>' for tag, cell in pairs)
+    return f'<tr style="background:none">{"".join(shown)}</tr>'
+
+
+def _text(value: object) -> str:
+    return escape(printable(without_secrets(str(value))))

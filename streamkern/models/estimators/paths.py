@@ -1,0 +1,68 @@
+"""Paths that estimators are given as rows: HDF5 as it is, CSV and Parquet converted meanwhile."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import weakref
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from streamkern.errors import DataError
+from streamkern.sources import open_hdf5
+from streamkern.sources.preprocessing import Recipe, RecipeOptions
+from streamkern.storage.table_rows import opened_tables, table_files
+
+if TYPE_CHECKING:
+    from streamkern.sources import Source
+
+
+class _Kept:
+    """What lives as long as a source, and those made of it."""
+
+
+def are_paths(X: Any) -> bool:
+    """Say whether X is a path, a pattern or a URL, or a list of these."""
+    each = X if isinstance(X, (list, tuple)) and len(X) else [X]
+    return all(isinstance(path, (str, os.PathLike)) for path in each)
+
+
+def opened_paths(
+    X: Any, y: Any, weights: Any, recipe: Recipe | None, *, targets: bool, labels: bool
+) -> Source:
+    """Open files of rows, whose targets and weights go by names; tables by a recipe, or a new one.
+
+    The rows of tables are converted in the folder for temporary files, and go when the source does.
+    """
+    paths = list(map(os.fspath, X if isinstance(X, (list, tuple)) else [X]))
+    tables, named = (
+        table_files(paths),
+        () if y is None else (y,) if isinstance(y, str) else tuple(y),
+    )
+    are_names = all(isinstance(name, str) for name in named) and isinstance(weights, str | None)
+    if not are_names or (len(named) > 1 and not tables):
+        raise DataError(
+            f"the rows are in {paths[0]}, so y and sample_weight are names of what it holds, of "
+            f"HDF5 one dataset each, not values; give such names."
+        )
+    if not tables:
+        y = (named or ("y",))[0] if targets else None
+        return open_hdf5(paths, y=y, weights=weights, labels=labels and targets)
+    options: Any = RecipeOptions(weights=weights)
+    if recipe is not None:
+        options = replace(
+            recipe, weights=weights or recipe.weights, targets=named or recipe.targets
+        )
+    how: Any = {
+        "targets": named if targets else None,
+        "with_targets": targets or weights is not None,
+    }
+    folder = Path(tempfile.gettempdir())
+    with ExitStack() as stack:
+        opening = opened_tables(tables, options, folder, with_ids=not targets, labels=labels, **how)
+        opened = stack.enter_context(opening)
+        kept = _Kept()
+        weakref.finalize(kept, stack.pop_all().close)
+    return replace(opened.source, kept=kept)

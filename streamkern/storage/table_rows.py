@@ -1,0 +1,130 @@
+"""Rows of tables, converted to HDF5 for as long as a job reads them."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from streamkern.errors import DataError, OutputError
+from streamkern.errors.urls import is_url
+from streamkern.sources import open_hdf5
+from streamkern.sources.headers import matching
+from streamkern.sources.numpy_tables import NotNumbersError
+from streamkern.sources.preprocessing import Recipe, RecipeOptions
+from streamkern.sources.preprocessing.column_encoders import Tally
+from streamkern.sources.tables import discover_tables, is_table
+from streamkern.storage.codec import read_recipe
+from streamkern.storage.outputs import local_path
+from streamkern.storage.table_conversion import write_plain
+from streamkern.storage.table_encoding import write_encoded
+from streamkern.storage.temporary_paths import temporary_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from streamkern.sources.hdf5 import HDF5Source
+    from streamkern.sources.headers import FileRows
+
+
+class Opened(NamedTuple):
+    """Rows of tables, how many others have no label, and counts of cells not expected there."""
+
+    source: HDF5Source
+    unlabelled: int = 0
+    unexpected: dict[str, int] = {}  # noqa: RUF012  nobody changes it
+
+
+def table_files(paths: Sequence[str | Path]) -> list[Path]:
+    """Return the tables that paths, patterns and folders of Parquet stand for; none for HDF5."""
+    named = [Path(path) for path in paths if Path(path).is_dir()]
+    found = {folder: sorted(map(str, folder.rglob("*.parquet"))) for folder in named}
+    tables = []
+    for path in map(str, paths):
+        tables += found.get(Path(path)) or ([path] if is_url(path) else matching(path))
+    kinds = {is_table(name): name for name in reversed(tables)}
+    if len(kinds) > 1:
+        raise DataError(
+            f"{kinds[False]} is no CSV or Parquet, but {kinds[True]} is; name one kind."
+        )
+    if True not in kinds:
+        return []
+    local = list(map(local_path, tables))
+    if twice := [path for i, path in enumerate(local) if path in local[:i]]:
+        raise DataError(f"{twice[0]} is named twice, but its rows count once; name it once.")
+    return local
+
+
+@contextmanager
+def opened_tables(
+    tables: Sequence[Path],
+    recipe: Recipe | RecipeOptions,
+    folder: Path,
+    *,
+    targets: Sequence[str] | None = (),
+    with_targets: bool = True,
+    with_ids: bool = False,
+    **how: Any,
+) -> Iterator[Opened]:
+    """Give the rows of tables in HDF5 files, which are in a folder as long as they are needed.
+
+    They are made by a recipe, of whose unexpected cells it warns; or by one that is made of the
+    tables, by its options and `targets`.  Without targets there are no weights either; `how` is
+    `labels` and `folders` of `open_hdf5`.
+    """
+    with ExitStack() as kept:
+        try:
+            where = kept.enter_context(temporary_path(folder))
+            where.mkdir(mode=0o700)
+        except OSError as error:
+            raise OutputError(
+                f"{folder} cannot be written to ({error.strerror}), where the rows of tables are "
+                f"kept for as long as the job takes; name another folder as TMPDIR."
+            ) from error
+        paths = [where / str(number) / f"{table.name}.h5" for number, table in enumerate(tables)]
+        for path in paths:
+            path.parent.mkdir()
+        tally, unlabelled = Tally(), 0
+        try:
+            used = _recipe_of(tables, paths, recipe, targets)
+            for table, path in zip(tables, paths, strict=True):
+                if not path.exists():
+                    more = {"with_targets": with_targets, "with_ids": with_ids}
+                    found = write_encoded(table, path, used, tally, **more)
+                    unlabelled += found.get("unlabelled_rows", 0)
+            if used is recipe:
+                tally.warn()
+            y = "y" if with_targets and used.targets else None
+            weights = "weights" if with_targets and used.weights else None
+            how["labels"] = how.get("labels", False) and y is not None
+            rows: Any = open_hdf5(list(map(str, paths)), "X", y, weights=weights, **how)
+            named = map(_named, rows.files, tables)
+            yield Opened(replace(rows, files=tuple(named)), unlabelled, tally.as_dict())
+        except DataError as error:  # which is to name tables, not what they became
+            said = str(error)
+            for path, table in zip(paths, tables, strict=True):
+                said = said.replace(str(path), str(table))
+            raise type(error)(said) from error
+
+
+def _recipe_of(
+    tables: Sequence[Path],
+    paths: Sequence[Path],
+    recipe: Recipe | RecipeOptions,
+    targets: Sequence[str] | None,
+) -> Recipe:
+    """Return the recipe of tables; a single one of numbers alone is written at once."""
+    if isinstance(recipe, Recipe):
+        return recipe
+    if len(tables) == 1 and not recipe.is_given:
+        with suppress(NotNumbersError):
+            write_plain(tables[0], paths[0], targets, force=False)
+            return read_recipe(paths[0])
+    return discover_tables(tables, targets, recipe)
+
+
+def _named(file: FileRows, table: Path) -> FileRows:
+    """Return a converted file, which goes by the name of its table."""
+    status = table.stat()
+    return file._replace(table=(str(table), status.st_size, status.st_mtime))
