@@ -206,7 +206,7 @@ print("distributed" in sys.modules)
 
 # What the whole may be, at most: entries of streamkern/, floors, and lines of a module and of all.
 BUDGET = {"rooms": 16, "floors": 10, "module": 400, "median": 160}
-LINES = {"package": 35_950, "tests": 34_100}
+LINES = {"package": 35_947, "tests": 34_100}
 
 
 def sources(folder):

@@ -63,7 +63,6 @@ id_option = click.option(
     metavar="NAME",
     help="Column of a table that says which row it is: no input, and `predict` carries it along.",
 )
-# Of commands that make rows of tables.
 table_options = (
     click.option(
         "--target",
