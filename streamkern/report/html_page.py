@@ -28,6 +28,7 @@ from streamkern.report.validation_pass import validated
 from streamkern.runtime.memory import in_words
 from streamkern.solve.penalty_grid import CRITERIA
 from streamkern.sources import as_source
+from streamkern.sources.preprocessing import recipe_of
 from streamkern.storage import check_output, replacing
 
 if TYPE_CHECKING:
@@ -89,7 +90,9 @@ def write_report(
         check_output(path, force=force, inputs=source.paths)
         found = validated(fitted, source)
     report = fitted.report  # that of a classifier says how it is calibrated
-    section = class_section(found) if is_classifier else target_section(fitted, found)
+    held_out = found, source
+    section = class_section(*held_out) if is_classifier else target_section(fitted, *held_out)
+    section |= page_facts.effects_section(fitted, found)
     call = python_call(fitted, source) if command is None else command
     html = (
         _environment()
@@ -157,7 +160,12 @@ def _page(model: FittedRidge, report: FitReport) -> dict[str, Any]:
         "parameters": model.parameters,
         "inputs": inputs,
         "more_inputs": more_inputs,
-        "faults": [*report_rows.row_faults(report), *report_rows.column_faults(report)],
+        "faults": [
+            fault
+            for fault in (*report_rows.row_faults(report), *report_rows.column_faults(report))
+            if fault[1]
+        ],
+        "recipe": recipe_of(report),
         "versions": page_facts.versions(),
         "written": datetime.now(UTC),
     }

@@ -76,7 +76,18 @@ def pairs_figures(found: Validation, target: int, name: str) -> list[Figure]:
         axes.set(xlim=ends, ylim=(-far, far))
         chart.name_axes(axes, predicted, f"Actual less predicted {name}")
 
-    return [agreement, Figure("Residuals", caption, draw_residuals, SQUARE, _shades(errors))]
+    residuals = Figure("Residuals", caption, draw_residuals, SQUARE, _shades(errors))
+    share = 100.0 / max(found.n_rows, 1)
+
+    def draw_values(axes: Any) -> None:
+        actual, told = share * pairs.sum(axis=0), share * pairs.sum(axis=1)
+        axes.stairs(actual, edges, fill=True, color=chart.colour("shade3"))
+        axes.stairs(told, edges, color=chart.colour("second"), linewidth=1.6)
+        axes.set_xlim(*ends)
+        chart.name_axes(axes, name[:1].upper() + name[1:], "% of rows in a bin")
+
+    caption = "Bars are actual values, the line is what was predicted."
+    return [agreement, residuals, Figure("Distribution", caption, draw_values)]
 
 
 def _beyond(n_rows: int) -> str:
