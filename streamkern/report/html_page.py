@@ -13,11 +13,9 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from streamkern.errors import ParameterError
 from streamkern.errors.formatting import printable
 from streamkern.models.fitted_classes import FittedClassifier
-from streamkern.models.fitted_ridge import FittedRidge
-from streamkern.models.loading import fitted_of, rows_of
+from streamkern.models.loading import rows_of
 from streamkern.report import choice_figures, numbers, page_facts, report_rows, validation_curves
 from streamkern.report.class_figures import class_section
 from streamkern.report.python_call import python_call
@@ -32,6 +30,7 @@ from streamkern.sources.preprocessing import recipe_of
 from streamkern.storage import check_output, replacing
 
 if TYPE_CHECKING:
+    from streamkern.models.fitted_ridge import FittedRidge
     from streamkern.parameters.fit_report import FitReport
 
 
@@ -74,12 +73,7 @@ def write_report(
     ModelFileError
         If rows are given, and the model was saved without its normal equations.
     """
-    fitted: Any = fitted_of(model)
-    if type(fitted) not in (FittedRidge, FittedClassifier):
-        raise ParameterError(
-            f"a report is made of a fitted RandomFeatureRidge or RandomFeatureClassifier, not of "
-            f"{model!r}; fit it first."
-        )
+    fitted = page_facts.fitted_model(model, "a report is")
     begun = time.perf_counter()
     check_output(path, force=force)
     source, found = None, None

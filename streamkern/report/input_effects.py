@@ -98,6 +98,17 @@ def effects_figure(report: Any, effects: InputEffects) -> Figure:
     return Figure("What predictions change with", caption, draw, 80.0 + 19.0 * len(order))
 
 
+def weights_figure(weights: Sequence[tuple[str, float]]) -> Figure:
+    """Draw what the kernel weighs inputs by, over the largest."""
+    names, values = zip(*weights[:_MOST_BARS], strict=True)
+
+    def draw(axes: Any) -> None:
+        chart.bars(axes, list(map(shortened, names)), values)
+        chart.name_axes(axes, "Weight in the kernel, over the largest", "", "x")
+
+    return Figure("What the kernel weighs", "", draw)
+
+
 def input_labels(report: Any, columns: Sequence[int]) -> list[str]:
     return [shortened(printable(name)) for name in named_inputs(report, columns)]
 

@@ -10,9 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamkern._version import __version__
+from streamkern.errors import ParameterError
 from streamkern.errors.formatting import printable
 from streamkern.kernels import parsed_kernel
+from streamkern.models.fitted_classes import FittedClassifier
 from streamkern.models.fitted_model import LIBRARIES
+from streamkern.models.fitted_ridge import FittedRidge
+from streamkern.models.loading import fitted_of
 from streamkern.report.figure_labels import LABELS, figure, figure_row
 from streamkern.report.input_effects import (
     MOST_CURVES,
@@ -32,7 +36,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from streamkern._typing import Array
-    from streamkern.models.fitted_ridge import FittedRidge
     from streamkern.parameters.fit_report import FitReport
     from streamkern.report.rendering import Figure
     from streamkern.report.report_rows import Row
@@ -55,6 +58,17 @@ _PHASES = {
     "calibration": "third reading: calibration",
     "sparsify": "choosing features",
 }
+
+
+def fitted_model(model: Any, what: str) -> Any:
+    """Return the fitted regression or classifier that an estimator holds, or ParameterError."""
+    fitted = fitted_of(model)
+    if type(fitted) not in (FittedRidge, FittedClassifier):
+        raise ParameterError(
+            f"{what} made of a fitted RandomFeatureRidge or RandomFeatureClassifier, not of "
+            f"{model!r}; fit it first."
+        )
+    return fitted
 
 
 def lead(report: FitReport) -> str:

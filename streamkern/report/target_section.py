@@ -42,7 +42,8 @@ def target_section(
     names, standardized, pairs = shown_targets(model.report), None, []
     shown = names[:MOST_TARGETS] if len(names) > 1 else [""]
     if found is not None:
-        pairs = [(name, pairs_figures(found, j, names[j])) for j, name in enumerate(shown)]
+        counted_rows = found.measure, found.n_rows
+        pairs = [(name, pairs_figures(*counted_rows, j, names[j])) for j, name in enumerate(shown)]
         # Rows whose own model has as many degrees of freedom as rows have no deviation.
         known = found.standardized[np.isfinite(found.standardized).all(axis=1)]
         if np.isfinite(model.normal_equations.noise_variance).all() and len(known):
