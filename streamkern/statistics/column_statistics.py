@@ -9,7 +9,6 @@ import numpy as np
 
 from streamkern.errors import ParameterError
 from streamkern.runtime.sparse_rows import SparseRows
-from streamkern.sources.nonfinite_rows import finite_rows
 from streamkern.statistics.base import Statistic
 from streamkern.statistics.declared_sums import joint, maximum, merged_by, minimum, total
 
@@ -117,7 +116,8 @@ class ColumnStatistics(Statistic):
         inputs = _of_stored(X, np.where(np.isfinite(weights), weights, 0.0))
         targets = ColumnStatistics(self.n_columns - X.shape[1])
         targets.replace_by(block.y.astype(float), block.weights, block.places())
-        part, bad = copy(self.zero()), ~finite_rows(block)
+        part, bad = copy(self.zero()), ~(np.isfinite(block.y).all(axis=1) & np.isfinite(weights))
+        bad[X.nonfinite()[0]] = True
         for name in ("weight", "mean", "squares", "minimum", "maximum", "n_nonfinite"):
             setattr(part, name, np.concatenate([getattr(inputs, name), getattr(targets, name)]))
         if bad.any():
