@@ -123,9 +123,10 @@ def people(n):
     return pd.DataFrame({"age": age, "town": town, "income": income})
 
 
-def copied_for(page, files, folder):
-    """Copy the files into the folder of a page, without the outputs that the page makes itself."""
+def copied_for(text, files, folder):
+    """Copy the files into the folder of a page, without the outputs that its blocks make."""
     shutil.copytree(files, folder, dirs_exist_ok=True, symlinks=True)
-    made = re.findall(r"--out[ =](\S+)|(?:save|to_hdf5)\(\"([^\"]+)\"", page.read_text())
-    for path in {name for names in made for name in names if name}:
-        (folder / path).unlink(missing_ok=True)
+    for block in blocks_of(text):
+        if not block.reason:
+            for path in re.findall(r"(?:--out[ =]|save\(\")([\w.-]+)", block.text):
+                (folder / path).unlink(missing_ok=True)

@@ -47,14 +47,16 @@ def files(tmp_path_factory):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:the table has cells that are missing")
 @pytest.mark.parametrize("page", RUN, ids=[str(page.relative_to(REPOSITORY)) for page in RUN])
 def test_the_code_of_a_page_runs(page, files, tmp_path, monkeypatch):
-    copied_for(page, files, tmp_path)
+    text = page.read_text()
+    copied_for(text, files, tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     X, y = rows()
     names = {"X": X, "y": y, "__name__": "__main__"}
-    run_blocks(page.read_text(), page.relative_to(REPOSITORY), names)
+    run_blocks(text, page.relative_to(REPOSITORY), names)
 
 
 def prose(page):
