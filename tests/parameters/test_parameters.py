@@ -25,7 +25,7 @@ kernel length-scale map phase components metric alpha folds fold-by sparse preci
 no-intercept weights classify on-bad-rows seed checkpoint report dry-run force cluster scheduler
 scheduler-file workers json quiet
 alphas per-target one-standard-error sparse-method class-weight calibration folders
-trust-cluster-file log-json debug out x y
+trust-cluster-file log-json debug out x y target id delimiter
 """
 # Every parameter, by its option.
 GIVEN = {
