@@ -8,9 +8,8 @@ from streamkern import __version__
 
 DOCS = Path(__file__).parent
 sys.path.insert(0, str(DOCS / "_extensions"))
-# Cells run the program of this environment, and find the data sets of the tests.
+# Cells run the program of this environment.
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-os.environ.setdefault("STREAMKERN_DATA", str(DOCS.parents[1] / "shared" / "data"))
 os.environ["COLUMNS"] = "100"
 
 project = "streamkern"
@@ -42,9 +41,6 @@ nb_execution_in_temp = True
 nb_execution_timeout = 300
 nb_execution_raise_on_error = True
 nb_merge_streams = True
-# Tutorials are about data sets that are not part of the project.
-if not Path(os.environ["STREAMKERN_DATA"]).is_dir():
-    nb_execution_excludepatterns = ["tutorials/*"]
 
 autosummary_generate = True
 toc_object_entries_show_parents = "hide"

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from streamkern.monitor import progress
     from streamkern.report.comparison import compare
     from streamkern.report.html_page import write_report
+    from streamkern.report.model_plots import ModelPlots
     from streamkern.report.onnx import to_onnx
     from streamkern.sources import open_hdf5
     from streamkern.sources.preprocessing import Recipe
@@ -68,6 +69,7 @@ _HOMES = {
     "Laplacian": "kernels",
     "Linear": "kernels",
     "Matern": "kernels",
+    "ModelPlots": "report.model_plots",
     "Moments": "statistics",
     "Nystroem": "models.estimators.transformers",
     "Periodic": "kernels",
@@ -111,6 +113,7 @@ __all__ = [
     "Laplacian",
     "Linear",
     "Matern",
+    "ModelPlots",
     "Moments",
     "Nystroem",
     "Periodic",

@@ -230,7 +230,7 @@ NO_MODEL = "is not a streamkern model"
 REFUSALS = {
     "fit absent.h5 --out out.h5": ("Error: absent.h5 does not exist",),
     "fit part-*.h5 --out out.h5": ("no file matches part-*.h5",),
-    "fit t.csv --out out.h5": ("t.csv is not an HDF5 file", "convert"),
+    "fit t.csv --out out.h5": ("t.csv needs a target", "--target"),
     f"fit good.h5 {OUT} --x absent": ("no dataset 'absent'", "X, group/other, y"),
     f"fit good.h5 {OUT} --y absent": ("no dataset 'absent'", "X, group/other, y"),
     f"fit good.h5 wide.h5 {OUT}": ("3 inputs", "5 inputs", "wide.h5"),

@@ -10,7 +10,8 @@ import streamkern
 
 NAMES = """
 Cauchy ColumnStatistics DataMoments ExactKernelRidge FeatureMap Gaussian GridFourierFeatures
-Identity InverseMultiquadric Kernel Laplacian Linear Matern Moments Nystroem Periodic Polynomial
+Identity InverseMultiquadric Kernel Laplacian Linear Matern ModelPlots Moments Nystroem Periodic
+Polynomial
 QuasiRandomFourierFeatures RandomBinning RandomFeatureAdaBoost RandomFeatureClassifier
 RandomFeaturePCA RandomFeatureRidge RandomFourierFeatures RationalQuadratic Recipe
 StructuredFourierFeatures TensorSketch __version__ accumulate compare connect convert load
@@ -44,7 +45,7 @@ PREDICTS = {"predict", "evaluate", "predict_to_hdf5", "score", "set_score_reques
 GROWS = {"partial_fit", "update", "forget", "set_partial_fit_request"}
 TRANSFORMS = {"transform", "fit_transform", "get_feature_names_out", "set_output"}
 FEATURES = {"alpha_", "coef_", "feature_map_", "intercept_", "kernel_", "metric_"}
-MOMENTS = {"moments", "moments_", "solve", "tune"}
+MOMENTS = {"moments", "moments_", "plot", "solve", "tune"}
 CLASSES = {"classes_", "class_factors_", "rule_"}
 CLASSES |= {"decision_function", "predict_proba", "predict_log_proba"}
 VARIANCES = {"explained_variance_", "explained_variance_ratio_", "singular_values_"}

@@ -53,8 +53,8 @@ data_options = (
 delimiter_option = click.option(
     "--delimiter",
     metavar="CHAR",
-    callback=lambda _context, _option, text: "\t" if text == r"\t" else text,
-    help=r"What stands between the cells of a CSV, as ';' or '\t'; by default a comma.",
+    callback=lambda _context, _option, text: "\t" if text == "tab" else text,
+    help="What stands between the cells of a CSV, as ';' or tab; by default a comma.",
 )
 id_option = click.option(
     "--id",
@@ -63,7 +63,6 @@ id_option = click.option(
     metavar="NAME",
     help="Column of a table that says which row it is: no input, and `predict` carries it along.",
 )
-# Of commands that make rows of tables.
 table_options = (
     click.option(
         "--target",

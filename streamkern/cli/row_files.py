@@ -41,7 +41,6 @@ def opened_rows(
     Tables become rows by the recipe in the report of a model, with the weights that are named
     there unless the options name others; without a report by one that is made of them.  Converted
     rows are kept beside the output of the command, or else in the folder for temporary files.
-    Without targets there are no weights either.
     """
     from streamkern.storage import FORMATS
     from streamkern.storage.table_rows import Opened, opened_tables, table_files

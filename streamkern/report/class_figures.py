@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streamkern.engine.scheduler import run, task
 from streamkern.errors.formatting import printable
 from streamkern.report import chart_marks as chart
+from streamkern.report.held_out_rows import linear_accuracy, place_of
 from streamkern.report.numbers import number, percent, shortened
 from streamkern.report.prediction_figures import ROWS_A_MEAN, SQUARE
 from streamkern.report.rendering import Figure
@@ -18,27 +20,34 @@ if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
     from streamkern.predict.class_errors import ClassErrors
     from streamkern.report.validation_pass import Validation
+    from streamkern.sources import Source
 
 # Classes that have a row and a column in tables.
 _MOST_CLASSES = 12
 
 
-def class_section(found: Validation | None) -> dict[str, Any]:
+def class_section(found: Validation | None, source: Source | None) -> dict[str, Any]:
     """Return what the page shows of predictions of classes."""
-    if found is None:
+    if found is None or source is None:
         return {"tiles": []}
     errors: ClassErrors = found.measure
     n_classes = errors.n_classes
     most = errors.confusion.sum(axis=1).max() / errors.weight
     auc = "–" if errors.auc is None else f"{errors.auc:.3f}"
     more = f", the largest {_MOST_CLASSES} of {n_classes:,}" if n_classes > _MOST_CLASSES else ""
+    linear = run(task(linear_accuracy, found.sample, errors, name="linear"))
+    accuracies = {"this model": errors.accuracy, "linear ridge": linear, "the largest class": most}
+    figures = [probability_figure(errors), roc_figure(errors)]
+    figures += [precision_figure(errors), threshold_figure(errors)] if n_classes == 2 else []
     return {
+        "baseline": [(name, percent(each), each) for name, each in accuracies.items()],
+        "worst": _worst_rows(found, source, _names(errors)),
         "tiles": [
             ("Accuracy, held out", percent(errors.accuracy), f"{percent(most)} by guessing"),
             ("Area under the curve", auc, "1 is best, 0.5 chance"),
             ("Calibration error", percent(errors.calibration_error, 2), "of probabilities"),
         ],
-        "class_figures": [probability_figure(errors), roc_figure(errors)],
+        "class_figures": [*figures, class_figure(errors)],
         "class_errors": class_error_rows(errors.figures(), number),
         "confusion": confusion_table(errors),
         "classes_shown": more,
@@ -48,6 +57,15 @@ def class_section(found: Validation | None) -> dict[str, Any]:
 def _names(errors: ClassErrors) -> list[str]:
     values = errors.rule.classes.values.tolist()
     return [shortened(printable(str(value))) for value in values]
+
+
+def _worst_rows(found: Validation, source: Source, names: list[str]) -> Table:
+    """Return the rows whose own class got the least probability."""
+    rows = [
+        (place_of(source, place), names[int(facts[0])], names[int(facts[1])], percent(facts[2], 2))
+        for place, facts in zip(found.worst.places.tolist(), found.worst.facts, strict=True)
+    ]
+    return Table(("row", "class", "predicted", "probability of its class"), rows)
 
 
 def confusion_table(errors: ClassErrors) -> Table:
@@ -108,6 +126,64 @@ def roc_figure(errors: ClassErrors) -> Figure:
         f"under the curve is {', '.join(said)}; on the dashed line scores tell nothing."
     )
     return Figure("ROC curve", caption, draw, SQUARE)
+
+
+def precision_figure(errors: ClassErrors) -> Figure:
+    """Draw precision over recall of the second of two classes."""
+    others, of_class = (np.cumsum(each[::-1]) for each in errors.table.weights[0])
+    known, name = of_class > 0, _names(errors)[1]
+    share = of_class[-1] / max(of_class[-1] + others[-1], 1e-300)
+
+    def draw(axes: Any) -> None:
+        chart.share_axes(axes)
+        chart.guide(axes, [0.0, 1.0], [share, share])
+        recall = of_class[known] / max(of_class[-1], 1e-300)
+        chart.line(axes, recall, (of_class / (of_class + others + 1e-300))[known])
+        chart.name_axes(axes, f"Recall of {name}", "Precision", "")
+
+    caption = (
+        f"Of the rows that are taken for {name}, the share that are; over the share of {name} that "
+        f"is found. On the dashed line, {percent(share)}, rows are taken at random."
+    )
+    return Figure("Precision and recall", caption, draw, SQUARE)
+
+
+def threshold_figure(errors: ClassErrors) -> Figure:
+    """Draw what the probability does from which on rows are taken for the second class."""
+    weight, _, of_class, _ = errors.by_probability[0]
+    taken, right = (np.append(np.cumsum(each[::-1])[::-1], 0.0) for each in (weight, of_class))
+    known, thresholds = taken > 0, np.linspace(0.0, 1.0, len(taken))
+    accuracy = (weight.sum() - taken - of_class.sum() + 2.0 * right) / weight.sum()
+    lines = {
+        "precision": np.where(known, right / np.where(known, taken, 1.0), np.nan),
+        "recall": right / max(of_class.sum(), 1e-300),
+        "accuracy": accuracy,
+    }
+
+    def draw(axes: Any) -> None:
+        chart.share_axes(axes)
+        for j, (name, values) in enumerate(lines.items()):
+            chart.line(axes, thresholds, values, j)
+            at = (3, 14, 18)[j]
+            chart.label(axes, name, thresholds[at], values[at], down=14.0, j=j)
+        chart.name_axes(axes, f"Probability from which on it is {_names(errors)[1]}", "Share", "")
+
+    caption = (
+        f"The model takes a row for the more probable class, at 50%. Another threshold gives "
+        f"another balance; the best accuracy here is {percent(float(accuracy.max()))}, at "
+        f"{percent(thresholds[int(accuracy.argmax())], 0)}."
+    )
+    return Figure("The threshold", caption, draw, SQUARE)
+
+
+def class_figure(errors: ClassErrors) -> Figure:
+    held, shown, names = errors.confusion.sum(axis=1), _largest(errors), _names(errors)
+
+    def draw(axes: Any) -> None:
+        chart.bars(axes, [names[k] for k in shown], (held[shown] / held.sum()).tolist())
+        chart.name_axes(axes, "Share of rows", "", "x")
+
+    return Figure("Classes", "The rows of each class.", draw, 90.0 + 22.0 * len(shown))
 
 
 def _above(weights: Floats) -> Floats:

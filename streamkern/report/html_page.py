@@ -13,11 +13,9 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from streamkern.errors import ParameterError
 from streamkern.errors.formatting import printable
 from streamkern.models.fitted_classes import FittedClassifier
-from streamkern.models.fitted_ridge import FittedRidge
-from streamkern.models.loading import fitted_of, rows_of
+from streamkern.models.loading import rows_of
 from streamkern.report import choice_figures, numbers, page_facts, report_rows, validation_curves
 from streamkern.report.class_figures import class_section
 from streamkern.report.python_call import python_call
@@ -28,9 +26,11 @@ from streamkern.report.validation_pass import validated
 from streamkern.runtime.memory import in_words
 from streamkern.solve.penalty_grid import CRITERIA
 from streamkern.sources import as_source
+from streamkern.sources.preprocessing import recipe_of
 from streamkern.storage import check_output, replacing
 
 if TYPE_CHECKING:
+    from streamkern.models.fitted_ridge import FittedRidge
     from streamkern.parameters.fit_report import FitReport
 
 
@@ -73,12 +73,7 @@ def write_report(
     ModelFileError
         If rows are given, and the model was saved without its normal equations.
     """
-    fitted: Any = fitted_of(model)
-    if type(fitted) not in (FittedRidge, FittedClassifier):
-        raise ParameterError(
-            f"a report is made of a fitted RandomFeatureRidge or RandomFeatureClassifier, not of "
-            f"{model!r}; fit it first."
-        )
+    fitted = page_facts.fitted_model(model, "a report is")
     begun = time.perf_counter()
     check_output(path, force=force)
     source, found = None, None
@@ -89,7 +84,9 @@ def write_report(
         check_output(path, force=force, inputs=source.paths)
         found = validated(fitted, source)
     report = fitted.report  # that of a classifier says how it is calibrated
-    section = class_section(found) if is_classifier else target_section(fitted, found)
+    held_out = found, source
+    section = class_section(*held_out) if is_classifier else target_section(fitted, *held_out)
+    section |= page_facts.effects_section(fitted, found)
     call = python_call(fitted, source) if command is None else command
     html = (
         _environment()
@@ -157,7 +154,12 @@ def _page(model: FittedRidge, report: FitReport) -> dict[str, Any]:
         "parameters": model.parameters,
         "inputs": inputs,
         "more_inputs": more_inputs,
-        "faults": [*report_rows.row_faults(report), *report_rows.column_faults(report)],
+        "faults": [
+            fault
+            for fault in (*report_rows.row_faults(report), *report_rows.column_faults(report))
+            if fault[1]
+        ],
+        "recipe": recipe_of(report),
         "versions": page_facts.versions(),
         "written": datetime.now(UTC),
     }

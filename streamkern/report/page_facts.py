@@ -10,10 +10,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamkern._version import __version__
+from streamkern.errors import ParameterError
 from streamkern.errors.formatting import printable
 from streamkern.kernels import parsed_kernel
+from streamkern.models.fitted_classes import FittedClassifier
 from streamkern.models.fitted_model import LIBRARIES
+from streamkern.models.fitted_ridge import FittedRidge
+from streamkern.models.loading import fitted_of
 from streamkern.report.figure_labels import LABELS, figure, figure_row
+from streamkern.report.input_effects import (
+    MOST_CURVES,
+    dependence_figure,
+    effects_figure,
+    input_effects,
+    input_labels,
+    partial_dependence,
+)
 from streamkern.report.numbers import counted, number, percent, seconds, shortened
 from streamkern.report.report_rows import fit_rows
 from streamkern.report.trial_tables import error_of
@@ -23,9 +35,11 @@ from streamkern.sources.preprocessing.column_names import named_inputs, target_n
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from streamkern.models.fitted_ridge import FittedRidge
+    from streamkern._typing import Array
     from streamkern.parameters.fit_report import FitReport
+    from streamkern.report.rendering import Figure
     from streamkern.report.report_rows import Row
+    from streamkern.report.validation_pass import Validation
 
     # A name, a figure, its share of the largest or the whole, and what explains it.
     Bar = tuple[str, str, float, str]
@@ -44,6 +58,17 @@ _PHASES = {
     "calibration": "third reading: calibration",
     "sparsify": "choosing features",
 }
+
+
+def fitted_model(model: Any, what: str) -> Any:
+    """Return the fitted regression or classifier that an estimator holds, or ParameterError."""
+    fitted = fitted_of(model)
+    if type(fitted) not in (FittedRidge, FittedClassifier):
+        raise ParameterError(
+            f"{what} made of a fitted RandomFeatureRidge or RandomFeatureClassifier, not of "
+            f"{model!r}; fit it first."
+        )
+    return fitted
 
 
 def lead(report: FitReport) -> str:
@@ -108,6 +133,29 @@ def input_bars(model: FittedRidge) -> tuple[list[Bar], int]:
     heaviest = np.argsort(-weights, kind="stable")[:_MOST_INPUTS].tolist()
     bars = [(names[j], number(scales[j]), shares[j], number(scaled[j])) for j in heaviest]
     return bars, len(scales) - len(bars)
+
+
+def effects_section(model: Any, found: Validation | None) -> dict[str, Any]:
+    """Return pictures of what predictions change with, on a sample of the rows."""
+    if found is None:
+        return {"effects": []}
+    X, report = found.sample.X, model.report
+    effects = input_effects(model.ridge, X)
+    most = np.argsort(-effects.sizes, kind="stable")[:MOST_CURVES].tolist()
+    most = [j for j in most if effects.sizes[j] > 0]
+    curves = [dependence_of(model, X, j) for j in most]
+    return {"effects": [effects_figure(report, effects)], "dependence": curves}
+
+
+def dependence_of(model: Any, X: Array, column: int) -> Figure:
+    """Return the picture of a model's partial dependence on an input of rows (n, p)."""
+    names, y_label = shown_targets(model.report), ""
+    if "classes" in model.report:
+        names = [shortened(printable(str(each))) for each in model.report["classes"]["values"]]
+        y_label = f"Probability of {names[1] if len(names) == 2 else 'classes'}"
+        names = names[1:] if len(names) == 2 else names
+    (name,) = input_labels(model.report, [column])
+    return dependence_figure(name, partial_dependence(model, X, column), names, y_label)
 
 
 def metric_facts(report: FitReport) -> dict[str, Any] | None:

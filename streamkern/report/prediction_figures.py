@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from streamkern._typing import Array, Floats
-    from streamkern.report.validation_pass import Validation
+    from streamkern.predict.evaluation import PairCounts
 
 LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 _SHADES = 6
@@ -28,9 +28,9 @@ ROWS_A_MEAN = 30
 _CHANCE = 1.96
 
 
-def pairs_figures(found: Validation, target: int, name: str) -> list[Figure]:
+def pairs_figures(counts: PairCounts, n_rows: int, target: int, name: str) -> list[Figure]:
     """Draw predicted against actual values of a target, and residuals, as counts of rows."""
-    counts, bins = found.measure, found.measure.bins
+    bins = counts.bins
     pairs, errors = counts.pairs[target], counts.residuals[target]
     # Bins that hold rows on either axis.
     first, last = _occupied(pairs.sum(axis=0) + pairs.sum(axis=1))
@@ -39,7 +39,7 @@ def pairs_figures(found: Validation, target: int, name: str) -> list[Figure]:
     heights = bins.residuals[target][low : high + 1]
     pairs = pairs[first + 1 : last + 1, first + 1 : last + 1]
     errors = errors[first + 1 : last + 1, low + 1 : high + 1]
-    predicted, rows = f"Predicted {name}", counted(found.n_rows, "row")
+    predicted, rows = f"Predicted {name}", counted(n_rows, "row")
     ends, middles = [edges[0], edges[-1]], (edges[1:] + edges[:-1]) / 2.0
 
     def draw_pairs(axes: Any) -> None:
@@ -49,7 +49,7 @@ def pairs_figures(found: Validation, target: int, name: str) -> list[Figure]:
         chart.name_axes(axes, predicted, f"Actual {name}")
 
     caption = f"{rows} in bins; on the dashed line predictions are right."
-    caption += _beyond(found.n_rows - int(pairs.sum()))
+    caption += _beyond(n_rows - int(pairs.sum()))
     shades = _shades(pairs)
     agreement = Figure("Predicted and actual", caption, draw_pairs, SQUARE, shades)
 
@@ -63,7 +63,7 @@ def pairs_figures(found: Validation, target: int, name: str) -> list[Figure]:
             f" The line is the mean where {ROWS_A_MEAN} rows or more are in a column: away from "
             f"zero, predictions of that size are too low or too high."
         )
-    caption += _beyond(found.n_rows - int(errors.sum()))
+    caption += _beyond(n_rows - int(errors.sum()))
 
     def draw_residuals(axes: Any) -> None:
         chart.cells(axes, _levels(errors), edges, heights)
@@ -76,7 +76,18 @@ def pairs_figures(found: Validation, target: int, name: str) -> list[Figure]:
         axes.set(xlim=ends, ylim=(-far, far))
         chart.name_axes(axes, predicted, f"Actual less predicted {name}")
 
-    return [agreement, Figure("Residuals", caption, draw_residuals, SQUARE, _shades(errors))]
+    residuals = Figure("Residuals", caption, draw_residuals, SQUARE, _shades(errors))
+    share = 100.0 / max(n_rows, 1)
+
+    def draw_values(axes: Any) -> None:
+        actual, told = share * pairs.sum(axis=0), share * pairs.sum(axis=1)
+        axes.stairs(actual, edges, fill=True, color=chart.colour("shade3"))
+        axes.stairs(told, edges, color=chart.colour("second"), linewidth=1.6)
+        axes.set_xlim(*ends)
+        chart.name_axes(axes, name[:1].upper() + name[1:], "% of rows in a bin")
+
+    caption = "Bars are actual values, the line is what was predicted."
+    return [agreement, residuals, Figure("Distribution", caption, draw_values)]
 
 
 def _beyond(n_rows: int) -> str:

@@ -7,16 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streamkern.engine.scheduler import run, task
+from streamkern.report.held_out_rows import linear_rmse, place_of
 from streamkern.report.numbers import counted, number, percent
 from streamkern.report.page_facts import shown_targets
 from streamkern.report.prediction_figures import (
     LEVELS,
-    chance,
     coverage,
     interval_figure,
     normality_figure,
     pairs_figures,
 )
+from streamkern.report.trial_tables import Table
 from streamkern.report.validation_pass import MOST_TARGETS
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from streamkern._typing import Floats
     from streamkern.models.fitted_ridge import FittedRidge
     from streamkern.report.validation_pass import Validation
+    from streamkern.sources import Source
 
     Tile = tuple[str, str, str]  # a name, a figure, and what explains it
 
@@ -32,12 +35,15 @@ if TYPE_CHECKING:
 _MOST_ROWS = 20
 
 
-def target_section(model: FittedRidge, found: Validation | None) -> dict[str, Any]:
+def target_section(
+    model: FittedRidge, found: Validation | None, source: Source | None
+) -> dict[str, Any]:
     """Return what the page shows of predictions of targets."""
     names, standardized, pairs = shown_targets(model.report), None, []
     shown = names[:MOST_TARGETS] if len(names) > 1 else [""]
     if found is not None:
-        pairs = [(name, pairs_figures(found, j, names[j])) for j, name in enumerate(shown)]
+        counted_rows = found.measure, found.n_rows
+        pairs = [(name, pairs_figures(*counted_rows, j, names[j])) for j, name in enumerate(shown)]
         # Rows whose own model has as many degrees of freedom as rows have no deviation.
         known = found.standardized[np.isfinite(found.standardized).all(axis=1)]
         if np.isfinite(model.normal_equations.noise_variance).all() and len(known):
@@ -53,10 +59,36 @@ def target_section(model: FittedRidge, found: Validation | None) -> dict[str, An
             interval_figure(standardized, names),
             normality_figure(standardized),
         ]
-        section["coverage"] = _coverage_rows(standardized)
-        header = shown if len(names) > 1 else ["rows within, ± chance"]
-        section["coverage_header"] = ("interval", *header)
+    if found is not None and source is not None:
+        section["baseline"] = _baseline(model, found)
+        section["worst"] = _worst_rows(found, source, names, model.target_spread[1])
     return section
+
+
+def _baseline(model: FittedRidge, found: Validation) -> list[tuple[str, str, float]]:
+    """Return errors of the model and of simpler ones, and their shares of that of the mean."""
+    deviation = model.target_spread[1]
+    linear = run(task(linear_rmse, found.sample, name="linear"))
+    rows = {"this model": found.rmse, "linear ridge": linear, "the mean": deviation}
+    unit = np.where(deviation > 0, deviation, 1.0)
+    shares = {name: float(np.sqrt(np.mean((each / unit) ** 2))) for name, each in rows.items()}
+    if len(deviation) > 1:
+        return [(name, f"{share:.3f} sd", share) for name, share in shares.items()]
+    return [(name, number(float(rows[name][0])), share) for name, share in shares.items()]
+
+
+def _worst_rows(
+    found: Validation, source: Source, names: Sequence[str], deviation: Floats
+) -> Table:
+    """Return the rows of largest residuals, each with the target that is furthest off."""
+    q, rows = len(names), []
+    for place, facts in zip(found.worst.places.tolist(), found.worst.facts, strict=True):
+        residuals = facts[:q] - facts[q:]
+        j = int(np.argmax(np.abs(residuals) / np.where(deviation > 0, deviation, 1.0)))
+        cells = (number(float(each)) for each in (facts[j], facts[q + j], residuals[j]))
+        rows.append((place_of(source, place), *([names[j]] if q > 1 else []), *cells))
+    header = ("row", *(["target"] if q > 1 else []), "actual", "predicted", "difference")
+    return Table(header, rows)
 
 
 def _tiles(model: FittedRidge, found: Validation | None, standardized: Floats | None) -> list[Tile]:
@@ -96,18 +128,4 @@ def _target_errors(found: Validation, names: Sequence[str]) -> list[tuple[str, s
     return [
         (name, number(rmse), number(math.sqrt(max(1.0 - r2, 0.0))), percent(r2))
         for name, rmse, r2 in errors
-    ]
-
-
-def _coverage_rows(standardized: Floats) -> list[tuple[str, ...]]:
-    """Return the share of rows within every central interval, for each of the first targets."""
-    levels = zip(
-        LEVELS, coverage(standardized[:, :MOST_TARGETS]), chance(len(standardized)), strict=True
-    )
-    return [
-        (
-            percent(level, 0),
-            *(f"{percent(share)} ± {100.0 * error:.1f}" for share in shares),
-        )
-        for level, shares, error in levels
     ]

@@ -25,12 +25,14 @@ from streamkern.predict.evaluation import (
     PairCounts,
     PredictionErrors,
 )
+from streamkern.report.held_out_rows import WorstRows
 from streamkern.sources import Block
 from streamkern.statistics import ListedFolds, RowSample, Together
 
 if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
     from streamkern.models.fitted_ridge import FittedRidge
+    from streamkern.predict.deviation import Largest
     from streamkern.predict.predictor import Predictor
     from streamkern.solve import NormalEquations
     from streamkern.sources import Source
@@ -50,7 +52,7 @@ class Validation(NamedTuple):
     """Predictions of held-out rows, each by the model without its fold, or without the row.
 
     `measure` tells of targets in bins, or of classes; `standardized` (m, q) are residuals of a
-    sample over their standard deviations, of targets alone.
+    sample over their standard deviations, of targets alone; `worst` are the rows predicted worst.
     """
 
     by_fold: bool
@@ -59,6 +61,8 @@ class Validation(NamedTuple):
     r2: Floats
     measure: Any
     standardized: Floats
+    worst: Largest
+    sample: RowSample
 
 
 def validated(model: FittedRidge | FittedClassifier, source: Source) -> Validation | None:
@@ -67,12 +71,19 @@ def validated(model: FittedRidge | FittedClassifier, source: Source) -> Validati
     return _row_by_row(model, source) if folds is None else _by_fold(model, source, folds)
 
 
-def _measure(model: FittedRidge | FittedClassifier, rmse: Floats) -> PairCounts | ClassErrors:
-    """Return an empty measure of predictions with such errors."""
+def _measures(
+    model: FittedRidge | FittedClassifier, rmse: Floats
+) -> tuple[PairCounts | ClassErrors, WorstRows]:
+    """Return empty measures of predictions with such errors."""
+    mean, deviation = model.ridge.target_spread
+    unit = np.where(deviation > 0, deviation, 1.0)
     if isinstance(model, FittedClassifier):
-        return ClassErrors(model.rule, model.class_factors)
-    spread = model.ridge.target_spread
-    return PairCounts(PairBins.about(*(each[:MOST_TARGETS] for each in (*spread, rmse))))
+        return ClassErrors(model.rule, model.class_factors), WorstRows(unit, model.rule)
+    return pair_counts(mean, deviation, rmse), WorstRows(unit)
+
+
+def pair_counts(mean: Floats, deviation: Floats, rmse: Floats) -> PairCounts:
+    return PairCounts(PairBins.about(*(each[:MOST_TARGETS] for each in (mean, deviation, rmse))))
 
 
 def _folds_of_rows(model: FittedRidge, source: Source) -> Any:
@@ -97,12 +108,12 @@ def _has_places(folds: ByFold, n_rows: int) -> bool:
 
 def _by_fold(model: FittedRidge | FittedClassifier, source: Source, folds: Any) -> Validation:
     unseen = unseen_by(model.ridge, folds)
-    measure = _measure(model, np.sqrt(unseen.errors / model.ridge.normal_equations.weight))
+    measures = _measures(model, np.sqrt(unseen.errors / model.ridge.normal_equations.weight))
     predictors = FoldPredictors(unseen.rule, unseen.predictors)
-    held_out = Evaluation(predictors, PredictionErrors(len(unseen.errors)), measure)
+    held_out = Evaluation(predictors, PredictionErrors(len(unseen.errors)), *measures)
     # Their squared errors are those that the moments tell.
     found = _read(model.ridge, source, held_out, unseen.errors, tolerance=_ROUGHLY)
-    (errors, measure), sample, columns = found
+    (errors, measure, worst), sample, columns = found
     standardized = np.empty((0, len(errors.squared)))
     if isinstance(measure, PairCounts):
         numbers, tasks = unseen.rule.of(sample.places), []
@@ -112,7 +123,8 @@ def _by_fold(model: FittedRidge | FittedClassifier, source: Source, folds: Any) 
             tasks.append(task(_without_fold, *of_fold, *mine, name=f"std-{k}"))
         standardized = np.concatenate(run_all(tasks))
     r2 = _explained(errors.squared, columns)
-    return Validation(True, errors.n_rows, errors.rmse, r2, measure, standardized)
+    facts = measure, standardized, worst.rows, sample
+    return Validation(True, errors.n_rows, errors.rmse, r2, *facts)
 
 
 def _row_by_row(model: FittedRidge | FittedClassifier, source: Source) -> Validation | None:
@@ -128,10 +140,12 @@ def _row_by_row(model: FittedRidge | FittedClassifier, source: Source) -> Valida
         return None
     y, residuals, weights = sample.y[known], residuals[known], sample.weights[known]
     rmse = np.sqrt(np.average(residuals**2, axis=0, weights=weights))
-    measure = _measure(model, rmse)
-    measure.add(Block(y[:, :0], y, 0, weights), y - residuals)
+    measure, worst = _measures(model, rmse)
+    for each in (measure, worst):
+        each.add(Block(y[:, :0], y, 0, weights, sample.places[known]), y - residuals)
     r2 = _explained(rmse**2 * columns.weight[-len(rmse) :], columns)
-    return Validation(False, len(y), rmse, r2, measure, standardized[known])
+    facts = measure, standardized[known], worst.rows, sample
+    return Validation(False, len(y), rmse, r2, *facts)
 
 
 def _read(

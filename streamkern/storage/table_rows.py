@@ -69,9 +69,8 @@ def opened_tables(
 ) -> Iterator[Opened]:
     """Give the rows of tables in HDF5 files, which are in a folder as long as they are needed.
 
-    They are made by a recipe, of whose unexpected cells it warns; or by one that is made of the
-    tables, by its options and `targets`.  Without targets there are no weights either; `how` is
-    `labels` and `folders` of `open_hdf5`.
+    They are made by a recipe, of whose unexpected cells it warns, or by one made of the tables.
+    Without targets there are no weights either; `how` is `labels` and `folders` of `open_hdf5`.
     """
     with ExitStack() as kept:
         try:

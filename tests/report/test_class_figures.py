@@ -3,13 +3,20 @@
 import naive
 import numpy as np
 import pytest
+from matplotlib.figure import Figure as Canvas
 from pages import Page
 from sklearn import metrics
 from sklearn.metrics import confusion_matrix
 
 from streamkern import Gaussian, RandomFeatureClassifier, write_report
 from streamkern.models.held_out_predictors import folds_of, unseen_by
-from streamkern.report.class_figures import class_section, confusion_table, probability_figure
+from streamkern.report.class_figures import (
+    class_section,
+    confusion_table,
+    precision_figure,
+    probability_figure,
+    threshold_figure,
+)
 from streamkern.report.validation_pass import validated as validated_model
 
 NAMES = np.array(["hill", "lake", "moor"])
@@ -114,8 +121,12 @@ def test_of_many_classes_the_largest_are_shown():
     largest = sorted(np.argsort(-np.bincount(y)[1:], kind="stable")[:12] + 1)
     assert [row[0] for row in table] == [str(label) for label in largest]
     assert header == ("class", *map(str, largest), "recall", "precision")
-    titles = [figure.title for figure in class_section(found)["class_figures"]]
-    assert titles == ["Calibration", "ROC curve"]
+    section = class_section(found, model.model_.labelled(X, y, None))
+    assert [each.title for each in section["class_figures"]] == [
+        "Calibration",
+        "ROC curve",
+        "Classes",
+    ]
 
 
 @pytest.mark.parametrize("keep", [True, False])
@@ -130,6 +141,27 @@ def test_rows_count_by_their_own_weights_where_classes_have_some(keep):
         assert weight == pytest.approx(s[y == name].sum())
     _, table = confusion_table(found.measure)
     assert sum(int(cell.replace(",", "")) for row in table for cell in row[1:4]) == s.sum()
+
+
+def test_thresholds_and_precision_are_those_of_the_rows_held_out():
+    X, y = rows(n=900)
+    model = classifier().fit(X, y, keep_moments=True)
+    errors = validated(model, (X, y, None)).measure
+    p = model.rule_.probabilities(held_out_scores(model, X))[:, 1]
+    axes = Canvas().add_subplot()
+    threshold_figure(errors).draw(axes)
+    drawn = [each.get_ydata() for each in axes.lines]
+    for k, t in enumerate(np.linspace(0, 1, 21)[:-1]):
+        taken, held = p >= t, y == "lake"
+        said = taken[held].mean(), (taken == held).mean()
+        assert (drawn[1][k], drawn[2][k]) == pytest.approx(said)
+        if taken.any():
+            assert drawn[0][k] == pytest.approx(held[taken].mean())
+    axes = Canvas().add_subplot()
+    precision_figure(errors).draw(axes)
+    recall, precision = axes.lines[-1].get_data()
+    area = -np.sum(np.diff(recall[::-1]) * precision[-2::-1])
+    assert area == pytest.approx(metrics.average_precision_score(y == "lake", p), abs=0.01)
 
 
 @pytest.mark.parametrize("unit", [1e-6, 1e6])

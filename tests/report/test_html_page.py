@@ -6,6 +6,7 @@ import re
 from itertools import pairwise
 
 import numpy as np
+import pandas as pd
 import pytest
 from commandline import small_files, write
 from harvests import smooth_rows as rows
@@ -238,6 +239,21 @@ def test_inputs_are_ordered_by_what_the_kernel_makes_of_them(path):
     assert scales["column 2"] == ["20", numbers.number(20 * deviations[2])]
 
 
+def test_a_default_fit_of_a_table_names_its_inputs_its_worst_rows_and_simpler_models(path):
+    X, y = rows()
+    y = y - 100.0 * (np.arange(N) == 17)
+    table = pd.DataFrame(X, columns=["rooms", "<b>age</b>", "tax"]).assign(city="Ulm")
+    model = fitted(table, pd.Series(y, name="price"))
+    found = written(model, path, table, pd.Series(y, name="price"))
+    for words in ("Predicted price", "Actual price", "rooms", "<b>age</b>", "tax"):
+        assert words in found.words
+    (worst,) = [row for row in found.rows if row and row[0] == "17"]
+    assert worst[1] == numbers.number(y[17])
+    errors = [float(found.value_of(each)) for each in ("this model", "linear ridge", "the mean")]
+    assert errors[2] == pytest.approx(y.std(), rel=1e-3)
+    assert len([each for each in found.all("svg") if "all of which get" in str(each)]) == 3
+
+
 def test_a_metric_says_which_inputs_and_directions_matter(path):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((1200, 5)) * [1.0, 10.0, 0.1, 1.0, 1.0]
@@ -268,7 +284,10 @@ def test_what_was_skipped_and_dropped_is_shown_and_a_metric_that_was_given(path)
     assert "Rounds;" not in found.text
     assert found.value_of("rows skipped") == "1"
     assert found.value_of("constant columns left out") == "1"
-    assert found.value_of("shards retried") == "0"
+    assert not [row for row in found.rows if row and row[0] == "shards retried"]
+    assert "No faults" not in found.text
+    found = written(fitted(*rows()), path.with_name("other.html"))
+    assert "No faults: no row was left out" in found.text
 
 
 @pytest.mark.parametrize(("tune", "kernel"), [(False, Laplacian(2.0)), (True, COMBINATION)])

@@ -6,6 +6,7 @@ from abc import abstractmethod
 from copy import copy
 from typing import TYPE_CHECKING, Any, Self
 
+import streamkern
 from streamkern.errors import ParameterError
 from streamkern.models.estimators.base import TableEstimator, fitted, holding
 from streamkern.models.estimators.conventions import KernelFeatures, refuse_paths
@@ -40,6 +41,11 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
 
     def _parameters(self) -> Parameters:
         return Parameters.of(self)
+
+    @property
+    def plot(self) -> Any:
+        """Pictures of the fitted model: `plot()`, `plot.penalty()` and more of `ModelPlots`."""
+        return streamkern.ModelPlots(self)  # made by the package, which knows the rooms above
 
     @property
     def moments_(self) -> Any:

@@ -34,7 +34,7 @@ def opened_paths(
 ) -> Source:
     """Open files of rows, whose targets and weights go by names; tables by a recipe, or a new one.
 
-    The rows of tables are converted in the folder for temporary files, and go when the source does.
+    Rows of tables are converted in TMPDIR, and go when the source does.
     """
     paths = list(map(os.fspath, X if isinstance(X, (list, tuple)) else [X]))
     tables, named = (
