@@ -16,7 +16,8 @@ from streamkern import connect
 from streamkern.engine.cluster_file import read_cluster_file
 from streamkern.errors import ClusterError, ParameterError
 
-PAGES = (FILES.parent / "README.md").read_text()
+HOWTO = FILES.parents[1] / "docs" / "howto"
+PAGES = [(HOWTO / f"{name}.md").read_text() for name in ("slurm", "kubernetes", "ssh")]
 NAMES = sorted(path.name for path in FILES.iterdir())
 CLUSTERS = [name for name in NAMES if name.endswith(".yaml") and name != "kubernetes-job.yaml"]
 
@@ -47,15 +48,12 @@ def test_a_cluster_file_is_taken_by_itself_or_says_that_it_takes_trust(name):
 
 
 def test_every_file_has_a_page_that_says_how_to_start_watch_stop_and_resume():
-    named = set(re.findall(r"clusters/[\w.-]+\.(?:yaml|sh)", PAGES))
-    assert named == {f"clusters/{name}" for name in NAMES}
-    assert all(f"`clusters/{name}`" in PAGES for name in NAMES)
-    pages = re.split(r"^## ", PAGES, flags=re.MULTILINE)[1:]
-    places = [page for page in pages if "`clusters/" in page or page.startswith("By hand")]
-    assert len(places) >= 8
-    for page in places:
-        for word in ("Start", "Watch", "Stop", "Resume"):
-            assert f"**{word}**" in page, (word, page.splitlines()[0])
+    named = {name for page in PAGES for name in re.findall(r"`jobs/clusters/([\w.-]+)`", page)}
+    assert named == set(NAMES)
+    for page in PAGES:
+        assert "streamkern fit" in page
+        for word in ("watch", "stop", "resume"):
+            assert f"\n| {word} |" in page, (word, page.splitlines()[0])
 
 
 MALFORMED = {

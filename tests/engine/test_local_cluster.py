@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 import signal
 import sys
 
 import pytest
+from code_blocks import blocks_of
 from conftest import running_scheduler, running_worker, wait_until
 from places import (
     FILES,
@@ -45,8 +45,8 @@ def test_a_fit_that_was_stopped_by_hand_goes_on(tmp_path, rows, expected, by_han
 
 
 def test_the_commands_of_the_page_are_those_that_run(tmp_path):
-    page = (FILES.parent / "README.md").read_text().partition("\n## By hand")[2]
-    scheduler, workers, fit = re.findall(r"^    (\w.*)$", page, flags=re.MULTILINE)[:3]
+    page = (FILES.parents[1] / "docs" / "howto" / "ssh.md").read_text()
+    scheduler, workers, fit = blocks_of(page.partition("\n## By hand")[2])[0].text.splitlines()
     write_rows(tmp_path / "train-1.h5", 10_000)
     running = []
     try:
