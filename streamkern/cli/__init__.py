@@ -26,6 +26,7 @@ COMMANDS = {
     "evaluate": "Compare predictions with targets.",
     "diagnose": "Leave-one-out error of a model, and the rows that matter most to it.",
     "compare": "Exact kernel ridge against random features, over their number.",
+    "compare-models": "Fitted models side by side: their cards, and their errors on the same rows.",
     "moments": "Reduce rows to moments, to merge, remove rows from, and solve.",
     "merge": "Merge the moments of different rows.",
     "forget": "Take rows out of moments.",
@@ -46,9 +47,8 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = getattr(
-            importlib.import_module(f"streamkern.cli.{cmd_name}"), cmd_name
-        )
+        name = cmd_name.replace("-", "_")
+        command: click.Command = getattr(importlib.import_module(f"streamkern.cli.{name}"), name)
         return command
 
     def main(self, *args: Any, **kwargs: Any) -> Any:

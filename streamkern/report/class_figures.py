@@ -17,18 +17,19 @@ from streamkern.report.report_rows import class_error_rows
 from streamkern.report.trial_tables import Table
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from streamkern._typing import Array, Floats
     from streamkern.predict.class_errors import ClassErrors
     from streamkern.report.validation_pass import Validation
-    from streamkern.sources import Source
 
 # Classes that have a row and a column in tables.
 _MOST_CLASSES = 12
 
 
-def class_section(found: Validation | None, source: Source | None) -> dict[str, Any]:
+def class_section(found: Validation | None, data: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the page shows of predictions of classes."""
-    if found is None or source is None:
+    if found is None:
         return {"tiles": []}
     errors: ClassErrors = found.measure
     n_classes = errors.n_classes
@@ -41,7 +42,7 @@ def class_section(found: Validation | None, source: Source | None) -> dict[str, 
     figures += [precision_figure(errors), threshold_figure(errors)] if n_classes == 2 else []
     return {
         "baseline": [(name, percent(each), each) for name, each in accuracies.items()],
-        "worst": _worst_rows(found, source, _names(errors)),
+        "worst": _worst_rows(found, data, _names(errors)),
         "tiles": [
             ("Accuracy, held out", percent(errors.accuracy), f"{percent(most)} by guessing"),
             ("Area under the curve", auc, "1 is best, 0.5 chance"),
@@ -59,10 +60,10 @@ def _names(errors: ClassErrors) -> list[str]:
     return [shortened(printable(str(value))) for value in values]
 
 
-def _worst_rows(found: Validation, source: Source, names: list[str]) -> Table:
+def _worst_rows(found: Validation, data: Mapping[str, Any], names: list[str]) -> Table:
     """Return the rows whose own class got the least probability."""
     rows = [
-        (place_of(source, place), names[int(facts[0])], names[int(facts[1])], percent(facts[2], 2))
+        (place_of(data, place), names[int(facts[0])], names[int(facts[1])], percent(facts[2], 2))
         for place, facts in zip(found.worst.places.tolist(), found.worst.facts, strict=True)
     ]
     return Table(("row", "class", "predicted", "probability of its class"), rows)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,9 +15,10 @@ from streamkern.sources import Block
 from streamkern.statistics import part
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from streamkern._typing import Floats
     from streamkern.predict.class_rule import ClassRule
-    from streamkern.sources import Source
     from streamkern.statistics import RowSample
 
 _WORST = 10
@@ -84,6 +85,11 @@ def _linear_residuals(sample: RowSample) -> Floats:
     return found
 
 
-def place_of(source: Source, place: int) -> str:
-    """Say which row it is: by its number, and by its file where there are several."""
-    return source.locate(place) if len(source.paths) > 1 else f"{place:,}"
+def place_of(data: Mapping[str, Any], place: int) -> str:
+    """Say which row it is of the `data` of a report: its number, and its file if there are more."""
+    files = data.get("files", [])
+    for file in files if len(files) > 1 else ():
+        if place < file["n_rows"]:
+            return f"{file['path']}, row {place:,}"
+        place -= file["n_rows"]
+    return f"{place:,}"

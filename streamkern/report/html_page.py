@@ -84,24 +84,37 @@ def write_report(
         check_output(path, force=force, inputs=source.paths)
         found = validated(fitted, source)
     report = fitted.report  # that of a classifier says how it is calibrated
-    held_out = found, source
-    section = class_section(*held_out) if is_classifier else target_section(fitted, *held_out)
+    section = (
+        class_section(found, report["data"]) if is_classifier else target_section(fitted, found)
+    )
     section |= page_facts.effects_section(fitted, found)
     call = python_call(fitted, source) if command is None else command
-    html = (
-        _environment()
-        .get_template("report.html")
-        .render(
-            **_page(fitted.ridge, report),
-            **section,
-            found=found,
-            rows_were_read=source is not None,
-            title=title or f"Kernel {'classification' if is_classifier else 'ridge regression'}",
-            call=escape("\n".join(map(printable, call.split("\n")))),
-            folder=str(Path.cwd()) if command and report["data"].get("folders") else "",
-            phases=page_facts.phase_bars(report, time.perf_counter() - begun),
-        )
+    write_page(
+        "report.html",
+        path,
+        force=force,
+        **_page(fitted.ridge, report),
+        **section,
+        found=found,
+        rows_were_read=source is not None,
+        title=title or f"Kernel {'classification' if is_classifier else 'ridge regression'}",
+        call=escape("\n".join(map(printable, call.split("\n")))),
+        folder=str(Path.cwd()) if command and report["data"].get("folders") else "",
+        phases=page_facts.phase_bars(report, time.perf_counter() - begun),
     )
+
+
+def write_page(template: str, path: str | Path, *, force: bool, **values: Any) -> None:
+    """Write a page of a template, with the style sheet and the policy that allows it alone."""
+    style = style_sheet()
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    values |= {
+        "style": Markup(style),  # noqa: S704  our own file
+        "style_hash": f"sha256-{digest}",
+        "versions": page_facts.versions(),
+        "written": datetime.now(UTC),
+    }
+    html = _environment().get_template(template).render(**values)
     with replacing(path, force=force) as temporary:
         temporary.write_text(html, encoding="utf-8")
 
@@ -135,12 +148,8 @@ def _page(model: FittedRidge, report: FitReport) -> dict[str, Any]:
         choices.append(choice_figures.sizes_figure(components))
     if sparsity:
         choices.append(choice_figures.sizes_figure(sparsity, is_sparse=True))
-    style = style_sheet()
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     return {
         "lead": page_facts.lead(report),
-        "style": Markup(style),  # noqa: S704  our own file
-        "style_hash": f"sha256-{digest}",
         "report": report,
         "fitted": page_facts.fitted_rows(model, report),
         "is_classifier": "classes" in report,
@@ -160,6 +169,4 @@ def _page(model: FittedRidge, report: FitReport) -> dict[str, Any]:
             if fault[1]
         ],
         "recipe": recipe_of(report),
-        "versions": page_facts.versions(),
-        "written": datetime.now(UTC),
     }

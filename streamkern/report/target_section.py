@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from streamkern._typing import Floats
     from streamkern.models.fitted_ridge import FittedRidge
     from streamkern.report.validation_pass import Validation
-    from streamkern.sources import Source
 
     Tile = tuple[str, str, str]  # a name, a figure, and what explains it
 
@@ -35,9 +34,7 @@ if TYPE_CHECKING:
 _MOST_ROWS = 20
 
 
-def target_section(
-    model: FittedRidge, found: Validation | None, source: Source | None
-) -> dict[str, Any]:
+def target_section(model: FittedRidge, found: Validation | None) -> dict[str, Any]:
     """Return what the page shows of predictions of targets."""
     names, standardized, pairs = shown_targets(model.report), None, []
     shown = names[:MOST_TARGETS] if len(names) > 1 else [""]
@@ -59,9 +56,9 @@ def target_section(
             interval_figure(standardized, names),
             normality_figure(standardized),
         ]
-    if found is not None and source is not None:
+    if found is not None:
         section["baseline"] = _baseline(model, found)
-        section["worst"] = _worst_rows(found, source, names, model.target_spread[1])
+        section["worst"] = _worst_rows(model, found, names)
     return section
 
 
@@ -77,16 +74,14 @@ def _baseline(model: FittedRidge, found: Validation) -> list[tuple[str, str, flo
     return [(name, number(float(rows[name][0])), share) for name, share in shares.items()]
 
 
-def _worst_rows(
-    found: Validation, source: Source, names: Sequence[str], deviation: Floats
-) -> Table:
+def _worst_rows(model: FittedRidge, found: Validation, names: Sequence[str]) -> Table:
     """Return the rows of largest residuals, each with the target that is furthest off."""
-    q, rows = len(names), []
+    q, rows, deviation = len(names), [], model.target_spread[1]
     for place, facts in zip(found.worst.places.tolist(), found.worst.facts, strict=True):
         residuals = facts[:q] - facts[q:]
         j = int(np.argmax(np.abs(residuals) / np.where(deviation > 0, deviation, 1.0)))
         cells = (number(float(each)) for each in (facts[j], facts[q + j], residuals[j]))
-        rows.append((place_of(source, place), *([names[j]] if q > 1 else []), *cells))
+        rows.append((place_of(model.report["data"], place), *([names[j]] if q > 1 else []), *cells))
     header = ("row", *(["target"] if q > 1 else []), "actual", "predicted", "difference")
     return Table(header, rows)
 

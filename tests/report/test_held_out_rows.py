@@ -6,7 +6,7 @@ import pytest
 from streamkern.predict.class_errors import ClassErrors
 from streamkern.predict.class_rule import ClassRule, PlainRule
 from streamkern.report import held_out_rows
-from streamkern.report.held_out_rows import WorstRows, linear_accuracy, linear_rmse
+from streamkern.report.held_out_rows import WorstRows, linear_accuracy, linear_rmse, place_of
 from streamkern.sources import Block
 from streamkern.sources.class_labels import Classes
 from streamkern.statistics import RowSample
@@ -67,3 +67,9 @@ def test_linear_ridge_leaves_out_each_row_in_turn(weighted, monkeypatch):
     sample.update([Block(X, signs, 0)])
     rule = ClassRule(Classes(np.array(["a", "b"])), PlainRule())
     assert 0.8 < linear_accuracy(sample, ClassErrors(rule)) <= 1.0
+
+
+def test_a_row_is_named_by_its_file_where_there_are_several():
+    files = [{"path": "a.h5", "n_rows": 1000}, {"path": "b.h5", "n_rows": 5000}]
+    assert place_of({"files": files}, 2234) == "b.h5, row 1,234"
+    assert place_of({"files": files[1:]}, 2234) == place_of({}, 2234) == "2,234"

@@ -1,0 +1,83 @@
+"""`streamkern compare-models`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from streamkern.cli import options as shared
+from streamkern.cli.console import Say, command
+from streamkern.cli.job import place_of
+from streamkern.cli.parameter_options import parameter_options
+from streamkern.cli.row_files import opened_rows
+from streamkern.errors import ParameterError
+
+
+@command(
+    click.argument("models", nargs=-1, required=True, metavar="MODEL.h5..."),
+    click.option(
+        "--data", multiple=True, metavar="FILE", help="Evaluate all models on these rows; repeat."
+    ),
+    *shared.data_options[1:],
+    *parameter_options("on_bad_rows"),
+    *shared.place_options,
+    click.option("--report", metavar="FILE.html", help="Write the comparison as a page."),
+    shared.force_option,
+)
+def compare_models(say: Say, **options: Any) -> None:
+    """Show fitted models side by side, and mark what differs.
+
+    With --data, all are evaluated on the same rows, one after another: the only errors that tell
+    which of models of different rows is better.
+    """
+    from streamkern.models.fitted_classes import FittedClassifier
+    from streamkern.models.loading import load_fitted
+    from streamkern.models.scoring import evaluate
+    from streamkern.report import model_comparison as compared
+    from streamkern.storage import check_output
+
+    paths = options["models"]
+    if len(set(paths)) < 2 or len(set(paths)) < len(paths):
+        raise ParameterError(
+            f"a comparison is of two models or more, each once, not {' '.join(paths)}; name others."
+        )
+    if options["report"]:
+        check_output(options["report"], force=options["force"], inputs=paths)
+    models = {path: load_fitted(path, boosted=False, components=False) for path in paths}
+    if len({isinstance(model, FittedClassifier) for model in models.values()}) > 1:
+        raise ParameterError(
+            "models to compare must all be of numbers or all be of classes, but these are of both; "
+            "name models of one kind."
+        )
+    found = []
+    for path, model in models.items() if options["data"] else ():
+        is_classifier = isinstance(model, FittedClassifier)
+        given = options | {"model": path}
+        opened = opened_rows(given, model.report, options["y"], labels=is_classifier)
+        skip = options["on_bad_rows"] == "skip"
+        with opened as (source, _, _), place_of(say, options):
+            if is_classifier:
+                found.append(model.evaluate(model.labelled(source), skip_bad_rows=skip))
+            else:
+                found.append(evaluate(model.predictor, source, skip_bad_rows=skip))
+    say.table("Models", **compared.comparison_table(models)._asdict())
+    if found:
+        say.table("Errors on the same rows", **compared.errors_table(models, found)._asdict())
+    if options["report"]:
+        where = ", ".join(options["data"])
+        force = options["force"]
+        compared.write_comparison(models, found, where, options["report"], force=force)
+    cards = compared.compared_cards(models)
+    say.result(
+        {
+            "models": [
+                {"model": path, **{key: values[j] for key, values in cards.items()}}
+                | ({"evaluation": found[j]} if found else {})
+                for j, path in enumerate(paths)
+            ],
+            "differs": [
+                key for key, values in cards.items() if any(v != values[0] for v in values)
+            ],
+        }
+    )
