@@ -54,9 +54,10 @@ def compare_models(say: Say, **options: Any) -> None:
     for path, model in models.items() if options["data"] else ():
         is_classifier = isinstance(model, FittedClassifier)
         given = options | {"model": path}
-        opened = opened_rows(given, model.report, options["y"], labels=is_classifier)
+        opening = opened_rows(given, model.report, labels=is_classifier)
         skip = options["on_bad_rows"] == "skip"
-        with opened as (source, _, _), place_of(say, options):
+        with opening as opened, place_of(say, options):
+            source = opened.source
             if is_classifier:
                 found.append(model.evaluate(model.labelled(source), skip_bad_rows=skip))
             else:
