@@ -135,7 +135,8 @@ PASSES = {"fit": ["columns", "moments"], "predict": ["predict"], "evaluate": ["e
 def test_progress_is_on_standard_error_and_a_json_log_is_json_to_the_last_line(
     command, monkeypatch
 ):
-    monkeypatch.setattr("streamkern.monitor.log_lines.SHORT", 0)  # what is over at once too
+    for module in ("jobs", "log_lines"):  # what is over at once too
+        monkeypatch.setattr(f"streamkern.monitor.{module}.SHORT", 0)
     done = invoke(*RUNS[command])
     for label in PASSES[command]:
         assert f"{label} done in" in done.stderr
