@@ -44,7 +44,7 @@ def class_section(found: Validation | None, data: Mapping[str, Any]) -> dict[str
         "baseline": [(name, percent(each), each) for name, each in accuracies.items()],
         "worst": _worst_rows(found, data, _names(errors)),
         "tiles": [
-            ("Accuracy, held out", percent(errors.accuracy), f"{percent(most)} by guessing"),
+            ("Accuracy, held out", percent(errors.accuracy), f"{percent(linear)} by linear ridge"),
             ("Area under the curve", auc, "1 is best, 0.5 chance"),
             ("Calibration error", percent(errors.calibration_error, 2), "of probabilities"),
         ],

@@ -45,7 +45,7 @@ def target_section(model: FittedRidge, found: Validation | None) -> dict[str, An
         known = found.standardized[np.isfinite(found.standardized).all(axis=1)]
         if np.isfinite(model.normal_equations.noise_variance).all() and len(known):
             standardized = known
-    section = {
+    section: dict[str, Any] = {
         "tiles": _tiles(model, found, standardized),
         "pairs_shown": pairs,
         "by_target": [] if found is None else _target_errors(found, names),
@@ -58,6 +58,8 @@ def target_section(model: FittedRidge, found: Validation | None) -> dict[str, An
         ]
     if found is not None:
         section["baseline"] = _baseline(model, found)
+        name, error, more = section["tiles"][0]
+        section["tiles"][0] = name, error, f"{more}; linear ridge {section['baseline'][1][1]}"
         section["worst"] = _worst_rows(model, found, names)
     return section
 
