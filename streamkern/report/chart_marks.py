@@ -25,7 +25,7 @@ _ROOM = 0.6
 _LONGEST_LABEL = 36
 _STEPS = (1, 2, 2.5, 5, 10)
 # Of axes that hold little, a range of so many decades is told by other numbers than powers of ten.
-_FEW_DECADES, _SOME_DECADES = 0.8, 2.6
+_FEW_DECADES, _SOME_DECADES, _MOST_POWERS = 0.8, 2.6, 8
 
 
 def colour(name: str) -> str:
@@ -48,17 +48,22 @@ def name_axes(axes: Any, x_label: str, y_label: str, numbered: str = "xy") -> No
 
 def log_axis(axes: Any, low: float, high: float) -> None:
     """Make the horizontal axis logarithmic from `low` to `high`, with few plain labels."""
-    from matplotlib.ticker import LogLocator, MaxNLocator  # noqa: PLC0415  slow
+    from matplotlib.ticker import FixedLocator, LogLocator, MaxNLocator  # noqa: PLC0415  slow
 
     axes.set_xscale("log")
     axes.set_xlim(low, high)
     axes.minorticks_off()
     decades = math.log10(high / low)
     plain = decades < _SOME_DECADES or (low >= 1e-3 and high <= 1e4)
-    locator = LogLocator(subs=(1, 2, 5) if decades < _SOME_DECADES else (1,))
-    axes.xaxis.set_major_locator(
-        MaxNLocator(6, steps=_STEPS) if decades < _FEW_DECADES else locator
-    )
+    if decades < _FEW_DECADES:
+        locator: Any = MaxNLocator(6, steps=_STEPS)
+    elif decades < _SOME_DECADES:
+        locator = LogLocator(subs=(1, 2, 5))
+    else:  # versions of matplotlib leave out powers differently
+        step = 1 + int(decades) // _MOST_POWERS
+        powers = range(math.ceil(math.log10(low)), math.floor(math.log10(high)) + 1)
+        locator = FixedLocator([10.0**k for k in powers if k % step == 0])
+    axes.xaxis.set_major_locator(locator)
     axes.xaxis.set_major_formatter(
         lambda x, _: number(float(f"{x:.6g}")) if plain else f"10{power(round(math.log10(x)))}"
     )
