@@ -73,7 +73,7 @@ def plot_comparison(comparison: Comparison, path: str | Path, *, force: bool = F
         _draw_lines(left, lines, "test_rmse", sizes)
         _draw_references(left, comparison)
         left.set(title="a\N{EM SPACE}Test error", ylabel="test RMSE, in units of the target")
-        left.legend(title="random features", alignment="left")
+        left.legend(title="random features", alignment="left", frameon=True, edgecolor="none")
         _draw_lines(right, lines, "kernel_error", sizes)
         _draw_slope(right, comparison, sizes)
         right.set(
