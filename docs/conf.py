@@ -7,10 +7,14 @@ from pathlib import Path
 from streamkern import __version__
 
 DOCS = Path(__file__).parent
-sys.path.insert(0, str(DOCS / "_extensions"))
+EXTENSIONS = str(DOCS / "_extensions")
+sys.path.insert(0, EXTENSIONS)
+# Tutorials import what makes their files, and run on real data sets.
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (EXTENSIONS, os.environ.get("PYTHONPATH"))))
+DATA = Path(os.environ.setdefault("STREAMKERN_DATA", str(DOCS.parents[1] / "shared" / "data")))
 # Cells run the program of this environment.
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-os.environ["COLUMNS"] = "100"
+os.environ["COLUMNS"] = "84"
 
 project = "streamkern"
 author = "The streamkern developers"
@@ -41,6 +45,8 @@ nb_execution_in_temp = True
 nb_execution_timeout = 300
 nb_execution_raise_on_error = True
 nb_merge_streams = True
+if not DATA.is_dir():
+    nb_execution_excludepatterns = ["tutorials/*"]
 
 autosummary_generate = True
 toc_object_entries_show_parents = "hide"
