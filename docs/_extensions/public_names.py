@@ -48,7 +48,7 @@ def write_commands(app: Sphinx) -> None:
             path.write_text(text)
 
 
-def _command_page(command: click.Command, context: click.Context) -> str:
+def _command_page(command: Any, context: click.Context) -> str:
     title = context.command_path
     lines = [title, "=" * len(title), "", f".. program:: {title}", ""]
     for paragraph in inspect.cleandoc(command.help or "").split("\n\n"):
@@ -56,11 +56,9 @@ def _command_page(command: click.Command, context: click.Context) -> str:
         lines += ["::", "", indent(paragraph[2:], "   "), ""] if is_literal else [paragraph, ""]
     usage = " ".join([title, *command.collect_usage_pieces(context)])
     lines += [".. code-block:: text", "", f"   {usage}", ""]
-    groups: dict[str, list[click.Option]] = {}
-    for each in command.get_params(context):
-        if isinstance(each, click.Option):
-            groups.setdefault(getattr(each, "group", None) or "Options", []).append(each)
-    for heading, options in groups.items():
+    if command.examples:
+        lines += [".. code-block:: sh", "", *(f"   {line}" for line in command.examples), ""]
+    for heading, options in command.option_groups(context).items():
         lines += [heading, "-" * len(heading), ""]
         for option in options:
             names, text = option.get_help_record(context)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from streamkern._version import __version__
+from streamkern.cli.help_pages import meant
 from streamkern.errors.urls import without_secrets
 
 if TYPE_CHECKING:
@@ -43,6 +44,15 @@ class Commands(click.Group):
 
     def list_commands(self, ctx: click.Context) -> Sequence[str]:  # type: ignore[override] # noqa: ARG002
         return list(COMMANDS)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command, or say which is nearest."""
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            near = meant(args[0], COMMANDS)
+            ctx.fail(f"No such command {args[0]!r}{near}; `streamkern --help` lists them.")
+        return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         if cmd_name not in COMMANDS:
@@ -87,12 +97,12 @@ class Commands(click.Group):
 def main() -> None:
     """Kernel ridge regression for data that does not fit in memory.
 
-    Rows stream from HDF5 files through a random-feature map; what ridge regression needs of them is
-    accumulated on Dask workers, and solved for on a small system.
+    Rows stream from HDF5, CSV or Parquet files through a random-feature map; what ridge regression
+    needs of them is accumulated on Dask workers, and solved for on a small system.
 
     \b
-    streamkern convert table.csv train.h5 --target price
-    streamkern fit train.h5 --out model.h5
-    streamkern evaluate model.h5 test.h5
-    streamkern predict model.h5 new.h5 --out predictions.h5
+    streamkern fit houses.csv --target price --out model.h5
+    streamkern evaluate model.h5 test.csv
+    streamkern predict model.h5 new.csv --out predictions.csv
+    streamkern fit 'train-*.h5' --out model.h5 --report model.html
     """  # noqa: D301  a backspace, by which click keeps the lines that follow as they are

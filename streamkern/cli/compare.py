@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from streamkern.cli import options as shared
 from streamkern.cli.console import Say, command
-from streamkern.cli.job import check_outputs, place_of, source_of
+from streamkern.cli.job import check_outputs, place_of
 from streamkern.cli.parameter_options import parameter_options, values_of
+from streamkern.cli.row_files import opened_rows
 from streamkern.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ _COLUMNS = ("relative_rmse", "kernel_error", "fit_seconds", "predict_seconds")
 
 @command(
     *shared.data_options,
+    *shared.table_options,
     shared.out_option("DIR", "The folder for JSON and pictures."),
     click.option("--test", multiple=True, metavar="DATA", help="Test on these rows instead."),
     click.option(
@@ -57,6 +60,10 @@ _COLUMNS = ("relative_rmse", "kernel_error", "fit_seconds", "predict_seconds")
     ),
     *shared.place_options,
     shared.force_option,
+    examples=(
+        "streamkern compare houses.csv --target price --out comparison",
+        "streamkern compare train.h5 --test test.h5 --out comparison --maps orthogonal,nystroem",
+    ),
 )
 def compare(say: Say, **options: Any) -> None:
     """Compare exact kernel ridge regression with random features, over their number and map.
@@ -81,15 +88,19 @@ def compare(say: Say, **options: Any) -> None:
     maps, n_seeds = options["maps"].split(","), options["seeds"]
     model = RandomFeatureRidge(**values_of(options))
     comparison.checked_comparison(model, components, maps, n_seeds)
-    source = source_of(options)
-    test = source_of(options | {"data": options["test"]}) if options["test"] else None
-    folder, force = make_folder(options["out"]), options["force"]
-    results, *pictures = (folder / f"comparison.{form}" for form in ("json", "png", "svg"))
-    sources = (source,) if test is None else (source, test)
-    check_outputs(options, *sources, outs=[results, *pictures], formats=())
-    sizes = {"n_components": components, "n_seeds": n_seeds, "n_train": options["rows"]}
-    with place_of(say, options):
-        found = comparison.compare(source, model, maps=maps, test=test, **sizes)
+    with ExitStack() as kept:
+        rows = options | {"out": None}  # a folder, beside which no rows are kept
+        source, test = kept.enter_context(opened_rows(rows)).source, None
+        if options["test"]:
+            like: Any = {"data": source.describe()}
+            test = kept.enter_context(opened_rows(rows | {"data": options["test"]}, like)).source
+        folder, force = make_folder(options["out"]), options["force"]
+        results, *pictures = (folder / f"comparison.{form}" for form in ("json", "png", "svg"))
+        sources = (source,) if test is None else (source, test)
+        check_outputs(options, *sources, outs=[results, *pictures], formats=())
+        sizes = {"n_components": components, "n_seeds": n_seeds, "n_train": options["rows"]}
+        with place_of(say, options):
+            found = comparison.compare(source, model, maps=maps, test=test, **sizes)
     with replacing(results, force=force) as temporary:
         temporary.write_text(json_text(found.as_dict(), indent=1))
     for path in pictures:

@@ -24,6 +24,7 @@ from streamkern.errors import ParameterError
     *shared.place_options,
     click.option("--report", metavar="FILE.html", help="Write the comparison as a page."),
     shared.force_option,
+    examples=("streamkern compare-models a.h5 b.h5 --data test.h5 --report models.html",),
 )
 def compare_models(say: Say, **options: Any) -> None:
     """Show fitted models side by side, and mark what differs.

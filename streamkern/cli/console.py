@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from streamkern.cli.help_pages import Command
 from streamkern.errors import StreamkernError, StreamkernWarning, first_line
 from streamkern.errors.formatting import json_text, printable
 from streamkern.errors.urls import without_secrets
@@ -19,7 +20,7 @@ from streamkern.runtime.signals import end_at_once, raised, stoppable
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    Command = Callable[..., Any]
+    Function = Callable[..., Any]
 
 # What standard output says where it cannot be written: full, gone, too large.
 _UNWRITTEN = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
@@ -92,17 +93,19 @@ class Say:
             click.echo(f"{kind}: {printable(text)}", err=True)
 
 
-def command(*options: Callable[[Any], Any]) -> Callable[[Command], click.Command]:
+def command(
+    *options: Callable[[Any], Any], examples: Sequence[str] = ()
+) -> Callable[[Function], Command]:
     """Return what makes a function a command with these options and those of all commands.
 
     These are --json, --quiet, --log-json and --debug; errors become a sentence.
     """
 
-    def make(function: Command) -> click.Command:
+    def make(function: Function) -> Command:
         made: Any = _run(function)
         for option in reversed((*options, *_COMMON)):
             made = option(made)
-        command: click.Command = click.command()(made)
+        command: Command = click.command(cls=Command, examples=examples)(made)
         return command
 
     return make
@@ -116,7 +119,7 @@ _COMMON = (
 )
 
 
-def _run(function: Command) -> Command:
+def _run(function: Function) -> Function:
     @functools.wraps(function)
     def run(
         *args: Any, as_json: bool, quiet: bool, log_json: bool, debug: bool, **kwargs: Any
@@ -156,7 +159,9 @@ def _run(function: Command) -> Command:
 
 def _sentence(error: BaseException) -> str:
     if isinstance(error, StreamkernError):
-        return str(error)
+        from streamkern.cli.parameter_options import with_flags
+
+        return with_flags(str(error))
     if isinstance(error, OSError) and error.errno in _UNWRITTEN and not error.filename:
         return (
             f"what this command prints cannot be written ({error.strerror}); send it elsewhere, "

@@ -57,6 +57,7 @@ _SHOWN = 50
     click.option("--no-header", is_flag=True, help="SRC has no names; columns are 0, 1, 2, ..."),
     click.option("--like", metavar="FILE.h5", help="Do as for these rows, or for this model's."),
     shared.force_option,
+    examples=("streamkern convert houses.csv houses.h5 --target price",),
 )
 def convert(say: Say, src: str, dst: str, **options: Any) -> None:
     """Write the table SRC as the datasets X and y of DST.h5, in chunks.

@@ -26,6 +26,7 @@ from streamkern.cli.row_files import opened_rows
     ),
     *parameter_options("on_bad_rows"),
     *shared.place_options,
+    examples=("streamkern diagnose model.h5 houses.csv --largest 5",),
 )
 def diagnose(say: Say, **options: Any) -> None:
     """Say how MODEL would do on each row of DATA without that row.

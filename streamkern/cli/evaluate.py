@@ -22,6 +22,10 @@ _MOST_CLASSES = 12
     shared.delimiter_option,
     *parameter_options("on_bad_rows"),
     *shared.place_options,
+    examples=(
+        "streamkern evaluate model.h5 test.csv",
+        "streamkern evaluate model.h5 test.h5 --json",
+    ),
 )
 def evaluate(say: Say, **options: Any) -> None:
     """Compare the predictions of MODEL with the targets of DATA, in one pass.
@@ -30,10 +34,14 @@ def evaluate(say: Say, **options: Any) -> None:
     with the same columns, whose rows are converted in TMPDIR meanwhile, and count by the column
     that was --weights there, or by the one that --weights names here.
     """
+    import numpy as np
+
+    from streamkern.errors.formatting import listed
     from streamkern.models.fitted_classes import FittedClasses
     from streamkern.models.loading import load_fitted
     from streamkern.models.scoring import evaluate as evaluate_source
     from streamkern.report.report_rows import class_error_rows
+    from streamkern.sources.preprocessing.column_names import target_names
 
     model: Any = load_fitted(options["model"], components=False, with_equations=False)
     is_classifier = isinstance(model, FittedClasses)
@@ -47,13 +55,17 @@ def evaluate(say: Say, **options: Any) -> None:
             found = evaluate_source(model.predictor, source, skip_bad_rows=skip)
     found |= opened.unexpected
     rows = [("rows", f"{found['rows']:,}")]
+    if names := target_names(model.report):
+        rows.insert(0, ("targets" if names[1:] else "target", listed(names, _MOST_CLASSES)))
     if unlabelled := opened.unlabelled:
         found["unlabelled_rows"] = unlabelled
         rows.append(("rows without a label", f"{unlabelled:,}, left out"))
     if found["skipped_rows"]:
         rows.append(("rows skipped", f"{found['skipped_rows']:,}"))
     if is_classifier:
-        say.table("Errors", [*rows, *class_error_rows(found, "{:.6g}".format)])
+        commonest = f"{found['baseline']['accuracy']:.6g}, by always saying the commonest class"
+        errors = class_error_rows(found, "{:.6g}".format)
+        say.table("Errors", [*rows, *errors, ("baseline accuracy", commonest)])
         names = [str(value) for value in found["classes"][:_MOST_CLASSES]]
         cells = [
             (name, *map("{:,.10g}".format, row[:_MOST_CLASSES]))
@@ -64,5 +76,7 @@ def evaluate(say: Say, **options: Any) -> None:
         for name in ("rmse", "mae", "r2"):
             label = f"{name}, mean over targets" if f"{name}_mean" in found else name
             rows.append((label, f"{found.get(f'{name}_mean', found[name]):.6g}"))
+        spread = np.mean(found["baseline"]["rmse"])
+        rows.append(("baseline rmse", f"{spread:.6g}, by always saying the mean of these targets"))
         say.table("Errors", rows)
     say.result(found)

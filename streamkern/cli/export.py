@@ -21,6 +21,7 @@ from streamkern.cli.job import check_outputs
         help="Of rows, features and what is returned; by default the model's.",
     ),
     shared.force_option,
+    examples=("streamkern export model.h5 --out model.onnx",),
 )
 def export(say: Say, **options: Any) -> None:
     """Write the predictions of MODEL.h5 as an ONNX graph, for runtimes without Python.

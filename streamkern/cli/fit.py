@@ -35,6 +35,11 @@ _NOT_BOOSTED = ("like", "calibration", "report")
     ),
     *shared.job_options,
     shared.report_option,
+    examples=(
+        "streamkern fit houses.csv --target price --out model.h5",
+        "streamkern fit people.csv --target income --classify --out model.h5",
+        "streamkern fit 'train-*.h5' --out model.h5 --components 4096 --report model.html",
+    ),
 )
 def fit(say: Say, **options: Any) -> None:
     """Fit random-feature kernel ridge regression to the rows of DATA.

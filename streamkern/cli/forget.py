@@ -24,6 +24,7 @@ from streamkern.cli.saving import save_moments
     ),
     *shared.place_options,
     shared.force_option,
+    examples=("streamkern forget both.h5 day-1.h5",),
 )
 def forget(say: Say, **options: Any) -> None:
     """Take the rows of DATA out of the sums in the moments M.h5.

@@ -9,16 +9,21 @@ import click
 
 from streamkern.cli import options as shared
 from streamkern.cli.console import Say, command
-from streamkern.cli.job import source_of
+from streamkern.cli.row_files import opened_rows
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
     from streamkern.sources.file_contents import Contents
 
+_MOST_FILES = 4
 _HEADER = ("dataset", "shape", "type", "chunks", "filters", "bytes", "stored")
 
 
 @command(
     *shared.data_options,
+    *shared.table_options,
     click.option(
         "--components",
         type=click.IntRange(min=1),
@@ -27,31 +32,62 @@ _HEADER = ("dataset", "shape", "type", "chunks", "filters", "bytes", "stored")
         help="Number of random features to plan for.",
     ),
     shared.classify_option,
+    examples=(
+        "streamkern inspect houses.csv",
+        "streamkern inspect 'train-*.h5' --components 4096",
+    ),
 )
 def inspect(say: Say, **options: Any) -> None:
-    """Show the datasets in DATA, and what a fit on X and y would need."""
+    """Show the datasets or columns in DATA, and what a fit on them would need.
+
+    Of HDF5 no rows are read.  Tables are read once, for what their columns hold.
+    """
     from streamkern.errors import DataError
     from streamkern.models.labelling import labelled_source
     from streamkern.parameters.plan import plan_fit
     from streamkern.sources.file_contents import describe_files
+    from streamkern.storage.table_rows import table_files
 
-    files, classify = describe_files(options["data"]), options["classify"]
+    plan, files, classify = None, {}, options["classify"]
+    tables = table_files(options["data"])
+    if not tables:
+        files = describe_files(options["data"])
     for path, datasets in files.items():
         say.table(path, list(map(_row, datasets)), _HEADER)
-    plan = None
     try:
-        source = source_of(options, labels=classify)
-        rows = labelled_source(source) if classify else source
-        plan = plan_fit(rows, options["components"], n_folds=5)
+        with opened_rows(options | ({"y": None} if tables else {}), labels=classify) as opened:
+            source: Any = opened.source
+            if tables:
+                _show_columns(say, source, tables)
+            if not tables or options["targets"]:
+                rows = labelled_source(source) if classify else source
+                plan = plan_fit(rows, options["components"], n_folds=5)
     except DataError as error:
+        if tables:
+            raise
         say.note(f"no fit to plan: {error}")
-    else:
+    if plan:
         say.table("A fit", plan.rows())
+    elif tables:
+        say.note("no fit to plan: name the column of a target with --target.")
     contents = [
         {"path": path, "datasets": [dataset._asdict() for dataset in datasets]}
         for path, datasets in files.items()
     ]
     say.result({"files": contents, "fit": plan and asdict(plan)})
+
+
+def _show_columns(say: Say, source: Any, tables: Sequence[Path]) -> None:
+    from streamkern.errors.formatting import listed
+    from streamkern.sources.preprocessing import recipe_of
+
+    recipe: Any = recipe_of({"data": source.describe()})
+    rows = [
+        (column.name, type(column).__name__.lower(), f"{len(column.inputs()):,}")
+        for column in recipe.columns
+    ]
+    files = listed([table.name for table in tables], _MOST_FILES)
+    say.table(f"{source.n_samples:,} rows of {files}", rows, ("column", "taken for", "inputs"))
 
 
 def _row(each: Contents) -> tuple[str, ...]:

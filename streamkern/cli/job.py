@@ -17,19 +17,11 @@ if TYPE_CHECKING:
     from streamkern.cli.console import Say
     from streamkern.parameters.job_plan import Plan
     from streamkern.sources import Source
-    from streamkern.sources.hdf5 import HDF5Source
 
 # Options that name files that a job reads.
 _FILES = ("model", "moments", "paths", "data", "test", "like", "cluster", "scheduler_file")
 # Options of `place_options` that name another place than workers on this machine.
 ELSEWHERE = ("cluster", "scheduler", "scheduler_file")
-
-
-def source_of(options: dict[str, Any], *, labels: bool = False) -> HDF5Source:
-    from streamkern.sources import open_hdf5
-
-    names, weights = (options["x"], options["y"]), options["weights"]
-    return open_hdf5(options["data"], *names, weights=weights, labels=labels)
 
 
 def check_outputs(

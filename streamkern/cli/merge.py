@@ -21,6 +21,7 @@ from streamkern.cli.saving import save_moments
         help="Rows with equal values in two files are different observations, and count twice.",
     ),
     shared.force_option,
+    examples=("streamkern merge m1.h5 m2.h5 --out both.h5",),
 )
 def merge(say: Say, **options: Any) -> None:
     """Merge the moments of different rows, as if all rows had been read together.

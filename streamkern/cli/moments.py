@@ -19,6 +19,10 @@ from streamkern.cli.saving import drop_checkpoint, save_moments
     shared.like_option,
     *shared.class_options,
     *shared.job_options,
+    examples=(
+        "streamkern moments day-1.h5 --out m1.h5",
+        "streamkern moments day-2.h5 --out m2.h5 --like m1.h5",
+    ),
 )
 def moments(say: Say, **options: Any) -> None:
     """Reduce the rows of DATA to the moments that `solve` makes models of.

@@ -125,7 +125,7 @@ def calibration_option(*methods: str, default: str | None = "sigmoid") -> Decora
         "--calibration",
         type=click.Choice(methods),
         default=default,
-        show_default="sigmoid",
+        show_default=bool(default) or "sigmoid",
         help="How scores of classes become probabilities, by rows left out in turn.",
     )
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from streamkern.cli.help_pages import NearChoice
 from streamkern.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -63,7 +65,7 @@ def _parameter_option(field: Field[Any], changes: dict[str, Any]) -> Decorator:
     else:
         named |= {"default": default, "show_default": default is not None}
         if option.choices:
-            named["type"] = click.Choice([*option.choices, *filter(None, [option.form])])
+            named["type"] = NearChoice([*option.choices, *filter(None, [option.form])])
         elif option.form:
             named |= {"type": str, "metavar": option.form}
         elif option.least is not None:
@@ -77,6 +79,17 @@ def _parameter_option(field: Field[Any], changes: dict[str, Any]) -> Decorator:
 def _flag_of(field: Field[Any]) -> str:
     option: Option = field.metadata["option"]
     return f"--{option.name or field.name.replace('_', '-')}"
+
+
+def with_flags(sentence: str) -> str:
+    """Return a sentence about parameters that names their options."""
+    from streamkern.parameters.parameters import OPTIONS
+
+    flags = {field.name: _flag_of(field) for field in OPTIONS} | {"length_scale": "--length-scale"}
+    # Names that are words of English too are those of parameters where a sentence begins.
+    first = re.sub(rf"^({'|'.join(flags)})\b(?= must )", lambda found: flags[found[1]], sentence)
+    named = "|".join(name for name in flags if "_" in name)
+    return re.sub(rf"(?<![\w.(])({named})\b(?! \(--)", lambda found: flags[found[1]], first)
 
 
 def values_of(options: dict[str, Any]) -> dict[str, Any]:

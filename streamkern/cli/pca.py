@@ -51,6 +51,7 @@ _OF_MOMENTS = (
     *shared.place_options,
     shared.dry_run_option,
     shared.force_option,
+    examples=("streamkern pca train.h5 --out components.h5",),
 )
 def pca(say: Say, **options: Any) -> None:
     """Find the principal components of the features of DATA: kernel PCA out of core.

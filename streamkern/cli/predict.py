@@ -25,6 +25,10 @@ from streamkern.errors import ModelFileError, ParameterError
     *parameter_options("on_bad_rows"),
     *shared.place_options,
     shared.force_option,
+    examples=(
+        "streamkern predict model.h5 new.csv --out predictions.csv",
+        "streamkern predict model.h5 test.h5 --out predictions.h5 --std",
+    ),
 )
 def predict(say: Say, **options: Any) -> None:
     """Predict every row of DATA into the dataset y_pred of PRED.h5, or a column of PRED.csv.

@@ -9,7 +9,7 @@ from streamkern.cli.saving import moments_report, show_search
 from streamkern.errors import ModelFileError, StreamkernError, first_line
 
 
-@command(click.argument("model"))
+@command(click.argument("model"), examples=["streamkern show model.h5"])
 def show(say: Say, model: str) -> None:
     """Show the card of a model: what it was fitted on, how, and with what result.
 

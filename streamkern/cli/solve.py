@@ -33,6 +33,7 @@ from streamkern.cli.saving import save_model, show_model
     shared.report_option,
     *shared.place_options,
     shared.force_option,
+    examples=("streamkern solve both.h5 --out model.h5 --alpha gcv",),
 )
 def solve(say: Say, **options: Any) -> None:
     """Make the model that `fit` would make of the rows that the moments M.h5 are of.

@@ -21,6 +21,7 @@ from streamkern.cli.row_files import write_rows
     *parameter_options("on_bad_rows"),
     *shared.place_options,
     shared.force_option,
+    examples=("streamkern transform components.h5 test.h5 --out scores.h5",),
 )
 def transform(say: Say, **options: Any) -> None:
     """Write the scores of every row of DATA along the components of PCA.h5.

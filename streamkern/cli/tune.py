@@ -34,6 +34,10 @@ from streamkern.errors import ParameterError
     *shared.class_options,
     *shared.job_options,
     shared.report_option,
+    examples=(
+        "streamkern tune houses.csv --target price --out model.h5 --report model.html",
+        "streamkern tune train.h5 --out model.h5 --kernel auto --map auto --budget 10",
+    ),
 )
 def tune(say: Say, **options: Any) -> None:
     """Choose kernel, length scale and map for the rows of DATA, and fit a model with them.

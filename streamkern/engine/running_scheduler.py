@@ -20,6 +20,8 @@ from streamkern.errors.urls import shown
 if TYPE_CHECKING:
     from pathlib import Path
 
+# Seconds within which something must listen at an address.
+_CONNECTING = 3.0
 _ADDRESS = re.compile(r"(?:(tcp|tls|ws|wss)://)?(\[[^]]+\]|[^:/\s@]+):(\d{1,5})")
 
 
@@ -57,8 +59,12 @@ def client_at(address: str, deadline: float, timeout: float) -> Client:
             f"{address} needs TLS certificates, but none is configured; set distributed.comm.tls "
             f"in the Dask configuration."
         )
+    waited = 0.0
     try:
         socket.getaddrinfo(host, port)
+        waited = min(timeout, _CONNECTING)
+        _check_listener(host, port, waited)
+        waited = timeout
         kind = _kind_at(address, seconds_left(deadline))
         client = Client(address, timeout=seconds_left(deadline)) if kind == "Scheduler" else None
     except socket.gaierror as error:
@@ -68,12 +74,26 @@ def client_at(address: str, deadline: float, timeout: float) -> Client:
     except Exception as error:
         why = "" if isinstance(error, OSError) else f" ({first_line(error)})"
         raise ClusterError(
-            f"no Dask scheduler answers at {address} within {timeout:g} s{why}; check that it runs "
+            f"no Dask scheduler answers at {address} within {waited:g} s{why}; check that it runs "
             f"and can be reached from here."
         ) from error
     if client is None:
         raise ClusterError(f"{address} is a Dask {kind}; give the address of its scheduler.")
     return client
+
+
+def _check_listener(host: str, port: int, seconds: float) -> None:
+    """Raise OSError where nothing listens; Dask's client would try for all of its time."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            socket.create_connection((host, port), max(deadline - time.monotonic(), 0.1)).close()
+        except OSError:
+            if time.monotonic() > deadline - 0.1:
+                raise
+            time.sleep(0.1)  # it may just be starting
+        else:
+            return
 
 
 def _kind_at(address: str, seconds: float) -> str:

@@ -63,8 +63,9 @@ class Classification(Task):
             known, report = (source.classes, source.class_weight), ridge.report
             if self.calibration is not None:
                 begun = time.perf_counter()
-                calibrator = calibrated_by_folds(ridge, source, self.calibration)
+                calibrator, accuracy = calibrated_by_folds(ridge, source, self.calibration)
                 report = with_seconds(report, calibration=time.perf_counter() - begun)
+                report = report | {"cv_accuracy": accuracy}
             if source.class_counts is not None:
                 report = report | {"class_counts": source.class_counts.tolist()}
             ridge = replace(ridge, report=report)

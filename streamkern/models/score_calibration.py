@@ -11,7 +11,8 @@ from streamkern.errors import DataError
 from streamkern.models.held_out_predictors import folds_of, unseen_by
 from streamkern.models.scoring import scored
 from streamkern.predict.calibration_fit import ScoreSums, fitted_calibrator, sigmoid_of_sums
-from streamkern.predict.class_errors import ScoreTable
+from streamkern.predict.class_errors import ClassErrors, ScoreTable
+from streamkern.predict.class_rule import ClassRule, PlainRule
 from streamkern.predict.evaluation import Evaluation, FoldPredictors
 from streamkern.tune.fold_moments import part_of
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from streamkern._typing import Floats
     from streamkern.models.fitted_ridge import FittedRidge
     from streamkern.predict.class_rule import Calibrator
+    from streamkern.predict.evaluation import Measure
     from streamkern.predict.predictor import RowFunction
     from streamkern.sources import LabelledSource
     from streamkern.statistics import ByFold
@@ -28,12 +30,19 @@ if TYPE_CHECKING:
 _LEAST_SPREAD = 1e-6
 
 
-def calibrated_by_folds(ridge: FittedRidge, source: LabelledSource, method: str) -> Calibrator:
-    """Return the calibrator of scores of every row by the model without its fold, in one pass."""
+def calibrated_by_folds(
+    ridge: FittedRidge, source: LabelledSource, method: str
+) -> tuple[Calibrator, float]:
+    """Return the calibrator of scores of every row by the model without its fold, in one pass.
+
+    With it comes the share of the rows whose class has the largest of these scores.
+    """
     unseen = unseen_by(ridge, _folds(ridge))
     held_out = FoldPredictors(unseen.rule, unseen.predictors)
     del unseen  # and with it the normal equations of every fold
-    return calibrated_by_rows(ridge, source, method, held_out)
+    by_largest = ClassErrors(ClassRule(source.classes, PlainRule()), source.class_weight)
+    table, errors = _measured(ridge, source, held_out, by_largest)
+    return fitted_calibrator(method, table), errors.accuracy
 
 
 def calibrated_by_moments(ridge: FittedRidge) -> Calibrator:
@@ -75,18 +84,24 @@ def _folds(ridge: FittedRidge) -> Any:
     return folds
 
 
-def calibrated_by_rows(
+def calibrated_by_rows(ridge: FittedRidge, source: LabelledSource, method: str) -> Calibrator:
+    """Return the calibrator of the model's scores of rows that it was not fitted on."""
+    (table,) = _measured(ridge, source, ridge.predictor)
+    return fitted_calibrator(method, table)
+
+
+def _measured(
     ridge: FittedRidge,
     source: LabelledSource,
-    method: str,
-    held_out: FoldPredictors | RowFunction | None = None,
-) -> Calibrator:
-    """Return the calibrator of scores of rows that were not fitted on, by the model by default."""
-    held_out = held_out or ridge.predictor
+    predictor: FoldPredictors | RowFunction,
+    *more: Measure,
+) -> tuple[Any, ...]:
+    """Return the table of scores of rows, and what else is measured of them, in one pass."""
     skip, row_bytes = ridge.parameters.skips_bad_rows, 8 * len(ridge.predictor.coef)
-    scores = Evaluation(held_out, ScoreTable(*_reach(ridge)))
+    scores = Evaluation(predictor, ScoreTable(*_reach(ridge)), *more)
     _, found, _ = scored(source, scores, scores, row_bytes, "calibration", skip)
-    return fitted_calibrator(method, found.measures[0])
+    measures: tuple[Any, ...] = found.measures
+    return measures
 
 
 def _reach(ridge: FittedRidge) -> tuple[Floats, Floats]:

@@ -40,7 +40,10 @@ _ROUNDINGS = 10.0
 def evaluate(
     predictor: Predictor, source: Source, *, skip_bad_rows: bool = False
 ) -> dict[str, Any]:
-    """Compare predictions with the targets of a source, in one pass."""
+    """Compare predictions with the targets of a source, in one pass.
+
+    The baseline is the mean of these targets.
+    """
     D, q = _checked_shape(predictor, source)
     empty = Evaluation(predictor, PredictionErrors(q))
     result, evaluation, _ = scored(source, empty, empty, 8 * D, "evaluate", skip_bad_rows)
@@ -58,12 +61,15 @@ def evaluate(
         else:
             found[name] = values.tolist()
             found[f"{name}_mean"] = float(values.mean())
+    spread = np.sqrt(errors.targets.squares / errors.weight)
+    found["baseline"] = {"rmse": float(spread[0]) if source.target_ndim == 1 else spread.tolist()}
     return found
 
 
 def evaluate_classes(
     predictor: RowFunction, rule: ClassRule, source: LabelledSource, *, skip_bad_rows: bool = False
 ) -> dict[str, Any]:
+    """Compare predicted classes with labels; the baseline is always to say the commonest."""
     predictor.check((source.n_samples, source.n_features))
     empty, row_bytes = Evaluation(predictor, ClassErrors(rule)), 8 * predictor.n_components
     result, found, _ = scored(source, empty, empty, row_bytes, "evaluate", skip_bad_rows)
@@ -73,6 +79,7 @@ def evaluate_classes(
         "rows": result.n_rows,
         "skipped_rows": result.n_skipped,
         **errors.figures(),
+        "baseline": {"accuracy": float(confusion.sum(axis=1).max()) / errors.weight},
         "classes": rule.classes.as_dict()["values"],
         "confusion_matrix": (
             confusion if source.is_weighted else confusion.round().astype(int)

@@ -67,6 +67,7 @@ class FitReport(TypedDict, total=False):
     classes: dict[str, Any]
     class_factors: list[float] | None  # what weights of rows are multiplied by
     class_counts: list[float]  # rows or weights
+    cv_accuracy: float  # of rows left out, by the largest score
     calibration: str  # what makes probabilities of scores
     # Rounds of boosting.
     n_estimators: int  # asked for

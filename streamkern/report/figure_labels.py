@@ -28,6 +28,7 @@ LABELS = {
     "train_error_bound": Label("training error, at most"),
     # Classes.
     "accuracy": Label("accuracy"),
+    "cv_accuracy": Label("cross-validated accuracy"),
     "balanced_accuracy": Label("balanced accuracy"),
     "log_loss": Label("log loss"),
     "brier_score": Label("Brier score"),

@@ -156,7 +156,18 @@ def class_rows(report: FitReport) -> list[Row]:
         *([("weights of classes", weights)] if factors is not None else []),
         *([("rows of each", counts)] if factors is None and counts else []),
         *([("calibration", report["calibration"])] if "calibration" in report else []),
+        *_accuracy(report),
     ]
+
+
+def _accuracy(report: FitReport) -> list[Row]:
+    """Return the accuracy on rows left out, beside that of always saying the commonest class."""
+    if "cv_accuracy" not in report:
+        return []
+    label, shown = figure_row("cv_accuracy", report, "{:.4f}".format)
+    if counts := report.get("class_counts"):
+        shown += f", where the commonest class alone has {max(counts) / sum(counts):.4f}"
+    return [(label, shown)]
 
 
 def _alpha(report: FitReport, number: Number) -> str:

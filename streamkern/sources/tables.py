@@ -134,7 +134,9 @@ def _split_columns(
         if names.count(name) != 1:
             found = "more than one column" if name in names else "no column"
             other = unknown(name, set(names) - {name})
-            raise DataError(f"{source} has {found} {other}; its columns are {shown}.")
+            marks = [mark for mark in ";\t|" if len(names) == 1 and mark in names[0]]
+            hint = f"; cells between {marks[0]!r} need --delimiter" if marks else ""
+            raise DataError(f"{source} has {found} {other}; its columns are {shown}{hint}.")
     if targets is not None and not targets:
         raise DataError(
             f"{source} needs a target; name a column as y (--target), of: {shown}; or convert it "

@@ -1,0 +1,72 @@
+"""Help of commands: options in groups, examples after them, and names that were nearly right."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+# By the names of parameters; what is of one command alone stands first, without a group.
+GROUPS = {
+    "Rows": "x y weights targets ids delimiter on_bad_rows folders like test",
+    "Outputs": "out report force checkpoint dry_run",
+    "Kernel and features": "kernel length_scale n_components feature_map paired metric standardize "
+    "precision random_state",
+    "Penalty and size": "alpha alphas n_folds fold_by per_target one_standard_error sparse "
+    "sparse_method fit_intercept",
+    "Classes": "classify class_weight calibration boost proba",
+    "Where it runs": "cluster trust_cluster_file scheduler scheduler_file workers",
+    "What is printed": "as_json quiet log_json debug help",
+}
+_GROUP_OF = {name: group for group, names in GROUPS.items() for name in names.split()}
+_OTHERS = "Options"
+
+
+class Command(click.Command):
+    """A command whose help has options in groups, and examples."""
+
+    def __init__(self, *args: Any, examples: Iterable[str] = (), **named: Any) -> None:
+        super().__init__(*args, **named)
+        self.examples = tuple(examples)
+
+    def option_groups(self, context: click.Context) -> dict[str, list[click.Option]]:
+        """Return the options by the heading that they stand under."""
+        groups: dict[str, list[click.Option]] = {_OTHERS: [], **{name: [] for name in GROUPS}}
+        for each in self.get_params(context):
+            if isinstance(each, click.Option):
+                name = "help" if "--help" in each.opts else each.name or ""
+                groups[_GROUP_OF.get(name, _OTHERS)].append(each)
+        return {name: options for name, options in groups.items() if options}
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write a section a group."""
+        for heading, options in self.option_groups(ctx).items():
+            records = [record for each in options if (record := each.get_help_record(ctx))]
+            with formatter.section(heading):
+                formatter.write_dl(records)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """Write the examples."""
+        if self.examples:
+            with formatter.section("Examples"):
+                for line in self.examples:
+                    formatter.write(f"{'':{formatter.current_indent}}{line}\n")
+
+
+def meant(name: str, names: Iterable[str]) -> str:
+    """Return a question about the nearest of the names, or nothing if none is near."""
+    near = get_close_matches(name, list(names), 1)
+    return f" (did you mean {near[0]!r}?)" if near else ""
+
+
+class NearChoice(click.Choice[str]):
+    """A choice that names the nearest value."""
+
+    def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
+        """Return what is wrong with a value."""
+        told = super().get_invalid_choice_message(value, ctx)
+        return told.removesuffix(".") + meant(str(value), map(str, self.choices)) + "."

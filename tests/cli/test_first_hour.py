@@ -1,0 +1,146 @@
+"""What somebody meets who is new: help, near names, baselines, tables everywhere."""
+
+import json
+import socket
+import time
+
+import pytest
+from code_blocks import houses, people
+from commandline import invoke
+
+from streamkern.cli import COMMANDS, main
+from streamkern.cli.help_pages import GROUPS
+from streamkern.parameters.parameters import OPTIONS
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tables")
+    for seed, name in enumerate(("houses", "test")):
+        houses(120, seed).to_csv(folder / f"{name}.csv", index=False)
+    houses(120).to_csv(folder / "semicolons.csv", index=False, sep=";")
+    people(200).to_csv(folder / "people.csv", index=False)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def in_tables(tables, monkeypatch):
+    monkeypatch.chdir(tables)
+
+
+FIT = ("fit", "houses.csv", "--target", "price", "--components", "64", "--quiet", "--force")
+
+
+def refused(*arguments):
+    result = invoke(*arguments)
+    assert result.exit_code != 0
+    assert "Traceback" not in result.output
+    return result.output
+
+
+def result_of(*arguments):
+    result = invoke(*arguments, "--json")
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_help_has_options_in_groups_and_an_example_that_is_this_command(name):
+    said = invoke(name, "--help").output
+    command = main.get_command(None, name)
+    if name != "demo":
+        assert f"Examples:\n  streamkern {name} " in said
+    headings = [line.rstrip(":") for line in said.splitlines() if line.endswith(":")]
+    assert set(headings) & set(GROUPS)
+    for line in getattr(command, "examples", ()):
+        assert line.split()[:2] == ["streamkern", name]
+
+
+def test_every_parameter_of_a_fit_stands_in_a_group():
+    said = invoke("fit", "--help").output
+    assert "\nOptions:" not in said
+    for heading in ("Rows", "Kernel and features", "Penalty and size", "Classes"):
+        assert f"\n{heading}:\n" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "near"),
+    [
+        (("fti", "houses.csv"), "did you mean 'fit'?"),
+        ((*FIT, "--out", "x.h5", "--alhpa", "1"), "--alpha"),
+        ((*FIT, "--out", "x.h5", "--kernel", "gausian"), "did you mean 'gaussian'?"),
+        ((*FIT, "--out", "x.h5", "--map", "nystrom"), "did you mean 'nystroem'?"),
+        (("fit", "houses.csv", "--target", "prise", "--out", "x.h5"), "did you mean 'price'?"),
+        (("fit", "semicolons.csv", "--target", "price", "--out", "x.h5"), "';' need --delimiter"),
+    ],
+)
+def test_a_name_that_is_nearly_right_is_answered_with_the_right_one(arguments, near):
+    assert near in " ".join(refused(*arguments).split())
+
+
+WRONG = {
+    "kernel": "none",
+    "n_components": "0",
+    "alpha": "-1",
+    "metric": "none",
+    "sparse": "x",
+    "alphas": "x",
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_sentences_of_the_command_line_name_options(name):
+    (field,) = (field for field in OPTIONS if field.name == name)
+    flag = f"--{field.metadata['option'].name or name}"
+    said = refused(*FIT, "--out", "x.h5", flag, WRONG[name])
+    assert said.startswith(f"Error: {flag} must be")
+    assert "n_components" not in said
+
+
+def test_figures_stand_beside_those_of_saying_always_the_same():
+    assert invoke(*FIT, "--out", "model.h5").exit_code == 0
+    found = result_of("evaluate", "model.h5", "test.csv")
+    spread = houses(120, 1)["price"].std(ddof=0)
+    assert found["baseline"]["rmse"] == pytest.approx(spread, rel=1e-9)
+    said = invoke("evaluate", "model.h5", "test.csv").output
+    assert "target         price" in said
+    assert f"{spread:.6g}, by always saying the mean" in said
+
+
+def test_a_classifier_says_its_accuracy_on_rows_left_out():
+    arguments = ("people.csv", "--target", "income", "--classify", "--components", "64", "--quiet")
+    fitted = result_of("fit", *arguments, "--out", "classes.h5")
+    commonest = people(200)["income"].value_counts(normalize=True).iloc[0]
+    assert commonest < fitted["cv_accuracy"] < 0.97
+    found = result_of("evaluate", "classes.h5", "people.csv")
+    assert found["baseline"]["accuracy"] == pytest.approx(commonest)
+    said = invoke("show", "classes.h5").output
+    assert f"{fitted['cv_accuracy']:.4f}, where the commonest class alone has {commonest:.4f}" in (
+        " ".join(said.split())
+    )
+
+
+def test_a_table_is_inspected_without_a_conversion_of_ones_own():
+    found = result_of("inspect", "houses.csv", "--target", "price", "--components", "64")
+    assert found["fit"]["n_rows"] == 120
+    said = invoke("inspect", "houses.csv").output
+    assert "town     categories        3" in said
+    assert "name the column of a target with --target" in said
+
+
+def test_tables_are_compared_with_exact_kernel_ridge():
+    small = ("--components", "32", "--seeds", "1", "--maps", "iid", "--quiet")
+    found = result_of(
+        *("compare", "houses.csv", "--target", "price", "--test", "test.csv"),
+        *("--out", "comparison", *small),
+    )
+    assert found["n_test"] == 120
+
+
+def test_an_address_where_nobody_listens_is_told_in_seconds():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    begun = time.monotonic()
+    said = refused(*FIT, "--out", "x.h5", "--scheduler", f"tcp://127.0.0.1:{port}")
+    assert "no Dask scheduler answers" in said
+    assert time.monotonic() - begun < 15  # of which 3 are for a scheduler that is starting
