@@ -182,7 +182,9 @@ def _as_note(say: Say) -> Callable[..., None]:
 
     def show(message: Warning | str, category: type[Warning], *rest: Any, **named: Any) -> None:
         if issubclass(category, StreamkernWarning):
-            say.note(str(message))
+            from streamkern.cli.parameter_options import with_flags
+
+            say.note(with_flags(str(message)))
         else:
             usual(message, category, *rest, **named)
 

@@ -89,7 +89,9 @@ def with_flags(sentence: str) -> str:
     # Names that are words of English too are those of parameters where a sentence begins.
     first = re.sub(rf"^({'|'.join(flags)})\b(?= must )", lambda found: flags[found[1]], sentence)
     named = "|".join(name for name in flags if "_" in name)
-    return re.sub(rf"(?<![\w.(])({named})\b(?! \(--)", lambda found: flags[found[1]], first)
+    # Some sentences say both: a name, perhaps a value, and the option in brackets.
+    both = re.sub(r"\b[a-z_]+(?: '\w+')? \((--[a-z-]+(?: \w+)?)\)", r"\1", first)
+    return re.sub(rf"(?<![\w.(-])({named})\b", lambda found: flags[found[1]], both)
 
 
 def values_of(options: dict[str, Any]) -> dict[str, Any]:

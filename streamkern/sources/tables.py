@@ -135,7 +135,7 @@ def _split_columns(
             found = "more than one column" if name in names else "no column"
             other = unknown(name, set(names) - {name})
             marks = [mark for mark in ";\t|" if len(names) == 1 and mark in names[0]]
-            hint = f"; cells between {marks[0]!r} need --delimiter" if marks else ""
+            hint = f"; cells between {marks[0]!r} need delimiter (--delimiter)" if marks else ""
             raise DataError(f"{source} has {found} {other}; its columns are {shown}{hint}.")
     if targets is not None and not targets:
         raise DataError(

@@ -161,8 +161,8 @@ def test_files_that_share_rows_are_refused_unless_they_are_said_to_repeat(folder
 
 
 OTHERS = [
-    (("--seed", 1), "random_state 0 and the second have random_state 1"),
-    (("--length-scale", 2.5), "and the second have length_scale 2.5"),
+    (("--seed", 1), "--seed 0 and the second have --seed 1"),
+    (("--length-scale", 2.5), "and the second have --length-scale 2.5"),
     (("--precision", "single"), "double precision and the second have single"),
     (("--folds", 3), "5 folds and the second have 3 folds"),
 ]
@@ -265,7 +265,7 @@ DECIDED = "is decided by --like A.h5; leave out one of the two"
         ("moments b.h5 --like A.h5 --folds 5", f"--folds {DECIDED}"),
         ("moments b.h5 --like A.h5 --phase", f"--phase {DECIDED}"),
         ("merge A.h5", "two moments files or more, not A.h5 alone"),
-        ("solve A.h5 --components 64", "of 32 features, but n_components is 64"),
+        ("solve A.h5 --components 64", "of 32 features, but --components is 64"),
         ("solve A.h5 --alpha -1", "alpha"),
         ("solve A.h5 --alpha loo", "leave-one-out reads the rows again"),
         ("solve A.h5 --alpha 1 --alphas 1,2", "alphas are what to choose from, but alpha is 1.0"),

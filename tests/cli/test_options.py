@@ -211,7 +211,7 @@ def test_the_program_tells_its_version_and_every_command_with_its_help():
     assert invoke("--version").stdout.strip().endswith(__version__)
     result = invoke("--help")
     assert result.exit_code == 0
-    assert "\n  streamkern fit train.h5 --out model.h5\n" in result.stdout
+    assert "\n  streamkern fit houses.csv --target price --out model.h5\n" in result.stdout
     said = " ".join(result.stdout.split())
     assert all(f"{command} {text}" in said for command, text in COMMANDS.items())
 
