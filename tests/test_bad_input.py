@@ -206,7 +206,7 @@ CLUSTERS = {
     ),
 }
 OPTIONS = {
-    "--components 0": ("n_components must be at least 1", "not 0"),
+    "--components 0": ("--components must be at least 1", "not 0"),
     "--alpha -1": ("alpha must be a finite number of at least 0", "-1.0"),
     "--alpha nan": ("alpha must be a finite number of at least 0", "nan"),
     "--alpha much": ("--alpha must be cv, gcv, evidence", "'much'"),
@@ -214,9 +214,9 @@ OPTIONS = {
     "--alpha 1,0": ("positive numbers only", "leave out the 0"),
     "--alpha 1,-2": ("number of at least 0", "-2.0"),
     "--folds 1": ("at least 2 folds, not 1",),
-    "--folds -3": ("n_folds must be a whole number", "not -3"),
+    "--folds -3": ("--folds must be a whole number", "not -3"),
     "--fold-by shards": ("5 folds need as many shards, but there are 1", "--fold-by rows"),
-    "--length-scale -2": ("length_scale must be positive", "-2.0"),
+    "--length-scale -2": ("--length-scale must be positive", "-2.0"),
     "--length-scale mean": ("--length-scale", "'mean'"),
     "--length-scale 1,2": ("one per input, 3 here, not 2",),
     "--dry-run --scheduler tcp://127.0.0.1:9": ("plans for this machine",),

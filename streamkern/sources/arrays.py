@@ -15,6 +15,7 @@ from streamkern.sources.array_source import (
     one_label,
 )
 from streamkern.sources.base import Segment, Shard, Source
+from streamkern.sources.containers import unwrapped
 from streamkern.sources.labelled_source import ArrayLabels, tasks_of
 from streamkern.sources.lazy import (
     as_numbers,
@@ -38,6 +39,7 @@ def as_source(X: Any, y: Any = None, sample_weight: Any = None) -> Source:
                 "both); pass it without y or sample_weight."
             )
         return X
+    X, y = unwrapped("X", X), unwrapped("y", y)
     return (DaskSource if is_lazy(X) else ArraySource)(X, y, sample_weight)
 
 

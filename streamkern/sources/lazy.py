@@ -27,6 +27,11 @@ def is_lazy(X: Any) -> bool:
     return is_dask_array(X) or is_dask_frame(X)
 
 
+def in_memory(values: Any) -> Any:
+    """Return values as they are, computed if they are lazy."""
+    return values.compute() if is_lazy(values) else values
+
+
 def lazy_array(name: str, values: Any) -> Any:
     """Return values as a Dask array, without computing any: the sizes of chunks may be unknown."""
     if not is_dask_frame(values):

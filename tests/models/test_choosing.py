@@ -191,6 +191,7 @@ def test_the_unit_of_weights_that_cannot_count_rows_does_not_choose_the_penalty(
     assert other.alpha_ * len(X) == pytest.approx(one.alpha_, rel=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore:the error still falls at the smallest alpha")
 def test_the_end_of_the_grid_is_noted():
     X, _ = rows()
     noise = np.random.default_rng(5).standard_normal(len(X))

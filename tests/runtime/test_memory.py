@@ -169,7 +169,7 @@ def test_blas_threads_are_counted_as_blas_starts_them(monkeypatch):
 @pytest.mark.parametrize(
     ("megabytes", "sentence"),
     [
-        (110, r"Error: the libraries need 294 MB of virtual memory for 1 BLAS threads, but \d+"),
+        (200, r"Error: the libraries need 294 MB of virtual memory for 1 BLAS threads, but \d+"),
         (700, r"Error: .*4,096 components need [\d.]+ GB in a worker, but \d+ MB may be used; "),
     ],
 )

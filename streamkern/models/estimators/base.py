@@ -22,6 +22,7 @@ from streamkern.models.fitted_model import columns_of, through
 from streamkern.models.growing import Growing
 from streamkern.sources import Source, as_source
 from streamkern.sources.array_source import NamedRows
+from streamkern.sources.containers import unwrapped
 from streamkern.sources.lazy import as_table, column_names, is_lazy
 from streamkern.sources.preprocessing import Recipe, recipe_of
 from streamkern.sources.preprocessing.cells import is_frame
@@ -110,6 +111,8 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
 
         Files are opened with the `targets` and weights that go by these names.
         """
+        X, y = unwrapped("X", X), unwrapped("y", y)
+        sample_weight = unwrapped("sample_weight", sample_weight)
         if are_paths(X):
             like = more.get("like")
             recipe = self.recipe_ if not first else None if like is None else like.recipe
@@ -139,6 +142,7 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
         Rows of a fit say what their columns and, with `y`, the targets are called.  Cells that the
         recipe did not expect are warned of, unless rows are `quiet`, or of a fit.
         """
+        X = unwrapped("X", X)
         if are_paths(X):
             X, _, _ = self._tables(X, targets=False)
         if isinstance(X, Source):

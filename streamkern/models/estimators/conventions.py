@@ -21,6 +21,7 @@ from streamkern.kernels.base import split_names
 from streamkern.models.estimators.paths import are_paths
 from streamkern.runtime.sparse_rows import SparseRows
 from streamkern.sources import Source
+from streamkern.sources.containers import unwrapped, with_coordinates
 from streamkern.sources.lazy import as_numbers, as_table, is_dask_frame, is_lazy, lazy_frame
 from streamkern.sources.nonfinite_rows import bad_columns
 from streamkern.sources.preprocessing.cells import is_frame
@@ -84,6 +85,11 @@ def data_errors() -> Iterator[None]:
     """Have what scikit-learn finds wrong with a table be a DataError, in its words."""
     try:
         yield
+    except np.exceptions.DTypePromotionError as error:
+        raise DataError(
+            "X must hold numbers only, but has columns of dates or times; convert them to numbers, "
+            "as by RandomFeatureRidge().fit(X, y).recipe_.transform(X)."
+        ) from error
     except TypeError as error:
         if not str(error).startswith("Sparse"):  # of odd objects its checks ask for a TypeError
             raise
@@ -108,6 +114,7 @@ def checked_rows(
     here.
     """
     refuse_paths(estimator, X)
+    X = unwrapped("X", X)
     if isinstance(X, Source):
         if first:
             vars(estimator).pop("feature_names_in_", None)
@@ -193,6 +200,7 @@ def checked_targets(estimator: BaseEstimator, y: Any, *, labels: bool = False) -
             f"a fit needs targets: {type(estimator).__name__} requires y to be passed, but the "
             f"target y is None; pass y."
         )
+    y = unwrapped("y", y)
     if is_lazy(y):
         return y
     with data_errors():
@@ -229,9 +237,10 @@ def _lazily(method: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(method)
     def transform(self: Any, X: Any, *more: Any, **named: Any) -> Any:
-        if not is_lazy(X):
-            return method(self, X, *more, **named)
-        made = plain(self, X, *more, **named)
+        rows = unwrapped("X", X)
+        if not is_lazy(rows):
+            return with_coordinates(method(self, rows, *more, **named), X)
+        made = with_coordinates(plain(self, rows, *more, **named), X)
         wanted = _get_output_config("transform", self)["dense"]
         if wanted == "default":
             return made
@@ -241,7 +250,9 @@ def _lazily(method: Callable[..., Any]) -> Callable[..., Any]:
                 f"collection; take 'pandas' for a Dask DataFrame, 'default' for a Dask array, or "
                 f"compute the rows first."
             )
-        return lazy_frame(made, self.get_feature_names_out(), X.index if is_dask_frame(X) else None)
+        return lazy_frame(
+            made, self.get_feature_names_out(), rows.index if is_dask_frame(rows) else None
+        )
 
     return transform
 

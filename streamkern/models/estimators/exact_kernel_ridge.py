@@ -29,6 +29,8 @@ from streamkern.solve.penalty_curve import PenaltyCurve
 from streamkern.solve.penalty_grid import checked_penalty
 from streamkern.sources import ArraySource, Block
 from streamkern.sources.arrays import as_rows
+from streamkern.sources.containers import keeps_coordinates, unwrapped
+from streamkern.sources.lazy import in_memory
 from streamkern.sources.nonfinite_rows import bad_rows_error, none_left_error
 from streamkern.statistics import ColumnStatistics, RowSample
 
@@ -114,6 +116,7 @@ class ExactKernelRidge(KernelParameters, MultiOutputMixin, RegressorMixin, BaseE
         matrices do not fit, or K + alpha I has no Cholesky factor.
         """
         refuse_paths(self, X)
+        X, y = in_memory(unwrapped("X", X)), in_memory(unwrapped("y", y))
         with data_errors():
             X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
         alpha, kernel = _checked(self.alpha), as_kernel(self.kernel)
@@ -188,6 +191,7 @@ class ExactKernelRidge(KernelParameters, MultiOutputMixin, RegressorMixin, BaseE
         linear = None if metric is None else metric.linear(kept)
         return Standardizer(kept, mean, deviation, p, linear)
 
+    @keeps_coordinates
     def predict(self, X: Any) -> Any:
         """Return predictions (n,) or (n, q) for rows (n, p), a block of rows at a time.
 

@@ -16,6 +16,7 @@ from streamkern.models.estimators.paths import are_paths
 from streamkern.parameters.parameters import DEFAULT_KERNEL
 from streamkern.runtime.events import job
 from streamkern.sources import Source, labelled_rows
+from streamkern.sources.containers import keeps_coordinates
 from streamkern.sources.lazy import is_lazy
 from streamkern.sources.nonfinite_rows import none_left_error
 
@@ -36,6 +37,7 @@ class ClassEstimator(ClassifierMixin, TableEstimator):  # type: ignore[misc]
     classes_ = fitted("classes", "The classes, in ascending order, (K,).")
     class_factors_ = fitted("class_factors", "What weights of rows were multiplied by, (K,).")
 
+    @keeps_coordinates
     def predict(self, X: Any) -> Any:
         """Return the classes (n,) of rows, as labels of their own type; lazy for a Dask collection.
 
@@ -43,6 +45,7 @@ class ClassEstimator(ClassifierMixin, TableEstimator):  # type: ignore[misc]
         """
         return self.model_.predict(self._rows(X))
 
+    @keeps_coordinates
     def decision_function(self, X: Any) -> Any:
         """Return what classes are chosen by: above 0 for the second of two, else the largest.
 
@@ -51,10 +54,12 @@ class ClassEstimator(ClassifierMixin, TableEstimator):  # type: ignore[misc]
         """
         return self.model_.decision_function(self._rows(X))
 
+    @keeps_coordinates
     def predict_proba(self, X: Any) -> Any:
         """Return the probabilities of the classes, (n, K); lazy for a Dask array."""
         return self.model_.predict_proba(self._rows(X))
 
+    @keeps_coordinates
     def predict_log_proba(self, X: Any) -> Any:
         """Return the logarithms of the probabilities, (n, K); lazy for a Dask array."""
         return self.model_.predict_log_proba(self._rows(X))

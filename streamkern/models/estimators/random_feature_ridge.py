@@ -14,6 +14,7 @@ from streamkern.models.estimators.feature_estimator import FeatureEstimator
 from streamkern.models.tasks import Regression, Task
 from streamkern.parameters.parameters import DEFAULT_KERNEL
 from streamkern.runtime.events import job
+from streamkern.sources.containers import keeps_coordinates
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -99,6 +100,7 @@ class RandomFeatureRidge(MultiOutputMixin, RegressorMixin, FeatureEstimator):  #
         """
         return self._begin_or_grow(X, y, sample_weight, like)
 
+    @keeps_coordinates
     def predict(self, X: Any, *, return_std: bool = False) -> Any:
         """Predict targets (n,) or (n, q) of rows (n, p), lazily of a Dask collection.
 

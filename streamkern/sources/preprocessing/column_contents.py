@@ -53,7 +53,7 @@ class ColumnContents:
         if not is_known and str(kind) != "null":
             raise DataError(
                 f"column {name!r} must hold numbers, text, dates or times, but has type {kind}; "
-                f"leave it out with --drop."
+                f"make one of these of it, as seconds of a duration, or leave it out (--drop)."
             )
 
     def update(self, part: Any) -> None:
