@@ -12,6 +12,7 @@ import numpy as np
 
 from streamkern.errors import DataError
 from streamkern.errors.formatting import listed
+from streamkern.sources.lazy import stored_array
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -93,12 +94,6 @@ def _group(name: str, values: Any) -> Any:
     )
 
 
-def _stored(_name: str, values: Any) -> Any:
-    from dask.array import from_zarr  # noqa: PLC0415  slow
-
-    return from_zarr(values)
-
-
 def _frame(name: str, values: Any) -> Any:
     """Return variables along one dimension as the columns of a data frame, lazy if they are."""
     others = [key for key, each in values.data_vars.items() if each.ndim != 1]
@@ -116,7 +111,7 @@ def _frame(name: str, values: Any) -> Any:
 _UNWRAPPED: dict[str, Callable[[str, Any], Any]] = {
     "xarray.DataArray": lambda name, rows: unwrapped(name, rows.data),
     "xarray.Dataset": _frame,
-    "zarr.Array": _stored,
+    "zarr.Array": lambda _, rows: stored_array(rows),
     "zarr.Group": _group,
     "h5py.Group": _group,
     "polars.LazyFrame": lambda _, rows: rows.collect(),

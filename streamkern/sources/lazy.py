@@ -41,6 +41,13 @@ def lazy_array(name: str, values: Any) -> Any:
     return in_one_type(name, values).to_dask_array()
 
 
+def stored_array(array: Any) -> Any:
+    """Return an array of a Zarr store as a Dask array, in its chunks."""
+    import dask.array as da  # noqa: PLC0415  slow
+
+    return da.from_zarr(array)
+
+
 def lazy_values(values: Any) -> Any:
     """Return values of any kind as a Dask array, in one chunk where they are in memory."""
     if is_dask_frame(values):

@@ -71,7 +71,7 @@ def test_every_parameter_of_a_fit_stands_in_a_group():
         ((*FIT, "--out", "x.h5", "--kernel", "gausian"), "did you mean 'gaussian'?"),
         ((*FIT, "--out", "x.h5", "--map", "nystrom"), "did you mean 'nystroem'?"),
         (("fit", "houses.csv", "--target", "prise", "--out", "x.h5"), "did you mean 'price'?"),
-        (("fit", "semicolons.csv", "--target", "price", "--out", "x.h5"), "';' need --delimiter"),
+        (("fit", "semicolons.csv", "--target", "price", "--out", "x.h5"), "';' need delimiter"),
     ],
 )
 def test_a_name_that_is_nearly_right_is_answered_with_the_right_one(arguments, near):

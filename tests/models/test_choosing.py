@@ -198,7 +198,9 @@ def test_the_end_of_the_grid_is_noted():
     assert "the largest that was tried" in ridge().fit(X, noise).report_["note"]
     X, y = rows(2000)
     exact = ridge(precision="single", n_components=64).fit(X, np.sin(X[:, 0]))
-    assert "the best alpha is at the precision floor" in exact.report_["note"]
+    # Which of the two depends on how a processor rounds.
+    note = exact.report_["note"]
+    assert "at the precision floor" in note or "the smallest alpha that single precision" in note
     assert ridge().fit(X, y).report_["note"] == ""
 
 
