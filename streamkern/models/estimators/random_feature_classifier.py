@@ -92,7 +92,8 @@ class ClassEstimator(ClassifierMixin, TableEstimator):  # type: ignore[misc]
             `auc`, `auc_error`, `expected_calibration_error`, `classes` and `confusion_matrix`.
             The area under the curve is counted in bins; the exact one is within `auc_error` of it.
             For more than two classes it is the mean of each against the rest.  Rows of the matrix
-            are classes, and columns what was predicted.
+            are classes, and columns what was predicted.  `baseline` is the `accuracy` of always
+            saying the commonest class.
         """
         model: FittedClasses = self.model_
         source = model.labelled(*self._tables(X, y, sample_weight))

@@ -128,7 +128,8 @@ class RandomFeatureRidge(MultiOutputMixin, RegressorMixin, FeatureEstimator):  #
         -------
         dict
             `rows`, `skipped_rows`, `rmse`, `mae` and `r2`: numbers for targets (n,), else lists,
-            with their means as `rmse_mean` and so on.  A row of weight s counts as s equal rows,
+            with their means as `rmse_mean` and so on; `baseline`, the `rmse` of always predicting
+            the mean of these targets.  A row of weight s counts as s equal rows,
             but once in `rows`, and there only if s is above 0.
         """
         model: FittedRidge = self._current_model
