@@ -119,7 +119,10 @@ def test_the_users_own_configuration_may_name_the_python_of_other_machines(
     tmp_path, rows, expected, login
 ):
     python = tmp_path / "python"
-    python.write_text(f'#!/bin/sh\ntouch {tmp_path}/used\nexec {sys.executable} "$@"\n')
+    # Which kernels OpenBLAS takes decides the bits, and sshd passes no variables on.
+    names = [name for name in os.environ if name.startswith("OPENBLAS_")]
+    kernels = "".join(f"export {name}='{os.environ[name]}'\n" for name in names)
+    python.write_text(f'#!/bin/sh\n{kernels}touch {tmp_path}/used\nexec {sys.executable} "$@"\n')
     python.chmod(0o755)
     own = {"streamkern": {"cluster-options": {"SSHCluster": {"remote_python": str(python)}}}}
     (tmp_path / "dask").mkdir()
