@@ -95,7 +95,7 @@ def test_a_folder_of_parquet_is_read_as_one_table(tmp_path):
 
 def group():
     made = zarr.create_group({})
-    made.create_array("X", data=X)
+    made.create_array("X", shape=X.shape, dtype=X.dtype)[:] = X
     return made
 
 
