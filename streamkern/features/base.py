@@ -121,6 +121,21 @@ class FeatureMap(ABC):
         Memory to work in is lent until the last slice is asked for.
         """
 
+    @property
+    def bounds(self) -> Floats | float | None:
+        """The largest sizes of phi(x) / scale, (D,) or one for all; None where there is no bound.
+
+        A map that has them has `round_into`.
+        """
+        return None
+
+    def round_into(self, X: Array, levels: int, out: Array, scratch: Scratch) -> None:  # noqa: ARG002
+        """Write rint(levels phi(X) / (scale bounds)) to `out` (D, n), the same bits anywhere."""
+        raise ParameterError(
+            f"the features of the map {self.name!r} have no bound to round them by; take precision "
+            f"'single' or 'double' (--precision), or a map of Fourier features."
+        )
+
     def first(self, n_components: int) -> FeatureMap:
         """Return the map of the leading features, up to the factor sqrt(L / L'), or refuse."""
         raise ParameterError(self.no_part.format(n_components))

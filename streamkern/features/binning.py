@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from streamkern.errors import ParameterError
-from streamkern.features.base import checked_n_components, stream
+from streamkern.features.base import cached_slices, checked_n_components, stream
 from streamkern.features.kernel_map import Chosen, KernelMap
 from streamkern.kernels import Kernel, Laplacian
 
@@ -123,6 +123,17 @@ class RandomBinning(KernelMap):
             features[~np.isfinite(inputs).all(axis=1)] = np.nan
 
         return write
+
+    @property
+    def bounds(self) -> float:
+        return 1.0
+
+    def round_into(self, X: Array, levels: int, out: Array, scratch: Scratch) -> None:
+        write = self.prepared(np.dtype(np.float32), scratch)
+        for rows in cached_slices(len(X), self.n_components):
+            features = scratch.array("features", (len(X[rows]), self.n_components), np.float32)
+            write(X[rows], features)
+            np.multiply(features.T, levels, out=out[:, rows], casting="unsafe")
 
     def first(self, n_components: int) -> RandomBinning:
         self.check_drawn()

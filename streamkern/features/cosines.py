@@ -67,6 +67,20 @@ class ProjectedFeatures(WrittenFeatures):
         folded.n_features = standardizer.n_features
         return folded
 
+    def round_into(self, X: Array, levels: int, out: Array, scratch: Scratch) -> None:
+        project, ahead = self.projection.in_turns(scratch), self.offsets[:, None] / (2.0 * math.pi)
+        for rows in cached_slices(len(X), self.projection.n_draws // 2):
+            turns = scratch.array("turns", (len(ahead), len(X[rows])), np.float64)
+            project(X[rows], turns)
+            turns += ahead
+            self.round_waves(turns, levels, out, rows.start)
+
+    def round_waves(self, turns: Array, levels: int, out: Array, start: int) -> None:
+        """Write rounded features at angles (L, n) in turns to the columns of `out` from `start`."""
+        from streamkern.features.rounded_waves import round_cosines  # noqa: PLC0415  it is compiled
+
+        round_cosines(turns, np.float32(levels), out, start)
+
     @abstractmethod
     def waves(self, angles: Array, out: Array, scratch: Scratch) -> None:
         """Write the features at the angles (n, L), which are lost, into `out` (n, D)."""
@@ -117,6 +131,10 @@ class Cosines(ChosenFeatures, ProjectedFeatures):
         self.scale, self.amplitudes = scale, amplitudes
         self.takes_sparse = isinstance(projection, Frequencies)
         self.n_components, self.n_features = projection.n_draws, projection.n_features
+
+    @property
+    def bounds(self) -> Floats | float:
+        return 1.0 if self.amplitudes is None else self.amplitudes
 
     def waves(self, angles: Array, out: Array, scratch: Scratch) -> None:  # noqa: ARG002
         cosines(angles, out)

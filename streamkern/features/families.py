@@ -47,7 +47,7 @@ class Family:
             "kernel": kernel,
             "n_components": n_components,
             "paired": paired,
-            "jitter": _JITTER[precision],
+            "jitter": _JITTER.get(precision, _JITTER["single"]),
             "random_state": random_state,
             **self.arguments,
         }

@@ -17,7 +17,7 @@ from streamkern.runtime.scratch import Scratch
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from streamkern._typing import Array
+    from streamkern._typing import Array, Floats
 
 
 class WrittenFeatures(FeatureMap):
@@ -122,6 +122,17 @@ class Chosen(ChosenFeatures):
                 features[rows] = every[rows][:, self.indices]
 
         return write
+
+    @property
+    def bounds(self) -> Floats | float | None:
+        bounds = self.inner.bounds
+        return bounds[self.indices] if isinstance(bounds, np.ndarray) else bounds
+
+    def round_into(self, X: Array, levels: int, out: Array, scratch: Scratch) -> None:
+        for rows in cached_slices(len(X), self.width):
+            every = scratch.array("all rounded", (self.width, len(X[rows])), out.dtype)
+            self.inner.round_into(X[rows], levels, every, scratch)
+            out[:, rows] = every[self.indices]
 
     def subset(self, indices: Array) -> Chosen:
         return Chosen(self.inner, self.indices[self.checked_subset(indices)])

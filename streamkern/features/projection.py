@@ -5,12 +5,14 @@ A projection makes the angles w_k^T x of rows x, for L frequencies w_k of p numb
 
 from __future__ import annotations
 
+import math
 from functools import cache
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 
 from streamkern.errors import ParameterError
+from streamkern.features.exact_products import coarse, coarse_bits, factor_bits
 from streamkern.features.hadamard import small_matrices, transform
 from streamkern.runtime.scratch import Scratch
 from streamkern.runtime.sparse_rows import SparseRows
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
 # Deviations from zero of a mean whose products, in single precision, would lose digits.
 _FAR = 64.0
+_TURN = 2.0 * math.pi
 # Rows of frequencies that are written out at a time.
 _ROWS = 256
 
@@ -50,6 +53,19 @@ class Frequencies:
                 np.copyto(angles, X.times(by_inputs()))
                 return
             np.matmul(X.astype(dtype, copy=False), frequencies.T, out=angles)
+
+        return project
+
+    def in_turns(self, scratch: Scratch) -> Callable[[Array, Array], None]:  # noqa: ARG002
+        """Return a function that writes angles over 2 pi (L, n) of rows (n, p), the same anywhere.
+
+        Rows and frequencies are rounded so that nothing else is.
+        """
+        bits = factor_bits(self.n_features)
+        frequencies = coarse(self.frequencies / _TURN, bits)
+
+        def project(X: Array, turns: Array) -> None:
+            np.matmul(frequencies, coarse(X.astype(np.float64), bits).T, out=turns)
 
         return project
 
@@ -138,7 +154,9 @@ class HadamardProjection:
     def frequencies(self) -> Floats:
         return self.rows(np.arange(self.n_draws))
 
-    def prepared(self, dtype: Any, scratch: Scratch) -> Callable[[Array, Array], None]:
+    def prepared(
+        self, dtype: Any, scratch: Scratch, bits: int | None = None
+    ) -> Callable[[Array, Array], None]:
         B, _, P = self.signs.shape
         p, L = self.n_features, self.n_draws
         inputs, signs, lengths, matrices = self._as(dtype)
@@ -149,11 +167,26 @@ class HadamardProjection:
             )
             np.multiply(X[:, None, :], inputs, out=values[:, :, :p], casting="same_kind")
             values[:, :, p:] = 0.0
+            if bits is not None:
+                values[...] = coarse(values, bits)
             values, other = transform(values, other, matrices)
             for diagonal in (0, 1):
                 values *= signs[:, diagonal]
                 values, other = transform(values, other, matrices)
             np.multiply(values.reshape(len(X), B * P)[:, :L], lengths, out=angles)
+
+        return project
+
+    def in_turns(self, scratch: Scratch) -> Callable[[Array, Array], None]:
+        """Return what `Frequencies.in_turns` does."""
+        # Three transforms make P^2 times the largest number at most, of P terms each.
+        bits = coarse_bits(self.signs.shape[2] ** 2)
+        write = self.prepared(np.dtype(np.float64), scratch, bits)
+
+        def project(X: Array, turns: Array) -> None:
+            angles = scratch.array("angles", (len(X), self.n_draws), np.float64)
+            write(X.astype(np.float64), angles)
+            np.divide(angles.T, _TURN, out=turns)
 
         return project
 

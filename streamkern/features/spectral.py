@@ -103,6 +103,20 @@ class SpectralFeatures(KernelMap, ProjectedFeatures):
         out[:, 0::2] = cosine
         out[:, 1::2] = angles[:, : self.n_components // 2]
 
+    @property
+    def bounds(self) -> Floats | float:
+        if self.amplitudes is None:
+            return 1.0
+        return np.repeat(self.amplitudes, 1 + self.paired)[: self.n_components]
+
+    def round_waves(self, turns: Array, levels: int, out: Array, start: int) -> None:
+        if not self.paired:
+            super().round_waves(turns, levels, out, start)
+            return
+        from streamkern.features.rounded_waves import round_pairs  # noqa: PLC0415  it is compiled
+
+        round_pairs(turns, np.float32(levels), out, start)
+
     def first(self, n_components: int) -> Self:
         """Return the map of the first draws, which is the map with that many and the same seed."""
         size = self.checked_part(n_components)

@@ -55,6 +55,15 @@ class Standardized(FeatureMap):
         rows = self._standardised(X, dtype, scratch)
         yield from self.inner.evaluated(rows, out, shift, scratch)
 
+    @property
+    def bounds(self) -> Floats | float | None:
+        return self.inner.bounds
+
+    def round_into(self, X: Any, levels: int, out: Array, scratch: Scratch) -> None:
+        dense = np.asarray(X) if isinstance(X, SparseRows) else X
+        rows = self._standardised(dense, np.dtype(np.float64), scratch, exact=True)
+        self.inner.round_into(rows, levels, out, scratch)
+
     def _of_sparse(self, dtype: Any) -> Any:
         if dtype not in self._of_sparse_rows:
             assert isinstance(self.inner, ProjectedFeatures)  # noqa: S101  for the type checker
@@ -64,11 +73,13 @@ class Standardized(FeatureMap):
     def __getstate__(self) -> dict[str, Any]:  # without what is made of the rest
         return {**vars(self), "_of_sparse_rows": {}}
 
-    def _standardised(self, X: Array, dtype: Any, scratch: Scratch) -> Array:
+    def _standardised(
+        self, X: Array, dtype: Any, scratch: Scratch, *, exact: bool = False
+    ) -> Array:
         shape = (len(X), self.standardizer.n_outputs)
         self.inner.check(shape)
         rows = scratch.array(f"inputs of {self.inner.name}", shape, dtype)
-        self.standardizer.write(X, rows, scratch)
+        self.standardizer.write(X, rows, scratch, exact=exact)
         return rows
 
     def kernel_diagonal(self, X: Array) -> Floats | None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from streamkern.errors import ParameterError
 from streamkern.features.base import cached_slices
+from streamkern.features.exact_products import coarse, factor_bits
 from streamkern.runtime.scratch import Scratch
 
 if TYPE_CHECKING:
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 # Rows are cast to double and back, which takes more of the cache than features do.
 _DOUBLES = 4
+# Of deviations that are to be the same, and of means in their units, whoever computes them.
+_BITS = 20
 
 
 @dataclass(frozen=True)
@@ -41,13 +44,15 @@ class Standardizer:
         self.write(X, rows, Scratch())
         return rows
 
-    def write(self, X: Array, out: Array, scratch: Scratch) -> None:
+    def write(self, X: Array, out: Array, scratch: Scratch, *, exact: bool = False) -> None:
         """Write standardised rows (n, r), computed in double since a mean can be large.
 
-        What is left has no mean any more, and its product with A the precision of `out`.
+        What is left has no mean any more, and its product with A the precision of `out`; an exact
+        one is of rows that are rounded first, and in double.
         """
-        full = self.linear is not None and self.linear.ndim == 2
-        turned = self.linear.T.astype(out.dtype) if full and self.linear is not None else None
+        turned, bits = None, factor_bits(len(self.columns))
+        if self.linear is not None and self.linear.ndim == 2:
+            turned = (coarse(self.linear, bits) if exact else self.linear).T.astype(out.dtype)
         for part in cached_slices(len(X), _DOUBLES * len(self.columns)):
             kept = X[part] if len(self.columns) == self.n_features else X[part][:, self.columns]
             centred = scratch.array("centred", kept.shape, np.float64)
@@ -59,7 +64,7 @@ class Standardizer:
                 centred *= self.linear
             np.divide(centred, self.deviation, out=plain, casting="same_kind")
             if turned is not None:
-                np.matmul(plain, turned, out=out[part])
+                np.matmul(coarse(plain, bits) if exact else plain, turned, out=out[part])
 
     def folded(self, frequencies: Floats) -> tuple[Floats, Floats]:
         """Return B (p, L) and c (L,) with W z = B^T x - c, for frequencies W (L, r)."""
@@ -80,6 +85,13 @@ class Standardizer:
             gradients = gradients @ linear if linear.ndim == 2 else gradients * linear
         out[...] = 0.0
         out[:, self.columns] = gradients / self.deviation
+
+    def coarsened(self) -> Standardizer:
+        """Return the one with means and deviations of 20 bits, for their sums' rounding to go."""
+        mantissas, exponents = np.frexp(self.deviation)
+        unit = np.ldexp(1.0, exponents - _BITS)
+        deviation = np.rint(np.ldexp(mantissas, _BITS)) * unit
+        return replace(self, mean=np.rint(self.mean / unit) * unit, deviation=deviation)
 
     def with_linear(self, linear: Floats | None) -> Standardizer:
         return replace(self, linear=linear)

@@ -22,6 +22,7 @@ from streamkern.parameters.fit_report import with_seconds
 from streamkern.parameters.parameters import Parameters
 from streamkern.predict.principal_components import PrincipalComponents, checked_number
 from streamkern.solve import Eigenbasis
+from streamkern.statistics import precision_of_features
 from streamkern.storage.codec import COMPONENTS, map_card, restored_map
 from streamkern.storage.untrusted import finite_array, finite_arrays
 from streamkern.tune.fold_moments import total_of
@@ -145,7 +146,7 @@ def principal_components(moments: DataMoments, options: ComponentOptions) -> Fit
     leading: Any = run(task(_leading, moments.shared_folds(), wanted, name="principal-components"))
     rank, *arrays = leading
     found = PrincipalComponents(moments.feature_map, *arrays)
-    found = replace(found, precision=moments.options.precision)
+    found = replace(found, precision=precision_of_features(moments.options.precision))
     K = len(found.components)
     if isinstance(wanted, int) and wanted > K:
         warnings.warn(

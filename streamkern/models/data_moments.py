@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from streamkern.parameters.fit_options import FitOptions
     from streamkern.parameters.fit_report import FitReport
     from streamkern.sources import Source
-    from streamkern.statistics import Moments, RowIndex
+    from streamkern.statistics import FeatureSums, RowIndex
 
 
 @dataclass(frozen=True, repr=False)
@@ -208,15 +208,15 @@ def moments_header(path: str | Path) -> DataMoments:
     return DataMoments(**read_moments(path, with_folds=False))
 
 
-def _solvable(folds: ByFold, fold: int) -> Moments:
+def _solvable(folds: ByFold, fold: int) -> FeatureSums:
     return folds.parts[fold].solvable()  # type: ignore[attr-defined,no-any-return]
 
 
-def _with_parts(folds: ByFold, numbers: Sequence[int], *parts: Moments) -> ByFold:
+def _with_parts(folds: ByFold, numbers: Sequence[int], *parts: FeatureSums) -> ByFold:
     whole = ByFold(folds.rule, parts[0].zero())
     whole.parts = dict(zip(numbers, parts, strict=True))
     return whole
 
 
-def _empty(folds: ByFold) -> Moments:
+def _empty(folds: ByFold) -> FeatureSums:
     return folds.empty.zero()  # type: ignore[return-value]

@@ -83,7 +83,7 @@ def template_of(like: Any) -> Template | None:
         n_components=feature_map.n_components,
         paired=paired,
         feature_map=name,
-        precision=fitted.predictor.precision,  # type: ignore[arg-type]
+        precision=report["precision"],  # type: ignore[arg-type]
     )
     names = fitted.feature_names
     report = report if names is None else {"feature_names": list(names), **report}

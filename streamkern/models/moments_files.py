@@ -6,13 +6,15 @@
 /shifts/..     feature_shift (D,), target_shift and target_unit (q,): all sums are about these
 /folds/K/..    gram, one packed triangle of D (D + 1) / 2; cross (D, q + 1), target (q,),
                target_sum (q,), weight, n_rows
-               (version 1 had the products of all targets as target, (q, q))
+               (of rounded features in int64, all but gram and weight in three words to base 2^56;
+               version 1 had the products of all targets as target, (q, q))
 /index/hashes  (n,) uint64, of the values of every row, ascending
 /index/folds   (n,) which fold the row is in
 """
 
 from __future__ import annotations
 
+import math
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -24,9 +26,8 @@ from streamkern.errors.integers import is_integer
 from streamkern.features.metric import checked_metric, described_metric, with_metric
 from streamkern.models.fitted_model import check_names, described_kernel, restored_kernel
 from streamkern.models.labelling import classes_of_report
-from streamkern.models.moments_merge import is_finite
 from streamkern.parameters.fit_options import FitOptions
-from streamkern.statistics import ByFold, ListedFolds, Moments, RowIndex
+from streamkern.statistics import ByFold, IntegerMoments, ListedFolds, RowIndex, empty_moments
 from streamkern.statistics.triangle import Triangle
 from streamkern.storage.codec import MOMENTS, map_card, opened_card, restored_map, write_card
 from streamkern.storage.untrusted import finite_array, finite_arrays, mark
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
     from streamkern.models.data_moments import DataMoments
     from streamkern.parameters.fit_report import FitReport
+    from streamkern.statistics import FeatureSums
 
 _SHIFTS = ("feature_shift", "target_shift", "target_unit")
 _MOST_FOLDS = 1 << 20
@@ -54,7 +56,8 @@ _SECONDS = {"total", "columns", "pass"}
 def write_moments(path: str | Path, moments: DataMoments, *, force: bool) -> None:
     index, folds, options = moments.known_rows(), moments.gathered().folds, moments.options
     empty, parts = folds.empty, sorted(folds.parts.items())
-    if not all(is_finite(part) for _, part in parts):
+    sums: list[Any] = [part for _, part in parts]
+    if not all(part.is_finite() for part in sums):
         raise OverflowedError(
             f"sums of features or targets overflowed in {options.precision} precision; "
             f"standardise or rescale the inputs."
@@ -70,6 +73,7 @@ def write_moments(path: str | Path, moments: DataMoments, *, force: bool) -> Non
         "n_targets": empty.n_targets,
         "n_folds": moments.n_folds,
         **map_card(moments.feature_map, empty.precision),
+        **({"weight_unit": empty.weight_unit} if isinstance(empty, IntegerMoments) else {}),
     }
     arrays = {
         "map": empty.feature_map.arrays(),
@@ -113,7 +117,12 @@ def _restored_folds(
     shifts: dict[str, Any] = finite_arrays(file["shifts"], dict(shapes), "f")
     if not (shifts["target_unit"] > 0).all():
         raise ValueError("units of targets that are not positive")
-    empty = Moments(feature_map, q, precision=card["precision"], **shifts)
+    if card["precision"] in IntegerMoments.precisions:
+        unit = card["weight_unit"]
+        if not (isinstance(unit, float) and math.frexp(unit)[0] == 0.5):
+            raise ValueError(f"the unit {unit!r} of weights")
+        shifts["weight_unit"] = unit
+    empty = empty_moments(feature_map, q, card["precision"], **shifts)
     folds = ByFold(ListedFolds(K, np.empty(0, dtype=np.int64)), empty)
     if not with_folds:
         return folds, RowIndex(folds.rule)
@@ -136,15 +145,28 @@ def _check_report(report: FitReport) -> None:
         raise ValueError("what are no numbers in the report")
 
 
-def _read_part(group: h5py.Group, empty: Moments) -> Moments:
+def _read_part(group: h5py.Group, empty: FeatureSums) -> FeatureSums:
     part = empty.zero()
     D, q = part.feature_map.n_components, part.n_targets
+    if isinstance(part, IntegerMoments):
+        words = {name: getattr(part, name).shape for name in ("cross", "target", "target_sum")}
+        sums = finite_arrays(group, words | {"gram": (D * (D + 1) // 2,)}, "i")
+        part.gram = Triangle.unpacked(sums.pop("gram").astype(np.int64))
+        vars(part).update(sums)
+        return _counted(group, part)
     all_products = mark(group.file, "format_version") == 1
-    shapes = {"gram": (D * (D + 1) // 2,), "cross": (D, q + 1), "target_sum": (q,), "weight": ()}
+    shapes = {"gram": (D * (D + 1) // 2,), "cross": (D, q + 1), "target_sum": (q,)}
     found = finite_arrays(group, shapes | {"target": (q, q) if all_products else (q,)}, "f")
-    part.gram, part.weight = Triangle.unpacked(found["gram"]), float(found["weight"])
-    part.cross, part.target_sum = found["cross"], found["target_sum"]
-    part.target = np.diagonal(found["target"]).copy() if all_products else found["target"]
+    if all_products:
+        found["target"] = np.diagonal(found["target"]).copy()
+    part.gram = Triangle.unpacked(found.pop("gram"))
+    vars(part).update(found)
+    return _counted(group, part)
+
+
+def _counted(group: h5py.Group, part: FeatureSums) -> FeatureSums:
+    """Read how many rows a part is of, and what they weigh."""
+    part.weight = float(finite_array(group, "weight", (), "f"))
     part.n_rows = int(finite_array(group, "n_rows", (), "iu"))
     if part.weight < 0 or part.n_rows < 0:
         raise ValueError(f"{part.n_rows:,} rows that weigh {part.weight:g}")
@@ -157,7 +179,7 @@ def _read_index(group: h5py.Group, folds: ByFold) -> RowIndex:
     labels = finite_array(group, "folds", hashes.shape, "u")
     if hashes.dtype != np.uint64 or hashes.ndim != 1 or (hashes[1:] < hashes[:-1]).any():
         raise ValueError("hashes of rows that are not in order")
-    K, parts = folds.rule.n_folds, cast("dict[int, Moments]", folds.parts)
+    K, parts = folds.rule.n_folds, cast("dict[int, FeatureSums]", folds.parts)
     if len(labels) and labels.max() >= K:
         raise ValueError(f"fold {labels.max()} of {K}")
     stored = [parts[fold].n_rows if fold in parts else 0 for fold in range(K)]

@@ -25,10 +25,13 @@ from streamkern.sources.hdf5 import without_folders
 from streamkern.sources.preprocessing.column_names import input_names
 from streamkern.statistics import (
     ByFold,
-    Moments,
+    IntegerMoments,
     RowFolds,
     RowIndex,
     block_folds,
+    dtype_of_features,
+    empty_moments,
+    integer_units,
     joined_moments,
     moment_strips,
     shard_folds,
@@ -47,7 +50,7 @@ if TYPE_CHECKING:
     from streamkern.parameters.template import Template
     from streamkern.predict.ensemble import Ensemble
     from streamkern.sources import Source
-    from streamkern.statistics import Folds
+    from streamkern.statistics import FeatureSums, Folds
     from streamkern.tune.candidates import Contender
     from streamkern.tune.column_pass import ColumnPass
     from streamkern.tune.metric_learning import LearntMetric, Pair
@@ -130,7 +133,8 @@ def moments_pass(
         feature_map = feature_map.summed()
         empty = None if like is None else like.empty
         if empty is None:
-            empty = _empty_moments(source, feature_map, seen, options)
+            reweighted = weighting is not None
+            empty = _empty_moments(source, feature_map, seen, options, reweighted=reweighted)
     strips = moment_strips(empty, plan.n_strips)
     passes = [
         rows.read(
@@ -232,19 +236,28 @@ def _joined(*strips: ByFold) -> ByFold:
 
 
 def _empty_moments(
-    source: Source, feature_map: FeatureMap, seen: ColumnPass, options: FitOptions
-) -> Moments:
+    source: Source,
+    feature_map: FeatureMap,
+    seen: ColumnPass,
+    options: FitOptions,
+    *,
+    reweighted: bool,
+) -> FeatureSums:
     p, columns, rows = source.n_features, seen.columns, seen.sample.X[:SAMPLE_ROWS]
-    dtype = np.float32 if options.precision == "single" else np.float64
-    features = np.empty((len(rows), feature_map.n_components), dtype=dtype)
-    feature_map.evaluate(rows, features)
-    deviation = np.sqrt(columns.variance[p:])
-    return Moments(
-        feature_map,
-        source.n_targets,
-        precision=options.precision,
-        # What is subtracted of every row, to the last digit.
-        feature_shift=features.mean(axis=0, dtype=float).astype(dtype).astype(float),
-        target_shift=columns.mean[p:],
-        target_unit=np.where(deviation > 0, deviation, 1.0),
-    )
+    mean, deviation = columns.mean[p:], np.sqrt(columns.variance[p:])
+    precision, units = options.precision, {}
+    if precision in IntegerMoments.precisions:
+        weighted = reweighted or source.weighted_by is not None
+        row_weight = float(columns.weight.max()) / seen.passed.n_rows if weighted else None
+        units = integer_units(mean, deviation, row_weight)
+    else:
+        dtype = dtype_of_features(precision)
+        features = np.empty((len(rows), feature_map.n_components), dtype=dtype)
+        feature_map.evaluate(rows, features)
+        units = {
+            # What is subtracted of every row, to the last digit.
+            "feature_shift": features.mean(axis=0, dtype=float).astype(dtype).astype(float),
+            "target_shift": mean,
+            "target_unit": np.where(deviation > 0, deviation, 1.0),
+        }
+    return empty_moments(feature_map, source.n_targets, precision, **units)

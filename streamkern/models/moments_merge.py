@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from streamkern._typing import Floats
     from streamkern.models.data_moments import DataMoments
     from streamkern.parameters.fit_report import FitReport
-    from streamkern.statistics import Moments
 
 # What standardizers do besides taking out means.
 _SCALES = ("deviation", "linear")
@@ -122,18 +121,12 @@ def merged_folds(left: ByFold, right: ByFold, turns: Floats | None = None) -> By
             theirs: Any = right.parts.get(fold, right.empty)
             theirs = theirs if turns is None else theirs.of_map(mine.feature_map, turns)
             both.parts[fold] = part = mine.merge(theirs)
-            if not is_finite(part):
+            if not part.is_finite():
                 raise OverflowedError(
                     "the sums of the two overflow about the same shift; compute the second again "
                     "like the first (--like), from rows in the same units."
                 )
     return both
-
-
-def is_finite(part: Moments) -> bool:
-    gram = part.gram.panels if part.gram else []
-    sums = (*gram, part.cross, part.target, part.target_sum, part.weight)
-    return all(np.isfinite(values).all() for values in sums)
 
 
 # What reports count.

@@ -86,9 +86,12 @@ def without_rows(folds: ByFold, index: RowIndex, source: Source, options: FitOpt
 def _check_digits(gone: Sequence[Any], left: Sequence[Any]) -> None:
     """Raise DataError if rows take the digits of those that stay with them.
 
-    Sums are rounded beside what is in them, and that stays when it goes.  So their squares about
-    the means of the others are compared with those of the others.
+    Sums that are not of integers are rounded beside what is in them, and that stays when it goes.
+    So their squares about the means of the others are compared with those of the others.
     """
+    precision = left[0].precision
+    if precision not in _MOST_TAKEN:
+        return
 
     def sums(parts: Sequence[Any]) -> Floats:
         """Return the sums of weights, and those of values and of their squares, (3, q + D)."""
@@ -112,7 +115,6 @@ def _check_digits(gone: Sequence[Any], left: Sequence[Any]) -> None:
     spread[q:] += _NEGLIGIBLE * spread[q:].mean()
     varies = spread > 0
     ratio = float((taken[varies] / spread[varies]).max(initial=0.0))
-    precision = left[0].precision
     if ratio > _MOST_TAKEN[precision]:
         raise DataError(
             f"the squares of these rows are {ratio:.2g} times those of the rows that would be "

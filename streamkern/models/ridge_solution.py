@@ -37,6 +37,7 @@ from streamkern.runtime.events import tell_of_job
 from streamkern.solve.penalty_curve import PenaltyCurve
 from streamkern.solve.penalty_errors import PenaltyErrors, PenaltyModels
 from streamkern.solve.sparse_selection import Sparsifier
+from streamkern.statistics import dtype_of_features, precision_of_features
 from streamkern.tune.fold_solution import nested_sizes, solve_folds
 from streamkern.tune.held_out_models import solve_sparse
 
@@ -95,7 +96,11 @@ def solve_moments(
             feature_map = feature_map.subset(solved.support)
     solution, equations, report = solved.solution, solved.equations, moments.report
     predictor = Predictor(
-        feature_map, solution.coef, solution.intercept, precision=report["precision"], flat=flat
+        feature_map,
+        solution.coef,
+        solution.intercept,
+        precision=precision_of_features(report["precision"]),
+        flat=flat,
     )
 
     def without_folds() -> Unseen:
@@ -169,8 +174,8 @@ class LeaveOneOutPass:
     def __call__(self, basis: Any, spectrum: Spectrum, alphas: Floats) -> PenaltyCurve:
         """Return the curve of leave-one-out over some penalties."""
         options, feature_map = self.moments.options, self.moments.feature_map
-        precision, q = options.precision, len(spectrum.target)
-        itemsize = 4 if precision == "single" else 8
+        precision, q = precision_of_features(options.precision), len(spectrum.target)
+        itemsize = dtype_of_features(precision).itemsize
         shard_rows, block_rows = cut(self.source, 2 * itemsize * feature_map.n_components)
         empty = task(_empty, feature_map, basis, alphas, precision, name="leave-one-out")
         self.passed = accumulate(

@@ -31,7 +31,7 @@ _INDEX_MERGED, _INDEX_ORDERED = 3, 5
 # Strips are spread over workers as evenly as whole strips go.
 _UNEVEN = 1.25
 # A careful guess of one core's speed, for choosing only.
-_FLOPS_PER_SECOND = {"single": 60e9, "double": 30e9}
+_FLOPS_PER_SECOND = {"single": 60e9, "double": 30e9, "int8": 60e9, "int16": 30e9}
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from streamkern.features import FAMILIES, Family, FeatureMap, Identity
 from streamkern.features.base import checked_seed
 from streamkern.features.metric import GivenMetric, check_metric, checked_metric, learning_of
 from streamkern.kernels import Gaussian, Kernel, Linear, ShiftInvariantKernel, as_kernel
+from streamkern.statistics import IntegerMoments
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 CHOICES: dict[str, Collection[str]] = {
     "feature_map": FAMILIES,  # to which a user's own module may add
-    "precision": ("single", "double"),
+    "precision": ("single", "double", "int8", "int16"),
     "on_bad_rows": ("error", "skip"),
     "fold_by": ("auto", "shards", "rows", "blocks"),
 }
@@ -79,8 +80,13 @@ class FitOptions:
                     "the identity map has no kernel but the linear one, and no phases; leave them "
                     "out, or take another map."
                 )
-        if not self.is_identity:
-            self.map_of(self.kernel)
+        bounds = None if self.is_identity else self.map_of(self.kernel).bounds
+        if self.precision in IntegerMoments.precisions and bounds is None:
+            raise ParameterError(
+                f"precision {self.precision!r} is for features that have a bound, which those of "
+                f"the map {self.feature_map!r} do not have; take precision 'single' or 'double' "
+                f"(--precision), or a map of Fourier features (--map orthogonal)."
+            )
 
     def parameters(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in fields(self)}

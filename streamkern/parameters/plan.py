@@ -16,6 +16,7 @@ from streamkern.parameters.job_plan import Plan
 from streamkern.runtime.events import tell_of_job
 from streamkern.runtime.memory import available_bytes, usable_cores
 from streamkern.runtime.resources import current_resources
+from streamkern.statistics import dtype_of_features
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -65,7 +66,7 @@ def plan_fit(
     With `takes_sparse` the features of sparse rows are made of what is stored.
     """
     n, p, q, D = source.n_samples, source.n_features, source.n_targets, n_components
-    itemsize = 4 if precision == "single" else 8
+    itemsize = dtype_of_features(precision).itemsize
     stored = takes_sparse and source.sparse_row_bytes
     width = min(p, source.sparse_row_bytes // source.dtype.itemsize) if stored else p
     shard_rows, block_rows = cut(source, itemsize * D)

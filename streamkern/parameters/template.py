@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from streamkern.parameters.fit_options import FitOptions
     from streamkern.sources import Source
     from streamkern.sources.preprocessing import Recipe
-    from streamkern.statistics import Moments
+    from streamkern.statistics import FeatureSums
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,8 @@ class Template:
     options: FitOptions
     feature_map: Standardized
     kernel: Kernel  # its length scale is resolved
-    empty: Moments | None = None  # of no rows, with the shifts to take, which else follow from rows
+    # Of no rows, with the shifts to take, which else follow from rows.
+    empty: FeatureSums | None = None
     report: FitReport = field(default_factory=FitReport)  # names of inputs, recipe, classes
 
     def __post_init__(self) -> None:

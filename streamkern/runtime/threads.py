@@ -22,6 +22,7 @@ os.register_at_fork(
 )
 _inside = 0
 _limit: Any = None
+_n_threads = 1
 
 
 @cache
@@ -45,11 +46,12 @@ def blas_threads(n_threads: int) -> Iterator[None]:
 
     It is the process's number: the first task to enter sets it, the last to leave restores it.
     """
-    global _inside, _limit  # noqa: PLW0603  the state is the process's, as the BLAS setting is
+    global _inside, _limit, _n_threads  # noqa: PLW0603  the state is the process's, as the BLAS setting is
     with _lock:
         if not _inside:
             _let_any_thread_set_limits()
             _limit = _controller().limit(limits=n_threads, user_api="blas")
+            _n_threads = n_threads
         _inside += 1
     try:
         yield
@@ -60,6 +62,11 @@ def blas_threads(n_threads: int) -> Iterator[None]:
                 _let_any_thread_set_limits()
                 _limit.restore_original_limits()
                 _let_any_thread_set_limits()
+
+
+def held_blas_threads() -> int:
+    """Return the threads that BLAS is held to, or 1 where it is not."""
+    return _n_threads if _inside else 1
 
 
 @contextmanager

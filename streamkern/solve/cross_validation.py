@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from streamkern._typing import Floats
-    from streamkern.statistics import CentredMoments, Moments
+    from streamkern.statistics import CentredMoments, FeatureSums
 
 # Relative to the right-hand side, in the preconditioned norm: below what the sums are good for.
 _TOLERANCE = {"single": 1e-7, "double": 1e-11}
@@ -52,7 +52,7 @@ class HeldOut(NamedTuple):
 
 
 def held_out_errors(
-    basis: Eigenbasis, total: Moments, fold: Moments, alphas: Floats, n_threads: int = 1
+    basis: Eigenbasis, total: FeatureSums, fold: FeatureSums, alphas: Floats, n_threads: int = 1
 ) -> HeldOut:
     """Score on a fold the models of the others, at penalties > 0 (A,), by the total's basis."""
     intercept = basis.spectrum.intercept

@@ -14,7 +14,7 @@ import numpy as np
 
 from streamkern.features.base import cached_slices
 from streamkern.runtime.scratch import Scratch
-from streamkern.statistics import Statistic, Work, minimum, total
+from streamkern.statistics import Statistic, Work, dtype_of_features, minimum, total
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -51,7 +51,7 @@ class PenaltyModels:
     ) -> PenaltyModels:
         """Return the models that a basis has at some penalties, ascending and positive."""
         spectrum, scale = basis.spectrum, feature_map.scale
-        dtype: Any = np.float32 if precision == "single" else np.float64
+        dtype: Any = dtype_of_features(precision)
         values, floor = spectrum.values[:, None], spectrum.floor
         # Eigenvalues below the floor count for no penalty below it, as in the solution.
         kept = (values > floor) | (alphas >= floor)

@@ -53,7 +53,7 @@ def at_the_edge(curve: PenaltyCurve, chosen: Array, floor: float, precision: str
 def short_of_precision(curve: PenaltyCurve, chosen: Array, floor: float, precision: str) -> str:
     """Return a note if the error still falls at the precision floor."""
     alphas = curve.alphas
-    if precision == "double" or curve.criterion == "evidence" or len(alphas) < 2:
+    if precision != "single" or curve.criterion == "evidence" or len(alphas) < 2:
         return ""
     first, second = (curve.scores[:2] / curve.scale).mean(axis=1)  # 0 if all are constant
     falls = second > first * (alphas[1] / alphas[0]) ** _FALLING

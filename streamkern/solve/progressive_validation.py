@@ -17,7 +17,7 @@ import numpy as np
 
 from streamkern.errors import ParameterError
 from streamkern.solve import Cholesky
-from streamkern.statistics import ByFold, CentredMoments, Moments
+from streamkern.statistics import ByFold, CentredMoments, FeatureSums
 
 # How many features, and the penalties, in units of N, of which the best counts.
 _COMPONENTS = 512
@@ -59,13 +59,13 @@ def progressive_error(
 
 def _leading(folds: ByFold, intercept: bool) -> CentredMoments | None:
     """Return the moments of the leading features over all folds, or None if there are none."""
-    parts = [part for part in folds.parts.values() if isinstance(part, Moments)]
+    parts = [part for part in folds.parts.values() if isinstance(part, FeatureSums)]
     if not parts or any(part.first_row for part in parts):
         return None
     D = parts[0].feature_map.n_components
     try:
         return reduce(
-            Moments.merge, [part.solvable(min(_COMPONENTS, D)) for part in parts]
+            FeatureSums.merge, [part.solvable(min(_COMPONENTS, D)) for part in parts]
         ).centred(intercept=intercept)
     except ParameterError:  # a map without leading part, or rows without weight
         return None

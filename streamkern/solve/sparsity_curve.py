@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from streamkern._typing import Floats
     from streamkern.solve.sparse_selection import Sparsifier
-    from streamkern.statistics import Moments
+    from streamkern.statistics import FeatureSums
 
 
 def sparse_sizes(n_components: int) -> list[int]:
@@ -25,7 +25,11 @@ def sparse_sizes(n_components: int) -> list[int]:
 
 
 def sparse_errors(
-    total: Moments, fold: Moments, sizes: Sequence[int], sparsifier: Sparsifier, intercept: bool
+    total: FeatureSums,
+    fold: FeatureSums,
+    sizes: Sequence[int],
+    sparsifier: Sparsifier,
+    intercept: bool,
 ) -> HeldOut:
     """Score on one fold sparse models of all the others, one for every number of features."""
     training = total.without(fold).centred(intercept=intercept)

@@ -6,21 +6,26 @@ its sums are declared.
 
 # ruff: noqa: I001  in lines, as those of kernels and features are
 from streamkern.statistics.base import Statistic, Sums, Together
-from streamkern.statistics.centred_moments import CentredMoments, Precision
+from streamkern.statistics.centred_moments import CentredMoments, Precision, dtype_of_features
+from streamkern.statistics.centred_moments import precision_of_features
 from streamkern.statistics.column_statistics import ColumnStatistics
 from streamkern.statistics.declared_sums import concatenated, joint, maximum, merged_by, minimum
 from streamkern.statistics.declared_sums import part, parts, total
 from streamkern.statistics.feature_moments import Moments
+from streamkern.statistics.feature_sums import FeatureSums
 from streamkern.statistics.folds import ByFold, Folds, ListedFolds, RowFolds
 from streamkern.statistics.folds import block_folds, rows_by_fold, shard_folds, unplaced_folds
+from streamkern.statistics.integer_moments import IntegerMoments, empty_moments, integer_units
 from streamkern.statistics.moment_strips import joined_moments, moment_strips
 from streamkern.statistics.row_hashes import RowIndex, RowSample
 from streamkern.statistics.triangle import Triangle
 from streamkern.statistics.work import Work
 
 __all__ = [
-    "ByFold", "CentredMoments", "ColumnStatistics", "Folds", "ListedFolds", "Moments", "Precision",
-    "RowFolds", "RowIndex", "RowSample", "Statistic", "Sums", "Together", "Triangle", "Work",
-    "block_folds", "concatenated", "joined_moments", "joint", "maximum", "merged_by", "minimum",
-    "moment_strips", "part", "parts", "rows_by_fold", "shard_folds", "total", "unplaced_folds",
+    "ByFold", "CentredMoments", "ColumnStatistics", "FeatureSums", "Folds", "IntegerMoments",
+    "ListedFolds", "Moments", "Precision", "RowFolds", "RowIndex", "RowSample", "Statistic", "Sums",
+    "Together", "Triangle", "Work", "block_folds", "concatenated", "dtype_of_features",
+    "empty_moments", "integer_units", "joined_moments", "joint", "maximum", "merged_by", "minimum",
+    "moment_strips", "part", "parts", "precision_of_features", "rows_by_fold", "shard_folds",
+    "total", "unplaced_folds",
 ]  # fmt: skip

@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
 
 if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
     from streamkern.statistics.triangle import Triangle
 
 Precision = Literal["single", "double"]
+
+
+def precision_of_features(precision: str) -> Precision:
+    """Return the precision in which features are evaluated where those that are summed have this.
+
+    Rounded features are summed as integers; elsewhere their exact values are taken, in single.
+    """
+    return "double" if precision == "double" else "single"
+
+
+def dtype_of_features(precision: str) -> np.dtype[Any]:
+    return np.dtype(np.float64 if precision == "double" else np.float32)
 
 
 @dataclass(frozen=True)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from copy import copy, deepcopy
-from dataclasses import KW_ONLY  # noqa: TC003  dataclasses look it up
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from streamkern.errors import OverflowedError, ParameterError
 from streamkern.runtime.scratch import Scratch
 from streamkern.runtime.timing import timed
-from streamkern.statistics.base import Statistic
 from streamkern.statistics.centred_moments import CentredMoments
-from streamkern.statistics.declared_sums import merged_by, total
+from streamkern.statistics.declared_sums import total
+from streamkern.statistics.feature_sums import FeatureSums
 from streamkern.statistics.triangle import Triangle, turn_pairs
 from streamkern.statistics.work import Work
 
@@ -23,21 +21,12 @@ if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
     from streamkern.features import FeatureMap
     from streamkern.sources import Block
-    from streamkern.statistics.centred_moments import Precision
 
 # Rows of features that are multiplied at once, for every column that they are multiplied with.
 _ROWS_A_TARGET = 16
 
 
-def _added(mine: Triangle | None, theirs: Triangle | None) -> Triangle | None:
-    return mine + theirs if mine and theirs else deepcopy(mine or theirs)
-
-
-def _subtracted(mine: Triangle | None, theirs: Triangle | None) -> Triangle | None:
-    return mine - theirs if mine and theirs else deepcopy(mine)
-
-
-class Moments(Statistic):
+class Moments(FeatureSums):
     """Weighted sums of phi phi^T, phi y^T, y^2, phi, y and 1 over rows.
 
     Products are made in the precision asked for and summed in double.  Everything is accumulated
@@ -45,44 +34,11 @@ class Moments(Statistic):
     merge only if their maps are the same, and shifts that differ are reconciled.
     """
 
-    feature_map: FeatureMap  # drawn, of D features
-    n_targets: int = 1  # q
-    _: KW_ONLY
-    precision: Precision = "single"
-    # In the units of `FeatureMap.evaluate`; zero by default, and an array from __post_init__ on.
-    feature_shift: Floats = None  # type: ignore[assignment]
-    # Targets enter the products as (y - shift) / unit, (q,), so that neither a large mean nor an
-    # extreme unit costs digits; 0 and 1 by default.
-    target_shift: Floats = None  # type: ignore[assignment]
-    target_unit: Floats = None  # type: ignore[assignment]
-    # Products of features with each other only from this row on, in a strip of the triangle.
-    first_row: int = 0
-    n_rows: int = total(dtype=int)
-    weight: float = total()  # N, the sum of the weights
-    gram: Triangle | None = merged_by(_added, _subtracted)
-    # Sums of features and targets as they enter the products; `centred` applies the units.
+    precisions: ClassVar = ("single", "double")
+
     cross: Floats = total("feature_map.n_components", "n_factors")
     target: Floats = total("n_targets")
     target_sum: Floats = total("n_targets")
-
-    def __post_init__(self) -> None:
-        if self.precision not in ("single", "double"):
-            raise ParameterError(f"precision must be 'single' or 'double', not {self.precision!r}.")
-        self.feature_map.check_drawn()
-        D, q = self.feature_map.n_components, self.n_targets
-        for name, default in (
-            ("feature_shift", np.zeros(D)),
-            ("target_shift", np.zeros(q)),
-            ("target_unit", np.ones(q)),
-        ):
-            if getattr(self, name) is None:
-                setattr(self, name, default)
-        super().__post_init__()
-
-    @property
-    def n_factors(self) -> int:
-        """What features are multiplied with: targets, and ones."""
-        return self.n_targets + 1
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -162,14 +118,6 @@ class Moments(Statistic):
         error.rows = int(places[0]), int(places[-1]) + 1
         raise error
 
-    def _check(self, block: Block) -> None:
-        self.feature_map.check(block.X.shape)
-        if block.y.shape != (len(block), self.n_targets):
-            raise ParameterError(
-                f"these moments have {self.n_targets} targets, but the rows have targets of shape "
-                f"{block.y.shape}; make moments with that many."
-            )
-
     def compatible(self, other: Moments) -> Moments:
         if (self.precision, self.n_targets) != (other.precision, other.n_targets) or not (
             self.feature_map.equals(other.feature_map)
@@ -179,15 +127,6 @@ class Moments(Statistic):
                 "both with the same options and seed, and the standardisation of the first."
             )
         return other.about(self.feature_shift, self.target_shift, self.target_unit)
-
-    def without(self, other: Moments) -> Moments:
-        """Return the moments of the rows that are not among those of `other`."""
-        if other.n_rows > self.n_rows:
-            raise ParameterError(
-                f"moments of {other.n_rows:,} rows cannot be taken from those of {self.n_rows:,}; "
-                f"take away rows that are in."
-            )
-        return self._with(self.subtracted(other))
 
     def about(self, feature_shift: Floats, target_shift: Floats, target_unit: Floats) -> Moments:
         """Return the same moments, summed about another shift and in other units of the targets.
@@ -227,26 +166,16 @@ class Moments(Statistic):
         shift, cross = (each.copy() for each in (self.feature_shift, self.cross))
         for values in (shift, cross):
             turn_pairs(values, *ahead)
-        turned = self._of_features(feature_map, shift, cross)
+        turned = self.of_features(feature_map, shift, cross)
         if self.gram is not None:
             turned.gram = self.gram.astype(np.float64)
             turned.gram.turn_pairs(*ahead)
         return turned
 
-    def leading(self, n_components: int) -> Moments:
-        """Return the moments of the map of the first D' features, from the leading block.
-
-        Raises ParameterError if the map has no such part.
-        """
-        if n_components == self.feature_map.n_components:
-            return self
-        part = self._of_features(
-            self.feature_map.first(n_components),
-            self.feature_shift[:n_components],
-            self.cross[:n_components],
-        )
-        part.gram = None if self.gram is None else self.gram.leading(n_components)
-        return part
+    def is_finite(self) -> bool:
+        gram = self.gram.panels if self.gram else []
+        sums = (*gram, self.cross, self.target, self.target_sum, self.weight)
+        return all(np.isfinite(values).all() for values in sums)
 
     def solvable(self, n_components: int | None = None) -> Moments:
         """Return the moments of the map whose features are solved for, or of its first D'.
@@ -257,18 +186,11 @@ class Moments(Statistic):
         feature_map, turning = self.feature_map.solved(n_components)
         if turning is None:
             return self.leading(feature_map.n_components)
-        turned = self._of_features(
+        turned = self.of_features(
             feature_map, turning.T @ self.feature_shift, turning.T @ self.cross
         )
         turned.gram = None if self.gram is None else self.gram.turned(turning)
         return turned
-
-    def _of_features(self, feature_map: FeatureMap, shift: Floats, cross: Floats) -> Moments:
-        """Return these moments with another map, shift and cross; the Gram matrix is the same."""
-        other = copy(self)
-        other.feature_map, other.feature_shift, other.cross = feature_map, shift, cross
-        other.first_row = 0
-        return other
 
     def centred(self, *, intercept: bool = True) -> CentredMoments:
         """Return the moments about the means, or about zero where there is no intercept.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from streamkern.errors import ParameterError
 from streamkern.statistics.triangle import Triangle
@@ -12,10 +12,10 @@ from streamkern.statistics.triangle import Triangle
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from streamkern.statistics.feature_moments import Moments
+    from streamkern.statistics.feature_sums import FeatureSums
 
 
-def moment_strips(empty: Moments, n_strips: int) -> list[Moments]:
+def moment_strips(empty: FeatureSums, n_strips: int) -> list[Any]:
     """Return empty moments that together hold what these do, each a strip of the triangle.
 
     A strip needs the features up to its last row, and no more.  Raises ParameterError if the map
@@ -36,7 +36,7 @@ def moment_strips(empty: Moments, n_strips: int) -> list[Moments]:
     ]
 
 
-def joined_moments(strips: Sequence[Moments]) -> Moments:
+def joined_moments(strips: Sequence[Any]) -> Any:
     """Return the moments of which these are all strips, sharing their memory."""
     last = strips[-1]
     if any(strip.n_rows != last.n_rows for strip in strips):

@@ -170,7 +170,7 @@ def restored_map(group: h5py.Group, card: dict[str, Any]) -> FeatureMap:
     drawn = group.get("map", {})
     if len(drawn) > _MOST_ARRAYS:
         raise ValueError(f"{len(drawn)} arrays of a feature map")
-    if card["precision"] not in {"single", "double"}:
+    if card["precision"] not in {"single", "double", "int8", "int16"}:
         raise ValueError(f"precision {card['precision']!r}")
     arrays = {name: untrusted.finite_array(drawn, name) for name in drawn}
     return MAPS[card["map"]].restore(card["map_parameters"], arrays)

@@ -13,7 +13,7 @@ from streamkern.errors.formatting import listed
 from streamkern.parameters.fit_options import SAMPLE_ROWS, FitOptions
 from streamkern.sources.nonfinite_rows import bad_rows_error, none_left_error
 from streamkern.sources.preprocessing.column_names import names_of_source
-from streamkern.statistics import ColumnStatistics, RowIndex, RowSample, Together
+from streamkern.statistics import ColumnStatistics, IntegerMoments, RowIndex, RowSample, Together
 from streamkern.tune.column_scaling import (
     constant_columns,
     enlarged,
@@ -103,6 +103,8 @@ def run_column_pass(
             p = source.n_features
             usual, constant = quartiles[0, :p], constant_columns(source, columns)[:p]
             standardizer, nearly_constant = enlarged(standardizer, sample, usual, constant)
+        if options.precision in IntegerMoments.precisions:
+            standardizer = standardizer.coarsened()
     else:
         standardizer = like.feature_map.standardizer
         dropped = left_out_like(source, columns, standardizer)

@@ -6,7 +6,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from streamkern.engine.scheduler import task
-from streamkern.statistics import ByFold, Moments
+from streamkern.statistics import ByFold, FeatureSums
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,14 +16,16 @@ def folds_with_rows(folds: ByFold) -> list[int]:
     return sorted(folds.parts)
 
 
-def total_of(folds: ByFold, n_components: int | None) -> Moments:
+def total_of(folds: ByFold, n_components: int | None) -> FeatureSums:
     """Return the moments of all folds together, of all or of the leading features."""
-    return reduce(Moments.merge, [part_of(folds, k, n_components) for k in folds_with_rows(folds)])
+    return reduce(
+        FeatureSums.merge, [part_of(folds, k, n_components) for k in folds_with_rows(folds)]
+    )
 
 
-def part_of(folds: ByFold, fold: int, n_components: int | None) -> Moments:
+def part_of(folds: ByFold, fold: int, n_components: int | None) -> FeatureSums:
     part: Any = folds.parts[fold]
-    moments: Moments = part
+    moments: FeatureSums = part
     return moments if n_components is None else moments.leading(n_components)
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
     from streamkern.parameters.penalty_options import PenaltyOptions
     from streamkern.solve.sparsity_curve import SparsityCurve
-    from streamkern.statistics import CentredMoments, Moments
+    from streamkern.statistics import CentredMoments, FeatureSums
     from streamkern.tune.penalty_search import LeaveOneOutCurve
 
 _SMALLEST_SIZE = 64
@@ -112,7 +112,9 @@ def solve_folds(
     return Solved(solution, equations, size, tried)
 
 
-def _solved(total: Moments, alpha: float, intercept: bool) -> tuple[RidgeSolution, NormalEquations]:
+def _solved(
+    total: FeatureSums, alpha: float, intercept: bool
+) -> tuple[RidgeSolution, NormalEquations]:
     def centred() -> CentredMoments:
         return total.centred(intercept=intercept)
 
@@ -123,7 +125,7 @@ def _solved(total: Moments, alpha: float, intercept: bool) -> tuple[RidgeSolutio
 
 
 def _solved_in(
-    basis: Eigenbasis, total: Moments, alpha: float | Floats
+    basis: Eigenbasis, total: FeatureSums, alpha: float | Floats
 ) -> tuple[RidgeSolution, NormalEquations]:
     solution = basis.solve(alpha)
     moments = total.centred(intercept=basis.spectrum.intercept)

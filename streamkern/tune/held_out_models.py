@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from streamkern._typing import Array, Floats
     from streamkern.parameters.penalty_options import SparseOptions
-    from streamkern.statistics import Moments
+    from streamkern.statistics import FeatureSums
     from streamkern.tune.fold_solution import Solved
     from streamkern.tune.penalty_search import Size
 
@@ -63,8 +63,8 @@ def _total_and_parts(folds: Any, n_components: int) -> tuple[Any, dict[int, Any]
 
 
 def _left_out(
-    total: Moments,
-    part: Moments,
+    total: FeatureSums,
+    part: FeatureSums,
     alpha: float | Floats,
     intercept: bool,
     few: tuple[int, Sparsifier] | None,
@@ -81,7 +81,7 @@ def _left_out(
 
 
 def _solved_on(
-    total: Moments, K: int, sparsifier: Sparsifier, intercept: bool
+    total: FeatureSums, K: int, sparsifier: Sparsifier, intercept: bool
 ) -> tuple[Array, RidgeSolution, NormalEquations]:
     moments = total.centred(intercept=intercept)
     (support,) = sparsifier.supports(moments, [K])

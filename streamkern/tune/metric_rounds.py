@@ -18,6 +18,7 @@ from streamkern.parameters.cost_estimate import fit_flops
 from streamkern.predict.gradients import GradientOuterProduct
 from streamkern.predict.predictor import Predictor
 from streamkern.solve.penalty_grid import default_grid
+from streamkern.statistics import dtype_of_features, precision_of_features
 from streamkern.tune.trials import SHIFT_ROWS, Targets, basis_of, moments_about
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ class HeldOutTrial:
         """Fit the training part at the best of a grid of penalties."""
         n, X, y = self.n_training, X[: self.n_rows], y[: self.n_rows]
         counted = np.ones(len(X) - n) if weights is None else weights[n : self.n_rows]
-        dtype = np.float32 if self.options.precision == "single" else np.float64
+        dtype = dtype_of_features(self.options.precision)
         feature_map = self._map(kernel, X, weights)
         D = feature_map.n_components
         features = np.empty((max(len(X) - n, SHIFT_ROWS), D), dtype)
@@ -139,7 +140,8 @@ class HeldOutTrial:
     def gradients(self, best: Tried, X: Array, weights: Floats | None) -> Floats:
         """Return the average gradient outer product on the training part, before the metric."""
         feature_map, zero = self._map(best.kernel, X, weights), np.zeros(best.coef.shape[1])
-        predictor = Predictor(feature_map, best.coef, zero, precision=self.options.precision)
+        precision = precision_of_features(self.options.precision)
+        predictor = Predictor(feature_map, best.coef, zero, precision=precision)
         outer = GradientOuterProduct(predictor)
         outer.update(self._training(X, np.empty((len(X), 0)), weights))
         return outer.mean

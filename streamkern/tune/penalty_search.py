@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from streamkern._typing import Floats
     from streamkern.parameters.penalty_options import PenaltyOptions
-    from streamkern.statistics import Moments
+    from streamkern.statistics import FeatureSums
 
     # Takes the task of an eigenbasis, its spectrum and penalties.
     LeaveOneOutCurve: TypeAlias = Callable[[Any, Spectrum, Floats], PenaltyCurve]
@@ -39,7 +39,7 @@ class Size:
     curve: PenaltyCurve
     # Indices of penalties on the curve, (q,) or (1,).
     chosen: Any
-    # Tasks of Moments and Eigenbasis.
+    # Tasks of FeatureSums and Eigenbasis.
     total: Any
     basis: Any
 
@@ -108,7 +108,7 @@ def _sized(
     return Size(len(spectrum.values), curve, chosen, total, basis)
 
 
-def _eigenbasis(total: Moments, intercept: bool) -> Eigenbasis:
+def _eigenbasis(total: FeatureSums, intercept: bool) -> Eigenbasis:
     if total.n_rows < 2:
         raise DataError(
             f"a penalty cannot be chosen from {total.n_rows} row; add rows, or give alpha a number."
@@ -122,7 +122,7 @@ def _eigenbasis(total: Moments, intercept: bool) -> Eigenbasis:
 
 
 def _held_out(
-    basis: Eigenbasis, total: Moments, part: Moments, alphas: Floats, n_folds: int
+    basis: Eigenbasis, total: FeatureSums, part: FeatureSums, alphas: Floats, n_folds: int
 ) -> HeldOut:
     """Score a fold, all of which may be side by side on the cores of one machine."""
     return held_out_errors(basis, total, part, alphas, max(usable_cores() // n_folds, 1))

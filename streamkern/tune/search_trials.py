@@ -9,6 +9,7 @@ import numpy as np
 
 from streamkern.engine.scheduler import run_all, shared, task
 from streamkern.runtime.threads import blas_threads
+from streamkern.statistics import dtype_of_features
 from streamkern.tune.candidates import Arm, Candidate, Contender, beyond, sober, tiers
 from streamkern.tune.search_result import Search, configurations
 from streamkern.tune.trials import N_FOLDS, Attempt, Trial, trial_bytes
@@ -41,7 +42,7 @@ class SearchTrials:
         targets = first.targets[:n_rows]
         self.arms: list[Arm] = []
         self._rows: list[Any] = []  # of every contender, in its metric, where the tasks run
-        dtype = np.float32 if options.precision == "single" else np.float64
+        dtype = dtype_of_features(options.precision)
         for place, contender in enumerate(contenders):
             with blas_threads(1):  # the turned rows are part of the result
                 rows = contender.column_pass.standardizer(contender.column_pass.sample.X[:n_rows])
@@ -137,7 +138,7 @@ class SearchTrials:
             sample = self._rows[place], self._targets, factors, self._weights, sent
             tasks.append(task(trial, *sample, name=name))
             places += mine
-        itemsize = 4 if options.precision == "single" else 8
+        itemsize = dtype_of_features(options.precision).itemsize
         a_trial = trial_bytes(self.n_rows, plan.n_features, n_components, itemsize, n_folds)
         at_once = max(min(plan.allowed_bytes // a_trial, plan.n_threads), 1)
         attempts = [attempt for some in run_all(tasks, at_once) for attempt in some]

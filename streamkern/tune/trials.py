@@ -22,7 +22,7 @@ from streamkern.solve.cross_validation import held_out_errors
 from streamkern.solve.penalty_curve import PenaltyCurve
 from streamkern.solve.penalty_grid import default_grid
 from streamkern.sources import Block
-from streamkern.statistics import Moments, Triangle
+from streamkern.statistics import Moments, Triangle, dtype_of_features
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -176,7 +176,7 @@ class Trial:
         made, summed = time.thread_time(), drawn.summed()
         # Sums that are turned lose digits at long length scales, which may look like small errors.
         precision = self.options.precision if summed is drawn else "double"
-        dtype = np.float32 if precision == "single" else np.float64
+        dtype = dtype_of_features(precision)
         some = np.empty((min(len(X), SHIFT_ROWS), drawn.n_components), dtype=dtype)
         summed.evaluate(X[: len(some)], some)
         empty = moments_about(summed, some, y.values.shape[1])

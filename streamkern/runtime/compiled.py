@@ -1,0 +1,22 @@
+"""Functions compiled by Numba, which releases the interpreter's lock while they run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numba
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a function when it is first called, and keep it for other processes if possible.
+
+    Every operation is rounded as IEEE arithmetic says, so that results are the same anywhere.
+    """
+    try:
+        made: Callable[..., Any] = numba.njit(nogil=True, cache=True)(function)
+    except RuntimeError:  # no folder that can be written to
+        made = numba.njit(nogil=True)(function)
+    return made

@@ -1,0 +1,142 @@
+"""Products of matrices of small integers, exact, by the fastest of what is installed.
+
+All make the same integers, so which it is says nothing of a result but how long it took.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from contextlib import suppress
+from functools import cache
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from streamkern.errors import ParameterError
+from streamkern.runtime.resources import configured
+
+if TYPE_CHECKING:
+    from streamkern._typing import Array
+
+# Rows whose products of two bytes, at most 2^14 each, sum to no more than 32 bits hold, and to no
+# more than float32 holds exactly: 2^30 and 2^24.
+MOST_ROWS, _EXACT_ROWS = 1 << 16, 1 << 10
+# What is multiplied to find the fastest: as fast as large products, and done in 10 ms.
+_MEASURED = 1024, 512, 2048
+_TIMES = 3
+
+
+class IntegerProducts(ABC):
+    """Products A B^T of A (M, n), bytes that stand for themselves less 128, and B (N, n) in int8.
+
+    n is at most `MOST_ROWS`, and the products (M, N) are in int32.  The interpreter's lock is
+    released.
+    """
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def __call__(self, left: Array, right: Array) -> Array: ...
+
+
+class BlasProducts(IntegerProducts):
+    """Products in float32, of so few rows at a time that no sum is rounded."""
+
+    name = "float32 BLAS"
+
+    def __call__(self, left: Array, right: Array) -> Array:
+        products = np.zeros((len(left), len(right)), np.int32)
+        for start in range(0, left.shape[1], _EXACT_ROWS):
+            rows = slice(start, start + _EXACT_ROWS)
+            mine = left[:, rows].astype(np.float32)
+            mine -= 128.0
+            made = mine @ right[:, rows].astype(np.float32).T
+            np.add(products, made, out=products, casting="unsafe")
+        return products
+
+
+class OnnxProducts(IntegerProducts):
+    """Products by ONNX Runtime, which has kernels for the integer units of many processors."""
+
+    name = "ONNX Runtime"
+
+    def __init__(self, threads: int) -> None:
+        import onnxruntime  # type: ignore[import-not-found,import-untyped,unused-ignore] # noqa: PLC0415  an extra
+
+        options: Any = onnxruntime.SessionOptions()
+        options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+        options.enable_cpu_mem_arena = False
+        self._session: Any = onnxruntime.InferenceSession(
+            _GRAPH, options, providers=["CPUExecutionProvider"]
+        )
+
+    def __call__(self, left: Array, right: Array) -> Array:
+        products: Array = self._session.run(None, {"A": left, "B": right})[0]
+        return products
+
+
+# C = MatMulInteger(A, Transpose(B), 128), as `onnx.helper` writes it: opset 13, A (M, n) uint8,
+# B (N, n) int8, C (M, N) int32.
+_GRAPH = (
+    b'\x08\x08:\x82\x01\n!\n\x01B\x12\x02Bt"\tTranspose*\r\n\x04perm@\x01@\x00\xa0\x01\x07\n\x1c\n'
+    b'\x01A\n\x02Bt\n\x01z\x12\x01C"\rMatMulInteger\x12\x01g*\t\x10\x02*\x02\x80\x01B\x01zZ\x0f\n'
+    b"\x01A\x12\n\n\x08\x08\x02\x12\x04\n\x00\n\x00Z\x0f\n\x01B\x12\n\n\x08\x08\x03\x12\x04\n\x00\n"
+    b"\x00b\x0f\n\x01C\x12\n\n\x08\x08\x06\x12\x04\n\x00\n\x00B\x04\n\x00\x10\r"
+)
+
+
+def integer_products(threads: int = 1) -> IntegerProducts:
+    """Return the fastest products here, measured once a process, or those that Dask configures.
+
+    The configuration `streamkern.integer-products` is the name of one, or 'fastest'.
+    """
+    wanted = configured("integer-products", "fastest")
+    found = _measured(threads)
+    if wanted == "fastest":
+        return found[0][1]
+    by_name = {products.name: products for _, products in found}
+    if wanted not in by_name:
+        raise ParameterError(
+            f"integer products are made by {' or '.join(by_name)} here, not by {wanted!r}; choose "
+            f"one of these, or 'fastest' (streamkern.integer-products)."
+        )
+    return by_name[wanted]
+
+
+def product_rate(threads: int = 1) -> float:
+    """Return the multiply-adds a second of the products that are used."""
+    used = integer_products(threads)
+    return next(rate for rate, products in _measured(threads) if products is used)
+
+
+@cache
+def _measured(threads: int) -> list[tuple[float, IntegerProducts]]:
+    """Return products that are exact here, the fastest first, with multiply-adds a second."""
+    candidates: list[IntegerProducts] = [BlasProducts()]
+    with suppress(ImportError):
+        candidates.append(OnnxProducts(threads))
+    found = [(_rate(each), each) for each in candidates if _is_exact(each)]
+    return sorted(found, key=lambda each: -each[0])
+
+
+def _is_exact(products: IntegerProducts) -> bool:
+    """Say whether products of the largest numbers are right: some instructions saturate."""
+    left = np.full((4, MOST_ROWS), 255, np.uint8)
+    left[1], left[2, ::2] = 0, 0
+    right = np.full((3, MOST_ROWS), -128, np.int8)
+    right[1], right[2, ::2] = 127, 127
+    expected = (left.astype(np.int64) - 128) @ right.T.astype(np.int64)
+    return bool(np.array_equal(products(left, right), expected))
+
+
+def _rate(products: IntegerProducts) -> float:
+    M, N, n = _MEASURED
+    numbers = np.random.default_rng(0).integers(-127, 128, (M, n), dtype=np.int8)
+    left = (numbers.view(np.uint8) ^ 128).astype(np.uint8)
+    best = np.inf
+    for _ in range(_TIMES):
+        begun = time.perf_counter()
+        products(left, numbers[:N])
+        best = min(best, time.perf_counter() - begun)
+    return M * N * n / best

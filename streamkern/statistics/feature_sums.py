@@ -1,0 +1,131 @@
+"""Sums over rows of features and targets: what all of them hold, however they are made."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from copy import copy, deepcopy
+from dataclasses import KW_ONLY  # noqa: TC003  dataclasses look it up
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+from streamkern.errors import ParameterError
+from streamkern.statistics.base import Statistic
+from streamkern.statistics.declared_sums import merged_by, total
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from streamkern._typing import Array, Floats
+    from streamkern.features import FeatureMap
+    from streamkern.sources import Block
+    from streamkern.statistics.centred_moments import CentredMoments, Precision
+    from streamkern.statistics.triangle import Triangle
+
+
+def _added(mine: Triangle | None, theirs: Triangle | None) -> Triangle | None:
+    return mine + theirs if mine and theirs else deepcopy(mine or theirs)
+
+
+def _subtracted(mine: Triangle | None, theirs: Triangle | None) -> Triangle | None:
+    return mine - theirs if mine and theirs else deepcopy(mine)
+
+
+class FeatureSums(Statistic):
+    """Weighted sums of phi phi^T, phi y^T, y^2, phi, y and 1 over rows."""
+
+    precisions: ClassVar[Collection[str]]
+
+    feature_map: FeatureMap  # drawn, of D features
+    n_targets: int = 1  # q
+    _: KW_ONLY
+    precision: Precision = "single"
+    # In the units of `FeatureMap.evaluate`; zero by default, and an array from __post_init__ on.
+    feature_shift: Floats = None  # type: ignore[assignment]
+    # Targets enter the products as (y - shift) / unit, (q,), so that neither a large mean nor an
+    # extreme unit costs digits; 0 and 1 by default.
+    target_shift: Floats = None  # type: ignore[assignment]
+    target_unit: Floats = None  # type: ignore[assignment]
+    # Products of features with each other only from this row on, in a strip of the triangle.
+    first_row: int = 0
+    n_rows: int = total(dtype=int)
+    weight: float = total()  # N, the sum of the weights
+    gram: Triangle | None = merged_by(_added, _subtracted)
+
+    # As they enter the products, without units; in arrays of the kind that holds them.
+    cross: Any = total()
+    target: Any = total()
+    target_sum: Any = total()
+
+    def __post_init__(self) -> None:
+        if self.precision not in self.precisions:
+            raise ParameterError(
+                f"precision must be {' or '.join(map(repr, self.precisions))}, not "
+                f"{self.precision!r}."
+            )
+        self.feature_map.check_drawn()
+        D, q = self.feature_map.n_components, self.n_targets
+        for name, default in (
+            ("feature_shift", np.zeros(D)),
+            ("target_shift", np.zeros(q)),
+            ("target_unit", np.ones(q)),
+        ):
+            if getattr(self, name) is None:
+                setattr(self, name, default)
+        super().__post_init__()
+
+    @property
+    def n_factors(self) -> int:
+        """What features are multiplied with: targets, and ones."""
+        return self.n_targets + 1
+
+    def _check(self, block: Block) -> None:
+        self.feature_map.check(block.X.shape)
+        if block.y.shape != (len(block), self.n_targets):
+            raise ParameterError(
+                f"these moments have {self.n_targets} targets, but the rows have targets of shape "
+                f"{block.y.shape}; make moments with that many."
+            )
+
+    def without(self, other: Self) -> Self:
+        """Return the moments of the rows that are not among those of `other`."""
+        if other.n_rows > self.n_rows:
+            raise ParameterError(
+                f"moments of {other.n_rows:,} rows cannot be taken from those of {self.n_rows:,}; "
+                f"take away rows that are in."
+            )
+        return self._with(self.subtracted(other))
+
+    def leading(self, n_components: int) -> Self:
+        """Return the moments of the map of the first D' features, from the leading block.
+
+        Raises ParameterError if the map has no such part.
+        """
+        if n_components == self.feature_map.n_components:
+            return self
+        part = self.of_features(
+            self.feature_map.first(n_components),
+            self.feature_shift[:n_components],
+            self.cross[:n_components],
+        )
+        part.gram = None if self.gram is None else self.gram.leading(n_components)
+        return part
+
+    def of_features(self, feature_map: FeatureMap, shift: Floats, cross: Array) -> Self:
+        """Return these moments with another map, shift and cross; the Gram matrix is the same."""
+        other = copy(self)
+        other.feature_map, other.feature_shift, other.cross = feature_map, shift, cross
+        other.first_row = 0
+        return other
+
+    @abstractmethod
+    def is_finite(self) -> bool:
+        """Say whether no sum has overflowed."""
+
+    @abstractmethod
+    def solvable(self, n_components: int | None = None) -> FeatureSums:
+        """Return the moments of the map whose features are solved for, or of its first D'."""
+
+    @abstractmethod
+    def centred(self, *, intercept: bool = True) -> CentredMoments:
+        """Return the moments about the means, or about zero where there is no intercept."""

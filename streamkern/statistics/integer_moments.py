@@ -1,0 +1,319 @@
+"""Moments of rounded features, exact: sums of integers, which no order and no library rounds.
+
+Features are integers q = rint(levels phi / (scale bounds)), targets Y = rint((y - shift) / unit),
+weights S = rint(s / unit).  Integers enter the products in digits of one byte, and every pair of
+digits is a product of its own; sums of digits come together as what they stand for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+from streamkern.errors import OverflowedError, ParameterError
+from streamkern.runtime.compiled import compiled
+from streamkern.runtime.integer_products import MOST_ROWS, IntegerProducts, integer_products
+from streamkern.runtime.scratch import Scratch
+from streamkern.runtime.threads import held_blas_threads
+from streamkern.runtime.timing import timed
+from streamkern.statistics.feature_moments import Moments
+from streamkern.statistics.feature_sums import FeatureSums
+from streamkern.statistics.triangle import PANEL, Triangle, rows_of
+from streamkern.statistics.wide_integers import add_shifted, as_floats, wide_total
+from streamkern.statistics.work import INTEGER, Work
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from streamkern._typing import Array, Floats
+    from streamkern.features import FeatureMap
+    from streamkern.sources import Block
+    from streamkern.statistics.centred_moments import CentredMoments
+
+# Targets and weights in units that keep so many bits of their deviation and of their mean.
+TARGET_BITS, WEIGHT_BITS = 20, 10
+# Of integers that targets and weights may be, and of sums of squares of features.
+_MOST_TARGET, _MOST_WEIGHT, _MOST_SUM = 2.0**50, 2.0**40, 2.0**62
+# Targets that are multiplied with features at once.
+_COLUMNS = 512
+
+
+class IntegerMoments(FeatureSums):
+    """Moments whose features are rounded to one byte or two, and whose sums are exact.
+
+    The same rows have the same sums, in any order and any cut, on any processor; rows that are
+    taken away leave no trace.  Two merge if map, units and shifts are the same.
+    """
+
+    precisions: ClassVar = {"int8": 127, "int16": 127 << 7}  # with the largest features
+
+    precision: str = "int8"  # type: ignore[assignment]
+    weight_unit: float = 2.0**-WEIGHT_BITS  # a power of two
+    cross: Array = wide_total("feature_map.n_components", "n_factors")
+    target: Array = wide_total("n_targets")
+    target_sum: Array = wide_total("n_targets")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.feature_map.bounds is None:
+            raise ParameterError(
+                f"precision {self.precision!r} is for features that have a bound, which those of "
+                f"the map {self.feature_map.name!r} do not have; take precision 'single' or "
+                f"'double' (--precision), or a map of Fourier features."
+            )
+
+    @property
+    def levels(self) -> int:
+        """The largest integer that a feature becomes."""
+        return self.precisions[self.precision]
+
+    @property
+    def work(self) -> Work:
+        """The products of features with each other, or a strip of them, and with targets."""
+        D, first = self.feature_map.n_components, self.first_row
+        triangle = D * (D + 1) - first * (first + 1)
+        n_pairs = _n_digits(self.levels) ** 2
+        return Work(n_pairs * (triangle + 2 * D * self.n_factors), D, INTEGER)
+
+    def update(self, blocks: Iterable[Block]) -> None:
+        """Add rows; raises OverflowedError if their targets, weights or inputs are too large."""
+        scratch = self.scratch or Scratch()
+        if self.gram is None:
+            D, first = self.feature_map.n_components, self.first_row
+            self.gram = Triangle(D, np.int64, first_row=first)
+        for block in blocks:
+            self._check(block)
+            targets, weights, shift = self._integers(block)
+            self.weight += float(weights.sum() << shift) * self.weight_unit
+            self.n_rows += len(block)
+            self._check_room()
+            for start in range(0, len(block), MOST_ROWS):
+                rows = slice(start, start + MOST_ROWS)
+                some = block.X[rows], targets[rows], weights[rows]
+                try:
+                    self._add(*some, shift, scratch)
+                except OverflowedError:
+                    raise self._overflowed(block, "inputs are too large") from None
+
+    def _integers(self, block: Block) -> tuple[Array, Array, int]:
+        """Return targets and weights as integers, and by how many bits weights are shifted."""
+        targets = np.rint((block.y - self.target_shift) / self.target_unit)
+        weights = np.rint(
+            (np.ones(len(block)) if block.weights is None else block.weights) / self.weight_unit
+        )
+        for name, values, most in (
+            ("target", targets, _MOST_TARGET),
+            ("weight", weights, _MOST_WEIGHT),
+        ):
+            if not np.abs(values).max(initial=0.0) <= most:
+                raise self._overflowed(block, f"a {name} is too large beside the others")
+        integers = weights.astype(np.int64)
+        common = int(np.bitwise_or.reduce(integers))
+        shift = (common & -common).bit_length() - 1 if common else 0
+        return targets.astype(np.int64), integers >> shift, shift
+
+    def _add(self, X: Any, targets: Array, weights: Array, shift: int, scratch: Scratch) -> None:
+        products = integer_products(held_blas_threads())
+        D, n, levels = self.feature_map.n_components, len(targets), self.levels
+        gram: Any = self.gram
+        narrow = levels <= 127
+        with timed("features"):
+            features = scratch.array("rounded", (D, n), np.int8 if narrow else np.int16)
+            self.feature_map.round_into(X, levels, features, scratch)
+            right, most = features[None], int(weights.max(initial=0))
+            if not narrow:
+                right = _digits(features, None, levels, scratch, "right").view(np.int8)
+                np.bitwise_xor(right, -128, out=right)
+            factors = None if (weights == 1).all() else weights
+            left = _digits(features, factors, levels * most, scratch, "left")
+        with timed("products"):
+            for i, mine in enumerate(left):
+                for j, other in enumerate(right):
+                    _add_products(gram, mine, other, shift + 8 * (i + j), products)
+            for place, columns, byte in _target_digits(targets):
+                for i, mine in enumerate(left):
+                    made = products(mine, columns).astype(np.int64)
+                    add_shifted(self.cross[:, place], made, shift + 8 * (i + byte))
+        self._add_targets(targets, weights, shift)
+
+    def _add_targets(self, targets: Array, weights: Array, shift: int) -> None:
+        """Add sums of targets and of their squares, in digits whose products int64 holds."""
+        parts = list(_split(targets, 15))
+        for k, w in enumerate(_split(weights, 15)):
+            for i, a in enumerate(parts):
+                weighted = a * w[:, None]
+                add_shifted(self.target_sum, weighted.sum(axis=0), shift + 15 * (i + k))
+                for j, b in enumerate(parts):
+                    squares = np.einsum("nq,nq->q", weighted, b)
+                    add_shifted(self.target, squares, shift + 15 * (i + j + k))
+
+    def _check_room(self) -> None:
+        if self.weight / self.weight_unit * self.levels**2 > _MOST_SUM:
+            raise OverflowedError(
+                f"rows that weigh {self.weight:,.6g} are more than sums in {self.precision} hold; "
+                f"take precision {'int8, ' * (self.precision == 'int16')}single or double "
+                f"(--precision)."
+            )
+
+    def _overflowed(self, block: Block, why: str) -> OverflowedError:
+        places = block.places()
+        error = OverflowedError(
+            f"in rows {places[0]:,} to {places[-1] + 1:,} {why} for sums in {self.precision}; take "
+            f"precision 'double' (--precision double), or leave the row out."
+        )
+        error.rows = int(places[0]), int(places[-1]) + 1
+        return error
+
+    def is_finite(self) -> bool:
+        return True
+
+    def compatible(self, other: Self) -> Self:
+        names = "feature_shift", "target_shift", "target_unit", "weight_unit"
+        if (
+            (self.precision, self.n_targets) != (other.precision, other.n_targets)
+            or not self.feature_map.equals(other.feature_map)
+            or not all(np.array_equal(getattr(self, n), getattr(other, n)) for n in names)
+        ):
+            raise ParameterError(
+                "moments in integers go together only when map, precision, targets and units are "
+                "the same; compute the second like the first (--like)."
+            )
+        return other
+
+    def in_double(self) -> Moments:
+        """Return the moments of the rounded features in double."""
+        bounds: Any = self.feature_map.bounds
+        unit = np.broadcast_to(bounds, len(self.cross)) / self.levels
+        moments = Moments(
+            self.feature_map,
+            self.n_targets,
+            precision="double",
+            target_shift=self.target_shift,
+            target_unit=self.target_unit,
+            first_row=self.first_row,
+        )
+        moments.n_rows, moments.weight = self.n_rows, self.weight
+        moments.cross = as_floats(self.cross) * (self.weight_unit * unit[:, None])
+        moments.target = as_floats(self.target) * self.weight_unit
+        moments.target_sum = as_floats(self.target_sum) * self.weight_unit
+        if self.gram is not None:
+            moments.gram = self.gram.astype(np.float64)
+            for panel in moments.gram.panels:
+                start, stop = rows_of(panel)
+                units = unit[start:stop, None] * unit[:stop] * self.weight_unit
+                np.multiply(panel, units, out=panel)
+        return moments
+
+    def solvable(self, n_components: int | None = None) -> Self:
+        feature_map, _ = self.feature_map.solved(n_components)
+        return self.leading(feature_map.n_components)
+
+    def centred(self, *, intercept: bool = True) -> CentredMoments:
+        return self.in_double().centred(intercept=intercept)
+
+
+def empty_moments(
+    feature_map: FeatureMap, n_targets: int, precision: str, **units: Any
+) -> FeatureSums:
+    """Return the moments of no rows in a precision, with its shifts and units."""
+    kind: Any = IntegerMoments if precision in IntegerMoments.precisions else Moments
+    empty: FeatureSums = kind(feature_map, n_targets, precision=precision, **units)
+    return empty
+
+
+def integer_units(
+    mean: Floats, deviation: Floats, row_weight: float | None
+) -> dict[str, Floats | float]:
+    """Return shifts and units of targets (q,), and that of weights of a mean, if there are any.
+
+    The same for values that differ by rounding alone.
+    """
+    size = _power_of_two(np.where(deviation > 0, deviation, 1.0))
+    return {
+        "target_shift": size * np.rint(mean / size),
+        "target_unit": size * 2.0**-TARGET_BITS,
+        "weight_unit": 1.0
+        if row_weight is None
+        else float(_power_of_two(np.array(row_weight))) * 2.0**-WEIGHT_BITS,
+    }
+
+
+def _power_of_two(values: Floats) -> Floats:
+    """Return the largest powers of two up to positive values."""
+    powers: Floats = np.ldexp(1.0, np.frexp(values)[1] - 1)
+    return powers
+
+
+def _n_digits(most: int) -> int:
+    """Return how many digits from -128 to 127, to base 256, hold numbers up to this size."""
+    n_digits, reach = 1, 127
+    while reach < most:
+        n_digits, reach = n_digits + 1, 256 * reach + 127
+    return n_digits
+
+
+def _digits(
+    features: Array, weights: Array | None, most: int, scratch: Scratch, name: str
+) -> Array:
+    """Return the digits (digits, D, n) of features, or of these times weights, plus 128."""
+    n_digits = _n_digits(most)
+    digits = scratch.array(name, (n_digits, *features.shape), np.uint8)
+    if n_digits == 1 and weights is None:
+        np.bitwise_xor(features.view(np.uint8), 128, out=digits[0])
+    else:
+        ones = np.ones(features.shape[1], np.int64)
+        _write_digits(features, ones if weights is None else weights, digits)
+    return digits
+
+
+@compiled
+def _write_digits(features: Array, weights: Array, digits: Array) -> None:
+    for k in range(features.shape[0]):
+        for i in range(features.shape[1]):
+            rest = np.int64(features[k, i]) * weights[i] + 128
+            for digit in range(digits.shape[0]):
+                digits[digit, k, i] = np.uint8(rest & 255)
+                rest = (rest >> 8) + 128
+
+
+def _add_products(
+    gram: Triangle, left: Array, right: Array, shift: int, products: IntegerProducts
+) -> None:
+    """Add A B^T times 2^shift of digits (D, n) to the panels of a triangle, in place."""
+    first = rows_of(gram.panels[0])[0] if gram.panels else 0
+    for start in range(0, gram.order, PANEL):
+        columns = slice(start, min(start + PANEL, gram.order))
+        top = max(start, first)
+        made = products(left[top:], right[columns])
+        for panel in gram.panels:
+            begin, stop = rows_of(panel)
+            if begin >= top:
+                place, part = panel[:, columns], made[begin - top : stop - top]
+                np.add(place, part.astype(np.int64) << shift if shift else part, out=place)
+
+
+def _target_digits(targets: Array) -> Iterator[tuple[slice, Array, int]]:
+    """Yield the columns of `cross`, digits of targets, or ones, (columns, n), and their byte."""
+    n, q = targets.shape
+    ones = np.ones((1, n), np.int8)
+    yield slice(q, q + 1), ones, 0
+    rest = targets.T
+    for byte in range(_n_digits(int(np.abs(targets).max(initial=0)))):
+        digits = ((rest + 128) & 255) - 128
+        rest = (rest - digits) >> 8
+        narrow = np.ascontiguousarray(digits, dtype=np.int8)
+        for start in range(0, q, _COLUMNS):
+            columns = slice(start, min(start + _COLUMNS, q))
+            yield columns, narrow[columns], byte
+
+
+def _split(values: Array, bits: int) -> Iterator[Array]:
+    """Yield the digits of integers to base 2^bits, the lowest first, with a sign."""
+    half, rest = 1 << (bits - 1), values
+    while True:
+        digits = ((rest + half) & ((1 << bits) - 1)) - half
+        yield digits
+        rest = (rest - digits) >> bits
+        if not rest.any():
+            return
