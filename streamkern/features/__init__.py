@@ -5,7 +5,7 @@ A map of your own derives from `FeatureMap`: read `base.py`.  If it is drawn for
 """
 
 # ruff: noqa: I001  families are listed in the order in which they are declared
-from streamkern.features.base import FeatureMap
+from streamkern.features.base import LEVELS, FeatureMap
 from streamkern.features.families import FAMILIES, MAPS, Family
 from streamkern.features.kernel_map import KernelMap
 from streamkern.features.random_fourier import RandomFourierFeatures, StructuredFourierFeatures
@@ -20,7 +20,7 @@ from streamkern.features.cosines import Cosines
 from streamkern.features.kernel_values import Similarities
 
 __all__ = [
-    "FAMILIES", "MAPS", "Cosines", "Family", "FeatureMap", "GridFourierFeatures",
+    "FAMILIES", "LEVELS", "MAPS", "Cosines", "Family", "FeatureMap", "GridFourierFeatures",
     "Identity", "KernelMap", "Nystroem", "QuasiRandomFourierFeatures", "RandomBinning",
     "RandomFourierFeatures", "Similarities", "Standardized", "Standardizer",
     "StructuredFourierFeatures", "TensorSketch",

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 # Features are made for a few rows at a time, so that they are still in cache for the cosines.
 _CACHED_VALUES = 1 << 18
+# The largest integers that features are rounded to, by precision: of one byte, and of two.
+LEVELS = {"int8": 127, "int16": 127 << 7}
 
 
 class FeatureMap(ABC):

@@ -21,6 +21,7 @@ import numpy as np
 from streamkern.engine.reduction import accumulate
 from streamkern.engine.scheduler import task
 from streamkern.errors import DataError, StreamkernWarning
+from streamkern.models.feature_rounding import rounding_note
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.held_out_predictors import unseen
 from streamkern.models.report_facts import (
@@ -37,7 +38,7 @@ from streamkern.runtime.events import tell_of_job
 from streamkern.solve.penalty_curve import PenaltyCurve
 from streamkern.solve.penalty_errors import PenaltyErrors, PenaltyModels
 from streamkern.solve.sparse_selection import Sparsifier
-from streamkern.statistics import dtype_of_features, precision_of_features
+from streamkern.statistics import dtype_of_features, precision_of_features, rounding_errors
 from streamkern.tune.fold_solution import nested_sizes, solve_folds
 from streamkern.tune.held_out_models import solve_sparse
 
@@ -135,6 +136,7 @@ def solve_moments(
     spent = {name: passed.seconds for name, passed in done.items()}
     spent["solve"] = time.perf_counter() - begun - sum(spent.values())
     peaks = [report["peak_worker_bytes"], *(each.peak_worker_bytes for each in done.values())]
+    rounding = rounding_errors(predictor.feature_map, report["precision"], solution.coef)
     figures: FitReport = {
         "peak_worker_bytes": max(peaks),
         **kernel_facts(moments.kernel),
@@ -145,10 +147,11 @@ def solve_moments(
         "sparse_method": None if sparse is None else sparse.method,
         "sparse_curve": None if curve is None else curve.as_dict(flat=flat),
         **facts_of(solution, equations, flat),
+        **({"rounding_rmse": as_stored(rounding, flat)} if rounding.any() else {}),
         "errors_from": errors.source,
-        "note": " ".join(filter(None, warned + notes)),
     }
     report = with_seconds(report, **spent) | figures
+    report["note"] = " ".join(filter(None, [*warned, *notes, rounding_note(report)]))
     for warning in warned:
         warnings.warn(warning, StreamkernWarning, stacklevel=4)
     tell_of_job("solved", **{name: report[name] for name in _OF_SOLUTION})

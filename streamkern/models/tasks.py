@@ -12,11 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from streamkern.errors import ParameterError
 from streamkern.features.base import checked_n_components
+from streamkern.models.feature_rounding import LARGEST_SHARE, NARROW, share_of_rounding
 from streamkern.models.moments_fit import fit_moments
 from streamkern.models.ridge_solution import solve_moments
 from streamkern.models.tuned_fit import Choice
 from streamkern.parameters.cost_estimate import solve_bytes
 from streamkern.parameters.fit_options import SAMPLE_ROWS
+from streamkern.parameters.fit_report import with_seconds
+from streamkern.parameters.parameters import AUTO
 from streamkern.parameters.plan import Job, tell_of_solution
 from streamkern.runtime.memory import check_free
 from streamkern.runtime.resources import current_resources
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
     from streamkern.parameters.parameters import Parameters
     from streamkern.parameters.template import Template
     from streamkern.sources import Source
+    from streamkern.statistics.centred_moments import AnyPrecision
 
     Rows = tuple[Any, Any, Any]
 
@@ -111,8 +115,23 @@ class Task(ABC):
         options = job.for_rows(job.options, source)
         parameters.sparse_options(options.components_for(source.n_features))
         tell_of_solution(source, options, job.solution)
-        moments = fit_moments(source, options, like=template, checkpoint=checkpoint, **job.solution)
-        return self._made(moments, parameters, source, keep_moments=keep_moments)
+
+        how: Any = {"like": template, "checkpoint": checkpoint, **job.solution}
+
+        def made(precision: AnyPrecision, **before: float) -> Any:
+            chosen = replace(options, precision=precision)
+            moments = fit_moments(source, chosen, **how)
+            moments = replace(moments, report=with_seconds(moments.report, **before))
+            return self._made(moments, parameters, source, keep_moments=keep_moments)
+
+        # The rows are read again where rounding to one byte is too much of the error.
+        is_open = parameters.precision == AUTO and template is None and checkpoint is None
+        if not (is_open and options.has_bounds):
+            return made(options.precision)
+        model = made(NARROW)
+        if share_of_rounding(model.report) <= LARGEST_SHARE:
+            return model
+        return made(options.precision, **{NARROW: model.report["seconds"]["total"]})
 
     def tune(
         self, parameters: Parameters, rows: Rows, *, keep_moments: bool = False, **search: Any

@@ -8,18 +8,17 @@ from typing import TYPE_CHECKING, Any
 from streamkern.errors import ParameterError
 from streamkern.errors.formatting import unknown
 from streamkern.errors.integers import checked_integer
-from streamkern.features import FAMILIES, Family, FeatureMap, Identity
+from streamkern.features import FAMILIES, LEVELS, Family, FeatureMap, Identity
 from streamkern.features.base import checked_seed
 from streamkern.features.metric import GivenMetric, check_metric, checked_metric, learning_of
 from streamkern.kernels import Gaussian, Kernel, Linear, ShiftInvariantKernel, as_kernel
-from streamkern.statistics import IntegerMoments
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from streamkern._typing import Array, Floats
     from streamkern.sources import Source
-    from streamkern.statistics.centred_moments import Precision
+    from streamkern.statistics.centred_moments import AnyPrecision
 
 CHOICES: dict[str, Collection[str]] = {
     "feature_map": FAMILIES,  # to which a user's own module may add
@@ -47,7 +46,7 @@ class FitOptions:
     paired: bool
     standardize: bool
     fit_intercept: bool
-    precision: Precision
+    precision: AnyPrecision
     on_bad_rows: str
     random_state: int
     n_folds: int = 1
@@ -80,13 +79,14 @@ class FitOptions:
                     "the identity map has no kernel but the linear one, and no phases; leave them "
                     "out, or take another map."
                 )
-        bounds = None if self.is_identity else self.map_of(self.kernel).bounds
-        if self.precision in IntegerMoments.precisions and bounds is None:
+        if self.precision in LEVELS and not self.has_bounds:
             raise ParameterError(
                 f"precision {self.precision!r} is for features that have a bound, which those of "
                 f"the map {self.feature_map!r} do not have; take precision 'single' or 'double' "
                 f"(--precision), or a map of Fourier features (--map orthogonal)."
             )
+        if not self.is_identity:
+            self.map_of(self.kernel)
 
     def parameters(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in fields(self)}
@@ -97,6 +97,11 @@ class FitOptions:
         if self.feature_map == "identity":
             return True
         return isinstance(self.kernel, Linear) and not self.family.made.takes_linear
+
+    @property
+    def has_bounds(self) -> bool:
+        """Whether features have a bound, so that they can be rounded to integers."""
+        return not self.is_identity and self.map_of(self.kernel).bounds is not None
 
     @property
     def family(self) -> Family:

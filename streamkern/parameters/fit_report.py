@@ -51,6 +51,7 @@ class FitReport(TypedDict, total=False):
     noise: Any  # the standard deviation of the targets about the function
     effective_dof: Any
     condition: float | None  # of the penalised Gram matrix
+    rounding_rmse: Any  # what rounded features move predictions by
     precision_floor: float  # the penalty below which rounding decides
     solver: str
     errors_from: str  # "moments", "rows" or "bound"

@@ -124,8 +124,8 @@ class Parameters:
     fit_intercept: bool = option(True, "Fit through the origin.", name="no-intercept")
     precision: str = option(
         "single",
-        "Of features and products, which are summed in double.",
-        choices=CHOICES["precision"],
+        "Of features and products: summed in double, or as integers of one byte or two, exactly.",
+        choices=(*CHOICES["precision"], AUTO),
     )
     on_bad_rows: str = option(
         "error",
@@ -186,7 +186,11 @@ class Parameters:
         D = AUTO_COMPONENTS if self.n_components == AUTO else self.n_components
         values |= {"metric": checked_metric(self.metric), "n_components": D}
         values |= {"feature_map": feature_map or self.feature_map, "kernel": kernel or self.kernel}
-        return FitOptions(**values)
+        if self.precision != AUTO:
+            return FitOptions(**values)
+        options = FitOptions(**values | {"precision": "single"})
+        # What is solved later, or goes on growing, is to be exact enough for anything.
+        return replace(options, precision="int16") if options.has_bounds else options
 
     def for_rows(
         self, options: FitOptions, source: Source, template: Template | None = None

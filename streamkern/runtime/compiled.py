@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache, wraps
 from typing import TYPE_CHECKING, Any
-
-import numba
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,6 +14,18 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 
     Every operation is rounded as IEEE arithmetic says, so that results are the same anywhere.
     """
+    made = cache(lambda: _made(function))
+
+    @wraps(function)
+    def called(*arguments: Any) -> Any:
+        return made()(*arguments)
+
+    return called
+
+
+def _made(function: Callable[..., Any]) -> Callable[..., Any]:
+    import numba  # noqa: PLC0415  slow to import
+
     try:
         made: Callable[..., Any] = numba.njit(nogil=True, cache=True)(function)
     except RuntimeError:  # no folder that can be written to

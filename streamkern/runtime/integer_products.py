@@ -5,6 +5,7 @@ All make the same integers, so which it is says nothing of a result but how long
 
 from __future__ import annotations
 
+import os
 import time
 from abc import ABC, abstractmethod
 from contextlib import suppress
@@ -14,7 +15,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from streamkern.errors import ParameterError
-from streamkern.runtime.resources import configured
 
 if TYPE_CHECKING:
     from streamkern._typing import Array
@@ -25,6 +25,7 @@ MOST_ROWS, _EXACT_ROWS = 1 << 16, 1 << 10
 # What is multiplied to find the fastest: as fast as large products, and done in 10 ms.
 _MEASURED = 1024, 512, 2048
 _TIMES = 3
+_SETTING = "STREAMKERN_INTEGER_PRODUCTS"
 
 
 class IntegerProducts(ABC):
@@ -87,11 +88,11 @@ _GRAPH = (
 
 
 def integer_products(threads: int = 1) -> IntegerProducts:
-    """Return the fastest products here, measured once a process, or those that Dask configures.
+    """Return the fastest products here, measured once a process.
 
-    The configuration `streamkern.integer-products` is the name of one, or 'fastest'.
+    The environment variable STREAMKERN_INTEGER_PRODUCTS is the name of others.
     """
-    wanted = configured("integer-products", "fastest")
+    wanted = os.environ.get(_SETTING, "fastest")
     found = _measured(threads)
     if wanted == "fastest":
         return found[0][1]
@@ -99,7 +100,7 @@ def integer_products(threads: int = 1) -> IntegerProducts:
     if wanted not in by_name:
         raise ParameterError(
             f"integer products are made by {' or '.join(by_name)} here, not by {wanted!r}; choose "
-            f"one of these, or 'fastest' (streamkern.integer-products)."
+            f"one of these, or 'fastest' ({_SETTING})."
         )
     return by_name[wanted]
 

@@ -34,11 +34,6 @@ class Resources(NamedTuple):
         return max(self.n_workers, 1) * self.n_threads
 
 
-def configured(name: str, default: Any) -> Any:
-    """Return what the Dask configuration says under `streamkern`, where this process runs."""
-    return dask.config.get(f"streamkern.{name}", default)
-
-
 def current_resources() -> Resources:
     """Return what the current scheduler offers, as a plan needs to know it."""
     client = current_client()

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from streamkern.statistics.triangle import Triangle
 
 Precision = Literal["single", "double"]
+AnyPrecision = Literal["single", "double", "int8", "int16"]
 
 
 def precision_of_features(precision: str) -> Precision:

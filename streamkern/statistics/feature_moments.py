@@ -9,7 +9,7 @@ import numpy as np
 from streamkern.errors import OverflowedError, ParameterError
 from streamkern.runtime.scratch import Scratch
 from streamkern.runtime.timing import timed
-from streamkern.statistics.centred_moments import CentredMoments
+from streamkern.statistics.centred_moments import CentredMoments, precision_of_features
 from streamkern.statistics.declared_sums import total
 from streamkern.statistics.feature_sums import FeatureSums
 from streamkern.statistics.triangle import Triangle, turn_pairs
@@ -222,7 +222,7 @@ class Moments(FeatureSums):
             N,
             scale * feature_mean,
             unit * target_mean,
-            self.precision,
+            precision_of_features(self.precision),
             intercept,
             min(1.0, N / self.n_rows),
         )

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
     from streamkern.features import FeatureMap
     from streamkern.sources import Block
-    from streamkern.statistics.centred_moments import CentredMoments, Precision
+    from streamkern.statistics.centred_moments import AnyPrecision, CentredMoments
     from streamkern.statistics.triangle import Triangle
 
 
@@ -39,7 +39,7 @@ class FeatureSums(Statistic):
     feature_map: FeatureMap  # drawn, of D features
     n_targets: int = 1  # q
     _: KW_ONLY
-    precision: Precision = "single"
+    precision: AnyPrecision = "single"
     # In the units of `FeatureMap.evaluate`; zero by default, and an array from __post_init__ on.
     feature_shift: Floats = None  # type: ignore[assignment]
     # Targets enter the products as (y - shift) / unit, (q,), so that neither a large mean nor an

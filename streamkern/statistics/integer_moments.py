@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from streamkern.errors import OverflowedError, ParameterError
+from streamkern.features.base import LEVELS
 from streamkern.runtime.compiled import compiled
 from streamkern.runtime.integer_products import MOST_ROWS, IntegerProducts, integer_products
 from streamkern.runtime.scratch import Scratch
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
     from streamkern.features import FeatureMap
     from streamkern.sources import Block
-    from streamkern.statistics.centred_moments import CentredMoments
+    from streamkern.statistics.centred_moments import AnyPrecision, CentredMoments
 
 # Targets and weights in units that keep so many bits of their deviation and of their mean.
 TARGET_BITS, WEIGHT_BITS = 20, 10
@@ -46,9 +47,9 @@ class IntegerMoments(FeatureSums):
     taken away leave no trace.  Two merge if map, units and shifts are the same.
     """
 
-    precisions: ClassVar = {"int8": 127, "int16": 127 << 7}  # with the largest features
+    precisions: ClassVar = LEVELS
 
-    precision: str = "int8"  # type: ignore[assignment]
+    precision: AnyPrecision = "int8"
     weight_unit: float = 2.0**-WEIGHT_BITS  # a power of two
     cross: Array = wide_total("feature_map.n_components", "n_factors")
     target: Array = wide_total("n_targets")
@@ -220,6 +221,20 @@ def empty_moments(
     kind: Any = IntegerMoments if precision in IntegerMoments.precisions else Moments
     empty: FeatureSums = kind(feature_map, n_targets, precision=precision, **units)
     return empty
+
+
+def rounding_errors(feature_map: FeatureMap, precision: str, coef: Floats) -> Floats:
+    """Return the root mean square of what rounding moves predictions by, (q,): sigma |w|.
+
+    A number that is rounded is off by sigma = 1 / sqrt(12) of the unit; 0 where none is.
+    """
+    if precision not in IntegerMoments.precisions:
+        return np.zeros(coef.shape[1])
+    bounds: Any = feature_map.bounds
+    units = feature_map.scale * np.broadcast_to(bounds, len(coef))
+    levels = IntegerMoments.precisions[precision]
+    errors: Floats = np.sqrt(units**2 @ coef**2 / 12.0) / levels
+    return errors
 
 
 def integer_units(

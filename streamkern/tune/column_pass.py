@@ -10,10 +10,11 @@ import numpy as np
 from streamkern.engine.reduction import PassResult, accumulate
 from streamkern.errors import DataError
 from streamkern.errors.formatting import listed
+from streamkern.features import LEVELS
 from streamkern.parameters.fit_options import SAMPLE_ROWS, FitOptions
 from streamkern.sources.nonfinite_rows import bad_rows_error, none_left_error
 from streamkern.sources.preprocessing.column_names import names_of_source
-from streamkern.statistics import ColumnStatistics, IntegerMoments, RowIndex, RowSample, Together
+from streamkern.statistics import ColumnStatistics, RowIndex, RowSample, Together
 from streamkern.tune.column_scaling import (
     constant_columns,
     enlarged,
@@ -103,7 +104,7 @@ def run_column_pass(
             p = source.n_features
             usual, constant = quartiles[0, :p], constant_columns(source, columns)[:p]
             standardizer, nearly_constant = enlarged(standardizer, sample, usual, constant)
-        if options.precision in IntegerMoments.precisions:
+        if options.precision in LEVELS:
             standardizer = standardizer.coarsened()
     else:
         standardizer = like.feature_map.standardizer
