@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 # Targets and weights in units that keep so many bits of their deviation and of their mean.
 TARGET_BITS, WEIGHT_BITS = 20, 10
 # Of integers that targets and weights may be, and of sums of squares of features.
-_MOST_TARGET, _MOST_WEIGHT, _MOST_SUM = 2.0**50, 2.0**40, 2.0**62
+_MOST_TARGET, _MOST_WEIGHT, _MOST_SUM = 2.0**53, 2.0**40, 2.0**62
 # Targets that are multiplied with features at once.
 _COLUMNS = 512
 

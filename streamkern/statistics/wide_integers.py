@@ -34,6 +34,9 @@ def wide_total(*shape: int | str) -> Any:
 def add_shifted(words: Array, values: Array, shift: int) -> None:
     """Add values (...) of int64 times 2^shift to wide integers (..., 3), in place."""
     first, shift = divmod(shift, _BITS)
+    if first == N_WORDS - 1:
+        words[..., first] += values << shift
+        return
     rest = _BITS - shift
     words[..., first] += (values & ((1 << rest) - 1)) << shift
     words[..., first + 1] += values >> rest

@@ -1,0 +1,286 @@
+"""Sums of rounded features against Python's integers, in every cut, and at the edges."""
+
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamkern.errors import OverflowedError, ParameterError
+from streamkern.features import (
+    LEVELS,
+    FeatureMap,
+    GridFourierFeatures,
+    Identity,
+    Nystroem,
+    QuasiRandomFourierFeatures,
+    RandomBinning,
+    RandomFourierFeatures,
+    Standardized,
+    Standardizer,
+    StructuredFourierFeatures,
+)
+from streamkern.features.exact_products import coarse, factor_bits
+from streamkern.kernels import Gaussian, Laplacian
+from streamkern.runtime import integer_products as made
+from streamkern.runtime.integer_products import BlasProducts, OnnxProducts
+from streamkern.runtime.scratch import Scratch
+from streamkern.sources import Block
+from streamkern.statistics import IntegerMoments, Moments
+from streamkern.statistics.wide_integers import add_shifted, as_floats
+
+N, P, Q = 700, 3, 2
+UNIT = 2.0**-20
+every_precision = pytest.mark.parametrize("precision", list(LEVELS))
+PRODUCTS = [BlasProducts, lambda: OnnxProducts(1)]
+every_product = pytest.mark.parametrize("products", PRODUCTS, ids=["blas", "onnx"])
+
+
+def rows(n=N):
+    rng = np.random.default_rng(0)
+    return rng.standard_normal((n, P)), rng.standard_normal((n, Q)), rng.gamma(1.0, 1.0, n)
+
+
+def turned() -> FeatureMap:
+    linear = np.random.default_rng(1).standard_normal((2, P))
+    standardizer = Standardizer(np.arange(P), np.full(P, 0.3), np.full(P, 1.7), P, linear)
+    return Standardized(standardizer, RandomFourierFeatures(Gaussian(1.0), 6).draw(2))
+
+
+MAPS = {
+    "paired": lambda: RandomFourierFeatures(Gaussian(1.5), 530).draw(P),
+    "odd": lambda: RandomFourierFeatures(Gaussian(1.5), 7).draw(P),
+    "phases": lambda: RandomFourierFeatures(Laplacian(1.0), 5, paired=False).draw(P),
+    "sobol": lambda: QuasiRandomFourierFeatures(Gaussian(1.0), 8).draw(P),
+    "sorf": lambda: StructuredFourierFeatures(Gaussian(1.0), 80).draw(P),
+    "grid": lambda: GridFourierFeatures(Gaussian(1.0), 9).draw(P, rows()[0]),
+    "some of a grid": lambda: MAPS["grid"]().subset(np.array([0, 3, 8])),
+    "binning": lambda: RandomBinning(Laplacian(1.0), 16).draw(P),
+    "some bins": lambda: MAPS["binning"]().subset(np.array([1, 5, 6])),
+    "metric": turned,
+}
+every_map = pytest.mark.parametrize("feature_map", [MAPS[name]() for name in MAPS], ids=list(MAPS))
+
+
+def moments(feature_map, X, y, weights=None, cuts=(), **options) -> IntegerMoments:
+    options = {"target_unit": np.full(y.shape[1], UNIT)} | options
+    total = IntegerMoments(feature_map, y.shape[1], **options)
+    ends = [0, *cuts, len(X)]
+    blocks = [slice(*pair) for pair in pairwise(ends)]
+    total.update(
+        Block(X[k], y[k], k.start, None if weights is None else weights[k]) for k in blocks
+    )
+    return total
+
+
+def integers(words):
+    """Return wide integers as those of Python."""
+    return sum(words[..., k].astype(object) << (56 * k) for k in range(3))
+
+
+def assert_same(found, expected):
+    for name in ("cross", "target", "target_sum"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
+    for mine, theirs in zip(found.gram.panels, expected.gram.panels, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+    assert (found.weight, found.n_rows) == (expected.weight, expected.n_rows)
+
+
+@every_map
+@every_precision
+def test_features_are_the_exact_ones_rounded(feature_map, precision):
+    X, levels = rows()[0], LEVELS[precision]
+    rounded = np.empty((feature_map.n_components, N), np.int16)
+    feature_map.round_into(X, levels, rounded, Scratch())
+    exact = feature_map.transform(X).T / feature_map.scale
+    exact = exact / np.broadcast_to(feature_map.bounds, len(exact))[:, None]
+    assert np.abs(rounded - levels * exact).max() < (0.51 if precision == "int8" else 0.55)
+    assert np.abs(rounded).max() <= levels
+
+
+@every_precision
+@pytest.mark.parametrize("kind", ["none", "real", "whole"])
+@every_product
+def test_sums_are_those_of_integers(precision, kind, products, monkeypatch):
+    monkeypatch.setattr(made, "_measured", lambda _: [(1.0, products())])
+    X, y, real = rows()
+    weights = {"none": None, "real": real, "whole": np.arange(N) % 4.0}[kind]
+    feature_map = MAPS["paired"]()
+    found = moments(feature_map, X, y, weights, precision=precision)
+    q = np.empty((feature_map.n_components, N), np.int16)
+    feature_map.round_into(X, found.levels, q, Scratch())
+    q, Y = q.astype(object), np.rint(y / UNIT).astype(np.int64).astype(object)
+    s = np.rint((np.ones(N) if weights is None else weights) * 2**10).astype(int).astype(object)
+    some = slice(500, None)  # of both panels
+    expected = (q[some] * s) @ q.T
+    np.testing.assert_array_equal(found.gram.dense()[some], expected.astype(float))
+    np.testing.assert_array_equal(integers(found.cross)[:, :Q], (q * s) @ Y)
+    np.testing.assert_array_equal(integers(found.cross)[:, Q], q @ s)
+    np.testing.assert_array_equal(integers(found.target), (s[:, None] * Y * Y).sum(axis=0))
+    np.testing.assert_array_equal(integers(found.target_sum), s @ Y)
+    assert found.weight == sum(s) / 2**10
+
+
+@every_precision
+@pytest.mark.parametrize("feature_map", [MAPS["paired"](), MAPS["grid"]()], ids=["paired", "grid"])
+def test_they_are_the_moments_of_rounded_features(precision, feature_map):
+    X, y, weights = rows()
+    exact = Moments(feature_map, Q, precision="double")
+    exact.update([Block(X, y, 0, weights)])
+    found, expected = moments(feature_map, X, y, weights, precision=precision), exact.centred()
+    close = 3.0 * feature_map.scale * np.max(feature_map.bounds) * N / LEVELS[precision]
+    centred = found.centred()
+    assert np.abs(centred.gram.dense() - expected.gram.dense()).max() < close
+    assert np.abs(centred.cross - expected.cross).max() < close + N * 2.0**-9
+    np.testing.assert_allclose(centred.target, expected.target, rtol=1e-3)
+
+
+@every_map
+@every_precision
+def test_cuts_and_order_change_no_bit(feature_map, precision):
+    X, y, weights = rows()
+    whole = moments(feature_map, X, y, weights, precision=precision)
+    order = np.random.default_rng(2).permutation(N)
+    again = moments(
+        feature_map, X[order], y[order], weights[order], cuts=(1, 2, 65, 400), precision=precision
+    )
+    assert_same(again, whole)
+    parts = [
+        moments(feature_map, X[k], y[k], weights[k], precision=precision)
+        for k in (slice(0, 100), slice(100, 101), slice(101, N))
+    ]
+    assert_same(parts[2].merge(parts[0]).merge(parts[1]), whole)
+    assert_same(whole.without(parts[1]).without(parts[2]), parts[0])
+
+
+def test_a_wild_row_leaves_no_trace():
+    X, y, _ = rows()
+    wild = np.full((1, Q), 1e9)
+    tame = moments(MAPS["paired"](), X, y)
+    both = tame.merge(moments(MAPS["paired"](), X[:1], wild))
+    assert as_floats(both.target)[0] > 1e18 / UNIT**2
+    assert_same(both.without(moments(MAPS["paired"](), X[:1], wild)), tame)
+
+
+@every_precision
+@every_product
+def test_the_largest_sums_of_many_rows_are_exact(precision, products, monkeypatch):
+    monkeypatch.setattr(made, "_measured", lambda _: [(1.0, products())])
+    n = 133_000
+    feature_map = RandomFourierFeatures(Gaussian(1.0), 4).draw(1)
+    y = np.where(np.arange(n) % 2, -1.0, 1.0)[:, None] * 8.0
+    y[0] = 2.0**29
+    weights = np.ones(n)
+    weights[1:4] = 0.0, 1e-9, 2.0**24
+    found = moments(feature_map, np.zeros((n, 1)), y, weights, precision=precision)
+    s = np.rint(weights * 2**10).astype(int).astype(object)
+    Y = np.rint(y[:, 0] / UNIT).astype(int).astype(object)
+    levels = LEVELS[precision]
+    assert found.gram.dense()[:2, :2].tolist() == [[sum(s) * levels**2, 0.0], [0.0, 0.0]]
+    assert integers(found.cross)[0].tolist() == [levels * (s @ Y), levels * sum(s)]
+    assert integers(found.target).tolist() == [s @ (Y * Y)]
+
+
+@pytest.mark.parametrize(
+    ("y", "weight", "why"),
+    [(1e30, 1.0, "a target is too large"), (0.0, 1e15, "a weight is too large")],
+)
+def test_what_no_integer_holds_is_refused_by_name(y, weight, why):
+    X = np.zeros((3, P))
+    with pytest.raises(OverflowedError, match=f"^in rows 0 to 3 {why}"):
+        moments(MAPS["paired"](), X, np.full((3, 1), y), np.full(3, weight))
+
+
+def test_rows_that_no_sum_holds_are_refused_before_it_overflows():
+    X, y = np.zeros((40, P)), np.zeros((40, 1))
+    with pytest.raises(OverflowedError, match=r"weigh 4e\+07 are more than sums in int16 hold"):
+        moments(MAPS["paired"](), X, y, np.full(40, 1e6), precision="int16")
+
+
+def test_inputs_that_are_no_numbers_are_refused():
+    X, y, _ = rows()
+    X[5] = np.inf
+    with pytest.raises(OverflowedError, match="inputs are too large"):
+        moments(MAPS["paired"](), X, y)
+
+
+@pytest.mark.parametrize(
+    "feature_map",
+    [Identity().draw(P), Nystroem(Gaussian(1.0), 8).draw(P, rows()[0])],
+    ids=["identity", "landmarks"],
+)
+def test_features_without_bounds_are_refused_with_the_remedy(feature_map):
+    with pytest.raises(ParameterError, match=r"take precision 'single' or 'double'"):
+        IntegerMoments(feature_map)
+    with pytest.raises(ParameterError, match=r"have no bound"):
+        feature_map.round_into(rows()[0], 127, np.empty((8, N), np.int8), Scratch())
+
+
+def test_moments_in_other_units_do_not_merge():
+    X, y, _ = rows()
+    one = moments(MAPS["paired"](), X, y)
+    for other in ({"target_unit": np.full(Q, 2 * UNIT)}, {"precision": "int16"}):
+        with pytest.raises(ParameterError, match="in integers go together only"):
+            one.merge(moments(MAPS["paired"](), X, y, **other))
+
+
+def test_products_that_saturate_are_left_out():
+    class Saturating(BlasProducts):
+        def __call__(self, left, right):
+            return np.clip(super().__call__(left, right), -(2**24), 2**24)
+
+    assert made._is_exact(BlasProducts())
+    assert not made._is_exact(Saturating())
+
+
+def test_products_of_a_name_are_taken(monkeypatch):
+    for name, kind in (("float32 BLAS", BlasProducts), ("ONNX Runtime", OnnxProducts)):
+        monkeypatch.setenv("STREAMKERN_INTEGER_PRODUCTS", name)
+        assert type(made.integer_products()) is kind
+        assert made.product_rate() > 0
+    monkeypatch.setenv("STREAMKERN_INTEGER_PRODUCTS", "abacus")
+    with pytest.raises(ParameterError, match=r"not by 'abacus'; choose one"):
+        made.integer_products()
+
+
+def test_the_graph_is_what_onnx_writes():
+    helper = pytest.importorskip("onnx.helper")
+    types = pytest.importorskip("onnx").TensorProto
+
+    def matrix(name, kind):
+        return helper.make_tensor_value_info(name, kind, [None, None])
+
+    nodes = [
+        helper.make_node("Transpose", ["B"], ["Bt"], perm=[1, 0]),
+        helper.make_node("MatMulInteger", ["A", "Bt", "z"], ["C"]),
+    ]
+    zero = helper.make_tensor("z", types.UINT8, [], [128])
+    graph = helper.make_graph(
+        nodes, "g", [matrix("A", types.UINT8), matrix("B", types.INT8)], [matrix("C", types.INT32)]
+    )
+    graph.initializer.append(zero)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    assert model.SerializeToString() == made._GRAPH
+
+
+def test_products_of_coarse_rows_are_exact():
+    rng = np.random.default_rng(0)
+    bits = factor_bits(90)
+    left, right = (
+        coarse(rng.standard_normal((5, 90)) * 10.0 ** rng.integers(-9, 9), bits) for _ in range(2)
+    )
+    for i, j in np.ndindex(5, 5):
+        exact = sum(Fraction(a) * Fraction(b) for a, b in zip(left[i], right[j], strict=True))
+        assert Fraction(float(left[i] @ right[j])) == exact
+
+
+@given(st.lists(st.tuples(st.integers(-(2**62), 2**62), st.integers(0, 80)), min_size=1))
+def test_wide_integers_add_like_those_of_python(terms):
+    words, expected = np.zeros((1, 3), np.int64), 0
+    for value, shift in terms:
+        add_shifted(words, np.array([value]), shift)
+        expected += value << shift
+    assert integers(words)[0] == expected
+    assert as_floats(words)[0] == pytest.approx(float(expected), rel=1e-15)

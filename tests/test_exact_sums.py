@@ -1,0 +1,168 @@
+"""Moments in integers are the same to the bit, however rows are cut, ordered and computed."""
+
+import os
+import signal
+
+import dask
+import h5py
+import numpy as np
+import pytest
+from hearing import When
+
+import streamkern
+from streamkern.errors import ParameterError
+from streamkern.parameters import plan
+from streamkern.runtime.events import observed
+from streamkern.tune.fold_moments import total_of
+
+N, P = 60_000, 4
+
+
+def rows():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((N, P), dtype=np.float32)
+    return X, np.sin(2 * X[:, 0]) + 0.1 * rng.standard_normal(N)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    X, y = rows()
+    paths = []
+    for i in range(4):
+        paths.append(tmp_path_factory.mktemp("data") / f"part-{i}.h5")
+        with h5py.File(paths[-1], "w") as file:
+            part = slice(i * N // 4, (i + 1) * N // 4)
+            file.create_dataset("X", data=X[part], chunks=(500, P))
+            file.create_dataset("y", data=y[part], chunks=(500,))
+    return paths
+
+
+def model(**options):
+    usual = {"kernel": streamkern.Gaussian(2.0), "n_components": 64, "precision": "int8"}
+    return streamkern.RandomFeatureRidge(**(usual | options))
+
+
+def bits(moments) -> tuple:
+    """Return all that the sums over the rows are."""
+    total = total_of(moments.gathered().folds, None)
+    panels = [panel.tobytes() for panel in total.gram.panels]
+    sums = [getattr(total, name).tobytes() for name in ("cross", "target", "target_sum")]
+    return (*panels, *sums, total.weight, total.n_rows)
+
+
+@pytest.fixture(scope="module")
+def expected(files):
+    with dask.config.set(scheduler="synchronous"):
+        return bits(model().moments(streamkern.open_hdf5(files)))
+
+
+@pytest.mark.parametrize("shard_rows", [1000, 30_000])
+@pytest.mark.parametrize(
+    ("products", "scheduler"),
+    [("float32 BLAS", "synchronous"), ("ONNX Runtime", "synchronous"), ("ONNX Runtime", "threads")],
+)
+def test_cuts_threads_and_products_change_no_bit(
+    files, expected, monkeypatch, *, shard_rows, products, scheduler
+):
+    monkeypatch.setenv("STREAMKERN_INTEGER_PRODUCTS", products)
+    monkeypatch.setattr(plan, "_SHARD_ROWS", (shard_rows, shard_rows))
+    monkeypatch.setattr(plan, "_SHARDS", 1)
+    monkeypatch.setattr(plan, "_BLOCK_ROWS", (500, 500))
+    with dask.config.set(scheduler=scheduler):
+        assert bits(model().moments(streamkern.open_hdf5(files))) == expected
+
+
+def test_blas_threads_change_no_bit(files, expected):
+    with dask.config.set({"streamkern.blas-threads": 2, "scheduler": "synchronous"}):
+        assert bits(model().moments(streamkern.open_hdf5(files))) == expected
+
+
+def test_files_in_another_order_have_the_same_sums(files, expected):
+    assert bits(model().moments(streamkern.open_hdf5(files[::-1]))) == expected
+
+
+def test_rows_that_are_forgotten_after_a_merge_leave_no_bit(files):
+    X, y = rows()
+    first = model().moments(X[:40_000], y[:40_000])
+    wild = np.append(y[40_000:], 1e9)
+    more = np.vstack([X[40_000:], np.zeros((1, P), np.float32)])
+    both = first.merge(model().moments(more, wild, like=first))
+    assert bits(both) != bits(first)
+    assert bits(both.forget(more, wild)) == bits(first)
+
+
+def test_a_file_of_moments_holds_the_same_bits(files, expected, tmp_path):
+    moments = model().moments(streamkern.open_hdf5(files))
+    moments.save(tmp_path / "moments.h5")
+    found = streamkern.load_moments(tmp_path / "moments.h5")
+    assert bits(found) == expected
+    before, after = (model().solve(each) for each in (moments, found))
+    assert before.coef_.tobytes() == after.coef_.tobytes()
+
+
+def test_files_of_moments_are_about_half_as_large(tmp_path):
+    X, y = rows()
+    sizes = {}
+    for precision in ("single", "int8"):
+        found = model(n_components=512, precision=precision).moments(X, y)
+        found.save(tmp_path / precision)
+        sizes[precision] = (tmp_path / precision).stat().st_size
+    assert sizes["int8"] < 0.6 * sizes["single"]
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize("n_workers", [1, 2, 3])
+def test_workers_change_no_bit(n_workers, files, expected):
+    with streamkern.connect(n_workers=n_workers):
+        assert bits(model().moments(streamkern.open_hdf5(files))) == expected
+
+
+@pytest.mark.cluster
+def test_external_workers_change_no_bit(files, expected, external_scheduler):
+    with streamkern.connect(scheduler=external_scheduler):
+        assert bits(model().moments(streamkern.open_hdf5(files))) == expected
+
+
+@pytest.mark.cluster
+def test_workers_that_are_killed_change_no_bit(files, expected, monkeypatch):
+    monkeypatch.setattr(plan, "_SHARD_ROWS", (1000, 1000))
+    with streamkern.connect(n_workers=2) as client:
+        victims = set(client.run(os.getpid).values())
+
+        def kill():
+            for pid in victims:
+                os.kill(pid, signal.SIGKILL)
+
+        killer = When(kill, label="moments")
+        with observed(killer):
+            found = model().moments(streamkern.open_hdf5(files))
+        assert killer.left <= 0
+        assert bits(found) == expected
+
+
+def test_auto_reads_again_where_a_byte_is_too_coarse():
+    X = np.random.default_rng(0).standard_normal((3000, 2))
+    smooth = np.sin(X[:, 0])
+    noisy = smooth + np.random.default_rng(1).standard_normal(3000)
+    options = {"kernel": "gaussian", "precision": "auto", "n_components": 256}
+    for y, chosen in ((smooth, "int16"), (noisy, "int8")):
+        report = model(**options).fit(X, y).report_
+        assert report["precision"] == chosen
+        assert ("int8" in report["seconds"]) == (chosen == "int16")
+    assert model(**options, feature_map="nystroem").fit(X, y).report_["precision"] == "single"
+    assert model(**options).moments(X, y).report["precision"] == "int16"
+
+
+def test_rounding_has_its_share_told_and_the_remedy():
+    X = np.random.default_rng(0).standard_normal((3000, 2))
+    report = model(kernel="gaussian", n_components=256).fit(X, np.sin(X[:, 0])).report_
+    assert 0 < report["rounding_rmse"] < report["cv_rmse"]
+    assert "rounding features to int8 makes" in report["note"]
+    assert "--precision int16" in report["note"]
+
+
+@pytest.mark.parametrize("feature_map", ["nystroem", "identity"])
+def test_maps_without_bounds_are_refused_before_rows_are_read(feature_map):
+    kernel = "linear" if feature_map == "identity" else "gaussian"
+    with pytest.raises(ParameterError, match=r"a bound.*take precision 'single'"):
+        model(kernel=kernel, feature_map=feature_map).fit("nowhere.h5")
