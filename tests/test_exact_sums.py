@@ -110,6 +110,15 @@ def test_files_of_moments_are_about_half_as_large(tmp_path):
     assert sizes["int8"] < 0.6 * sizes["single"]
 
 
+def test_sums_of_more_than_32_bits_are_kept(tmp_path):
+    X, y = rows()
+    moments = model(precision="int16").moments(X[:2000], y[:2000])
+    moments.save(tmp_path / "moments.h5")
+    with h5py.File(tmp_path / "moments.h5") as file:
+        assert "gram_upper" in file["folds/0"]
+    assert bits(streamkern.load_moments(tmp_path / "moments.h5")) == bits(moments)
+
+
 @pytest.mark.cluster
 @pytest.mark.parametrize("n_workers", [1, 2, 3])
 def test_workers_change_no_bit(n_workers, files, expected):

@@ -80,7 +80,17 @@ class Sweep(NamedTuple):
     rows: int | None = None
 
 
-FITS = ("roofline", "streamkern", "choice", "dask", "ridge", "nystroem", "sgd")
+FITS = (
+    "roofline",
+    "streamkern",
+    "roofline int8",
+    "int8",
+    "choice",
+    "dask",
+    "ridge",
+    "nystroem",
+    "sgd",
+)
 SWEEPS = {
     "components": Sweep("components", (512, 1024, 2048, 4096, 8192)),
     "inputs": Sweep("inputs", (8, 90, 784)),

@@ -11,6 +11,7 @@ from __future__ import annotations
 import tempfile
 import time
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -164,6 +165,10 @@ def _streamkern_choice(case: Case, path: Path) -> dict[str, Any]:
     return _streamkern_fit(case, path, "cv")
 
 
+def _streamkern_int8(case: Case, path: Path) -> dict[str, Any]:
+    return _streamkern_fit(replace(case, precision="int8"), path)
+
+
 def _streamkern_learnt(case: Case, path: Path) -> dict[str, Any]:
     return _streamkern_fit(case, path, metric="learn")
 
@@ -287,6 +292,10 @@ def _features_bytes(case: Case, copies: int) -> int:
 CONTENDERS = {
     "roofline": Contender("roofline", lambda case, _: roofline.measure(case, "fit")),
     "streamkern": Contender("streamkern", _streamkern_fit),
+    "int8": Contender("streamkern, int8", _streamkern_int8, "roofline int8"),
+    "roofline int8": Contender(
+        "roofline, int8", lambda case, _: roofline.measure(case, "fit int8"), "roofline int8"
+    ),
     "choice": Contender("streamkern, alpha by 5-fold CV", _streamkern_choice),
     "learn": Contender("streamkern, learnt metric", _streamkern_learnt),
     "dask": Contender("Dask array, Phi.T @ Phi", _dask_array),

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _BLOCK_ROWS = 8192
 _CACHED_VALUES = 1 << 18
+# Features that are multiplied with all after them at once.
+_PANEL = 512
 # Seconds that workers wait for each other to be ready.
 _PATIENCE = 60.0
 # Rows that are gone through again and again, so that memory does not grow with n.
@@ -35,7 +37,7 @@ def measure(case: Case, work: str) -> dict[str, Any]:
     Parameters
     ----------
     case : Case
-    work : {'fit', 'predict'}
+    work : {'fit', 'fit int8', 'predict'}
     """
     shares = np.diff(np.linspace(0, case.rows, case.workers + 1).astype(int)).tolist()
     if case.place == "threads":
@@ -47,7 +49,7 @@ def measure(case: Case, work: str) -> dict[str, Any]:
     seconds, waves = max(found)
     D, p = case.components, case.inputs
     # As in KNOWHOW: a rank-k update counts as n D^2, at half of which a product could be made.
-    operations = float(case.rows) * D * (p + (D if work == "fit" else 2))
+    operations = float(case.rows) * D * (p + (2 if work == "predict" else D))
     return {"seconds": seconds, "waves": waves, "operations_per_second": operations / seconds}
 
 
@@ -73,7 +75,9 @@ def _answer(case: Case, work: str, n_rows: int, barrier: Any, sending: Any) -> N
 
 
 def _share(case: Case, work: str, n_rows: int, barrier: Any) -> tuple[float, str]:
-    """Work on a share of the rows, when everybody is ready; return seconds and which cosines."""
+    """Work on a share of the rows, when everybody is ready; return seconds and what they chose."""
+    if work == "fit int8":
+        return _integer_share(case, n_rows, barrier)
     dtype = np.float32 if case.precision == "single" else np.float64
     rng, D, p = np.random.default_rng(0), case.components, case.inputs
     held = min(n_rows, _MOST_ROWS)
@@ -106,6 +110,32 @@ def _share(case: Case, work: str, n_rows: int, barrier: Any) -> tuple[float, str
     fastest = min(choice, key=choice.__getitem__)
     barrier.wait(_PATIENCE)
     return run(n_rows, _WAVES[fastest]), fastest
+
+
+def _integer_share(case: Case, n_rows: int, barrier: Any) -> tuple[float, str]:
+    """Make angles in double, and products of bytes by panels of the triangle, without cosines."""
+    from streamkern.runtime.integer_products import integer_products
+
+    rng, D, p = np.random.default_rng(0), case.components, case.inputs
+    X, W = rng.standard_normal((_BLOCK_ROWS, p)), rng.standard_normal((D // 2, p))
+    features = rng.integers(-127, 128, (D, _BLOCK_ROWS), dtype=np.int8)
+    bytes_, products = features.view(np.uint8) ^ 128, integer_products()
+    angles = np.empty((D // 2, max(_CACHED_VALUES // D, 1)))
+
+    def block() -> None:
+        for start in range(0, _BLOCK_ROWS, angles.shape[1]):
+            rows = X[start : start + angles.shape[1]]
+            np.matmul(W, rows.T, out=angles[:, : len(rows)])
+        for start in range(0, D, _PANEL):
+            products(bytes_[start:], features[start : start + _PANEL])
+
+    block()
+    barrier.wait(_PATIENCE)
+    begun = time.perf_counter()
+    for _ in range(max(n_rows // _BLOCK_ROWS, 1)):
+        block()
+    spent = time.perf_counter() - begun
+    return spent * n_rows / (max(n_rows // _BLOCK_ROWS, 1) * _BLOCK_ROWS), products.name
 
 
 def _seconds_of(waves: Callable[[Any, Any, Any], None], angles: Any, block: Any) -> float:

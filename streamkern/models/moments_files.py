@@ -6,7 +6,8 @@
 /shifts/..     feature_shift (D,), target_shift and target_unit (q,): all sums are about these
 /folds/K/..    gram, one packed triangle of D (D + 1) / 2; cross (D, q + 1), target (q,),
                target_sum (q,), weight, n_rows
-               (of rounded features in int64, all but gram and weight in three words to base 2^56;
+               (of rounded features gram is in int32, with gram_upper above it if that is needed,
+               and cross, target, target_sum are three words to base 2^56;
                version 1 had the products of all targets as target, (q, q))
 /index/hashes  (n,) uint64, of the values of every row, ascending
 /index/folds   (n,) which fold the row is in
@@ -78,7 +79,7 @@ def write_moments(path: str | Path, moments: DataMoments, *, force: bool) -> Non
     arrays = {
         "map": empty.feature_map.arrays(),
         "shifts": {name: getattr(empty, name) for name in _SHIFTS},
-        "folds": {str(i): {name: getattr(part, name) for name in _SUMS} for i, part in parts},
+        "folds": {str(i): _sums_of(part) for i, part in parts},
         "index": {"hashes": index.hashes, "folds": index.labels},
     }
     write_card(path, MOMENTS, card, arrays, force=force)
@@ -104,6 +105,18 @@ def read_moments(path: str | Path, *, with_folds: bool) -> dict[str, Any]:
             "options": FitOptions(restored_kernel(options.pop("kernel")), **options),
             "index": index,
         }
+
+
+def _sums_of(part: Any) -> dict[str, Any]:
+    """Return the sums of a fold by name; integers of G as their lower and upper 32 bits."""
+    sums = {name: getattr(part, name) for name in _SUMS}
+    if isinstance(part, IntegerMoments):
+        gram = sums["gram"].packed()
+        sums["gram"] = gram.astype(np.int32)  # which keeps the lower bits
+        upper = (gram - sums["gram"]) >> 32
+        if upper.any():
+            sums["gram_upper"] = upper.astype(np.int8 if np.abs(upper).max() < 128 else np.int32)
+    return sums
 
 
 def _restored_folds(
@@ -150,9 +163,11 @@ def _read_part(group: h5py.Group, empty: FeatureSums) -> FeatureSums:
     D, q = part.feature_map.n_components, part.n_targets
     if isinstance(part, IntegerMoments):
         words = {name: getattr(part, name).shape for name in ("cross", "target", "target_sum")}
-        sums = finite_arrays(group, words | {"gram": (D * (D + 1) // 2,)}, "i")
-        part.gram = Triangle.unpacked(sums.pop("gram").astype(np.int64))
-        vars(part).update(sums)
+        gram = finite_array(group, "gram", (D * (D + 1) // 2,), "i").astype(np.int64)
+        if "gram_upper" in group:
+            gram += finite_array(group, "gram_upper", gram.shape, "i").astype(np.int64) << 32
+        part.gram = Triangle.unpacked(gram)
+        vars(part).update(finite_arrays(group, words, "i"))
         return _counted(group, part)
     all_products = mark(group.file, "format_version") == 1
     shapes = {"gram": (D * (D + 1) // 2,), "cross": (D, q + 1), "target_sum": (q,)}

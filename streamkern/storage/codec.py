@@ -42,8 +42,6 @@ COMPONENTS = Kind("PCA", "streamkern-pca", 1, "streamkern pca")
 BOOSTED = Kind("boosted classifier", "streamkern-boosted-model", 1, "streamkern fit --boost")
 KINDS = {kind.format: kind for kind in (MODEL, MOMENTS, COMPONENTS, BOOSTED)}
 # A map has two or three; one array by many names would be read as many times.
-# Integers of an array that are stored in as few bits as they take.
-_PART = 1 << 16
 _MOST_ARRAYS = 16
 
 
@@ -56,16 +54,8 @@ def write_card(
         file.attrs["format"] = untrusted.fixed(kind.format)
         file.attrs["format_version"] = kind.version
         for place, value in _packed("", {"card": card_text, **arrays}):
-            file.create_dataset(place, data=value, **_packing(value))
+            file[place] = value
             disk.check()
-
-
-def _packing(value: Any) -> dict[str, Any]:
-    """Return how long arrays of integers are stored: in as many bits as the largest of a part."""
-    if not isinstance(value, np.ndarray) or value.dtype != np.int64 or value.ndim != 1:
-        return {}
-    n_parts = -(-len(value) // _PART)
-    return {"scaleoffset": 0, "chunks": (-(-len(value) // n_parts),)} if n_parts else {}
 
 
 def _packed(place: str, value: Any) -> Iterator[tuple[str, Any]]:
