@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from streamkern.report.onnx import to_onnx
     from streamkern.sources import open_hdf5
     from streamkern.sources.preprocessing import Recipe
-    from streamkern.statistics import ColumnStatistics, Moments
+    from streamkern.statistics import ColumnStatistics, IntegerMoments, Moments
     from streamkern.storage import read_recipe
     from streamkern.storage.table_conversion import convert
 
@@ -64,6 +64,7 @@ _HOMES = {
     "Gaussian": "kernels",
     "GridFourierFeatures": "models.estimators.transformers",
     "Identity": "models.estimators.transformers",
+    "IntegerMoments": "statistics",
     "InverseMultiquadric": "kernels",
     "Kernel": "kernels",
     "Laplacian": "kernels",
@@ -108,6 +109,7 @@ __all__ = [
     "Gaussian",
     "GridFourierFeatures",
     "Identity",
+    "IntegerMoments",
     "InverseMultiquadric",
     "Kernel",
     "Laplacian",

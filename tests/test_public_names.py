@@ -10,7 +10,7 @@ import streamkern
 
 NAMES = """
 Cauchy ColumnStatistics DataMoments ExactKernelRidge FeatureMap Gaussian GridFourierFeatures
-Identity InverseMultiquadric Kernel Laplacian Linear Matern ModelPlots Moments Nystroem Periodic
+Identity IntegerMoments InverseMultiquadric Kernel Laplacian Linear Matern ModelPlots Moments Nystroem Periodic
 Polynomial
 QuasiRandomFourierFeatures RandomBinning RandomFeatureAdaBoost RandomFeatureClassifier
 RandomFeaturePCA RandomFeatureRidge RandomFourierFeatures RationalQuadratic Recipe

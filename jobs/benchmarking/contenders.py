@@ -29,6 +29,11 @@ if TYPE_CHECKING:
 _BLOCK_ROWS = 8192
 # Rows that the model which predicts was fitted on; it does not matter which.
 _FITTED_ROWS = 16_384
+# What tasks import.
+_IMPORTED = (
+    *("streamkern.models.moments_fit", "streamkern.models.prediction"),
+    *("numba", "onnxruntime"),
+)
 
 
 class Contender(NamedTuple):
@@ -83,7 +88,7 @@ def _place(case: Case) -> Iterator[None]:
         with dask.config.set(scheduler="threads", num_workers=case.workers):
             yield
     else:
-        with _workers(case, "streamkern.models.moments_fit", "streamkern.models.prediction"):
+        with _workers(case, *_IMPORTED):
             yield
 
 

@@ -28,7 +28,7 @@ _MOST_LABELS, _LEGEND_ACROSS = 4, 3
 _WIDE = 5.0
 _LOOKS = dict(
     zip(("streamkern", "dask", "ridge", "nystroem", "sgd", "choice"), LINES, strict=True)
-) | {"prediction": ("#0072B2", "o"), "learn": ("#0072B2", "o")}
+) | {"prediction": ("#0072B2", "o"), "learn": ("#0072B2", "o"), "int8": ("#D55E00", "P")}
 _AXIS = {
     "rows": "rows $n$",
     "inputs": "inputs $p$",

@@ -119,7 +119,8 @@ def _integer_share(case: Case, n_rows: int, barrier: Any) -> tuple[float, str]:
     rng, D, p = np.random.default_rng(0), case.components, case.inputs
     X, W = rng.standard_normal((_BLOCK_ROWS, p)), rng.standard_normal((D // 2, p))
     features = rng.integers(-127, 128, (D, _BLOCK_ROWS), dtype=np.int8)
-    bytes_, products = features.view(np.uint8) ^ 128, integer_products()
+    products = integer_products()
+    left, right = products.prepared(features.view(np.uint8) ^ 128), products.prepared(features)
     angles = np.empty((D // 2, max(_CACHED_VALUES // D, 1)))
 
     def block() -> None:
@@ -127,7 +128,7 @@ def _integer_share(case: Case, n_rows: int, barrier: Any) -> tuple[float, str]:
             rows = X[start : start + angles.shape[1]]
             np.matmul(W, rows.T, out=angles[:, : len(rows)])
         for start in range(0, D, _PANEL):
-            products(bytes_[start:], features[start : start + _PANEL])
+            products(left[start:], right[start : start + _PANEL])
 
     block()
     barrier.wait(_PATIENCE)

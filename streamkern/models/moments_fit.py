@@ -12,20 +12,20 @@ import numpy as np
 
 from streamkern.engine.scheduler import run, task
 from streamkern.errors import DataError, ParameterError
-from streamkern.features import Standardized
+from streamkern.features import LEVELS, Standardized
 from streamkern.features.metric import metric_facts, standardizer_of
 from streamkern.models.checkpoint_job import RowPasses, checkpointed
 from streamkern.models.data_moments import DataMoments
 from streamkern.models.labelling import class_facts
 from streamkern.parameters.fit_options import SAMPLE_ROWS
 from streamkern.parameters.plan import plan_for
+from streamkern.runtime.integer_products import integer_products
 from streamkern.runtime.threads import blas_threads
 from streamkern.solve.progressive_validation import progressive_error
 from streamkern.sources.hdf5 import without_folders
 from streamkern.sources.preprocessing.column_names import input_names
 from streamkern.statistics import (
     ByFold,
-    IntegerMoments,
     RowFolds,
     RowIndex,
     block_folds,
@@ -185,6 +185,8 @@ def moments_pass(
         "metric": metric_facts(standardizer_of(feature_map), options.metric),
         **class_facts(source),
     }
+    if options.precision in LEVELS:
+        report["products"] = run(task(_products_here, name="products"))
     if learnt is not None:
         report = learnt.reported(report)
     whole = moments.statistic
@@ -225,6 +227,10 @@ def _weights_of_folds(folds: ByFold) -> dict[int, float]:
     return {fold: part.weight for fold, part in folds.parts.items()}  # type: ignore[attr-defined]
 
 
+def _products_here() -> str:
+    return integer_products().name
+
+
 def _joined(*strips: ByFold) -> ByFold:
     """Return the folds of which these are strips."""
     empties: list[Any] = [strip.empty for strip in strips]
@@ -246,7 +252,7 @@ def _empty_moments(
     p, columns, rows = source.n_features, seen.columns, seen.sample.X[:SAMPLE_ROWS]
     mean, deviation = columns.mean[p:], np.sqrt(columns.variance[p:])
     precision, units = options.precision, {}
-    if precision in IntegerMoments.precisions:
+    if precision in LEVELS:
         weighted = reweighted or source.weighted_by is not None
         row_weight = float(columns.weight.max()) / seen.passed.n_rows if weighted else None
         units = integer_units(mean, deviation, row_weight)

@@ -35,7 +35,8 @@ class FitReport(TypedDict, total=False):
     feature_map: str  # its family
     n_components: int  # features that have coefficients, or principal components
     n_random_features: int  # D of principal components
-    precision: str  # "single" or "double"
+    precision: str  # "single", "double", "int8" or "int16"
+    products: str  # what made products of integers
     metric: dict[str, Any] | None  # what a metric says of the inputs
     # The solution.
     n_folds: int  # with rows; 0 for none

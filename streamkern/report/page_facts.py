@@ -106,6 +106,7 @@ def fitted_rows(model: FittedRidge, report: FitReport) -> list[Row]:
         (LABELS["noise"].text, noise),
         figure_row("precision_floor", report, number),
         *([figure_row("rounding_rmse", report, number)] if "rounding_rmse" in report else []),
+        *([("integer products", report["products"])] if "products" in report else []),
     ]
 
 

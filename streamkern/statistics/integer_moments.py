@@ -122,19 +122,23 @@ class IntegerMoments(FeatureSums):
         with timed("features"):
             features = scratch.array("rounded", (D, n), np.int8 if narrow else np.int16)
             self.feature_map.round_into(X, levels, features, scratch)
-            right, most = features[None], int(weights.max(initial=0))
+            most, plain = int(weights.max(initial=0)), bool((weights == 1).all())
+            digits = features[None]
             if not narrow:
-                right = _digits(features, None, levels, scratch, "right").view(np.int8)
-                np.bitwise_xor(right, -128, out=right)
-            factors = None if (weights == 1).all() else weights
-            left = _digits(features, factors, levels * most, scratch, "left")
+                digits = _digits(features, None, levels, scratch, "right").view(np.int8)
+                np.bitwise_xor(digits, -128, out=digits)
+            right = left = [products.prepared(each) for each in digits]
+            if not (plain and products.takes_signed):
+                factors = None if plain else weights
+                digits = _digits(features, factors, levels * most, scratch, "left")
+                left = [products.prepared(each) for each in digits]
         with timed("products"):
             for i, mine in enumerate(left):
                 for j, other in enumerate(right):
                     _add_products(gram, mine, other, shift + 8 * (i + j), products)
             for place, columns, byte in _target_digits(targets):
                 for i, mine in enumerate(left):
-                    made = products(mine, columns).astype(np.int64)
+                    made = products(mine, products.prepared(columns)).astype(np.int64)
                     add_shifted(self.cross[:, place], made, shift + 8 * (i + byte))
         self._add_targets(targets, weights, shift)
 
