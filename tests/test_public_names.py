@@ -10,8 +10,8 @@ import streamkern
 
 NAMES = """
 Cauchy ColumnStatistics DataMoments ExactKernelRidge FeatureMap Gaussian GridFourierFeatures
-Identity IntegerMoments InverseMultiquadric Kernel Laplacian Linear Matern ModelPlots Moments Nystroem Periodic
-Polynomial
+Identity IntegerMoments InverseMultiquadric Kernel Laplacian Linear Matern ModelPlots Moments
+Nystroem Periodic Polynomial
 QuasiRandomFourierFeatures RandomBinning RandomFeatureAdaBoost RandomFeatureClassifier
 RandomFeaturePCA RandomFeatureRidge RandomFourierFeatures RationalQuadratic Recipe
 StructuredFourierFeatures TensorSketch __version__ accumulate compare connect convert load

@@ -134,8 +134,8 @@ class FeatureMap(ABC):
     def round_into(self, X: Array, levels: int, out: Array, scratch: Scratch) -> None:  # noqa: ARG002
         """Write rint(levels phi(X) / (scale bounds)) to `out` (D, n), the same bits anywhere."""
         raise ParameterError(
-            f"the features of the map {self.name!r} have no bound to round them by; take precision "
-            f"'single' or 'double' (--precision), or a map of Fourier features."
+            f"the features of the map {self.name!r} have no bound to round them by; take another "
+            f"precision, or a map of Fourier features."
         )
 
     def first(self, n_components: int) -> FeatureMap:

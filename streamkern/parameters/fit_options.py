@@ -82,8 +82,8 @@ class FitOptions:
         if self.precision in LEVELS and not self.has_bounds:
             raise ParameterError(
                 f"precision {self.precision!r} is for features that have a bound, which those of "
-                f"the map {self.feature_map!r} do not have; take precision 'single' or 'double' "
-                f"(--precision), or a map of Fourier features (--map orthogonal)."
+                f"the map {self.feature_map!r} do not have; take precision 'single' (--precision "
+                f"single), or a map of Fourier features."
             )
         if not self.is_identity:
             self.map_of(self.kernel)

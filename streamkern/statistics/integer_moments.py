@@ -60,8 +60,8 @@ class IntegerMoments(FeatureSums):
         if self.feature_map.bounds is None:
             raise ParameterError(
                 f"precision {self.precision!r} is for features that have a bound, which those of "
-                f"the map {self.feature_map.name!r} do not have; take precision 'single' or "
-                f"'double' (--precision), or a map of Fourier features."
+                f"the map {self.feature_map.name!r} do not have; take Moments instead, or a map of "
+                f"Fourier features."
             )
 
     @property
@@ -157,8 +157,7 @@ class IntegerMoments(FeatureSums):
         if self.weight / self.weight_unit * self.levels**2 > _MOST_SUM:
             raise OverflowedError(
                 f"rows that weigh {self.weight:,.6g} are more than sums in {self.precision} hold; "
-                f"take precision {'int8, ' * (self.precision == 'int16')}single or double "
-                f"(--precision)."
+                f"take precision 'double' (--precision double)."
             )
 
     def _overflowed(self, block: Block, why: str) -> OverflowedError:

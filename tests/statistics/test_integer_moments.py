@@ -212,7 +212,7 @@ def test_inputs_that_are_no_numbers_are_refused():
     ids=["identity", "landmarks"],
 )
 def test_features_without_bounds_are_refused_with_the_remedy(feature_map):
-    with pytest.raises(ParameterError, match=r"take precision 'single' or 'double'"):
+    with pytest.raises(ParameterError, match="take Moments instead"):
         IntegerMoments(feature_map)
     with pytest.raises(ParameterError, match=r"have no bound"):
         feature_map.round_into(rows()[0], 127, np.empty((8, N), np.int8), Scratch())
