@@ -7,6 +7,7 @@ import dask
 import h5py
 import numpy as np
 import pytest
+from dask.callbacks import Callback
 from hearing import When
 
 import streamkern
@@ -117,6 +118,22 @@ def test_sums_of_more_than_32_bits_are_kept(tmp_path):
     with h5py.File(tmp_path / "moments.h5") as file:
         assert "gram_upper" in file["folds/0"]
     assert bits(streamkern.load_moments(tmp_path / "moments.h5")) == bits(moments)
+
+
+def test_a_job_that_is_resumed_has_the_same_sums(files, expected, tmp_path, monkeypatch):
+    monkeypatch.setattr(plan, "_SHARD_ROWS", (1000, 1000))
+    source, left = streamkern.open_hdf5(files), iter(range(60))
+
+    def before(*_):
+        if next(left, None) is None:
+            raise KeyboardInterrupt
+
+    with dask.config.set(scheduler="synchronous"):
+        with Callback(pretask=before), pytest.raises(KeyboardInterrupt):
+            model().moments(source, checkpoint=tmp_path / "kept")
+        found = model().moments(source, checkpoint=tmp_path / "kept")
+    assert found.report["resumed_shards"] > 0
+    assert bits(found) == expected
 
 
 @pytest.mark.cluster

@@ -21,7 +21,7 @@ LABELS = {
     "effective_dof": Label("effective degrees of freedom"),
     "noise": Label("standard deviation of the noise"),
     "precision_floor": Label("precision floor of alpha"),
-    "rounding_rmse": Label("error by rounding of features, rmse"),
+    "rounding_rmse": Label("rmse of the rounding of features"),
     # A search.
     "relative_mse": Label("Error on rows left out, in sd of y", "{:.4f}"),  # its root
     # Rounds of boosting.

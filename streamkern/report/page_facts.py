@@ -105,7 +105,6 @@ def fitted_rows(model: FittedRidge, report: FitReport) -> list[Row]:
         ("intercept", "yes" if parameters.fit_intercept else "no"),
         (LABELS["noise"].text, noise),
         figure_row("precision_floor", report, number),
-        *([figure_row("rounding_rmse", report, number)] if "rounding_rmse" in report else []),
         *([("integer products", report["products"])] if "products" in report else []),
     ]
 

@@ -53,6 +53,7 @@ def fit_rows(report: FitReport, number: Number = brief) -> list[Row]:
         ("alpha", _alpha(report, number)),
         figure_row("train_rmse", report, number),
         figure_row("cv_rmse", report, number),
+        *([figure_row("rounding_rmse", report, number)] if "rounding_rmse" in report else []),
         figure_row("effective_dof", report, number),
         ("solver", f"{report['solver']}, condition {number(report['condition'])}"),
     ]
