@@ -122,7 +122,8 @@ def test_sums_of_more_than_32_bits_are_kept(tmp_path):
 
 def test_a_job_that_is_resumed_has_the_same_sums(files, expected, tmp_path, monkeypatch):
     monkeypatch.setattr(plan, "_SHARD_ROWS", (1000, 1000))
-    source, left = streamkern.open_hdf5(files), iter(range(60))
+    monkeypatch.setattr(plan, "_BLOCK_ROWS", (500, 500))
+    source, left = streamkern.open_hdf5(files), iter(range(200))
 
     def before(*_):
         if next(left, None) is None:
@@ -152,6 +153,7 @@ def test_external_workers_change_no_bit(files, expected, external_scheduler):
 @pytest.mark.cluster
 def test_workers_that_are_killed_change_no_bit(files, expected, monkeypatch):
     monkeypatch.setattr(plan, "_SHARD_ROWS", (1000, 1000))
+    monkeypatch.setattr(plan, "_BLOCK_ROWS", (500, 500))
     with streamkern.connect(n_workers=2) as client:
         victims = set(client.run(os.getpid).values())
 
