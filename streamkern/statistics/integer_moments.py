@@ -88,7 +88,7 @@ class IntegerMoments(FeatureSums):
             targets, weights, shift = self._integers(block)
             self.weight += float(weights.sum() << shift) * self.weight_unit
             self.n_rows += len(block)
-            self._check_room()
+            self._check_room(self.weight)
             for start in range(0, len(block), MOST_ROWS):
                 rows = slice(start, start + MOST_ROWS)
                 some = block.X[rows], targets[rows], weights[rows]
@@ -153,10 +153,10 @@ class IntegerMoments(FeatureSums):
                     squares = np.einsum("nq,nq->q", weighted, b)
                     add_shifted(self.target, squares, shift + 15 * (i + j + k))
 
-    def _check_room(self) -> None:
-        if self.weight / self.weight_unit * self.levels**2 > _MOST_SUM:
+    def _check_room(self, weight: float) -> None:
+        if weight / self.weight_unit * self.levels**2 > _MOST_SUM:
             raise OverflowedError(
-                f"rows that weigh {self.weight:,.6g} are more than sums in {self.precision} hold; "
+                f"rows that weigh {weight:,.6g} are more than sums in {self.precision} hold; "
                 f"take precision 'double' (--precision double)."
             )
 
@@ -184,6 +184,10 @@ class IntegerMoments(FeatureSums):
                 "the same; compute the second like the first (--like)."
             )
         return other
+
+    def merged_jointly(self, other: Self) -> dict[str, Any]:
+        self._check_room(self.weight + other.weight)
+        return {}
 
     def in_double(self) -> Moments:
         """Return the moments of the rounded features in double."""

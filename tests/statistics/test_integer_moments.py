@@ -199,6 +199,15 @@ def test_rows_that_no_sum_holds_are_refused_before_it_overflows():
         moments(MAPS["paired"](), X, y, np.full(40, 1e6), precision="int16")
 
 
+def test_sums_that_overflow_when_they_merge_are_refused():
+    X, y = np.zeros((12, P)), np.zeros((12, 1))
+    half = moments(MAPS["paired"](), X, y, np.full(12, 6e5), precision="int16")
+    whole = half.merge(half)
+    assert whole.without(half).weight == half.weight
+    with pytest.raises(OverflowedError, match=r"weigh 2\.88e\+07 are more than sums in int16 hold"):
+        whole.merge(whole)
+
+
 def test_inputs_that_are_no_numbers_are_refused():
     X, y, _ = rows()
     X[5] = np.inf
