@@ -93,11 +93,12 @@ def _bars(plt: Any, results: Mapping[str, Any]) -> Any:
     axes.set_xlim(left=0.0)
     for title, x in _COLUMNS.items():
         beside.text(x, 1.04, title, transform=beside.transAxes, ha="right", color=GREY)
-    for name in rooflines:
+    for k, name in enumerate(rooflines):
         at = found[name]["seconds"]["median"]
         axes.axvline(at, color="black", linewidth=1.0, zorder=3)
         place = axes.get_xaxis_transform()
-        axes.text(at, 1.04, f"{CONTENDERS[name].label} {at:.3g} s", transform=place, ha="center")
+        above = 1.04 + 0.35 * k / len(names)
+        axes.text(at, above, f"{CONTENDERS[name].label} {at:.3g} s", transform=place, ha="center")
     text = "Bars are medians, points single runs; memory is the peak of all processes together."
     if any("parts" in found[name] for name in names):
         text += " In bars of streamkern, the darker part is the accumulating pass."
