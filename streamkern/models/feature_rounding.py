@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from streamkern.parameters.fit_report import FitReport
     from streamkern.statistics.centred_moments import AnyPrecision
 
-# What `auto` begins with, and the share of the squared error from which it takes the next finer.
-NARROW: AnyPrecision = "int8"
+# What `auto` tries, and the share of the squared error from which it takes the next finer.
+ROUNDED: tuple[AnyPrecision, ...] = ("int8", "int16")
 LARGEST_SHARE = 0.002
 _FINER = {"int8": "int16", "int16": "double"}
 

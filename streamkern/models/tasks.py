@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamkern.errors import ParameterError
 from streamkern.features.base import checked_n_components
-from streamkern.models.feature_rounding import LARGEST_SHARE, NARROW, share_of_rounding
+from streamkern.models.feature_rounding import LARGEST_SHARE, ROUNDED, share_of_rounding
 from streamkern.models.moments_fit import fit_moments
 from streamkern.models.ridge_solution import solve_moments
 from streamkern.models.tuned_fit import Choice
@@ -124,14 +124,17 @@ class Task(ABC):
             moments = replace(moments, report=with_seconds(moments.report, **before))
             return self._made(moments, parameters, source, keep_moments=keep_moments)
 
-        # The rows are read again where rounding to one byte is too much of the error.
         is_open = parameters.precision == AUTO and template is None and checkpoint is None
         if not (is_open and options.has_bounds):
             return made(options.precision)
-        model = made(NARROW)
-        if share_of_rounding(model.report) <= LARGEST_SHARE:
-            return model
-        return made(options.precision, **{NARROW: model.report["seconds"]["total"]})
+        # The rows are read again where rounding is too much of the error.
+        spent: dict[str, float] = {}
+        for precision in ROUNDED:
+            model = made(precision, **spent)
+            if share_of_rounding(model.report) <= LARGEST_SHARE:
+                return model
+            spent[precision] = model.report["seconds"]["total"] - sum(spent.values())
+        return made("double", **spent)
 
     def tune(
         self, parameters: Parameters, rows: Rows, *, keep_moments: bool = False, **search: Any

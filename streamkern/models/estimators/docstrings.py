@@ -60,8 +60,8 @@ fit_intercept : bool
 precision : {'single', 'double', 'int8', 'int16', 'auto'}
     Of features and products, which are summed in double.  In 'int8' and 'int16' features are
     rounded to integers of one byte or two, and sums are exact; for maps whose features have a
-    bound.  'auto' takes 'int8', reads the rows again in 'int16' where rounding is more than 0.2%
-    of the squared error, and takes 'single' for other maps.
+    bound.  'auto' takes 'int8', reads the rows again in 'int16', and then in 'double', while
+    rounding is more than 0.2% of the squared error, and takes 'single' for other maps.
 on_bad_rows : {'error', 'skip'}
     What to do about rows with values that are not finite, or without a label.
 random_state : int
