@@ -48,9 +48,7 @@ class Moments(FeatureSums):
     @property
     def work(self) -> Work:
         """The products of features with each other, or a strip of them, and with targets."""
-        D, first = self.feature_map.n_components, self.first_row
-        triangle = D * (D + 1) - first * (first + 1)
-        return Work(triangle + 2 * D * self.n_factors, D, self.dtype.str)
+        return Work(self.product_flops, self.feature_map.n_components, self.dtype.str)
 
     @np.errstate(over="ignore", invalid="ignore")  # looked for in the sums
     def update(self, blocks: Iterable[Block]) -> None:

@@ -79,6 +79,12 @@ class FeatureSums(Statistic):
         """What features are multiplied with: targets, and ones."""
         return self.n_targets + 1
 
+    @property
+    def product_flops(self) -> int:
+        """The operations of a row's products with each other, or of a strip, and with factors."""
+        D, first = self.feature_map.n_components, self.first_row
+        return D * (D + 1) - first * (first + 1) + 2 * D * self.n_factors
+
     def _check(self, block: Block) -> None:
         self.feature_map.check(block.X.shape)
         if block.y.shape != (len(block), self.n_targets):

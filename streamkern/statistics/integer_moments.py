@@ -72,10 +72,8 @@ class IntegerMoments(FeatureSums):
     @property
     def work(self) -> Work:
         """The products of features with each other, or a strip of them, and with targets."""
-        D, first = self.feature_map.n_components, self.first_row
-        triangle = D * (D + 1) - first * (first + 1)
         n_pairs = _n_digits(self.levels) ** 2
-        return Work(n_pairs * (triangle + 2 * D * self.n_factors), D, INTEGER)
+        return Work(n_pairs * self.product_flops, self.feature_map.n_components, INTEGER)
 
     def update(self, blocks: Iterable[Block]) -> None:
         """Add rows; raises OverflowedError if their targets, weights or inputs are too large."""
@@ -122,16 +120,18 @@ class IntegerMoments(FeatureSums):
         with timed("features"):
             features = scratch.array("rounded", (D, n), np.int8 if narrow else np.int16)
             self.feature_map.round_into(X, levels, features, scratch)
-            most, plain = int(weights.max(initial=0)), bool((weights == 1).all())
-            digits = features[None]
+            plain = bool((weights == 1).all())
+            unsigned = _digits(features, None, levels, scratch, "digits")
+            signed = features[None]
             if not narrow:
-                digits = _digits(features, None, levels, scratch, "right").view(np.int8)
-                np.bitwise_xor(digits, -128, out=digits)
-            right = left = [products.prepared(each) for each in digits]
+                signed = scratch.array("signed digits", unsigned.shape, np.int8)
+                np.bitwise_xor(unsigned, 128, out=signed.view(np.uint8))
+            right = left = [products.prepared(each) for each in signed]
+            if not plain:
+                most = levels * int(weights.max(initial=0))
+                unsigned = _digits(features, weights, most, scratch, "weighted digits")
             if not (plain and products.takes_signed):
-                factors = None if plain else weights
-                digits = _digits(features, factors, levels * most, scratch, "left")
-                left = [products.prepared(each) for each in digits]
+                left = [products.prepared(each) for each in unsigned]
         with timed("products"):
             for i, mine in enumerate(left):
                 for j, other in enumerate(right):
