@@ -1,5 +1,8 @@
 """Listeners that tests are: of passes that begin and end, and of the rows of every shard once."""
 
+import os
+import signal
+
 
 class Passes:
     """Hears events as calls of `started`, `advanced` and `finished`, which do nothing here."""
@@ -44,3 +47,14 @@ class When(Passes):
             self.left -= 1
             if not self.left:
                 self.what()
+
+
+def killer_of_workers(client, label):
+    """Return what kills all workers when the first shard of a pass is reported, and their pids."""
+    victims = set(client.run(os.getpid).values())
+
+    def kill():
+        for pid in victims:
+            os.kill(pid, signal.SIGKILL)
+
+    return When(kill, label=label), victims

@@ -1,14 +1,11 @@
 """Moments in integers are the same to the bit, however rows are cut, ordered and computed."""
 
-import os
-import signal
-
 import dask
 import h5py
 import numpy as np
 import pytest
 from dask.callbacks import Callback
-from hearing import When
+from hearing import killer_of_workers
 
 import streamkern
 from streamkern.errors import ParameterError
@@ -155,13 +152,7 @@ def test_workers_that_are_killed_change_no_bit(files, expected, monkeypatch):
     monkeypatch.setattr(plan, "_SHARD_ROWS", (1000, 1000))
     monkeypatch.setattr(plan, "_BLOCK_ROWS", (500, 500))
     with streamkern.connect(n_workers=2) as client:
-        victims = set(client.run(os.getpid).values())
-
-        def kill():
-            for pid in victims:
-                os.kill(pid, signal.SIGKILL)
-
-        killer = When(kill, label="moments")
+        killer, _ = killer_of_workers(client, "moments")
         with observed(killer):
             found = model().moments(streamkern.open_hdf5(files))
         assert killer.left <= 0

@@ -1,7 +1,6 @@
 """The same coefficients, to the bit, wherever a fit runs and whoever dies on the way."""
 
 import os
-import signal
 import subprocess
 import sys
 from functools import partial
@@ -15,7 +14,7 @@ import numpy as np
 import psutil
 import pytest
 from conftest import wait_until
-from hearing import When
+from hearing import killer_of_workers
 
 import streamkern
 from streamkern.features import FAMILIES
@@ -175,13 +174,7 @@ def test_workers_that_are_killed_change_no_bit_and_lose_or_double_no_row(tmp_pat
         undisturbed = fit(source, n_components)
     with streamkern.connect(n_workers=2) as client:
         # All of them die, so what the first shard yielded is lost for certain.
-        victims = set(client.run(os.getpid).values())
-
-        def kill():
-            for pid in victims:
-                os.kill(pid, signal.SIGKILL)
-
-        killer = When(kill, label="moments")
+        killer, victims = killer_of_workers(client, "moments")
         with observed(killer):
             model = fit(source, n_components)
         assert killer.left <= 0

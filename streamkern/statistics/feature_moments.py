@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from streamkern.errors import OverflowedError, ParameterError
+from streamkern.errors import ParameterError
 from streamkern.runtime.scratch import Scratch
 from streamkern.runtime.timing import timed
 from streamkern.statistics.centred_moments import CentredMoments, precision_of_features
 from streamkern.statistics.declared_sums import total
-from streamkern.statistics.feature_sums import FeatureSums
+from streamkern.statistics.feature_sums import FeatureSums, overflowed
 from streamkern.statistics.triangle import Triangle, turn_pairs
 from streamkern.statistics.work import Work
 
@@ -108,13 +108,11 @@ class Moments(FeatureSums):
         sums = (self.cross, self.target, self.gram.diagonal() if self.gram else self.weight)
         if all(np.isfinite(values).all() for values in sums):
             return
-        places = block.places()
-        error = OverflowedError(
-            f"sums of features or targets of rows {places[0]:,} to {places[-1] + 1:,} overflowed "
-            f"in {self.precision} precision; standardise or rescale the inputs."
+        raise overflowed(
+            block,
+            f"sums of features or targets of {{rows}} overflowed in {self.precision} precision; "
+            f"standardise or rescale the inputs.",
         )
-        error.rows = int(places[0]), int(places[-1]) + 1
-        raise error
 
     def compatible(self, other: Moments) -> Moments:
         if (self.precision, self.n_targets) != (other.precision, other.n_targets) or not (

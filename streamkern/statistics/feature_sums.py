@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from streamkern.errors import ParameterError
+from streamkern.errors import OverflowedError, ParameterError
 from streamkern.statistics.base import Statistic
 from streamkern.statistics.declared_sums import merged_by, total
 
@@ -135,3 +135,11 @@ class FeatureSums(Statistic):
     @abstractmethod
     def centred(self, *, intercept: bool = True) -> CentredMoments:
         """Return the moments about the means, or about zero where there is no intercept."""
+
+
+def overflowed(block: Block, sentence: str) -> OverflowedError:
+    """Return the error of rows whose sums overflow: a sentence in which `{rows}` says which."""
+    first, last = int(block.places()[0]), int(block.places()[-1])
+    error = OverflowedError(sentence.format(rows=f"rows {first:,} to {last + 1:,}"))
+    error.rows = first, last + 1
+    return error

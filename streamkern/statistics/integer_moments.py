@@ -19,7 +19,7 @@ from streamkern.runtime.scratch import Scratch
 from streamkern.runtime.threads import held_blas_threads
 from streamkern.runtime.timing import timed
 from streamkern.statistics.feature_moments import Moments
-from streamkern.statistics.feature_sums import FeatureSums
+from streamkern.statistics.feature_sums import FeatureSums, overflowed
 from streamkern.statistics.triangle import PANEL, Triangle, rows_of
 from streamkern.statistics.wide_integers import add_shifted, as_floats, wide_total
 from streamkern.statistics.work import INTEGER, Work
@@ -161,13 +161,11 @@ class IntegerMoments(FeatureSums):
             )
 
     def _overflowed(self, block: Block, why: str) -> OverflowedError:
-        places = block.places()
-        error = OverflowedError(
-            f"in rows {places[0]:,} to {places[-1] + 1:,} {why} for sums in {self.precision}; take "
-            f"precision 'double' (--precision double), or leave the row out."
+        return overflowed(
+            block,
+            f"in {{rows}} {why} for sums in {self.precision}; take precision 'double' (--precision "
+            f"double), or leave the row out.",
         )
-        error.rows = int(places[0]), int(places[-1]) + 1
-        return error
 
     def is_finite(self) -> bool:
         return True
