@@ -27,7 +27,7 @@ def main() -> None:
     parser.add_argument("--map", default="orthogonal")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    print(f"{'set':18}{'rows':>9}{'D':>7}" + "".join(f"{name:>23}" for name in _PRECISIONS))
+    print(f"{'set':18}{'rows':>9}{'D':>7}" + "".join(f"{name:>29}" for name in _PRECISIONS))
     for folder in options.sets:
         if not (folder / "data.npz").exists():
             continue
@@ -48,7 +48,7 @@ def main() -> None:
                 seconds = [models[n].report_["seconds"]["pass"] for n in (name, "single")]
                 chosen = model.report_["precision"] if name == "auto" else ""
                 figures = f"{errors[name]:.4f}{worse:>+8.2f}%{seconds[0] / seconds[1]:>6.2f}"
-                print(f"{chosen:>7}{figures}".rjust(23), end="", flush=True)
+                print(f"{chosen:>7} {figures}".rjust(29), end="", flush=True)
             print()
 
 
