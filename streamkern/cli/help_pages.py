@@ -17,7 +17,7 @@ GROUPS = {
     "Kernel and features": "kernel length_scale n_components feature_map paired metric standardize "
     "precision random_state",
     "Penalty and size": "alpha alphas n_folds fold_by per_target one_standard_error sparse "
-    "sparse_method fit_intercept",
+    "sparse_method solver fit_intercept",
     "Classes": "classify class_weight calibration boost proba",
     "Where it runs": "cluster trust_cluster_file scheduler scheduler_file workers",
     "What is printed": "as_json quiet log_json debug help",

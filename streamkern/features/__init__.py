@@ -16,12 +16,13 @@ from streamkern.features.binning import RandomBinning
 from streamkern.features.sketch import TensorSketch
 from streamkern.features.standardizer import Standardizer
 from streamkern.features.standardized import Identity, Standardized
+from streamkern.features.combinations import Combinations
 from streamkern.features.cosines import Cosines
 from streamkern.features.kernel_values import Similarities
 
 __all__ = [
-    "FAMILIES", "LEVELS", "MAPS", "Cosines", "Family", "FeatureMap", "GridFourierFeatures",
-    "Identity", "KernelMap", "Nystroem", "QuasiRandomFourierFeatures", "RandomBinning",
-    "RandomFourierFeatures", "Similarities", "Standardized", "Standardizer",
+    "FAMILIES", "LEVELS", "MAPS", "Combinations", "Cosines", "Family", "FeatureMap",
+    "GridFourierFeatures", "Identity", "KernelMap", "Nystroem", "QuasiRandomFourierFeatures",
+    "RandomBinning", "RandomFourierFeatures", "Similarities", "Standardized", "Standardizer",
     "StructuredFourierFeatures", "TensorSketch",
 ]  # fmt: skip

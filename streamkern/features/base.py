@@ -158,6 +158,20 @@ class FeatureMap(ABC):
         """
         return self if n_components in (None, self.n_components) else self.first(n_components), None
 
+    def plain(self) -> FeatureMap:
+        """Return a map psi that takes less, with phi = R^T psi: this one, but for a good reason."""
+        return self
+
+    def turned(self, vectors: Floats, *, back: bool = False) -> Floats:  # noqa: ARG002
+        """Return R v of vectors (D, k), or R^T v, with R as in `plain`."""
+        return vectors
+
+    def combined(self, weights: Floats) -> FeatureMap:
+        """Return the map of the features W^T phi, of weights W (D, r)."""
+        made: Any = MAPS["combinations"]  # whose module imports this one
+        combined: FeatureMap = made(self, weights)
+        return combined
+
     def kernel_diagonal(self, X: Array) -> Floats | None:  # noqa: ARG002
         """Return k(x, x) of rows (n,), where phi(x)^T phi(x) is less, as at landmarks, or None."""
         return None

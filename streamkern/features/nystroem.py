@@ -136,6 +136,20 @@ class Nystroem(KernelMap, LandmarkFeatures):
         similarities = Similarities(self.kernel, self.similarities.landmarks[:needed])
         return Projected(similarities, np.ascontiguousarray(self.weights[:needed, chosen]))
 
+    def plain(self) -> Similarities:
+        return self.similarities
+
+    def turned(self, vectors: Floats, *, back: bool = False) -> Floats:
+        """Return L^-T v of vectors (m, k), or L^-1 v."""
+        from scipy.linalg import solve_triangular  # noqa: PLC0415  where it is needed
+
+        transposed = "N" if back else "T"
+        turned: Floats = solve_triangular(self.factor, vectors, lower=True, trans=transposed)
+        return turned
+
+    def combined(self, weights: Floats) -> CombinedLandmarks:
+        return CombinedLandmarks(self.similarities, np.ascontiguousarray(self.turned(weights)))
+
     def kernel_diagonal(self, X: Array) -> Floats:
         return diagonal(self.kernel, X)
 
@@ -160,6 +174,15 @@ class Nystroem(KernelMap, LandmarkFeatures):
         if not (np.diagonal(factor) > 0).all():
             raise ParameterError("a factor's diagonal must be positive; the file is damaged.")
         self._drawn(np.asarray(chosen, dtype=np.float64), factor)
+
+
+class CombinedLandmarks(Projected):
+    """Linear combinations of the values of a kernel, which stand for those of all landmarks."""
+
+    name = "combined landmarks"
+
+    def kernel_diagonal(self, X: Array) -> Floats:
+        return diagonal(self.similarities.kernel, X)
 
 
 def _independent(kernel: Kernel, chosen: Floats, jitter: float) -> tuple[Floats, Floats]:

@@ -109,6 +109,16 @@ class Standardized(FeatureMap):
         inner, turning = self.inner.solved(n_components)
         return Standardized(self.standardizer, inner), turning
 
+    def plain(self) -> Standardized:
+        inner = self.inner.plain()
+        return self if inner is self.inner else Standardized(self.standardizer, inner)
+
+    def turned(self, vectors: Floats, *, back: bool = False) -> Floats:
+        return self.inner.turned(vectors, back=back)
+
+    def combined(self, weights: Floats) -> Standardized:
+        return Standardized(self.standardizer, self.inner.combined(weights))
+
     def condensed(self, coef: Floats, *, alike: bool = False) -> tuple[FeatureMap, Floats]:
         inner, coef = self.inner.condensed(coef, alike=alike)
         return self if inner is self.inner else Standardized(self.standardizer, inner), coef

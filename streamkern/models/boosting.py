@@ -82,6 +82,7 @@ class Boosting:
         return Parameters(n_components=_COMPONENTS)
 
     def check(self, parameters: Parameters) -> None:
+        parameters.check_direct()
         round_options(parameters)
 
     def as_dict(self) -> FitReport:

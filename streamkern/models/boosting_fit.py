@@ -19,7 +19,8 @@ import numpy as np
 
 from streamkern.errors import DataError, ParameterError, StreamkernWarning
 from streamkern.features import Identity, Standardized
-from streamkern.models.moments_fit import fit_job, moments_pass
+from streamkern.models.moments_fit import fit_job
+from streamkern.models.moments_pass import moments_pass
 from streamkern.models.ridge_solution import solve_moments
 from streamkern.parameters.template import Template
 from streamkern.predict.ensemble import ALGORITHMS, Ensemble, RoundErrors, StagedErrors

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from streamkern.kernels import Kernel
     from streamkern.parameters.fit_options import FitOptions
     from streamkern.parameters.fit_report import FitReport
+    from streamkern.parameters.penalty_options import PenaltyOptions
     from streamkern.sources import Source
     from streamkern.statistics import FeatureSums, RowIndex
 
@@ -54,6 +55,7 @@ class DataMoments:
     options: FitOptions
     index: RowIndex | None = None  # rows with their folds: 9 bytes each with up to 256 folds
     n_threads: int | None = None  # tasks of a process that were planned to run at a time
+    penalty: PenaltyOptions | None = None  # the choice that these are for, where they are
 
     def __repr__(self) -> str:
         return summary_line("DataMoments", self._whole_report())

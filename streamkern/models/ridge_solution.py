@@ -85,7 +85,11 @@ def solve_moments(
     leaving = None if source is None else LeaveOneOutPass(source, moments)
     folds = moments.shared_folds()
     solved = solve_folds(
-        folds, parameters.penalty, intercept=intercept, sizes=sizes, leave_one_out=leaving
+        folds,
+        moments.penalty or parameters.penalty,
+        intercept=intercept,
+        sizes=sizes,
+        leave_one_out=leaving,
     )
     size = len(solved.solution.coef)
     if size < D:
@@ -150,6 +154,9 @@ def solve_moments(
         **({"rounding_rmse": as_stored(rounding, flat)} if rounding.any() else {}),
         "errors_from": errors.source,
     }
+    if iterations := report.get("iterations"):
+        figures |= {"solver": "cg", "n_components": iterations["n_components"]}
+        warned += filter(None, [iterations["note"]])
     report = with_seconds(report, **spent) | figures
     report["note"] = " ".join(filter(None, [*warned, *notes, rounding_note(report)]))
     for warning in warned:

@@ -83,9 +83,12 @@ class Task(ABC):
     def job(self, parameters: Parameters, template: Template | None = None) -> Job:
         """Return what is known of a fit before its rows: a dry run plans by it, and the fit."""
         parameters = self.prepared(parameters)
-        n_left_out = parameters.penalty.n_left_out
+        n_left_out, options = parameters.penalty.n_left_out, parameters.passes(template)
         solution = {"fixed_alpha": parameters.solves_at_once, "n_left_out": n_left_out}
-        return _job(parameters, parameters.passes(template), template, **solution)
+        solution["solves_by_passes"] = parameters.solves_by_passes(
+            options, like=template is not None
+        )
+        return _job(parameters, options, template, **solution)
 
     def search_job(self, parameters: Parameters, **search: Any) -> Job:
         """Return the same of `tune`, with the kernel and map that take most memory."""
@@ -120,7 +123,7 @@ class Task(ABC):
 
         def made(precision: AnyPrecision, **before: float) -> Any:
             chosen = replace(options, precision=precision)
-            moments = fit_moments(source, chosen, **how)
+            moments = fit_moments(source, chosen, penalty=parameters.penalty, **how)
             moments = replace(moments, report=with_seconds(moments.report, **before))
             return self._made(moments, parameters, source, keep_moments=keep_moments)
 
@@ -156,6 +159,7 @@ class Task(ABC):
         checkpoint: str | Path | None = None,
     ) -> DataMoments:
         """Return the moments of rows, which know their rows."""
+        parameters.check_direct()
         source = self.source(rows, parameters, template)
         job = self.moments_job(parameters, template)
         options = job.for_rows(job.options, source)
@@ -163,6 +167,7 @@ class Task(ABC):
 
     def solve(self, parameters: Parameters, moments: DataMoments) -> Any:
         """Return the fitted model of moments, which it keeps, without reading rows."""
+        parameters.check_direct()
         parameters = self.prepared(parameters)
         self.check_moments(moments)
         D, size, penalty = moments.feature_map.n_components, None, parameters.penalty
@@ -193,6 +198,7 @@ class Task(ABC):
     ) -> DataMoments:
         """Return the moments of rows that come to a model: the first, or more than `before`."""
         parameters = self.prepared(parameters)
+        parameters.check_direct()
         template = template if before is None else before.template()
         options = parameters.passes(template)
         parameters.penalty.check_without_rows()

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from streamkern.errors import ParameterError
 from streamkern.kernels import Gaussian, as_kernel
 from streamkern.models.fitted_model import described_kernel
-from streamkern.models.moments_fit import fit_job, moments_pass
+from streamkern.models.moments_fit import fit_job
+from streamkern.models.moments_pass import moments_pass
 from streamkern.parameters.fit_options import large_sample
 from streamkern.parameters.fit_report import with_seconds
 from streamkern.parameters.plan import tell_of_solution
@@ -94,7 +95,9 @@ class Choice:
             n_rows = budgeted_rows(source, options, len(pairs), allowed)
         # A map may be made from more rows than are searched on.
         how: Any = {"pairs": pairs, "n_sample": n_rows, "searched": [*tried, *names, str(allowed)]}
-        how |= {"n_left_out": self.parameters.penalty.n_left_out}
+        penalty = self.parameters.penalty
+        by_passes = self.parameters.solves_by_passes(options)
+        how |= {"n_left_out": penalty.n_left_out, "solves_by_passes": by_passes}
         job = fit_job(source, options, self.checkpoint, **how)
         with job as (rows, contenders, learnt):
             spent = Spent() if learnt is None else learnt.spent
@@ -112,7 +115,8 @@ class Choice:
             options = replace(options, kernel=found.arm.kernel, feature_map=found.arm.feature_map)
             seen = contenders[found.arm.place].column_pass
             tell_of_solution(source, options, how)  # what comes before, nobody can say
-            moments = moments_pass(rows._replace(options=options), seen)
+            chosen = rows._replace(options=options)
+            moments = moments_pass(chosen, seen, penalty=penalty if by_passes else None)
         report = with_seconds(moments.report, search=found.seconds) | found.as_dict()
         report |= {
             "tuning_kernels": list(map(described_kernel, tried)),

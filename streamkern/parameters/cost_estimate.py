@@ -9,6 +9,7 @@ from streamkern.parameters.fit_options import SAMPLE_ROWS
 from streamkern.runtime.memory import thread_bytes
 from streamkern.solve import decomposition_bytes, inverting_bytes
 from streamkern.solve.penalty_errors import PenaltyErrors
+from streamkern.solve.preconditioner import largest_sketch
 from streamkern.statistics import Triangle
 
 if TYPE_CHECKING:
@@ -30,6 +31,9 @@ _INDEX_BYTES = 16
 _INDEX_MERGED, _INDEX_ORDERED = 3, 5
 # Strips are spread over workers as evenly as whole strips go.
 _UNEVEN = 1.25
+# Passes of conjugate gradients, vectors that they multiply in all besides those of the sketch, and
+# penalties whose systems they do at a time; and the operations of a feature in those of a product.
+_PASSES, _VECTORS, _PENALTIES, _FEATURE = 40, 400, 3, 16
 # A careful guess of one core's speed, for choosing only.
 _FLOPS_PER_SECOND = {"single": 60e9, "double": 30e9, "int8": 60e9, "int16": 30e9}
 
@@ -53,6 +57,7 @@ class Footprint:
     from_rows: bool = False  # a map of the sample: it holds squares of D, and turns the sums
     indexed: bool = False  # rows are to be known again
     n_maps: int = 1  # more where others weigh the rows
+    solves_by_passes: bool = False  # by conjugate gradients, without a D x D system
 
     @property
     def index(self) -> int:
@@ -77,32 +82,57 @@ class Footprint:
     def map(self) -> int:
         """The frequencies or landmarks, as drawn and in the precision of the features."""
         D, p = self.n_components, self.source.n_features
-        one = 16 * D * p + (8 * _SQUARES_OF_LANDMARKS * D**2 if self.from_rows else 0)
-        return self.n_maps * one
+        squares = 0 if self.solves_by_passes or not self.from_rows else _SQUARES_OF_LANDMARKS
+        return self.n_maps * (16 * D * p + 8 * squares * D**2)
+
+    @property
+    def n_vectors(self) -> int:
+        """The vectors that conjugate gradients multiply at a time, for the folds and the whole."""
+        n_systems = self.n_folds + 1 if self.n_folds > 1 else 1
+        return _PENALTIES * n_systems * self.source.n_targets
 
     def sums(self, n_strips: int = 1) -> int:
         """Return the sums of one fold, of the largest strip of the triangle."""
         D, q = self.n_components, self.source.n_targets
+        if self.solves_by_passes:
+            return 8 * D * max(self.n_vectors, 2 * (q + 1))
         strips = Triangle.strips(D, n_strips)
         largest = max(Triangle.size(stop, first) for first, stop in strips)
         return 8 * largest + 16 * D * (q + 1)
 
-    def accumulating(self, threads: int, n_strips: int, n_workers: int) -> int:
-        """Return what a process holds that accumulates so many shards at a time."""
-        source, D, sums = self.source, self.n_components, self.sums(n_strips)
-        p, q, row_bytes = source.n_features, source.n_targets, source.row_bytes
+    def multiplying(self, threads: int) -> int:
+        """Return what a process holds that multiplies vectors, of folds or of a sketch."""
+        D, sketch = self.n_components, 8 * self.n_components * largest_sketch(self.n_components)
+        task = max(self.folds_at_once * self.sums(), sketch) + 2 * sketch + self.itemsize * D
+        waiting = (self.n_folds + (_WAITING - 1) * self.folds_at_once) * self.sums()
+        held = threads * (task + self.blocks) + max(waiting, _WAITING * sketch) + self.sample
+        return _PROCESS_BYTES + self.map + held
+
+    @property
+    def blocks(self) -> int:
+        """What a task holds of the rows that it works on."""
+        source, D = self.source, self.n_components
+        q, row_bytes = source.n_targets, source.row_bytes
         weighted = source.weighted_by is not None
-        task = (
-            self.folds_at_once * sums
-            + self.itemsize * D * p  # the frequencies
-            + self.itemsize * (Triangle.product_size(D) + 2 * D * (q + 1))
+        return (
             # Two blocks of rows, one in use and one being read, and the features of one.
-            + self.block_rows * (self.itemsize * D + 8 * self.width + 24 * (q + 1))
+            self.block_rows * (self.itemsize * D + 8 * self.width + 24 * (q + 1))
             # The next shard is begun before this one is done.
             + 2 * (self.block_rows * 2 * (row_bytes + 8 * (q + weighted)) + self.reading)
             # Roots of the weights, and a block without the rows that do not count.
             + (self.block_rows * (row_bytes + 8 * (q + 2)) if weighted else 0)
             + (16 << 20)  # rows in cache, and chunks in the reader
+        )
+
+    def accumulating(self, threads: int, n_strips: int, n_workers: int) -> int:
+        """Return what a process holds that accumulates so many shards at a time."""
+        D, p, sums = self.n_components, self.source.n_features, self.sums(n_strips)
+        q = self.source.n_targets
+        task = (
+            self.folds_at_once * sums
+            + self.itemsize * D * p  # the frequencies
+            + self.itemsize * (Triangle.product_size(D) + 2 * D * (q + 1))
+            + self.blocks
         )
         waiting = (self.n_folds + (_WAITING - 1) * self.folds_at_once) * sums
         done = 0
@@ -146,6 +176,8 @@ class Footprint:
 
     def process(self, threads: int, n_strips: int, n_workers: int) -> int:
         """Return the most that a process holds at a time, with the stacks of its threads."""
+        if self.solves_by_passes:
+            return self.multiplying(threads) + (threads + 1) * thread_bytes()
         held = max(
             self.accumulating(threads, n_strips, n_workers),
             self.solving(threads),
@@ -157,6 +189,9 @@ class Footprint:
         """Return what the process holds that planned, with the model or the moments."""
         D, n_sums = self.n_components, self.n_folds + 1 if self.indexed else 1
         held = n_sums * self.sums() + self.sample + _INDEX_ORDERED * self.index
+        if self.solves_by_passes:  # the sketch three times, and the subspace by fold
+            held += 24 * D * largest_sketch(D, whole=True)
+            held += (8 + self.itemsize * (self.n_folds + 1)) * D * _VECTORS
         model = _MODEL_COPIES * 8 * D * self.source.n_targets
         # Landmarks are chosen by their kernel with the sample, and an eigenbasis.
         drawing = 8 * D * (self.n_sample + _SQUARES_DRAWING * D) if self.from_rows else 0
@@ -181,6 +216,12 @@ def fit_flops(n_rows: int, n_features: int, n_components: int, n_folds: int) -> 
     """Return the multiply-adds of projections, products and the solution of K folds, 1 for none."""
     products = float(n_rows) * n_components * (n_features + n_components)
     return products + solve_flops(n_components, n_folds)
+
+
+def gradient_flops(n_rows: int, n_features: int, n_components: int) -> float:
+    """Return the multiply-adds of conjugate gradients, a guess before their number is known."""
+    D, vectors = n_components, largest_sketch(n_components, whole=True) + _VECTORS
+    return float(n_rows) * D * (_PASSES * (n_features + _FEATURE) + 2.0 * vectors)
 
 
 def solve_flops(n_components: int, n_folds: int) -> float:

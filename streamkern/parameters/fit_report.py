@@ -54,7 +54,8 @@ class FitReport(TypedDict, total=False):
     condition: float | None  # of the penalised Gram matrix
     rounding_rmse: Any  # what rounded features move predictions by
     precision_floor: float  # the penalty below which rounding decides
-    solver: str
+    solver: str  # "cholesky", "eigen" or "cg"
+    iterations: dict[str, Any]  # of conjugate gradients: passes, vectors, what is left to gain
     errors_from: str  # "moments", "rows" or "bound"
     note: str  # sentences of what to know
     # A search.

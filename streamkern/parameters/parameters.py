@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 
 from streamkern.errors import ParameterError
-from streamkern.features import FAMILIES
+from streamkern.errors.formatting import unknown
+from streamkern.features import FAMILIES, LEVELS
 from streamkern.features.metric import checked_metric
 from streamkern.kernels import KERNELS, Gaussian, Kernel
 from streamkern.parameters.fit_options import CHOICES, FitOptions
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 DEFAULT_KERNEL = Gaussian("median")
 AUTO = "auto"
 AUTO_COMPONENTS = 4096
+# The most components whose D x D system the solver 'auto' makes.
+_DIRECT_COMPONENTS = 8192
 
 
 class Option(NamedTuple):
@@ -106,6 +109,12 @@ class Parameters:
         "Forward selection, orthogonal matching pursuit, or the path of the lasso.",
         choices=("forward", "omp", "lasso"),
     )
+    solver: str = option(
+        "auto",
+        "The D x D system, or conjugate gradients, which read the rows in every iteration and hold "
+        "no such system; auto: these for more than 8,192 components.",
+        choices=(AUTO, "direct", "cg"),
+    )
     feature_map: str = option(
         "orthogonal",
         "How features are made",
@@ -140,6 +149,11 @@ class Parameters:
     def __post_init__(self) -> None:
         for each in OPTIONS:
             value = getattr(self, each.name)
+            if each.name == "solver" and value not in (choices := each.metadata["option"].choices):
+                raise ParameterError(
+                    f"solver must be one of {', '.join(choices)}, not {unknown(value, choices)}; "
+                    f"choose one of them."
+                )
             if isinstance(each.default, bool) and not isinstance(value, (bool, np.bool_)):
                 raise ParameterError(
                     f"{each.name} must be True or False, not {value!r}; give one of them."
@@ -165,6 +179,44 @@ class Parameters:
     def solves_at_once(self) -> bool:
         """Whether nothing is left to choose once the moments are there."""
         return self.penalty.is_fixed and self.sparse is None and not self.keeps_folds
+
+    def solves_by_passes(self, options: FitOptions, *, like: bool = False) -> bool:
+        """Say whether conjugate gradients solve, or the D x D system.
+
+        Raises ParameterError if these are asked for where only the D x D system will do.
+        """
+        if self.solver == "direct" or (
+            self.solver == AUTO and options.n_components <= _DIRECT_COMPONENTS
+        ):
+            return False
+        if (obstacle := self._obstacle(options, like=like)) is not None:
+            if self.solver == AUTO:
+                return False
+            raise ParameterError(
+                f"conjugate gradients have no D x D system, which {obstacle}; take solver 'direct' "
+                f"(--solver direct), or leave that out."
+            )
+        return True
+
+    def _obstacle(self, options: FitOptions, *, like: bool) -> str | None:
+        """Return what needs the D x D system, and how, or None."""
+        found = {
+            "moments that others are like are made for": like,
+            "the number of components is chosen from": self.n_components == AUTO,
+            "a sparse model is chosen from": self.sparse is not None,
+            f"alpha {self.alpha!r} is chosen from": isinstance(self.alpha, str)
+            and self.alpha != "cv",
+            f"precision {self.precision!r} is for": options.precision in LEVELS,
+        }
+        return next((words for words, is_there in found.items() if is_there), None)
+
+    def check_direct(self) -> None:
+        """Raise ParameterError if moments of all features are not wanted."""
+        if self.solver == "cg":
+            raise ParameterError(
+                "moments of all features are what conjugate gradients do without; take solver "
+                "'direct' or 'auto', or fit the rows."
+            )
 
     def passes(self, template: Template | None = None) -> FitOptions:
         """Return the checked options of the passes of a fit, those of the template if any."""

@@ -10,7 +10,12 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from streamkern.errors import DataError
-from streamkern.parameters.cost_estimate import Footprint, fit_flops, rough_flops_per_second
+from streamkern.parameters.cost_estimate import (
+    Footprint,
+    fit_flops,
+    gradient_flops,
+    rough_flops_per_second,
+)
 from streamkern.parameters.fit_options import check_folds
 from streamkern.parameters.job_plan import Plan
 from streamkern.runtime.events import tell_of_job
@@ -102,6 +107,8 @@ def plan_fit(
 
     # A target more takes what an input takes, and without each row every target at every penalty.
     flops = fit_flops(n, width + q - 1, D, n_folds)
+    if needs.solves_by_passes:
+        flops = gradient_flops(n, width, D)
     if needs.n_left_out:
         flops += fit_flops(n, width + needs.n_left_out * q, D, 1)
     cores, blas = usable_cores(), 1
@@ -222,6 +229,8 @@ def tell_of_solution(source: Source, options: FitOptions, solution: dict[str, An
     rounds = -(-options.n_folds // n_slots) if options.n_folds > 1 else 0
     cubes = _FACTORISED if solution.get("fixed_alpha") else _WHOLE + _A_FOLD * rounds
     flops = float(D) ** 3 * cubes * n_slots
+    if solution.get("solves_by_passes"):
+        flops = 0.0  # nobody knows how many passes follow
     if n_left_out := solution.get("n_left_out", 0):
         width = source.n_features + n_left_out * source.n_targets
         flops += 2 * fit_flops(source.n_samples, width, D, 1)

@@ -56,7 +56,19 @@ def fit_rows(report: FitReport, number: Number = brief) -> list[Row]:
         *([figure_row("rounding_rmse", report, number)] if "rounding_rmse" in report else []),
         figure_row("effective_dof", report, number),
         ("solver", f"{report['solver']}, condition {number(report['condition'])}"),
+        *_iterations(report, number),
     ]
+
+
+def _iterations(report: FitReport, number: Number) -> list[Row]:
+    """Return what conjugate gradients took, if they solved."""
+    if not (found := report.get("iterations")):
+        return []
+    taken = (
+        f"{found['passes']} passes of {number(found['seconds_a_pass'])} s, {found['vectors']} "
+        f"vectors beside a sketch of {found['sketch']}"
+    )
+    return [("iterations", taken)]
 
 
 def model_rows(report: FitReport) -> list[Row]:

@@ -41,9 +41,14 @@ class RidgeSolution:
 
 def precision_floor(moments: CentredMoments, largest: float) -> float:
     """Return the size of eigenvalues of G that its precision cannot tell from zero."""
-    D = moments.gram.order
-    noise = _SINGLE_NOISE if moments.precision == "single" else 4.0 * D * np.finfo(float).eps
-    return noise * largest
+    return relative_floor(moments.precision, moments.gram.order) * largest
+
+
+def relative_floor(precision: Precision, n_components: int) -> float:
+    """Return that size for a largest eigenvalue of 1."""
+    return (
+        _SINGLE_NOISE if precision == "single" else 4.0 * n_components * float(np.finfo(float).eps)
+    )
 
 
 def relative_rounding(precision: Precision) -> float:

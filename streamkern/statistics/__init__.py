@@ -15,6 +15,7 @@ from streamkern.statistics.feature_moments import Moments
 from streamkern.statistics.feature_sums import FeatureSums
 from streamkern.statistics.folds import ByFold, Folds, ListedFolds, RowFolds
 from streamkern.statistics.folds import block_folds, rows_by_fold, shard_folds, unplaced_folds
+from streamkern.statistics.gram_products import GramProducts
 from streamkern.statistics.integer_moments import IntegerMoments, empty_moments, integer_units
 from streamkern.statistics.integer_moments import rounding_errors
 from streamkern.statistics.moment_strips import joined_moments, moment_strips
@@ -23,10 +24,10 @@ from streamkern.statistics.triangle import Triangle
 from streamkern.statistics.work import Work
 
 __all__ = [
-    "ByFold", "CentredMoments", "ColumnStatistics", "FeatureSums", "Folds", "IntegerMoments",
-    "ListedFolds", "Moments", "Precision", "RowFolds", "RowIndex", "RowSample", "Statistic", "Sums",
-    "Together", "Triangle", "Work", "block_folds", "concatenated", "dtype_of_features",
-    "empty_moments", "integer_units", "joined_moments", "joint", "maximum", "merged_by", "minimum",
-    "moment_strips", "part", "parts", "precision_of_features", "rounding_errors", "rows_by_fold",
-    "shard_folds", "total", "unplaced_folds",
+    "ByFold", "CentredMoments", "ColumnStatistics", "FeatureSums", "Folds", "GramProducts",
+    "IntegerMoments", "ListedFolds", "Moments", "Precision", "RowFolds", "RowIndex", "RowSample",
+    "Statistic", "Sums", "Together", "Triangle", "Work", "block_folds", "concatenated",
+    "dtype_of_features", "empty_moments", "integer_units", "joined_moments", "joint", "maximum",
+    "merged_by", "minimum", "moment_strips", "part", "parts", "precision_of_features",
+    "rounding_errors", "rows_by_fold", "shard_folds", "total", "unplaced_folds",
 ]  # fmt: skip

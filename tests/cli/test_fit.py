@@ -132,7 +132,7 @@ def test_the_json_of_a_dry_run_is_the_plan_and_what_does_not_fit_fails_with_both
     plan = report_of(*FIT, "--dry-run")
     assert (plan["n_rows"], plan["n_features"], plan["n_components"]) == (300, 3, 32)
     assert plan["worker_bytes"] > 0
-    result = invoke(*FIT[:-1], 1_000_000, "--dry-run")
+    result = invoke(*FIT[:-1], 1_000_000, "--solver", "direct", "--dry-run")
     assert result.exit_code == 1
     assert "1,000,000 components need" in result.stderr
     assert "may be used" in result.stderr

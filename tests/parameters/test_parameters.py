@@ -24,7 +24,7 @@ CONTRACT = """
 kernel length-scale map phase components metric alpha folds fold-by sparse precision no-standardize
 no-intercept weights classify on-bad-rows seed checkpoint report dry-run force cluster scheduler
 scheduler-file workers json quiet
-alphas per-target one-standard-error sparse-method class-weight calibration folders
+alphas per-target one-standard-error sparse-method solver class-weight calibration folders
 trust-cluster-file log-json debug out x y target id delimiter
 """
 # Every parameter, by its option.
@@ -39,6 +39,7 @@ GIVEN = {
     "--one-standard-error": {"one_standard_error": True},
     "--sparse 9": {"sparse": 9},
     "--sparse-method omp": {"sparse_method": "omp"},
+    "--solver cg": {"solver": "cg"},
     "--map auto": {"feature_map": "auto"},
     "--phase": {"paired": False},
     "--metric learn:2": {"metric": "learn:2"},

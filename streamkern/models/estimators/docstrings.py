@@ -39,6 +39,12 @@ sparse : int or 'auto', optional
 sparse_method : {'forward', 'omp', 'lasso'}
     How they are chosen: forward selection, orthogonal matching pursuit, or the path of the
     lasso.  The coefficients are those of ridge.
+solver : {'auto', 'direct', 'cg'}
+    'direct' sums the D x D system in one pass.  'cg' are block conjugate gradients, preconditioned
+    by a sketch: a pass an iteration, for the systems of all folds and penalties at once, and memory
+    that grows with D.  They end where solutions move predictions of the rows by less than 1e-5
+    deviations of the targets; moments are then those of the combinations of features that were
+    needed.  'auto' takes them for more than 8,192 features.
 feature_map : str
     Random Fourier features, 'orthogonal' or independent ('iid'); by fast transforms for
     hundreds of inputs ('sorf'); quasi-Monte Carlo ('qmc'); on a 'grid' for one to three

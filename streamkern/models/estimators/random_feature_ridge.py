@@ -64,6 +64,7 @@ class RandomFeatureRidge(MultiOutputMixin, RegressorMixin, FeatureEstimator):  #
         one_standard_error: bool = False,
         sparse: int | str | None = None,
         sparse_method: str = "forward",
+        solver: str = "auto",
         feature_map: str = "orthogonal",
         paired: bool = True,
         metric: str | Floats | None = None,

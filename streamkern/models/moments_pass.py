@@ -1,0 +1,195 @@
+"""The main passes of a fit: for moments, or for those of the combinations that solve it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamkern.engine.scheduler import run, task
+from streamkern.errors import DataError
+from streamkern.features import LEVELS, Standardized
+from streamkern.features.metric import metric_facts, standardizer_of
+from streamkern.models.data_moments import DataMoments
+from streamkern.models.labelling import class_facts
+from streamkern.models.subspace_fit import SubspaceSearch
+from streamkern.parameters.fit_options import SAMPLE_ROWS
+from streamkern.runtime.integer_products import integer_products
+from streamkern.runtime.threads import blas_threads
+from streamkern.solve.progressive_validation import progressive_error
+from streamkern.sources.hdf5 import without_folders
+from streamkern.sources.preprocessing.column_names import input_names
+from streamkern.statistics import (
+    ByFold,
+    dtype_of_features,
+    empty_moments,
+    integer_units,
+    joined_moments,
+    moment_strips,
+)
+
+if TYPE_CHECKING:
+    from streamkern.features import FeatureMap
+    from streamkern.models.checkpoint_job import RowPasses
+    from streamkern.parameters.fit_options import FitOptions
+    from streamkern.parameters.fit_report import FitReport
+    from streamkern.parameters.penalty_options import PenaltyOptions
+    from streamkern.predict.ensemble import Ensemble
+    from streamkern.sources import Source
+    from streamkern.statistics import FeatureSums
+    from streamkern.tune.column_pass import ColumnPass
+    from streamkern.tune.metric_learning import LearntMetric
+
+
+def moments_pass(
+    rows: RowPasses,
+    seen: ColumnPass,
+    *,
+    weighting: Ensemble | None = None,
+    learnt: LearntMetric | None = None,
+    penalty: PenaltyOptions | None = None,
+) -> DataMoments:
+    """Read the rows once for the moments, after the column pass that says how."""
+    begun = time.perf_counter()
+    source, options, plan, _, rule, like, few_rows = rows
+    with blas_threads(1):  # frequencies and shift are part of the result
+        if like is None:
+            sample = seen.standardizer(seen.sample.X)
+            inner, kernel = options.map_for(seen.standardizer.columns, sample, seen.weights)
+            feature_map: FeatureMap = Standardized(seen.standardizer, inner)
+        else:
+            feature_map, kernel = like.feature_map, like.kernel
+        drawn = feature_map
+        feature_map = drawn.summed() if penalty is None else drawn.plain()
+        empty = None if like is None else like.empty
+        if empty is None:
+            reweighted = weighting is not None
+            empty = _empty_moments(source, feature_map, seen, options, reweighted=reweighted)
+    strips = moment_strips(empty, plan.n_strips)
+    if penalty is not None:  # sums without products of features
+        strips = [replace(empty, first_row=feature_map.n_components)]
+    read = partial(rows.read, group=lambda shard: int(rule.of(np.array([shard.start]))[0]))
+    passes = [
+        read(
+            ByFold(rule, strip, weighting),
+            "moments" if len(strips) == 1 else f"moments-{i + 1}-of-{len(strips)}",
+            keep=penalty is None,
+            validate=partial(progressive_error, intercept=options.fit_intercept),
+        )
+        for i, strip in enumerate(strips)
+    ]
+    # The last strip knows all but the other strips' rows of the triangle.
+    moments = passes[-1]
+    weights: dict[int, float] = run(task(_weights_of_folds, moments.statistic, name="weights"))
+    for fold in range(rule.n_folds):
+        if not weights.get(fold) and not few_rows:
+            raise DataError(
+                f"fold {fold + 1} of {rule.n_folds} has no rows that could be used; take fewer "
+                f"folds, or another fold_by (--fold-by)."
+            )
+    whole: Any = moments.statistic
+    iterations: dict[str, Any] = {}
+    if penalty is not None:
+        search = SubspaceSearch(read, whole, drawn, penalty, intercept=options.fit_intercept)
+        penalty = search.run()
+        whole, iterations = search.folds(), search.facts()
+        feature_map, passes = whole.empty.feature_map, [*passes, *search.passes]
+    every, passing = [seen.passed, *passes], sum(passed.seconds for passed in passes)
+    total = seen.passed.seconds + time.perf_counter() - begun
+    data = without_folders(source.describe())
+    names = input_names({"data": data})
+    named: FitReport = {} if names is None else {"feature_names": names}
+    report: FitReport = {
+        "rows": moments.n_rows,
+        "n_features": source.n_features,
+        "n_targets": source.n_targets,
+        "seconds": {"total": total, "columns": seen.passed.seconds, "pass": passing},
+        "rows_per_second": moments.n_rows / passing,
+        "peak_worker_bytes": max(passed.peak_worker_bytes for passed in every),
+        "projected_worker_bytes": plan.worker_bytes,
+        "skipped_rows": moments.n_skipped,
+        "weightless_rows": moments.n_weightless,
+        "retried_shards": sum(passed.retried_shards for passed in every),
+        "resumed_shards": sum(passed.resumed_shards for passed in every),
+        **named,
+        "n_folds": rule.n_folds if rule.n_folds > 1 else 0,
+        "fold_by": plan.fold_by if rule.n_folds > 1 else None,
+        "weights": source.weighted_by,
+        "weight": sum(weights[fold] for fold in sorted(weights)),
+        "precision": options.precision,
+        "feature_map": options.feature_map,
+        "dropped_columns": seen.dropped,
+        "nearly_constant_columns": list(seen.nearly_constant),
+        "data": data,
+        "metric": metric_facts(standardizer_of(feature_map), options.metric),
+        **class_facts(source),
+    }
+    if options.precision in LEVELS:
+        report["products"] = run(task(_products_here, name="products"))
+    if learnt is not None:
+        report = learnt.reported(report)
+    if iterations:
+        report["iterations"] = iterations
+    if len(strips) > 1:
+        whole = task(_joined, *(passed.statistic for passed in passes), name="join")
+    return DataMoments(
+        folds=whole,
+        n_folds=rule.n_folds,
+        feature_map=feature_map,
+        kernel=kernel,
+        flat=source.target_ndim == 1,
+        report=report,
+        options=options,
+        index=seen.index,
+        n_threads=plan.n_threads,
+        penalty=penalty,
+    )
+
+
+def _weights_of_folds(folds: ByFold) -> dict[int, float]:
+    return {fold: part.weight for fold, part in folds.parts.items()}  # type: ignore[attr-defined]
+
+
+def _products_here() -> str:
+    return integer_products().name
+
+
+def _joined(*strips: ByFold) -> ByFold:
+    """Return the folds of which these are strips."""
+    empties: list[Any] = [strip.empty for strip in strips]
+    whole = ByFold(strips[-1].rule, joined_moments(empties))
+    for fold in strips[-1].parts:
+        parts: list[Any] = [strip.parts[fold] for strip in strips]
+        whole.parts[fold] = joined_moments(parts)
+    return whole
+
+
+def _empty_moments(
+    source: Source,
+    feature_map: FeatureMap,
+    seen: ColumnPass,
+    options: FitOptions,
+    *,
+    reweighted: bool,
+) -> FeatureSums:
+    p, columns, rows = source.n_features, seen.columns, seen.sample.X[:SAMPLE_ROWS]
+    mean, deviation = columns.mean[p:], np.sqrt(columns.variance[p:])
+    precision, units = options.precision, {}
+    if precision in LEVELS:
+        weighted = reweighted or source.weighted_by is not None
+        row_weight = float(columns.weight.max()) / seen.passed.n_rows if weighted else None
+        units = integer_units(mean, deviation, row_weight)
+    else:
+        dtype = dtype_of_features(precision)
+        features = np.empty((len(rows), feature_map.n_components), dtype=dtype)
+        feature_map.evaluate(rows, features)
+        units = {
+            # What is subtracted of every row, to the last digit.
+            "feature_shift": features.mean(axis=0, dtype=float).astype(dtype).astype(float),
+            "target_shift": mean,
+            "target_unit": np.where(deviation > 0, deviation, 1.0),
+        }
+    return empty_moments(feature_map, source.n_targets, precision, **units)

@@ -1,0 +1,75 @@
+"""A preconditioner of a Gram matrix that is known by products with it alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from streamkern._typing import Floats
+
+# Eigenvalues of a sketch below this share of the largest are rounding.
+_ROUNDING = {"single": 1e-6, "double": 1e-13}
+# Vectors of the first sketch and of the largest, and the bytes of that.
+_FIRST, _MOST, _BYTES = 128, 2048, 256 << 20
+
+
+@dataclass(frozen=True)
+class NystroemPreconditioner:
+    """(U diag(d) U^T + alpha I)^-1, with U diag(d) U^T <= G in all directions, and near to it.
+
+    It follows from products G T (D, r) with orthonormal test vectors T (D, r).  Where r is a few
+    times the effective degrees of freedom at alpha, gradients converge in a few iterations.
+
+    Frangella, Tropp and Udell (2023), "Randomized Nystroem preconditioning".
+    """
+
+    tests: Floats  # T
+    images: Floats  # G T
+    values: Floats  # d, descending
+    vectors: Floats  # U (D, r'), orthonormal
+
+    @classmethod
+    def of(cls, tests: Floats, images: Floats, precision: str = "single") -> NystroemPreconditioner:
+        core = tests.T @ images
+        values, vectors = np.linalg.eigh((core + core.T) / 2)
+        kept = values > _ROUNDING[precision] * values.max(initial=0.0)
+        roots = images @ (vectors[:, kept] / np.sqrt(values[kept]))
+        values, vectors = np.linalg.eigh(roots.T @ roots)
+        kept = values > _ROUNDING[precision] * values.max(initial=0.0)
+        values, vectors = values[kept][::-1], vectors[:, kept][:, ::-1]
+        return cls(tests, images, values, roots @ (vectors / np.sqrt(values)))
+
+    def extended(self, tests: Floats, images: Floats, precision: str) -> NystroemPreconditioner:
+        """Return the preconditioner with products of more vectors, orthonormal to the others."""
+        both = np.column_stack([self.tests, tests]), np.column_stack([self.images, images])
+        return self.of(*both, precision)
+
+    @property
+    def n_vectors(self) -> int:
+        return int(self.tests.shape[1])
+
+    @property
+    def least_eigenvalue(self) -> float:
+        """The least eigenvalue that is known, 0 where others are rounding."""
+        return float(self.values[-1]) if len(self.values) == self.n_vectors else 0.0
+
+    def solve(self, columns: Floats, alpha: float) -> Floats:
+        """Return the preconditioner at a penalty times columns (D, k)."""
+        inside = self.vectors.T @ columns
+        inside *= (1.0 / (self.values + alpha) - 1.0 / alpha)[:, None]
+        solved: Floats = columns / alpha + self.vectors @ inside
+        return solved
+
+
+def sketch_size(n_components: int, n_known: int) -> int:
+    """Return how many test vectors are added to those that there are; 0 where they are the most."""
+    return min(max(n_known, _FIRST), largest_sketch(n_components, whole=True) - n_known)
+
+
+def largest_sketch(n_components: int, *, whole: bool = False) -> int:
+    """Return the most test vectors of one pass, or of all."""
+    most = min(-(-n_components // 2), _MOST, max(_BYTES // (8 * n_components), _FIRST))
+    return most if whole or most <= _FIRST else -(-most // 2)

@@ -1,0 +1,118 @@
+"""The ridge systems of all rows and of folds, in a growing subspace of the features.
+
+With W (D, r) orthonormal and the products G_k W of the Gram matrices of all folds known, the best
+solutions w = W z in the subspace are those of r x r systems, at every penalty, of all rows and
+without each fold, and their residuals follow.  In the preconditioned residuals the subspace grows:
+these are conjugate gradients for all systems at once, each of which gains by the others' vectors.
+
+Saad (2003), "Iterative methods for sparse linear systems", chapters 5 and 6.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from streamkern.statistics import Triangle
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from streamkern._typing import Array, Floats
+    from streamkern.statistics import FeatureSums
+
+# New vectors that others leave less of are none.
+_DEPENDENT = 1e-5
+
+
+class Subspace:
+    """Sums of folds without Gram matrices, the vectors W, and the products of these with W.
+
+    Features are as they are summed: f = phi / scale - shift.
+    """
+
+    def __init__(self, sums: Mapping[int, FeatureSums], *, intercept: bool) -> None:
+        self.sums, self.intercept = sums, intercept
+        first = next(iter(sums.values()))
+        self.feature_map, D = first.feature_map, first.feature_map.n_components
+        dtype = np.float64 if first.precision == "double" else np.float32
+        self.vectors = np.zeros((D, 0), dtype)
+        self.products = {fold: np.zeros((D, 0), dtype) for fold in sums}
+        self._grams = {fold: np.zeros((0, 0)) for fold in sums}
+
+    def independent(self, vectors: Iterable[Floats]) -> Array:
+        """Return orthonormal vectors (D, b) of what the subspace leaves of others, b maybe 0."""
+        new = np.column_stack(list(vectors))
+        new = new / np.maximum(np.linalg.norm(new, axis=0), np.finfo(float).tiny)
+        for _ in range(2):
+            new -= self.vectors @ (self.vectors.T @ new)
+        values, turns = np.linalg.eigh(new.T @ new)
+        kept = values > _DEPENDENT**2
+        new = new @ (turns[:, kept] / np.sqrt(values[kept]))
+        new -= self.vectors @ (self.vectors.T @ new)
+        return np.linalg.qr(new)[0].astype(self.vectors.dtype)
+
+    def extend(self, vectors: Array, products: Mapping[int, Floats]) -> None:
+        """Add vectors (D, b) and the products of every fold's sums of f f^T with them."""
+        before, self.vectors = self.vectors, np.column_stack([self.vectors, vectors])
+        for fold, new in products.items():
+            across, square = before.T @ new, vectors.T @ new
+            gram = np.block([[self._grams[fold], across], [across.T, (square + square.T) / 2]])
+            self._grams[fold] = gram
+            narrow = new.astype(vectors.dtype)
+            self.products[fold] = np.column_stack([self.products[fold], narrow])
+
+    def moments(self) -> dict[int, FeatureSums]:
+        """Return the moments of the features W^T phi, by fold."""
+        vectors = self.vectors.astype(float)
+        combined, made = self.feature_map.combined(vectors), {}
+        for fold, sums in self.sums.items():
+            shift, cross = vectors.T @ sums.feature_shift, vectors.T @ sums.cross
+            made[fold] = sums.of_features(combined, shift, cross)
+            made[fold].gram = Triangle.of(self._grams[fold])
+        return made
+
+    @property
+    def n_vectors(self) -> int:
+        return int(self.vectors.shape[1])
+
+    def cross(self, left_out: int | None) -> Floats:
+        """Return C of all rows or without a fold, (D, q), about the means and in units of y."""
+        product: Floats = sum(s.cross[:, :-1] for k, s in self.sums.items() if k != left_out)
+        for factor, mean, target in self._means(left_out):
+            product = product + factor * np.outer(mean, target)
+        return product * (self.feature_map.scale * self._one.target_unit)
+
+    def residuals(self, coef: Floats, alpha: float, left_out: int | None) -> Floats:
+        """Return C - (G + alpha I) W z of solutions z (r, q), of all rows or without a fold."""
+        product = np.zeros((len(self.vectors), coef.shape[1]))
+        for fold, products in self.products.items():
+            if fold != left_out:
+                product += products @ coef
+        along = self.vectors @ coef
+        product = self.about_means(product, along, left_out)
+        return self.cross(left_out) - product - alpha * along
+
+    def about_means(self, products: Floats, vectors: Floats, left_out: int | None) -> Floats:
+        """Return G v of vectors (D, k), of all rows or without a fold, from sums of f (f^T v)."""
+        for factor, mean, _ in self._means(left_out):
+            products = products + factor * np.outer(mean, mean @ vectors)
+        return products * self.feature_map.scale**2
+
+    @property
+    def _one(self) -> FeatureSums:
+        return next(iter(self.sums.values()))
+
+    def _means(self, left_out: int | None) -> list[tuple[float, Floats, Floats]]:
+        """Return the outer products, as factors and means, that sums about means differ by."""
+        left = [sums for fold, sums in self.sums.items() if fold != left_out]
+        N = sum(sums.weight for sums in left)
+        features: Floats = sum(sums.cross[:, -1] for sums in left) / N
+        targets: Floats = sum(sums.target_sum for sums in left) / N
+        means = [(-N, features, targets)]
+        if not self.intercept:
+            one = self._one
+            shift = one.target_shift / one.target_unit
+            means.append((N, one.feature_shift + features, shift + targets))
+        return means

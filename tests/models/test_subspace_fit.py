@@ -1,0 +1,237 @@
+"""Conjugate gradients find what the D x D system has: the penalty, errors and predictions."""
+
+import dask
+import numpy as np
+import pytest
+from dask.callbacks import Callback
+from hearing import killer_of_workers
+from threadpoolctl import threadpool_limits
+
+import streamkern
+from streamkern.errors import ParameterError, StreamkernWarning
+from streamkern.features.base import stream
+from streamkern.parameters import plan
+from streamkern.runtime.events import observed
+from streamkern.sources import ArraySource
+
+N, P = 1500, 3
+# A map, a kernel for it, and inputs.
+MAPS = {
+    "orthogonal": ("gaussian", 3),
+    "iid": ("matern32", 3),
+    "sorf": ("gaussian", 3),
+    "qmc": ("gaussian", 3),
+    "grid": ("gaussian", 2),
+    "nystroem": ("matern52", 3),
+    "binning": ("laplacian", 3),
+    "sketch": ("polynomial", 3),
+    "identity": ("linear", 3),
+}
+
+
+# In which errors have one minimum.
+GRID = tuple(np.geomspace(0.01, 1000.0, 16).tolist())
+
+
+def rows(n=N, p=P, q=None, seed=0):
+    rng = stream(seed)
+    X = rng.standard_normal((n, p))
+    y = np.sin(2.0 * X[:, 0]) * X[:, 1] + rng.standard_normal(n)
+    return X, y if q is None else np.column_stack([y, X[:, 1] ** 2 - y][:q])
+
+
+def ridge(feature_map="orthogonal", kernel="gaussian", **options):
+    usual = {"n_components": 128, "precision": "double", "solver": "cg"}
+    if "alpha" not in options:
+        usual["alphas"] = GRID
+    return streamkern.RandomFeatureRidge(kernel, feature_map=feature_map, **(usual | options))
+
+
+def both(rows_, **options):
+    """Return the models of conjugate gradients and of the D x D system."""
+    return [ridge(**options, solver=solver).fit(*rows_) for solver in ("cg", "direct")]
+
+
+def check_alike(found, expected, X, y, tolerance=1e-5):
+    report, other = found.report_, expected.report_
+    assert np.allclose(report["alpha"], other["alpha"], rtol=1e-4)
+    if other["cv_rmse"] is not None:
+        assert np.allclose(report["cv_rmse"], other["cv_rmse"], rtol=1e-4)
+    apart = (found.predict(X) - expected.predict(X)) / np.std(y, axis=0)
+    assert np.sqrt(np.mean(apart**2)) < tolerance
+    assert report["solver"] == "cg" != other["solver"]
+    assert report["note"] == other["note"]
+    assert report["n_components"] == other["n_components"]
+
+
+@pytest.mark.parametrize("name", list(MAPS))
+def test_every_map_has_the_penalty_the_errors_and_the_predictions_of_the_system(name):
+    kernel, p = MAPS[name]
+    X, y = rows(p=p)
+    found, expected = both((X, y), feature_map=name, kernel=kernel)
+    check_alike(found, expected, *rows(300, p, seed=1))
+    curve, whole = found.report_["alpha_curve"], expected.report_["alpha_curve"]
+    last = len(curve["alphas"])
+    assert np.allclose(curve["values"], whole["values"][-last:], rtol=1e-3)
+
+
+def test_the_usual_penalties_are_those_of_the_system():
+    options = {"feature_map": "binning", "kernel": "laplacian", "alpha": "cv"}
+    found, expected = both(rows(), **options)
+    check_alike(found, expected, *rows(300, seed=1))
+    curve, whole = (each.report_["alpha_curve"]["alphas"] for each in (found, expected))
+    assert len(whole) == 30
+    assert 5 < len(curve) < 30
+    assert np.allclose(curve, whole[-len(curve) :], rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"alpha": 0.3},
+        {"alpha": [0.1, 1.0, 10.0]},
+        {"alphas": [0.1, 1.0, 10.0]},
+        {"fit_intercept": False},
+        {"one_standard_error": True},
+        {"precision": "single"},
+        {"paired": False, "standardize": False},
+        {"metric": "learn:1"},
+        {"feature_map": "nystroem", "fit_intercept": False, "fold_by": "blocks"},
+    ],
+    ids=str,
+)
+def test_options_are_kept(options):
+    found, expected = both(rows(), **options)
+    check_alike(found, expected, *rows(300, seed=1), tolerance=1e-4)
+
+
+@pytest.mark.parametrize("per_target", [True, False])
+def test_several_targets_with_weights_are_solved_together(per_target):
+    X, y = rows(q=2)
+    weights = stream(2).integers(0, 3, N).astype(float)
+    found, expected = both((X, y, weights), per_target=per_target)
+    check_alike(found, expected, *rows(300, q=2, seed=1))
+
+
+def test_probabilities_of_classes_are_those_of_the_system():
+    X, y = rows()
+    made = [
+        streamkern.RandomFeatureClassifier(
+            n_components=128, precision="double", solver=solver, alpha=alpha
+        )
+        .fit(X, y > 0)
+        .predict_proba(X)
+        for alpha in (GRID, 1.0)
+        for solver in ("cg", "direct")
+    ]
+    assert np.allclose(made[0], made[1], atol=1e-3)
+    assert np.allclose(made[2], made[3], atol=1e-3)
+
+
+def test_deviations_are_no_smaller_than_those_of_the_system_and_files_keep_them(tmp_path):
+    X, y = rows()
+    for name in ("orthogonal", "nystroem"):
+        found, expected = both((X, y), feature_map=name, alpha=1.0)
+        _, deviations = found.predict(X, return_std=True)
+        assert (deviations > 0.995 * expected.predict(X, return_std=True)[1]).all()
+        found.save(tmp_path / f"{name}.h5")
+        loaded = streamkern.load(tmp_path / f"{name}.h5")
+        assert np.array_equal(loaded.predict(X), found.predict(X))
+        assert np.array_equal(loaded.predict(X, return_std=True)[1], deviations)
+        assert np.allclose(found.transform(X) @ found.coef_ + found.intercept_, found.predict(X))
+
+
+def test_more_features_than_a_system_holds_are_solved_by_gradients_as_they_come():
+    X, y = rows(400)
+    model = streamkern.RandomFeatureRidge(n_components=8200, alpha=1.0).fit(X, y)
+    assert model.report_["solver"] == "cg"
+    assert model.report_["iterations"]["n_components"] == 8200
+    kept = streamkern.RandomFeatureRidge(n_components=8200, alpha="gcv", solver="auto")
+    assert not kept._parameters().solves_by_passes(kept._parameters().passes())
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"n_components": "auto"}, "the number of components is chosen from"),
+        ({"sparse": 8}, "a sparse model is chosen from"),
+        ({"alpha": "gcv"}, "alpha 'gcv' is chosen from"),
+        ({"alpha": "loo"}, "alpha 'loo' is chosen from"),
+        ({"precision": "int8"}, "precision 'int8' is for"),
+    ],
+    ids=str,
+)
+def test_what_needs_the_system_is_refused(options, words):
+    with pytest.raises(ParameterError, match=words):
+        ridge(**options).fit(*rows(50))
+
+
+def test_moments_of_all_features_are_refused():
+    for use in (ridge().moments, ridge().partial_fit):
+        with pytest.raises(ParameterError, match="are what conjugate gradients do without"):
+            use(*rows(50))
+    with pytest.raises(ParameterError, match="solver must be one of auto, direct, cg"):
+        ridge(solver="lu").fit(*rows(50))
+
+
+def test_a_residual_that_does_not_fall_is_told_with_what_to_do(monkeypatch):
+    monkeypatch.setattr("streamkern.models.subspace_fit._PATIENCE", -1)
+    with pytest.warns(StreamkernWarning, match="solutions may still move predictions"):
+        model = ridge(alpha=1e-6).fit(*rows())
+    assert "take larger penalties, or double precision" in model.report_["note"]
+
+
+@pytest.fixture
+def small_shards(monkeypatch):
+    monkeypatch.setattr(plan, "_SHARD_ROWS", (100, 100))
+    monkeypatch.setattr(plan, "_BLOCK_ROWS", (50, 50))
+
+
+def solution(source, **options):
+    model = ridge(alpha=[0.1, 1.0], precision="single", **options).fit(source)
+    return model.model_.predictor.form.coef.tobytes(), model.report_
+
+
+def test_an_interrupted_fit_goes_on_at_its_iteration(small_shards, tmp_path):
+    source = ArraySource(*rows())
+    expected, _ = solution(source)
+    left, model = iter(range(200)), ridge(alpha=[0.1, 1.0], precision="single")
+
+    def before(*_):
+        if next(left, None) is None:
+            raise KeyboardInterrupt
+
+    with dask.config.set(scheduler="synchronous"):
+        with Callback(pretask=before), pytest.raises(KeyboardInterrupt):
+            model.fit(source, checkpoint=tmp_path / "saved")
+        assert list((tmp_path / "saved").glob("vectors-*.h5"))
+        model.fit(source, checkpoint=tmp_path / "saved")
+    assert model.model_.predictor.form.coef.tobytes() == expected
+    assert model.report_["resumed_shards"] > 15
+
+
+@pytest.mark.cluster
+def test_workers_that_are_killed_leave_the_same_bits(small_shards):
+    from dask.distributed import Client, LocalCluster
+
+    source = ArraySource(*rows())
+    with dask.config.set(scheduler="synchronous"):
+        expected, _ = solution(source)
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
+        Client(cluster) as client,
+    ):
+        killer, victims = killer_of_workers(client, "sketch-64")
+        with observed(killer):
+            found, report = solution(source)
+        assert found == expected
+        assert not victims & set(client.run(lambda: __import__("os").getpid()).values())
+        assert report["rows"] == N
+
+
+def test_the_number_of_cores_changes_no_bit():
+    source = ArraySource(*rows())
+    found = [solution(source, n_components=1024)[0]]
+    with threadpool_limits(1):
+        found.append(solution(source, n_components=1024)[0])
+    assert found[0] == found[1]
