@@ -193,8 +193,7 @@ class Footprint:
             held += 24 * D * largest_sketch(D, whole=True)
             held += (8 + self.itemsize * (self.n_folds + 1)) * D * _VECTORS
         model = _MODEL_COPIES * 8 * D * self.source.n_targets
-        # Landmarks are chosen by their kernel with the sample, and an eigenbasis.
-        drawing = 8 * D * (self.n_sample + _SQUARES_DRAWING * D) if self.from_rows else 0
+        drawing = 8 * _SQUARES_DRAWING * D**2 if self.from_rows else 0
         return _PROCESS_BYTES + self.map + max(held + model, drawing + self.sample)
 
 
