@@ -136,7 +136,7 @@ def runs(given: argparse.Namespace, folder: Path) -> Iterator[dict[str, Any]]:
         ("deaths", given.life, None),
     ):
         model = streamkern.RandomFeatureRidge(
-            n_components=given.components, alpha="cv", metric=given.metric
+            n_components=given.components, alpha="cv", metric=given.metric, solver=given.solver
         )
         found: dict[str, Any] = {
             "run": name,
@@ -178,6 +178,7 @@ def main() -> None:
     parser.add_argument("--life", type=float, default=3.0, help="mean seconds a worker lives")
     parser.add_argument("--deaths", type=int, default=15, help="fewer than these are a failure")
     parser.add_argument("--metric", help="learnt before the fit, as --metric of `fit`")
+    parser.add_argument("--solver", default="auto", help="as --solver of `fit`")
     parser.add_argument("--gradients", action="store_true", help="of a model over all rows instead")
     given = parser.parse_args()
     failed = False

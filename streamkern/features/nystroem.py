@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
     from streamkern.kernels import Kernel
 
+# More landmarks are looked at in their own order, since pivots take several times as long.
+_PIVOTED = 8192
 # The stream of the order that rows are taken in; landmarks have others.
 _ORDER = 2
 
@@ -144,7 +146,9 @@ class Nystroem(KernelMap, LandmarkFeatures):
         from scipy.linalg import solve_triangular  # noqa: PLC0415  where it is needed
 
         transposed = "N" if back else "T"
-        turned: Floats = solve_triangular(self.factor, vectors, lower=True, trans=transposed)
+        turned: Floats = solve_triangular(
+            self.factor, vectors, lower=True, trans=transposed, check_finite=False
+        )
         return turned
 
     def combined(self, weights: Floats) -> CombinedLandmarks:
@@ -187,7 +191,8 @@ class CombinedLandmarks(Projected):
 
 def _independent(kernel: Kernel, chosen: Floats, jitter: float) -> tuple[Floats, Floats]:
     """Return the landmarks that others leave enough of, in their order, and their factor."""
-    from scipy.linalg.lapack import dpstrf  # noqa: PLC0415  where it is needed
+    from scipy.linalg import cholesky  # noqa: PLC0415  where it is needed
+    from scipy.linalg.lapack import dpstrf  # noqa: PLC0415
 
     added = jitter * diagonal(kernel, chosen).max()
     if not added > 0:
@@ -196,7 +201,13 @@ def _independent(kernel: Kernel, chosen: Floats, jitter: float) -> tuple[Floats,
             f"it a constant."
         )
     matrix = kernel(chosen, chosen)
+    if len(chosen) > _PIVOTED:
+        matrix[np.diag_indices_from(matrix)] += added
+        factor: Any = cholesky(matrix, lower=True, overwrite_a=True, check_finite=False)
+        # Those that the ones before them leave more of than was added.
+        kept = np.square(np.diagonal(factor)) > 2.0 * added
+        return (chosen, factor) if kept.all() else _independent(kernel, chosen[kept], jitter)
     _, pivots, rank, _ = dpstrf(matrix, lower=1, tol=added)
     kept = np.sort(pivots[:rank] - 1)
-    factor: Any = np.linalg.cholesky(matrix[np.ix_(kept, kept)] + added * np.eye(len(kept)))
+    factor = np.linalg.cholesky(matrix[np.ix_(kept, kept)] + added * np.eye(len(kept)))
     return chosen[kept], factor

@@ -232,9 +232,9 @@ class SubspaceSearch:
         exact = vectors.astype(np.float64)
         parts = self._multiplied(exact, f"vectors-{n_vectors}", by_fold=True).parts
         with blas_threads(1):
-            turned = self.feature_map.turned
-            products = {k: turned(each.products, back=True) for k, each in parts.items()}
-            self.subspace.extend(vectors, products)
+            every = np.column_stack([each.products for each in parts.values()])
+            turned = np.split(self.feature_map.turned(every, back=True), len(parts), axis=1)
+            self.subspace.extend(vectors, dict(zip(parts, turned, strict=True)))
         self._look()
         return True
 

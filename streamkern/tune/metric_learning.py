@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 # A kernel with a length scale, and the family of its maps.
 Pair = tuple[Any, str]
+# Features of the models whose gradients are averaged, where a fit has more.
+_MOST_COMPONENTS = 4096
 # Kernels of every map that have a metric, chosen by fits of so many features to so many rows.
 _KERNELS_A_MAP, _FEW_COMPONENTS, _FEW_ROWS = 2, 256, 4096
 # Of several pairs, rounds that all have, the plain one included, and pairs that have more.
@@ -100,6 +102,7 @@ def learnt_metric(seen: ColumnPass, options: FitOptions, pairs: Sequence[Pair]) 
     begun = time.perf_counter()
     learning = learning_of(options.metric)
     assert learning is not None  # noqa: S101  for the type checker
+    options = replace(options, n_components=min(options.n_components, _MOST_COMPONENTS))
     # In the order of their hashes, so that the first are a sample too.
     n_rows = large_sample(seen.standardizer.n_features + seen.sample.y.shape[1])
     rows = seen.sample.X[:n_rows]
