@@ -8,7 +8,7 @@ from dask.callbacks import Callback
 from hearing import killer_of_workers
 
 import streamkern
-from streamkern.errors import ParameterError
+from streamkern.errors import DataError, ParameterError
 from streamkern.parameters import plan
 from streamkern.runtime.events import observed
 from streamkern.tune.fold_moments import total_of
@@ -190,3 +190,21 @@ def test_maps_without_bounds_are_refused_before_rows_are_read(feature_map):
     kernel = "linear" if feature_map == "identity" else "gaussian"
     with pytest.raises(ParameterError, match=r"a bound.*take precision 'single'"):
         model(kernel=kernel, feature_map=feature_map).fit("nowhere.h5")
+
+
+@pytest.mark.filterwarnings("ignore:target 0")
+def test_rows_that_gave_targets_their_units_are_not_forgotten_without_a_word():
+    X = np.random.default_rng(0).standard_normal((500, 2))
+    y = np.sin(X[:, 0])
+    y[7] = 1e12
+    moments = model().moments(X, y)
+    with pytest.raises(DataError, match="fit the rows that are left anew"):
+        moments.forget(X[7:8], y[7:8])
+    assert moments.forget(X[8:9], y[8:9]).report["rows"] == 499
+
+
+def test_a_constant_target_says_nothing_of_precision():
+    X = np.random.default_rng(0).standard_normal((3000, 2))
+    noisy = X[:, 0] + np.random.default_rng(1).standard_normal(3000)
+    constant = np.column_stack([noisy, np.ones(3000)])
+    assert model(precision="auto").fit(X, constant).report_["precision"] == "int8"

@@ -25,7 +25,8 @@ def share_of_rounding(report: FitReport) -> float:
         return 0.0
     whole: Any = report["train_rmse"] if report["cv_rmse"] is None else report["cv_rmse"]
     rounding, error = np.atleast_1d(report["rounding_rmse"]), np.atleast_1d(whole)
-    return float(np.max(np.divide(rounding, error, out=np.ones_like(error), where=error > 0)) ** 2)
+    unknown = (rounding > 0).astype(float)
+    return float(np.max(np.divide(rounding, error, out=unknown, where=error > 0)) ** 2)
 
 
 def rounding_note(report: FitReport) -> str:

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 # Squares of rows that may go, over those of the rows that are left: so C and S keep five digits.
 _MOST_TAKEN = {"single": 1e4, "double": 1e10}
 _NEGLIGIBLE = 1e-6
+# Units of integers that targets vary by, at least, or their rounding would be seen.
+_FEWEST_UNITS = 1024
 
 
 class Remaining(NamedTuple):
@@ -91,6 +93,7 @@ def _check_digits(gone: Sequence[Any], left: Sequence[Any]) -> None:
     """
     precision = left[0].precision
     if precision not in _MOST_TAKEN:
+        _check_units(gone, left)
         return
 
     def sums(parts: Sequence[Any]) -> Floats:
@@ -120,4 +123,29 @@ def _check_digits(gone: Sequence[Any], left: Sequence[Any]) -> None:
             f"the squares of these rows are {ratio:.2g} times those of the rows that would be "
             f"left, whose digits their rounding in {precision} precision has taken; fit the rows "
             f"that are left anew."
+        )
+
+
+def _check_units(gone: Sequence[Any], left: Sequence[Any]) -> None:
+    """Raise DataError if targets that stay are small beside units that others gave them."""
+    parts = [part.centred() for part in left if part.weight > 0]
+    if not parts:
+        return
+    weight = sum(part.weight for part in parts)
+    mean = sum(part.weight * part.target_mean for part in parts) / weight
+
+    def spread(parts: Sequence[Any]) -> Floats:
+        """Return the sums of squares about that mean, (q,)."""
+        total: Floats = np.sum(
+            [part.target + part.weight * (part.target_mean - mean) ** 2 for part in parts], axis=0
+        )
+        return total
+
+    kept = spread(parts)
+    taken = spread([part.centred() for part in gone if part.weight > 0] or parts)
+    lost = (kept < weight * (_FEWEST_UNITS * left[0].target_unit) ** 2) & (taken > kept)
+    if lost.any():
+        raise DataError(
+            f"targets that would be left vary by less than {_FEWEST_UNITS:,} of the units that the "
+            f"first rows gave them; fit the rows that are left anew."
         )

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from streamkern.errors import ParameterError
+from streamkern.errors import OverflowedError, ParameterError
 from streamkern.features.base import checked_n_components
 from streamkern.models.feature_rounding import LARGEST_SHARE, ROUNDED, share_of_rounding
 from streamkern.models.moments_fit import fit_moments
@@ -133,7 +133,10 @@ class Task(ABC):
         # The rows are read again where rounding is too much of the error.
         spent: dict[str, float] = {}
         for precision in ROUNDED:
-            model = made(precision, **spent)
+            try:
+                model = made(precision, **spent)
+            except OverflowedError:  # double has room for anything
+                break
             if share_of_rounding(model.report) <= LARGEST_SHARE:
                 return model
             spent[precision] = model.report["seconds"]["total"] - sum(spent.values())

@@ -84,9 +84,8 @@ class IntegerMoments(FeatureSums):
         for block in blocks:
             self._check(block)
             targets, weights, shift = self._integers(block)
-            self.weight += float(weights.sum() << shift) * self.weight_unit
-            self.n_rows += len(block)
-            self._check_room(self.weight)
+            weight = self.weight + float(weights.sum() << shift) * self.weight_unit
+            self._check_room(weight)
             for start in range(0, len(block), MOST_ROWS):
                 rows = slice(start, start + MOST_ROWS)
                 some = block.X[rows], targets[rows], weights[rows]
@@ -94,6 +93,8 @@ class IntegerMoments(FeatureSums):
                     self._add(*some, shift, scratch)
                 except OverflowedError:
                     raise self._overflowed(block, "inputs are too large") from None
+            self.weight = weight
+            self.n_rows += len(block)
 
     def _integers(self, block: Block) -> tuple[Array, Array, int]:
         """Return targets and weights as integers, and by how many bits weights are shifted."""
