@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamkern.errors import ParameterError
+from streamkern.features.base import cached_slices
 from streamkern.features.families import inner_arrays, restored_inner
 from streamkern.features.kernel_map import ChosenFeatures
 
@@ -55,7 +56,10 @@ class Combinations(ChosenFeatures):
         known = self.inner.kernel_diagonal(X)
         if known is not None:
             return known
-        return np.square(self.inner.transform(X)).sum(axis=1)  # type: ignore[no-any-return]
+        squares = np.empty(len(X))
+        for rows in cached_slices(len(X), self.width):
+            squares[rows] = np.square(self.inner.transform(X[rows])).sum(axis=1)
+        return squares
 
     def condensed(self, coef: Floats, *, alike: bool = False) -> tuple[FeatureMap, Floats]:
         return self.inner.condensed(self.weights @ coef, alike=alike)

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
     from streamkern.features import FeatureMap
     from streamkern.kernels import Kernel
+    from streamkern.models.subspace_fit import SubspaceChoice
     from streamkern.parameters.fit_options import FitOptions
     from streamkern.parameters.fit_report import FitReport
-    from streamkern.parameters.penalty_options import PenaltyOptions
     from streamkern.sources import Source
     from streamkern.statistics import FeatureSums, RowIndex
 
@@ -55,7 +55,7 @@ class DataMoments:
     options: FitOptions
     index: RowIndex | None = None  # rows with their folds: 9 bytes each with up to 256 folds
     n_threads: int | None = None  # tasks of a process that were planned to run at a time
-    penalty: PenaltyOptions | None = None  # the choice that these are for, where they are
+    choice: SubspaceChoice | None = None  # that these are for, where they are of a subspace
 
     def __repr__(self) -> str:
         return summary_line("DataMoments", self._whole_report())
@@ -69,6 +69,15 @@ class DataMoments:
     def _whole_report(self) -> FitReport:
         n_components: FitReport = {"n_components": self.feature_map.n_components}
         return self.report | kernel_facts(self.kernel) | n_components
+
+    def check_whole(self) -> None:
+        """Raise ParameterError unless these are the moments of all features."""
+        if self.choice is not None:
+            raise ParameterError(
+                "conjugate gradients leave moments of the combinations of features that their "
+                "solution needs, which other rows and penalties have no place in; fit all rows "
+                "again, or with solver 'direct' (--solver direct)."
+            )
 
     def gathered(self) -> DataMoments:
         """Return the same moments, all in this process."""
@@ -106,6 +115,7 @@ class DataMoments:
 
     def template(self) -> Template:
         """Return what moments of more rows must take over to be merged with these."""
+        self.check_whole()
         folds = self.folds
         empty = run(task(_empty, folds, name="template")) if is_task(folds) else _empty(folds)
         return Template(self.options, self.feature_map, self.kernel, empty, self.report)  # type: ignore[arg-type]
@@ -132,6 +142,8 @@ class DataMoments:
         know its rows; DataError if the two differ in map, deviations, precision, targets or number
         of folds, or if rows are in both; InsufficientMemoryError if this process cannot hold them.
         """
+        for each in (self, other):
+            each.check_whole()
         check_alike(self, other)
         turns = turns_between(self.feature_map, other.feature_map)
         if not repeated_rows:
@@ -166,6 +178,7 @@ class DataMoments:
         values that are not finite are left out if they were when the moments were made.  DataError
         is raised if a row was never in, or not as often as it is here, or if none would be left.
         """
+        self.check_whole()
         classes = classes_of_report(self.report)
         if classes is None:
             source: Source = as_source(X, y, sample_weight)
@@ -190,6 +203,7 @@ class DataMoments:
 
         `force` replaces a file.  OverflowedError is raised if the sums are not finite.
         """
+        self.check_whole()
         write_moments(path, self, force=force)
 
 

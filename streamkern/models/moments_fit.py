@@ -45,10 +45,9 @@ def fit_moments(
 ) -> DataMoments:
     """Read the rows twice, lightly for the columns and a sample, then for the moments.
 
-    Where the job `solves_by_passes`, they are read more often, for moments of the few combinations
+    Where the plan `solves_by_passes`, they are read more often, for moments of the few combinations
     of features that the choice of the penalty and the solution need.  `job` is as of `fit_job`.
     """
-    penalty = penalty if job.get("solves_by_passes") else None
     with fit_job(source, options, checkpoint, **job) as (rows, (best, *_), learnt):
         return moments_pass(rows, best.column_pass, learnt=learnt, penalty=penalty)
 

@@ -16,6 +16,7 @@ from streamkern.features.metric import metric_facts, standardizer_of
 from streamkern.models.data_moments import DataMoments
 from streamkern.models.labelling import class_facts
 from streamkern.models.subspace_fit import SubspaceSearch
+from streamkern.models.subspace_passes import SubspacePasses
 from streamkern.parameters.fit_options import SAMPLE_ROWS
 from streamkern.runtime.integer_products import integer_products
 from streamkern.runtime.threads import blas_threads
@@ -55,6 +56,8 @@ def moments_pass(
     """Read the rows once for the moments, after the column pass that says how."""
     begun = time.perf_counter()
     source, options, plan, _, rule, like, few_rows = rows
+    if not plan.solves_by_passes:
+        penalty = None
     with blas_threads(1):  # frequencies and shift are part of the result
         if like is None:
             sample = seen.standardizer(seen.sample.X)
@@ -91,12 +94,13 @@ def moments_pass(
                 f"folds, or another fold_by (--fold-by)."
             )
     whole: Any = moments.statistic
-    iterations: dict[str, Any] = {}
+    choice, iterations = None, {}
     if penalty is not None:
-        search = SubspaceSearch(read, whole, drawn, penalty, intercept=options.fit_intercept)
-        penalty = search.run()
-        whole, iterations = search.folds(), search.facts()
-        feature_map, passes = whole.empty.feature_map, [*passes, *search.passes]
+        growing = SubspacePasses(read, whole, drawn, intercept=options.fit_intercept)
+        search = SubspaceSearch(growing, penalty)
+        whole, choice = search.run()
+        iterations = search.facts()
+        feature_map, passes = whole.empty.feature_map, [*passes, *growing.passes]
     every, passing = [seen.passed, *passes], sum(passed.seconds for passed in passes)
     total = seen.passed.seconds + time.perf_counter() - begun
     data = without_folders(source.describe())
@@ -145,7 +149,7 @@ def moments_pass(
         options=options,
         index=seen.index,
         n_threads=plan.n_threads,
-        penalty=penalty,
+        choice=choice,
     )
 
 

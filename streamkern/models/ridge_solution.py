@@ -86,11 +86,13 @@ def solve_moments(
     folds = moments.shared_folds()
     solved = solve_folds(
         folds,
-        moments.penalty or parameters.penalty,
+        parameters.penalty if moments.choice is None else moments.choice.penalty,
         intercept=intercept,
         sizes=sizes,
         leave_one_out=leaving,
     )
+    if moments.choice is not None:
+        solved = solved.with_remainder(moments.choice.remainder)
     size = len(solved.solution.coef)
     if size < D:
         feature_map = feature_map.first(size)

@@ -8,7 +8,7 @@ import numpy as np
 
 from streamkern.engine.reduction import accumulate
 from streamkern.engine.scheduler import shared, task
-from streamkern.errors import DataError
+from streamkern.errors import DataError, ParameterError
 from streamkern.features.kernel_values import Similarities
 from streamkern.parameters.plan import cut
 from streamkern.predict.class_errors import ClassErrors
@@ -187,6 +187,11 @@ def diagnose(model: FittedRidge, source: Source, *, n_largest: int = 10) -> dict
     A row is left out with all its weight: not as one of several equal rows.
     """
     model.check_inputs(source)
+    if model.report.get("solver") == "cg":
+        raise ParameterError(
+            "leverages need the D x D system, which conjugate gradients do without; fit with "
+            "solver 'direct' (--solver direct), or take the cross-validated error."
+        )
     predictor, equations = model.predictor, model.normal_equations
     (D, _), skip_bad_rows = _checked_shape(predictor, source), model.parameters.skips_bad_rows
     deviation = task(Deviation.of, predictor.feature_map, shared(equations), name="deviation")

@@ -85,17 +85,16 @@ class Task(ABC):
         parameters = self.prepared(parameters)
         n_left_out, options = parameters.penalty.n_left_out, parameters.passes(template)
         solution = {"fixed_alpha": parameters.solves_at_once, "n_left_out": n_left_out}
-        solution["solves_by_passes"] = parameters.solves_by_passes(
-            options, like=template is not None
-        )
+        solution |= parameters.solution_by_passes(options, like=template is not None)
         return _job(parameters, options, template, **solution)
 
     def search_job(self, parameters: Parameters, **search: Any) -> Job:
         """Return the same of `tune`, with the kernel and map that take most memory."""
         parameters = self.prepared(parameters)
-        n_left_out = parameters.penalty.n_left_out
+        solution = {"n_left_out": parameters.penalty.n_left_out}
         options = Choice(parameters, **search).options
-        return _job(parameters, options, None, n_left_out=n_left_out)
+        solution |= parameters.solution_by_passes(options)
+        return _job(parameters, options, None, **solution)
 
     def moments_job(self, parameters: Parameters, template: Template | None = None) -> Job:
         """Return the same of `moments`."""
@@ -171,6 +170,7 @@ class Task(ABC):
     def solve(self, parameters: Parameters, moments: DataMoments) -> Any:
         """Return the fitted model of moments, which it keeps, without reading rows."""
         parameters.check_direct()
+        moments.check_whole()
         parameters = self.prepared(parameters)
         self.check_moments(moments)
         D, size, penalty = moments.feature_map.n_components, None, parameters.penalty

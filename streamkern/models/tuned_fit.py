@@ -96,8 +96,7 @@ class Choice:
         # A map may be made from more rows than are searched on.
         how: Any = {"pairs": pairs, "n_sample": n_rows, "searched": [*tried, *names, str(allowed)]}
         penalty = self.parameters.penalty
-        by_passes = self.parameters.solves_by_passes(options)
-        how |= {"n_left_out": penalty.n_left_out, "solves_by_passes": by_passes}
+        how |= {"n_left_out": penalty.n_left_out} | self.parameters.solution_by_passes(options)
         job = fit_job(source, options, self.checkpoint, **how)
         with job as (rows, contenders, learnt):
             spent = Spent() if learnt is None else learnt.spent
@@ -116,7 +115,7 @@ class Choice:
             seen = contenders[found.arm.place].column_pass
             tell_of_solution(source, options, how)  # what comes before, nobody can say
             chosen = rows._replace(options=options)
-            moments = moments_pass(chosen, seen, penalty=penalty if by_passes else None)
+            moments = moments_pass(chosen, seen, penalty=penalty)
         report = with_seconds(moments.report, search=found.seconds) | found.as_dict()
         report |= {
             "tuning_kernels": list(map(described_kernel, tried)),

@@ -31,9 +31,10 @@ _INDEX_BYTES = 16
 _INDEX_MERGED, _INDEX_ORDERED = 3, 5
 # Strips are spread over workers as evenly as whole strips go.
 _UNEVEN = 1.25
-# Passes of conjugate gradients, vectors that they multiply in all besides those of the sketch, and
-# penalties whose systems they do at a time; and the operations of a feature in those of a product.
-_PASSES, _VECTORS, _PENALTIES, _FEATURE = 40, 400, 3, 16
+# Passes of conjugate gradients, vectors that they multiply in all besides those of the sketch, of
+# one target and of one more, and penalties whose systems they do at a time; and the operations of a
+# feature in those of a product.
+_PASSES, _VECTORS, _PENALTIES, _FEATURE = 40, (400, 100), 3, 16
 # A careful guess of one core's speed, for choosing only.
 _FLOPS_PER_SECOND = {"single": 60e9, "double": 30e9, "int8": 60e9, "int16": 30e9}
 
@@ -189,9 +190,12 @@ class Footprint:
         """Return what the process holds that planned, with the model or the moments."""
         D, n_sums = self.n_components, self.n_folds + 1 if self.indexed else 1
         held = n_sums * self.sums() + self.sample + _INDEX_ORDERED * self.index
-        if self.solves_by_passes:  # the sketch three times, and the subspace by fold
-            held += 24 * D * largest_sketch(D, whole=True)
-            held += (8 + self.itemsize * (self.n_folds + 1)) * D * _VECTORS
+        if self.solves_by_passes:
+            # The sketch three times, and in the subspace with copies; what is iterated by fold;
+            # and squares of a fold and without it, with what decomposes them.
+            sketch, vectors = largest_sketch(D, whole=True), most_vectors(D, self.source.n_targets)
+            held += 64 * D * sketch + (8 + self.itemsize * (self.n_folds + 1)) * D * vectors
+            held += 8 * (3 * self.n_folds + 3) * (sketch + vectors) ** 2
         model = _MODEL_COPIES * 8 * D * self.source.n_targets
         drawing = 8 * _SQUARES_DRAWING * D**2 if self.from_rows else 0
         return _PROCESS_BYTES + self.map + max(held + model, drawing + self.sample)
@@ -204,6 +208,12 @@ def solve_bytes(n_components: int, n_targets: int, n_folds: int, n_threads: int)
     a_fold = 8 * Triangle.size(D) + 8 * _SQUARES_A_FOLD * D**2 + _CROSSES_A_FOLD * columns
     held = decomposition_bytes(D) + _CROSSES * columns
     return held + (min(n_folds, n_threads) * a_fold if n_folds > 1 else 0)
+
+
+def most_vectors(n_components: int, n_targets: int) -> int:
+    """Return the most vectors that conjugate gradients may add to their subspace."""
+    first, more = _VECTORS
+    return min(first + more * (n_targets - 1), n_components)
 
 
 def rough_flops_per_second(precision: str) -> float:
@@ -219,7 +229,7 @@ def fit_flops(n_rows: int, n_features: int, n_components: int, n_folds: int) -> 
 
 def gradient_flops(n_rows: int, n_features: int, n_components: int) -> float:
     """Return the multiply-adds of conjugate gradients, a guess before their number is known."""
-    D, vectors = n_components, largest_sketch(n_components, whole=True) + _VECTORS
+    D, vectors = n_components, largest_sketch(n_components, whole=True) + _VECTORS[0]
     return float(n_rows) * D * (_PASSES * (n_features + _FEATURE) + 2.0 * vectors)
 
 

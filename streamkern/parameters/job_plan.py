@@ -35,6 +35,7 @@ class Plan:
     allowed_bytes: int  # that a process that accumulates may use
     index_bytes: int = 0  # of these, what it takes to know every row again
     n_strips: int = 1  # readings of the rows, each for a strip of the triangle of products
+    solves_by_passes: bool = False  # by conjugate gradients, without a D x D system
     checkpoint_bytes: int = 0  # on the disk, if there is to be a checkpoint
 
     @property
@@ -50,6 +51,15 @@ class Plan:
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self) | {"seconds": self.seconds}
+
+    @property
+    def fits(self) -> bool:
+        """Whether the job has room, in its workers and in this process."""
+        try:
+            self.check()
+        except InsufficientMemoryError:
+            return False
+        return True
 
     def check(self) -> None:
         """Raise InsufficientMemoryError unless the job fits."""
@@ -82,6 +92,7 @@ class Plan:
             ("shards", f"{self.n_shards:,} of {self.shard_rows:,} rows"),
             ("blocks", f"{self.block_rows:,} rows"),
             ("tasks in the graph", f"{self.graph_tasks:,}"),
+            *([("solver", "conjugate gradients")] * self.solves_by_passes),
             ("multiply-adds", f"{self.flops:.3g}"),
             *([("readings", f"{self.n_strips}, for parts of the products")] * (self.n_strips > 1)),
             ("runs in", where),

@@ -112,7 +112,7 @@ class Parameters:
     solver: str = option(
         "auto",
         "The D x D system, or conjugate gradients, which read the rows in every iteration and hold "
-        "no such system; auto: these for more than 8,192 components.",
+        "no such system; auto: these for more than 8,192 components, or where it has no room.",
         choices=(AUTO, "direct", "cg"),
     )
     feature_map: str = option(
@@ -180,23 +180,20 @@ class Parameters:
         """Whether nothing is left to choose once the moments are there."""
         return self.penalty.is_fixed and self.sparse is None and not self.keeps_folds
 
-    def solves_by_passes(self, options: FitOptions, *, like: bool = False) -> bool:
-        """Say whether conjugate gradients solve, or the D x D system.
+    def solution_by_passes(self, options: FitOptions, *, like: bool = False) -> dict[str, bool]:
+        """Say whether conjugate gradients solve, or may where the D x D system has no room.
 
         Raises ParameterError if these are asked for where only the D x D system will do.
         """
-        if self.solver == "direct" or (
-            self.solver == AUTO and options.n_components <= _DIRECT_COMPONENTS
-        ):
-            return False
-        if (obstacle := self._obstacle(options, like=like)) is not None:
-            if self.solver == AUTO:
-                return False
+        obstacle = self._obstacle(options, like=like)
+        if self.solver == "cg" and obstacle is not None:
             raise ParameterError(
                 f"conjugate gradients have no D x D system, which {obstacle}; take solver 'direct' "
                 f"(--solver direct), or leave that out."
             )
-        return True
+        may = obstacle is None and self.solver != "direct"
+        large = self.solver == "cg" or options.n_components > _DIRECT_COMPONENTS
+        return {"solves_by_passes": may and large, "may_solve_by_passes": may}
 
     def _obstacle(self, options: FitOptions, *, like: bool) -> str | None:
         """Return what needs the D x D system, and how, or None."""
@@ -207,6 +204,7 @@ class Parameters:
             f"alpha {self.alpha!r} is chosen from": isinstance(self.alpha, str)
             and self.alpha != "cv",
             f"precision {self.precision!r} is for": options.precision in LEVELS,
+            "alpha 0 is solved by": self.penalty.is_fixed and self.alpha == 0,
         }
         return next((words for words, is_there in found.items() if is_there), None)
 

@@ -7,6 +7,7 @@ computes them.  Workers and threads follow from the machine.
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from streamkern.errors import DataError
@@ -156,6 +157,7 @@ def plan_fit(
         allowed_bytes=allowed_bytes,
         index_bytes=needs.index,
         n_strips=n_strips,
+        solves_by_passes=needs.solves_by_passes,
         checkpoint_bytes=needs.saving(math.isqrt(len(shards)) + 1, n_strips),
     )
 
@@ -178,15 +180,18 @@ def planned(
     n_sample: int | None = None,
     *,
     few_rows: bool = False,
+    may_solve_by_passes: bool = False,
     **job: Any,
 ) -> Plan:
     """Return the plan of a fit: `plan_fit` of what the options say, and of the job.
 
-    Every fold needs a row, unless `few_rows` come to others.
+    Every fold needs a row, unless `few_rows` come to others.  Where the D x D system has no room,
+    conjugate gradients solve if they may.
     """
     if not few_rows:
         check_folds(options, source)
-    return plan_fit(
+    plan_of = partial(
+        plan_fit,
         source,
         options.components_for(source.n_features),
         precision=options.precision,
@@ -196,8 +201,12 @@ def planned(
         can_strip=options.can_strip,
         takes_sparse=options.family.made.takes_sparse and not options.is_identity,
         from_rows=options.family.made.rows_a_feature > 0,
-        **job,
     )
+    plan = plan_of(**job)
+    if may_solve_by_passes and not plan.solves_by_passes and not plan.fits:
+        other = plan_of(**job | {"solves_by_passes": True})
+        plan = other if other.fits else plan
+    return plan
 
 
 def plan_for(

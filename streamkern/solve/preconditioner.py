@@ -32,6 +32,12 @@ class NystroemPreconditioner:
     vectors: Floats  # U (D, r'), orthonormal
 
     @classmethod
+    def none(cls, n_components: int) -> NystroemPreconditioner:
+        """Return that of no test vectors."""
+        nothing = np.zeros((n_components, 0))
+        return cls(nothing, nothing, np.zeros(0), nothing)
+
+    @classmethod
     def of(cls, tests: Floats, images: Floats, precision: str = "single") -> NystroemPreconditioner:
         core = tests.T @ images
         values, vectors = np.linalg.eigh((core + core.T) / 2)

@@ -10,7 +10,7 @@ Saad (2003), "Iterative methods for sparse linear systems", chapters 5 and 6.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -20,10 +20,27 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from streamkern._typing import Array, Floats
+    from streamkern.features import FeatureMap
     from streamkern.statistics import FeatureSums
 
 # New vectors that others leave less of are none.
 _DEPENDENT = 1e-5
+
+
+class Remainder(NamedTuple):
+    """What a subspace leaves of the eigenvalues of a Gram matrix: their sum, and of squares."""
+
+    total: float = 0.0
+    squares: float = 0.0
+
+    def effective_dof(self, alpha: float | Floats) -> Any:
+        """Return an estimate of the sum of d / (d + alpha): as if all d were their mean by size.
+
+        Golub and Meurant (2010), "Matrices, moments and quadrature", chapter 6: one node.
+        """
+        if self.total <= 0.0:
+            return 0.0 * alpha
+        return self.total / (self.squares / self.total + alpha)
 
 
 class Subspace:
@@ -53,20 +70,24 @@ class Subspace:
         new -= self.vectors @ (self.vectors.T @ new)
         return np.linalg.qr(new)[0].astype(self.vectors.dtype)
 
-    def extend(self, vectors: Array, products: Mapping[int, Floats]) -> None:
-        """Add vectors (D, b) and the products of every fold's sums of f f^T with them."""
+    def extend(self, vectors: Array, products: Mapping[int, Floats], *, keep: bool = True) -> None:
+        """Add vectors (D, b) and the products of every fold's sums of f f^T with them.
+
+        Only residuals need the products later, so that others do not `keep` them.
+        """
         before, self.vectors = self.vectors, np.column_stack([self.vectors, vectors])
         for fold, new in products.items():
             across, square = before.T @ new, vectors.T @ new
             gram = np.block([[self._grams[fold], across], [across.T, (square + square.T) / 2]])
             self._grams[fold] = gram
+            if not keep:
+                continue
             narrow = new.astype(vectors.dtype)
             self.products[fold] = np.column_stack([self.products[fold], narrow])
 
-    def moments(self) -> dict[int, FeatureSums]:
-        """Return the moments of the features W^T phi, by fold."""
-        vectors = self.vectors.astype(float)
-        combined, made = self.feature_map.combined(vectors), {}
+    def moments(self, combined: FeatureMap) -> dict[int, FeatureSums]:
+        """Return the moments of a map of the features W^T phi, by fold."""
+        vectors, made = self.vectors.astype(float), {}
         for fold, sums in self.sums.items():
             shift, cross = vectors.T @ sums.feature_shift, vectors.T @ sums.cross
             made[fold] = sums.of_features(combined, shift, cross)
@@ -99,6 +120,13 @@ class Subspace:
         for factor, mean, _ in self._means(left_out):
             products = products + factor * np.outer(mean, mean @ vectors)
         return products * self.feature_map.scale**2
+
+    @property
+    def feature_mean(self) -> Floats:
+        """The mean of phi / scale over all rows, (D,)."""
+        N = sum(sums.weight for sums in self.sums.values())
+        mean: Floats = sum(sums.cross[:, -1] for sums in self.sums.values()) / N
+        return self._one.feature_shift + mean
 
     @property
     def _one(self) -> FeatureSums:

@@ -11,7 +11,7 @@ coefficients, and the one packed G that a model keeps.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
     from streamkern.parameters.penalty_options import PenaltyOptions
     from streamkern.solve.sparsity_curve import SparsityCurve
+    from streamkern.solve.subspace import Remainder
     from streamkern.statistics import CentredMoments, FeatureSums
     from streamkern.tune.penalty_search import LeaveOneOutCurve
 
@@ -45,6 +46,13 @@ class Solved:
     # The features that a sparse solution is on, and errors of such solutions, where folds were.
     support: Array | None = None
     sparsity: SparsityCurve | None = None
+
+    def with_remainder(self, remainder: Remainder) -> Solved:
+        """Return the same with the degrees of freedom of what the features are a subspace of."""
+        more = remainder.effective_dof(self.solution.alpha)
+        dof = {"effective_dof": self.solution.effective_dof + more}
+        equations = replace(self.equations, effective_dof=self.equations.effective_dof + more)
+        return replace(self, solution=replace(self.solution, **dof), equations=equations)
 
     @property
     def cv_rmse(self) -> Floats | None:

@@ -248,6 +248,7 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
                 "does not; begin with partial_fit instead of fit, or give fit, tune or solve "
                 "keep_moments=True."
             )
+        ridge.moments.check_whole()
         weight = getattr(state, "class_weight", None)
         return Growing(ridge.moments, ridge.parameters, weight, ridge.size)
 

@@ -1,0 +1,144 @@
+"""The passes that multiply a Gram matrix with vectors, for a preconditioner and a subspace.
+
+Products with random vectors sketch the matrix, and make the preconditioner.  Products by fold with
+residuals, and in the end with its leading eigenvectors, make the subspace.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamkern.features.base import stream
+from streamkern.runtime.threads import blas_threads
+from streamkern.solve.preconditioner import NystroemPreconditioner, largest_sketch, sketch_size
+from streamkern.solve.subspace import Remainder, Subspace
+from streamkern.statistics import ByFold, GramProducts, dtype_of_features, precision_of_features
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from streamkern._typing import Array, Floats
+    from streamkern.engine.reduction import PassResult
+    from streamkern.features import FeatureMap
+
+# The sketch is made larger while its least eigenvalue is more than so many times the penalty.
+_FAR = 4.0
+# Eigenvectors are added whose eigenvalue is more than this share of the penalty, and so many random
+# vectors tell what is left.
+_LEADING, _PROBES = 0.25, 32
+_STREAM = 5
+
+
+class SubspacePasses:
+    """A subspace of the features that grows by passes over the rows, and a preconditioner."""
+
+    @blas_threads(1)  # as all that is computed here, so that the number of cores does not matter
+    def __init__(
+        self,
+        read: Callable[[Any, str], PassResult[Any]],
+        sums: ByFold,
+        feature_map: FeatureMap,
+        *,
+        intercept: bool,
+    ) -> None:
+        empty: Any = sums.empty
+        self.read, self.rule, self.feature_map, self.empty = read, sums.rule, feature_map, empty
+        turned: dict[int, Any] = {}
+        for fold, part in sorted(sums.parts.items()):
+            of: Any = part
+            shift = feature_map.turned(of.feature_shift, back=True)
+            cross = feature_map.turned(of.cross, back=True)
+            turned[fold] = of.of_features(feature_map, shift, cross)
+        self.subspace = Subspace(turned, intercept=intercept)
+        self.preconditioner = NystroemPreconditioner.none(feature_map.n_components)
+        self.passes: list[PassResult[Any]] = []
+
+    def sharpen(self, alpha: float) -> None:
+        """Enlarge the sketch until it tells directions apart that matter at a penalty."""
+        while self._n_more and self.preconditioner.least_eigenvalue > _FAR * alpha:
+            self.sketch()
+
+    def grow(self, directions: Iterable[Floats]) -> bool:
+        """Add directions to the subspace by a pass; say whether there were any."""
+        with blas_threads(1):
+            vectors = self.subspace.independent(directions)
+        if vectors.shape[1]:
+            products = self._products(vectors)
+            with blas_threads(1):
+                self.subspace.extend(vectors, products)
+        return bool(vectors.shape[1])
+
+    def complete(self, alpha: float) -> Remainder:
+        """Add all directions that matter at a penalty, and return what is left of the matrix.
+
+        The solution does not need them; its degrees of freedom and deviations do.
+        """
+        leading = self.preconditioner
+        D, n_folds = self.feature_map.n_components, max(len(self.subspace.sums), 1)
+        step = max(largest_sketch(D) // n_folds, _PROBES)
+        with blas_threads(1):
+            kept = leading.vectors[:, leading.values > _LEADING * alpha]
+            # With the mean, so that what is left out of a row is that of the row less the mean.
+            new = self.subspace.independent([self.subspace.feature_mean, kept])
+        for start in range(0, new.shape[1], step):
+            vectors = np.ascontiguousarray(new[:, start : start + step])
+            products = self._products(vectors)
+            with blas_threads(1):
+                self.subspace.extend(vectors, products, keep=False)
+        n_probes = min(_PROBES, D - self.subspace.n_vectors)
+        if n_probes <= 0:
+            return Remainder()
+        with blas_threads(1):
+            probes = self._random(n_probes, self.subspace.vectors)
+            images = np.sum(list(self._products(probes, "probes").values()), axis=0)
+            images = self.subspace.about_means(images, probes, None)
+            rest = images - self.subspace.vectors @ (self.subspace.vectors.T @ images)
+            share = (D - self.subspace.n_vectors) / n_probes
+            sums = np.einsum("dk,dk->", probes, rest), np.einsum("dk,dk->", rest, rest)
+            return Remainder(*(share * float(each) for each in sums))
+
+    def _products(self, vectors: Array, label: str = "") -> dict[int, Floats]:
+        """Return the products of the sums of every fold with vectors, in a pass."""
+        label = label or f"vectors-{self.subspace.n_vectors + vectors.shape[1]}"
+        # In double, so that residuals fall below what rounding makes of products in single.
+        parts = self._multiplied(vectors.astype(np.float64), label, by_fold=True).parts
+        with blas_threads(1):
+            every = np.column_stack([each.products for each in parts.values()])
+            turned = np.split(self.feature_map.turned(every, back=True), len(parts), axis=1)
+        return dict(zip(parts, turned, strict=True))
+
+    @property
+    def _n_more(self) -> int:
+        """How many random vectors the next sketch has more, 0 for none."""
+        return sketch_size(self.feature_map.n_components, self.preconditioner.n_vectors)
+
+    def sketch(self) -> None:
+        """Multiply more random vectors, for a better preconditioner."""
+        known, n_more = self.preconditioner, self._n_more
+        with blas_threads(1):
+            more = self._random(n_more, known.tests)
+        dtype = dtype_of_features(self.empty.precision)
+        images = self._multiplied(more.astype(dtype), f"sketch-{known.n_vectors + n_more}").products
+        with blas_threads(1):
+            images = self.feature_map.turned(images, back=True)
+            images = self.subspace.about_means(images, more, None)
+            precision = precision_of_features(self.empty.precision)
+            self.preconditioner = known.extended(more, images, precision)
+
+    def _random(self, n_vectors: int, others: Floats) -> Floats:
+        """Return random orthonormal vectors (D, n), orthogonal to others, which are that too."""
+        made = stream(others.shape[1], _STREAM).standard_normal((len(others), n_vectors))
+        for _ in range(2):
+            made -= others @ (others.T @ made)
+        vectors: Floats = np.linalg.qr(made)[0]
+        return vectors
+
+    def _multiplied(self, vectors: Array, label: str, *, by_fold: bool = False) -> Any:
+        with blas_threads(1):
+            turned = self.feature_map.turned(vectors).astype(vectors.dtype)
+        shift, precision = self.empty.feature_shift, self.empty.precision
+        empty = GramProducts(self.empty.feature_map, turned, shift, precision)
+        self.passes.append(self.read(ByFold(self.rule, empty) if by_fold else empty, label))
+        return self.passes[-1].statistic
