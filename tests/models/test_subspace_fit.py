@@ -141,8 +141,8 @@ def test_deviations_are_those_of_the_system_and_files_keep_them(tmp_path):
         found, expected = both((X, y), **options)
         _, deviations = found.predict(X, return_std=True)
         ratio = deviations / expected.predict(X, return_std=True)[1]
-        assert np.median(ratio) == pytest.approx(1.0, abs=0.03)
-        assert ((ratio > 0.97) & (ratio < 1.3)).all()
+        assert np.median(ratio) == pytest.approx(1.0, abs=0.05)
+        assert ((ratio > 0.97) & (ratio < 1.6)).all()
         found.save(tmp_path / f"{kernel}.h5")
         loaded = streamkern.load(tmp_path / f"{kernel}.h5")
         assert np.array_equal(loaded.predict(X), found.predict(X))
