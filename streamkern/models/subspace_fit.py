@@ -177,22 +177,23 @@ class SubspaceSearch:
                 begun, least = len(self.made.passes), worst
             directions = [found[i][1] for i in open_]
             directions += [self._residual(System(k, i))[1] for k in self.left_out for i in beside]
-            if len(self.made.passes) - begun > _PATIENCE or not self._grow(directions):
+            room = most_vectors(self.made.feature_map.n_components, self.n_targets)
+            room -= self.subspace.n_vectors
+            if len(self.made.passes) - begun > _PATIENCE or room <= 0:
                 return False
+            if not self._grow([np.column_stack(directions)[:, :room]]):
+                return True  # what is left is rounding
 
     def _is_lost(self, penalty: int) -> bool:
         """Say whether a penalty cannot be the best of any target, whatever is left to solve."""
         return bool((self._errors(penalty) - self.bound > _RISE * self.least).all())
 
     def _grow(self, directions: Sequence[Floats]) -> bool:
-        """Add directions to the subspace, as far as it may grow, and take the systems in it."""
-        room = most_vectors(self.made.feature_map.n_components, self.n_targets)
-        room -= self.subspace.n_vectors
-        columns = np.column_stack(list(directions))[:, : max(room, 0)]
-        if not columns.shape[1] or not self.made.grow([columns]):
-            return False
-        self._decompose()
-        return True
+        """Add directions to the subspace, and take the systems in it; say whether any were new."""
+        has_grown = self.made.grow(directions)
+        if has_grown:
+            self._decompose()
+        return has_grown
 
     @blas_threads(1)
     def _decompose(self) -> None:
