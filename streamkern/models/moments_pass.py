@@ -15,7 +15,7 @@ from streamkern.features import LEVELS, Standardized
 from streamkern.features.metric import metric_facts, standardizer_of
 from streamkern.models.data_moments import DataMoments
 from streamkern.models.labelling import class_facts
-from streamkern.models.subspace_fit import SubspaceSearch
+from streamkern.models.subspace_fit import SubspaceChoice, SubspaceSearch
 from streamkern.models.subspace_passes import SubspacePasses
 from streamkern.parameters.fit_options import SAMPLE_ROWS
 from streamkern.runtime.integer_products import integer_products
@@ -94,12 +94,13 @@ def moments_pass(
                 f"folds, or another fold_by (--fold-by)."
             )
     whole: Any = moments.statistic
-    choice, iterations = None, {}
+    choice: SubspaceChoice | None = None
+    solved: FitReport = {"iterations": 0}
     if penalty is not None:
         growing = SubspacePasses(read, whole, drawn, intercept=options.fit_intercept)
         search = SubspaceSearch(growing, penalty)
         whole, choice = search.run()
-        iterations = search.facts()
+        solved = {"iterations": search.n_iterations, "gradients": search.facts()}
         feature_map, passes = whole.empty.feature_map, [*passes, *growing.passes]
     every, passing = [seen.passed, *passes], sum(passed.seconds for passed in passes)
     total = seen.passed.seconds + time.perf_counter() - begun
@@ -130,13 +131,13 @@ def moments_pass(
         "data": data,
         "metric": metric_facts(standardizer_of(feature_map), options.metric),
         **class_facts(source),
+        "passes": len(every),
+        **solved,
     }
     if options.precision in LEVELS:
         report["products"] = run(task(_products_here, name="products"))
     if learnt is not None:
         report = learnt.reported(report)
-    if iterations:
-        report["iterations"] = iterations
     if len(strips) > 1:
         whole = task(_joined, *(passed.statistic for passed in passes), name="join")
     return DataMoments(

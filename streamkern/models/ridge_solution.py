@@ -155,10 +155,11 @@ def solve_moments(
         **facts_of(solution, equations, flat),
         **({"rounding_rmse": as_stored(rounding, flat)} if rounding.any() else {}),
         "errors_from": errors.source,
+        "passes": report.get("passes", 0) + len(done),
     }
-    if iterations := report.get("iterations"):
-        figures |= {"solver": "cg", "n_components": iterations["n_components"]}
-        warned += filter(None, [iterations["note"]])
+    if gradients := report.get("gradients"):
+        figures |= {"solver": "cg", "n_components": gradients["n_components"]}
+        warned += filter(None, [gradients["note"]])
     report = with_seconds(report, **spent) | figures
     report["note"] = " ".join(filter(None, [*warned, *notes, rounding_note(report)]))
     for warning in warned:

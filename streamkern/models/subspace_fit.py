@@ -67,7 +67,7 @@ class SubspaceSearch:
         self.n_targets = next(iter(folds.values())).n_targets
         self.bound, self.is_solved = np.inf, False
         self.tried_from: float | None = None
-        self.n_iterations = 0
+        self.n_iterations = self.n_vectors = 0
         # The least errors on the way down: of every target, or of all together.
         self.least = np.full(self.n_targets if penalty.per_target else 1, np.inf)
 
@@ -88,7 +88,7 @@ class SubspaceSearch:
                 penalty = replace(penalty, alpha=grid)
             else:
                 penalty = replace(penalty, alphas=grid)
-        self.n_iterations = self.subspace.n_vectors
+        self.n_vectors = self.subspace.n_vectors
         remainder = self.made.complete(float(self.alphas[min(chosen)]))
         with blas_threads(1):
             feature_map = self.made.feature_map.combined(self.subspace.vectors.astype(float))
@@ -109,8 +109,7 @@ class SubspaceSearch:
         )
         return {
             "n_components": self.made.feature_map.n_components,
-            "passes": len(passes),
-            "vectors": self.n_iterations,
+            "vectors": self.n_vectors,
             "sketch": self.made.preconditioner.n_vectors,
             "bound": self.bound,
             "tried_from": self.tried_from,
@@ -192,6 +191,7 @@ class SubspaceSearch:
         """Add directions to the subspace, and take the systems in it; say whether any were new."""
         has_grown = self.made.grow(directions)
         if has_grown:
+            self.n_iterations += 1
             self._decompose()
         return has_grown
 

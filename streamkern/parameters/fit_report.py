@@ -55,7 +55,9 @@ class FitReport(TypedDict, total=False):
     rounding_rmse: Any  # what rounded features move predictions by
     precision_floor: float  # the penalty below which rounding decides
     solver: str  # "cholesky", "eigen" or "cg"
-    iterations: dict[str, Any]  # of conjugate gradients: passes, vectors, what is left to gain
+    passes: int  # readings of the rows
+    iterations: int  # of these, iterations of conjugate gradients
+    gradients: dict[str, Any]  # conjugate gradients: vectors, sketch, what is left to solve
     errors_from: str  # "moments", "rows" or "bound"
     note: str  # sentences of what to know
     # A search.

@@ -56,19 +56,22 @@ def fit_rows(report: FitReport, number: Number = brief) -> list[Row]:
         *([figure_row("rounding_rmse", report, number)] if "rounding_rmse" in report else []),
         figure_row("effective_dof", report, number),
         ("solver", f"{report['solver']}, condition {number(report['condition'])}"),
-        *_iterations(report, number),
+        *_gradients(report, number),
     ]
 
 
-def _iterations(report: FitReport, number: Number) -> list[Row]:
+def _gradients(report: FitReport, number: Number) -> list[Row]:
     """Return what conjugate gradients took, if they solved."""
-    if not (found := report.get("iterations")):
+    if not (found := report.get("gradients")):
         return []
     taken = (
-        f"{found['passes']} passes of {number(found['seconds_a_pass'])} s, {found['vectors']} "
-        f"vectors beside a sketch of {found['sketch']}"
+        f"{report['iterations']} of {report['passes']} passes of {number(found['seconds_a_pass'])} "
+        f"s, {found['vectors']} vectors beside a sketch of {found['sketch']}"
     )
-    return [("iterations", taken)]
+    rows = [("iterations", taken), ("left to solve", number(found["bound"]))]
+    if found["tried_from"] is not None:
+        rows.append(("penalties tried from", number(found["tried_from"])))
+    return rows
 
 
 def model_rows(report: FitReport) -> list[Row]:
