@@ -38,8 +38,9 @@ _SOLVED, _HELD_OUT, _ROUGH = 8e-6, 5e-4, 5e-3
 # Penalties of the grid from one that is solved on the way down to the next.  The way ends where
 # errors have risen by so much, or have not fallen by so much in so many steps.
 _STRIDE, _RISE, _FALL, _STEPS = 3, 1.05, 0.999, 3
-# Passes over which a bound must fall by half.
-_PATIENCE = 8
+# Passes over which a bound must fall by half, and what it may be in units of its goal where it does
+# not, in single precision mostly.
+_PATIENCE, _NEAR = 8, 10.0
 
 
 class System(NamedTuple):
@@ -179,7 +180,7 @@ class SubspaceSearch:
             room = most_vectors(self.made.feature_map.n_components, self.n_targets)
             room -= self.subspace.n_vectors
             if len(self.made.passes) - begun > _PATIENCE or room <= 0:
-                return False
+                return worst < _NEAR
             if not self._grow([np.column_stack(directions)[:, :room]]):
                 return True  # what is left is rounding
 

@@ -10,6 +10,7 @@ from threadpoolctl import threadpool_limits
 import streamkern
 from streamkern.errors import ParameterError, StreamkernWarning
 from streamkern.features.base import stream
+from streamkern.models.tasks import Regression
 from streamkern.parameters import plan
 from streamkern.runtime.events import observed
 from streamkern.sources import ArraySource
@@ -245,3 +246,49 @@ def test_the_number_of_cores_changes_no_bit():
     with threadpool_limits(1):
         found.append(solution(source, n_components=1024)[0])
     assert found[0] == found[1]
+
+
+def test_penalties_go_on_until_the_error_of_every_target_has_risen():
+    X, _ = rows()
+    smooth = np.sin(X[:, 0]) * np.cos(X[:, 1]) + 0.03 * stream(4).standard_normal(N)
+    Y = np.column_stack([smooth, *stream(3).standard_normal((3, N))])
+    options = {"alpha": "cv", "alphas": None, "precision": "single", "n_components": 512}
+    for of_each in ({"per_target": True}, {"n_components": 256}):
+        targets = Y if of_each.get("per_target") else smooth
+        found, expected = both((X, targets), **(options | of_each))
+        assert np.allclose(found.report_["cv_rmse"], expected.report_["cv_rmse"], rtol=0.02)
+        first = found.report_["gradients"]["tried_from"]
+        assert found.report_["alpha_curve"]["alphas"][0] == first <= np.min(found.report_["alpha"])
+
+
+def test_moments_of_combinations_take_no_rows_and_no_other_penalty(tmp_path):
+    X, y = rows()
+    model = ridge(alpha=1.0).fit(X, y, keep_moments=True)
+    moments = model.moments_
+    for use in (
+        lambda: model.set_params(solver="auto").partial_fit(X, y),
+        lambda: streamkern.RandomFeatureRidge(128).solve(moments),
+        lambda: moments.merge(moments, repeated_rows=True),
+        lambda: moments.forget(X, y),
+        lambda: moments.save(tmp_path / "moments.h5"),
+        lambda: streamkern.RandomFeatureRidge(128).fit(X, y, like=moments),
+    ):
+        with pytest.raises(ParameterError, match="conjugate gradients"):
+            use()
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(ParameterError, match="leverages need the D x D system"):
+        model.diagnose(X, y)
+
+
+def test_searches_and_memory_that_is_short_are_planned_with_gradients(monkeypatch):
+    source = ArraySource(*rows())
+    given = ridge(n_components=65_536, feature_map="orthogonal")._parameters()
+    job = Regression().search_job(given, kernels=None, maps=None, budget=None, checkpoint=None)
+    found = plan.planned(job.options, source, **job.solution)
+    assert found.solves_by_passes
+    assert found.client_bytes < 4 << 30
+    monkeypatch.setattr(plan, "available_bytes", lambda *_: 4 << 30)
+    monkeypatch.setattr("streamkern.parameters.job_plan.available_bytes", lambda *_: 4 << 30)
+    for solver, by_passes in (("auto", True), ("direct", False)):
+        job = Regression().job(ridge(n_components=8000, solver=solver)._parameters())
+        assert plan.planned(job.options, source, **job.solution).solves_by_passes == by_passes

@@ -1,0 +1,121 @@
+"""Products with vectors, the preconditioner and the subspace they make, against whole matrices."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from streamkern.features import RandomFourierFeatures
+from streamkern.features.combinations import Combinations
+from streamkern.kernels import Gaussian
+from streamkern.solve.preconditioner import NystroemPreconditioner
+from streamkern.solve.subspace import Remainder, Subspace
+from streamkern.sources import Block
+from streamkern.statistics import GramProducts, Moments
+
+N, P, D, ALPHA = 200, 2, 24, 0.3
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(0)
+    X, weights = rng.standard_normal((N, P)), rng.integers(0, 4, N).astype(float)
+    return X, np.column_stack([np.sin(X[:, 0]), X[:, 1] + 3.0]), weights
+
+
+@pytest.fixture(scope="module")
+def feature_map():
+    return RandomFourierFeatures(Gaussian(1.0), D).draw(P)
+
+
+def gram_of(X, weights, feature_map):
+    """Return G about the means and its features, by the formula."""
+    phi = feature_map.transform(X)
+    mean = weights @ phi / weights.sum()
+    return (phi * weights[:, None]).T @ phi - weights.sum() * np.outer(mean, mean), phi
+
+
+@pytest.mark.parametrize("cuts", [(), (1, 90, 91)])
+def test_products_with_vectors_are_those_of_the_sums(rows, feature_map, cuts):
+    X, y, weights = rows
+    vectors, shift = np.random.default_rng(1).standard_normal((D, 3)), np.full(D, 0.2)
+    found = GramProducts(feature_map, vectors, shift, "double")
+    pieces = [slice(*pair) for pair in pairwise([0, *cuts, N])]
+    found.update(Block(X[k], y[k], k.start, weights[k]) for k in pieces)
+    f = feature_map.transform(X) / feature_map.scale - shift
+    expected = sum(s * np.outer(row, row @ vectors) for s, row in zip(weights, f, strict=True))
+    np.testing.assert_allclose(found.products, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("n_tests", [8, D])
+def test_the_preconditioner_is_below_the_matrix_and_equal_where_it_was_tested(
+    rows, feature_map, n_tests
+):
+    gram, _ = gram_of(rows[0], rows[2], feature_map)
+    tests = np.linalg.qr(np.random.default_rng(1).standard_normal((D, n_tests)))[0]
+    first = NystroemPreconditioner.of(tests[:, :4], gram @ tests[:, :4], "double")
+    found = first.extended(tests[:, 4:], gram @ tests[:, 4:], "double")
+    near = found.vectors @ np.diag(found.values) @ found.vectors.T
+    np.testing.assert_allclose(near @ tests, gram @ tests, atol=1e-9)
+    assert np.linalg.eigvalsh(gram - near).min() > -1e-9
+    columns = np.random.default_rng(2).standard_normal((D, 2))
+    solved = np.linalg.solve(near + ALPHA * np.eye(D), columns)
+    np.testing.assert_allclose(found.solve(columns, ALPHA), solved, atol=1e-9)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_systems_in_a_subspace_have_the_residuals_of_those_of_all_features(
+    rows, feature_map, intercept
+):
+    X, y, weights = rows
+    halves, sums = (slice(0, 80), slice(80, N)), {}
+    for fold, part in enumerate(halves):
+        sums[fold] = Moments(feature_map, 2, precision="double", feature_shift=np.full(D, 0.1))
+        sums[fold].update([Block(X[part], y[part], 0, weights[part])])
+    found = Subspace(sums, intercept=intercept)
+    for b in (3, 4):
+        new = found.independent([np.random.default_rng(b).standard_normal((D, b))])
+        found.extend(new, {k: part.gram.dense() @ new for k, part in sums.items()})
+    W = found.vectors
+    np.testing.assert_allclose(W.T @ W, np.eye(7), atol=1e-12)
+    inside = Combinations(feature_map, W)
+    for left_out, kept in ((None, [0, 1]), (0, [1])):
+        whole = sums[kept[0]] if len(kept) == 1 else sums[0].merge(sums[1])
+        centred = whole.centred(intercept=intercept)
+        small = [found.moments(inside)[k] for k in kept]
+        small = (small[0] if len(kept) == 1 else small[0].merge(small[1])).centred(
+            intercept=intercept
+        )
+        gram = centred.gram.dense()
+        np.testing.assert_allclose(small.gram.dense(), W.T @ gram @ W, atol=1e-9)
+        np.testing.assert_allclose(found.cross(left_out), centred.cross, atol=1e-9)
+        z = np.linalg.solve(W.T @ gram @ W + ALPHA * np.eye(7), W.T @ centred.cross)
+        expected = centred.cross - gram @ W @ z - ALPHA * W @ z
+        np.testing.assert_allclose(found.residuals(z, ALPHA, left_out), expected, atol=1e-9)
+    mean = weights @ feature_map.transform(X) / weights.sum()
+    np.testing.assert_allclose(found.feature_mean * feature_map.scale, mean, atol=1e-12)
+
+
+def test_what_is_left_has_the_degrees_of_freedom_of_equal_eigenvalues_or_fewer():
+    for values in (np.full(50, 0.2), 0.9 ** np.arange(50)):
+        found = Remainder(values.sum(), (values**2).sum()).effective_dof(ALPHA)
+        expected = (values / (values + ALPHA)).sum()
+        assert 0.8 * expected < found <= expected * (1 + 1e-12)
+    assert Remainder().effective_dof(ALPHA) == 0.0
+
+
+def test_combinations_are_products_of_the_features(rows, feature_map):
+    X = rows[0]
+    weights = np.random.default_rng(1).standard_normal((D, 5))
+    found = Combinations(feature_map, weights)
+    np.testing.assert_allclose(found.transform(X), feature_map.transform(X) @ weights, atol=1e-12)
+    coef = np.random.default_rng(2).standard_normal(5)
+    np.testing.assert_allclose(
+        found.gradients(X, coef), feature_map.gradients(X, weights @ coef), atol=1e-12
+    )
+    squares = np.square(feature_map.transform(X)).sum(axis=1)
+    np.testing.assert_allclose(found.kernel_diagonal(X), squares)
+    again = Combinations.restore(found.parameters(), found.arrays())
+    assert again.equals(found)
+    some = found.subset(np.array([3, 1]))
+    np.testing.assert_allclose(some.transform(X), found.transform(X)[:, [3, 1]], atol=1e-12)
