@@ -65,7 +65,8 @@ class SubspacePasses:
         with blas_threads(1):
             vectors = self.subspace.independent(directions)
         if vectors.shape[1]:
-            products = self._products(vectors)
+            # In double, so that residuals fall below what rounding makes of products in single.
+            products = self._products(vectors, np.float64, "vectors")
             with blas_threads(1):
                 self.subspace.extend(vectors, products)
         return bool(vectors.shape[1])
@@ -84,7 +85,7 @@ class SubspacePasses:
             new = self.subspace.independent([self.subspace.feature_mean, kept])
         for start in range(0, new.shape[1], step):
             vectors = np.ascontiguousarray(new[:, start : start + step])
-            products = self._products(vectors)
+            products = self._products(vectors, vectors.dtype, "leading")
             with blas_threads(1):
                 self.subspace.extend(vectors, products, keep=False)
         n_probes = min(_PROBES, D - self.subspace.n_vectors)
@@ -92,18 +93,17 @@ class SubspacePasses:
             return Remainder()
         with blas_threads(1):
             probes = self._random(n_probes, self.subspace.vectors)
-            images = np.sum(list(self._products(probes, "probes").values()), axis=0)
+            images = np.sum(list(self._products(probes, np.float64, "probes").values()), axis=0)
             images = self.subspace.about_means(images, probes, None)
             rest = images - self.subspace.vectors @ (self.subspace.vectors.T @ images)
             share = (D - self.subspace.n_vectors) / n_probes
             sums = np.einsum("dk,dk->", probes, rest), np.einsum("dk,dk->", rest, rest)
             return Remainder(*(share * float(each) for each in sums))
 
-    def _products(self, vectors: Array, label: str = "") -> dict[int, Floats]:
+    def _products(self, vectors: Array, dtype: Any, what: str) -> dict[int, Floats]:
         """Return the products of the sums of every fold with vectors, in a pass."""
-        label = label or f"vectors-{self.subspace.n_vectors + vectors.shape[1]}"
-        # In double, so that residuals fall below what rounding makes of products in single.
-        parts = self._multiplied(vectors.astype(np.float64), label, by_fold=True).parts
+        label = f"{what}-{self.subspace.n_vectors + vectors.shape[1]}"
+        parts = self._multiplied(vectors.astype(dtype), label, by_fold=True).parts
         with blas_threads(1):
             every = np.column_stack([each.products for each in parts.values()])
             turned = np.split(self.feature_map.turned(every, back=True), len(parts), axis=1)

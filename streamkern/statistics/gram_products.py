@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from streamkern.features import FeatureMap
     from streamkern.sources import Block
 
-# Rows of features that are multiplied at once, for every vector that they are multiplied with.
-_ROWS_A_VECTOR = 16
+# Rows of features that are multiplied at once, or as many as there are vectors, if that is more.
+_ROWS = 64
 
 
 class GramProducts(Statistic):
@@ -48,7 +48,7 @@ class GramProducts(Statistic):
 
     def update(self, blocks: Iterable[Block]) -> None:
         scratch, vectors, dtype = self.scratch or Scratch(), self.vectors, self.vectors.dtype
-        made = scratch.array("products", vectors.shape, dtype)
+        made, step = scratch.array("products", vectors.shape, dtype), max(_ROWS, self.n_vectors)
         for block in blocks:
             self.feature_map.check(block.X.shape)
             shape, of_features = (len(block), len(vectors)), dtype_of_features(self.precision)
@@ -57,10 +57,13 @@ class GramProducts(Statistic):
             weights = None if block.weights is None else block.weights.astype(dtype)[:, None]
             begun = 0
             for rows in self.feature_map.evaluated(block.X, features, shift, scratch):
-                if rows.stop - begun < _ROWS_A_VECTOR * self.n_vectors and rows.stop < len(block):
+                if rows.stop - begun < step and rows.stop < len(block):
                     continue
                 with timed("products"):
-                    some = features[begun : rows.stop].astype(dtype, copy=False)
+                    some = features[begun : rows.stop]
+                    if dtype != of_features:
+                        some = scratch.array("wide features", some.shape, dtype)
+                        np.copyto(some, features[begun : rows.stop])
                     along = some @ vectors
                     if weights is not None:
                         along *= weights[begun : rows.stop]
