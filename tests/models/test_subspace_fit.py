@@ -250,7 +250,7 @@ def test_the_number_of_cores_changes_no_bit():
 
 def test_penalties_go_on_until_the_error_of_every_target_has_risen():
     X, _ = rows()
-    smooth = np.sin(X[:, 0]) * np.cos(X[:, 1]) + 0.03 * stream(4).standard_normal(N)
+    smooth = np.sin(X[:, 0]) * np.cos(X[:, 1]) + 0.3 * stream(4).standard_normal(N)
     Y = np.column_stack([smooth, *stream(3).standard_normal((3, N))])
     options = {"alpha": "cv", "alphas": None, "precision": "single", "n_components": 512}
     for of_each in ({"per_target": True}, {"n_components": 256}):
