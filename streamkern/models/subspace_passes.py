@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 # The sketch is made larger while its least eigenvalue is more than so many times the penalty.
 _FAR = 4.0
-# Eigenvectors are added whose eigenvalue is more than this share of the penalty, and so many random
-# vectors tell what is left.
-_LEADING, _PROBES = 0.25, 32
+# Eigenvectors are added whose eigenvalue is more than this share of the penalty, as many as that at
+# most, and so many random vectors tell what is left.
+_SHARE, _LEADING, _PROBES = 0.25, 1024, 32
 _STREAM = 5
 
 
@@ -80,7 +80,7 @@ class SubspacePasses:
         D, n_folds = self.feature_map.n_components, max(len(self.subspace.sums), 1)
         step = max(largest_sketch(D) // n_folds, _PROBES)
         with blas_threads(1):
-            kept = leading.vectors[:, leading.values > _LEADING * alpha]
+            kept = leading.vectors[:, leading.values > _SHARE * alpha][:, :_LEADING]
             # With the mean, so that what is left out of a row is that of the row less the mean.
             new = self.subspace.independent([self.subspace.feature_mean, kept])
         for start in range(0, new.shape[1], step):
