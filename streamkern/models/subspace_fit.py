@@ -41,6 +41,8 @@ _STRIDE, _RISE, _FALL, _STEPS = 3, 1.05, 0.999, 3
 # Passes over which a bound must fall by half, and what it may be in units of its goal where it does
 # not, in single precision mostly.
 _PATIENCE, _NEAR = 8, 10.0
+# Iterations at some penalties after which a larger sketch saves more of them than it costs.
+_SLOW = 4
 
 
 class System(NamedTuple):
@@ -162,8 +164,12 @@ class SubspaceSearch:
         systems = [System(k, i) for k in self.left_out for i in penalties]
         of_model = [k is None and i in chosen for k, i in systems]
         tolerances = np.where(of_model, _SOLVED, usual)
+        self.made.sharpen(float(self.alphas[min(penalties)]))
+        before = self.n_iterations
         while True:
-            self.made.sharpen(float(self.alphas[min(penalties)]))
+            if self.n_iterations - before == _SLOW:
+                self.made.sketch()
+                before = self.n_iterations
             found = [self._residual(system) for system in systems]
             bounds = np.array([bound for bound, _ in found])
             self.bound = float(bounds[of_model].max() if chosen else bounds.max())

@@ -57,8 +57,8 @@ class SubspacePasses:
 
     def sharpen(self, alpha: float) -> None:
         """Enlarge the sketch until it tells directions apart that matter at a penalty."""
-        while self._n_more and self.preconditioner.least_eigenvalue > _FAR * alpha:
-            self.sketch()
+        while self.preconditioner.least_eigenvalue > _FAR * alpha and self.sketch():
+            pass
 
     def grow(self, directions: Iterable[Floats]) -> bool:
         """Add directions to the subspace by a pass; say whether there were any."""
@@ -109,14 +109,12 @@ class SubspacePasses:
             turned = np.split(self.feature_map.turned(every, back=True), len(parts), axis=1)
         return dict(zip(parts, turned, strict=True))
 
-    @property
-    def _n_more(self) -> int:
-        """How many random vectors the next sketch has more, 0 for none."""
-        return sketch_size(self.feature_map.n_components, self.preconditioner.n_vectors)
-
-    def sketch(self) -> None:
-        """Multiply more random vectors, for a better preconditioner."""
-        known, n_more = self.preconditioner, self._n_more
+    def sketch(self) -> bool:
+        """Multiply more random vectors, for a better preconditioner; say whether it could."""
+        known = self.preconditioner
+        n_more = sketch_size(self.feature_map.n_components, known.n_vectors)
+        if not n_more:
+            return False
         with blas_threads(1):
             more = self._random(n_more, known.tests)
         dtype = dtype_of_features(self.empty.precision)
@@ -126,6 +124,7 @@ class SubspacePasses:
             images = self.subspace.about_means(images, more, None)
             precision = precision_of_features(self.empty.precision)
             self.preconditioner = known.extended(more, images, precision)
+        return True
 
     def _random(self, n_vectors: int, others: Floats) -> Floats:
         """Return random orthonormal vectors (D, n), orthogonal to others, which are that too."""

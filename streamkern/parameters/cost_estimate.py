@@ -34,7 +34,7 @@ _UNEVEN = 1.25
 # Passes of conjugate gradients, vectors that they multiply in all besides those of the sketch, of
 # one target and of one more, and penalties whose systems they do at a time; and the operations of a
 # feature in those of a product.
-_PASSES, _VECTORS, _PENALTIES, _FEATURE = 40, (400, 100), 3, 16
+_PASSES, _VECTORS, _PENALTIES, _FEATURE = 30, (600, 100), 3, 16
 # A careful guess of one core's speed, for choosing only.
 _FLOPS_PER_SECOND = {"single": 60e9, "double": 30e9, "int8": 60e9, "int16": 30e9}
 
