@@ -35,9 +35,10 @@ if TYPE_CHECKING:
 # targets; of models without a fold, and of those that only tell where the error stops falling, over
 # the least error so far.
 _SOLVED, _HELD_OUT, _ROUGH = 8e-6, 5e-4, 5e-3
-# Penalties of the grid from one that is solved on the way down to the next.  The way ends where
-# errors have risen by so much, or have not fallen by so much in so many steps.
-_STRIDE, _RISE, _FALL, _STEPS = 3, 1.05, 0.999, 3
+# Penalties of the grid from one that is solved on the way down to the next, and where errors still
+# fall by so much.  The way ends where they have risen by so much, or have not fallen by so much in
+# so many steps.
+_STRIDE, _LONG, _STEEP, _RISE, _FALL, _STEPS = 3, 6, 0.9, 1.01, 0.999, 2
 # Passes over which a bound must fall by half, and what it may be in units of its goal where it does
 # not, in single precision mostly.
 _PATIENCE, _NEAR = 8, 10.0
@@ -134,14 +135,15 @@ class SubspaceSearch:
 
     def _descend(self) -> int:
         """Solve from large penalties to small ones while errors fall; return the last."""
-        end = len(self.alphas) - 1
-        last, waited = end, 0
+        solved = last = len(self.alphas) - 1
+        waited, stride = 0, _LONG
         while True:
-            following = max(last - _STRIDE, 0)
+            following = max(last - stride, 0)
             if not self._solve([last], beside=[following] * (last > 0)):
-                return min(last + _STRIDE, end)  # what is not solved is not compared
-            errors = self._errors(last)
+                return solved  # what is not solved is not compared
+            errors, solved = self._errors(last), last
             has_fallen = (errors < _FALL * self.least).any()
+            stride = _LONG if (errors < _STEEP * self.least).any() else _STRIDE
             self.least, waited = np.minimum(self.least, errors), 0 if has_fallen else waited + 1
             if last == 0 or waited == _STEPS or (errors > _RISE * self.least).all():
                 return last
