@@ -10,6 +10,7 @@ import time
 from abc import ABC, abstractmethod
 from contextlib import suppress
 from functools import cache
+from threading import Lock
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -26,6 +27,8 @@ MOST_ROWS, _EXACT_ROWS = 1 << 16, 1 << 10
 _MEASURED = 1024, 512, 2048
 _TIMES = 3
 _SETTING = "STREAMKERN_INTEGER_PRODUCTS"
+# Held while products are measured: side by side they would slow each other down.
+_measuring = Lock()
 
 
 class IntegerProducts(ABC):
@@ -106,7 +109,7 @@ def integer_products(threads: int = 1) -> IntegerProducts:
     The environment variable STREAMKERN_INTEGER_PRODUCTS is the name of others.
     """
     wanted = os.environ.get(_SETTING, "fastest")
-    found = _measured(threads)
+    found = _found(threads)
     if wanted == "fastest":
         return found[0][1]
     by_name = {products.name: products for _, products in found}
@@ -121,7 +124,12 @@ def integer_products(threads: int = 1) -> IntegerProducts:
 def product_rate(threads: int = 1) -> float:
     """Return the multiply-adds a second of the products that are used."""
     used = integer_products(threads)
-    return next(rate for rate, products in _measured(threads) if products is used)
+    return next(rate for rate, products in _found(threads) if products is used)
+
+
+def _found(threads: int) -> list[tuple[float, IntegerProducts]]:
+    with _measuring:
+        return _measured(threads)
 
 
 @cache
