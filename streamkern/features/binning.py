@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from streamkern.errors import ParameterError
+from streamkern.errors import OverflowedError, ParameterError
 from streamkern.features.base import cached_slices, checked_n_components, stream
 from streamkern.features.kernel_map import Chosen, KernelMap
 from streamkern.kernels import Kernel, Laplacian
@@ -133,6 +133,8 @@ class RandomBinning(KernelMap):
         for rows in cached_slices(len(X), self.n_components):
             features = scratch.array("features", (len(X[rows]), self.n_components), np.float32)
             write(X[rows], features)
+            if not np.isfinite(features).all():
+                raise OverflowedError("inputs are not finite numbers; standardise or rescale them.")
             np.multiply(features.T, levels, out=out[:, rows], casting="unsafe")
 
     def first(self, n_components: int) -> RandomBinning:
