@@ -9,6 +9,7 @@ from hearing import killer_of_workers
 
 import streamkern
 from streamkern.errors import DataError, ParameterError
+from streamkern.models.feature_rounding import rounding_note
 from streamkern.parameters import plan
 from streamkern.runtime.events import observed
 from streamkern.tune.fold_moments import total_of
@@ -208,3 +209,18 @@ def test_a_constant_target_says_nothing_of_precision():
     noisy = X[:, 0] + np.random.default_rng(1).standard_normal(3000)
     constant = np.column_stack([noisy, np.ones(3000)])
     assert model(precision="auto").fit(X, constant).report_["precision"] == "int8"
+
+
+def test_moments_about_other_means_are_not_merged_but_told_the_remedy():
+    X, y = rows()
+    apart = [
+        model(standardize=False).moments(X[k], y[k]) for k in (slice(0, 900), slice(900, 2000))
+    ]
+    with pytest.raises(DataError, match=r"rounded features cannot be turned.*\(--like\)"):
+        apart[0].merge(apart[1])
+
+
+def test_the_share_of_rounding_is_a_plain_percentage():
+    report = {"rounding_rmse": 11.0, "cv_rmse": 10.0, "precision": "int8"}
+    assert "makes 100% of the squared" in rounding_note(report)
+    assert "makes 0.25% of the squared" in rounding_note(report | {"rounding_rmse": 0.5})

@@ -1,6 +1,9 @@
 """Sums of rounded features against Python's integers, in every cut, and at the edges."""
 
+import time
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
@@ -130,10 +133,10 @@ def test_they_are_the_moments_of_rounded_features(precision, feature_map):
     exact = Moments(feature_map, Q, precision="double")
     exact.update([Block(X, y, 0, weights)])
     found, expected = moments(feature_map, X, y, weights, precision=precision), exact.centred()
-    close = 3.0 * feature_map.scale * np.max(feature_map.bounds) * N / LEVELS[precision]
-    centred = found.centred()
-    assert np.abs(centred.gram.dense() - expected.gram.dense()).max() < close
-    assert np.abs(centred.cross - expected.cross).max() < close + N * 2.0**-9
+    size, centred = feature_map.scale * np.max(feature_map.bounds), found.centred()
+    close = size * N / LEVELS[precision]
+    assert np.abs(centred.gram.dense() - expected.gram.dense()).max() < 3.0 * size * close
+    assert np.abs(centred.cross - expected.cross).max() < close / 2
     np.testing.assert_allclose(centred.target, expected.target, rtol=1e-3)
 
 
@@ -208,11 +211,12 @@ def test_sums_that_overflow_when_they_merge_are_refused():
         whole.merge(whole)
 
 
-def test_inputs_that_are_no_numbers_are_refused():
+@every_map
+def test_inputs_that_are_no_numbers_are_refused(feature_map):
     X, y, _ = rows()
-    X[5] = np.inf
+    X[5] = np.nan
     with pytest.raises(OverflowedError, match="inputs are too large"):
-        moments(MAPS["paired"](), X, y)
+        moments(feature_map, X, y)
 
 
 @pytest.mark.parametrize(
@@ -242,6 +246,20 @@ def test_products_that_saturate_are_left_out():
 
     assert made._is_exact(BlasProducts())
     assert not made._is_exact(Saturating())
+
+
+def test_products_are_measured_by_one_thread(monkeypatch):
+    calls = []
+
+    def slow(_):
+        calls.append(len(calls))
+        time.sleep(0.05)
+        return [(1.0, BlasProducts())]
+
+    monkeypatch.setattr(made, "_measured", cache(slow))
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: made.integer_products(), range(4)))
+    assert len(calls) == len(set(map(id, found))) == 1
 
 
 def test_products_of_a_name_are_taken(monkeypatch):
