@@ -35,6 +35,6 @@ def rounding_note(report: FitReport) -> str:
     if share <= LARGEST_SHARE:
         return ""
     return (
-        f"rounding features to {report['precision']} makes {100 * min(share, 1.0):.3g}% of the squared "
-        f"error: precision '{finer}' (--precision {finer}) may predict better."
+        f"rounding features to {report['precision']} makes {100 * min(share, 1.0):.3g}% of the "
+        f"squared error: precision '{finer}' (--precision {finer}) may predict better."
     )
