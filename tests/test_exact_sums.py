@@ -8,7 +8,7 @@ from dask.callbacks import Callback
 from hearing import killer_of_workers
 
 import streamkern
-from streamkern.errors import DataError, ParameterError
+from streamkern.errors import DataError, OverflowedError, ParameterError
 from streamkern.models.feature_rounding import rounding_note
 from streamkern.parameters import plan
 from streamkern.runtime.events import observed
@@ -224,3 +224,40 @@ def test_the_share_of_rounding_is_a_plain_percentage():
     report = {"rounding_rmse": 11.0, "cv_rmse": 10.0, "precision": "int8"}
     assert "makes 100% of the squared" in rounding_note(report)
     assert "makes 0.25% of the squared" in rounding_note(report | {"rounding_rmse": 0.5})
+
+
+def weighted(weights, **options):
+    X, y = rows()
+    n = len(weights)
+    return total_of(model(**options).moments(X[:n], y[:n], weights).gathered().folds, None)
+
+
+def test_weights_that_units_lose_are_refused_before_the_main_pass():
+    X, y = rows()
+    first = model().moments(X[:500], y[:500])
+    uneven = np.where(np.arange(500) < 3, 1e9, 0.7)
+    with pytest.raises(OverflowedError, match=r"^weights are too small or too uneven for sums"):
+        model().moments(X[500:800], y[500:800], np.full(300, 0.4), like=first)
+    with pytest.raises(OverflowedError, match=r"^weights are too small or too uneven for sums"):
+        weighted(uneven)
+    with pytest.raises(OverflowedError, match=r"^rows that weigh .* are more than sums in int16"):
+        weighted(np.full(500, 1e9), precision="int16")
+    fitted = model(precision="auto").fit(X[:500], y[:500], sample_weight=uneven)
+    assert fitted.report_["precision"] == "double"
+
+
+def test_whole_weights_count_as_rows_do():
+    weights = np.random.default_rng(0).integers(1, 20_000, 2000)
+    assert weighted(weights).weight == weights.sum()
+    many = weighted(np.full(2000, 0.7) * 1e7, precision="int16")  # in units that have the room
+    assert many.weight == pytest.approx(1.4e10, rel=0.01)
+
+
+def test_a_first_batch_of_constant_targets_does_not_shut_out_the_next():
+    X, y = rows()
+    noise = np.random.default_rng(1).random(500)
+    ridge = model(alpha=1e-3).partial_fit(X[:500], 0.3 + 1e-16 * np.round(noise))
+    found = ridge.partial_fit(X[500:3000], y[500:3000])
+    double = model(alpha=1e-3, precision="double").partial_fit(X[:500], np.full(500, 0.3))
+    expected = double.partial_fit(X[500:3000], y[500:3000])
+    np.testing.assert_allclose(found.predict(X[:50]), expected.predict(X[:50]), atol=0.02)

@@ -24,12 +24,14 @@ from streamkern.sources.hdf5 import without_folders
 from streamkern.sources.preprocessing.column_names import input_names
 from streamkern.statistics import (
     ByFold,
+    IntegerMoments,
     dtype_of_features,
     empty_moments,
     integer_units,
     joined_moments,
     moment_strips,
 )
+from streamkern.tune.column_scaling import constant_columns
 
 if TYPE_CHECKING:
     from streamkern.features import FeatureMap
@@ -68,6 +70,8 @@ def moments_pass(
         if empty is None:
             reweighted = weighting is not None
             empty = _empty_moments(source, feature_map, seen, options, reweighted=reweighted)
+        if isinstance(empty, IntegerMoments):
+            empty.check_rows(float(seen.columns.weight.max()), seen.weights)
     strips = moment_strips(empty, plan.n_strips)
     if penalty is not None:  # sums without products of features
         strips = [replace(empty, first_row=feature_map.n_components)]
@@ -177,11 +181,18 @@ def _empty_moments(
 ) -> FeatureSums:
     p, columns, rows = source.n_features, seen.columns, seen.sample.X[:SAMPLE_ROWS]
     mean, deviation = columns.mean[p:], np.sqrt(columns.variance[p:])
+    weight = float(columns.weight.max())
     precision, units = options.precision, {}
     if precision in LEVELS:
         weighted = reweighted or source.weighted_by is not None
-        row_weight = float(columns.weight.max()) / seen.passed.n_rows if weighted else None
-        units = integer_units(mean, deviation, row_weight)
+        units = integer_units(
+            mean,
+            np.where(constant_columns(source, columns)[p:], 0.0, deviation),
+            precision,
+            row_weight=weight / seen.passed.n_rows if weighted else None,
+            whole=not reweighted and (seen.weights is None or not np.any(seen.weights % 1.0)),
+            weight=weight,
+        )
     else:
         dtype = dtype_of_features(precision)
         features = np.empty((len(rows), feature_map.n_components), dtype=dtype)

@@ -16,8 +16,9 @@ from streamkern.statistics.feature_sums import FeatureSums
 from streamkern.statistics.folds import ByFold, Folds, ListedFolds, RowFolds
 from streamkern.statistics.folds import block_folds, rows_by_fold, shard_folds, unplaced_folds
 from streamkern.statistics.gram_products import GramProducts
-from streamkern.statistics.integer_moments import IntegerMoments, empty_moments, integer_units
+from streamkern.statistics.integer_moments import IntegerMoments, empty_moments
 from streamkern.statistics.integer_moments import rounding_errors
+from streamkern.statistics.integer_units import integer_units
 from streamkern.statistics.moment_strips import joined_moments, moment_strips
 from streamkern.statistics.row_hashes import RowIndex, RowSample
 from streamkern.statistics.triangle import Triangle

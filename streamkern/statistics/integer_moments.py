@@ -20,6 +20,7 @@ from streamkern.runtime.threads import held_blas_threads
 from streamkern.runtime.timing import timed
 from streamkern.statistics.feature_moments import Moments
 from streamkern.statistics.feature_sums import FeatureSums, overflowed
+from streamkern.statistics.integer_units import MOST_SUM, WEIGHT_BITS, are_coarse
 from streamkern.statistics.triangle import PANEL, Triangle, rows_of
 from streamkern.statistics.wide_integers import add_shifted, as_floats, wide_total
 from streamkern.statistics.work import INTEGER, Work
@@ -32,10 +33,10 @@ if TYPE_CHECKING:
     from streamkern.sources import Block
     from streamkern.statistics.centred_moments import AnyPrecision, CentredMoments
 
-# Targets and weights in units that keep so many bits of their deviation and of their mean.
-TARGET_BITS, WEIGHT_BITS = 20, 10
-# Of integers that targets and weights may be, and of sums of squares of features.
-_MOST_TARGET, _MOST_WEIGHT, _MOST_SUM = 2.0**53, 2.0**40, 2.0**62
+# Of integers that targets and weights may be.
+_MOST_TARGET, _MOST_WEIGHT = 2.0**53, 2.0**40
+_TAKE_DOUBLE = "take precision 'double' (--precision double)"
+_COARSE = "weights are too small or too uneven"
 # Targets that are multiplied with features at once.
 _COLUMNS = 512
 
@@ -56,12 +57,22 @@ class IntegerMoments(FeatureSums):
     target_sum: Array = wide_total("n_targets")
 
     def __post_init__(self) -> None:
+        unit = self.target_unit
         super().__post_init__()
         if self.feature_map.bounds is None:
             raise ParameterError(
                 f"precision {self.precision!r} is for features that have a bound, which those of "
                 f"the map {self.feature_map.name!r} do not have; take Moments instead, or a map of "
                 f"Fourier features."
+            )
+        if unit is None:
+            raise ParameterError(
+                "targets become integers in some unit, and there is none; give target_unit, which "
+                "streamkern.statistics.integer_units makes of their mean and deviation."
+            )
+        if np.any(self.feature_shift):
+            raise ParameterError(
+                "features that are rounded have no shift; leave feature_shift out."
             )
 
     @property
@@ -83,6 +94,8 @@ class IntegerMoments(FeatureSums):
             self.gram = Triangle(D, np.int64, first_row=first)
         for block in blocks:
             self._check(block)
+            if block.weights is not None and are_coarse(block.weights, self.weight_unit):
+                raise self._overflowed(block, _COARSE, "")
             targets, weights, shift = self._integers(block)
             weight = self.weight + float(weights.sum() << shift) * self.weight_unit
             self._check_room(weight)
@@ -154,19 +167,27 @@ class IntegerMoments(FeatureSums):
                     squares = np.einsum("nq,nq->q", weighted, b)
                     add_shifted(self.target, squares, shift + 15 * (i + j + k))
 
+    def check_rows(self, weight: float, weights: Floats | None) -> None:
+        """Raise OverflowedError unless there is room for rows of this weight in all.
+
+        `weights` are those of some of them, None where rows count once.
+        """
+        self._check_room(weight)
+        if are_coarse(np.ones(1) if weights is None else weights, self.weight_unit, enough=1):
+            raise OverflowedError(f"{_COARSE} for sums in {self.precision}; {_TAKE_DOUBLE}.")
+
     def _check_room(self, weight: float) -> None:
-        if weight / self.weight_unit * self.levels**2 > _MOST_SUM:
+        if weight / self.weight_unit * self.levels**2 > MOST_SUM:
             raise OverflowedError(
                 f"rows that weigh {weight:,.6g} are more than sums in {self.precision} hold; "
-                f"take precision 'double' (--precision double)."
+                f"{_TAKE_DOUBLE}."
             )
 
-    def _overflowed(self, block: Block, why: str) -> OverflowedError:
-        return overflowed(
-            block,
-            f"in {{rows}} {why} for sums in {self.precision}; take precision 'double' (--precision "
-            f"double), or leave the row out.",
-        )
+    def _overflowed(
+        self, block: Block, why: str, or_else: str = ", or leave the row out"
+    ) -> OverflowedError:
+        sentence = f"in {{rows}} {why} for sums in {self.precision}; {_TAKE_DOUBLE}{or_else}."
+        return overflowed(block, sentence)
 
     def is_finite(self) -> bool:
         return True
@@ -241,29 +262,6 @@ def rounding_errors(feature_map: FeatureMap, precision: str, coef: Floats) -> Fl
     levels = IntegerMoments.precisions[precision]
     errors: Floats = np.sqrt(units**2 @ coef**2 / 12.0) / levels
     return errors
-
-
-def integer_units(
-    mean: Floats, deviation: Floats, row_weight: float | None
-) -> dict[str, Floats | float]:
-    """Return shifts and units of targets (q,), and that of weights of a mean, if there are any.
-
-    The same for values that differ by rounding alone.
-    """
-    size = _power_of_two(np.where(deviation > 0, deviation, 1.0))
-    return {
-        "target_shift": size * np.rint(mean / size),
-        "target_unit": size * 2.0**-TARGET_BITS,
-        "weight_unit": 1.0
-        if row_weight is None
-        else float(_power_of_two(np.array(row_weight))) * 2.0**-WEIGHT_BITS,
-    }
-
-
-def _power_of_two(values: Floats) -> Floats:
-    """Return the largest powers of two up to positive values."""
-    powers: Floats = np.ldexp(1.0, np.frexp(values)[1] - 1)
-    return powers
 
 
 def _n_digits(most: int) -> int:

@@ -2,6 +2,7 @@
 
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from fractions import Fraction
 from functools import cache
 from itertools import pairwise
@@ -31,7 +32,7 @@ from streamkern.runtime import integer_products as made
 from streamkern.runtime.integer_products import BlasProducts, OnnxProducts
 from streamkern.runtime.scratch import Scratch
 from streamkern.sources import Block
-from streamkern.statistics import IntegerMoments, Moments
+from streamkern.statistics import IntegerMoments, Moments, integer_units
 from streamkern.statistics.wide_integers import add_shifted, as_floats
 
 N, P, Q = 700, 3, 2
@@ -229,6 +230,55 @@ def test_features_without_bounds_are_refused_with_the_remedy(feature_map):
         IntegerMoments(feature_map)
     with pytest.raises(ParameterError, match=r"have no bound"):
         feature_map.round_into(rows()[0], 127, np.empty((8, N), np.int8), Scratch())
+
+
+def test_targets_have_units_and_features_no_shift():
+    with pytest.raises(ParameterError, match=r"give target_unit, which .*integer_units makes"):
+        IntegerMoments(MAPS["odd"]())
+    with pytest.raises(ParameterError, match="leave feature_shift out"):
+        IntegerMoments(MAPS["odd"](), target_unit=np.ones(1), feature_shift=np.ones(7))
+    X, y = rows()[0], 0.5 + 0.3 * np.tanh(rows()[1][:, :1])  # all of them 0 or 1, in units of 1
+    units = integer_units(y.mean(axis=0), y.std(axis=0))
+    found = moments(MAPS["paired"](), X, y, precision="int16", **units).centred()
+    np.testing.assert_allclose(found.target, ((y - y.mean()) ** 2).sum(), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("weights", "unit", "passes"),
+    [
+        (np.full(N, 0.4), 1.0, False),
+        (np.full(3, 0.4), 1.0, True),  # too few to judge by, as are rows that are forgotten
+        (rows()[2], 2.0**-10, True),
+        (np.random.default_rng(0).gamma(0.5, 1.0, N), 2.0**-11, True),
+        (np.where(np.arange(N) < 3, 1e9, 1.0), 2.0**11, False),
+        (np.zeros(N), 1.0, True),
+    ],
+)
+def test_weights_are_not_lost_without_a_word(weights, unit, passes):
+    X, y = np.zeros((len(weights), P)), np.zeros((len(weights), Q))
+    why = "weights are too small or too uneven for sums in int8; take precision 'double'"
+    with nullcontext() if passes else pytest.raises(OverflowedError, match=why):
+        moments(MAPS["odd"](), X, y, weights, weight_unit=unit)
+
+
+def test_units_are_those_of_any_order_and_leave_room():
+    y = np.random.default_rng(0).standard_normal(5000)
+    y, weights = (y - y.mean()) / y.std(), np.exp(y)
+    weights /= weights.mean()
+    found = set()
+    for seed in range(40):
+        order = np.random.default_rng(seed).permutation(len(y))
+        means = [np.array([part[order].sum() / len(y)]) for part in (y, y * y, weights)]
+        shifts = means[0] + 0.5 * means[1]  # between two units
+        units = integer_units(shifts, np.sqrt(means[1]), row_weight=float(means[2][0]))
+        found.add(tuple(float(np.squeeze(unit)) for unit in units.values()))
+    assert found == {(0.0, 2.0**-20, 2.0**-10)}
+    usual = {"mean": np.zeros(1), "deviation": np.ones(1), "row_weight": 1e4}
+    assert integer_units(**usual)["weight_unit"] == 8.0
+    assert integer_units(**usual, whole=True)["weight_unit"] == 1.0
+    assert integer_units(**usual, weight=2.0**40)["weight_unit"] == 8.0
+    many = integer_units(**usual, precision="int16", weight=2.0**40)["weight_unit"]
+    assert 2.0**62 / 4 < 2.0**40 / many * LEVELS["int16"] ** 2 <= 2.0**62 / 2
 
 
 def test_moments_in_other_units_do_not_merge():
