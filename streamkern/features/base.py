@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 # Features are made for a few rows at a time, so that they are still in cache for the cosines.
 _CACHED_VALUES = 1 << 18
-# The largest integers that features are rounded to, by precision: of one byte, and of two.
+# The largest integers that features are rounded to, by precision: of one byte, and of two.  Two
+# digits from -128 to 127 reach 32,639; up to half of that, sums have room for four times the rows.
 LEVELS = {"int8": 127, "int16": 127 << 7}
 
 

@@ -128,33 +128,39 @@ class IntegerMoments(FeatureSums):
 
     def _add(self, X: Any, targets: Array, weights: Array, shift: int, scratch: Scratch) -> None:
         products = integer_products(held_blas_threads())
-        D, n, levels = self.feature_map.n_components, len(targets), self.levels
-        gram: Any = self.gram
-        narrow = levels <= 127
         with timed("features"):
-            features = scratch.array("rounded", (D, n), np.int8 if narrow else np.int16)
-            self.feature_map.round_into(X, levels, features, scratch)
-            plain = bool((weights == 1).all())
-            unsigned = _digits(features, None, levels, scratch, "digits")
-            signed = features[None]
-            if not narrow:
-                signed = scratch.array("signed digits", unsigned.shape, np.int8)
-                np.bitwise_xor(unsigned, 128, out=signed.view(np.uint8))
-            right = left = [products.prepared(each) for each in signed]
-            if not plain:
-                most = levels * int(weights.max(initial=0))
-                unsigned = _digits(features, weights, most, scratch, "weighted digits")
-            if not (plain and products.takes_signed):
-                left = [products.prepared(each) for each in unsigned]
+            left, right = self._digits(X, weights, products, scratch)
         with timed("products"):
             for i, mine in enumerate(left):
                 for j, other in enumerate(right):
-                    _add_products(gram, mine, other, shift + 8 * (i + j), products)
+                    _add_products(self.gram, mine, other, shift + 8 * (i + j), products)
             for place, columns, byte in _target_digits(targets):
                 for i, mine in enumerate(left):
                     made = products(mine, products.prepared(columns)).astype(np.int64)
                     add_shifted(self.cross[:, place], made, shift + 8 * (i + byte))
         self._add_targets(targets, weights, shift)
+
+    def _digits(
+        self, X: Any, weights: Array, products: IntegerProducts, scratch: Scratch
+    ) -> tuple[list[Array], list[Array]]:
+        """Return the digits of features times weights and of features, ready for products."""
+        shape, levels = (self.feature_map.n_components, len(weights)), self.levels
+        features = scratch.array("rounded", shape, np.int8 if levels <= 127 else np.int16)
+        self.feature_map.round_into(X, levels, features, scratch)
+        signed = features[None]
+        if levels > 127:
+            signed = _written(features, np.ones_like(weights), levels, scratch, "signed digits")
+            signed = np.bitwise_xor(signed, 128, out=signed).view(np.int8)
+        right = [products.prepared(digits) for digits in signed]
+        if not (weights == 1).all():
+            most = levels * int(weights.max(initial=0))
+            unsigned = _written(features, weights, most, scratch, "weighted digits")
+        elif products.takes_signed:
+            return right, right
+        else:
+            unsigned = scratch.array("unsigned digits", signed.shape, np.uint8)
+            np.bitwise_xor(signed.view(np.uint8), 128, out=unsigned)
+        return [products.prepared(digits) for digits in unsigned], right
 
     def _add_targets(self, targets: Array, weights: Array, shift: int) -> None:
         """Add sums of targets and of their squares, in digits whose products int64 holds."""
@@ -205,9 +211,8 @@ class IntegerMoments(FeatureSums):
             )
         return other
 
-    def merged_jointly(self, other: Self) -> dict[str, Any]:
+    def check_room_for(self, other: Self) -> None:
         self._check_room(self.weight + other.weight)
-        return {}
 
     def in_double(self) -> Moments:
         """Return the moments of the rounded features in double."""
@@ -272,17 +277,10 @@ def _n_digits(most: int) -> int:
     return n_digits
 
 
-def _digits(
-    features: Array, weights: Array | None, most: int, scratch: Scratch, name: str
-) -> Array:
-    """Return the digits (digits, D, n) of features, or of these times weights, plus 128."""
-    n_digits = _n_digits(most)
-    digits = scratch.array(name, (n_digits, *features.shape), np.uint8)
-    if n_digits == 1 and weights is None:
-        np.bitwise_xor(features.view(np.uint8), 128, out=digits[0])
-    else:
-        ones = np.ones(features.shape[1], np.int64)
-        _write_digits(features, ones if weights is None else weights, digits)
+def _written(features: Array, weights: Array, most: int, scratch: Scratch, name: str) -> Array:
+    """Return the digits (digits, D, n) of features times weights, which are up to `most`, + 128."""
+    digits = scratch.array(name, (_n_digits(most), *features.shape), np.uint8)
+    _write_digits(features, weights, digits)
     return digits
 
 
@@ -297,7 +295,7 @@ def _write_digits(features: Array, weights: Array, digits: Array) -> None:
 
 
 def _add_products(
-    gram: Triangle, left: Array, right: Array, shift: int, products: IntegerProducts
+    gram: Any, left: Array, right: Array, shift: int, products: IntegerProducts
 ) -> None:
     """Add A B^T times 2^shift of digits (D, n) to the panels of a triangle, in place."""
     first = rows_of(gram.panels[0])[0] if gram.panels else 0
