@@ -39,6 +39,12 @@ _TAKE_DOUBLE = "take precision 'double' (--precision double)"
 _COARSE = "weights are too small or too uneven"
 # Targets that are multiplied with features at once.
 _COLUMNS = 512
+# What features may take as digits, a value of the block, which is twice that in single precision:
+# else rows are added in parts, of so many rows at least.
+_VALUE_BYTES, _FEWEST_ROWS = 8, 1024
+# What else an update takes: for a product of features, one with targets, and a target.
+_PRODUCT_BYTES, _CROSS_BYTES, _TARGET_BYTES = 12, 40, 40
+_WEIGHT_BITS = 20  # of weights that are planned for: a thousand times the usual ones
 
 
 class IntegerMoments(FeatureSums):
@@ -99,8 +105,10 @@ class IntegerMoments(FeatureSums):
             targets, weights, shift = self._integers(block)
             weight = self.weight + float(weights.sum() << shift) * self.weight_unit
             self._check_room(weight)
-            for start in range(0, len(block), MOST_ROWS):
-                rows = slice(start, start + MOST_ROWS)
+            most = self.levels * int(weights.max(initial=0))
+            step = _rows_at_once(len(block), _value_bytes(self.levels, most))
+            for start in range(0, len(block), step):
+                rows = slice(start, start + step)
                 some = block.X[rows], targets[rows], weights[rows]
                 try:
                     self._add(*some, shift, scratch)
@@ -253,6 +261,30 @@ def empty_moments(
     kind: Any = IntegerMoments if precision in IntegerMoments.precisions else Moments
     empty: FeatureSums = kind(feature_map, n_targets, precision=precision, **units)
     return empty
+
+
+def update_bytes(
+    precision: str, n_components: int, n_targets: int, n_rows: int, *, weighted: bool
+) -> int:
+    """Return what an update with a block takes, besides the sums and rows in cache."""
+    D, q, levels = n_components, n_targets, LEVELS[precision]
+    least = _value_bytes(levels, (levels << _WEIGHT_BITS) if weighted else levels)
+    digits = max(_VALUE_BYTES * n_rows, least * min(n_rows, _FEWEST_ROWS))
+    product = max(_PRODUCT_BYTES * min(D, PANEL), _CROSS_BYTES * min(q, _COLUMNS))
+    return D * (digits + product) + _TARGET_BYTES * n_rows * (q + 1)
+
+
+def _value_bytes(levels: int, most: int) -> int:
+    """Return what a feature takes with its digits, times weights up to `most`, in float32 too."""
+    narrow = levels <= 127
+    weighted = 5 * _n_digits(most) if most > levels else 0
+    return (1 + 4 if narrow else 2 + 5 * _n_digits(levels)) + weighted
+
+
+def _rows_at_once(n_rows: int, value_bytes: int) -> int:
+    """Return how many rows of a block are added at a time, which are all but equal parts of it."""
+    n_parts = max(-(-value_bytes // _VALUE_BYTES), -(-n_rows // MOST_ROWS))
+    return max(-(-n_rows // n_parts), _FEWEST_ROWS)
 
 
 def rounding_errors(feature_map: FeatureMap, precision: str, coef: Floats) -> Floats:

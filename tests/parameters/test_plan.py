@@ -67,7 +67,7 @@ def where(plan):
     return plan.n_workers, plan.n_threads, plan.blas_threads
 
 
-@pytest.mark.parametrize("precision", ["single", "double"])
+@pytest.mark.parametrize("precision", ["single", "double", "int8", "int16"])
 def test_projected_bytes_grow_with_the_square_of_the_components(precision):
     plans = [on_workers(Described(), D, precision=precision) for D in (8192, 16384, 32768)]
     for process in PROCESSES:
@@ -95,6 +95,16 @@ def test_projected_bytes_do_not_grow_with_the_rows_unless_they_are_to_be_known_a
 def test_projected_bytes_grow_with_what_a_block_holds(more):
     plain, larger = (on_workers(Described(**each), 2048).worker_bytes for each in ({}, more))
     assert larger > 1.01 * plain
+
+
+@pytest.mark.parametrize("precision", ["int8", "int16"])
+def test_integers_are_counted_in_three_words_and_as_digits(precision):
+    def projected(q, precision):
+        return on_workers(Described(q=q), 2048, precision=precision).worker_bytes
+
+    words = projected(500, precision) - projected(1, precision)
+    assert words > 1.1 * (projected(500, "single") - projected(1, "single"))
+    assert projected(1, precision) > projected(1, "single") + 4 * 2048 * 8192
 
 
 def accumulator(D):
