@@ -132,8 +132,11 @@ class FeatureMap(ABC):
         """
         return None
 
-    def round_into(self, X: Array, levels: int, out: Array, scratch: Scratch) -> None:  # noqa: ARG002
-        """Write rint(levels phi(X) / (scale bounds)) to `out` (D, n), the same bits anywhere."""
+    def round_into(self, X: Any, levels: int, out: Array, scratch: Scratch) -> None:  # noqa: ARG002
+        """Write rint(levels phi(X) / (scale bounds)) to `out` (D, n), the same bits anywhere.
+
+        Rows (n, p) have the length and the slices of an array: a slice is made as it is asked for.
+        """
         raise ParameterError(
             f"the features of the map {self.name!r} have no bound to round them by; take another "
             f"precision, or a map of Fourier features."

@@ -1,6 +1,7 @@
 """Sums of rounded features against Python's integers, in every cut, and at the edges."""
 
 import time
+import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from fractions import Fraction
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import sparse
 
 from streamkern.errors import OverflowedError, ParameterError
 from streamkern.features import (
@@ -31,8 +33,9 @@ from streamkern.kernels import Gaussian, Laplacian
 from streamkern.runtime import integer_products as made
 from streamkern.runtime.integer_products import BlasProducts, OnnxProducts
 from streamkern.runtime.scratch import Scratch
+from streamkern.runtime.sparse_rows import SparseRows
 from streamkern.sources import Block
-from streamkern.statistics import IntegerMoments, Moments, integer_units
+from streamkern.statistics import IntegerMoments, Moments, integer_units, update_bytes
 from streamkern.statistics.wide_integers import add_shifted, as_floats
 
 N, P, Q = 700, 3, 2
@@ -230,6 +233,41 @@ def test_features_without_bounds_are_refused_with_the_remedy(feature_map):
         IntegerMoments(feature_map)
     with pytest.raises(ParameterError, match=r"have no bound"):
         feature_map.round_into(rows()[0], 127, np.empty((8, N), np.int8), Scratch())
+
+
+@every_precision
+@pytest.mark.parametrize("weighted", [False, True])
+def test_an_update_takes_what_is_projected(precision, weighted, monkeypatch):
+    monkeypatch.setattr(made, "_measured", lambda _: [(1.0, BlasProducts())])
+    n, D = 8192, 512
+    X, y, weights = rows(n)
+    block = Block(X, y, 0, weights if weighted else None)
+    feature_map = RandomFourierFeatures(Gaussian(1.0), D).draw(P)
+    found = moments(feature_map, X[:5], y[:5], precision=precision)  # which compiles
+    tracemalloc.start()
+    found.update([block])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    projected = update_bytes(precision, D, Q, n, weighted=weighted)
+    in_cache = 5 << 20
+    assert peak < projected + in_cache < 2 * peak
+
+
+@pytest.mark.parametrize(
+    "inner", [RandomFourierFeatures(Gaussian(9.0), 16), RandomBinning(Laplacian(9.0), 16)]
+)
+def test_sparse_rows_are_made_dense_a_slice_at_a_time(inner):
+    n, p = 4000, 3000
+    X = sparse.random(n, p, 0.01, "csr", random_state=0)
+    standardizer = Standardizer(np.arange(1, p), np.full(p - 1, 0.01), np.full(p - 1, 2.0), p)
+    feature_map, y = Standardized(standardizer, inner.draw(p - 1)), np.zeros((n, 1))
+    expected = moments(feature_map, X.toarray(), y)
+    tracemalloc.start()
+    found = moments(feature_map, SparseRows.of(X), y)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert_same(found, expected)
+    assert peak < n * p * 4  # a half of all rows in double
 
 
 def test_targets_have_units_and_features_no_shift():
