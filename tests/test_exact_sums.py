@@ -186,6 +186,24 @@ def test_rounding_has_its_share_told_and_the_remedy():
     assert "--precision int16" in report["note"]
 
 
+def test_the_rounding_of_features_is_measured(tmp_path):
+    X, y = (part[:2000] for part in rows())
+    usual = model().moments(X, y)
+    assert usual.report["feature_rounding"] == pytest.approx(12**-0.5, rel=0.05)
+    laplacian = streamkern.Laplacian(0.01), streamkern.Laplacian(2.0)
+    wide = np.random.default_rng(0).standard_normal((100, 5000))
+    angles = model(kernel=laplacian[0], precision="int16").moments(wide, wide[:, 0])
+    assert angles.report["feature_rounding"] > 10
+    ridge = model(kernel=laplacian[0], precision="int16", alpha=1.0)
+    angles.save(tmp_path / "moments.h5")
+    solved = ridge.solve(streamkern.load_moments(tmp_path / "moments.h5")).report_
+    assert solved["rounding_rmse"] == ridge.solve(angles).report_["rounding_rmse"]
+    cells = model(kernel=laplacian[1], feature_map="binning", precision="auto").fit(X, y).report_
+    assert (cells["precision"], cells["feature_rounding"]) == ("int8", 0.0)
+    assert "rounding_rmse" not in cells
+    assert "rounding" not in cells["note"]
+
+
 @pytest.mark.parametrize("feature_map", ["nystroem", "identity"])
 def test_maps_without_bounds_are_refused_before_rows_are_read(feature_map):
     kernel = "linear" if feature_map == "identity" else "gaussian"

@@ -30,10 +30,12 @@ from streamkern.statistics import (
     integer_units,
     joined_moments,
     moment_strips,
+    rounding_of,
 )
 from streamkern.tune.column_scaling import constant_columns
 
 if TYPE_CHECKING:
+    from streamkern._typing import Array
     from streamkern.features import FeatureMap
     from streamkern.models.checkpoint_job import RowPasses
     from streamkern.parameters.fit_options import FitOptions
@@ -132,7 +134,7 @@ def moments_pass(
         **class_facts(source),
     }
     if options.precision in LEVELS:
-        report["products"] = run(task(_products_here, name="products"))
+        report |= _facts_of_rounding(feature_map, seen.sample.X, options.precision)
     if learnt is not None:
         report = learnt.reported(report)
     if iterations:
@@ -155,6 +157,12 @@ def moments_pass(
 
 def _weights_of_folds(folds: ByFold) -> dict[int, float]:
     return {fold: part.weight for fold, part in folds.parts.items()}  # type: ignore[attr-defined]
+
+
+def _facts_of_rounding(feature_map: FeatureMap, X: Array, precision: str) -> FitReport:
+    with blas_threads(1):
+        rounding = rounding_of(feature_map, X, precision)
+    return {"products": run(task(_products_here, name="products")), "feature_rounding": rounding}
 
 
 def _products_here() -> str:

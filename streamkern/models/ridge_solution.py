@@ -140,7 +140,8 @@ def solve_moments(
     spent = {name: passed.seconds for name, passed in done.items()}
     spent["solve"] = time.perf_counter() - begun - sum(spent.values())
     peaks = [report["peak_worker_bytes"], *(each.peak_worker_bytes for each in done.values())]
-    rounding = rounding_errors(predictor.feature_map, report["precision"], solution.coef)
+    measured = report["precision"], solution.coef, report.get("feature_rounding")
+    rounding = rounding_errors(predictor.feature_map, *measured)
     figures: FitReport = {
         "peak_worker_bytes": max(peaks),
         **kernel_facts(moments.kernel),

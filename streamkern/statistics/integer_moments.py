@@ -287,20 +287,6 @@ def _rows_at_once(n_rows: int, value_bytes: int) -> int:
     return max(-(-n_rows // n_parts), _FEWEST_ROWS)
 
 
-def rounding_errors(feature_map: FeatureMap, precision: str, coef: Floats) -> Floats:
-    """Return the root mean square of what rounding moves predictions by, (q,): sigma |w|.
-
-    A number that is rounded is off by sigma = 1 / sqrt(12) of the unit; 0 where none is.
-    """
-    if precision not in IntegerMoments.precisions:
-        return np.zeros(coef.shape[1])
-    bounds: Any = feature_map.bounds
-    units = feature_map.scale * np.broadcast_to(bounds, len(coef))
-    levels = IntegerMoments.precisions[precision]
-    errors: Floats = np.sqrt(units**2 @ coef**2 / 12.0) / levels
-    return errors
-
-
 def _n_digits(most: int) -> int:
     """Return how many digits from -128 to 127, to base 256, hold numbers up to this size."""
     n_digits, reach = 1, 127
