@@ -135,7 +135,7 @@ class FeatureMap(ABC):
     def round_into(self, X: Any, levels: int, out: Array, scratch: Scratch) -> None:  # noqa: ARG002
         """Write rint(levels phi(X) / (scale bounds)) to `out` (D, n), the same bits anywhere.
 
-        Rows (n, p) have the length and the slices of an array: a slice is made as it is asked for.
+        Of an array, X has the length and slices, which are made as they are asked for.
         """
         raise ParameterError(
             f"the features of the map {self.name!r} have no bound to round them by; take another "

@@ -130,8 +130,7 @@ class Chosen(ChosenFeatures):
 
     def round_into(self, X: Array, levels: int, out: Array, scratch: Scratch) -> None:
         for rows in cached_slices(len(X), self.width):
-            shape = self.width, rows.stop - rows.start
-            every = scratch.array("all rounded", shape, out.dtype)
+            every = scratch.array("all rounded", (self.width, rows.stop - rows.start), out.dtype)
             self.inner.round_into(X[rows], levels, every, scratch)
             out[:, rows] = every[self.indices]
 

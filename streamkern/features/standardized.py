@@ -217,6 +217,5 @@ class _Standardised:
         return len(self.X)
 
     def __getitem__(self, rows: slice) -> Array:
-        some = self.X[rows]
-        dense = np.asarray(some) if isinstance(some, SparseRows) else some
+        dense = np.asarray(self.X[rows])
         return self.feature_map.standardised(dense, np.dtype(float), self.scratch, exact=True)

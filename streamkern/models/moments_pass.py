@@ -14,6 +14,7 @@ from streamkern.errors import DataError
 from streamkern.features import LEVELS, Standardized
 from streamkern.features.metric import metric_facts, standardizer_of
 from streamkern.models.data_moments import DataMoments
+from streamkern.models.feature_rounding import MEASURED_ROWS, rounding_of
 from streamkern.models.labelling import class_facts
 from streamkern.models.subspace_fit import SubspaceSearch
 from streamkern.parameters.fit_options import SAMPLE_ROWS
@@ -30,7 +31,7 @@ from streamkern.statistics import (
     integer_units,
     joined_moments,
     moment_strips,
-    rounding_of,
+    unit_of_weights,
 )
 from streamkern.tune.column_scaling import constant_columns
 
@@ -73,7 +74,7 @@ def moments_pass(
             reweighted = weighting is not None
             empty = _empty_moments(source, feature_map, seen, options, reweighted=reweighted)
         if isinstance(empty, IntegerMoments):
-            empty.check_rows(float(seen.columns.weight.max()), seen.weights)
+            empty.check_rows(float(seen.columns.weight.max()), seen.sample.weights)
     strips = moment_strips(empty, plan.n_strips)
     if penalty is not None:  # sums without products of features
         strips = [replace(empty, first_row=feature_map.n_components)]
@@ -134,7 +135,8 @@ def moments_pass(
         **class_facts(source),
     }
     if options.precision in LEVELS:
-        report |= _facts_of_rounding(feature_map, seen.sample.X, options.precision)
+        few = seen.sample.X[:MEASURED_ROWS]
+        report |= run(task(_rounding_here, feature_map, few, options.precision, name="rounding"))
     if learnt is not None:
         report = learnt.reported(report)
     if iterations:
@@ -159,14 +161,9 @@ def _weights_of_folds(folds: ByFold) -> dict[int, float]:
     return {fold: part.weight for fold, part in folds.parts.items()}  # type: ignore[attr-defined]
 
 
-def _facts_of_rounding(feature_map: FeatureMap, X: Array, precision: str) -> FitReport:
-    with blas_threads(1):
-        rounding = rounding_of(feature_map, X, precision)
-    return {"products": run(task(_products_here, name="products")), "feature_rounding": rounding}
-
-
-def _products_here() -> str:
-    return integer_products().name
+def _rounding_here(feature_map: FeatureMap, X: Array, precision: str) -> FitReport:
+    rounding = rounding_of(feature_map, X, precision)
+    return {"products": integer_products().name, "feature_rounding": rounding}
 
 
 def _joined(*strips: ByFold) -> ByFold:
@@ -189,18 +186,16 @@ def _empty_moments(
 ) -> FeatureSums:
     p, columns, rows = source.n_features, seen.columns, seen.sample.X[:SAMPLE_ROWS]
     mean, deviation = columns.mean[p:], np.sqrt(columns.variance[p:])
-    weight = float(columns.weight.max())
     precision, units = options.precision, {}
     if precision in LEVELS:
         weighted = reweighted or source.weighted_by is not None
-        units = integer_units(
-            mean,
-            np.where(constant_columns(source, columns)[p:], 0.0, deviation),
-            precision,
-            row_weight=weight / seen.passed.n_rows if weighted else None,
-            whole=not reweighted and (seen.weights is None or not np.any(seen.weights % 1.0)),
-            weight=weight,
-        )
+        units = integer_units(mean, np.where(constant_columns(source, columns)[p:], 0.0, deviation))
+        units["weight_unit"] = 1.0
+        if weighted:
+            whole, weight = not np.any(seen.sample.weights % 1.0), float(columns.weight.max())
+            units["weight_unit"] = unit_of_weights(
+                weight / seen.passed.n_rows, weight, precision, whole=whole and not reweighted
+            )
     else:
         dtype = dtype_of_features(precision)
         features = np.empty((len(rows), feature_map.n_components), dtype=dtype)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from streamkern.features import LEVELS
 from streamkern.parameters.fit_options import SAMPLE_ROWS
 from streamkern.runtime.memory import thread_bytes
 from streamkern.solve import decomposition_bytes, inverting_bytes
 from streamkern.solve.penalty_errors import PenaltyErrors
 from streamkern.solve.preconditioner import largest_sketch
-from streamkern.statistics import IntegerMoments, Triangle, update_bytes
+from streamkern.statistics import Triangle, update_bytes
 
 if TYPE_CHECKING:
     from streamkern.sources import Source
@@ -61,10 +62,6 @@ class Footprint:
     solves_by_passes: bool = False  # by conjugate gradients, without a D x D system
 
     @property
-    def in_integers(self) -> bool:
-        return self.precision in IntegerMoments.precisions
-
-    @property
     def index(self) -> int:
         """The hashes and places of the rows."""
         return _INDEX_BYTES * self.source.n_samples if self.indexed else 0
@@ -103,7 +100,7 @@ class Footprint:
             return 8 * D * max(self.n_vectors, 2 * (q + 1))
         strips = Triangle.strips(D, n_strips)
         largest = max(Triangle.size(stop, first) for first, stop in strips)
-        return 8 * largest + (24 if self.in_integers else 16) * D * (q + 1)
+        return 8 * largest + (24 if self.precision in LEVELS else 16) * D * (q + 1)
 
     def multiplying(self, threads: int) -> int:
         """Return what a process holds that multiplies vectors, of folds or of a sketch."""
@@ -120,7 +117,7 @@ class Footprint:
         q, row_bytes = source.n_targets, source.row_bytes
         weighted = source.weighted_by is not None
         features = self.block_rows * self.itemsize * D
-        if self.in_integers:
+        if self.precision in LEVELS:
             uneven = weighted or self.n_maps > 1
             features = update_bytes(self.precision, D, q, self.block_rows, weighted=uneven)
         return (

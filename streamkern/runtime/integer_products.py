@@ -109,7 +109,8 @@ def integer_products(threads: int = 1) -> IntegerProducts:
     The environment variable STREAMKERN_INTEGER_PRODUCTS is the name of others.
     """
     wanted = os.environ.get(_SETTING, "fastest")
-    found = _found(threads)
+    with _measuring:
+        found = _measured(threads)
     if wanted == "fastest":
         return found[0][1]
     by_name = {products.name: products for _, products in found}
@@ -124,12 +125,7 @@ def integer_products(threads: int = 1) -> IntegerProducts:
 def product_rate(threads: int = 1) -> float:
     """Return the multiply-adds a second of the products that are used."""
     used = integer_products(threads)
-    return next(rate for rate, products in _found(threads) if products is used)
-
-
-def _found(threads: int) -> list[tuple[float, IntegerProducts]]:
-    with _measuring:
-        return _measured(threads)
+    return next(rate for rate, products in _measured(threads) if products is used)
 
 
 @cache

@@ -20,7 +20,7 @@ from streamkern.runtime.threads import held_blas_threads
 from streamkern.runtime.timing import timed
 from streamkern.statistics.feature_moments import Moments
 from streamkern.statistics.feature_sums import FeatureSums, overflowed
-from streamkern.statistics.integer_units import MOST_SUM, WEIGHT_BITS, are_coarse
+from streamkern.statistics.integer_units import MOST_SUM, WEIGHT_BITS, are_lost
 from streamkern.statistics.triangle import PANEL, Triangle, rows_of
 from streamkern.statistics.wide_integers import add_shifted, as_floats, wide_total
 from streamkern.statistics.work import INTEGER, Work
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from streamkern.sources import Block
     from streamkern.statistics.centred_moments import AnyPrecision, CentredMoments
 
-# Of integers that targets and weights may be.
-_MOST_TARGET, _MOST_WEIGHT = 2.0**53, 2.0**40
+# Of integers that these may be.
+_MOST = {"target": 2.0**53, "weight": 2.0**40}
 _TAKE_DOUBLE = "take precision 'double' (--precision double)"
-_COARSE = "weights are too small or too uneven"
+_LOST = "weights are too small or too uneven"
 # Targets that are multiplied with features at once.
 _COLUMNS = 512
 # What features may take as digits, a value of the block, which is twice that in single precision:
@@ -77,9 +77,7 @@ class IntegerMoments(FeatureSums):
                 "streamkern.statistics.integer_units makes of their mean and deviation."
             )
         if np.any(self.feature_shift):
-            raise ParameterError(
-                "features that are rounded have no shift; leave feature_shift out."
-            )
+            raise ParameterError("rounded features have no shift; leave feature_shift out.")
 
     @property
     def levels(self) -> int:
@@ -100,8 +98,6 @@ class IntegerMoments(FeatureSums):
             self.gram = Triangle(D, np.int64, first_row=first)
         for block in blocks:
             self._check(block)
-            if block.weights is not None and are_coarse(block.weights, self.weight_unit):
-                raise self._overflowed(block, _COARSE, "")
             targets, weights, shift = self._integers(block)
             weight = self.weight + float(weights.sum() << shift) * self.weight_unit
             self._check_room(weight)
@@ -120,13 +116,11 @@ class IntegerMoments(FeatureSums):
     def _integers(self, block: Block) -> tuple[Array, Array, int]:
         """Return targets and weights as integers, and by how many bits weights are shifted."""
         targets = np.rint((block.y - self.target_shift) / self.target_unit)
-        weights = np.rint(
-            (np.ones(len(block)) if block.weights is None else block.weights) / self.weight_unit
-        )
-        for name, values, most in (
-            ("target", targets, _MOST_TARGET),
-            ("weight", weights, _MOST_WEIGHT),
-        ):
+        given = np.ones(len(block)) if block.weights is None else block.weights
+        if are_lost(given, self.weight_unit):
+            raise self._overflowed(block, _LOST)
+        weights = np.rint(given / self.weight_unit)
+        for (name, most), values in zip(_MOST.items(), (targets, weights), strict=True):
             if not np.abs(values).max(initial=0.0) <= most:
                 raise self._overflowed(block, f"a {name} is too large beside the others")
         integers = weights.astype(np.int64)
@@ -181,14 +175,11 @@ class IntegerMoments(FeatureSums):
                     squares = np.einsum("nq,nq->q", weighted, b)
                     add_shifted(self.target, squares, shift + 15 * (i + j + k))
 
-    def check_rows(self, weight: float, weights: Floats | None) -> None:
-        """Raise OverflowedError unless there is room for rows of this weight in all.
-
-        `weights` are those of some of them, None where rows count once.
-        """
+    def check_rows(self, weight: float, some: Floats) -> None:
+        """Raise OverflowedError unless rows fit in that weigh so, of which some weigh so each."""
         self._check_room(weight)
-        if are_coarse(np.ones(1) if weights is None else weights, self.weight_unit, enough=1):
-            raise OverflowedError(f"{_COARSE} for sums in {self.precision}; {_TAKE_DOUBLE}.")
+        if are_lost(some, self.weight_unit):
+            raise OverflowedError(f"{_LOST} for sums in {self.precision}; {_TAKE_DOUBLE}.")
 
     def _check_room(self, weight: float) -> None:
         if weight / self.weight_unit * self.levels**2 > MOST_SUM:
@@ -197,11 +188,9 @@ class IntegerMoments(FeatureSums):
                 f"{_TAKE_DOUBLE}."
             )
 
-    def _overflowed(
-        self, block: Block, why: str, or_else: str = ", or leave the row out"
-    ) -> OverflowedError:
-        sentence = f"in {{rows}} {why} for sums in {self.precision}; {_TAKE_DOUBLE}{or_else}."
-        return overflowed(block, sentence)
+    def _overflowed(self, block: Block, why: str) -> OverflowedError:
+        why = f"in {{rows}} {why} for sums in {self.precision}"
+        return overflowed(block, f"{why}; {_TAKE_DOUBLE}, or leave such rows out.")
 
     def is_finite(self) -> bool:
         return True
@@ -263,11 +252,9 @@ def empty_moments(
     return empty
 
 
-def update_bytes(
-    precision: str, n_components: int, n_targets: int, n_rows: int, *, weighted: bool
-) -> int:
+def update_bytes(precision: str, D: int, q: int, n_rows: int, *, weighted: bool) -> int:
     """Return what an update with a block takes, besides the sums and rows in cache."""
-    D, q, levels = n_components, n_targets, LEVELS[precision]
+    levels = LEVELS[precision]
     least = _value_bytes(levels, (levels << _WEIGHT_BITS) if weighted else levels)
     digits = max(_VALUE_BYTES * n_rows, least * min(n_rows, _FEWEST_ROWS))
     product = max(_PRODUCT_BYTES * min(D, PANEL), _CROSS_BYTES * min(q, _COLUMNS))
@@ -276,9 +263,8 @@ def update_bytes(
 
 def _value_bytes(levels: int, most: int) -> int:
     """Return what a feature takes with its digits, times weights up to `most`, in float32 too."""
-    narrow = levels <= 127
-    weighted = 5 * _n_digits(most) if most > levels else 0
-    return (1 + 4 if narrow else 2 + 5 * _n_digits(levels)) + weighted
+    signed = 5 if levels <= 127 else 2 + 5 * _n_digits(levels)
+    return signed + 5 * _n_digits(most) * (most > levels)
 
 
 def _rows_at_once(n_rows: int, value_bytes: int) -> int:

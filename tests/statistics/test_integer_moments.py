@@ -35,7 +35,8 @@ from streamkern.runtime.integer_products import BlasProducts, OnnxProducts
 from streamkern.runtime.scratch import Scratch
 from streamkern.runtime.sparse_rows import SparseRows
 from streamkern.sources import Block
-from streamkern.statistics import IntegerMoments, Moments, integer_units, update_bytes
+from streamkern.statistics import IntegerMoments, Moments, update_bytes
+from streamkern.statistics.integer_units import integer_units, unit_of_weights
 from streamkern.statistics.wide_integers import add_shifted, as_floats
 
 N, P, Q = 700, 3, 2
@@ -235,22 +236,25 @@ def test_features_without_bounds_are_refused_with_the_remedy(feature_map):
         feature_map.round_into(rows()[0], 127, np.empty((8, N), np.int8), Scratch())
 
 
+def updated(found, *block):
+    """Update moments, and return what that took at most."""
+    tracemalloc.start()
+    found.update([Block(*block)])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak
+
+
 @every_precision
 @pytest.mark.parametrize("weighted", [False, True])
 def test_an_update_takes_what_is_projected(precision, weighted, monkeypatch):
     monkeypatch.setattr(made, "_measured", lambda _: [(1.0, BlasProducts())])
-    n, D = 8192, 512
+    n, D, in_cache = 8192, 512, 5 << 20
     X, y, weights = rows(n)
-    block = Block(X, y, 0, weights if weighted else None)
     feature_map = RandomFourierFeatures(Gaussian(1.0), D).draw(P)
     found = moments(feature_map, X[:5], y[:5], precision=precision)  # which compiles
-    tracemalloc.start()
-    found.update([block])
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    projected = update_bytes(precision, D, Q, n, weighted=weighted)
-    in_cache = 5 << 20
-    assert peak < projected + in_cache < 2 * peak
+    peak = updated(found, X, y, 0, weights if weighted else None)
+    assert peak < update_bytes(precision, D, Q, n, weighted=weighted) + in_cache < 2 * peak
 
 
 @pytest.mark.parametrize(
@@ -258,16 +262,13 @@ def test_an_update_takes_what_is_projected(precision, weighted, monkeypatch):
 )
 def test_sparse_rows_are_made_dense_a_slice_at_a_time(inner):
     n, p = 4000, 3000
-    X = sparse.random(n, p, 0.01, "csr", random_state=0)
+    X, y = sparse.random(n, p, 0.01, "csr", random_state=0), np.zeros((n, 1))
     standardizer = Standardizer(np.arange(1, p), np.full(p - 1, 0.01), np.full(p - 1, 2.0), p)
-    feature_map, y = Standardized(standardizer, inner.draw(p - 1)), np.zeros((n, 1))
+    feature_map = Standardized(standardizer, inner.draw(p - 1))
     expected = moments(feature_map, X.toarray(), y)
-    tracemalloc.start()
-    found = moments(feature_map, SparseRows.of(X), y)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
+    found = expected.zero()
+    assert updated(found, SparseRows.of(X), y, 0) < n * p * 4  # a half of all rows in double
     assert_same(found, expected)
-    assert peak < n * p * 4  # a half of all rows in double
 
 
 def test_targets_have_units_and_features_no_shift():
@@ -275,28 +276,23 @@ def test_targets_have_units_and_features_no_shift():
         IntegerMoments(MAPS["odd"]())
     with pytest.raises(ParameterError, match="leave feature_shift out"):
         IntegerMoments(MAPS["odd"](), target_unit=np.ones(1), feature_shift=np.ones(7))
-    X, y = rows()[0], 0.5 + 0.3 * np.tanh(rows()[1][:, :1])  # all of them 0 or 1, in units of 1
-    units = integer_units(y.mean(axis=0), y.std(axis=0))
-    found = moments(MAPS["paired"](), X, y, precision="int16", **units).centred()
-    np.testing.assert_allclose(found.target, ((y - y.mean()) ** 2).sum(), rtol=1e-5)
 
 
 @pytest.mark.parametrize(
-    ("weights", "unit", "passes"),
+    ("weights", "unit", "lost"),
     [
-        (np.full(N, 0.4), 1.0, False),
-        (np.full(3, 0.4), 1.0, True),  # too few to judge by, as are rows that are forgotten
-        (rows()[2], 2.0**-10, True),
-        (np.random.default_rng(0).gamma(0.5, 1.0, N), 2.0**-11, True),
-        (np.where(np.arange(N) < 3, 1e9, 1.0), 2.0**11, False),
-        (np.zeros(N), 1.0, True),
+        (np.full(N, 0.4), 1.0, True),
+        (np.full(8, 0.4), 1.0, False),  # too few to judge by, as are rows that are forgotten
+        (None, 4.0, True),
+        (np.random.default_rng(0).gamma(0.5, 1.0, N), 2.0**-11, False),
+        (np.where(np.arange(N) < 3, 1e9, 1.0), 2.0**11, True),
     ],
 )
-def test_weights_are_not_lost_without_a_word(weights, unit, passes):
-    X, y = np.zeros((len(weights), P)), np.zeros((len(weights), Q))
+def test_weights_are_not_lost_without_a_word(weights, unit, lost):
+    n = N if weights is None else len(weights)
     why = "weights are too small or too uneven for sums in int8; take precision 'double'"
-    with nullcontext() if passes else pytest.raises(OverflowedError, match=why):
-        moments(MAPS["odd"](), X, y, weights, weight_unit=unit)
+    with pytest.raises(OverflowedError, match=why) if lost else nullcontext():
+        moments(MAPS["odd"](), np.zeros((n, P)), np.zeros((n, Q)), weights, weight_unit=unit)
 
 
 def test_units_are_those_of_any_order_and_leave_room():
@@ -306,17 +302,16 @@ def test_units_are_those_of_any_order_and_leave_room():
     found = set()
     for seed in range(40):
         order = np.random.default_rng(seed).permutation(len(y))
-        means = [np.array([part[order].sum() / len(y)]) for part in (y, y * y, weights)]
-        shifts = means[0] + 0.5 * means[1]  # between two units
-        units = integer_units(shifts, np.sqrt(means[1]), row_weight=float(means[2][0]))
-        found.add(tuple(float(np.squeeze(unit)) for unit in units.values()))
-    assert found == {(0.0, 2.0**-20, 2.0**-10)}
-    usual = {"mean": np.zeros(1), "deviation": np.ones(1), "row_weight": 1e4}
-    assert integer_units(**usual)["weight_unit"] == 8.0
-    assert integer_units(**usual, whole=True)["weight_unit"] == 1.0
-    assert integer_units(**usual, weight=2.0**40)["weight_unit"] == 8.0
-    many = integer_units(**usual, precision="int16", weight=2.0**40)["weight_unit"]
-    assert 2.0**62 / 4 < 2.0**40 / many * LEVELS["int16"] ** 2 <= 2.0**62 / 2
+        mean, square, weight = (part[order].sum() / len(y) for part in (y, y * y, weights))
+        # The mean of the first target is between two units.
+        units = integer_units(np.array([mean + 0.5, 1.0]) * square, np.sqrt([square, square]))
+        unit = unit_of_weights(weight, 5000.0, "int8", whole=False)
+        found.add((*units["target_shift"], *units["target_unit"], unit))
+    assert found == {(0.0, 1.0, 2.0**-20, 2.0**-20, 2.0**-10)}
+    assert unit_of_weights(1e4, 2.0**40, "int8", whole=False) == 8.0
+    assert unit_of_weights(1e4, 2.0**40, "int8", whole=True) == 1.0
+    unit = unit_of_weights(1e4, 2.0**40, "int16", whole=False)
+    assert 2.0**60 < 2.0**40 / unit * LEVELS["int16"] ** 2 <= 2.0**61
 
 
 def test_moments_in_other_units_do_not_merge():
@@ -337,17 +332,13 @@ def test_products_that_saturate_are_left_out():
 
 
 def test_products_are_measured_by_one_thread(monkeypatch):
-    calls = []
-
     def slow(_):
-        calls.append(len(calls))
         time.sleep(0.05)
         return [(1.0, BlasProducts())]
 
     monkeypatch.setattr(made, "_measured", cache(slow))
     with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(lambda _: made.integer_products(), range(4)))
-    assert len(calls) == len(set(map(id, found))) == 1
+        assert len(set(pool.map(lambda _: made.integer_products(), range(4)))) == 1
 
 
 def test_products_of_a_name_are_taken(monkeypatch):
