@@ -188,14 +188,12 @@ def _empty_moments(
     mean, deviation = columns.mean[p:], np.sqrt(columns.variance[p:])
     precision, units = options.precision, {}
     if precision in LEVELS:
-        weighted = reweighted or source.weighted_by is not None
         units = integer_units(mean, np.where(constant_columns(source, columns)[p:], 0.0, deviation))
         units["weight_unit"] = 1.0
-        if weighted:
-            whole, weight = not np.any(seen.sample.weights % 1.0), float(columns.weight.max())
-            units["weight_unit"] = unit_of_weights(
-                weight / seen.passed.n_rows, weight, precision, whole=whole and not reweighted
-            )
+        if reweighted or source.weighted_by is not None:
+            whole = not (reweighted or np.any(seen.sample.weights % 1.0))
+            weight, n = float(columns.weight.max()), seen.passed.n_rows
+            units["weight_unit"] = unit_of_weights(weight, n, precision, whole=whole)
     else:
         dtype = dtype_of_features(precision)
         features = np.empty((len(rows), feature_map.n_components), dtype=dtype)

@@ -91,7 +91,7 @@ class IntegerMoments(FeatureSums):
         return Work(n_pairs * self.product_flops, self.feature_map.n_components, INTEGER)
 
     def update(self, blocks: Iterable[Block]) -> None:
-        """Add rows; raises OverflowedError if their targets, weights or inputs are too large."""
+        """Add rows; raises OverflowedError where integers do not hold their numbers."""
         scratch = self.scratch or Scratch()
         if self.gram is None:
             D, first = self.feature_map.n_components, self.first_row

@@ -34,14 +34,12 @@ def integer_units(mean: Floats, deviation: Floats) -> dict[str, Any]:
     return {"target_shift": shift, "target_unit": size * 2.0**-TARGET_BITS}
 
 
-def unit_of_weights(mean: float, total: float, precision: str, *, whole: bool) -> float:
-    """Return the unit of weights, at most 1 for whole ones; else as coarse as sums have room for.
-
-    That is twice what it must be, since some weights are rounded up.
-    """
-    room = 2.0 * total * LEVELS[precision] ** 2 / MOST_SUM
-    units = _power_of_two(np.array([mean * 2.0**-WEIGHT_BITS, 2.0 * room]))
-    return float(min(max(units), 1.0) if whole else max(units))
+def unit_of_weights(weight: float, n_rows: int, precision: str, *, whole: bool) -> float:
+    """Return the unit of weights of some sum: as coarse as its room needs, but for whole ones 1."""
+    fine = weight / n_rows * 2.0**-WEIGHT_BITS
+    needed = 4.0 * weight * LEVELS[precision] ** 2 / MOST_SUM  # some weights are rounded up
+    unit = float(_power_of_two(np.array(max(fine, needed))))
+    return min(unit, 1.0) if whole else unit
 
 
 def _power_of_two(values: Floats) -> Floats:
@@ -52,6 +50,7 @@ def _power_of_two(values: Floats) -> Floats:
 
 def are_lost(weights: Floats, unit: float) -> bool:
     """Say whether the rounding of weights to whole units is seen."""
-    some = weights[weights > 0] / unit
+    some = weights / unit
+    some = some[some > 0]
     errors = np.abs(np.rint(some) - some) / some
     return bool(errors.sum() > _MOST_ROUNDING * len(some) + _LOST)

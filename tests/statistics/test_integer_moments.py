@@ -305,12 +305,12 @@ def test_units_are_those_of_any_order_and_leave_room():
         mean, square, weight = (part[order].sum() / len(y) for part in (y, y * y, weights))
         # The mean of the first target is between two units.
         units = integer_units(np.array([mean + 0.5, 1.0]) * square, np.sqrt([square, square]))
-        unit = unit_of_weights(weight, 5000.0, "int8", whole=False)
+        unit = unit_of_weights(weight * len(y), len(y), "int8", whole=False)
         found.add((*units["target_shift"], *units["target_unit"], unit))
     assert found == {(0.0, 1.0, 2.0**-20, 2.0**-20, 2.0**-10)}
-    assert unit_of_weights(1e4, 2.0**40, "int8", whole=False) == 8.0
-    assert unit_of_weights(1e4, 2.0**40, "int8", whole=True) == 1.0
-    unit = unit_of_weights(1e4, 2.0**40, "int16", whole=False)
+    assert unit_of_weights(2.0**40, 10**8, "int8", whole=False) == 8.0
+    assert unit_of_weights(2.0**40, 10**8, "int8", whole=True) == 1.0
+    unit = unit_of_weights(2.0**40, 10**8, "int16", whole=False)
     assert 2.0**60 < 2.0**40 / unit * LEVELS["int16"] ** 2 <= 2.0**61
 
 
