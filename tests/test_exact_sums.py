@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 from dask.callbacks import Callback
 from hearing import killer_of_workers
+from scipy import sparse
 
 import streamkern
-from streamkern.errors import DataError, ParameterError
+from streamkern.errors import DataError, OverflowedError, ParameterError
+from streamkern.models.feature_rounding import rounding_note
 from streamkern.parameters import plan
 from streamkern.runtime.events import observed
 from streamkern.tune.fold_moments import total_of
@@ -185,6 +187,48 @@ def test_rounding_has_its_share_told_and_the_remedy():
     assert "--precision int16" in report["note"]
 
 
+TASKS = {
+    "sparse rows": lambda ridge, X, y: ridge.fit(sparse.csr_array(X), y),
+    "more rows": lambda ridge, X, y: ridge.partial_fit(X[:500], y[:500]).partial_fit(X, y),
+    "a metric": lambda ridge, X, y: ridge.set_params(metric="learn").fit(X, y),
+    "weighted folds": lambda ridge, X, y: ridge.set_params(alpha="cv").fit(X, y, np.exp(X[:, 1])),
+    "a search": lambda ridge, X, y: ridge.tune(X, y, kernels=ridge.kernel),
+    "classes": lambda ridge, X, y: streamkern.RandomFeatureClassifier(
+        **ridge.get_params(deep=False)
+    ).fit(X, y > 0),
+}
+
+
+@pytest.mark.parametrize("task", list(TASKS.values()), ids=list(TASKS))
+def test_every_task_does_in_integers_what_it_does_in_double(task):
+    (X, y), found = (part[:1500] for part in rows()), []
+    X = X * (X > -1.0)
+    for precision in ("double", "int8", "int16"):
+        fitted = task(model(alpha=0.1, precision=precision), X, y)
+        found.append(getattr(fitted, "decision_function", fitted.predict)(X))
+    exact, coarse, fine = found
+    assert np.std(coarse - exact) < 0.03 * exact.std()
+    assert np.std(fine - exact) < 0.002 * exact.std()
+
+
+def test_the_rounding_of_features_is_measured(tmp_path):
+    X, y = (part[:2000] for part in rows())
+    assert model().fit(X, y).report_["feature_rounding"] == pytest.approx(12**-0.5, rel=0.05)
+    cells = {"kernel": "laplacian", "feature_map": "binning"}
+    report = model(**cells, precision="auto").fit(X, y).report_
+    assert (report["precision"], report["feature_rounding"]) == ("int8", 0.0)
+    assert "rounding" not in report["note"]
+    wide = np.random.default_rng(0).standard_normal((100, 5000))
+    ridge = model(kernel=streamkern.Laplacian(0.01), precision="int16", alpha=1.0)
+    angles = ridge.moments(wide, wide[:, 0])
+    assert angles.report["feature_rounding"] > 10
+    angles.save(tmp_path / "moments.h5")
+    found = [
+        ridge.solve(each) for each in (angles, streamkern.load_moments(tmp_path / "moments.h5"))
+    ]
+    assert found[0].report_["rounding_rmse"] == found[1].report_["rounding_rmse"]
+
+
 @pytest.mark.parametrize("feature_map", ["nystroem", "identity"])
 def test_maps_without_bounds_are_refused_before_rows_are_read(feature_map):
     kernel = "linear" if feature_map == "identity" else "gaussian"
@@ -208,3 +252,39 @@ def test_a_constant_target_says_nothing_of_precision():
     noisy = X[:, 0] + np.random.default_rng(1).standard_normal(3000)
     constant = np.column_stack([noisy, np.ones(3000)])
     assert model(precision="auto").fit(X, constant).report_["precision"] == "int8"
+
+
+def test_the_share_of_rounding_is_a_plain_percentage():
+    report = {"rounding_rmse": 11.0, "cv_rmse": 10.0, "precision": "int8"}
+    assert "makes 100% of the squared" in rounding_note(report)
+    assert "makes 0.25% of the squared" in rounding_note(report | {"rounding_rmse": 0.5})
+
+
+def test_weights_that_units_lose_are_refused_before_the_main_pass():
+    X, y = (part[:500] for part in rows())
+    uneven = np.where(np.arange(500) < 3, 1e9, 0.7)
+    lost = r"^weights are too small or too uneven for sums in int8"
+    with pytest.raises(OverflowedError, match=lost):
+        model().moments(X, y + 1.0, np.full(500, 0.4), like=model().moments(X, y))
+    with pytest.raises(OverflowedError, match=lost):
+        model().moments(X, y, uneven)
+    with pytest.raises(OverflowedError, match=r"^rows that weigh .* are more than sums in int16"):
+        model(precision="int16").moments(X, y, np.full(500, 1e9))
+    assert model(precision="auto").fit(X, y, uneven).report_["precision"] == "double"
+
+
+def test_whole_weights_are_exact():
+    X, y = (part[:500] for part in rows())
+    weights = np.random.default_rng(0).integers(1, 20_000, 500)
+    moments = model().moments(X, y, weights).gathered()
+    assert total_of(moments.folds, None).weight == weights.sum()
+
+
+def test_a_first_batch_of_constant_targets_does_not_shut_out_the_next():
+    X, y = (part[:3000] for part in rows())
+    constant = 0.3 + 1e-16 * np.round(np.random.default_rng(1).random(500))
+    exact, found = (
+        model(alpha=1e-3, precision=precision).partial_fit(X[:500], constant).partial_fit(X, y)
+        for precision in ("double", "int8")
+    )
+    np.testing.assert_allclose(found.predict(X[:50]), exact.predict(X[:50]), atol=0.02)

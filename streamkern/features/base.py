@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 # Features are made for a few rows at a time, so that they are still in cache for the cosines.
 _CACHED_VALUES = 1 << 18
-# The largest integers that features are rounded to, by precision: of one byte, and of two.
+# The largest integers that features are rounded to, by precision: of one byte, and of two.  Two
+# digits from -128 to 127 reach 32,639; up to half of that, sums have room for four times the rows.
 LEVELS = {"int8": 127, "int16": 127 << 7}
 
 
@@ -131,8 +132,11 @@ class FeatureMap(ABC):
         """
         return None
 
-    def round_into(self, X: Array, levels: int, out: Array, scratch: Scratch) -> None:  # noqa: ARG002
-        """Write rint(levels phi(X) / (scale bounds)) to `out` (D, n), the same bits anywhere."""
+    def round_into(self, X: Any, levels: int, out: Array, scratch: Scratch) -> None:  # noqa: ARG002
+        """Write rint(levels phi(X) / (scale bounds)) to `out` (D, n), the same bits anywhere.
+
+        Of an array, X has the length and slices, which are made as they are asked for.
+        """
         raise ParameterError(
             f"the features of the map {self.name!r} have no bound to round them by; take another "
             f"precision, or a map of Fourier features."

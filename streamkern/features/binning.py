@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from streamkern.errors import ParameterError
+from streamkern.errors import OverflowedError, ParameterError
 from streamkern.features.base import cached_slices, checked_n_components, stream
 from streamkern.features.kernel_map import Chosen, KernelMap
 from streamkern.kernels import Kernel, Laplacian
@@ -130,9 +130,12 @@ class RandomBinning(KernelMap):
 
     def round_into(self, X: Array, levels: int, out: Array, scratch: Scratch) -> None:
         write = self.prepared(np.dtype(np.float32), scratch)
-        for rows in cached_slices(len(X), self.n_components):
-            features = scratch.array("features", (len(X[rows]), self.n_components), np.float32)
+        for rows in cached_slices(len(X), max(self.n_components, self.n_features // 2)):
+            shape = rows.stop - rows.start, self.n_components
+            features = scratch.array("features", shape, np.float32)
             write(X[rows], features)
+            if not np.isfinite(features).all():
+                raise OverflowedError("inputs are not finite numbers; standardise or rescale them.")
             np.multiply(features.T, levels, out=out[:, rows], casting="unsafe")
 
     def first(self, n_components: int) -> RandomBinning:

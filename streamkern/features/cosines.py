@@ -69,8 +69,9 @@ class ProjectedFeatures(WrittenFeatures):
 
     def round_into(self, X: Array, levels: int, out: Array, scratch: Scratch) -> None:
         project, ahead = self.projection.in_turns(scratch), self.offsets[:, None] / (2.0 * math.pi)
-        for rows in cached_slices(len(X), self.projection.n_draws // 2):
-            turns = scratch.array("turns", (len(ahead), len(X[rows])), np.float64)
+        width = max(self.projection.n_draws // 2, self.n_features // 2)
+        for rows in cached_slices(len(X), width):
+            turns = scratch.array("turns", (len(ahead), rows.stop - rows.start), np.float64)
             project(X[rows], turns)
             turns += ahead
             self.round_waves(turns, levels, out, rows.start)

@@ -12,6 +12,15 @@ if TYPE_CHECKING:
     from streamkern._typing import Floats
 
 _MANTISSA = np.finfo(float).nmant + 1
+# Of means and deviations that are to be the same, whoever computes them.
+SURE_BITS = 20
+
+
+def sure(values: Floats) -> Floats:
+    """Return values rounded to 20 bits: those of sums in any order, but for a rare few."""
+    mantissas, exponents = np.frexp(values)
+    rounded: Floats = np.ldexp(np.rint(np.ldexp(mantissas, SURE_BITS)), exponents - SURE_BITS)
+    return rounded
 
 
 def coarse(values: Floats, bits: int) -> Floats:

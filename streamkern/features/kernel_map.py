@@ -130,7 +130,7 @@ class Chosen(ChosenFeatures):
 
     def round_into(self, X: Array, levels: int, out: Array, scratch: Scratch) -> None:
         for rows in cached_slices(len(X), self.width):
-            every = scratch.array("all rounded", (self.width, len(X[rows])), out.dtype)
+            every = scratch.array("all rounded", (self.width, rows.stop - rows.start), out.dtype)
             self.inner.round_into(X[rows], levels, every, scratch)
             out[:, rows] = every[self.indices]
 

@@ -52,7 +52,7 @@ class Standardized(FeatureMap):
             yield from self._of_sparse(out.dtype).evaluated(X, out, shift, scratch)
             return
         dtype = np.dtype(np.float64) if self.inner.exact_rows else out.dtype
-        rows = self._standardised(X, dtype, scratch)
+        rows = self.standardised(X, dtype, scratch)
         yield from self.inner.evaluated(rows, out, shift, scratch)
 
     @property
@@ -60,9 +60,7 @@ class Standardized(FeatureMap):
         return self.inner.bounds
 
     def round_into(self, X: Any, levels: int, out: Array, scratch: Scratch) -> None:
-        dense = np.asarray(X) if isinstance(X, SparseRows) else X
-        rows = self._standardised(dense, np.dtype(np.float64), scratch, exact=True)
-        self.inner.round_into(rows, levels, out, scratch)
+        self.inner.round_into(_Standardised(self, X, scratch), levels, out, scratch)
 
     def _of_sparse(self, dtype: Any) -> Any:
         if dtype not in self._of_sparse_rows:
@@ -73,9 +71,8 @@ class Standardized(FeatureMap):
     def __getstate__(self) -> dict[str, Any]:  # without what is made of the rest
         return {**vars(self), "_of_sparse_rows": {}}
 
-    def _standardised(
-        self, X: Array, dtype: Any, scratch: Scratch, *, exact: bool = False
-    ) -> Array:
+    def standardised(self, X: Array, dtype: Any, scratch: Scratch, *, exact: bool = False) -> Array:
+        """Return standardised rows in `scratch`, where the next call overwrites them."""
         shape = (len(X), self.standardizer.n_outputs)
         self.inner.check(shape)
         rows = scratch.array(f"inputs of {self.inner.name}", shape, dtype)
@@ -87,7 +84,7 @@ class Standardized(FeatureMap):
 
     def gradients(self, X: Array, coef: Floats, scratch: Scratch | None = None) -> Array:
         scratch = scratch or Scratch()
-        rows = self._standardised(X, X.dtype, scratch)
+        rows = self.standardised(X, X.dtype, scratch)
         pulled = scratch.array(f"gradients about {self.inner.name}", X.shape, X.dtype)
         self.standardizer.pull_back(self.inner.gradients(rows, coef, scratch), pulled)
         return pulled
@@ -208,3 +205,17 @@ class Identity(FeatureMap):
     @classmethod
     def restore(cls, parameters: Mapping[str, Any], arrays: Mapping[str, Array]) -> Self:  # noqa: ARG003
         return cls().draw(int(parameters["n_features"]))
+
+
+class _Standardised:
+    """Rows that are made dense and standardised, exactly, as slices of them are asked for."""
+
+    def __init__(self, feature_map: Standardized, X: Any, scratch: Scratch) -> None:
+        self.feature_map, self.X, self.scratch = feature_map, X, scratch
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+    def __getitem__(self, rows: slice) -> Array:
+        dense = np.asarray(self.X[rows])
+        return self.feature_map.standardised(dense, np.dtype(float), self.scratch, exact=True)

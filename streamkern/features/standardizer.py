@@ -9,7 +9,7 @@ import numpy as np
 
 from streamkern.errors import ParameterError
 from streamkern.features.base import cached_slices
-from streamkern.features.exact_products import coarse, factor_bits
+from streamkern.features.exact_products import SURE_BITS, coarse, factor_bits, sure
 from streamkern.runtime.scratch import Scratch
 
 if TYPE_CHECKING:
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 # Rows are cast to double and back, which takes more of the cache than features do.
 _DOUBLES = 4
-# Of deviations that are to be the same, and of means in their units, whoever computes them.
-_BITS = 20
 
 
 @dataclass(frozen=True)
@@ -88,9 +86,8 @@ class Standardizer:
 
     def coarsened(self) -> Standardizer:
         """Return the one with means and deviations of 20 bits, for their sums' rounding to go."""
-        mantissas, exponents = np.frexp(self.deviation)
-        unit = np.ldexp(1.0, exponents - _BITS)
-        deviation = np.rint(np.ldexp(mantissas, _BITS)) * unit
+        deviation = sure(self.deviation)
+        unit = np.ldexp(1.0, np.frexp(deviation)[1] - SURE_BITS)
         return replace(self, mean=np.rint(self.mean / unit) * unit, deviation=deviation)
 
     def with_linear(self, linear: Floats | None) -> Standardizer:

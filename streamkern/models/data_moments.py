@@ -131,7 +131,8 @@ class DataMoments:
     def merge(self, other: DataMoments, *, repeated_rows: bool = False) -> DataMoments:
         """Return the moments of both sets of rows, fold by fold.
 
-        Shifts that differ are reconciled, and means of inputs that are not standardised.
+        Shifts that differ are reconciled, and so are means of inputs that are not standardised,
+        but not those of sums in integers.
 
         The others are made `like` these, so that the map is the same; or of pairs of waves with the
         same options and seed, where nothing of the map follows from the rows but the means.  With
@@ -145,7 +146,7 @@ class DataMoments:
         for each in (self, other):
             each.check_whole()
         check_alike(self, other)
-        turns = turns_between(self.feature_map, other.feature_map)
+        turns = turns_between(self.feature_map, other.feature_map, self.options.precision)
         if not repeated_rows:
             check_disjoint(self.known_rows(), other.known_rows())
         known = self.index is not None and other.index is not None

@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streamkern.features import LEVELS
+from streamkern.features.base import cached_slices
+from streamkern.runtime.scratch import Scratch
+
 if TYPE_CHECKING:
+    from streamkern._typing import Array, Floats
+    from streamkern.features import FeatureMap
     from streamkern.parameters.fit_report import FitReport
     from streamkern.statistics.centred_moments import AnyPrecision
 
@@ -14,6 +20,29 @@ if TYPE_CHECKING:
 ROUNDED: tuple[AnyPrecision, ...] = ("int8", "int16")
 LARGEST_SHARE = 0.002
 _FINER = {"int8": "int16", "int16": "double"}
+# Rows at which the rounding of features is measured, and what it usually is.
+MEASURED_ROWS, _USUAL = 256, 12.0**-0.5
+
+
+def rounding_of(feature_map: FeatureMap, X: Array, precision: str) -> float:
+    """Return the root mean square error of rounded features, in units of a level, at some rows."""
+    D, levels = feature_map.n_components, LEVELS[precision]
+    some = X[next(cached_slices(len(X), D))]
+    rounded, exact = np.empty((D, len(some)), np.int16), np.empty((len(some), D))
+    feature_map.round_into(some, levels, rounded, Scratch())
+    feature_map.evaluate(some, exact)
+    bounds: Any = feature_map.bounds
+    return float(np.sqrt(np.mean((rounded.T - exact * (levels / bounds)) ** 2)))
+
+
+def rounding_errors(feature_map: FeatureMap, report: FitReport, coef: Floats) -> Floats:
+    """Return the root mean square of what rounding moves predictions by, (q,): sigma |w|."""
+    if report["precision"] not in LEVELS:
+        return np.zeros(coef.shape[1])
+    bounds: Any = feature_map.bounds
+    units = feature_map.scale * np.broadcast_to(bounds, len(coef)) / LEVELS[report["precision"]]
+    errors: Floats = report.get("feature_rounding", _USUAL) * np.sqrt(units**2 @ coef**2)
+    return errors
 
 
 def share_of_rounding(report: FitReport) -> float:
@@ -35,6 +64,6 @@ def rounding_note(report: FitReport) -> str:
     if share <= LARGEST_SHARE:
         return ""
     return (
-        f"rounding features to {report['precision']} makes {100 * share:.2g}% of the squared "
-        f"error: precision '{finer}' (--precision {finer}) may predict better."
+        f"rounding features to {report['precision']} makes {100 * min(share, 1.0):.3g}% of the "
+        f"squared error: precision '{finer}' (--precision {finer}) may predict better."
     )

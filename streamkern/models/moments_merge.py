@@ -10,6 +10,7 @@ import numpy as np
 
 from streamkern.errors import DataError, OverflowedError
 from streamkern.errors.formatting import listed, listed_apart
+from streamkern.features import LEVELS
 from streamkern.features.spectral import SpectralFeatures
 from streamkern.sources.preprocessing import recipe_of
 from streamkern.sources.preprocessing.column_names import input_names
@@ -53,11 +54,12 @@ def check_alike(left: DataMoments, right: DataMoments) -> None:
         )
 
 
-def turns_between(left: Any, right: Any) -> Floats | None:
+def turns_between(left: Any, right: Any, precision: str) -> Floats | None:
     """Return the angles (L,) that pairs of the left map's features are ahead by, None if it is one.
 
     cos(w^T (x - m)) and sin(w^T (x - m)) of another m are the same two, turned by the angle
-    w^T (m' - m).  Raise DataError if the maps differ by more than means, or are not of pairs.
+    w^T (m' - m).  Raise DataError if the maps differ by more than means, or are not of pairs, or if
+    their features were rounded.
     """
     if left.equals(right):
         return None
@@ -69,6 +71,8 @@ def turns_between(left: Any, right: Any) -> Floats | None:
         why = "the inputs of the two are standardised by other means or deviations"
     elif not left.inner.equals(right.inner):
         why = "the features of the two were chosen from other rows, as landmarks are"
+    elif precision in LEVELS:
+        why = "the inputs of the two are about other means, and rounded features cannot be turned"
     elif isinstance(left.inner, SpectralFeatures) and 2 * left.inner.n_draws == left.n_components:
         means = replace(mine, columns=np.arange(len(mine.mean)), n_features=len(mine.mean))
         turns: Floats = left.inner.frequencies @ means(theirs.mean[None])[0]

@@ -14,6 +14,7 @@ from streamkern.errors import DataError
 from streamkern.features import LEVELS, Standardized
 from streamkern.features.metric import metric_facts, standardizer_of
 from streamkern.models.data_moments import DataMoments
+from streamkern.models.feature_rounding import MEASURED_ROWS, rounding_of
 from streamkern.models.labelling import class_facts
 from streamkern.models.subspace_fit import SubspaceChoice, SubspaceSearch
 from streamkern.models.subspace_passes import SubspacePasses
@@ -25,14 +26,18 @@ from streamkern.sources.hdf5 import without_folders
 from streamkern.sources.preprocessing.column_names import input_names
 from streamkern.statistics import (
     ByFold,
+    IntegerMoments,
     dtype_of_features,
     empty_moments,
     integer_units,
     joined_moments,
     moment_strips,
+    unit_of_weights,
 )
+from streamkern.tune.column_scaling import constant_columns
 
 if TYPE_CHECKING:
+    from streamkern._typing import Array
     from streamkern.features import FeatureMap
     from streamkern.models.checkpoint_job import RowPasses
     from streamkern.parameters.fit_options import FitOptions
@@ -71,6 +76,8 @@ def moments_pass(
         if empty is None:
             reweighted = weighting is not None
             empty = _empty_moments(source, feature_map, seen, options, reweighted=reweighted)
+        if isinstance(empty, IntegerMoments):
+            empty.check_rows(float(seen.columns.weight.max()), seen.sample.weights)
     strips = moment_strips(empty, plan.n_strips)
     if penalty is not None:  # sums without products of features
         strips = [replace(empty, first_row=feature_map.n_components)]
@@ -135,7 +142,8 @@ def moments_pass(
         **solved,
     }
     if options.precision in LEVELS:
-        report["products"] = run(task(_products_here, name="products"))
+        few = seen.sample.X[:MEASURED_ROWS]
+        report |= run(task(_rounding_here, feature_map, few, options.precision, name="rounding"))
     if learnt is not None:
         report = learnt.reported(report)
     if len(strips) > 1:
@@ -158,8 +166,9 @@ def _weights_of_folds(folds: ByFold) -> dict[int, float]:
     return {fold: part.weight for fold, part in folds.parts.items()}  # type: ignore[attr-defined]
 
 
-def _products_here() -> str:
-    return integer_products().name
+def _rounding_here(feature_map: FeatureMap, X: Array, precision: str) -> FitReport:
+    rounding = rounding_of(feature_map, X, precision)
+    return {"products": integer_products().name, "feature_rounding": rounding}
 
 
 def _joined(*strips: ByFold) -> ByFold:
@@ -184,9 +193,12 @@ def _empty_moments(
     mean, deviation = columns.mean[p:], np.sqrt(columns.variance[p:])
     precision, units = options.precision, {}
     if precision in LEVELS:
-        weighted = reweighted or source.weighted_by is not None
-        row_weight = float(columns.weight.max()) / seen.passed.n_rows if weighted else None
-        units = integer_units(mean, deviation, row_weight)
+        units = integer_units(mean, np.where(constant_columns(source, columns)[p:], 0.0, deviation))
+        units["weight_unit"] = 1.0
+        if reweighted or source.weighted_by is not None:
+            whole = not (reweighted or np.any(seen.sample.weights % 1.0))
+            weight, n = float(columns.weight.max()), seen.passed.n_rows
+            units["weight_unit"] = unit_of_weights(weight, n, precision, whole=whole)
     else:
         dtype = dtype_of_features(precision)
         features = np.empty((len(rows), feature_map.n_components), dtype=dtype)

@@ -21,7 +21,7 @@ import numpy as np
 from streamkern.engine.reduction import accumulate
 from streamkern.engine.scheduler import task
 from streamkern.errors import DataError, StreamkernWarning
-from streamkern.models.feature_rounding import rounding_note
+from streamkern.models.feature_rounding import rounding_errors, rounding_note
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.held_out_predictors import unseen
 from streamkern.models.report_facts import (
@@ -38,7 +38,7 @@ from streamkern.runtime.events import tell_of_job
 from streamkern.solve.penalty_curve import PenaltyCurve
 from streamkern.solve.penalty_errors import PenaltyErrors, PenaltyModels
 from streamkern.solve.sparse_selection import Sparsifier
-from streamkern.statistics import dtype_of_features, precision_of_features, rounding_errors
+from streamkern.statistics import dtype_of_features, precision_of_features
 from streamkern.tune.fold_solution import nested_sizes, solve_folds
 from streamkern.tune.held_out_models import solve_sparse
 
@@ -142,7 +142,7 @@ def solve_moments(
     spent = {name: passed.seconds for name, passed in done.items()}
     spent["solve"] = time.perf_counter() - begun - sum(spent.values())
     peaks = [report["peak_worker_bytes"], *(each.peak_worker_bytes for each in done.values())]
-    rounding = rounding_errors(predictor.feature_map, report["precision"], solution.coef)
+    rounding = rounding_errors(predictor.feature_map, report, solution.coef)
     figures: FitReport = {
         "peak_worker_bytes": max(peaks),
         **kernel_facts(moments.kernel),

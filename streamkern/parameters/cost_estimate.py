@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from streamkern.features import LEVELS
 from streamkern.parameters.fit_options import SAMPLE_ROWS
 from streamkern.runtime.memory import thread_bytes
 from streamkern.solve import decomposition_bytes, inverting_bytes
 from streamkern.solve.penalty_errors import PenaltyErrors
 from streamkern.solve.preconditioner import largest_sketch
-from streamkern.statistics import Triangle
+from streamkern.statistics import Triangle, update_bytes
 
 if TYPE_CHECKING:
     from streamkern.sources import Source
@@ -57,6 +58,7 @@ class Footprint:
     n_sample: int = SAMPLE_ROWS
     from_rows: bool = False  # a map of the sample: it holds squares of D, and turns the sums
     indexed: bool = False  # rows are to be known again
+    precision: str = "single"
     n_maps: int = 1  # more where others weigh the rows
     solves_by_passes: bool = False  # by conjugate gradients, without a D x D system
 
@@ -99,7 +101,7 @@ class Footprint:
             return 8 * D * max(self.n_vectors, 2 * (q + 1))
         strips = Triangle.strips(D, n_strips)
         largest = max(Triangle.size(stop, first) for first, stop in strips)
-        return 8 * largest + 16 * D * (q + 1)
+        return 8 * largest + (24 if self.precision in LEVELS else 16) * D * (q + 1)
 
     def multiplying(self, threads: int) -> int:
         """Return what a process holds that multiplies vectors, of folds or of a sketch."""
@@ -115,9 +117,14 @@ class Footprint:
         source, D = self.source, self.n_components
         q, row_bytes = source.n_targets, source.row_bytes
         weighted = source.weighted_by is not None
+        features = self.block_rows * self.itemsize * D
+        if self.precision in LEVELS:
+            uneven = weighted or self.n_maps > 1
+            features = update_bytes(self.precision, D, q, self.block_rows, weighted=uneven)
         return (
             # Two blocks of rows, one in use and one being read, and the features of one.
-            self.block_rows * (self.itemsize * D + 8 * self.width + 24 * (q + 1))
+            features
+            + self.block_rows * (8 * self.width + 24 * (q + 1))
             # The next shard is begun before this one is done.
             + 2 * (self.block_rows * 2 * (row_bytes + 8 * (q + weighted)) + self.reading)
             # Roots of the weights, and a block without the rows that do not count.

@@ -52,6 +52,7 @@ class FitReport(TypedDict, total=False):
     noise: Any  # the standard deviation of the targets about the function
     effective_dof: Any
     condition: float | None  # of the penalised Gram matrix
+    feature_rounding: float  # root mean square error of a rounded feature, in units of a level
     rounding_rmse: Any  # what rounded features move predictions by
     precision_floor: float  # the penalty below which rounding decides
     solver: str  # "cholesky", "eigen" or "cg"

@@ -87,6 +87,7 @@ def plan_fit(
         itemsize,
         shard_rows=shard_rows,
         block_rows=block_rows,
+        precision=precision,
         left_out_rows=cut(source, 2 * itemsize * D)[1],
         n_folds=n_folds,
         # Rows that are dealt one by one reach every fold.

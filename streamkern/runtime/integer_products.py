@@ -10,6 +10,7 @@ import time
 from abc import ABC, abstractmethod
 from contextlib import suppress
 from functools import cache
+from threading import Lock
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -26,6 +27,8 @@ MOST_ROWS, _EXACT_ROWS = 1 << 16, 1 << 10
 _MEASURED = 1024, 512, 2048
 _TIMES = 3
 _SETTING = "STREAMKERN_INTEGER_PRODUCTS"
+# Held while products are measured: side by side they would slow each other down.
+_measuring = Lock()
 
 
 class IntegerProducts(ABC):
@@ -106,7 +109,8 @@ def integer_products(threads: int = 1) -> IntegerProducts:
     The environment variable STREAMKERN_INTEGER_PRODUCTS is the name of others.
     """
     wanted = os.environ.get(_SETTING, "fastest")
-    found = _measured(threads)
+    with _measuring:
+        found = _measured(threads)
     if wanted == "fastest":
         return found[0][1]
     by_name = {products.name: products for _, products in found}

@@ -16,8 +16,8 @@ from streamkern.statistics.feature_sums import FeatureSums
 from streamkern.statistics.folds import ByFold, Folds, ListedFolds, RowFolds
 from streamkern.statistics.folds import block_folds, rows_by_fold, shard_folds, unplaced_folds
 from streamkern.statistics.gram_products import GramProducts
-from streamkern.statistics.integer_moments import IntegerMoments, empty_moments, integer_units
-from streamkern.statistics.integer_moments import rounding_errors
+from streamkern.statistics.integer_moments import IntegerMoments, empty_moments, update_bytes
+from streamkern.statistics.integer_units import integer_units, unit_of_weights
 from streamkern.statistics.moment_strips import joined_moments, moment_strips
 from streamkern.statistics.row_hashes import RowIndex, RowSample
 from streamkern.statistics.triangle import Triangle
@@ -29,5 +29,5 @@ __all__ = [
     "Statistic", "Sums", "Together", "Triangle", "Work", "block_folds", "concatenated",
     "dtype_of_features", "empty_moments", "integer_units", "joined_moments", "joint", "maximum",
     "merged_by", "minimum", "moment_strips", "part", "parts", "precision_of_features",
-    "rounding_errors", "rows_by_fold", "shard_folds", "total", "unplaced_folds",
+    "rows_by_fold", "shard_folds", "total", "unit_of_weights", "unplaced_folds", "update_bytes",
 ]  # fmt: skip

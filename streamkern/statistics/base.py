@@ -64,6 +64,7 @@ class Sums(ABC):  # noqa: B024  subclasses have what adds rows
     def merged(self, other: Self) -> dict[str, Any]:
         """Return the sums over both sets of rows by name."""
         other = self.compatible(other)
+        self.check_room_for(other)
         with np.errstate(over="ignore", invalid="ignore"):  # looked for in the sums
             sums = {
                 name: each.merge(getattr(self, name), getattr(other, name))
@@ -94,6 +95,9 @@ class Sums(ABC):  # noqa: B024  subclasses have what adds rows
             for name, each in ways.items()
             if each.subtract is not None
         }
+
+    def check_room_for(self, other: Self) -> None:  # noqa: B027  most sums hold any rows
+        """Raise OverflowedError if sums over both sets of rows would overflow without a trace."""
 
     def merged_jointly(self, other: Self) -> dict[str, Any]:  # noqa: ARG002  of those that have some
         """Return the `joint` sums over both sets of rows by name."""

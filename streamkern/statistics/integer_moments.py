@@ -20,6 +20,7 @@ from streamkern.runtime.threads import held_blas_threads
 from streamkern.runtime.timing import timed
 from streamkern.statistics.feature_moments import Moments
 from streamkern.statistics.feature_sums import FeatureSums, overflowed
+from streamkern.statistics.integer_units import MOST_SUM, WEIGHT_BITS, are_lost
 from streamkern.statistics.triangle import PANEL, Triangle, rows_of
 from streamkern.statistics.wide_integers import add_shifted, as_floats, wide_total
 from streamkern.statistics.work import INTEGER, Work
@@ -32,12 +33,18 @@ if TYPE_CHECKING:
     from streamkern.sources import Block
     from streamkern.statistics.centred_moments import AnyPrecision, CentredMoments
 
-# Targets and weights in units that keep so many bits of their deviation and of their mean.
-TARGET_BITS, WEIGHT_BITS = 20, 10
-# Of integers that targets and weights may be, and of sums of squares of features.
-_MOST_TARGET, _MOST_WEIGHT, _MOST_SUM = 2.0**53, 2.0**40, 2.0**62
+# Of integers that these may be.
+_MOST = {"target": 2.0**53, "weight": 2.0**40}
+_TAKE_DOUBLE = "take precision 'double' (--precision double)"
+_LOST = "weights are too small or too uneven"
 # Targets that are multiplied with features at once.
 _COLUMNS = 512
+# What features may take as digits, a value of the block, which is twice that in single precision:
+# else rows are added in parts, of so many rows at least.
+_VALUE_BYTES, _FEWEST_ROWS = 8, 1024
+# What else an update takes: for a product of features, one with targets, and a target.
+_PRODUCT_BYTES, _CROSS_BYTES, _TARGET_BYTES = 12, 40, 40
+_WEIGHT_BITS = 20  # of weights that are planned for: a thousand times the usual ones
 
 
 class IntegerMoments(FeatureSums):
@@ -56,6 +63,7 @@ class IntegerMoments(FeatureSums):
     target_sum: Array = wide_total("n_targets")
 
     def __post_init__(self) -> None:
+        unit = self.target_unit
         super().__post_init__()
         if self.feature_map.bounds is None:
             raise ParameterError(
@@ -63,6 +71,13 @@ class IntegerMoments(FeatureSums):
                 f"the map {self.feature_map.name!r} do not have; take Moments instead, or a map of "
                 f"Fourier features."
             )
+        if unit is None:
+            raise ParameterError(
+                "targets become integers in some unit, and there is none; give target_unit, which "
+                "streamkern.statistics.integer_units makes of their mean and deviation."
+            )
+        if np.any(self.feature_shift):
+            raise ParameterError("rounded features have no shift; leave feature_shift out.")
 
     @property
     def levels(self) -> int:
@@ -76,7 +91,7 @@ class IntegerMoments(FeatureSums):
         return Work(n_pairs * self.product_flops, self.feature_map.n_components, INTEGER)
 
     def update(self, blocks: Iterable[Block]) -> None:
-        """Add rows; raises OverflowedError if their targets, weights or inputs are too large."""
+        """Add rows; raises OverflowedError where integers do not hold their numbers."""
         scratch = self.scratch or Scratch()
         if self.gram is None:
             D, first = self.feature_map.n_components, self.first_row
@@ -86,8 +101,10 @@ class IntegerMoments(FeatureSums):
             targets, weights, shift = self._integers(block)
             weight = self.weight + float(weights.sum() << shift) * self.weight_unit
             self._check_room(weight)
-            for start in range(0, len(block), MOST_ROWS):
-                rows = slice(start, start + MOST_ROWS)
+            most = self.levels * int(weights.max(initial=0))
+            step = _rows_at_once(len(block), _value_bytes(self.levels, most))
+            for start in range(0, len(block), step):
+                rows = slice(start, start + step)
                 some = block.X[rows], targets[rows], weights[rows]
                 try:
                     self._add(*some, shift, scratch)
@@ -99,13 +116,11 @@ class IntegerMoments(FeatureSums):
     def _integers(self, block: Block) -> tuple[Array, Array, int]:
         """Return targets and weights as integers, and by how many bits weights are shifted."""
         targets = np.rint((block.y - self.target_shift) / self.target_unit)
-        weights = np.rint(
-            (np.ones(len(block)) if block.weights is None else block.weights) / self.weight_unit
-        )
-        for name, values, most in (
-            ("target", targets, _MOST_TARGET),
-            ("weight", weights, _MOST_WEIGHT),
-        ):
+        given = np.ones(len(block)) if block.weights is None else block.weights
+        if are_lost(given, self.weight_unit):
+            raise self._overflowed(block, _LOST)
+        weights = np.rint(given / self.weight_unit)
+        for (name, most), values in zip(_MOST.items(), (targets, weights), strict=True):
             if not np.abs(values).max(initial=0.0) <= most:
                 raise self._overflowed(block, f"a {name} is too large beside the others")
         integers = weights.astype(np.int64)
@@ -115,33 +130,39 @@ class IntegerMoments(FeatureSums):
 
     def _add(self, X: Any, targets: Array, weights: Array, shift: int, scratch: Scratch) -> None:
         products = integer_products(held_blas_threads())
-        D, n, levels = self.feature_map.n_components, len(targets), self.levels
-        gram: Any = self.gram
-        narrow = levels <= 127
         with timed("features"):
-            features = scratch.array("rounded", (D, n), np.int8 if narrow else np.int16)
-            self.feature_map.round_into(X, levels, features, scratch)
-            plain = bool((weights == 1).all())
-            unsigned = _digits(features, None, levels, scratch, "digits")
-            signed = features[None]
-            if not narrow:
-                signed = scratch.array("signed digits", unsigned.shape, np.int8)
-                np.bitwise_xor(unsigned, 128, out=signed.view(np.uint8))
-            right = left = [products.prepared(each) for each in signed]
-            if not plain:
-                most = levels * int(weights.max(initial=0))
-                unsigned = _digits(features, weights, most, scratch, "weighted digits")
-            if not (plain and products.takes_signed):
-                left = [products.prepared(each) for each in unsigned]
+            left, right = self._digits(X, weights, products, scratch)
         with timed("products"):
             for i, mine in enumerate(left):
                 for j, other in enumerate(right):
-                    _add_products(gram, mine, other, shift + 8 * (i + j), products)
+                    _add_products(self.gram, mine, other, shift + 8 * (i + j), products)
             for place, columns, byte in _target_digits(targets):
                 for i, mine in enumerate(left):
                     made = products(mine, products.prepared(columns)).astype(np.int64)
                     add_shifted(self.cross[:, place], made, shift + 8 * (i + byte))
         self._add_targets(targets, weights, shift)
+
+    def _digits(
+        self, X: Any, weights: Array, products: IntegerProducts, scratch: Scratch
+    ) -> tuple[list[Array], list[Array]]:
+        """Return the digits of features times weights and of features, ready for products."""
+        shape, levels = (self.feature_map.n_components, len(weights)), self.levels
+        features = scratch.array("rounded", shape, np.int8 if levels <= 127 else np.int16)
+        self.feature_map.round_into(X, levels, features, scratch)
+        signed = features[None]
+        if levels > 127:
+            signed = _written(features, np.ones_like(weights), levels, scratch, "signed digits")
+            signed = np.bitwise_xor(signed, 128, out=signed).view(np.int8)
+        right = [products.prepared(digits) for digits in signed]
+        if not (weights == 1).all():
+            most = levels * int(weights.max(initial=0))
+            unsigned = _written(features, weights, most, scratch, "weighted digits")
+        elif products.takes_signed:
+            return right, right
+        else:
+            unsigned = scratch.array("unsigned digits", signed.shape, np.uint8)
+            np.bitwise_xor(signed.view(np.uint8), 128, out=unsigned)
+        return [products.prepared(digits) for digits in unsigned], right
 
     def _add_targets(self, targets: Array, weights: Array, shift: int) -> None:
         """Add sums of targets and of their squares, in digits whose products int64 holds."""
@@ -154,19 +175,22 @@ class IntegerMoments(FeatureSums):
                     squares = np.einsum("nq,nq->q", weighted, b)
                     add_shifted(self.target, squares, shift + 15 * (i + j + k))
 
+    def check_rows(self, weight: float, some: Floats) -> None:
+        """Raise OverflowedError unless rows fit in that weigh so, of which some weigh so each."""
+        self._check_room(weight)
+        if are_lost(some, self.weight_unit):
+            raise OverflowedError(f"{_LOST} for sums in {self.precision}; {_TAKE_DOUBLE}.")
+
     def _check_room(self, weight: float) -> None:
-        if weight / self.weight_unit * self.levels**2 > _MOST_SUM:
+        if weight / self.weight_unit * self.levels**2 > MOST_SUM:
             raise OverflowedError(
                 f"rows that weigh {weight:,.6g} are more than sums in {self.precision} hold; "
-                f"take precision 'double' (--precision double)."
+                f"{_TAKE_DOUBLE}."
             )
 
     def _overflowed(self, block: Block, why: str) -> OverflowedError:
-        return overflowed(
-            block,
-            f"in {{rows}} {why} for sums in {self.precision}; take precision 'double' (--precision "
-            f"double), or leave the row out.",
-        )
+        why = f"in {{rows}} {why} for sums in {self.precision}"
+        return overflowed(block, f"{why}; {_TAKE_DOUBLE}, or leave such rows out.")
 
     def is_finite(self) -> bool:
         return True
@@ -184,9 +208,8 @@ class IntegerMoments(FeatureSums):
             )
         return other
 
-    def merged_jointly(self, other: Self) -> dict[str, Any]:
+    def check_room_for(self, other: Self) -> None:
         self._check_room(self.weight + other.weight)
-        return {}
 
     def in_double(self) -> Moments:
         """Return the moments of the rounded features in double."""
@@ -229,41 +252,25 @@ def empty_moments(
     return empty
 
 
-def rounding_errors(feature_map: FeatureMap, precision: str, coef: Floats) -> Floats:
-    """Return the root mean square of what rounding moves predictions by, (q,): sigma |w|.
-
-    A number that is rounded is off by sigma = 1 / sqrt(12) of the unit; 0 where none is.
-    """
-    if precision not in IntegerMoments.precisions:
-        return np.zeros(coef.shape[1])
-    bounds: Any = feature_map.bounds
-    units = feature_map.scale * np.broadcast_to(bounds, len(coef))
-    levels = IntegerMoments.precisions[precision]
-    errors: Floats = np.sqrt(units**2 @ coef**2 / 12.0) / levels
-    return errors
+def update_bytes(precision: str, D: int, q: int, n_rows: int, *, weighted: bool) -> int:
+    """Return what an update with a block takes, besides the sums and rows in cache."""
+    levels = LEVELS[precision]
+    least = _value_bytes(levels, (levels << _WEIGHT_BITS) if weighted else levels)
+    digits = max(_VALUE_BYTES * n_rows, least * min(n_rows, _FEWEST_ROWS))
+    product = max(_PRODUCT_BYTES * min(D, PANEL), _CROSS_BYTES * min(q, _COLUMNS))
+    return D * (digits + product) + _TARGET_BYTES * n_rows * (q + 1)
 
 
-def integer_units(
-    mean: Floats, deviation: Floats, row_weight: float | None
-) -> dict[str, Floats | float]:
-    """Return shifts and units of targets (q,), and that of weights of a mean, if there are any.
-
-    The same for values that differ by rounding alone.
-    """
-    size = _power_of_two(np.where(deviation > 0, deviation, 1.0))
-    return {
-        "target_shift": size * np.rint(mean / size),
-        "target_unit": size * 2.0**-TARGET_BITS,
-        "weight_unit": 1.0
-        if row_weight is None
-        else float(_power_of_two(np.array(row_weight))) * 2.0**-WEIGHT_BITS,
-    }
+def _value_bytes(levels: int, most: int) -> int:
+    """Return what a feature takes with its digits, times weights up to `most`, in float32 too."""
+    signed = 5 if levels <= 127 else 2 + 5 * _n_digits(levels)
+    return signed + 5 * _n_digits(most) * (most > levels)
 
 
-def _power_of_two(values: Floats) -> Floats:
-    """Return the largest powers of two up to positive values."""
-    powers: Floats = np.ldexp(1.0, np.frexp(values)[1] - 1)
-    return powers
+def _rows_at_once(n_rows: int, value_bytes: int) -> int:
+    """Return how many rows of a block are added at a time, which are all but equal parts of it."""
+    n_parts = max(-(-value_bytes // _VALUE_BYTES), -(-n_rows // MOST_ROWS))
+    return max(-(-n_rows // n_parts), _FEWEST_ROWS)
 
 
 def _n_digits(most: int) -> int:
@@ -274,17 +281,10 @@ def _n_digits(most: int) -> int:
     return n_digits
 
 
-def _digits(
-    features: Array, weights: Array | None, most: int, scratch: Scratch, name: str
-) -> Array:
-    """Return the digits (digits, D, n) of features, or of these times weights, plus 128."""
-    n_digits = _n_digits(most)
-    digits = scratch.array(name, (n_digits, *features.shape), np.uint8)
-    if n_digits == 1 and weights is None:
-        np.bitwise_xor(features.view(np.uint8), 128, out=digits[0])
-    else:
-        ones = np.ones(features.shape[1], np.int64)
-        _write_digits(features, ones if weights is None else weights, digits)
+def _written(features: Array, weights: Array, most: int, scratch: Scratch, name: str) -> Array:
+    """Return the digits (digits, D, n) of features times weights, which are up to `most`, + 128."""
+    digits = scratch.array(name, (_n_digits(most), *features.shape), np.uint8)
+    _write_digits(features, weights, digits)
     return digits
 
 
@@ -299,7 +299,7 @@ def _write_digits(features: Array, weights: Array, digits: Array) -> None:
 
 
 def _add_products(
-    gram: Triangle, left: Array, right: Array, shift: int, products: IntegerProducts
+    gram: Any, left: Array, right: Array, shift: int, products: IntegerProducts
 ) -> None:
     """Add A B^T times 2^shift of digits (D, n) to the panels of a triangle, in place."""
     first = rows_of(gram.panels[0])[0] if gram.panels else 0

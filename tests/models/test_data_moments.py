@@ -255,6 +255,7 @@ def test_moments_about_other_means_are_refused_where_features_are_no_pairs():
     for options, data, words in (
         ({"paired": False}, X + 1.0, "about other means, which only pairs of waves make up for"),
         ({"standardize": True}, X + 1.0, r"standardised by other means .* the first \(--like\)"),
+        ({"precision": "int8"}, X + 1.0, r"rounded features cannot be turned.*\(--like\)"),
         ({"feature_map": "nystroem"}, X + 1.0, "chosen from other rows, as landmarks are"),
         ({}, X_one, "left out as constant in one are not in the other: 3"),
     ):

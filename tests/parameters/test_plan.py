@@ -67,7 +67,7 @@ def where(plan):
     return plan.n_workers, plan.n_threads, plan.blas_threads
 
 
-@pytest.mark.parametrize("precision", ["single", "double"])
+@pytest.mark.parametrize("precision", ["single", "double", "int8", "int16"])
 def test_projected_bytes_grow_with_the_square_of_the_components(precision):
     plans = [on_workers(Described(), D, precision=precision) for D in (8192, 16384, 32768)]
     for process in PROCESSES:
@@ -95,6 +95,12 @@ def test_projected_bytes_do_not_grow_with_the_rows_unless_they_are_to_be_known_a
 def test_projected_bytes_grow_with_what_a_block_holds(more):
     plain, larger = (on_workers(Described(**each), 2048).worker_bytes for each in ({}, more))
     assert larger > 1.01 * plain
+
+
+def test_integers_are_counted_in_three_words_and_as_digits():
+    for q, more in ((1, 4 * 2048 * 8192), (500, 7 * 8 * 2048 * 500)):
+        one, two = (on_workers(Described(q=q), 2048, precision=p) for p in ("single", "int8"))
+        assert two.worker_bytes > one.worker_bytes + more
 
 
 def accumulator(D):

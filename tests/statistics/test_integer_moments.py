@@ -1,12 +1,18 @@
 """Sums of rounded features against Python's integers, in every cut, and at the edges."""
 
+import time
+import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from fractions import Fraction
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import sparse
 
 from streamkern.errors import OverflowedError, ParameterError
 from streamkern.features import (
@@ -27,8 +33,10 @@ from streamkern.kernels import Gaussian, Laplacian
 from streamkern.runtime import integer_products as made
 from streamkern.runtime.integer_products import BlasProducts, OnnxProducts
 from streamkern.runtime.scratch import Scratch
+from streamkern.runtime.sparse_rows import SparseRows
 from streamkern.sources import Block
-from streamkern.statistics import IntegerMoments, Moments
+from streamkern.statistics import IntegerMoments, Moments, update_bytes
+from streamkern.statistics.integer_units import integer_units, unit_of_weights
 from streamkern.statistics.wide_integers import add_shifted, as_floats
 
 N, P, Q = 700, 3, 2
@@ -130,10 +138,10 @@ def test_they_are_the_moments_of_rounded_features(precision, feature_map):
     exact = Moments(feature_map, Q, precision="double")
     exact.update([Block(X, y, 0, weights)])
     found, expected = moments(feature_map, X, y, weights, precision=precision), exact.centred()
-    close = 3.0 * feature_map.scale * np.max(feature_map.bounds) * N / LEVELS[precision]
-    centred = found.centred()
-    assert np.abs(centred.gram.dense() - expected.gram.dense()).max() < close
-    assert np.abs(centred.cross - expected.cross).max() < close + N * 2.0**-9
+    size, centred = feature_map.scale * np.max(feature_map.bounds), found.centred()
+    close = size * N / LEVELS[precision]
+    assert np.abs(centred.gram.dense() - expected.gram.dense()).max() < 3.0 * size * close
+    assert np.abs(centred.cross - expected.cross).max() < close / 2
     np.testing.assert_allclose(centred.target, expected.target, rtol=1e-3)
 
 
@@ -208,11 +216,12 @@ def test_sums_that_overflow_when_they_merge_are_refused():
         whole.merge(whole)
 
 
-def test_inputs_that_are_no_numbers_are_refused():
+@every_map
+def test_inputs_that_are_no_numbers_are_refused(feature_map):
     X, y, _ = rows()
-    X[5] = np.inf
+    X[5] = np.nan
     with pytest.raises(OverflowedError, match="inputs are too large"):
-        moments(MAPS["paired"](), X, y)
+        moments(feature_map, X, y)
 
 
 @pytest.mark.parametrize(
@@ -225,6 +234,84 @@ def test_features_without_bounds_are_refused_with_the_remedy(feature_map):
         IntegerMoments(feature_map)
     with pytest.raises(ParameterError, match=r"have no bound"):
         feature_map.round_into(rows()[0], 127, np.empty((8, N), np.int8), Scratch())
+
+
+def updated(found, *block):
+    """Update moments, and return what that took at most."""
+    tracemalloc.start()
+    found.update([Block(*block)])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak
+
+
+@every_precision
+@pytest.mark.parametrize("weighted", [False, True])
+def test_an_update_takes_what_is_projected(precision, weighted, monkeypatch):
+    monkeypatch.setattr(made, "_measured", lambda _: [(1.0, BlasProducts())])
+    n, D, in_cache = 8192, 512, 5 << 20
+    X, y, weights = rows(n)
+    feature_map = RandomFourierFeatures(Gaussian(1.0), D).draw(P)
+    found = moments(feature_map, X[:5], y[:5], precision=precision)  # which compiles
+    peak = updated(found, X, y, 0, weights if weighted else None)
+    assert peak < update_bytes(precision, D, Q, n, weighted=weighted) + in_cache < 2 * peak
+
+
+@pytest.mark.parametrize(
+    "inner", [RandomFourierFeatures(Gaussian(9.0), 16), RandomBinning(Laplacian(9.0), 16)]
+)
+def test_sparse_rows_are_made_dense_a_slice_at_a_time(inner):
+    n, p = 4000, 3000
+    X, y = sparse.random(n, p, 0.01, "csr", random_state=0), np.zeros((n, 1))
+    standardizer = Standardizer(np.arange(1, p), np.full(p - 1, 0.01), np.full(p - 1, 2.0), p)
+    feature_map = Standardized(standardizer, inner.draw(p - 1))
+    expected = moments(feature_map, X.toarray(), y)
+    found = expected.zero()
+    assert updated(found, SparseRows.of(X), y, 0) < n * p * 4  # a half of all rows in double
+    assert_same(found, expected)
+
+
+def test_targets_have_units_and_features_no_shift():
+    with pytest.raises(ParameterError, match=r"give target_unit, which .*integer_units makes"):
+        IntegerMoments(MAPS["odd"]())
+    with pytest.raises(ParameterError, match="leave feature_shift out"):
+        IntegerMoments(MAPS["odd"](), target_unit=np.ones(1), feature_shift=np.ones(7))
+
+
+@pytest.mark.parametrize(
+    ("weights", "unit", "lost"),
+    [
+        (np.full(N, 0.4), 1.0, True),
+        (np.full(8, 0.4), 1.0, False),  # too few to judge by, as are rows that are forgotten
+        (None, 4.0, True),
+        (np.random.default_rng(0).gamma(0.5, 1.0, N), 2.0**-11, False),
+        (np.where(np.arange(N) < 3, 1e9, 1.0), 2.0**11, True),
+    ],
+)
+def test_weights_are_not_lost_without_a_word(weights, unit, lost):
+    n = N if weights is None else len(weights)
+    why = "weights are too small or too uneven for sums in int8; take precision 'double'"
+    with pytest.raises(OverflowedError, match=why) if lost else nullcontext():
+        moments(MAPS["odd"](), np.zeros((n, P)), np.zeros((n, Q)), weights, weight_unit=unit)
+
+
+def test_units_are_those_of_any_order_and_leave_room():
+    y = np.random.default_rng(0).standard_normal(5000)
+    y, weights = (y - y.mean()) / y.std(), np.exp(y)
+    weights /= weights.mean()
+    found = set()
+    for seed in range(40):
+        order = np.random.default_rng(seed).permutation(len(y))
+        mean, square, weight = (part[order].sum() / len(y) for part in (y, y * y, weights))
+        # The mean of the first target is between two units.
+        units = integer_units(np.array([mean + 0.5, 1.0]) * square, np.sqrt([square, square]))
+        unit = unit_of_weights(weight * len(y), len(y), "int8", whole=False)
+        found.add((*units["target_shift"], *units["target_unit"], unit))
+    assert found == {(0.0, 1.0, 2.0**-20, 2.0**-20, 2.0**-10)}
+    assert unit_of_weights(2.0**40, 10**8, "int8", whole=False) == 8.0
+    assert unit_of_weights(2.0**40, 10**8, "int8", whole=True) == 1.0
+    unit = unit_of_weights(2.0**40, 10**8, "int16", whole=False)
+    assert 2.0**60 < 2.0**40 / unit * LEVELS["int16"] ** 2 <= 2.0**61
 
 
 def test_moments_in_other_units_do_not_merge():
@@ -242,6 +329,16 @@ def test_products_that_saturate_are_left_out():
 
     assert made._is_exact(BlasProducts())
     assert not made._is_exact(Saturating())
+
+
+def test_products_are_measured_by_one_thread(monkeypatch):
+    def slow(_):
+        time.sleep(0.05)
+        return [(1.0, BlasProducts())]
+
+    monkeypatch.setattr(made, "_measured", cache(slow))
+    with ThreadPoolExecutor(4) as pool:
+        assert len(set(pool.map(lambda _: made.integer_products(), range(4)))) == 1
 
 
 def test_products_of_a_name_are_taken(monkeypatch):
