@@ -37,7 +37,10 @@ from streamkern.statistics import (
 from streamkern.tune.column_scaling import constant_columns
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from streamkern._typing import Array
+    from streamkern.engine.reduction import PassResult
     from streamkern.features import FeatureMap
     from streamkern.models.checkpoint_job import RowPasses
     from streamkern.parameters.fit_options import FitOptions
@@ -109,38 +112,9 @@ def moments_pass(
         whole, choice = search.run()
         solved = {"iterations": search.n_iterations, "gradients": search.facts()}
         feature_map, passes = whole.empty.feature_map, [*passes, *growing.passes]
-    every, passing = [seen.passed, *passes], sum(passed.seconds for passed in passes)
-    total = seen.passed.seconds + time.perf_counter() - begun
-    data = without_folders(source.describe())
-    names = input_names({"data": data})
-    named: FitReport = {} if names is None else {"feature_names": names}
-    report: FitReport = {
-        "rows": moments.n_rows,
-        "n_features": source.n_features,
-        "n_targets": source.n_targets,
-        "seconds": {"total": total, "columns": seen.passed.seconds, "pass": passing},
-        "rows_per_second": moments.n_rows / passing,
-        "peak_worker_bytes": max(passed.peak_worker_bytes for passed in every),
-        "projected_worker_bytes": plan.worker_bytes,
-        "skipped_rows": moments.n_skipped,
-        "weightless_rows": moments.n_weightless,
-        "retried_shards": sum(passed.retried_shards for passed in every),
-        "resumed_shards": sum(passed.resumed_shards for passed in every),
-        **named,
-        "n_folds": rule.n_folds if rule.n_folds > 1 else 0,
-        "fold_by": plan.fold_by if rule.n_folds > 1 else None,
-        "weights": source.weighted_by,
-        "weight": sum(weights[fold] for fold in sorted(weights)),
-        "precision": options.precision,
-        "feature_map": options.feature_map,
-        "dropped_columns": seen.dropped,
-        "nearly_constant_columns": list(seen.nearly_constant),
-        "data": data,
-        "metric": metric_facts(standardizer_of(feature_map), options.metric),
-        **class_facts(source),
-        "passes": len(every),
-        **solved,
-    }
+    seconds = seen.passed.seconds + time.perf_counter() - begun
+    report = _report(rows, seen, passes, sum(weights[fold] for fold in sorted(weights)), seconds)
+    report |= {"metric": metric_facts(standardizer_of(feature_map), options.metric)} | solved
     if options.precision in LEVELS:
         few = seen.sample.X[:MEASURED_ROWS]
         report |= run(task(_rounding_here, feature_map, few, options.precision, name="rounding"))
@@ -160,6 +134,46 @@ def moments_pass(
         n_threads=plan.n_threads,
         choice=choice,
     )
+
+
+def _report(
+    rows: RowPasses,
+    seen: ColumnPass,
+    passes: Sequence[PassResult[Any]],
+    weight: float,
+    seconds: float,
+) -> FitReport:
+    """Return what is reported of passes after the column pass, of rows that weigh so much."""
+    source, options, plan, _, rule, _, _ = rows
+    every, passing = [seen.passed, *passes], sum(passed.seconds for passed in passes)
+    first, data = passes[0], without_folders(source.describe())
+    names = input_names({"data": data})
+    named: FitReport = {} if names is None else {"feature_names": names}
+    return {
+        "rows": first.n_rows,
+        "n_features": source.n_features,
+        "n_targets": source.n_targets,
+        "seconds": {"total": seconds, "columns": seen.passed.seconds, "pass": passing},
+        "rows_per_second": first.n_rows * len(passes) / passing,
+        "peak_worker_bytes": max(passed.peak_worker_bytes for passed in every),
+        "projected_worker_bytes": plan.worker_bytes,
+        "skipped_rows": first.n_skipped,
+        "weightless_rows": first.n_weightless,
+        "retried_shards": sum(passed.retried_shards for passed in every),
+        "resumed_shards": sum(passed.resumed_shards for passed in every),
+        **named,
+        "n_folds": rule.n_folds if rule.n_folds > 1 else 0,
+        "fold_by": plan.fold_by if rule.n_folds > 1 else None,
+        "weights": source.weighted_by,
+        "weight": weight,
+        "precision": options.precision,
+        "feature_map": options.feature_map,
+        "dropped_columns": seen.dropped,
+        "nearly_constant_columns": list(seen.nearly_constant),
+        "data": data,
+        **class_facts(source),
+        "passes": len(every),
+    }
 
 
 def _weights_of_folds(folds: ByFold) -> dict[int, float]:

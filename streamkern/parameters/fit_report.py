@@ -23,7 +23,7 @@ class FitReport(TypedDict, total=False):
     nearly_constant_columns: list[int]  # inputs whose deviation was enlarged
     # The work.
     seconds: dict[str, float]  # by the part of the fit, with their total
-    rows_per_second: float  # of the pass for moments
+    rows_per_second: float  # that were read in the main passes
     peak_worker_bytes: int  # measured
     projected_worker_bytes: int  # planned
     retried_shards: int
