@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 # Bounds on what is left to move predictions of the rows by: of the model, in deviations of the
 # targets; of models without a fold, and of those that only tell where the error stops falling, over
 # the least error so far.
-_SOLVED, _HELD_OUT, _ROUGH = 8e-6, 5e-4, 5e-3
+_SOLVED, _HELD_OUT, _ROUGH = 8e-6, 5e-4, 2e-2
 # Penalties of the grid from one that is solved on the way down to the next, and where errors still
 # fall by so much.  The way ends where they have risen by so much, or have not fallen by so much in
 # so many steps.
