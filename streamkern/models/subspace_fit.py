@@ -167,7 +167,7 @@ class SubspaceSearch:
         of_model = [k is None and i in chosen for k, i in systems]
         tolerances = np.where(of_model, _SOLVED, usual)
         self.made.sharpen(float(self.alphas[min(penalties)]))
-        before = self.n_iterations
+        before, last_errors = self.n_iterations, np.full(len(self.least), np.inf)
         while True:
             if self.n_iterations - before == _SLOW:
                 self.made.sketch()
@@ -178,8 +178,11 @@ class SubspaceSearch:
             open_ = np.flatnonzero(bounds > tolerances)
             if not len(open_):
                 return True
-            if not chosen and self._is_lost(penalties[0]):
-                return True
+            if not chosen:
+                errors = self._errors(penalties[0])
+                if self._are_lost(errors, last_errors):
+                    return True
+                last_errors = errors
             worst = float((bounds / tolerances).max())
             if worst < least / 2:
                 begun, least = len(self.made.passes), worst
@@ -192,9 +195,17 @@ class SubspaceSearch:
             if not self._grow([np.column_stack(directions)[:, :room]]):
                 return True  # what is left is rounding
 
-    def _is_lost(self, penalty: int) -> bool:
-        """Say whether a penalty cannot be the best of any target, whatever is left to solve."""
-        return bool((self._errors(penalty) - self.bound > _RISE * self.least).all())
+    def _are_lost(self, errors: Floats, before: Floats) -> bool:
+        """Say whether a penalty is not the best of any target, by its errors now and a pass before.
+
+        Either whatever is left to solve, or since errors rise already: on the way to the solution
+        of too small a penalty they fall, and then rise.
+
+        Hansen (1998), "Rank-deficient and discrete ill-posed problems", section 6.3.
+        """
+        too_large = errors > _RISE * self.least
+        rise = errors >= before
+        return bool((too_large & (rise | (errors - self.bound > _RISE * self.least))).all())
 
     def _grow(self, directions: Sequence[Floats]) -> bool:
         """Add directions to the subspace, and take the systems in it; say whether any were new."""
