@@ -17,7 +17,7 @@ from accuracies.sets import read
 from matplotlib import pyplot as plt
 
 import streamkern
-from streamkern.models import subspace_fit
+from streamkern.models import subspace_passes
 from streamkern.report.plots import STYLE, UNDATED
 from streamkern.solve import preconditioner
 
@@ -41,7 +41,7 @@ def measured(folder: Path, options: Any) -> dict[int, list[tuple[float, int]]]:
     """Return the condition and the iterations at every penalty, by the size of the sketch."""
     rows, found = read(folder), {}
     X, y = rows.X[: options.rows], rows.y[: options.rows]
-    subspace_fit._FAR = 0.0  # noqa: SLF001  a sketch as large as may be, whatever the penalty
+    subspace_passes._FAR = 0.0  # noqa: SLF001  a sketch as large as may be, whatever the penalty
     for size in _SKETCHES:
         preconditioner._MOST = size  # noqa: SLF001
         found[size] = []
@@ -51,10 +51,12 @@ def measured(folder: Path, options: Any) -> dict[int, list[tuple[float, int]]]:
             ).fit(X, y)
             report = model.report_
             taken = report["iterations"]
-            found[size].append((report["condition"], taken))
+            # The floor of single precision is 1e-7 of the largest eigenvalue.
+            condition = 1.0 + report["precision_floor"] / (1e-7 * alpha)
+            found[size].append((condition, taken))
             print(
                 f"{rows.name:14} sketch {size:>5,} alpha {alpha:<6.3g} condition "
-                f"{report['condition']:>9.3g} iterations {taken:>4} {report['note'][:60]}",
+                f"{condition:>9.3g} iterations {taken:>4} {report['note'][:60]}",
                 flush=True,
             )
     return found
