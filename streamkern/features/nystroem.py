@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 # More landmarks are looked at in their own order, since pivots take several times as long.
 _PIVOTED = 8192
+# So many that leave too little are taken out of the factor; of more it is made anew.
+_FEW = 16
 # The stream of the order that rows are taken in; landmarks have others.
 _ORDER = 2
 
@@ -189,6 +191,26 @@ class CombinedLandmarks(Projected):
         return diagonal(self.similarities.kernel, X)
 
 
+def _without(factor: Floats, i: int) -> Floats:
+    """Return the factor of a matrix without row and column i, by a rank-one update of the rest.
+
+    Golub and Van Loan (2013), "Matrix computations", section 6.5.4.
+    """
+    column, rest = factor[i + 1 :, i].copy(), np.asfortranarray(factor[i + 1 :, i + 1 :])
+    for k in range(len(rest)):
+        root = np.hypot(rest[k, k], column[k])
+        cosine, sine = root / rest[k, k], column[k] / rest[k, k]
+        below = rest[k + 1 :, k]
+        below += sine * column[k + 1 :]
+        below /= cosine
+        column[k + 1 :] *= cosine
+        column[k + 1 :] -= sine * below
+        rest[k, k] = root
+    whole = np.delete(np.delete(factor, i, axis=0), i, axis=1)
+    whole[i:, i:] = rest
+    return whole
+
+
 def _independent(kernel: Kernel, chosen: Floats, jitter: float) -> tuple[Floats, Floats]:
     """Return the landmarks that others leave enough of, in their order, and their factor."""
     from scipy.linalg import cholesky  # noqa: PLC0415  where it is needed
@@ -206,7 +228,12 @@ def _independent(kernel: Kernel, chosen: Floats, jitter: float) -> tuple[Floats,
         factor: Any = cholesky(matrix, lower=True, overwrite_a=True, check_finite=False)
         # Those that the ones before them leave more of than was added.
         kept = np.square(np.diagonal(factor)) > 2.0 * added
-        return (chosen, factor) if kept.all() else _independent(kernel, chosen[kept], jitter)
+        gone = np.flatnonzero(~kept)
+        if len(gone) > _FEW:
+            return _independent(kernel, chosen[kept], jitter)
+        for i in gone[::-1].tolist():
+            factor = _without(factor, i)
+        return chosen[kept], factor
     _, pivots, rank, _ = dpstrf(matrix, lower=1, tol=added)
     kept = np.sort(pivots[:rank] - 1)
     factor = np.linalg.cholesky(matrix[np.ix_(kept, kept)] + added * np.eye(len(kept)))

@@ -20,6 +20,7 @@ from streamkern.features import (
     Standardized,
     Standardizer,
     landmarks,
+    nystroem,
 )
 from streamkern.kernels import (
     Gaussian,
@@ -358,3 +359,25 @@ def test_threads_find_the_same_landmarks_side_by_side():
         begun = [pool.submit(Nystroem(Gaussian(1.0), 40).draw, 3, rows) for _ in range(12)]
         for done in begun:
             assert_array_equal(done.result().similarities.landmarks, alone)
+
+
+@pytest.mark.parametrize("place", [0, 5, 11])
+def test_a_factor_without_one_row_is_that_of_the_matrix_without_it(place):
+    half = np.random.default_rng(0).standard_normal((12, 20))
+    matrix = half @ half.T
+    kept = np.delete(np.arange(12), place)
+    found = nystroem._without(np.linalg.cholesky(matrix), place)
+    np.testing.assert_allclose(found, np.linalg.cholesky(matrix[np.ix_(kept, kept)]), rtol=1e-10)
+
+
+@pytest.mark.parametrize("few", [0, 16])
+def test_of_many_landmarks_those_that_others_leave_nothing_of_are_left_out(monkeypatch, few):
+    monkeypatch.setattr(nystroem, "_PIVOTED", 4)
+    monkeypatch.setattr(nystroem, "_FEW", few)
+    landmarks = np.random.default_rng(0).standard_normal((30, 2))
+    landmarks[[7, 20]] = landmarks[3]
+    chosen, factor = nystroem._independent(Gaussian(1.0), landmarks, 1e-8)
+    np.testing.assert_array_equal(chosen, np.delete(landmarks, [7, 20], axis=0))
+    matrix = Gaussian(1.0)(chosen, chosen) + 1e-8 * np.eye(28)
+    np.testing.assert_allclose(factor @ factor.T, matrix, atol=1e-12)
+    assert (np.triu(factor, 1) == 0).all()
