@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 GROUPS = {
     "Rows": "x y weights targets ids delimiter on_bad_rows folders like test",
     "Outputs": "out report force checkpoint dry_run",
-    "Kernel and features": "kernel length_scale n_components feature_map paired metric standardize "
-    "precision random_state",
+    "Kernel and features": "kernel length_scale n_components feature_map paired metric scale "
+    "standardize precision random_state",
     "Penalty and size": "alpha alphas n_folds fold_by per_target one_standard_error sparse "
     "sparse_method solver fit_intercept",
     "Classes": "classify class_weight calibration boost proba",

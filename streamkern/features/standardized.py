@@ -36,6 +36,8 @@ class Standardized(FeatureMap):
         self.n_components = inner.n_components
         self.scale = inner.scale
         self.nesting, self.has_gradients = inner.nesting, inner.has_gradients
+        # Where 0 stays a constant away from 0.
+        self.takes_sparse = standardizer.bound is None
         self._of_sparse_rows: dict[Any, Any] = {}  # by precision, made when sparse rows come
 
     def draw(self, n_features: int, rows: Array | None = None) -> Self:
@@ -48,7 +50,7 @@ class Standardized(FeatureMap):
         self, X: Any, out: Array, shift: Array | float = 0.0, scratch: Scratch | None = None
     ) -> Iterator[slice]:
         scratch = scratch or Scratch()
-        if isinstance(X, SparseRows) and self.inner.takes_sparse:
+        if isinstance(X, SparseRows) and self.inner.takes_sparse and self.takes_sparse:
             yield from self._of_sparse(out.dtype).evaluated(X, out, shift, scratch)
             return
         dtype = np.dtype(np.float64) if self.inner.exact_rows else out.dtype
@@ -86,7 +88,7 @@ class Standardized(FeatureMap):
         scratch = scratch or Scratch()
         rows = self.standardised(X, X.dtype, scratch)
         pulled = scratch.array(f"gradients about {self.inner.name}", X.shape, X.dtype)
-        self.standardizer.pull_back(self.inner.gradients(rows, coef, scratch), pulled)
+        self.standardizer.pull_back(self.inner.gradients(rows, coef, scratch), X, pulled)
         return pulled
 
     def first(self, n_components: int) -> Standardized:
@@ -128,12 +130,13 @@ class Standardized(FeatureMap):
         }
 
     def arrays(self) -> dict[str, Array]:
-        linear = self.standardizer.linear
+        linear, bound = self.standardizer.linear, self.standardizer.bound
         return {
             "columns": self.standardizer.columns,
             "mean": self.standardizer.mean,
             "deviation": self.standardizer.deviation,
             **({} if linear is None else {"linear": linear}),
+            **({} if bound is None else {"bound": np.array([bound])}),
             **inner_arrays(self.inner),
         }
 
@@ -158,7 +161,10 @@ class Standardized(FeatureMap):
             raise ParameterError(f"columns must be from 0 to {p - 1}; the file is damaged.")
         if p > _MOST_FEATURES:
             raise ParameterError(f"expected no {p:,} inputs; the file is damaged.")
-        standardizer = Standardizer(columns, mean, deviation, p, linear)
+        bound = float(arrays["bound"][0]) if "bound" in arrays else None
+        if bound is not None and not bound > 0:
+            raise ParameterError(f"a bound must be positive, not {bound}; the file is damaged.")
+        standardizer = Standardizer(columns, mean, deviation, p, linear, bound)
         return cls(standardizer, inner)
 
 

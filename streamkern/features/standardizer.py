@@ -1,4 +1,4 @@
-"""Standardisation of inputs, and the linear map of a metric behind it."""
+"""The scaling of inputs, and the linear map of a metric behind it."""
 
 from __future__ import annotations
 
@@ -23,15 +23,17 @@ _DOUBLES = 4
 class Standardizer:
     """Columns that are kept, less their mean, over their standard deviation, and maybe turned.
 
-    z = A (x - mean) / deviation, where A makes the distance of a metric M = A^T A out of the plain
-    one; without A it is the identity.
+    z = A b(u), u = (x - mean) / deviation, where A makes the distance of a metric M = A^T A out of
+    the plain one; without A it is the identity.  With a bound B, b(u) = u / sqrt(1 + (u / B)^2)
+    brings values far out nearer, in their order; without one, b(u) = u.
     """
 
     columns: Array  # (p',) that are kept; constant ones are left out
-    mean: Floats
-    deviation: Floats
+    mean: Floats  # or medians
+    deviation: Floats  # or what quartiles say of it
     n_features: int  # p, before columns are left out
     linear: Floats | None = None  # A (r, p'), or its diagonal (p',)
+    bound: float | None = None  # B
 
     @property
     def n_outputs(self) -> int:
@@ -56,11 +58,19 @@ class Standardizer:
             centred = scratch.array("centred", kept.shape, np.float64)
             np.subtract(kept, self.mean, out=centred)
             plain = out[part]
+            weights = self.linear if turned is None else None
             if turned is not None:
                 plain = scratch.array("standardised", kept.shape, out.dtype)
-            elif self.linear is not None:
-                centred *= self.linear
-            np.divide(centred, self.deviation, out=plain, casting="same_kind")
+            elif weights is not None and self.bound is None:
+                centred *= weights
+            if self.bound is None:
+                np.divide(centred, self.deviation, out=plain, casting="same_kind")
+            else:
+                centred /= self.deviation
+                centred /= np.sqrt(1.0 + np.square(centred / self.bound))
+                np.multiply(
+                    centred, 1.0 if weights is None else weights, out=plain, casting="same_kind"
+                )
             if turned is not None:
                 np.matmul(coarse(plain, bits) if exact else plain, turned, out=out[part])
 
@@ -73,7 +83,7 @@ class Standardizer:
         by_inputs[self.columns] = (turned / self.deviation).T
         return by_inputs, self.mean @ by_inputs[self.columns]
 
-    def pull_back(self, gradients: Array, out: Array) -> None:
+    def pull_back(self, gradients: Array, X: Array, out: Array) -> None:
         """Write gradients (n, r) with respect to what `write` writes as those of the rows (n, p).
 
         Inputs that are left out have gradient 0.
@@ -81,6 +91,9 @@ class Standardizer:
         if self.linear is not None:
             linear = self.linear.astype(gradients.dtype)
             gradients = gradients @ linear if linear.ndim == 2 else gradients * linear
+        if self.bound is not None:
+            u = (X[:, self.columns] - self.mean) / self.deviation
+            gradients = gradients * (1.0 + np.square(u / self.bound)) ** -1.5
         out[...] = 0.0
         out[:, self.columns] = gradients / self.deviation
 
@@ -95,10 +108,10 @@ class Standardizer:
 
     def then(self, other: Standardizer) -> Standardizer:
         """Return the standardizer that does what this one and then another one do."""
-        if self.linear is not None:
+        if self.linear is not None or self.bound is not None:
             raise ParameterError(
-                "inputs in a metric are not inputs any more, and cannot be standardised again; "
-                "leave out the metric."
+                "inputs in a metric, or in a bounded scale, are not inputs any more, and cannot be "
+                "standardised again; leave out the metric, or take scale 'standard'."
             )
         mean, deviation = self.mean[other.columns], self.deviation[other.columns]
         return Standardizer(

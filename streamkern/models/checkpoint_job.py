@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from streamkern._typing import Array
     from streamkern.engine.reduction import PassResult
     from streamkern.parameters.fit_options import FitOptions
+    from streamkern.parameters.fit_report import FitReport
     from streamkern.parameters.job_plan import Plan
     from streamkern.parameters.template import Template
     from streamkern.sources import Reader, Source
@@ -44,6 +45,7 @@ class RowPasses(NamedTuple):
     folds: Any = None  # the Folds that rows are dealt to
     like: Template | None = None
     few_rows: bool = False  # that need not reach every fold
+    scaled: FitReport | None = None  # what is reported of the inputs' scale
 
     def read(
         self, statistic: Any, label: str, *, block_rows: int | None = None, **how: Any

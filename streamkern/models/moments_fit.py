@@ -19,6 +19,7 @@ from streamkern.statistics import (
 )
 from streamkern.tune.column_pass import run_column_pass
 from streamkern.tune.metric_learning import check_metric_of, in_metric
+from streamkern.tune.scale_choice import in_best_scale
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from streamkern.models.data_moments import DataMoments
     from streamkern.parameters.fit_options import FitOptions
+    from streamkern.parameters.fit_report import FitReport
     from streamkern.parameters.job_plan import Plan
     from streamkern.parameters.penalty_options import PenaltyOptions
     from streamkern.parameters.template import Template
@@ -92,10 +94,15 @@ def fit_job(
         how: Any = {"like": like, "index": index, "more_to_come": more_to_come}
         seen = run_column_pass(source, options, plan, n_sample, checkpoint=saved, **how)
         wanted = options if like is None else replace(options, metric=None)  # its map has one
+        scaled: FitReport = {"scale": options.scale}
+        if options.scale == "auto" and like is None:
+            seen, options, scaled = in_best_scale(seen, options, given[0])
+            wanted = replace(wanted, scale=options.scale)
         contenders, learnt = in_metric(seen, wanted, given)
         if not pairs:
             options = replace(options, kernel=contenders[0].pairs[0][0])
-        yield RowPasses(source, options, plan, saved, folds, like, few_rows), contenders, learnt
+        passes = RowPasses(source, options, plan, saved, folds, like, few_rows, scaled)
+        yield passes, contenders, learnt
 
 
 def _folds(source: Source, plan: Plan, options: FitOptions, *, few_rows: bool) -> Folds:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from streamkern.parameters.fit_report import FitReport
 
 # What standardizers do besides taking out means.
-_SCALES = ("deviation", "linear")
+_SCALES = ("deviation", "linear", "bound")
 
 
 def check_alike(left: DataMoments, right: DataMoments) -> None:

@@ -19,6 +19,7 @@ from streamkern.models.labelling import class_facts
 from streamkern.models.subspace_fit import SubspaceChoice, SubspaceSearch
 from streamkern.models.subspace_passes import SubspacePasses
 from streamkern.parameters.fit_options import SAMPLE_ROWS
+from streamkern.parameters.fit_report import with_seconds
 from streamkern.runtime.integer_products import integer_products
 from streamkern.runtime.threads import blas_threads
 from streamkern.solve.progressive_validation import progressive_error
@@ -63,7 +64,7 @@ def moments_pass(
 ) -> DataMoments:
     """Read the rows once for the moments, after the column pass that says how."""
     begun = time.perf_counter()
-    source, options, plan, _, rule, like, few_rows = rows
+    source, options, plan, _, rule, like, few_rows, _ = rows
     if not plan.solves_by_passes:
         penalty = None
     with blas_threads(1):  # frequencies and shift are part of the result
@@ -144,12 +145,12 @@ def _report(
     seconds: float,
 ) -> FitReport:
     """Return what is reported of passes after the column pass, of rows that weigh so much."""
-    source, options, plan, _, rule, _, _ = rows
+    source, options, plan, _, rule, _, _, scaled = rows
     every, passing = [seen.passed, *passes], sum(passed.seconds for passed in passes)
     first, data = passes[0], without_folders(source.describe())
     names = input_names({"data": data})
     named: FitReport = {} if names is None else {"feature_names": names}
-    return {
+    report: FitReport = {
         "rows": first.n_rows,
         "n_features": source.n_features,
         "n_targets": source.n_targets,
@@ -174,6 +175,9 @@ def _report(
         **class_facts(source),
         "passes": len(every),
     }
+    choice: FitReport = scaled or {}
+    spent = choice.get("seconds", {})
+    return with_seconds(report | choice | {"seconds": report["seconds"]}, **spent)
 
 
 def _weights_of_folds(folds: ByFold) -> dict[int, float]:

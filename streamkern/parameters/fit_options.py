@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 CHOICES: dict[str, Collection[str]] = {
     "feature_map": FAMILIES,  # to which a user's own module may add
+    "scale": ("auto", "standard", "robust", "none"),
     "precision": ("single", "double", "int8", "int16"),
     "on_bad_rows": ("error", "skip"),
     "fold_by": ("auto", "shards", "rows", "blocks"),
@@ -52,6 +53,7 @@ class FitOptions:
     n_folds: int = 1
     fold_by: str = "auto"
     metric: str | GivenMetric | None = None
+    scale: str = "standard"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kernel", as_kernel(self.kernel))
@@ -120,7 +122,8 @@ class FitOptions:
     def sample_rows(self, source: Source) -> int:
         """Return how many rows the first pass brings along, for the map and what is learnt."""
         n_columns = source.n_features + source.n_targets
-        learning = large_sample(n_columns) if learning_of(self.metric) else 0
+        learns = learning_of(self.metric) or self.scale == "auto"
+        learning = large_sample(n_columns) if learns else 0
         rows_a_feature = self.family.made.rows_a_feature
         return max(learning, sample_size(rows_a_feature, self.n_components, n_columns))
 

@@ -129,6 +129,12 @@ class Parameters:
         "Learn which directions of the inputs matter, or one weight for each input.",
         form="learn[:ROUNDS]|diagonal[:ROUNDS]",
     )
+    scale: str = option(
+        "standard",
+        "How inputs are scaled: by mean and deviation, by median and quartiles with values far out "
+        "brought nearer, not at all; auto: as predicts held-out rows best.",
+        choices=CHOICES["scale"],
+    )
     standardize: bool = option(True, "Take the inputs in their own units.", name="no-standardize")
     fit_intercept: bool = option(True, "Fit through the origin.", name="no-intercept")
     precision: str = option(
@@ -149,15 +155,21 @@ class Parameters:
     def __post_init__(self) -> None:
         for each in OPTIONS:
             value = getattr(self, each.name)
-            if each.name == "solver" and value not in (choices := each.metadata["option"].choices):
+            choices = each.metadata["option"].choices
+            if each.name in ("solver", "scale") and value not in choices:
                 raise ParameterError(
-                    f"solver must be one of {', '.join(choices)}, not {unknown(value, choices)}; "
-                    f"choose one of them."
+                    f"{each.name} must be one of {', '.join(choices)}, not "
+                    f"{unknown(value, choices)}; choose one of them."
                 )
             if isinstance(each.default, bool) and not isinstance(value, (bool, np.bool_)):
                 raise ParameterError(
                     f"{each.name} must be True or False, not {value!r}; give one of them."
                 )
+        if not self.standardize and self.scale in ("auto", "robust"):
+            raise ParameterError(
+                f"inputs in their own units have no scale {self.scale!r}; leave out standardize "
+                f"False (--no-standardize) or the scale."
+            )
 
     @classmethod
     def of(cls, holder: Any) -> Self:
@@ -236,6 +248,8 @@ class Parameters:
         D = AUTO_COMPONENTS if self.n_components == AUTO else self.n_components
         values |= {"metric": checked_metric(self.metric), "n_components": D}
         values |= {"feature_map": feature_map or self.feature_map, "kernel": kernel or self.kernel}
+        if self.scale == "none" or not self.standardize:
+            values |= {"scale": "none", "standardize": False}
         if self.precision != AUTO:
             return FitOptions(**values)
         options = FitOptions(**values | {"precision": "single"})

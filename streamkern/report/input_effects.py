@@ -66,7 +66,7 @@ def _effects(predictor: Predictor, X: Array, unit: Floats) -> tuple[Floats, bool
         product = GradientOuterProduct(predictor, unit)
         product.update([Block(X, np.zeros((len(X), q)), 0)])
         slopes = np.sqrt(np.maximum(product.mean.diagonal(), 0.0) / q)
-        effects[kept] = slopes * X[:, kept].std(axis=0) / standardizer.deviation
+        effects[kept] = slopes * standardizer.with_linear(None)(X).std(axis=0)
         return effects, True
     X = X[: max(_CHANGED_NUMBERS // (predictor.n_components * len(kept)), 32)]
     plain = predictor.predict(X).reshape(len(X), -1)

@@ -137,12 +137,17 @@ def is_of_landmarks(feature_map: FeatureMap) -> bool:
 
 
 def _standardised(graph: Graph, standardizer: Standardizer, rows: str) -> str:
-    """Add A (x - mean) / deviation of the columns that are kept, with differences in double."""
+    """Add what a standardizer makes of the columns that it keeps, with differences in double."""
     if len(standardizer.columns) < standardizer.n_features:
         rows = graph("Gather", rows, graph.constant(standardizer.columns, np.int64), axis=1)
     rows = graph.cast(rows, np.float64)
     rows = graph("Sub", rows, graph.constant(standardizer.mean, np.float64))
     linear, scale = standardizer.linear, 1.0 / standardizer.deviation
+    if standardizer.bound is not None:
+        rows = graph("Mul", rows, graph.constant(scale, np.float64))
+        share = graph("Mul", rows, graph.constant(1.0 / standardizer.bound, np.float64))
+        more = graph("Add", graph("Mul", share, share), graph.constant(1.0, np.float64))
+        rows, scale = graph("Div", rows, graph("Sqrt", more)), np.ones_like(scale)
     if linear is not None and linear.ndim == 1:
         scale = scale * linear
     rows = graph("Mul", rows, graph.constant(scale, np.float64))

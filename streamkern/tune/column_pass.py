@@ -19,6 +19,8 @@ from streamkern.tune.column_scaling import (
     constant_columns,
     enlarged,
     left_out_like,
+    quartiles_of,
+    robust,
     standardizer_of,
     warn,
 )
@@ -97,13 +99,15 @@ def run_column_pass(
     nearly_constant: list[int] = []
     if like is None:
         _check_columns(source, columns, may_be_equal=more_to_come)
-        quartiles = _quartiles(sample)
-        _warn_of_outliers(source, columns, quartiles)
+        p, quartiles = source.n_features, quartiles_of(sample)
+        # Few values far away do no harm in a scale that they do not make.
+        _warn_of_outliers(source, columns, quartiles, p * (options.scale in ("robust", "auto")))
         standardizer, dropped = standardizer_of(source, columns, options, may_vary=more_to_come)
         if options.standardize and not options.is_identity:
-            p = source.n_features
             usual, constant = quartiles[0, :p], constant_columns(source, columns)[:p]
             standardizer, nearly_constant = enlarged(standardizer, sample, usual, constant)
+            if options.scale == "robust":
+                standardizer = robust(standardizer, sample)
         if options.precision in LEVELS:
             standardizer = standardizer.coarsened()
     else:
@@ -147,19 +151,17 @@ def _name(source: Source, names: Sequence[str] | None, j: int) -> str:
     return f"column {called} of X" if j < p else f"target {j - p}"
 
 
-def _quartiles(sample: RowSample) -> Floats:
-    """Return the lower and upper quartiles (2, p + q) of inputs and targets."""
-    values, counts = np.hstack([sample.X, sample.y]), sample.counts
-    method: Any = "linear" if counts is None else "inverted_cdf"
-    quartiles: Floats = np.quantile(values, [0.25, 0.75], axis=0, method=method, weights=counts)
-    return quartiles
+def _warn_of_outliers(
+    source: Source, columns: ColumnStatistics, quartiles: Floats, first: int
+) -> None:
+    """Warn of columns whose deviation is that of a few values: far wider than most rows are.
 
-
-def _warn_of_outliers(source: Source, columns: ColumnStatistics, quartiles: Floats) -> None:
-    """Warn of columns whose deviation is that of a few values: far wider than most rows are."""
+    Those before the `first` are left out.
+    """
     deviation = np.sqrt(columns.variance)
-    lower, upper = quartiles
+    lower, _, upper = quartiles
     wild = (upper > lower) & (deviation > _WIDE * (upper - lower))
+    wild[:first] = False
     if wild.any():
         named = names_of_source(source)
         names = [_name(source, named, j) for j in np.flatnonzero(wild).tolist()]
@@ -168,6 +170,6 @@ def _warn_of_outliers(source: Source, columns: ColumnStatistics, quartiles: Floa
             f"{listed(names, _NAMED)}: a few values, up to "
             f"{np.max(farthest[wild] / deviation[wild]):,.0f} standard deviations from the mean, "
             f"make up that deviation, and beside them all others are nearly equal; clip them, take "
-            f"logarithms, or leave them out.",
+            f"logarithms or scale 'robust' (--scale robust), or leave them out.",
             6,
         )

@@ -21,8 +21,9 @@ from streamkern.solve.sparse_selection import METHODS
 
 # The options of `fit` and `tune` that the contract names, and those that other pages name.
 CONTRACT = """
-kernel length-scale map phase components metric alpha folds fold-by sparse precision no-standardize
-no-intercept weights classify on-bad-rows seed checkpoint report dry-run force cluster scheduler
+kernel length-scale map phase components metric scale alpha folds fold-by sparse precision
+no-standardize no-intercept weights classify on-bad-rows seed checkpoint report dry-run force
+cluster scheduler
 scheduler-file workers json quiet
 alphas per-target one-standard-error sparse-method solver class-weight calibration folders
 trust-cluster-file log-json debug out x y target id delimiter
@@ -43,6 +44,7 @@ GIVEN = {
     "--map auto": {"feature_map": "auto"},
     "--phase": {"paired": False},
     "--metric learn:2": {"metric": "learn:2"},
+    "--scale robust": {"scale": "robust"},
     "--no-standardize": {"standardize": False},
     "--no-intercept": {"fit_intercept": False},
     "--precision double": {"precision": "double"},

@@ -158,6 +158,7 @@ class RandomFeatureClassifier(ClassEstimator, FeatureEstimator):
         feature_map: str = "orthogonal",
         paired: bool = True,
         metric: str | Floats | None = None,
+        scale: str = "standard",
         standardize: bool = True,
         fit_intercept: bool = True,
         precision: str = "single",

@@ -68,6 +68,7 @@ class RandomFeatureRidge(MultiOutputMixin, RegressorMixin, FeatureEstimator):  #
         feature_map: str = "orthogonal",
         paired: bool = True,
         metric: str | Floats | None = None,
+        scale: str = "standard",
         standardize: bool = True,
         fit_intercept: bool = True,
         precision: str = "single",

@@ -1,0 +1,60 @@
+"""The choice of the inputs' scale, by small fits that are cross-validated on the sample."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from streamkern.engine.scheduler import run_all, shared, task
+from streamkern.kernels import ShiftInvariantKernel
+from streamkern.parameters.fit_options import FitOptions, large_sample
+from streamkern.runtime.threads import blas_threads
+from streamkern.statistics import dtype_of_features
+from streamkern.tune.column_scaling import robust
+from streamkern.tune.trials import Attempt, Trial
+
+if TYPE_CHECKING:
+    from streamkern.parameters.fit_report import FitReport
+    from streamkern.tune.column_pass import ColumnPass
+
+# Features of these fits at the most, and what the kernel's own length scale is multiplied by.
+_COMPONENTS, _FACTORS = 512, (0.25, 0.5, 1.0, 2.0)
+# The squared error of another scale, over that of the standard one, from which it is taken.
+_BETTER = 0.99
+
+
+def in_best_scale(
+    seen: ColumnPass, options: FitOptions, pair: tuple[Any, str]
+) -> tuple[ColumnPass, FitOptions, FitReport]:
+    """Return the column pass and options in the scale that predicts best, and what is reported."""
+    kernel, feature_map = pair
+    options = replace(options, scale="standard")
+    if options.is_identity or not isinstance(kernel, ShiftInvariantKernel):
+        return seen, options, {"scale": options.scale}
+    begun, plain = time.perf_counter(), seen.standardizer
+    n_rows = large_sample(plain.n_features + seen.sample.y.shape[1])
+    weights = None if seen.weights is None else seen.weights[:n_rows]
+    beside = shared(seen.targets[:n_rows]), list(_FACTORS), shared(weights)
+    scales = {"standard": plain, "robust": robust(plain, seen.sample)}
+    D, trials = min(options.n_components, _COMPONENTS), []
+    for standardizer in scales.values():
+        with blas_threads(1):  # the length scale is part of the result
+            rows = standardizer(seen.sample.X[:n_rows])
+            own = kernel.resolved(rows, standardizer.columns, weights)
+        own = own.restricted(standardizer.columns)
+        few = replace(options, kernel=own, feature_map=feature_map, metric=None)
+        rows = shared(rows.astype(dtype_of_features(options.precision)))
+        trials.append(task(Trial(few, D), rows, *beside, name="scale-try"))
+    tried: list[list[Attempt]] = run_all(trials)
+    errors = {
+        name: min(each.relative_mse for each in attempts)
+        for name, attempts in zip(scales, tried, strict=True)
+    }
+    best = "robust" if errors["robust"] < _BETTER * errors["standard"] else "standard"
+    report: FitReport = {
+        "scale": best,
+        "scale_errors": {name: error**0.5 for name, error in errors.items()},
+        "seconds": {"scale": time.perf_counter() - begun},
+    }
+    return replace(seen, standardizer=scales[best]), replace(options, scale=best), report

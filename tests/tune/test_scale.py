@@ -1,0 +1,100 @@
+"""The scale of inputs: medians and quartiles, a smooth bound, and the choice by held-out rows."""
+
+import numpy as np
+import pytest
+
+import streamkern
+from streamkern.errors import ParameterError
+from streamkern.features import RandomFourierFeatures, Standardized, Standardizer
+from streamkern.kernels import Gaussian
+
+N = 1200
+
+
+def rows(seed=0):
+    """Rows of a normal input, one of heavy tails, and an indicator."""
+    rng = np.random.default_rng(seed)
+    X = np.column_stack(
+        [rng.standard_normal(N), np.exp(2.0 * rng.standard_normal(N)), rng.random(N) < 0.15]
+    )
+    y = np.sin(2.0 * X[:, 0]) + np.log(X[:, 1]) / 2.0 + X[:, 2] + 0.1 * rng.standard_normal(N)
+    return X, y
+
+
+def ridge(**options):
+    usual = {"n_components": 256, "kernel": "matern52"}
+    return streamkern.RandomFeatureRidge(**(usual | options))
+
+
+def test_the_robust_scale_is_that_of_medians_and_quartiles_with_a_bound():
+    X, y = rows()
+    found = ridge(scale="robust").fit(X, y).feature_map_.standardizer
+    lower, middle, upper = np.quantile(X[:, :2], [0.25, 0.5, 0.75], axis=0)
+    np.testing.assert_allclose(found.mean[:2], middle)
+    np.testing.assert_allclose(found.deviation[:2], (upper - lower) / 1.349)
+    assert (found.mean[2], found.deviation[2]) == pytest.approx((X[:, 2].mean(), X[:, 2].std()))
+    z = found(X)
+    assert np.abs(z).max() < found.bound == pytest.approx(3.0 * 1.349)
+    u = (X - found.mean) / found.deviation
+    np.testing.assert_allclose(z, u / np.sqrt(1.0 + (u / found.bound) ** 2))
+
+
+@pytest.mark.parametrize("linear", [None, np.array([2.0, 0.5]), np.array([[1.0, 1.0]])])
+def test_gradients_in_a_bounded_scale_are_those_of_differences(linear):
+    X = rows()[0][:50, :2]
+    standardizer = Standardizer(np.arange(2), np.zeros(2), np.array([1.0, 5.0]), 2, linear, 4.0)
+    inner = RandomFourierFeatures(Gaussian(1.0), 6).draw(standardizer.n_outputs)
+    feature_map = Standardized(standardizer, inner)
+    coef, step = np.random.default_rng(1).standard_normal(6), 1e-6
+    found = feature_map.gradients(X, coef)
+    for j in range(2):
+        more, less = X.copy(), X.copy()
+        more[:, j] += step
+        less[:, j] -= step
+        ends = [feature_map.transform(each) @ coef / feature_map.scale for each in (more, less)]
+        np.testing.assert_allclose(found[:, j], (ends[0] - ends[1]) / (2 * step), atol=1e-7)
+
+
+@pytest.mark.parametrize("precision", ["single", "int8"])
+def test_files_metrics_and_sparse_rows_keep_the_scale(tmp_path, precision):
+    sparse = pytest.importorskip("scipy.sparse")
+    X, y = rows()
+    options = {"metric": "diagonal:1"} if precision == "single" else {}
+    model = ridge(scale="robust", precision=precision, **options).fit(X, y)
+    model.save(tmp_path / "model.h5")
+    loaded = streamkern.load(tmp_path / "model.h5")
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+    assert loaded.feature_map_.standardizer.bound == model.feature_map_.standardizer.bound
+    assert loaded.scale == "robust" == loaded.report_["scale"]
+    np.testing.assert_allclose(model.predict(sparse.csr_array(X)), model.predict(X), atol=1e-5)
+    again = ridge(scale="robust", precision=precision, **options).fit(sparse.csr_array(X), y)
+    np.testing.assert_allclose(again.predict(X), model.predict(X), atol=1e-3)
+
+
+def test_the_scale_is_chosen_by_errors_of_held_out_rows():
+    X, y = rows()
+    model = ridge(scale="auto").fit(X, y)
+    errors = model.report_["scale_errors"]
+    assert model.report_["scale"] == "robust" == min(errors, key=errors.get)
+    same = ridge(scale="robust").fit(X, y)
+    np.testing.assert_array_equal(model.predict(X), same.predict(X))
+    plain = ridge().fit(X, y)
+    assert model.report_["cv_rmse"] < 0.8 * plain.report_["cv_rmse"]
+    X = np.random.default_rng(3).standard_normal((N, 2))
+    assert ridge(scale="auto").fit(X, X[:, 0] ** 2 + y).report_["scale"] == "standard"
+    assert ridge(scale="auto").tune(*rows()).report_["scale"] == "robust"
+
+
+def test_inputs_in_their_own_units_have_no_scale():
+    X, y = rows()
+    found = [
+        ridge(**each).fit(X, y).predict(X) for each in ({"scale": "none"}, {"standardize": False})
+    ]
+    np.testing.assert_array_equal(*found)
+
+
+def test_scales_that_there_are_not_are_refused():
+    with pytest.raises(ParameterError, match="scale must be one of auto, standard, robust, none"):
+        ridge(scale="quantile").fit(*rows())
+    with pytest.raises(ParameterError, match="inputs in their own units have no scale 'robust'"):
+        ridge(scale="robust", standardize=False).fit(*rows())
