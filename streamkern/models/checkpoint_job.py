@@ -84,6 +84,8 @@ def checkpointed(
     versions = {"streamkern": __version__, "numpy": np.__version__}
     versions["processor"] = platform.machine()
     given = {**options.parameters(), "kernel": options.kernel}
+    if options.scale == "standard":  # as it was before there were others, for what was saved then
+        del given["scale"]
     job = {
         "data": source.describe() | {"values": source.token() or _hash_of_rows(source)},
         "options": {name: _plain(value) for name, value in given.items()},

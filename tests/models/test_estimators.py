@@ -170,7 +170,7 @@ PARAMETERS = {
     "feature_map": "iid",
     "paired": False,
     "metric": "diagonal:2",
-    "scale": "standard",
+    "scale": "none",
     "standardize": False,
     "fit_intercept": False,
     "precision": "double",
