@@ -47,17 +47,15 @@ def tune(say: Say, **options: Any) -> None:
     sample in turn; --alpha and the folds are for the fit.  The rows are read no more often than
     `fit` reads them.
 
-    With --map auto the kernel is auto unless it is given.  With --budget both are, and the scale of
-    the inputs too; the sample, the length scales and the features that are tried grow with what may
-    be spent.  The fit comes on top.
+    With --map auto the kernel is auto unless it is given.  With --budget both are, and the sample,
+    the length scales and the features that are tried grow with what may be spent.  The fit comes on
+    top.
     """
     kernels, maps = _chosen_among(options, "kernel"), _chosen_among(options, "feature_map")
     first = {
         "kernel": kernels[0] if isinstance(kernels, list) else "gaussian",
         "feature_map": maps[0] if isinstance(maps, list) else "orthogonal",
     }
-    if options["budget"] is not None and not shared.given_options(["scale", "standardize"]):
-        first["scale"] = "auto"
     given = parameters_of(options | first)
     tried: Any = kernels
     if isinstance(kernels, list):

@@ -121,7 +121,7 @@ def test_a_dry_run_of_a_search_plans_for_what_a_budget_tries_and_refuses_what_it
     tune = ("tune", *FIT[1:], "--dry-run")
     budgeted = report_of(*tune, "--budget", 2)
     assert budgeted["worker_bytes"] > report_of(*tune)["worker_bytes"]
-    named = report_of(*tune, "--map", "auto", "--kernel", "auto", "--scale", "auto")
+    named = report_of(*tune, "--map", "auto", "--kernel", "auto")
     assert {**budgeted, "allowed_bytes": 0} == {**named, "allowed_bytes": 0}
     assert "a budget is a positive number" in refused(*tune, "--budget", "nonsense", status=2)
     assert "has no checkpoint" in refused(*tune, "--budget", "5s", "--checkpoint", "kept", status=2)
