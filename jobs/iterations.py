@@ -22,6 +22,7 @@ from streamkern.report.plots import STYLE, UNDATED
 from streamkern.solve import preconditioner
 
 _SKETCHES = {128: "#0072B2", 512: "#D55E00", 2048: "#009E73"}
+_TICKS = 2, 5, 10, 20, 50
 _PENALTIES = np.geomspace(1e-3, 1e3, 7)
 
 
@@ -53,7 +54,8 @@ def measured(folder: Path, options: Any) -> dict[int, list[tuple[float, int]]]:
             taken = report["iterations"]
             # The floor of single precision is 1e-7 of the largest eigenvalue.
             condition = 1.0 + report["precision_floor"] / (1e-7 * alpha)
-            found[size].append((condition, taken))
+            if not report["gradients"]["note"]:  # which says that it is not solved
+                found[size].append((condition, taken))
             print(
                 f"{rows.name:14} sketch {size:>5,} alpha {alpha:<6.3g} condition "
                 f"{condition:>9.3g} iterations {taken:>4} {report['note'][:60]}",
@@ -70,8 +72,10 @@ def draw(found: dict[str, dict[int, list[tuple[float, int]]]], path: Path) -> No
         for axis, (name, lines) in zip(axes.flat, found.items(), strict=True):
             for size, points in lines.items():
                 axis.loglog(*np.transpose(points), "o-", color=_SKETCHES[size], label=f"{size:,}")
-            axis.set_title(name)
+            axis.minorticks_off()
+            axis.set_title(name.removeprefix("uci_"))
             axis.set_xlabel("condition of G + alpha I")
+        axes[0, 0].set_yticks(_TICKS, map(str, _TICKS))
         axes[0, 0].set_ylabel("iterations")
         axes[0, 0].legend(title="sketch")
         form = path.suffix[1:].lower()
