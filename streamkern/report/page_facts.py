@@ -92,14 +92,6 @@ def shown_targets(report: FitReport) -> list[str]:
     return [shortened(printable(name)) for name in target_names(report) or unnamed]
 
 
-def _scale(report: FitReport) -> str:
-    """Return how inputs were scaled, and the errors by which that was chosen, if it was."""
-    errors = report.get("scale_errors", {})
-    tried = ", ".join(f"{name} {number(error)}" for name, error in errors.items())
-    scale = report.get("scale", "standard")
-    return f"{scale}; errors of small fits: {tried}" if tried else scale
-
-
 def fitted_rows(model: FittedRidge, report: FitReport) -> list[Row]:
     parameters = model.parameters
     kind = "pairs of cosine and sine" if parameters.paired else "cosines with random phases"
@@ -109,7 +101,7 @@ def fitted_rows(model: FittedRidge, report: FitReport) -> list[Row]:
     return [
         *fit_rows(report, number),
         ("features", "the inputs" if report["kernel"] == "linear" else drawn),
-        ("scale of inputs", _scale(report)),
+        ("scale of inputs", report.get("scale", "standard")),
         ("intercept", "yes" if parameters.fit_intercept else "no"),
         (LABELS["noise"].text, noise),
         figure_row("precision_floor", report, number),

@@ -50,6 +50,7 @@ def fit_rows(report: FitReport, number: Number = brief) -> list[Row]:
     return [
         *data_rows(report, number),
         *class_rows(report),
+        *_scales(report, number),
         ("alpha", _alpha(report, number)),
         figure_row("train_rmse", report, number),
         figure_row("cv_rmse", report, number),
@@ -58,6 +59,14 @@ def fit_rows(report: FitReport, number: Number = brief) -> list[Row]:
         ("solver", f"{report['solver']}, condition {number(report['condition'])}"),
         *_gradients(report, number),
     ]
+
+
+def _scales(report: FitReport, number: Number) -> list[Row]:
+    """Return the scale of the inputs with the errors that it was chosen by, if it was chosen."""
+    if not (errors := report.get("scale_errors")):
+        return []
+    tried = ", ".join(f"{name} {number(error)}" for name, error in errors.items())
+    return [("scale", f"{report['scale']}, by errors of small fits: {tried}")]
 
 
 def _gradients(report: FitReport, number: Number) -> list[Row]:

@@ -98,3 +98,16 @@ def test_scales_that_there_are_not_are_refused():
         ridge(scale="quantile").fit(*rows())
     with pytest.raises(ParameterError, match="inputs in their own units have no scale 'robust'"):
         ridge(scale="robust", standardize=False).fit(*rows())
+
+
+def test_exported_models_have_the_scale(tmp_path):
+    pytest.importorskip("onnx")
+    onnxruntime = pytest.importorskip("onnxruntime")
+    X, y = rows()
+    model = ridge(scale="robust", metric="diagonal:1", feature_map="orthogonal").fit(X, y)
+    streamkern.to_onnx(model, tmp_path / "model.onnx")
+    session = onnxruntime.InferenceSession(tmp_path / "model.onnx")
+    name, kind = session.get_inputs()[0].name, session.get_inputs()[0].type
+    given = X.astype(np.float64 if "double" in kind else np.float32)
+    found = session.run(None, {name: given})[0]
+    np.testing.assert_allclose(np.ravel(found), model.predict(X), atol=1e-3)
