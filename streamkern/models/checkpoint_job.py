@@ -84,7 +84,10 @@ def checkpointed(
     versions = {"streamkern": __version__, "numpy": np.__version__}
     versions["processor"] = platform.machine()
     given = {**options.parameters(), "kernel": options.kernel}
-    if options.scale == "standard":  # as it was before there were others, for what was saved then
+    if options.scale in (
+        "standard",
+        "none",
+    ):  # jobs of before had no name for them
         del given["scale"]
     job = {
         "data": source.describe() | {"values": source.token() or _hash_of_rows(source)},

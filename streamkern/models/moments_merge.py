@@ -73,6 +73,8 @@ def turns_between(left: Any, right: Any, precision: str) -> Floats | None:
         why = "the features of the two were chosen from other rows, as landmarks are"
     elif precision in LEVELS:
         why = "the inputs of the two are about other means, and rounded features cannot be turned"
+    elif mine.bound is not None:
+        why = "inputs in a bounded scale are about other medians, which no turn makes up for"
     elif isinstance(left.inner, SpectralFeatures) and 2 * left.inner.n_draws == left.n_components:
         means = replace(mine, columns=np.arange(len(mine.mean)), n_features=len(mine.mean))
         turns: Floats = left.inner.frequencies @ means(theirs.mean[None])[0]

@@ -74,6 +74,11 @@ class FitOptions:
         )
         checked_integer(self.n_folds, sentence, 1)  # 1 is for no folds at all
         checked_metric(self.metric)
+        if self.scale == "robust" and self.is_identity:
+            raise ParameterError(
+                "a linear model has no bounded scale; take scale 'standard' (--scale standard), or "
+                "a kernel."
+            )
         if self.feature_map == "identity":
             other = not isinstance(self.kernel, Linear) and self.kernel != Gaussian()
             if other or not self.paired:

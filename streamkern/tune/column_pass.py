@@ -52,6 +52,7 @@ class ColumnPass:
     passed: PassResult[Any]
     index: RowIndex | None = None  # of all rows, in order
     nearly_constant: Sequence[int] = ()  # columns whose deviation was enlarged
+    constant: Any = None  # inputs (p,) that are constant but for rounding
 
     @property
     def weights(self) -> Floats | None:
@@ -101,20 +102,27 @@ def run_column_pass(
         _check_columns(source, columns, may_be_equal=more_to_come)
         p, quartiles = source.n_features, quartiles_of(sample)
         # Few values far away do no harm in a scale that they do not make.
-        _warn_of_outliers(source, columns, quartiles, p * (options.scale in ("robust", "auto")))
+        _warn_of_outliers(
+            source,
+            columns,
+            quartiles,
+            p * (options.scale in ("robust", "auto") and not options.is_identity),
+        )
         standardizer, dropped = standardizer_of(source, columns, options, may_vary=more_to_come)
         if options.standardize and not options.is_identity:
             usual, constant = quartiles[0, :p], constant_columns(source, columns)[:p]
             standardizer, nearly_constant = enlarged(standardizer, sample, usual, constant)
             if options.scale == "robust":
-                standardizer = robust(standardizer, sample)
+                standardizer = robust(standardizer, sample, constant)
         if options.precision in LEVELS:
             standardizer = standardizer.coarsened()
     else:
         standardizer = like.feature_map.standardizer
         dropped = left_out_like(source, columns, standardizer)
     index = next((found.in_order() for found in indices if isinstance(found, RowIndex)), None)
-    return ColumnPass(columns, sample, standardizer, dropped, passed, index, nearly_constant)
+    constant = constant_columns(source, columns)[: source.n_features]
+    facts = dropped, passed, index, nearly_constant, constant
+    return ColumnPass(columns, sample, standardizer, *facts)
 
 
 def check_rows(source: Source, columns: ColumnStatistics, passed: PassResult[Any]) -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from streamkern.engine.scheduler import run_all, shared, task
+from streamkern.features import LEVELS
 from streamkern.kernels import ShiftInvariantKernel
 from streamkern.parameters.fit_options import FitOptions, large_sample
 from streamkern.runtime.threads import blas_threads
@@ -36,7 +37,10 @@ def in_best_scale(
     n_rows = large_sample(plain.n_features + seen.sample.y.shape[1])
     weights = None if seen.weights is None else seen.weights[:n_rows]
     beside = shared(seen.targets[:n_rows]), list(_FACTORS), shared(weights)
-    scales = {"standard": plain, "robust": robust(plain, seen.sample)}
+    bounded = robust(plain, seen.sample, seen.constant)
+    if options.precision in LEVELS:
+        bounded = bounded.coarsened()
+    scales = {"standard": plain, "robust": bounded}
     D, trials = min(options.n_components, _COMPONENTS), []
     for standardizer in scales.values():
         with blas_threads(1):  # the length scale is part of the result

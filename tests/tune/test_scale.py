@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import streamkern
-from streamkern.errors import ParameterError
+from streamkern.errors import DataError, ParameterError, StreamkernWarning
 from streamkern.features import RandomFourierFeatures, Standardized, Standardizer
 from streamkern.kernels import Gaussian
 
@@ -85,6 +85,30 @@ def test_the_scale_is_chosen_by_errors_of_held_out_rows():
     assert ridge(scale="auto").tune(*rows()).report_["scale"] == "robust"
 
 
+def test_rows_about_other_medians_do_not_merge():
+    rng, model = np.random.default_rng(0), ridge(kernel=Gaussian(0.4), scale="robust", alpha=1e-3)
+    shares = [0.1, 0.2, 0.4, 0.2, 0.1]
+    made = [
+        model.moments(X := rng.choice([0, 1, middle, 4, 9], (N, 2), p=shares) * 1.0, X[:, 0])
+        for middle in (2, 3)
+    ]
+    with pytest.raises(DataError, match="about other medians"):
+        made[0].merge(made[1], repeated_rows=True)
+
+
+def test_columns_that_are_constant_but_for_rounding_keep_their_unit():
+    X, y = rows()
+    X[:, 2] = 0.1 + np.spacing(0.1) * np.random.default_rng(0).integers(-3, 4, N)
+    with pytest.warns(StreamkernWarning, match="constant so far"):
+        model = ridge(scale="robust").partial_fit(X, y)
+    assert model.feature_map_.standardizer.deviation[2] == 1.0
+
+
+def test_a_chosen_scale_is_rounded_like_a_given_one():
+    found = [ridge(scale=name, precision="int8").fit(*rows()) for name in ("auto", "robust")]
+    np.testing.assert_array_equal(*(each.predict(rows()[0]) for each in found))
+
+
 def test_inputs_in_their_own_units_have_no_scale():
     X, y = rows()
     found = [
@@ -96,6 +120,8 @@ def test_inputs_in_their_own_units_have_no_scale():
 def test_scales_that_there_are_not_are_refused():
     with pytest.raises(ParameterError, match="scale must be one of auto, standard, robust, none"):
         ridge(scale="quantile").fit(*rows())
+    with pytest.raises(ParameterError, match="a linear model has no bounded scale"):
+        ridge(kernel="linear", scale="robust").fit(*rows())
     with pytest.raises(ParameterError, match="inputs in their own units have no scale 'robust'"):
         ridge(scale="robust", standardize=False).fit(*rows())
 
