@@ -84,11 +84,8 @@ def checkpointed(
     versions = {"streamkern": __version__, "numpy": np.__version__}
     versions["processor"] = platform.machine()
     given = {**options.parameters(), "kernel": options.kernel}
-    if options.scale in (
-        "standard",
-        "none",
-    ):  # jobs of before had no name for them
-        del given["scale"]
+    if options.scale in ("standard", "none"):
+        del given["scale"]  # jobs of before had no name for them
     job = {
         "data": source.describe() | {"values": source.token() or _hash_of_rows(source)},
         "options": {name: _plain(value) for name, value in given.items()},

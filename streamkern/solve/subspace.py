@@ -124,8 +124,7 @@ class Subspace:
     @property
     def feature_mean(self) -> Floats:
         """The mean of phi / scale over all rows, (D,)."""
-        N = sum(sums.weight for sums in self.sums.values())
-        mean: Floats = sum(sums.cross[:, -1] for sums in self.sums.values()) / N
+        (_, mean, _), *_ = self._means(None)
         return self._one.feature_shift + mean
 
     @property

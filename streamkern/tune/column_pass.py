@@ -97,20 +97,17 @@ def run_column_pass(
     assert isinstance(columns, ColumnStatistics)  # noqa: S101  for the type checker
     assert isinstance(sample, RowSample)  # noqa: S101
     check_rows(source, columns, passed)
+    constant = constant_columns(source, columns)[: source.n_features]
     nearly_constant: list[int] = []
     if like is None:
         _check_columns(source, columns, may_be_equal=more_to_come)
         p, quartiles = source.n_features, quartiles_of(sample)
         # Few values far away do no harm in a scale that they do not make.
-        _warn_of_outliers(
-            source,
-            columns,
-            quartiles,
-            p * (options.scale in ("robust", "auto") and not options.is_identity),
-        )
+        bounded = options.scale in ("robust", "auto") and not options.is_identity
+        _warn_of_outliers(source, columns, quartiles, p * bounded)
         standardizer, dropped = standardizer_of(source, columns, options, may_vary=more_to_come)
         if options.standardize and not options.is_identity:
-            usual, constant = quartiles[0, :p], constant_columns(source, columns)[:p]
+            usual = quartiles[0, :p]
             standardizer, nearly_constant = enlarged(standardizer, sample, usual, constant)
             if options.scale == "robust":
                 standardizer = robust(standardizer, sample, constant)
@@ -120,7 +117,6 @@ def run_column_pass(
         standardizer = like.feature_map.standardizer
         dropped = left_out_like(source, columns, standardizer)
     index = next((found.in_order() for found in indices if isinstance(found, RowIndex)), None)
-    constant = constant_columns(source, columns)[: source.n_features]
     facts = dropped, passed, index, nearly_constant, constant
     return ColumnPass(columns, sample, standardizer, *facts)
 
