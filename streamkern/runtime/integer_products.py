@@ -5,11 +5,14 @@ All make the same integers, so which it is says nothing of a result but how long
 
 from __future__ import annotations
 
+import ctypes
 import os
+import sys
 import time
 from abc import ABC, abstractmethod
 from contextlib import suppress
 from functools import cache
+from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -93,6 +96,41 @@ class OnnxProducts(IntegerProducts):
         return products
 
 
+class MklProducts(IntegerProducts):
+    """Products by Intel's Math Kernel Library, in one thread."""
+
+    name = "MKL"
+
+    def __init__(self) -> None:
+        libraries = sorted((Path(sys.prefix) / "lib").glob("libmkl_rt.so*"))
+        if not libraries:
+            raise ImportError("no MKL is installed.")
+        library = ctypes.CDLL(str(libraries[-1]))
+        library.MKL_Set_Threading_Layer(_SEQUENTIAL)
+        self._product = library.cblas_gemm_s8u8s32
+        size, pointer, number = ctypes.c_int, ctypes.c_void_p, ctypes.c_float
+        left, right = (pointer, size, ctypes.c_int8), (pointer, size, ctypes.c_int8)
+        order_and_sizes = 4 * (ctypes.c_int,) + 3 * (size,)
+        result = number, pointer, size, pointer
+        self._product.argtypes = (*order_and_sizes, number, *left, *right, *result)
+        self._product.restype = None
+
+    def __call__(self, left: Array, right: Array) -> Array:
+        left, right = (np.ascontiguousarray(digits) for digits in (left, right))
+        (M, n), N = left.shape, len(right)
+        products = np.empty((M, N), np.int32)
+        zero = ctypes.c_int32(0)
+        factors = (left.ctypes.data, n, -128), (right.ctypes.data, n, 0)
+        result = 0.0, products.ctypes.data, N, ctypes.addressof(zero)
+        self._product(*_AB_TRANSPOSED, M, N, n, 1.0, *factors[0], *factors[1], *result)
+        return products
+
+
+# Of MKL's interface: threads, and rows, A as it is, B transposed, one zero for all of C.
+_SEQUENTIAL = 1
+_AB_TRANSPOSED = 101, 111, 112, 173
+
+
 # C = MatMulInteger(A, Transpose(B), 128), as `onnx.helper` writes it: opset 13, A (M, n) uint8,
 # B (N, n) int8, C (M, N) int32.
 _GRAPH = (
@@ -134,6 +172,8 @@ def _measured(threads: int) -> list[tuple[float, IntegerProducts]]:
     candidates: list[IntegerProducts] = [BlasProducts()]
     with suppress(ImportError):
         candidates.append(OnnxProducts(threads))
+    with suppress(ImportError, OSError):
+        candidates += [MklProducts()] * (threads == 1)
     found = [(_rate(each), each) for each in candidates if _is_exact(each)]
     return sorted(found, key=lambda each: -each[0])
 

@@ -31,7 +31,7 @@ from streamkern.features import (
 from streamkern.features.exact_products import coarse, factor_bits
 from streamkern.kernels import Gaussian, Laplacian
 from streamkern.runtime import integer_products as made
-from streamkern.runtime.integer_products import BlasProducts, OnnxProducts
+from streamkern.runtime.integer_products import BlasProducts, MklProducts, OnnxProducts
 from streamkern.runtime.scratch import Scratch
 from streamkern.runtime.sparse_rows import SparseRows
 from streamkern.sources import Block
@@ -42,8 +42,8 @@ from streamkern.statistics.wide_integers import add_shifted, as_floats
 N, P, Q = 700, 3, 2
 UNIT = 2.0**-20
 every_precision = pytest.mark.parametrize("precision", list(LEVELS))
-PRODUCTS = [BlasProducts, lambda: OnnxProducts(1)]
-every_product = pytest.mark.parametrize("products", PRODUCTS, ids=["blas", "onnx"])
+PRODUCTS = [BlasProducts, lambda: OnnxProducts(1), MklProducts]
+every_product = pytest.mark.parametrize("products", PRODUCTS, ids=["blas", "onnx", "mkl"])
 
 
 def rows(n=N):
@@ -342,8 +342,8 @@ def test_products_are_measured_by_one_thread(monkeypatch):
 
 
 def test_products_of_a_name_are_taken(monkeypatch):
-    for name, kind in (("float32 BLAS", BlasProducts), ("ONNX Runtime", OnnxProducts)):
-        monkeypatch.setenv("STREAMKERN_INTEGER_PRODUCTS", name)
+    for kind in (BlasProducts, OnnxProducts, MklProducts):
+        monkeypatch.setenv("STREAMKERN_INTEGER_PRODUCTS", kind.name)
         assert type(made.integer_products()) is kind
         assert made.product_rate() > 0
     monkeypatch.setenv("STREAMKERN_INTEGER_PRODUCTS", "abacus")
