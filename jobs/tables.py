@@ -123,9 +123,9 @@ CONTENDERS: dict[str, Callable[[Any, Any], Callable[[Any], Any]]] = {
     "tune 3m": tune("3m"),
     "tune 5m": tune("5m"),
     "boosting": boosting,
-    "boosting, tuned": boosting_tuned,
+    "boosting tuned": boosting_tuned,
     "CatBoost": catboost,
-    "CatBoost, tuned": catboost_tuned,
+    "CatBoost tuned": catboost_tuned,
     "xRFM": xrfm,
     "exact": exact,
 }

@@ -24,7 +24,7 @@ _MOST_ROUNDS = 20
 _GIVEN = "given"
 # Of a metric, the eigenvalues and directions that are told.
 _EIGENVALUES, _DIRECTIONS = 40, 3
-_SPELLINGS = re.compile(r"(learn|diagonal)(?::([0-9]{1,9}))?")
+_SPELLINGS = re.compile(r"(learn|diagonal|auto)(?::([0-9]{1,9}))?")
 # Of the largest eigenvalue: what rounding may leave below zero.
 _ROUNDING = 1e-9
 # Of the largest element: what the two sides of a matrix may differ by.
@@ -34,7 +34,7 @@ _ASYMMETRY = 1e-6
 @dataclass(frozen=True)
 class Learning:
     n_rounds: int = N_ROUNDS  # fits besides the one of plain distances
-    diagonal: bool = False  # one weight for every input, instead of directions
+    diagonal: bool | None = False  # one weight for every input, or directions; None: the better
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,8 +71,8 @@ def checked_metric(value: Any) -> str | GivenMetric | None:
         shape = getattr(value, "shape", None)
         shown = repr(value) if shape is None else f"an array of shape {tuple(shape)}"
         raise ParameterError(
-            f"metric must be 'learn', 'learn:ROUNDS', 'diagonal', 'diagonal:ROUNDS' or a matrix "
-            f"(p, p), not {shown}; give one of these."
+            f"metric must be 'learn', 'diagonal' or 'auto', or one of these as 'learn:ROUNDS', or "
+            f"a matrix (p, p), not {shown}; give one of these."
         )
     largest = np.abs(matrix).max()
     if not np.isfinite(largest) or (np.abs(matrix - matrix.T) > _ASYMMETRY * largest).any():
@@ -97,10 +97,10 @@ def learning_of(metric: Any) -> Learning | None:
     n_rounds = int(found[2] or N_ROUNDS) if found else 0
     if not found or not 1 <= n_rounds <= _MOST_ROUNDS:
         raise ParameterError(
-            f"metric must be 'learn', 'learn:ROUNDS', 'diagonal' or 'diagonal:ROUNDS' with 1 to "
-            f"{_MOST_ROUNDS} rounds, or a matrix (p, p), not {metric!r}; give one of these."
+            f"metric must be 'learn', 'diagonal' or 'auto', or one of these as 'learn:ROUNDS' with "
+            f"1 to {_MOST_ROUNDS} rounds, or a matrix (p, p), not {metric!r}; give one of these."
         )
-    return Learning(n_rounds, found[1] == "diagonal")
+    return Learning(n_rounds, None if found[1] == "auto" else found[1] == "diagonal")
 
 
 def check_metric(metric: str | GivenMetric | None, n_features: int) -> None:

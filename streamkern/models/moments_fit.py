@@ -17,9 +17,11 @@ from streamkern.statistics import (
     block_folds,
     shard_folds,
 )
+from streamkern.tune.candidates import Contender
 from streamkern.tune.column_pass import run_column_pass
 from streamkern.tune.metric_learning import check_metric_of, in_metric
 from streamkern.tune.scale_choice import in_best_scale
+from streamkern.tune.trials import ISOTROPIC
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -33,7 +35,6 @@ if TYPE_CHECKING:
     from streamkern.parameters.template import Template
     from streamkern.sources import Source
     from streamkern.statistics import Folds
-    from streamkern.tune.candidates import Contender
     from streamkern.tune.metric_learning import LearntMetric, Pair
 
 
@@ -66,13 +67,15 @@ def fit_job(
     indexed: bool = False,
     more_to_come: bool = False,
     searched: Sequence[Any] = (),
+    seconds: float | None = None,
     **solution: Any,
 ) -> Iterator[tuple[RowPasses, list[Contender], LearntMetric | None]]:
     """Hold the passes of a fit after the column pass, the best metrics, and how they were learnt.
 
     Without `pairs` of kernel and map to choose from, the passes have the kernel in the best metric;
-    with them the plan is of the map that is made of most rows.  `solution` is what `plan_for`
-    counts of what follows.
+    with them the plan is of the map that is made of most rows.  Within so many `seconds` metrics
+    are learnt, and the first pair in plain distances of standardised inputs is the last contender.
+    `solution` is what `plan_for` counts of what follows.
     """
     given = pairs or [(options.kernel, options.feature_map)]
     each = [replace(options, kernel=kernel, feature_map=name) for kernel, name in given]
@@ -95,10 +98,14 @@ def fit_job(
         seen = run_column_pass(source, options, plan, n_sample, checkpoint=saved, **how)
         wanted = options if like is None else replace(options, metric=None)  # its map has one
         scaled: FitReport = {"scale": options.scale}
+        plain = seen
         if options.scale == "auto" and like is None:
             seen, options, scaled = in_best_scale(seen, options, given[0])
             wanted = replace(wanted, scale=options.scale)
-        contenders, learnt = in_metric(seen, wanted, given)
+        within = {} if seconds is None else {"seconds": seconds}
+        contenders, learnt = in_metric(seen, wanted, given, **within)
+        if seconds is not None:
+            contenders.append(Contender(ISOTROPIC, plain, given[:1], "standard"))
         if not pairs:
             options = replace(options, kernel=contenders[0].pairs[0][0])
         passes = RowPasses(source, options, plan, saved, folds, like, few_rows, scaled)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
+from contextlib import suppress
 from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from streamkern.errors import ParameterError
+from streamkern.errors import DataError, ParameterError
+from streamkern.features import FAMILIES
 from streamkern.kernels import Gaussian, as_kernel
 from streamkern.models.fitted_model import described_kernel
 from streamkern.models.moments_fit import fit_job
@@ -16,7 +19,9 @@ from streamkern.parameters.fit_report import with_seconds
 from streamkern.parameters.plan import tell_of_solution
 from streamkern.tune.budget import Budget, Spent
 from streamkern.tune.candidates import AUTO, kernels_to_try, maps_to_try, pairs_to_try
+from streamkern.tune.finalists import compare
 from streamkern.tune.halving import budgeted_rows, search
+from streamkern.tune.metric_learning import check_metric_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,11 +30,14 @@ if TYPE_CHECKING:
     from streamkern.kernels import Kernel
     from streamkern.models.data_moments import DataMoments
     from streamkern.parameters.fit_options import FitOptions
+    from streamkern.parameters.fit_report import FitReport
     from streamkern.parameters.parameters import Parameters
     from streamkern.sources import Source
 
 # Of a search: more are thirds.
 _MOST_FOLDS = 10
+# Of the seconds of a search, those after which no more is learnt of metrics.
+_LEARNING = 0.5
 
 
 def _search_options(
@@ -85,43 +93,79 @@ class Choice:
 
     def moments(self, source: Source) -> DataMoments:
         """Choose on a sample of the rows, and read them all with what was chosen."""
+        begun = time.perf_counter()
         names = maps_to_try(self.maps, self.parameters.feature_map, source.n_features)
         options, tried, allowed = self.options, self.kernels, self.budget
         pairs = pairs_to_try(tried, names, options, source)
+        if allowed is not None and allowed.in_seconds:
+            options, pairs = self._widened(options, pairs, source)
+            allowed = allowed.searching(options, source)
         options = replace(options, kernel=pairs[0][0], feature_map=pairs[0][1])
         options = self.parameters.for_rows(options, source)
-        n_rows = large_sample(source.n_features + source.n_targets)
-        if allowed is not None:
+        n_rows, seconds = large_sample(source.n_features + source.n_targets), None
+        if allowed is not None and allowed.in_seconds:
+            seconds = _LEARNING * allowed.amount
+        elif allowed is not None:
             n_rows = budgeted_rows(source, options, len(pairs), allowed)
         # A map may be made from more rows than are searched on.
         how: Any = {"pairs": pairs, "n_sample": n_rows, "searched": [*tried, *names, str(allowed)]}
         penalty = self.parameters.penalty
         how |= {"n_left_out": penalty.n_left_out} | self.parameters.solution_by_passes(options)
-        job = fit_job(source, options, self.checkpoint, **how)
+        job = fit_job(source, options, self.checkpoint, seconds=seconds, **how)
         with job as (rows, contenders, learnt):
             spent = Spent() if learnt is None else learnt.spent
+            if seconds is not None:
+                spent = spent._replace(seconds=time.perf_counter() - begun)
             folds = rows.folds.of(contenders[0].column_pass.sample.places[:n_rows])
-            found = search(
-                contenders,
-                options,
-                plan=rows.plan,
-                n_rows=n_rows,
-                budget=allowed,
-                spent=spent,
-                feature_map=self.parameters.feature_map if self.maps in (None, AUTO) else None,
-                folds=folds if 2 <= rows.folds.n_folds <= _MOST_FOLDS else None,
+            limits: Any = {"plan": rows.plan, "n_rows": n_rows, "budget": allowed, "spent": spent}
+            limits["folds"] = folds if 2 <= rows.folds.n_folds <= _MOST_FOLDS else None
+            if learnt is not None and seconds is not None:
+                found = compare(contenders, self.options, **limits)
+            else:
+                named = self.maps not in (None, AUTO)
+                plain = None if named else self.parameters.feature_map
+                found = search(contenders, options, feature_map=plain, **limits)
+            best, arm = contenders[found.arm.place], found.arm
+            scale = best.scale or rows.options.scale
+            scaled: FitReport = {**(rows.scaled or {}), "scale": scale}
+            options = replace(
+                rows.options, kernel=arm.kernel, feature_map=arm.feature_map, scale=scale
             )
-            options = replace(options, kernel=found.arm.kernel, feature_map=found.arm.feature_map)
-            seen = contenders[found.arm.place].column_pass
             tell_of_solution(source, options, how)  # what comes before, nobody can say
-            chosen = rows._replace(options=options)
-            moments = moments_pass(chosen, seen, penalty=penalty)
+            chosen = rows._replace(options=options, scaled=scaled)
+            moments = moments_pass(chosen, best.column_pass, penalty=penalty)
         report = with_seconds(moments.report, search=found.seconds) | found.as_dict()
         report |= {
             "tuning_kernels": list(map(described_kernel, tried)),
             "tuning_maps": names,
-            "tuning_budget": None if allowed is None else str(allowed),
+            "tuning_budget": None if self.budget is None else str(self.budget),
         }
         if learnt is not None:
             report = learnt.reported(report, found.arm.place)
         return replace(moments, report=report)
+
+    def _widened(
+        self, options: FitOptions, pairs: list[Any], source: Source
+    ) -> tuple[FitOptions, list[Any]]:
+        """Return options with more features, a scale and a metric that are chosen, and their pairs.
+
+        That is what seconds are for; passes are spent on kernels, maps and length scales alone.
+        Metrics are learnt at landmarks if these are among the maps, and with the first pair.
+        """
+        assert self.budget is not None  # noqa: S101  for the type checker
+        if self.parameters.n_components != AUTO:
+            options = replace(options, n_components=self.budget.components(options, source))
+        if source.sparse_row_bytes:
+            return options, pairs
+        if options.scale == "standard" and options.standardize:
+            options = replace(options, scale="auto")
+        if options.metric is None:
+            learning = replace(options, metric=AUTO)
+            with suppress(ParameterError, DataError):
+                check_metric_of(learning, [kernel for kernel, _ in pairs], source)
+                for kernel, name in pairs:
+                    one = replace(learning, kernel=kernel, feature_map=name)
+                    one.check_map(source.n_features)
+                at_landmarks = [pair for pair in pairs[1:] if FAMILIES[pair[1]].made.rows_a_feature]
+                return learning, [pairs[0], *(at_landmarks or pairs[1:])]
+        return options, pairs

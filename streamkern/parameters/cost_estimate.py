@@ -234,6 +234,15 @@ def fit_flops(n_rows: int, n_features: int, n_components: int, n_folds: int) -> 
     return products + solve_flops(n_components, n_folds)
 
 
+def fit_seconds(  # noqa: PLR0917  sizes and then how
+    n_rows: int, n_features: int, n_components: int, n_folds: int, precision: str, n_slots: int
+) -> float:
+    """Return a careful guess of what a fit takes on so many slots, of which one solves."""
+    rate, solving = rough_flops_per_second(precision), solve_flops(n_components, n_folds)
+    products = fit_flops(n_rows, n_features, n_components, n_folds) - solving
+    return products / rate / n_slots + solving / rate
+
+
 def gradient_flops(n_rows: int, n_features: int, n_components: int) -> float:
     """Return the multiply-adds of conjugate gradients, a guess before their number is known."""
     D, vectors = n_components, largest_sketch(n_components, whole=True) + _VECTORS[0]

@@ -126,8 +126,9 @@ class Parameters:
     paired: bool = option(True, "Cosines with random phases, instead of pairs.", name="phase")
     metric: Any = option(
         None,
-        "Learn which directions of the inputs matter, or one weight for each input.",
-        form="learn[:ROUNDS]|diagonal[:ROUNDS]",
+        "Learn which directions of the inputs matter, or one weight for each input; auto: "
+        "whichever predicts better.",
+        form="learn[:ROUNDS]|diagonal[:ROUNDS]|auto[:ROUNDS]",
     )
     scale: str = option(
         "standard",

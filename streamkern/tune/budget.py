@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from streamkern.errors import ParameterError
-from streamkern.parameters.cost_estimate import fit_flops, rough_flops_per_second
+from streamkern.parameters.cost_estimate import fit_flops, fit_seconds, rough_flops_per_second
+from streamkern.runtime.resources import current_resources
 from streamkern.tune.trials import N_FOLDS, Attempt
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from streamkern.parameters.fit_options import FitOptions
     from streamkern.parameters.job_plan import Plan
+    from streamkern.sources import Source
 
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
+# Of a budget in seconds: what the fit after the search may take, what its D is multiplied by, and
+# the rows a feature that this wants.
+_FIT_SHARE, _TIMES, _ROWS_A_COMPONENT = 0.4, (4, 2), 3
 
 
 @dataclass(frozen=True)
@@ -51,6 +57,25 @@ class Budget:
         if self.in_seconds:
             return self.amount * n_slots * rough_flops_per_second(precision)
         return self.amount * plan_flops
+
+    def components(self, options: FitOptions, source: Source) -> int:
+        """Return so many times D as a share of the seconds pays for, with as many rows at least."""
+        D, n = options.n_components, source.n_samples
+        for times in _TIMES:
+            more = replace(options, n_components=times * D)
+            few = _ROWS_A_COMPONENT * times * D <= n
+            if few and self._fitting(more, source) <= _FIT_SHARE * self.amount:
+                return times * D
+        return D
+
+    def searching(self, options: FitOptions, source: Source) -> Budget:
+        """Return what of the seconds is left beside the fit, but half of them at the least."""
+        rest = self.amount - self._fitting(options, source)
+        return replace(self, amount=max(rest, self.amount / 2))
+
+    def _fitting(self, options: FitOptions, source: Source) -> float:
+        sizes = source.n_samples, source.n_features, options.n_components, options.n_folds
+        return fit_seconds(*sizes, options.precision, current_resources().n_slots)
 
 
 class Spent(NamedTuple):

@@ -41,6 +41,7 @@ class Contender(NamedTuple):
     metric: str
     column_pass: ColumnPass
     pairs: Sequence[tuple[ShiftInvariantKernel, str]]
+    scale: str | None = None  # of the inputs, where that is not the chosen one
 
 
 class Arm(NamedTuple):

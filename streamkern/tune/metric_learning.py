@@ -59,7 +59,9 @@ class LearntMetric:
 
     def reported(self, report: FitReport, place: int = 0) -> FitReport:
         """Return the report of moments with how the metric was learnt, and which round was kept."""
-        rounds = {"rounds": list(self.rounds), "kept": list(self.contenders)[place]}
+        kept = list(self.contenders)
+        plain = next(i for i in kept if self.rounds[i]["number"] == 0)
+        rounds = {"rounds": list(self.rounds), "kept": [*kept, plain][place]}
         learnt: FitReport = {"metric": {**(report["metric"] or {}), **rounds}}
         return with_seconds(report, metric=self.spent.seconds) | learnt
 
@@ -78,9 +80,12 @@ def check_metric_of(options: FitOptions, kernels: Sequence[Kernel], source: Sour
 
 
 def in_metric(
-    seen: ColumnPass, options: FitOptions, pairs: Sequence[Pair]
+    seen: ColumnPass, options: FitOptions, pairs: Sequence[Pair], *, seconds: float = np.inf
 ) -> tuple[list[Contender], LearntMetric | None]:
-    """Return the column pass in the metric of the options, of several the best first."""
+    """Return the column pass in the metric of the options, of several the best first.
+
+    After so many seconds no more rounds begin.
+    """
     metric, learnt = options.metric, None
     if metric is None:
         return [Contender(ISOTROPIC, seen, pairs)], None
@@ -88,14 +93,16 @@ def in_metric(
         if isinstance(metric, GivenMetric):
             linear = metric.linear(seen.standardizer.columns)
             return [Contender(metric.name, _turned(seen, linear), pairs)], None
-        learnt = learnt_metric(seen, options, pairs)
+        learnt = learnt_metric(seen, options, pairs, seconds)
         return list(learnt.contenders.values()), learnt
 
 
-def learnt_metric(seen: ColumnPass, options: FitOptions, pairs: Sequence[Pair]) -> LearntMetric:
+def learnt_metric(
+    seen: ColumnPass, options: FitOptions, pairs: Sequence[Pair], seconds: float
+) -> LearntMetric:
     """Learn a metric for each of some kernels and maps, and return those that predict best.
 
-    The best two kernels of every map have a first metric; the best two pairs of these go on.
+    Two kernels of every map have a first metric; the best two pairs of these go on.
     Radhakrishnan, Beaglehole, Pandit and Belkin (2024), "Mechanism for feature learning in neural
     networks and backpropagation-free machine learning models".
     """
@@ -116,8 +123,9 @@ def learnt_metric(seen: ColumnPass, options: FitOptions, pairs: Sequence[Pair]) 
     ]
     found = [list(islice(each, _FIRST_ROUNDS)) for each in rounds]
     least = [min(each.best.relative_mse for each in some) for some in found]
-    for i in sorted(np.argsort(least, kind="stable")[:_GO_ON].tolist()):
-        found[i] += rounds[i]
+    for i in np.argsort(least, kind="stable")[:_GO_ON].tolist():
+        while time.perf_counter() - begun < seconds and (more := next(rounds[i], None)):
+            found[i].append(more)
     every = [each for some in found for each in some]
     contenders = {}
     for place in _best(every):
@@ -153,7 +161,10 @@ def _best(every: Sequence[Round]) -> list[int]:
 def _promising(
     sample: Sample, plain: Standardizer, options: FitOptions, pairs: Sequence[Pair]
 ) -> tuple[Sequence[Pair], float]:
-    """Return the best kernels of every map, by small fits in plain distances, and their flops."""
+    """Return the best kernels of every map, by small fits in plain distances, and their flops.
+
+    These are one of a distance, and one along the axes.
+    """
     if max(Counter(name for _, name in pairs).values()) <= _KERNELS_A_MAP:
         return pairs, 0.0
     n_rows, tasks, flops = min(len(sample.rows), _FEW_ROWS), [], 0.0
@@ -164,8 +175,9 @@ def _promising(
         tasks += [trial.task(own, step, sample) for step in _COARSE]
         flops += len(_COARSE) * trial.flops
     errors = np.array([tried.relative_mse for tried in run_all(tasks)]).reshape(len(pairs), -1)
-    kept: dict[str, list[int]] = {}
+    # Few features say little of rough kernels: the best of a distance and the best along the axes.
+    kept: dict[tuple[str, bool], int] = {}
     for i in np.argsort(errors.min(axis=1), kind="stable").tolist():
-        kept.setdefault(pairs[i][1], []).append(i)
-    places = sorted(i for best in kept.values() for i in best[:_KERNELS_A_MAP])
-    return [pairs[i] for i in places], flops
+        kernel, name = pairs[i]
+        kept.setdefault((name, kernel.along_axes), i)
+    return [pairs[i] for i in sorted(kept.values())], flops

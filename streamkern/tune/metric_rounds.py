@@ -190,35 +190,52 @@ def rounds_of(
     sample: Sample, plain: Standardizer, options: FitOptions, learning: Learning, kernel: Any
 ) -> Iterator[Round]:
     """Yield the rounds of one kernel and map, up to the first that does no better than before."""
-    n_rows = len(sample.rows)
-    trial = HeldOutTrial.of(options, plain, n_rows)
+    trials = [HeldOutTrial.of(options, plain, len(sample.rows))]
+    few = trials[0].n_training < _ROWS_AN_INPUT * len(plain.columns)
+    diagonal = True if kernel.along_axes else learning.diagonal
+    kinds = [False, True] if diagonal is None else [diagonal]
     steps: Sequence[int] = _FIRST
     least = np.inf
     for number in range(learning.n_rounds + 1):
-        own = kernel.resolved(trial.standardizer(sample.rows), weights=sample.weights)
-        chosen = task(trial.representatives, own, sample.X, sample.s, name="metric-landmarks")
-        trial = replace(trial, made_from=run(chosen))
-        tried: dict[int, Tried] = {}
-        for _ in range(_MOST_STEPS):
-            new = [step for step in steps if step not in tried]
-            tasks = [trial.task(own, step, sample) for step in new]
-            tried.update(zip(new, run_all(tasks), strict=True))
-            middle = min(tried, key=lambda step: (tried[step].relative_mse, step))
-            if {middle - 1, middle + 1} <= tried.keys():
-                break
-            steps = (middle - 1, middle, middle + 1)
-        best = tried[middle]
+        found = [_length_scale(trial, sample, kernel, steps) for trial in trials]
+        trial, best, own, middle, _ = min(found, key=lambda each: each.best.relative_mse)
         # Few rows say little of a length scale: in plain distances the kernel's own stays.
-        taken = best if number or best.beats(tried[0]) else tried[0]
-        flops = len(tried) * trial.flops
-        yield Round(number, taken, options.feature_map, trial.standardizer, n_rows, flops)
-        few = trial.n_training < _ROWS_AN_INPUT * len(plain.columns)
+        taken = best if number or best.beats(own) else own
+        flops = sum(each.n_tried for each in found) * trial.flops
+        yield Round(number, taken, options.feature_map, trial.standardizer, trial.n_rows, flops)
         if not best.relative_mse < least or number == learning.n_rounds or few:
             return
         least, steps = best.relative_mse, tuple(middle + step for step in _NEXT)
         outer = run(task(trial.gradients, best, sample.X, sample.s, name="metric-gradients"))
-        metric = _linear(outer, diagonal=learning.diagonal or kernel.along_axes)
-        trial = replace(trial, standardizer=plain.with_linear(metric), made_from=None)
+        metrics = [plain.with_linear(_linear(outer, diagonal=kind)) for kind in kinds]
+        trials = [replace(trial, standardizer=each, made_from=None) for each in metrics]
+
+
+class Found(NamedTuple):
+    """The best length scale of a kernel, and its own, of so many that were tried."""
+
+    trial: HeldOutTrial
+    best: Tried
+    own: Tried
+    step: int  # of the best, in half octaves from its own
+    n_tried: int
+
+
+def _length_scale(trial: HeldOutTrial, sample: Sample, kernel: Any, steps: Sequence[int]) -> Found:
+    """Try length scales so many half octaves from the kernel's own, and about the best of them."""
+    own = kernel.resolved(trial.standardizer(sample.rows), weights=sample.weights)
+    chosen = task(trial.representatives, own, sample.X, sample.s, name="metric-landmarks")
+    trial = replace(trial, made_from=run(chosen))
+    tried: dict[int, Tried] = {}
+    for _ in range(_MOST_STEPS):
+        new = [step for step in steps if step not in tried]
+        tasks = [trial.task(own, step, sample) for step in new]
+        tried.update(zip(new, run_all(tasks), strict=True))
+        middle = min(tried, key=lambda step: (tried[step].relative_mse, step))
+        if {middle - 1, middle + 1} <= tried.keys():
+            break
+        steps = (middle - 1, middle, middle + 1)
+    return Found(trial, tried[middle], tried.get(0, tried[middle]), middle, len(tried))
 
 
 def _linear(outer: Floats, *, diagonal: bool) -> Floats | None:

@@ -127,7 +127,7 @@ def test_a_budget_in_seconds_stops_the_search(monkeypatch):
 
     monkeypatch.setattr("streamkern.tune.budget.perf_counter", lambda: clock[0])
     monkeypatch.setattr(Trial, "_attempt", timed)
-    report = ridge().tune(*rows(), budget="12s").report_
+    report = ridge(scale="robust", precision="double").tune(*rows(), budget="12s").report_
     # As many run at a time as there are threads, and their last ones may begin in time.
     assert 3 <= clock[0] <= 12 + 2
     assert len(report["tuning"]) == clock[0]

@@ -57,7 +57,8 @@ metric : str, or ndarray of shape (p, p), optional
     M: the kernel takes (x - x')^T M (x - x') of standardised rows for the squared distance.
     'learn' takes the average gradient outer product of a fit on a sample as the metric of the
     next fit, in up to four rounds ('learn:ROUNDS'), and keeps the round that predicts held-out
-    rows best.  'diagonal' learns one weight for each input.
+    rows best.  'diagonal' learns one weight for each input, and 'auto' takes whichever of the two
+    predicts better in every round.
 scale : {'standard', 'robust', 'auto', 'none'}
     How inputs are scaled.  'robust' takes them less their medians, in units of their quartiles, and
     brings values far out nearer, z / sqrt(1 + (z / B)^2) with B three times what is between the

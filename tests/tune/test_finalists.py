@@ -1,0 +1,89 @@
+"""A search within seconds chooses scale, metric, kernel, map and D, no worse than a plain fit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from streamkern import RandomFeatureRidge
+from streamkern.parameters.parameters import Parameters
+from streamkern.sources import as_source
+from streamkern.tune.budget import Budget
+
+P = 5
+
+
+def heavy_tailed(n=900, seed=0):
+    """Two of five inputs matter, each of which has values far out."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_t(1.7, (n, P))
+    return X, np.sin(2.0 * np.arctan(X[:, 0])) + np.arctan(X[:, 3]) + 0.05 * rng.standard_normal(n)
+
+
+def tuned(X, y, budget="20s", **options):
+    options = {"n_components": 128, "precision": "double"} | options
+    return RandomFeatureRidge(**options).tune(X, y, budget=budget)
+
+
+@pytest.fixture(scope="module")
+def found():
+    return tuned(*heavy_tailed())
+
+
+def test_scale_and_metric_are_chosen_and_the_plain_fit_is_among_the_finalists(found):
+    report = found.report_
+    assert report["scale"] == "robust"
+    weights = np.diagonal(found.metric_)
+    assert set(np.argsort(weights)[-2:]) == {0, 3}
+    trials = report["tuning"]
+    assert {each["n_components"] for each in trials} == {128}
+    plain = [each for each in trials if each["metric"] == "isotropic"]
+    assert ("gaussian", "orthogonal") in {(each["kernel"], each["feature_map"]) for each in plain}
+    errors = [each["relative_mse"] for each in trials]
+    best = trials[int(np.argmin(errors))]
+    assert (best["kernel"], best["feature_map"]) == (report["kernel"], report["feature_map"])
+
+
+def test_the_error_is_much_smaller_than_that_of_a_plain_fit(found):
+    X, y = heavy_tailed(seed=1)
+    plain = RandomFeatureRidge(n_components=128, precision="double").fit(*heavy_tailed())
+    assert found.evaluate(X, y)["rmse"] < 0.5 * plain.evaluate(X, y)["rmse"]
+
+
+def test_the_error_of_a_finalist_is_that_of_its_fit(found):
+    X, y = heavy_tailed()
+    trials = found.report_["tuning"]
+    (plain,) = [each for each in trials if each["feature_map"] == "orthogonal"][:1]
+    fit = RandomFeatureRidge(n_components=128, precision="double").fit(X, y)
+    expected = (fit.report_["cv_rmse"] / y.std()) ** 2
+    assert plain["relative_mse"] == pytest.approx(float(np.ravel(expected)[0]), rel=0.02)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_noise_is_fitted_no_worse_than_by_a_plain_fit(seed):
+    rng = np.random.default_rng(seed)
+    X, y = rng.standard_normal((400, P)), rng.standard_normal(400)
+    model, fit = tuned(X, y, "10s"), RandomFeatureRidge(n_components=128).fit(X, y)
+    new = np.random.default_rng(9).standard_normal((2000, P)), np.zeros(2000)
+    # Of noise the best prediction is 0: what is left is the error of the fit.
+    assert model.evaluate(*new)["rmse"] < fit.evaluate(*new)["rmse"] + 0.15
+
+
+def test_few_rows_and_what_was_given_are_taken_as_they_are():
+    X, y = heavy_tailed(59)
+    assert tuned(X, y, "5s").report_["metric"] is None
+    metric = np.diag([1.0, 0.1, 0.1, 1.0, 0.1])
+    model = tuned(*heavy_tailed(300), "5s", scale="robust", metric=metric)
+    assert model.report_["scale"] == "robust"
+    assert model.metric_ == pytest.approx(metric)
+
+
+def test_features_are_as_many_as_seconds_and_rows_allow():
+    def components(budget, n):
+        source = as_source(np.ones((n, P), np.float32), np.arange(n))
+        options = Parameters.of(RandomFeatureRidge(n_components=64)).passes()
+        return Budget.of(budget).components(options, source)
+
+    assert components("1h", 10_000) == 4 * 64
+    assert components("1h", 500) == 2 * 64
+    assert components("1h", 100) == components("0.001s", 10_000) == 64
