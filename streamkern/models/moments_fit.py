@@ -102,8 +102,7 @@ def fit_job(
         if options.scale == "auto" and like is None:
             seen, options, scaled = in_best_scale(seen, options, given[0])
             wanted = replace(wanted, scale=options.scale)
-        within = {} if seconds is None else {"seconds": seconds}
-        contenders, learnt = in_metric(seen, wanted, given, **within)
+        contenders, learnt = in_metric(seen, wanted, given, seconds=seconds)
         if seconds is not None:
             contenders.append(Contender(ISOTROPIC, plain, given[:1], "standard"))
         if not pairs:

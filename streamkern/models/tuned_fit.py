@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 # Of a search: more are thirds.
 _MOST_FOLDS = 10
-# Of the seconds of a search, those after which no more is learnt of metrics.
-_LEARNING = 0.5
+# What is learnt of metrics in a search within seconds, and after what share of these no more.
+_METRIC, _LEARNING = "auto:8", 0.5
 
 
 def _search_options(
@@ -160,7 +160,7 @@ class Choice:
         if options.scale == "standard" and options.standardize:
             options = replace(options, scale="auto")
         if options.metric is None:
-            learning = replace(options, metric=AUTO)
+            learning = replace(options, metric=_METRIC)
             with suppress(ParameterError, DataError):
                 check_metric_of(learning, [kernel for kernel, _ in pairs], source)
                 for kernel, name in pairs:

@@ -38,7 +38,7 @@ def solve_ridge(
     alpha = checked_alpha(alpha)
     check_finite(moments)
     with blas_threads(1):  # so that the number of cores does not matter
-        floor = precision_floor(moments, _largest_eigenvalue(moments.gram))
+        floor = precision_floor(moments, largest_eigenvalue(moments.gram))
         if alpha > 0 and alpha >= floor:
             solution = _by_cholesky(moments, alpha, floor, overwrite=again is not None)
             if solution is not None:
@@ -58,7 +58,7 @@ def solve_each(moments: CentredMoments, alpha: float | Floats) -> RidgeSolution:
     return Eigenbasis.of(moments).solve(alpha)
 
 
-def _largest_eigenvalue(gram: Triangle) -> float:
+def largest_eigenvalue(gram: Triangle) -> float:
     D, norm = gram.order, gram.norm()
     if not norm:
         return 0.0

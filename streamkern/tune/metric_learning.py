@@ -37,8 +37,9 @@ if TYPE_CHECKING:
 
 # A kernel with a length scale, and the family of its maps.
 Pair = tuple[Any, str]
-# Features of the models whose gradients are averaged, where a fit has more.
-_MOST_COMPONENTS = 4096
+# Features of the models whose gradients are averaged, where a fit has more; and more of them where
+# there are so many seconds.
+_COMPONENTS, _MORE_COMPONENTS, _MORE_SECONDS = 1024, 2048, 60.0
 # Kernels of every map that have a metric, chosen by fits of so many features to so many rows.
 _KERNELS_A_MAP, _FEW_COMPONENTS, _FEW_ROWS = 2, 256, 4096
 # Of several pairs, rounds that all have, the plain one included, and pairs that have more.
@@ -80,11 +81,11 @@ def check_metric_of(options: FitOptions, kernels: Sequence[Kernel], source: Sour
 
 
 def in_metric(
-    seen: ColumnPass, options: FitOptions, pairs: Sequence[Pair], *, seconds: float = np.inf
+    seen: ColumnPass, options: FitOptions, pairs: Sequence[Pair], *, seconds: float | None = None
 ) -> tuple[list[Contender], LearntMetric | None]:
     """Return the column pass in the metric of the options, of several the best first.
 
-    After so many seconds no more rounds begin.
+    After so many seconds no more rounds begin, and each pair has its best round among them.
     """
     metric, learnt = options.metric, None
     if metric is None:
@@ -98,7 +99,7 @@ def in_metric(
 
 
 def learnt_metric(
-    seen: ColumnPass, options: FitOptions, pairs: Sequence[Pair], seconds: float
+    seen: ColumnPass, options: FitOptions, pairs: Sequence[Pair], seconds: float | None
 ) -> LearntMetric:
     """Learn a metric for each of some kernels and maps, and return those that predict best.
 
@@ -109,7 +110,8 @@ def learnt_metric(
     begun = time.perf_counter()
     learning = learning_of(options.metric)
     assert learning is not None  # noqa: S101  for the type checker
-    options = replace(options, n_components=min(options.n_components, _MOST_COMPONENTS))
+    most = _MORE_COMPONENTS if seconds is not None and seconds > _MORE_SECONDS else _COMPONENTS
+    options = replace(options, n_components=min(options.n_components, most))
     # In the order of their hashes, so that the first are a sample too.
     n_rows = large_sample(seen.standardizer.n_features + seen.sample.y.shape[1])
     rows = seen.sample.X[:n_rows]
@@ -124,11 +126,13 @@ def learnt_metric(
     found = [list(islice(each, _FIRST_ROUNDS)) for each in rounds]
     least = [min(each.best.relative_mse for each in some) for some in found]
     for i in np.argsort(least, kind="stable")[:_GO_ON].tolist():
-        while time.perf_counter() - begun < seconds and (more := next(rounds[i], None)):
+        while seconds is None or time.perf_counter() - begun < seconds:
+            if (more := next(rounds[i], None)) is None:
+                break
             found[i].append(more)
     every = [each for some in found for each in some]
     contenders = {}
-    for place in _best(every):
+    for place in _best(every) if seconds is None else _best_of_pairs(every):
         each = every[place]
         linear = each.standardizer.linear
         name, pair = ISOTROPIC if linear is None else LEARNT, (each.best.kernel, each.feature_map)
@@ -156,6 +160,15 @@ def _best(every: Sequence[Round]) -> list[int]:
             firsts.setdefault(every[i].feature_map, i)
     found = [*firsts.values(), plain[0]]
     return sorted(dict.fromkeys(found), key=lambda i: (every[i].best.relative_mse, i))
+
+
+def _best_of_pairs(every: Sequence[Round]) -> list[int]:
+    """Return the places of the best round of every kernel and map, and of plain distances."""
+    ranked = np.argsort([each.best.relative_mse for each in every], kind="stable").tolist()
+    pairs = [(each.best.kernel.name, each.feature_map) for each in every]
+    firsts = {pairs[i]: i for i in reversed(ranked)}
+    plain = next(i for i in ranked if every[i].standardizer.linear is None)
+    return [i for i in ranked if i in {plain, *firsts.values()}]
 
 
 def _promising(

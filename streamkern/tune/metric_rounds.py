@@ -17,9 +17,12 @@ from streamkern.features.metric import Learning, metric_of, root_of
 from streamkern.parameters.cost_estimate import fit_flops
 from streamkern.predict.gradients import GradientOuterProduct
 from streamkern.predict.predictor import Predictor
-from streamkern.solve.penalty_grid import default_grid
+from streamkern.solve import Cholesky
+from streamkern.solve.penalty_grid import N_ALPHAS, even_grid
+from streamkern.solve.ridge import largest_eigenvalue
+from streamkern.solve.solution import precision_floor
 from streamkern.statistics import dtype_of_features, precision_of_features
-from streamkern.tune.trials import SHIFT_ROWS, Targets, basis_of, moments_about
+from streamkern.tune.trials import SHIFT_ROWS, Targets, moments_about
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -36,8 +39,10 @@ _MOST_STEPS = 4
 _ROWS_AN_INPUT = 10
 # Eigenvalues of the metric of a round that are reported.
 _SHOWN = 10
-# Features of a trial at the least and most, and of rows a feature at the least.
-_COMPONENTS, _ROWS_A_FEATURE = (256, 1024), 2
+# Features of a trial at the least, and rows a feature.
+_FEWEST_COMPONENTS, _ROWS_A_FEATURE = 256, 2
+# Of the grid of penalties, the first that is tried, and how far from the best the next are.
+_FIRST_PENALTY, _WIDTHS = N_ALPHAS // 2, (8, 4, 2, 1)
 # Of the sample, the part that fits.
 _TRAINING = 3 / 4
 
@@ -82,8 +87,7 @@ class HeldOutTrial:
     @classmethod
     def of(cls, options: FitOptions, standardizer: Standardizer, n_rows: int) -> HeldOutTrial:
         """Return the fits to so many rows, at no more features than these can bear."""
-        fewest, most = _COMPONENTS
-        D = min(max(options.n_components, fewest), most)
+        D = max(options.n_components, _FEWEST_COMPONENTS)
         D = min(D, max(int(_TRAINING * n_rows) // _ROWS_A_FEATURE, 2))
         return cls(options, standardizer, D - D % 2, n_rows)
 
@@ -120,22 +124,32 @@ class HeldOutTrial:
         feature_map.evaluate(X[: len(some)], some)
         moments = moments_about(feature_map, some, y.shape[1])
         moments.update(self._training(X, y, weights))
-        basis = basis_of(moments, intercept=self.options.fit_intercept)
+        centred = moments.centred(intercept=self.options.fit_intercept)
         held, targets, shift = X[n:], y[n:], moments.feature_shift
         features = features[: len(held)]
         feature_map.evaluate(held, features, shift.astype(dtype))
-        best = Tried(kernel, np.inf, 0.0, np.zeros((D, y.shape[1])), counted, counted)
-        for alpha in default_grid(basis.spectrum).tolist():
-            shifted = basis.spectrum.values[:, None] + alpha
-            coef = basis.vectors @ (basis.spectrum.projections / shifted)
-            beside = feature_map.scale * shift - basis.feature_mean
-            constant = basis.target_mean + beside @ coef
+        beside = feature_map.scale * shift - centred.feature_mean
+        largest = largest_eigenvalue(centred.gram)
+        alphas = even_grid(precision_floor(centred, largest), largest, N_ALPHAS)
+
+        def tried(alpha: float) -> Tried:
+            try:
+                coef = Cholesky.of_shifted(centred.gram, alpha, 1).solve(centred.cross)
+            except np.linalg.LinAlgError:  # so small a penalty is lost in rounding
+                return Tried(kernel, np.inf, alpha, centred.cross, counted, counted)
+            constant = centred.target_mean + beside @ coef
             errors = features @ (feature_map.scale * coef).astype(dtype) + constant - targets
             squares = np.square(errors).mean(axis=1)
-            relative_mse = float(np.average(squares, weights=counted))
-            if relative_mse < best.relative_mse:
-                best = Tried(kernel, relative_mse, alpha, coef, squares, counted)
-        return best
+            error = float(np.average(squares, weights=counted))
+            return Tried(kernel, error, alpha, coef, squares, counted)
+
+        found: dict[int, Tried] = {}
+        for width in _WIDTHS:
+            near = min(found, key=lambda i: found[i].relative_mse, default=_FIRST_PENALTY)
+            for i in (near - width, near, near + width):
+                if i not in found and 0 <= i < len(alphas):
+                    found[i] = tried(float(alphas[i]))
+        return min(found.values(), key=lambda each: each.relative_mse)
 
     def gradients(self, best: Tried, X: Array, weights: Floats | None) -> Floats:
         """Return the average gradient outer product on the training part, before the metric."""

@@ -15,7 +15,7 @@ from tolerances import assert_close
 
 from streamkern.errors import InsufficientMemoryError, ParameterError
 from streamkern.solve import Eigenbasis
-from streamkern.solve.ridge import _largest_eigenvalue, solve_ridge
+from streamkern.solve.ridge import largest_eigenvalue, solve_ridge
 from streamkern.solve.solution import precision_floor
 from streamkern.statistics import CentredMoments, Triangle
 
@@ -82,7 +82,7 @@ def wide(D: int) -> CentredMoments:
 
 
 def floor_of(moments: CentredMoments) -> float:
-    return precision_floor(moments, _largest_eigenvalue(moments.gram))
+    return precision_floor(moments, largest_eigenvalue(moments.gram))
 
 
 def condition(spectrum, alpha: float) -> float:
