@@ -111,7 +111,8 @@ def learnt_metric(
     learning = learning_of(options.metric)
     assert learning is not None  # noqa: S101  for the type checker
     most = _MORE_COMPONENTS if seconds is not None and seconds > _MORE_SECONDS else _COMPONENTS
-    options = replace(options, n_components=min(options.n_components, most))
+    how: Any = {"learning": learning, "most_components": min(options.n_components, most)}
+    options = replace(options, n_components=min(options.n_components, _COMPONENTS))
     # In the order of their hashes, so that the first are a sample too.
     n_rows = large_sample(seen.standardizer.n_features + seen.sample.y.shape[1])
     rows = seen.sample.X[:n_rows]
@@ -120,7 +121,9 @@ def learnt_metric(
     sample = Sample(rows, weights, *sent)
     promising, flops = _promising(sample, seen.standardizer, options, pairs)
     rounds = [
-        rounds_of(sample, seen.standardizer, replace(options, feature_map=name), learning, kernel)
+        rounds_of(
+            sample, seen.standardizer, replace(options, feature_map=name), kernel=kernel, **how
+        )
         for kernel, name in promising
     ]
     found = [list(islice(each, _FIRST_ROUNDS)) for each in rounds]

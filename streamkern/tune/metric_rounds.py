@@ -87,9 +87,12 @@ class HeldOutTrial:
     @classmethod
     def of(cls, options: FitOptions, standardizer: Standardizer, n_rows: int) -> HeldOutTrial:
         """Return the fits to so many rows, at no more features than these can bear."""
-        D = max(options.n_components, _FEWEST_COMPONENTS)
-        D = min(D, max(int(_TRAINING * n_rows) // _ROWS_A_FEATURE, 2))
-        return cls(options, standardizer, D - D % 2, n_rows)
+        made = cls(options, standardizer, options.n_components, n_rows)
+        return made.with_components(max(options.n_components, _FEWEST_COMPONENTS))
+
+    def with_components(self, D: int) -> HeldOutTrial:
+        D = min(D, max(self.n_training // _ROWS_A_FEATURE, 2))
+        return replace(self, n_components=D - D % 2, made_from=None)
 
     @property
     def n_training(self) -> int:
@@ -201,28 +204,48 @@ class Round(NamedTuple):
 
 
 def rounds_of(
-    sample: Sample, plain: Standardizer, options: FitOptions, learning: Learning, kernel: Any
+    sample: Sample,
+    plain: Standardizer,
+    options: FitOptions,
+    learning: Learning,
+    kernel: Any,
+    *,
+    most_components: int,
 ) -> Iterator[Round]:
-    """Yield the rounds of one kernel and map, up to the first that does no better than before."""
-    trials = [HeldOutTrial.of(options, plain, len(sample.rows))]
-    few = trials[0].n_training < _ROWS_AN_INPUT * len(plain.columns)
+    """Yield the rounds of one kernel and map, up to the first that does no better than before.
+
+    From there on the best goes on with twice as many features, up to the most.
+    """
+    trial = HeldOutTrial.of(options, plain, len(sample.rows))
+    trials, most = [trial], trial.with_components(most_components).n_components
+    few = trial.n_training < _ROWS_AN_INPUT * len(plain.columns)
     diagonal = True if kernel.along_axes else learning.diagonal
     kinds = [False, True] if diagonal is None else [diagonal]
     steps: Sequence[int] = _FIRST
-    least = np.inf
-    for number in range(learning.n_rounds + 1):
+    least, begun, number = np.inf, 0, 0
+    while True:
         found = [_length_scale(trial, sample, kernel, steps) for trial in trials]
         trial, best, own, middle, _ = min(found, key=lambda each: each.best.relative_mse)
         # Few rows say little of a length scale: in plain distances the kernel's own stays.
         taken = best if number or best.beats(own) else own
         flops = sum(each.n_tried for each in found) * trial.flops
         yield Round(number, taken, options.feature_map, trial.standardizer, trial.n_rows, flops)
-        if not best.relative_mse < least or number == learning.n_rounds or few:
+        is_better = best.relative_mse < least
+        if is_better:
+            least, going_on = best.relative_mse, trial
+            steps = tuple(middle + step for step in _NEXT)
+        if few:
             return
-        least, steps = best.relative_mse, tuple(middle + step for step in _NEXT)
-        outer = run(task(trial.gradients, best, sample.X, sample.s, name="metric-gradients"))
-        metrics = [plain.with_linear(_linear(outer, diagonal=kind)) for kind in kinds]
-        trials = [replace(trial, standardizer=each, made_from=None) for each in metrics]
+        if not is_better or number - begun == learning.n_rounds:
+            if trial.n_components >= most:
+                return
+            trials = [going_on.with_components(2 * going_on.n_components)]
+            least, begun = np.inf, number + 1
+        else:
+            outer = run(task(trial.gradients, best, sample.X, sample.s, name="metric-gradients"))
+            metrics = [plain.with_linear(_linear(outer, diagonal=kind)) for kind in kinds]
+            trials = [replace(trial, standardizer=each, made_from=None) for each in metrics]
+        number += 1
 
 
 class Found(NamedTuple):
