@@ -28,8 +28,8 @@ from streamkern.errors import ParameterError
     click.option(
         "--budget",
         metavar="PASSES|SECONDS",
-        help="What the search may take: 10 is the work of ten fits to all rows; 120s, 5m and 1h "
-        "are time, and then the choice depends on the machine.",
+        help="What the search may take, 10 being the work of ten fits to all rows; or what search "
+        "and fit may take: 120s, 5m, 1h.  Of time the choice depends on the machine.",
     ),
     *shared.class_options,
     *shared.job_options,
@@ -47,9 +47,9 @@ def tune(say: Say, **options: Any) -> None:
     sample in turn; --alpha and the folds are for the fit.  The rows are read no more often than
     `fit` reads them.
 
-    With --map auto the kernel is auto unless it is given.  With --budget both are, and the sample,
-    the length scales and the features that are tried grow with what may be spent.  The fit comes on
-    top.
+    With --map auto the kernel is auto unless it is given.  With --budget both are.  Passes are for
+    more length scales and features; the fit comes on top.  Seconds are for the scale, the metric
+    and up to four times the components as well, and for the fit.
     """
     kernels, maps = _chosen_among(options, "kernel"), _chosen_among(options, "feature_map")
     first = {

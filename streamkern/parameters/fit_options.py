@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 CHOICES: dict[str, Collection[str]] = {
     "feature_map": FAMILIES,  # to which a user's own module may add
-    "scale": ("auto", "standard", "robust", "none"),
+    "scale": ("auto", "standard", "robust", "common", "none"),
     "precision": ("single", "double", "int8", "int16"),
     "on_bad_rows": ("error", "skip"),
     "fold_by": ("auto", "shards", "rows", "blocks"),

@@ -38,7 +38,7 @@ class FitReport(TypedDict, total=False):
     precision: str  # "single", "double", "int8" or "int16"
     products: str  # what made products of integers
     metric: dict[str, Any] | None  # what a metric says of the inputs
-    scale: str  # of the inputs: "standard", "robust" or "none"
+    scale: str  # of the inputs: "standard", "robust", "common" or "none"
     scale_errors: dict[str, float]  # of rows held out, by the scales that were tried
     # The solution.
     n_folds: int  # with rows; 0 for none

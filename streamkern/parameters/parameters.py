@@ -133,7 +133,7 @@ class Parameters:
     scale: str = option(
         "standard",
         "How inputs are scaled: by mean and deviation, by median and quartiles with values far out "
-        "brought nearer, not at all; auto: as predicts held-out rows best.",
+        "brought nearer, all by one deviation, not at all; auto: as predicts held-out rows best.",
         choices=CHOICES["scale"],
     )
     standardize: bool = option(True, "Take the inputs in their own units.", name="no-standardize")
@@ -166,7 +166,7 @@ class Parameters:
                 raise ParameterError(
                     f"{each.name} must be True or False, not {value!r}; give one of them."
                 )
-        if not self.standardize and self.scale in ("auto", "robust"):
+        if not self.standardize and self.scale not in ("standard", "none"):
             raise ParameterError(
                 f"inputs in their own units have no scale {self.scale!r}; leave out standardize "
                 f"False (--no-standardize) or the scale."

@@ -221,13 +221,21 @@ def plan_for(
     """Plan a fit on what the current scheduler offers, tell it, and refuse what does not fit."""
     if needs_targets and not source.n_targets:
         raise DataError("a fit needs targets, but the source has none; name a dataset with y.")
-    n_workers, n_threads, allowed = current_resources()
-    place: Any = {"n_workers": n_workers, "n_threads": n_threads, "allowed_bytes": allowed}
-    plan = planned(options, source, n_sample, **place, **job)
+    plan = planned(options, source, n_sample, **_place(), **job)
     plan.check()
     facts = {"allowed_bytes": plan.allowed_bytes, "seconds": plan.seconds}
     tell_of_job("planned", worker_bytes=plan.worker_bytes, readings=plan.n_strips, **facts)
     return plan
+
+
+def has_room(source: Source, options: FitOptions) -> bool:
+    """Say whether a fit, with its D x D system, fits what the current scheduler offers."""
+    return planned(options, source, **_place()).fits
+
+
+def _place() -> dict[str, Any]:
+    n_workers, n_threads, allowed = current_resources()
+    return {"n_workers": n_workers, "n_threads": n_threads, "allowed_bytes": allowed}
 
 
 def tell_of_solution(source: Source, options: FitOptions, solution: dict[str, Any]) -> None:

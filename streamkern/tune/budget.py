@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from streamkern.errors import ParameterError
 from streamkern.parameters.cost_estimate import fit_flops, fit_seconds, rough_flops_per_second
+from streamkern.parameters.plan import has_room
 from streamkern.runtime.resources import current_resources
 from streamkern.tune.trials import N_FOLDS, Attempt
 
@@ -59,12 +60,12 @@ class Budget:
         return self.amount * plan_flops
 
     def components(self, options: FitOptions, source: Source) -> int:
-        """Return so many times D as a share of the seconds pays for, with as many rows at least."""
+        """Return so many times D as rows, memory and a share of the seconds are enough for."""
         D, n = options.n_components, source.n_samples
         for times in _TIMES:
             more = replace(options, n_components=times * D)
-            few = _ROWS_A_COMPONENT * times * D <= n
-            if few and self._fitting(more, source) <= _FIT_SHARE * self.amount:
+            enough = _ROWS_A_COMPONENT * times * D <= n and has_room(source, more)
+            if enough and self._fitting(more, source) <= _FIT_SHARE * self.amount:
                 return times * D
         return D
 

@@ -16,6 +16,7 @@ from streamkern.sources.nonfinite_rows import bad_rows_error, none_left_error
 from streamkern.sources.preprocessing.column_names import names_of_source
 from streamkern.statistics import ColumnStatistics, RowIndex, RowSample, Together
 from streamkern.tune.column_scaling import (
+    common,
     constant_columns,
     enlarged,
     left_out_like,
@@ -111,6 +112,8 @@ def run_column_pass(
             standardizer, nearly_constant = enlarged(standardizer, sample, usual, constant)
             if options.scale == "robust":
                 standardizer = robust(standardizer, sample, constant)
+            elif options.scale == "common":
+                standardizer = common(standardizer)
         if options.precision in LEVELS:
             standardizer = standardizer.coarsened()
     else:

@@ -139,6 +139,15 @@ def robust(standardizer: Standardizer, sample: RowSample, constant: Array) -> St
     return replace(standardizer, mean=mean, deviation=deviation, bound=_BOUND)
 
 
+def common(standardizer: Standardizer) -> Standardizer:
+    """Return the scale in which all inputs have one deviation, the root mean square of theirs.
+
+    Inputs of one unit, such as pixels, keep their proportions: those that hardly vary hardly count.
+    """
+    together = np.sqrt(np.mean(np.square(standardizer.deviation)))
+    return replace(standardizer, deviation=np.full_like(standardizer.deviation, together))
+
+
 def left_out_like(
     source: Source, columns: ColumnStatistics, standardizer: Standardizer
 ) -> list[int]:

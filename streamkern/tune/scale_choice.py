@@ -12,7 +12,7 @@ from streamkern.kernels import ShiftInvariantKernel
 from streamkern.parameters.fit_options import FitOptions, large_sample
 from streamkern.runtime.threads import blas_threads
 from streamkern.statistics import dtype_of_features
-from streamkern.tune.column_scaling import robust
+from streamkern.tune.column_scaling import common, robust
 from streamkern.tune.trials import Attempt, Trial
 
 if TYPE_CHECKING:
@@ -37,10 +37,13 @@ def in_best_scale(
     n_rows = large_sample(plain.n_features + seen.sample.y.shape[1])
     weights = None if seen.weights is None else seen.weights[:n_rows]
     beside = shared(seen.targets[:n_rows]), list(_FACTORS), shared(weights)
-    bounded = robust(plain, seen.sample, seen.constant)
+    scales = {
+        "standard": plain,
+        "robust": robust(plain, seen.sample, seen.constant),
+        "common": common(plain),
+    }
     if options.precision in LEVELS:
-        bounded = bounded.coarsened()
-    scales = {"standard": plain, "robust": bounded}
+        scales = {name: each.coarsened() for name, each in scales.items()}
     D, trials = min(options.n_components, _COMPONENTS), []
     for standardizer in scales.values():
         with blas_threads(1):  # the length scale is part of the result
@@ -55,7 +58,8 @@ def in_best_scale(
         name: min(each.relative_mse for each in attempts)
         for name, attempts in zip(scales, tried, strict=True)
     }
-    best = "robust" if errors["robust"] < _BETTER * errors["standard"] else "standard"
+    least = min(errors, key=errors.__getitem__)
+    best = least if errors[least] < _BETTER * errors["standard"] else "standard"
     report: FitReport = {
         "scale": best,
         "scale_errors": {name: error**0.5 for name, error in errors.items()},

@@ -59,11 +59,12 @@ metric : str, or ndarray of shape (p, p), optional
     next fit, in up to four rounds ('learn:ROUNDS'), and keeps the round that predicts held-out
     rows best.  'diagonal' learns one weight for each input, and 'auto' takes whichever of the two
     predicts better in every round.
-scale : {'standard', 'robust', 'auto', 'none'}
+scale : {'standard', 'robust', 'common', 'auto', 'none'}
     How inputs are scaled.  'robust' takes them less their medians, in units of their quartiles, and
     brings values far out nearer, z / sqrt(1 + (z / B)^2) with B three times what is between the
-    quartiles, so that none is more than B away.  'auto' takes the one in which small fits to a
-    sample predict its other rows better.  'none' is `standardize` False.
+    quartiles, so that none is more than B away.  'common' takes them less their means, over one
+    deviation, that of them all together: for inputs of one unit, such as pixels.  'auto' takes the
+    one in which small fits to a sample predict its other rows best.  'none' is `standardize` False.
 standardize : bool
     Take inputs less their means, over their standard deviations.  If fewer than a tenth of the
     rows depart from a column's usual value, its deviation is what it would be if a tenth did.

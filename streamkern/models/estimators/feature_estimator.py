@@ -131,9 +131,11 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
             Names as of `feature_map`; by default that alone.  'auto' is orthogonal Fourier
             features, the kernel at landmarks, and a grid of frequencies for up to three inputs.
         budget : float or str, optional
-            A number of passes, of the work of a fit to all rows; or time such as '120s', '5m' or
-            '1h', and then the choice depends on the machine.  Kernels and maps are 'auto' then,
-            unless they are given; the sample and the features grow with it.  The fit comes on top.
+            A number of passes, of the work of a fit to all rows, on top of the fit; or time such as
+            '120s', '5m' or '1h' for search and fit, and then the choice depends on the machine.
+            Kernels and maps are 'auto' then, unless they are given, and the sample and the features
+            of trials grow with it.  Within time the scale and a metric are chosen too, unless they
+            are given, and the model may have up to four times `n_components`.
         checkpoint, keep_moments
             As in `fit`; the search is made again.
         """
