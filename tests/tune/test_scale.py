@@ -85,6 +85,20 @@ def test_the_scale_is_chosen_by_errors_of_held_out_rows():
     assert ridge(scale="auto").tune(*rows()).report_["scale"] == "robust"
 
 
+def test_inputs_of_one_unit_have_one_deviation_where_that_predicts_better():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((N, 20)) * np.where(np.arange(20) < 3, 1.0, 0.05) + 7.0
+    y = np.sin(X[:, :3].sum(axis=1))
+    model = ridge(scale="auto").fit(X, y)
+    errors = model.report_["scale_errors"]
+    assert model.report_["scale"] == "common" == min(errors, key=errors.get)
+    found = model.feature_map_.standardizer
+    np.testing.assert_allclose(found.deviation, np.sqrt(X.var(axis=0).mean()))
+    np.testing.assert_allclose(found.mean, X.mean(axis=0))
+    np.testing.assert_array_equal(ridge(scale="common").fit(X, y).predict(X), model.predict(X))
+    assert model.report_["cv_rmse"] < 0.5 * ridge().fit(X, y).report_["cv_rmse"]
+
+
 def test_rows_about_other_medians_do_not_merge():
     rng, model = np.random.default_rng(0), ridge(kernel=Gaussian(0.4), scale="robust", alpha=1e-3)
     shares = [0.1, 0.2, 0.4, 0.2, 0.1]
@@ -118,7 +132,7 @@ def test_inputs_in_their_own_units_have_no_scale():
 
 
 def test_scales_that_there_are_not_are_refused():
-    with pytest.raises(ParameterError, match="scale must be one of auto, standard, robust, none"):
+    with pytest.raises(ParameterError, match="scale must be one of auto, standard, robust, common"):
         ridge(scale="quantile").fit(*rows())
     with pytest.raises(ParameterError, match="a linear model has no bounded scale"):
         ridge(kernel="linear", scale="robust").fit(*rows())
