@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from streamkern.tune.search_result import Search
     from streamkern.tune.trials import Attempt
 
-# Half octaves to either side of the best that are tried, one after the other.
-_MOST_STEPS = 4
+# Octaves from the length scale of a metric that are tried at the most.
+_FARTHEST = 3
 
 
 def compare(
@@ -40,22 +40,30 @@ def compare(
     """Choose among contenders, the best of which comes first and a plain fit last."""
     trials = SearchTrials(contenders, n_rows, options, Ledger(budget, plan, spent), folds)
     first, *others = [Candidate(arm, 1.0) for arm in range(len(trials.arms))]
-    candidates: list[Candidate] = [first, *others[-1:], *others[:-1]]
-    tried: list[Attempt] = []
-    for _ in range(1 + _MOST_STEPS):
-        before = len(tried)
-        tried += trials.try_some(candidates[before:], options.n_components, 1.0, last=not before)
-        candidates = candidates[: len(tried)]
-        best = candidates[int(np.argmin([each.relative_mse for each in tried]))]
-        more = [
-            each
-            for each in near([best], (-1, 1))
-            if not any(
-                each.arm == one.arm and np.isclose(each.factor, one.factor) for one in candidates
-            )
-        ]
-        if len(tried) == before or not more:
-            break
-        candidates += more
-    trials.ranked(candidates[: len(tried)], tried)
+    # The best so far and the plain fit are compared whatever time is left.
+    candidates = [first, *others[-1:]]
+    tried = trials.try_all(candidates, options.n_components, last=True)
+    more = others[:-1] or _beside(candidates, tried)
+    while more:
+        made = trials.try_some(more, options.n_components, 1.0, last=True)
+        candidates, tried = [*candidates, *more[: len(made)]], [*tried, *made]
+        more = _beside(candidates, tried) if len(made) == len(more) else []
+    trials.ranked(candidates, tried)
     return trials.found()
+
+
+def _beside(candidates: Sequence[Candidate], tried: Sequence[Attempt]) -> list[Candidate]:
+    """Return untried length scales beside the best candidate, or else beside one as good."""
+    order = np.argsort([each.relative_mse for each in tried], kind="stable").tolist()
+    enough = tried[order[0]].relative_mse + tried[order[0]].standard_error
+    known = {(each.arm, round(2.0 * np.log2(each.factor))) for each in candidates}
+    for i in order:
+        beside = [
+            each
+            for each in near([candidates[i]], (-1, 1))
+            if (each.arm, round(2.0 * np.log2(each.factor))) not in known
+            and abs(np.log2(each.factor)) <= _FARTHEST
+        ]
+        if tried[i].relative_mse <= enough and beside:
+            return beside
+    return []

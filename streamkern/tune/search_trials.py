@@ -85,7 +85,8 @@ class SearchTrials:
         ]
         if others:
             several = [others[0], default, *others[1:]]
-            self.ranked(several, self.try_some(several, n_components, 1.0, last=True))
+            how: Any = {"last": True, "fewest": 2}
+            self.ranked(several, self.try_some(several, n_components, 1.0, **how))
 
     def ranked(
         self, candidates: Sequence[Candidate], tried: Sequence[Attempt], *, first: bool = False
@@ -108,18 +109,29 @@ class SearchTrials:
         share: float,
         *,
         last: bool = False,
+        fewest: int = 1,
     ) -> list[Attempt]:
-        """Try candidates, as many as the share of the budget pays for; none alone on the last."""
+        """Try candidates, as many as the share of the budget pays for, or fewer than the fewest.
+
+        Those of the last rung have the folds of the fit.
+        """
         tried: list[Attempt] = []
-        folds, n_folds = (self._folds, self.n_folds) if last else (None, N_FOLDS)
+        n_folds = self.n_folds if last else N_FOLDS
         while left := candidates[len(tried) :]:
             n = self.ledger.affordable(len(left), self.n_rows, n_components, share, n_folds)
-            if n < 1 + (last and not tried):
+            if n < 1 or len(tried) + n < fewest:
                 break
-            made = self._tried(left[:n], n_components, folds, n_folds)
-            self.ledger.pay(made)
-            tried += made
+            tried += self.try_all(left[:n], n_components, last=last)
         return tried
+
+    def try_all(
+        self, candidates: Sequence[Candidate], n_components: int, *, last: bool
+    ) -> list[Attempt]:
+        """Try candidates, whatever it takes."""
+        folds, n_folds = (self._folds, self.n_folds) if last else (None, N_FOLDS)
+        made = self._tried(candidates, n_components, folds, n_folds)
+        self.ledger.pay(made)
+        return made
 
     def _tried(
         self,

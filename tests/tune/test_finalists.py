@@ -87,3 +87,9 @@ def test_features_are_as_many_as_seconds_and_rows_allow():
     assert components("1h", 10_000) == 4 * 64
     assert components("1h", 500) == 2 * 64
     assert components("1h", 100) == components("0.001s", 10_000) == 64
+
+
+def test_a_plain_fit_is_compared_whatever_time_is_left():
+    trials = tuned(*heavy_tailed(300), "0.001s").report_["tuning"]
+    assert len(trials) == 2
+    assert {"gaussian"} <= {each["kernel"] for each in trials if each["metric"] == "isotropic"}
