@@ -25,6 +25,8 @@ _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 # Of a budget in seconds: what the fit after the search may take, what its D is multiplied by, and
 # the rows a feature that this wants.
 _FIT_SHARE, _TIMES, _ROWS_A_COMPONENT = 0.4, (4, 2), 3
+# What a fit at landmarks takes, which are turned, of one by the formula.
+_AT_LANDMARKS = 1.6
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,8 @@ class Budget:
 
     def _fitting(self, options: FitOptions, source: Source) -> float:
         sizes = source.n_samples, source.n_features, options.n_components, options.n_folds
-        return fit_seconds(*sizes, options.precision, current_resources().n_slots)
+        seconds = fit_seconds(*sizes, options.precision, current_resources().n_slots)
+        return _AT_LANDMARKS * seconds
 
 
 class Spent(NamedTuple):
@@ -89,7 +92,8 @@ class Spent(NamedTuple):
 class Ledger:
     """What a search has spent of its budget; None pays for everything.
 
-    Passes are counted by formula.  When a share of the seconds is over, no more trials begin.
+    Passes are counted by formula.  No more trials begin that, if they take as long as the last,
+    end after a share of the seconds.
     """
 
     def __init__(self, budget: Budget | None, plan: Plan, spent: Spent | None = None) -> None:
@@ -98,6 +102,7 @@ class Ledger:
         self.spent = spent or Spent()
         self._flops = 0.0
         self._begun = perf_counter()
+        self._paid, self._last = 0.0, 0.0  # seconds until the last were paid, and of these
 
     @property
     def passes(self) -> float:
@@ -109,6 +114,7 @@ class Ledger:
         return perf_counter() - self._begun
 
     def pay(self, attempts: Sequence[Attempt]) -> None:
+        self._last, self._paid = self.seconds - self._paid, self.seconds
         for attempt in attempts:
             self._flops += self._flops_of(attempt.n_rows, attempt.n_components, attempt.n_folds)
 
@@ -130,7 +136,8 @@ class Ledger:
         room = share * self.budget.amount
         if self.budget.in_seconds:
             # As many as run at a time.
-            number = self.plan.n_slots if self.spent.seconds + self.seconds < room else 0
+            spent = self.spent.seconds + self.seconds + self._last
+            number = self.plan.n_slots if spent < room else 0
         else:
             a_trial = self._flops_of(n_rows, n_components, n_folds) / self.plan.flops
             # A budget that is meant for so many trials pays for them, whatever the rounding.

@@ -129,10 +129,13 @@ def learnt_metric(
     found = [list(islice(each, _FIRST_ROUNDS)) for each in rounds]
     least = [min(each.best.relative_mse for each in some) for some in found]
     for i in np.argsort(least, kind="stable")[:_GO_ON].tolist():
-        while seconds is None or time.perf_counter() - begun < seconds:
+        last = 0.0
+        while seconds is None or time.perf_counter() - begun + last < seconds:
+            before = time.perf_counter()
             if (more := next(rounds[i], None)) is None:
                 break
             found[i].append(more)
+            last = time.perf_counter() - before
     every = [each for some in found for each in some]
     contenders = {}
     for place in _best(every) if seconds is None else _best_of_pairs(every):
