@@ -114,6 +114,37 @@ def test_tune_and_fit_are_compared_on_real_sets(tmp_path):
     assert float(fit) < 0.5
 
 
+def test_models_of_tables_are_compared_in_processes_of_their_own_and_a_run_goes_on(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((400, 3))
+    write_set(tmp_path, X=X, y=np.sin(X[:, 0]) + 0.1 * rng.standard_normal(400))
+    with (tmp_path / "rows.csv").open("w") as file:
+        np.savetxt(
+            file, np.column_stack([X, 2.0 * X[:, 0]]), "%.6f", ",", header="a,b,c,y", comments=""
+        )
+    options = (
+        "tables.py",
+        "some",
+        "rows.csv",
+        "--contenders",
+        "fit,boosting",
+        "--write",
+        "all.jsonl",
+    )
+    said = job(tmp_path, *options)
+    found = [json.loads(line) for line in (tmp_path / "all.jsonl").read_text().splitlines()]
+    assert [(each["table"], each["model"]) for each in found] == [
+        ("some", "fit"),
+        ("some", "boosting"),
+        ("rows", "fit"),
+        ("rows", "boosting"),
+    ]
+    assert all(0 < each["error"] < 0.6 and each["peak_bytes"] > 50e6 for each in found)
+    table = said[said.index("| table |") :]
+    assert table.splitlines()[-1] == "| best | 2 | 0 |"
+    assert job(tmp_path, *options) == table  # nothing is measured twice
+
+
 @pytest.mark.slow
 def test_rows_in_a_store_are_fitted_and_predicted_beside_those_in_a_file(tmp_path):
     options = ("--rows", 5000, "--inputs", 4, "--components", 32, "--repeats", 1)
