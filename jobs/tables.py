@@ -74,7 +74,8 @@ def boosting_tuned(X: Any, y: Any) -> Callable[[Any], Any]:
     }
     tried = [(leaves, made(leaves, _MOST_ROUNDS, **early).fit(X, y)) for leaves in _LEAVES]
     leaves, best = max(tried, key=lambda each: each[1].validation_score_.max())
-    return made(leaves, int(best.validation_score_.argmax()) + 1).fit(X, y).predict
+    # The first score is that of no tree.
+    return made(leaves, max(int(best.validation_score_.argmax()), 1)).fit(X, y).predict
 
 
 def catboost(X: Any, y: Any) -> Callable[[Any], Any]:
@@ -91,9 +92,10 @@ def catboost_tuned(X: Any, y: Any) -> Callable[[Any], Any]:
     for depth in _DEPTHS:
         model = _quiet(CatBoostRegressor, depth=depth, iterations=_MOST_ROUNDS)
         model.fit(X[~held], y[~held], eval_set=(X[held], y[held]), early_stopping_rounds=_PATIENCE)
-        tried.append((model.get_best_score()["validation"]["RMSE"], depth, model.tree_count_))
-    _, depth, rounds = min(tried)
-    return _quiet(CatBoostRegressor, depth=depth, iterations=rounds).fit(X, y).predict
+        error, rate = model.get_best_score()["validation"]["RMSE"], model.learning_rate_
+        chosen = {"depth": depth, "iterations": model.tree_count_, "learning_rate": rate}
+        tried.append((error, depth, chosen))
+    return _quiet(CatBoostRegressor, **min(tried)[-1]).fit(X, y).predict
 
 
 def xrfm(X: Any, y: Any) -> Callable[[Any], Any]:
@@ -139,7 +141,8 @@ def main() -> None:
     options = parser.parse_args()
     names = [name.strip() for name in options.contenders.split(",")]
     before = options.write.read_text().splitlines() if options.write.exists() else []
-    found = {(each["table"], each["model"]): each for each in map(json.loads, before)}
+    kept = [each for each in map(json.loads, before) if "failed" not in each]
+    found = {(each["table"], each["model"]): each for each in kept}
     with options.write.open("a") as file:
         for path in options.tables:
             for name in names:
@@ -231,7 +234,7 @@ def _table(tables: list[str], names: list[str], found: dict[Any, dict[str, Any]]
             for name, error in zip(names, row, strict=True)
         ]
         yield f"| {table} | {' | '.join(cells)} |"
-    ranks = errors.argsort(axis=1).argsort(axis=1) + 1.0
+    ranks = 1.0 + (errors[:, None, :] < errors[:, :, None]).sum(axis=2)
     yield f"| mean rank | {' | '.join(f'{rank:.1f}' for rank in ranks.mean(axis=0))} |"
     yield f"| best | {' | '.join(str(int(n)) for n in (ranks == 1).sum(axis=0))} |"
 

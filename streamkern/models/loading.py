@@ -84,6 +84,7 @@ def template_of(like: Any) -> Template | None:
         paired=paired,
         feature_map=name,
         precision=report["precision"],  # type: ignore[arg-type]
+        scale=report.get("scale", options.scale),
     )
     names = fitted.feature_names
     report = report if names is None else {"feature_names": list(names), **report}

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from streamkern.errors import ParameterError
+from streamkern.features.metric import GivenMetric
 from streamkern.models.checkpoint_job import RowPasses, checkpointed
 from streamkern.models.moments_pass import moments_pass
 from streamkern.parameters.fit_options import SAMPLE_ROWS
@@ -21,7 +22,7 @@ from streamkern.tune.candidates import Contender
 from streamkern.tune.column_pass import run_column_pass
 from streamkern.tune.metric_learning import check_metric_of, in_metric
 from streamkern.tune.scale_choice import in_best_scale
-from streamkern.tune.trials import ISOTROPIC
+from streamkern.tune.trials import ISOTROPIC, STANDARD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -74,8 +75,8 @@ def fit_job(
 
     Without `pairs` of kernel and map to choose from, the passes have the kernel in the best metric;
     with them the plan is of the map that is made of most rows.  Within so many `seconds` metrics
-    are learnt, and the first pair in plain distances of standardised inputs is the last contender.
-    `solution` is what `plan_for` counts of what follows.
+    are learnt, and the last contender is a plain fit of the first pair, to standardised inputs if
+    the scale was chosen.  `solution` is what `plan_for` counts of what follows.
     """
     given = pairs or [(options.kernel, options.feature_map)]
     each = [replace(options, kernel=kernel, feature_map=name) for kernel, name in given]
@@ -98,13 +99,17 @@ def fit_job(
         seen = run_column_pass(source, options, plan, n_sample, checkpoint=saved, **how)
         wanted = options if like is None else replace(options, metric=None)  # its map has one
         scaled: FitReport = {"scale": options.scale}
-        plain = seen
+        plain, given_scale = seen, options.scale
         if options.scale == "auto" and like is None:
             seen, options, scaled = in_best_scale(seen, options, given[0])
             wanted = replace(wanted, scale=options.scale)
         contenders, learnt = in_metric(seen, wanted, given, seconds=seconds)
-        if seconds is not None:
-            contenders.append(Contender(ISOTROPIC, plain, given[:1], "standard"))
+        chosen = wanted.scale != given_scale
+        if seconds is not None and (learnt is not None or chosen):
+            name, scale = (STANDARD, "standard") if chosen else (ISOTROPIC, None)
+            if isinstance(options.metric, GivenMetric):
+                plain = in_metric(plain, wanted, given)[0][0].column_pass
+            contenders.append(Contender(name, plain, given[:1], scale, is_default=True))
         if not pairs:
             options = replace(options, kernel=contenders[0].pairs[0][0])
         passes = RowPasses(source, options, plan, saved, folds, like, few_rows, scaled)

@@ -9,7 +9,6 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from streamkern.errors import DataError, ParameterError
-from streamkern.features import FAMILIES
 from streamkern.kernels import Gaussian, as_kernel
 from streamkern.models.fitted_model import described_kernel
 from streamkern.models.moments_fit import fit_job
@@ -38,6 +37,8 @@ if TYPE_CHECKING:
 _MOST_FOLDS = 10
 # What is learnt of metrics in a search within seconds, and after what share of these no more.
 _METRIC, _LEARNING = "auto:8", 0.55
+# The automatic map that landmarks do better than with as many features.
+_WITH_FEWER = "orthogonal"
 
 
 def _search_options(
@@ -120,7 +121,8 @@ class Choice:
             limits: Any = {"plan": rows.plan, "n_rows": n_rows, "budget": allowed, "spent": spent}
             limits["folds"] = folds if 2 <= rows.folds.n_folds <= _MOST_FOLDS else None
             if learnt is not None and seconds is not None:
-                found = compare(contenders, self.options, **limits)
+                asked = self.parameters.for_rows(self.options, source).n_components
+                found = compare(contenders, replace(options, n_components=asked), **limits)
             else:
                 named = self.maps not in (None, AUTO)
                 plain = None if named else self.parameters.feature_map
@@ -150,10 +152,11 @@ class Choice:
         """Return options with more features, a scale and a metric that are chosen, and their pairs.
 
         That is what seconds are for; passes are spent on kernels, maps and length scales alone.
-        Metrics are learnt at landmarks if these are among the maps, and with the first pair.
+        A metric is learnt if all kernels and maps have one; of automatic maps at landmarks, and
+        with the first pair.
         """
         assert self.budget is not None  # noqa: S101  for the type checker
-        if self.parameters.n_components != AUTO:
+        if self.parameters.n_components != AUTO and not self.parameters.penalty.n_left_out:
             options = replace(options, n_components=self.budget.components(options, source))
         if source.sparse_row_bytes:
             return options, pairs
@@ -166,6 +169,8 @@ class Choice:
                 for kernel, name in pairs:
                     one = replace(learning, kernel=kernel, feature_map=name)
                     one.check_map(source.n_features)
-                at_landmarks = [pair for pair in pairs[1:] if FAMILIES[pair[1]].made.rows_a_feature]
-                return learning, [pairs[0], *(at_landmarks or pairs[1:])]
+                if self.maps in (None, AUTO):
+                    others = [pair for pair in pairs[1:] if pair[1] != _WITH_FEWER]
+                    pairs = [pairs[0], *(others or pairs[1:])]
+                return learning, pairs
         return options, pairs

@@ -113,7 +113,7 @@ def compare(
     check_memory(check_split(source, test, n_train, fewest=fewest), exact.alpha)
     rows, kernel = _standardized(source, test, n_train, model)
     options = model.get_params(deep=False) | {"kernel": kernel, "metric": None}
-    options |= {"standardize": False, "fold_by": "blocks"}
+    options |= {"standardize": False, "scale": "standard", "fold_by": "blocks"}
     drawn = {
         (name, D): options | COMPARED_MAPS[name] | {"n_components": D}
         for name in maps

@@ -12,7 +12,6 @@ import numpy as np
 from streamkern._version import __version__
 from streamkern.errors import ParameterError
 from streamkern.errors.formatting import printable
-from streamkern.kernels import parsed_kernel
 from streamkern.models.fitted_classes import FittedClassifier
 from streamkern.models.fitted_model import LIBRARIES
 from streamkern.models.fitted_ridge import FittedRidge
@@ -172,8 +171,7 @@ def metric_facts(report: FitReport) -> dict[str, Any] | None:
     composed = [_composition(direction, names) for direction in metric["directions"]]
     composed += [""] * (len(values) - len(composed))
     return {
-        "one_weight_an_input": metric["kind"].startswith("diagonal")
-        or (bool(rounds) and parsed_kernel(rounds[kept]["kernel"]).along_axes),
+        "one_weight_an_input": all(np.count_nonzero(each) == 1 for each in metric["directions"]),
         "inputs": [
             (names[j], percent(parts[j]), parts[j] / max(parts), number(metric["per_unit"][j]))
             for j in heaviest

@@ -25,6 +25,8 @@ _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 # Of a budget in seconds: what the fit after the search may take, what its D is multiplied by, and
 # the rows a feature that this wants.
 _FIT_SHARE, _TIMES, _ROWS_A_COMPONENT = 0.4, (4, 2), 3
+# More features than these are not solved for with a D x D system.
+_MOST_COMPONENTS = 8192
 # What a fit at landmarks takes, which are turned, of one by the formula.
 _AT_LANDMARKS = 1.6
 
@@ -66,7 +68,8 @@ class Budget:
         D, n = options.n_components, source.n_samples
         for times in _TIMES:
             more = replace(options, n_components=times * D)
-            enough = _ROWS_A_COMPONENT * times * D <= n and has_room(source, more)
+            enough = _ROWS_A_COMPONENT * times * D <= n and times * D <= _MOST_COMPONENTS
+            enough = enough and has_room(source, more)
             if enough and self._fitting(more, source) <= _FIT_SHARE * self.amount:
                 return times * D
         return D
@@ -77,7 +80,9 @@ class Budget:
         return replace(self, amount=max(rest, self.amount / 2))
 
     def _fitting(self, options: FitOptions, source: Source) -> float:
-        sizes = source.n_samples, source.n_features, options.n_components, options.n_folds
+        # A penalty that is chosen without folds takes a decomposition, too.
+        n_folds = max(options.n_folds, 2)
+        sizes = source.n_samples, source.n_features, options.n_components, n_folds
         seconds = fit_seconds(*sizes, options.precision, current_resources().n_slots)
         return _AT_LANDMARKS * seconds
 

@@ -42,6 +42,7 @@ class Contender(NamedTuple):
     column_pass: ColumnPass
     pairs: Sequence[tuple[ShiftInvariantKernel, str]]
     scale: str | None = None  # of the inputs, where that is not the chosen one
+    is_default: bool = False  # what a plain fit is
 
 
 class Arm(NamedTuple):

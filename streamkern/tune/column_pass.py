@@ -112,8 +112,8 @@ def run_column_pass(
             standardizer, nearly_constant = enlarged(standardizer, sample, usual, constant)
             if options.scale == "robust":
                 standardizer = robust(standardizer, sample, constant)
-            elif options.scale == "common":
-                standardizer = common(standardizer)
+        if options.scale == "common":
+            standardizer, nearly_constant = common(standardizer, columns, constant), []
         if options.precision in LEVELS:
             standardizer = standardizer.coarsened()
     else:

@@ -139,12 +139,14 @@ def robust(standardizer: Standardizer, sample: RowSample, constant: Array) -> St
     return replace(standardizer, mean=mean, deviation=deviation, bound=_BOUND)
 
 
-def common(standardizer: Standardizer) -> Standardizer:
+def common(standardizer: Standardizer, columns: ColumnStatistics, constant: Array) -> Standardizer:
     """Return the scale in which all inputs have one deviation, the root mean square of theirs.
 
     Inputs of one unit, such as pixels, keep their proportions: those that hardly vary hardly count.
+    Those that are constant but for rounding (p,) have no part in it.
     """
-    together = np.sqrt(np.mean(np.square(standardizer.deviation)))
+    varying = standardizer.columns[~constant[standardizer.columns]]
+    together = np.sqrt(columns.variance[varying].mean()) if len(varying) else 1.0
     return replace(standardizer, deviation=np.full_like(standardizer.deviation, together))
 
 

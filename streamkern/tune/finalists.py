@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from streamkern.parameters.cost_estimate import fit_seconds
+from streamkern.statistics import dtype_of_features
 from streamkern.tune.budget import Budget, Ledger, Spent
 from streamkern.tune.candidates import Candidate, Contender, near
 from streamkern.tune.search_trials import SearchTrials
+from streamkern.tune.trials import trial_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,6 +28,8 @@ if TYPE_CHECKING:
 
 # Octaves from the length scale of a metric that are tried at the most.
 _FARTHEST = 3
+# Features that contenders have at the most, and those that they always may have.
+_MOST_COMPONENTS, _FEWEST_COMPONENTS = 4096, 512
 
 
 def compare(
@@ -37,19 +42,36 @@ def compare(
     spent: Spent,
     folds: Array | None,
 ) -> Search:
-    """Choose among contenders, the best of which comes first and a plain fit last."""
+    """Choose among contenders, the best of which comes first and a plain fit last.
+
+    Of noise any of them may come out best, so the plain fit stays if it is within a standard error.
+    """
     trials = SearchTrials(contenders, n_rows, options, Ledger(budget, plan, spent), folds)
+    D = _affordable(options.n_components, trials, budget.amount - spent.seconds)
     first, *others = [Candidate(arm, 1.0) for arm in range(len(trials.arms))]
     # The best so far and the plain fit are compared whatever time is left.
     candidates = [first, *others[-1:]]
-    tried = trials.try_all(candidates, options.n_components, last=True)
+    tried = trials.try_all(candidates, D, last=True)
     more = others[:-1] or _beside(candidates, tried)
     while more:
-        made = trials.try_some(more, options.n_components, 1.0, last=True)
+        made = trials.try_some(more, D, 1.0, last=True)
         candidates, tried = [*candidates, *more[: len(made)]], [*tried, *made]
         more = _beside(candidates, tried) if len(made) == len(more) else []
-    trials.ranked(candidates, tried)
+    trials.ranked(candidates, tried, default=len(others[:1]))  # the last contender is the second
     return trials.found()
+
+
+def _affordable(n_components: int, trials: SearchTrials, seconds: float) -> int:
+    """Return as many features as memory and half of the seconds allow two trials."""
+    plan, n, K = trials.ledger.plan, trials.n_rows, trials.n_folds
+    itemsize = dtype_of_features(plan.precision).itemsize
+    D = min(n_components, _MOST_COMPONENTS)
+    while D > _FEWEST_COMPONENTS and (
+        trial_bytes(n, plan.n_features, D, itemsize, K) > plan.allowed_bytes
+        or fit_seconds(n, plan.n_features, D, K, plan.precision, 1) > seconds / 2
+    ):
+        D = max(D // 4 * 2, _FEWEST_COMPONENTS)
+    return D
 
 
 def _beside(candidates: Sequence[Candidate], tried: Sequence[Attempt]) -> list[Candidate]:

@@ -76,7 +76,7 @@ def search(
     trials = SearchTrials(contenders, n_rows, options, Ledger(budget, plan, spent), folds)
     arms = trials.arms
     plain = [arm for arm in range(len(arms)) if arms[arm].feature_map == feature_map]
-    plain.sort(key=lambda arm: contenders[arms[arm].place].scale is None)
+    plain.sort(key=lambda arm: not contenders[arms[arm].place].is_default)
     default = Candidate(plain[0] if plain else 0, 1.0)
     D = options.n_components
     sizes = [

@@ -148,7 +148,8 @@ class HeldOutTrial:
 
         found: dict[int, Tried] = {}
         for width in _WIDTHS:
-            near = min(found, key=lambda i: found[i].relative_mse, default=_FIRST_PENALTY)
+            first = min(_FIRST_PENALTY, len(alphas) - 1)
+            near = min(found, key=lambda i: found[i].relative_mse, default=first)
             for i in (near - width, near, near + width):
                 if i not in found and 0 <= i < len(alphas):
                     found[i] = tried(float(alphas[i]))
@@ -229,7 +230,8 @@ def rounds_of(
         # Few rows say little of a length scale: in plain distances the kernel's own stays.
         taken = best if number or best.beats(own) else own
         flops = sum(each.n_tried for each in found) * trial.flops
-        yield Round(number, taken, options.feature_map, trial.standardizer, trial.n_rows, flops)
+        told = 0 if trial.standardizer.linear is None else number
+        yield Round(told, taken, options.feature_map, trial.standardizer, trial.n_rows, flops)
         is_better = best.relative_mse < least
         if is_better:
             least, going_on = best.relative_mse, trial
@@ -239,7 +241,7 @@ def rounds_of(
         if not is_better or number - begun == learning.n_rounds:
             if trial.n_components >= most:
                 return
-            trials = [going_on.with_components(2 * going_on.n_components)]
+            trials = [going_on.with_components(min(2 * going_on.n_components, most))]
             least, begun = np.inf, number + 1
         else:
             outer = run(task(trial.gradients, best, sample.X, sample.s, name="metric-gradients"))

@@ -40,7 +40,7 @@ def in_best_scale(
     scales = {
         "standard": plain,
         "robust": robust(plain, seen.sample, seen.constant),
-        "common": common(plain),
+        "common": common(plain, seen.columns, seen.constant),
     }
     if options.precision in LEVELS:
         scales = {name: each.coarsened() for name, each in scales.items()}

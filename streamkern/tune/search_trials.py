@@ -89,9 +89,17 @@ class SearchTrials:
             self.ranked(several, self.try_some(several, n_components, 1.0, **how))
 
     def ranked(
-        self, candidates: Sequence[Candidate], tried: Sequence[Attempt], *, first: bool = False
+        self,
+        candidates: Sequence[Candidate],
+        tried: Sequence[Attempt],
+        *,
+        first: bool = False,
+        default: int | None = None,
     ) -> list[list[Candidate]]:
-        """Note attempts at the first of some candidates, and return the tiers of these."""
+        """Note attempts at the first of some candidates, and return the tiers of these.
+
+        A default, by its place, stays where it is within a standard error of the best.
+        """
         if not tried:
             return []
         self.attempts += tried
@@ -99,6 +107,9 @@ class SearchTrials:
         if first:
             scores = sober(candidates[: len(tried)], tried)
         best = int(np.argmin(scores))
+        enough = tried[best].relative_mse + tried[best].standard_error
+        if default is not None and tried[default].relative_mse <= enough:
+            best = default
         self._winner = candidates[best], tried[best]
         return tiers(self.arms, candidates[: len(tried)], scores)
 

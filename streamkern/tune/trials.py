@@ -31,8 +31,9 @@ if TYPE_CHECKING:
     from streamkern.kernels import ShiftInvariantKernel
     from streamkern.parameters.fit_options import FitOptions
 
-# The metric of plain distances.
-ISOTROPIC, LEARNT = "isotropic", "learnt"
+# The metric of plain distances, and what it is called of inputs that are standardised where another
+# scale was chosen.
+ISOTROPIC, LEARNT, STANDARD = "isotropic", "learnt", "standard scale"
 N_FOLDS = 3
 _BLOCK_ROWS = 4096
 SHIFT_ROWS = 2048

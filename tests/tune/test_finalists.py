@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from streamkern import RandomFeatureRidge
+from streamkern import RandomFeatureClassifier, RandomFeatureRidge
 from streamkern.parameters.parameters import Parameters
 from streamkern.sources import as_source
 from streamkern.tune.budget import Budget
@@ -37,7 +37,7 @@ def test_scale_and_metric_are_chosen_and_the_plain_fit_is_among_the_finalists(fo
     assert set(np.argsort(weights)[-2:]) == {0, 3}
     trials = report["tuning"]
     assert {each["n_components"] for each in trials} == {128}
-    plain = [each for each in trials if each["metric"] == "isotropic"]
+    plain = [each for each in trials if each["metric"] == "standard scale"]
     assert ("gaussian", "orthogonal") in {(each["kernel"], each["feature_map"]) for each in plain}
     errors = [each["relative_mse"] for each in trials]
     best = trials[int(np.argmin(errors))]
@@ -66,7 +66,7 @@ def test_noise_is_fitted_no_worse_than_by_a_plain_fit(seed):
     model, fit = tuned(X, y, "10s"), RandomFeatureRidge(n_components=128).fit(X, y)
     new = np.random.default_rng(9).standard_normal((2000, P)), np.zeros(2000)
     # Of noise the best prediction is 0: what is left is the error of the fit.
-    assert model.evaluate(*new)["rmse"] < fit.evaluate(*new)["rmse"] + 0.15
+    assert model.evaluate(*new)["rmse"] < fit.evaluate(*new)["rmse"] + 0.05
 
 
 def test_few_rows_and_what_was_given_are_taken_as_they_are():
@@ -92,4 +92,62 @@ def test_features_are_as_many_as_seconds_and_rows_allow():
 def test_a_plain_fit_is_compared_whatever_time_is_left():
     trials = tuned(*heavy_tailed(300), "0.001s").report_["tuning"]
     assert len(trials) == 2
-    assert {"gaussian"} <= {each["kernel"] for each in trials if each["metric"] == "isotropic"}
+    assert "gaussian" in {each["kernel"] for each in trials if each["metric"] == "standard scale"}
+
+
+@pytest.mark.parametrize("scale", ["auto", "robust"])
+def test_rounds_go_on_with_more_features_and_noise_stays_in_plain_distances(monkeypatch, scale):
+    for name, value in {"_COMPONENTS": 64, "_MORE_COMPONENTS": 128, "_MORE_SECONDS": 0.0}.items():
+        monkeypatch.setattr(f"streamkern.tune.metric_learning.{name}", value)
+    monkeypatch.setattr("streamkern.tune.metric_rounds._FEWEST_COMPONENTS", 64)
+    X, y = heavy_tailed(800)
+    y = np.random.default_rng(5).standard_normal(len(y))
+    report = tuned(X, y, "20s", scale=scale).report_
+    numbers = {each["n_components"] for each in report["metric"]["rounds"]}
+    assert {64, 128} <= numbers <= set(range(129))
+    assert report["scale"] in (
+        {"robust"} if scale == "robust" else {"standard", "robust", "common"}
+    )
+    kept = report["metric"]["rounds"][report["metric"]["kept"]]
+    is_plain = bool((np.asarray(report["metric"]["importance"]) == 1 / P).all())
+    assert (kept["number"] == 0) == is_plain
+
+
+def test_a_metric_that_was_given_stays_however_bad():
+    metric = np.diag([0.0, 1.0, 1.0, 0.0, 1.0])
+    model = tuned(*heavy_tailed(300), "5s", metric=metric)
+    assert model.metric_ == pytest.approx(metric)
+
+
+TABLES = {
+    "several targets": {},
+    "weights": {},
+    "sparse": {},
+    "int8": {"precision": "int8", "feature_map": "orthogonal"},
+    "auto": {"n_components": "auto"},
+    "grid": {"feature_map": "grid"},
+}
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_rows_of_every_kind_are_searched_within_seconds(kind):
+    X, y = heavy_tailed(400)
+    X, weights = np.arctan(X), None
+    if kind == "several targets":
+        y = np.column_stack([y, X[:, 1]])
+    if kind == "weights":
+        weights = np.random.default_rng(0).integers(0, 3, len(y))
+    rows = pytest.importorskip("scipy.sparse").csr_array(X) if kind == "sparse" else X
+    if kind == "grid":
+        X = rows = X[:, [0, 3]]
+    model = RandomFeatureRidge(**{"n_components": 64, "precision": "double"} | TABLES[kind])
+    maps = "orthogonal" if kind == "int8" else None
+    model.tune(rows, y, sample_weight=weights, budget="3s", maps=maps)
+    assert model.score(X, y) > 0.9
+
+
+def test_classes_are_searched_within_seconds():
+    X, y = heavy_tailed(400)
+    model = RandomFeatureClassifier(n_components=64, precision="double")
+    model.tune(X, y > 0, budget="3s")
+    assert model.score(X, y > 0) > 0.9

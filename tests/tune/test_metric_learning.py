@@ -23,8 +23,10 @@ from streamkern import (
     RandomFeatureRidge,
 )
 from streamkern.errors import CheckpointError, DataError, ModelFileError, ParameterError
+from streamkern.features import Standardizer
 from streamkern.kernels import KERNELS, ShiftInvariantKernel
-from streamkern.tune.metric_rounds import Tried
+from streamkern.parameters.parameters import Parameters
+from streamkern.tune.metric_rounds import HeldOutTrial, Tried
 
 P = 8
 # Two directions, not orthogonal to the axes nor along them.
@@ -179,6 +181,19 @@ def test_of_many_kernels_the_best_of_each_kind_have_a_metric_with_every_map():
     # A smooth function of rows without noise, so the smoothest of the kernels of a distance.
     kernels, maps = ("gaussian", "laplacian"), ("orthogonal", "nystroem")
     assert sorted(pairs) == sorted(product(kernels, maps))
+
+
+def test_features_that_are_all_equal_are_no_obstacle():
+    X = np.zeros((100, 1))
+    X[80:, 0] = 1.0  # where rows are held out, some at least
+    ridge("learn:1", kernel=Gaussian(1e-3)).fit(X, np.arange(100.0))
+    trial = HeldOutTrial.of(
+        Parameters.of(ridge(None)).passes(),
+        Standardizer(np.arange(1), np.zeros(1), np.ones(1), 1),
+        100,
+    )
+    tried = trial(Gaussian(1.0), np.zeros((100, 1)), np.arange(100.0)[:, None], None)
+    assert np.isfinite(tried.relative_mse)
 
 
 def test_a_metric_of_either_kind_is_the_better_of_both():

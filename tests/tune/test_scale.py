@@ -99,6 +99,28 @@ def test_inputs_of_one_unit_have_one_deviation_where_that_predicts_better():
     assert model.report_["cv_rmse"] < 0.5 * ridge().fit(X, y).report_["cv_rmse"]
 
 
+def test_columns_that_are_constant_so_far_have_no_part_in_the_common_scale():
+    X, y = rows()
+    X = np.column_stack([X[:, :2], np.full(N, 2024.0)])
+    with pytest.warns(StreamkernWarning, match="constant so far"):
+        model = ridge(scale="common").partial_fit(X, y)
+    expected = np.sqrt(X.var(axis=0)[:2].mean())
+    np.testing.assert_allclose(model.feature_map_.standardizer.deviation[:2], expected)
+
+
+def test_a_linear_model_has_the_common_scale_and_reports_it():
+    X, y = rows()
+    model = ridge(kernel="linear", scale="common").fit(X, y)
+    deviation = model.feature_map_.standardizer.deviation
+    np.testing.assert_allclose(deviation, np.sqrt(X.var(axis=0).mean()))
+    assert model.report_["scale"] == "common"
+
+
+def test_what_is_like_a_model_has_the_scale_that_was_chosen():
+    model = ridge(scale="auto", precision="double").fit(*rows())
+    assert ridge().fit(*rows(1), like=model).report_["scale"] == model.report_["scale"] == "robust"
+
+
 def test_rows_about_other_medians_do_not_merge():
     rng, model = np.random.default_rng(0), ridge(kernel=Gaussian(0.4), scale="robust", alpha=1e-3)
     shares = [0.1, 0.2, 0.4, 0.2, 0.1]
