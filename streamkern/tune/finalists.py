@@ -62,10 +62,10 @@ def compare(
 
 
 def _affordable(n_components: int, trials: SearchTrials, seconds: float) -> int:
-    """Return as many features as memory and half of the seconds allow two trials."""
+    """Return as many features as rows, memory and half of the seconds allow two trials."""
     plan, n, K = trials.ledger.plan, trials.n_rows, trials.n_folds
     itemsize = dtype_of_features(plan.precision).itemsize
-    D = min(n_components, _MOST_COMPONENTS)
+    D = min(n_components, _MOST_COMPONENTS, max(n // 2 * 2, 2))
     while D > _FEWEST_COMPONENTS and (
         trial_bytes(n, plan.n_features, D, itemsize, K) > plan.allowed_bytes
         or fit_seconds(n, plan.n_features, D, K, plan.precision, 1) > seconds / 2
