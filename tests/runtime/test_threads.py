@@ -13,7 +13,9 @@ from streamkern.runtime.threads import blas_threads
 
 
 def libraries():
-    return ThreadpoolController().select(user_api="blas").lib_controllers
+    """Those whose number can be set: MKL, which multiplies integers, has one thread."""
+    found = ThreadpoolController().select(user_api="blas").lib_controllers
+    return [library for library in found if library.internal_api != "mkl"]
 
 
 def in_use():
