@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from streamkern.parameters.job_plan import Plan
     from streamkern.tune.candidates import Arm
 
+# Fewer length scales than these have edges that say nothing: rounds of a metric tried others.
+_FEWEST_TRIED = 3
 # What an attempt says of its trial alone.
 _OF_TRIAL = ("n_rows", "alpha", "n_folds")
 
@@ -41,7 +43,7 @@ class Search:
         # Of several length scales, the first: all are multiplied alike.
         scales = [float(np.atleast_1d(a.length_scale)[0]) for a in mine]
         chosen = float(np.atleast_1d(tried.length_scale)[0])
-        if min(scales) < chosen < max(scales):
+        if min(scales) < chosen < max(scales) or len(scales) < _FEWEST_TRIED:
             return ""
         if isinstance(tried, Combined):
             return (
