@@ -22,11 +22,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from accuracies.sets import read_as_stored, split
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-_HELD_OUT, _VALIDATION = 0.1, 0.15
+_VALIDATION = 0.15
 _MOST_ROUNDS, _PATIENCE = 3000, 50
 _DEPTHS, _LEAVES, _EXACT_ROWS = (4, 6, 8), (15, 31, 63), 4000
 
@@ -157,21 +158,13 @@ def main() -> None:
 
 def read(path: Path) -> tuple[Any, Any, Any]:
     """Return finite inputs (n, p) and targets (n,), and which rows (n,) are held out."""
-    mask = None
     if path.is_dir():
-        with np.load(path / "data.npz", allow_pickle=False) as data:
-            X, y = data["X"].astype(float), data["y"].astype(float)
-            mask = data["test_mask"][:, 0].astype(bool) if "test_mask" in data else None
-    else:
-        import pandas as pd
+        return read_as_stored(path)
+    import pandas as pd
 
-        rows = pd.read_csv(path) if path.suffix == ".csv" else pd.read_parquet(path)
-        values = rows.to_numpy(float)
-        X, y = values[:, :-1], values[:, -1]
-    if mask is None:
-        mask = np.random.default_rng(0).random(len(X)) < _HELD_OUT
-    whole = np.isfinite(X).all(axis=1) & np.isfinite(y)
-    return X[whole], y[whole], mask[whole]
+    rows = pd.read_csv(path) if path.suffix == ".csv" else pd.read_parquet(path)
+    values = rows.to_numpy(float)
+    return split(values[:, :-1], values[:, -1])
 
 
 def _alone(path: Path, name: str) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from accuracies.sets import read_as_stored
 
 import streamkern
 
@@ -25,11 +26,7 @@ def main() -> None:
         f"{'set':16}{'rows':>8}{'fit':>8}{'tune':>8}{'length scale':>14}{'seconds':>16}{'ratio':>7}"
     )
     for folder in options.sets:
-        data = np.load(folder / "data.npz", allow_pickle=False)
-        X, y = data["X"].astype(float), data["y"].astype(float)
-        held_out = np.random.default_rng(0).random(len(X)) < 0.1
-        if "test_mask" in data:
-            held_out = data["test_mask"][:, 0]
+        X, y, held_out = read_as_stored(folder)
         seconds, errors = [], []
         for method in ("fit", "tune"):
             model = streamkern.RandomFeatureRidge(n_components=options.components)

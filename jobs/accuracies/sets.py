@@ -33,19 +33,29 @@ class Rows(NamedTuple):
         return float(np.sqrt(np.mean((predictions - self.y_test) ** 2)))
 
 
-def read(folder: Path) -> Rows:
-    """Read a set: the first column of `test_mask` is held out, or else a random tenth.
+def split(X: Any, y: Any, mask: Any = None) -> tuple[Any, Any, Any]:
+    """Return finite rows, and which are held out: those of a mask, or else a random tenth."""
+    held_out = np.random.default_rng(0).random(len(X)) < _HELD_OUT if mask is None else mask
+    whole = np.isfinite(X).all(axis=1) & np.isfinite(y)
+    return X[whole], y[whole], held_out[whole]
 
-    Rows with values that are not finite are left out; inputs that are constant on the training
-    rows stay as they are, less their mean.
+
+def read_as_stored(folder: Path) -> tuple[Any, Any, Any]:
+    """Return inputs, targets and which rows are held out: the first column of `test_mask`, if any.
+
+    Rows with values that are not finite are left out.
     """
     with np.load(folder / "data.npz", allow_pickle=False) as data:
-        X, y = data["X"].astype(float), data["y"].astype(float)
-        held_out = np.random.default_rng(0).random(len(X)) < _HELD_OUT
-        if "test_mask" in data:
-            held_out = data["test_mask"][:, 0].astype(bool)
-    whole = np.isfinite(X).all(axis=1) & np.isfinite(y)
-    X, y, held_out = X[whole], y[whole], held_out[whole]
+        mask = data["test_mask"][:, 0].astype(bool) if "test_mask" in data else None
+        return split(data["X"].astype(float), data["y"].astype(float), mask)
+
+
+def read(folder: Path) -> Rows:
+    """Read a set, standardised on the training rows.
+
+    Inputs that are constant on these stay as they are, less their mean.
+    """
+    X, y, held_out = read_as_stored(folder)
     mean, deviation = X[~held_out].mean(axis=0), X[~held_out].std(axis=0)
     X = (X - mean) / np.where(deviation > 0, deviation, 1.0)
     y = (y - y[~held_out].mean()) / y[~held_out].std()

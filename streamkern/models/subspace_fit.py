@@ -19,7 +19,7 @@ from streamkern.runtime.threads import blas_threads
 from streamkern.solve import Eigenbasis
 from streamkern.solve.cross_validation import held_out_errors
 from streamkern.solve.penalty_curve import PenaltyCurve
-from streamkern.solve.penalty_grid import N_ALPHAS, even_grid
+from streamkern.solve.penalty_grid import even_grid
 from streamkern.solve.solution import relative_floor
 from streamkern.statistics import ByFold, FeatureSums
 
@@ -233,9 +233,7 @@ class SubspaceSearch:
         if self.penalty.is_fixed:
             grid = (self.penalty.alpha,)
         floor = relative_floor(self.basis.spectrum.precision, self.made.feature_map.n_components)
-        self.alphas = (
-            even_grid(floor * largest, largest, N_ALPHAS) if grid is None else np.array(grid)
-        )
+        self.alphas = even_grid(floor * largest, largest) if grid is None else np.array(grid)
 
     @blas_threads(1)
     def _residual(self, system: System) -> tuple[float, Floats]:

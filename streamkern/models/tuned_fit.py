@@ -16,11 +16,12 @@ from streamkern.models.moments_pass import moments_pass
 from streamkern.parameters.fit_options import large_sample
 from streamkern.parameters.fit_report import with_seconds
 from streamkern.parameters.plan import tell_of_solution
-from streamkern.tune.budget import Budget, Spent
+from streamkern.tune.budget import Budget, Ledger, Spent
 from streamkern.tune.candidates import AUTO, kernels_to_try, maps_to_try, pairs_to_try
 from streamkern.tune.finalists import compare
 from streamkern.tune.halving import budgeted_rows, search
 from streamkern.tune.metric_learning import check_metric_of
+from streamkern.tune.search_trials import SearchTrials
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -97,16 +98,15 @@ class Choice:
         begun = time.perf_counter()
         names = maps_to_try(self.maps, self.parameters.feature_map, source.n_features)
         options, tried, allowed = self.options, self.kernels, self.budget
-        pairs = pairs_to_try(tried, names, options, source)
+        pairs, seconds = pairs_to_try(tried, names, options, source), None
         if allowed is not None and allowed.in_seconds:
             options, pairs = self._widened(options, pairs, source)
             allowed = allowed.searching(options, source)
+            seconds = _LEARNING * allowed.amount
         options = replace(options, kernel=pairs[0][0], feature_map=pairs[0][1])
         options = self.parameters.for_rows(options, source)
-        n_rows, seconds = large_sample(source.n_features + source.n_targets), None
-        if allowed is not None and allowed.in_seconds:
-            seconds = _LEARNING * allowed.amount
-        elif allowed is not None:
+        n_rows = large_sample(source.n_features + source.n_targets)
+        if allowed is not None and seconds is None:
             n_rows = budgeted_rows(source, options, len(pairs), allowed)
         # A map may be made from more rows than are searched on.
         how: Any = {"pairs": pairs, "n_sample": n_rows, "searched": [*tried, *names, str(allowed)]}
@@ -118,15 +118,16 @@ class Choice:
             if seconds is not None:
                 spent = spent._replace(seconds=time.perf_counter() - begun)
             folds = rows.folds.of(contenders[0].column_pass.sample.places[:n_rows])
-            limits: Any = {"plan": rows.plan, "n_rows": n_rows, "budget": allowed, "spent": spent}
-            limits["folds"] = folds if 2 <= rows.folds.n_folds <= _MOST_FOLDS else None
+            own_folds = folds if 2 <= rows.folds.n_folds <= _MOST_FOLDS else None
+            ledger = Ledger(allowed, rows.plan, spent)
+            trials = SearchTrials(contenders, n_rows, options, ledger, own_folds)
             if learnt is not None and seconds is not None:
                 asked = self.parameters.for_rows(self.options, source).n_components
-                found = compare(contenders, replace(options, n_components=asked), **limits)
+                found = compare(trials, asked)
             else:
                 named = self.maps not in (None, AUTO)
                 plain = None if named else self.parameters.feature_map
-                found = search(contenders, options, feature_map=plain, **limits)
+                found = search(trials, plain)
             best, arm = contenders[found.arm.place], found.arm
             scale = best.scale or rows.options.scale
             scaled: FitReport = {**(rows.scaled or {}), "scale": scale}

@@ -28,7 +28,7 @@ DEFAULT_KERNEL = Gaussian("median")
 AUTO = "auto"
 AUTO_COMPONENTS = 4096
 # The most components whose D x D system the solver 'auto' makes.
-_DIRECT_COMPONENTS = 8192
+DIRECT_COMPONENTS = 8192
 
 
 class Option(NamedTuple):
@@ -205,7 +205,7 @@ class Parameters:
                 f"(--solver direct), or leave that out."
             )
         may = obstacle is None and self.solver != "direct"
-        large = self.solver == "cg" or options.n_components > _DIRECT_COMPONENTS
+        large = self.solver == "cg" or options.n_components > DIRECT_COMPONENTS
         return {"solves_by_passes": may and large, "may_solve_by_passes": may}
 
     def _obstacle(self, options: FitOptions, *, like: bool) -> str | None:

@@ -68,10 +68,10 @@ def checked_grid(alphas: Any) -> tuple[float, ...]:
 
 def default_grid(spectrum: Spectrum) -> Floats:
     """Return penalties from the precision floor to the largest eigenvalue."""
-    return even_grid(spectrum.floor, float(spectrum.values[-1]), N_ALPHAS)
+    return even_grid(spectrum.floor, float(spectrum.values[-1]))
 
 
-def even_grid(least: float, largest: float, n_alphas: int) -> Floats:
+def even_grid(least: float, largest: float, n_alphas: int = N_ALPHAS) -> Floats:
     """Return penalties evenly in their log; one, of any size, if the largest eigenvalue is 0."""
     if not largest > 0:
         return np.ones(1)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from streamkern.errors import ParameterError
 from streamkern.parameters.cost_estimate import fit_flops, fit_seconds, rough_flops_per_second
+from streamkern.parameters.parameters import DIRECT_COMPONENTS
 from streamkern.parameters.plan import has_room
 from streamkern.runtime.resources import current_resources
 from streamkern.tune.trials import N_FOLDS, Attempt
@@ -25,8 +26,6 @@ _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 # Of a budget in seconds: what the fit after the search may take, what its D is multiplied by, and
 # the rows a feature that this wants.
 _FIT_SHARE, _TIMES, _ROWS_A_COMPONENT = 0.4, (4, 2), 3
-# More features than these are not solved for with a D x D system.
-_MOST_COMPONENTS = 8192
 # What a fit at landmarks takes, which are turned, of one by the formula.
 _AT_LANDMARKS = 1.6
 
@@ -68,7 +67,7 @@ class Budget:
         D, n = options.n_components, source.n_samples
         for times in _TIMES:
             more = replace(options, n_components=times * D)
-            enough = _ROWS_A_COMPONENT * times * D <= n and times * D <= _MOST_COMPONENTS
+            enough = _ROWS_A_COMPONENT * times * D <= n and times * D <= DIRECT_COMPONENTS
             enough = enough and has_room(source, more)
             if enough and self._fitting(more, source) <= _FIT_SHARE * self.amount:
                 return times * D

@@ -16,18 +16,14 @@ import numpy as np
 from streamkern.parameters.cost_estimate import fit_flops
 from streamkern.parameters.fit_options import FitOptions, large_sample
 from streamkern.runtime.resources import current_resources
-from streamkern.tune.budget import Budget, Ledger, Spent
-from streamkern.tune.candidates import Candidate, Contender, near, octaves
-from streamkern.tune.search_trials import SearchTrials
+from streamkern.tune.candidates import Candidate, near, octaves
 from streamkern.tune.trials import N_FOLDS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from streamkern._typing import Array
-    from streamkern.parameters.job_plan import Plan
     from streamkern.sources import Source
+    from streamkern.tune.budget import Budget
     from streamkern.tune.search_result import Search
+    from streamkern.tune.search_trials import SearchTrials
 
 # Length scales are tried at these powers of 2 times the kernel's own.
 _OCTAVES = (np.arange(-6, 7) / 2).tolist()
@@ -56,39 +52,30 @@ _FEWEST_COMPONENTS = 128
 _FEWEST_ROWS, _TIMES = 2048, 4
 
 
-def search(
-    contenders: Sequence[Contender],
-    options: FitOptions,
-    *,
-    plan: Plan,
-    n_rows: int,
-    budget: Budget | None = None,
-    spent: Spent | None = None,
-    feature_map: str | None = None,
-    folds: Array | None = None,
-) -> Search:
+def search(trials: SearchTrials, feature_map: str | None) -> Search:
     """Choose among metrics, kernels, maps and length scales on the sample of a column pass.
 
-    The folds are of the rows, on the last rung; the map is that of a plain fit, compared there.
+    The map is that of a plain fit, which is compared on the last rung.
     Jamieson and Talwalkar (2016), "Non-stochastic best arm identification and hyperparameter
     optimization", for successive halving.
     """
-    trials = SearchTrials(contenders, n_rows, options, Ledger(budget, plan, spent), folds)
-    arms = trials.arms
+    arms, options, ledger = trials.arms, trials.options, trials.ledger
     plain = [arm for arm in range(len(arms)) if arms[arm].feature_map == feature_map]
-    plain.sort(key=lambda arm: not contenders[arms[arm].place].is_default)
+    plain.sort(key=lambda arm: not trials.contenders[arms[arm].place].is_default)
     default = Candidate(plain[0] if plain else 0, 1.0)
     D = options.n_components
     sizes = [
         _even(int(max(rung.share * D, min(_FEWEST_COMPONENTS, D))), options) for rung in _RUNGS
     ]
     # The largest number of features that the sample says something of.
-    enough = D if trials.n_rows >= plan.n_rows else min(D, trials.n_rows // _ROWS_A_COMPONENT)
+    enough = (
+        D if trials.n_rows >= ledger.plan.n_rows else min(D, trials.n_rows // _ROWS_A_COMPONENT)
+    )
     if _even(enough, options) > sizes[-1]:
         sizes.append(_even(enough, options))
     candidates, finer = octaves(arms, _OCTAVES), []
-    if budget is not None:
-        sizes = trials.ledger.payable(sorted(set(sizes)), trials.n_rows, trials.n_folds)
+    if ledger.budget is not None:
+        sizes = ledger.payable(sorted(set(sizes)), trials.n_rows, trials.n_folds)
         candidates, *rest = [
             [one for octave in level for one in octaves(arms, [octave])] for level in _LEVELS
         ]
@@ -105,7 +92,7 @@ def search(
         if not best:
             continue
         rung = _RUNGS[min(i, len(_RUNGS) - 1)]
-        if budget is None:
+        if ledger.budget is None:
             chosen = [one for tier in best[: rung.kernels_left] for one in tier]
             candidates = near(chosen[:_FINALISTS] if i >= 2 else chosen, rung.steps)
         else:

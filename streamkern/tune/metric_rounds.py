@@ -18,7 +18,7 @@ from streamkern.parameters.cost_estimate import fit_flops
 from streamkern.predict.gradients import GradientOuterProduct
 from streamkern.predict.predictor import Predictor
 from streamkern.solve import Cholesky
-from streamkern.solve.penalty_grid import N_ALPHAS, even_grid
+from streamkern.solve.penalty_grid import even_grid
 from streamkern.solve.ridge import largest_eigenvalue
 from streamkern.solve.solution import precision_floor
 from streamkern.statistics import dtype_of_features, precision_of_features
@@ -41,8 +41,8 @@ _ROWS_AN_INPUT = 10
 _SHOWN = 10
 # Features of a trial at the least, and rows a feature.
 _FEWEST_COMPONENTS, _ROWS_A_FEATURE = 256, 2
-# Of the grid of penalties, the first that is tried, and how far from the best the next are.
-_FIRST_PENALTY, _WIDTHS = N_ALPHAS // 2, (8, 4, 2, 1)
+# How far from the best penalty of the grid, at first the middle one, the next are that are tried.
+_WIDTHS = 8, 4, 2, 1
 # Of the sample, the part that fits.
 _TRAINING = 3 / 4
 
@@ -133,7 +133,7 @@ class HeldOutTrial:
         feature_map.evaluate(held, features, shift.astype(dtype))
         beside = feature_map.scale * shift - centred.feature_mean
         largest = largest_eigenvalue(centred.gram)
-        alphas = even_grid(precision_floor(centred, largest), largest, N_ALPHAS)
+        alphas = even_grid(precision_floor(centred, largest), largest)
 
         def tried(alpha: float) -> Tried:
             try:
@@ -148,8 +148,7 @@ class HeldOutTrial:
 
         found: dict[int, Tried] = {}
         for width in _WIDTHS:
-            first = min(_FIRST_PENALTY, len(alphas) - 1)
-            near = min(found, key=lambda i: found[i].relative_mse, default=first)
+            near = min(found, key=lambda i: found[i].relative_mse, default=len(alphas) // 2)
             for i in (near - width, near, near + width):
                 if i not in found and 0 <= i < len(alphas):
                     found[i] = tried(float(alphas[i]))

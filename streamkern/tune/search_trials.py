@@ -36,6 +36,7 @@ class SearchTrials:
         # Trials have rows in the metric already.
         self.options = replace(options, metric=None)
         self.ledger = ledger
+        self.contenders = contenders
         self.attempts: list[Attempt] = []
         first = contenders[0].column_pass
         weights = first.weights if first.weights is None else first.weights[:n_rows]
@@ -85,8 +86,8 @@ class SearchTrials:
         ]
         if others:
             several = [others[0], default, *others[1:]]
-            how: Any = {"last": True, "fewest": 2}
-            self.ranked(several, self.try_some(several, n_components, 1.0, **how))
+            tried = self.try_some(several, n_components, 1.0, last=True, fewest=2)
+            self.ranked(several, tried)
 
     def ranked(
         self,

@@ -60,10 +60,6 @@ def moments_about(feature_map: FeatureMap, some: Array, n_targets: int) -> Momen
     return Moments(feature_map, n_targets, precision=precision, feature_shift=shift)
 
 
-def basis_of(moments: Moments, *, intercept: bool) -> Eigenbasis:
-    return Eigenbasis.of(moments.centred(intercept=intercept), moments.n_rows - intercept)
-
-
 class Cost(NamedTuple):
     """What a trial took, in seconds of its thread: the map, features and their sums, errors."""
 
@@ -189,7 +185,8 @@ class Trial:
         """Leave out each fold in turn, over the whole grid of penalties."""
         begun = time.thread_time()
         total = reduce(Moments.merge, folds)
-        basis = basis_of(total, intercept=self.options.fit_intercept)
+        intercept = self.options.fit_intercept
+        basis = Eigenbasis.of(total.centred(intercept=intercept), total.n_rows - intercept)
         alphas = default_grid(basis.spectrum)
         held_out = [held_out_errors(basis, total, fold, alphas) for fold in folds]
         curve = PenaltyCurve.of_folds(alphas, held_out, np.ones(total.n_targets))
