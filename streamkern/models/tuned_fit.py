@@ -9,7 +9,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from streamkern.errors import DataError, ParameterError
-from streamkern.kernels import Gaussian, as_kernel
+from streamkern.kernels import Gaussian, Linear, as_kernel
 from streamkern.models.fitted_model import described_kernel
 from streamkern.models.moments_fit import fit_job
 from streamkern.models.moments_pass import moments_pass
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from streamkern.parameters.fit_report import FitReport
     from streamkern.parameters.parameters import Parameters
     from streamkern.sources import Source
+    from streamkern.tune.candidates import Contender
 
 # Of a search: more are thirds.
 _MOST_FOLDS = 10
@@ -120,6 +121,8 @@ class Choice:
             folds = rows.folds.of(contenders[0].column_pass.sample.places[:n_rows])
             own_folds = folds if 2 <= rows.folds.n_folds <= _MOST_FOLDS else None
             ledger = Ledger(allowed, rows.plan, spent)
+            if learnt is not None and seconds is not None:
+                contenders[-1] = self._with_linear(contenders[-1], rows.options)
             trials = SearchTrials(contenders, n_rows, options, ledger, own_folds)
             if learnt is not None and seconds is not None:
                 asked = self.parameters.for_rows(self.options, source).n_components
@@ -146,6 +149,19 @@ class Choice:
         if learnt is not None:
             report = learnt.reported(report, found.arm.place)
         return replace(moments, report=report)
+
+    def _with_linear(self, plain: Contender, options: FitOptions) -> Contender:
+        """Return the plain fit, with linear ridge on the same inputs where that can be fitted.
+
+        It is far ahead where a few values lie far out along a straight line.
+        """
+        pair = Linear(), "identity"
+        free = self.parameters.sparse is None and self.maps in (None, AUTO)
+        with suppress(ParameterError):
+            scale = plain.scale or options.scale
+            replace(options, kernel=pair[0], feature_map=pair[1], scale=scale, metric=None)
+            return plain._replace(pairs=[*plain.pairs, pair]) if free else plain
+        return plain
 
     def _widened(
         self, options: FitOptions, pairs: list[Any], source: Source

@@ -109,7 +109,7 @@ def search_figures(report: FitReport) -> list[Figure]:
     """Draw error against cost, and for every kernel and map the error over the length scale."""
     if not report.get("tuning"):
         return []
-    tried = sorted(report["tuning"], key=_name_of)
+    tried = sorted(filter(first_scale, report["tuning"]), key=_name_of)
     several = len({map_in_words(attempt) for attempt in tried}) > 1
     best = next(each for each in report["frontier"] if each["is_chosen"])
     scales, errors = [*map(first_scale, tried)], [*map(error_of, tried)]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from streamkern.report.figure_labels import figure
 from streamkern.tune.search_result import map_in_words
 
@@ -69,7 +71,8 @@ def tuning_table(report: FitReport) -> Table:
 
 def _configuration(tried: dict[str, Any]) -> tuple[str, str, str]:
     more = "" if isinstance(tried["length_scale"], float) else ", ..."
-    return map_in_words(tried), tried["kernel"], f"{first_scale(tried):.4g}{more}"
+    scale = first_scale(tried)
+    return map_in_words(tried), tried["kernel"], f"{scale:.4g}{more}" if scale else ""
 
 
 def error_of(tried: dict[str, Any]) -> float:
@@ -78,6 +81,6 @@ def error_of(tried: dict[str, Any]) -> float:
 
 
 def first_scale(tried: Mapping[str, Any]) -> float:
-    """Return the length scale of an attempt, or that of its first input."""
+    """Return the length scale of an attempt, or that of its first input; 0 where it has none."""
     scale = tried["length_scale"]
-    return float(scale if isinstance(scale, float) else scale[0])
+    return float(np.ravel(scale)[0] if scale else 0.0)

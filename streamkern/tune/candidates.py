@@ -11,7 +11,14 @@ import numpy as np
 from streamkern.errors import DataError, ParameterError
 from streamkern.errors.formatting import unknown
 from streamkern.features import FAMILIES
-from streamkern.kernels import KERNELS, Kernel, ScaledKernel, ShiftInvariantKernel, as_kernel
+from streamkern.kernels import (
+    KERNELS,
+    Kernel,
+    Linear,
+    ScaledKernel,
+    ShiftInvariantKernel,
+    as_kernel,
+)
 from streamkern.kernels.scaled import DistanceKernel
 
 if TYPE_CHECKING:
@@ -40,19 +47,24 @@ class Contender(NamedTuple):
 
     metric: str
     column_pass: ColumnPass
-    pairs: Sequence[tuple[ShiftInvariantKernel, str]]
+    pairs: Sequence[tuple[ShiftInvariantKernel | Linear, str]]
     scale: str | None = None  # of the inputs, where that is not the chosen one
     is_default: bool = False  # what a plain fit is
 
 
 class Arm(NamedTuple):
-    """A kernel with numbers for its length scale, and the family of its map."""
+    """A kernel with numbers for its length scale, if it has one, and the family of its map."""
 
-    kernel: ShiftInvariantKernel
-    tried: ShiftInvariantKernel  # without columns that are constant
+    kernel: Any
+    tried: Any  # without columns that are constant
     feature_map: str
     metric: str  # its name
     place: int  # of the contender
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether it is linear ridge, which has no length scale."""
+        return self.feature_map == "identity"
 
 
 class Candidate(NamedTuple):

@@ -31,18 +31,22 @@ _MOST_COMPONENTS, _FEWEST_COMPONENTS = 4096, 512
 def compare(trials: SearchTrials, n_components: int) -> Search:
     """Choose among contenders, the best of which comes first and a plain fit last.
 
-    Of noise any of them may come out best, so the plain fit stays if it is within a standard error.
+    Of noise any of them may come out best, so the plain fit stays if it is as good but for noise.
     """
     D = _affordable(n_components, trials)
-    first, *others, plain = [Candidate(arm, 1.0) for arm in range(len(trials.arms))]
-    # The best so far and the plain fit are compared whatever time is left.
-    candidates = [first, plain]
+    arms = trials.arms
+    linear = [Candidate(arm, 1.0) for arm, each in enumerate(arms) if each.is_linear]
+    first, *others, plain = [
+        Candidate(arm, 1.0) for arm, each in enumerate(arms) if not each.is_linear
+    ]
+    # The best so far, the plain fit and linear ridge are compared whatever time is left.
+    candidates = [first, plain, *linear]
     tried = trials.try_all(candidates, D, last=True)
-    more = others or _beside(candidates, tried)
+    more = others or _beside(trials, candidates, tried)
     while more:
         made = trials.try_some(more, D, 1.0, last=True)
         candidates, tried = [*candidates, *more[: len(made)]], [*tried, *made]
-        more = _beside(candidates, tried) if len(made) == len(more) else []
+        more = _beside(trials, candidates, tried) if len(made) == len(more) else []
     trials.ranked(candidates, tried, default=candidates.index(plain))
     return trials.found()
 
@@ -62,12 +66,16 @@ def _affordable(n_components: int, trials: SearchTrials) -> int:
     return D
 
 
-def _beside(candidates: Sequence[Candidate], tried: Sequence[Attempt]) -> list[Candidate]:
+def _beside(
+    trials: SearchTrials, candidates: Sequence[Candidate], tried: Sequence[Attempt]
+) -> list[Candidate]:
     """Return untried length scales beside the best candidate, or else beside one as good."""
     order = np.argsort([each.relative_mse for each in tried], kind="stable").tolist()
     enough = tried[order[0]].relative_mse + tried[order[0]].standard_error
     known = {_place(each) for each in candidates}
     for i in order:
+        if trials.arms[candidates[i].arm].is_linear:
+            continue
         untried = [one for one in near([candidates[i]], (-1, 1)) if _place(one) not in known]
         beside = [one for one in untried if abs(_place(one)[1]) <= _FARTHEST]
         if tried[i].relative_mse <= enough and beside:

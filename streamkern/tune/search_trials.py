@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamkern.engine.scheduler import run_all, shared, task
+from streamkern.kernels import Linear
 from streamkern.runtime.threads import blas_threads
 from streamkern.statistics import dtype_of_features
 from streamkern.tune.candidates import Arm, Candidate, Contender, beyond, sober, tiers
@@ -99,7 +100,7 @@ class SearchTrials:
     ) -> list[list[Candidate]]:
         """Note attempts at the first of some candidates, and return the tiers of these.
 
-        A default, by its place, stays where it is within a standard error of the best.
+        A default, by its place, stays where it is as good as the best.
         """
         if not tried:
             return []
@@ -108,8 +109,7 @@ class SearchTrials:
         if first:
             scores = sober(candidates[: len(tried)], tried)
         best = int(np.argmin(scores))
-        enough = tried[best].relative_mse + tried[best].standard_error
-        if default is not None and tried[default].relative_mse <= enough:
+        if default is not None and tried[default].is_as_good_as(tried[best]):
             best = default
         self._winner = candidates[best], tried[best]
         return tiers(self.arms, candidates[: len(tried)], scores)
@@ -157,8 +157,9 @@ class SearchTrials:
         for arm, mine in _shared_projections(candidates, plan.n_slots):
             _, kernel, family, metric, place = self.arms[arm]
             own = replace(options, kernel=kernel, feature_map=family)
-            trial, factors = Trial(own, n_components, metric), [candidates[i].factor for i in mine]
-            name = f"try-{family}-{kernel.name}-{n_components}"
+            D = plan.n_features if own.is_identity else n_components
+            trial, factors = Trial(own, D, metric), [candidates[i].factor for i in mine]
+            name = f"try-{family}-{kernel.name}-{D}"
             sample = self._rows[place], self._targets, factors, self._weights, sent
             tasks.append(task(trial, *sample, name=name))
             places += mine
@@ -172,9 +173,11 @@ class SearchTrials:
         assert self._winner is not None  # noqa: S101  a trial is always paid
         (number, factor), chosen = self._winner
         arm = self.arms[number]
-        kernel, tried = arm.kernel.stretched(factor), arm.tried.stretched(factor)
+        if not arm.is_linear:
+            kernel, tried = arm.kernel.stretched(factor), arm.tried.stretched(factor)
+            arm = arm._replace(kernel=kernel, tried=tried)
         return Search(
-            arm._replace(kernel=kernel, tried=tried),
+            arm,
             self.attempts,
             configurations(self.attempts, chosen, self.ledger.plan, self.options.n_folds),
             self.ledger.passes,
@@ -187,6 +190,9 @@ def _arms_of(
 ) -> Iterator[Arm]:
     columns = contender.column_pass.standardizer.columns
     for kernel, feature_map in contender.pairs:
+        if isinstance(kernel, Linear):
+            yield Arm(kernel, kernel, feature_map, contender.metric, place)
+            continue
         resolved = kernel.resolved(rows, columns, weights)
         tried = resolved.restricted(columns)
         yield Arm(resolved, tried, feature_map, contender.metric, place)

@@ -37,6 +37,8 @@ ISOTROPIC, LEARNT, STANDARD = "isotropic", "learnt", "standard scale"
 N_FOLDS = 3
 _BLOCK_ROWS = 4096
 SHIFT_ROWS = 2048
+# Standard errors by which a mean over folds is not 0.
+_SURE = 2.0
 # Square matrices that are held while a fold is scored.
 _SQUARES = 7
 
@@ -75,7 +77,7 @@ class Attempt:
     metric: str
     feature_map: str
     kernel: str
-    length_scale: Any
+    length_scale: Any  # None of linear ridge
     n_rows: int
     n_components: int
     relative_mse: float  # over the variance of the target, the mean over targets
@@ -83,11 +85,21 @@ class Attempt:
     alpha: float
     cost: Cost = field(default=Cost(0.0, 0.0, 0.0), compare=False)
     n_folds: int = N_FOLDS
+    of_folds: Sequence[float] = field(default=(), compare=False)  # relative_mse in each
+
+    def is_as_good_as(self, other: Attempt) -> bool:
+        """Return whether errors by fold are larger by a factor that may as well be 1.
+
+        Factors, since a few rows far out make the errors of their folds many times larger.
+        """
+        logs = np.log(np.maximum([self.of_folds, other.of_folds], np.finfo(float).tiny))
+        more = logs[0] - logs[1]
+        return bool(more.mean() <= _SURE * more.std(ddof=1) / np.sqrt(len(more)))
 
     def as_dict(self) -> dict[str, Any]:
-        """Return all but the cost as plain JSON values."""
+        """Return all but the cost and errors by fold as plain JSON values."""
         values = asdict(self) | {"length_scale": np.asarray(self.length_scale).tolist()}
-        del values["cost"]
+        del values["cost"], values["of_folds"]
         return values
 
 
@@ -117,9 +129,8 @@ class Trial:
             folds = np.searchsorted(cuts, np.arange(len(y)), side="right")
         places = [np.flatnonzero(folds == number) for number in np.unique(folds)]
         targets = Targets(y, weights)
-        feature_map = self.options.map_of(self.kernel, self.n_components)
-        stretches = self.kernel.stretches_frequencies
-        if isinstance(feature_map, RandomFourierFeatures) and stretches:
+        feature_map = self._map(1.0)
+        if isinstance(feature_map, RandomFourierFeatures) and self.kernel.stretches_frequencies:
             return self._with_shared_angles(feature_map, X, targets, places, factors)
         begun = time.thread_time()
         chosen = feature_map.representatives(X, weights)
@@ -129,6 +140,11 @@ class Trial:
             self._alone(X, targets, places, factor, made_from=made_from, once=once)
             for factor in factors
         ]
+
+    def _map(self, factor: float) -> FeatureMap:
+        if self.options.is_identity:
+            return Identity()
+        return self.options.map_of(self.kernel.stretched(factor), self.n_components)
 
     def _with_shared_angles(
         self,
@@ -168,7 +184,7 @@ class Trial:
     ) -> Attempt:
         """Cross-validate a map that is drawn from rows, on the features that a pass would sum."""
         begun = time.thread_time() - once
-        feature_map = self.options.map_of(self.kernel.stretched(factor), self.n_components)
+        feature_map = self._map(factor)
         drawn = feature_map.draw(X.shape[1], feature_map.chosen(*made_from))
         made, summed = time.thread_time(), drawn.summed()
         # Sums that are turned lose digits at long length scales, which may look like small errors.
@@ -192,12 +208,12 @@ class Trial:
         curve = PenaltyCurve.of_folds(alphas, held_out, np.ones(total.n_targets))
         chosen = curve.choose()
         score, error = curve.combined(chosen)
-        kernel = self.kernel.stretched(factor)
+        kernel = None if self.options.is_identity else self.kernel.stretched(factor)
         return Attempt(
             self.metric,
             self.options.feature_map,
-            kernel.name,
-            kernel.length_scale,
+            self.kernel.name,
+            None if kernel is None else kernel.length_scale,
             total.n_rows,
             self.n_components,
             score,
@@ -205,6 +221,7 @@ class Trial:
             float(alphas[chosen[0]]),
             Cost(*cost, time.thread_time() - begun),
             len(folds),
+            curve.fold_errors(chosen).tolist(),
         )
 
 

@@ -36,12 +36,26 @@ def test_scale_and_metric_are_chosen_and_the_plain_fit_is_among_the_finalists(fo
     weights = np.diagonal(found.metric_)
     assert set(np.argsort(weights)[-2:]) == {0, 3}
     trials = report["tuning"]
-    assert {each["n_components"] for each in trials} == {128}
+    sizes = {each["n_components"]: each["feature_map"] for each in trials}
+    assert sizes.keys() == {128, P}
+    assert sizes[P] == "identity"
     plain = [each for each in trials if each["metric"] == "standard scale"]
     assert ("gaussian", "orthogonal") in {(each["kernel"], each["feature_map"]) for each in plain}
     errors = [each["relative_mse"] for each in trials]
     best = trials[int(np.argmin(errors))]
     assert (best["kernel"], best["feature_map"]) == (report["kernel"], report["feature_map"])
+
+
+def test_far_along_a_straight_line_linear_ridge_is_found():
+    rng = np.random.default_rng(0)
+    X = rng.standard_t(1.5, (2000, P))
+    y = 0.1 * X[:, 1] + 0.3 * rng.standard_normal(2000)
+    report = tuned(X, y).report_
+    assert (report["kernel"], report["feature_map"]) == ("linear", "identity")
+    assert (report["n_components"], report["scale"]) == (P, "standard")
+    (trial,) = [each for each in report["tuning"] if each["kernel"] == "linear"]
+    cv_mse = (report["cv_rmse"] / y.std()) ** 2
+    assert trial["relative_mse"] == pytest.approx(cv_mse, rel=0.02)
 
 
 def test_the_error_is_much_smaller_than_that_of_a_plain_fit(found):
@@ -91,8 +105,9 @@ def test_features_are_as_many_as_seconds_and_rows_allow():
 
 def test_a_plain_fit_is_compared_whatever_time_is_left():
     trials = tuned(*heavy_tailed(300), "0.001s").report_["tuning"]
-    assert len(trials) == 2
-    assert "gaussian" in {each["kernel"] for each in trials if each["metric"] == "standard scale"}
+    assert len(trials) == 3
+    plain = {each["kernel"] for each in trials if each["metric"] == "standard scale"}
+    assert plain == {"gaussian", "linear"}
 
 
 @pytest.mark.parametrize("scale", ["auto", "robust"])
