@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 # What rounds take no part in: they have maps of their own, and votes for probabilities.
 _NOT_BOOSTED = ("like", "calibration", "report")
+# What `tune` chooses, where it is given seconds and none of these.
+_CHOSEN = ("kernel", "length_scale", "feature_map", "metric", "scale", "standardize")
 
 
 @command(
@@ -67,6 +69,11 @@ def fit(say: Say, **options: Any) -> None:
         )
         save_model(say, model, options, source)
     show_model(say, "Fitted", model, options["out"])
+    if not (like or shared.given_options(_CHOSEN)):
+        say.line(
+            "`streamkern tune --budget 3m` in place of `streamkern fit` would try other kernels, "
+            "length scales, maps, metrics and scales."
+        )
 
 
 def _fit_boosted(say: Say, options: dict[str, Any], parameters: Parameters) -> None:
