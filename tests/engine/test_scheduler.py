@@ -39,15 +39,19 @@ def test_this_process_offers_its_threads_and_the_memory_that_is_free(
 
 
 class Counting:
-    def __init__(self, n=20, seconds=None):
+    def __init__(self, n=20, slow=None):  # tasks that take seconds, or wait for an event
         self.n = n
-        self.seconds = seconds or {}
+        self.slow = slow or {}
         self.begun = []
         self.done = []
 
     def work(self, i):
         self.begun.append(i)
-        time.sleep(self.seconds.get(i, 0.0))
+        slow = self.slow.get(i, 0.0)
+        if isinstance(slow, threading.Event):
+            assert slow.wait(60)
+        else:
+            time.sleep(slow)
         self.done.append(i)
         return i
 
@@ -79,12 +83,14 @@ def test_results_that_were_taken_are_not_held():
 
 
 def test_a_slow_task_holds_up_none_but_those_outside_the_window_and_threads_go_on_meanwhile():
-    counting = Counting(20, {1: 0.5})
+    slow = threading.Event()
+    counting = Counting(20, {1: slow})
     with dask.config.set(scheduler="threads", num_workers=2):
         results = stream(counting.tasks())
         assert next(results) == 0
         wait_until(lambda: {0, 2, 3} <= set(counting.done), "the work of others")
         assert 1 not in counting.done
+        slow.set()
         wait_until(lambda: len(counting.done) == 4, "the window")
         assert list(results) == list(range(1, 20))
 
