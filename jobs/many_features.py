@@ -16,17 +16,19 @@ from accuracies.sets import read
 
 import streamkern
 
-_DIRECT, _BY_PASSES = (1024, 2048, 4096), (16_384, 65_536)
+_DIRECT = 1024, 2048, 4096
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("sets", nargs="+", type=Path, help="folders with data.npz")
+    parser.add_argument("--components", default="16384,65536", help="numbers beyond 4,096")
     parser.add_argument("--kernel", default="matern52")
     parser.add_argument("--map", default="orthogonal")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    sizes = ["best of direct", *(f"{D:,}" for D in _BY_PASSES)]
+    by_passes = [int(D) for D in options.components.split(",")]
+    sizes = ["best of direct", *(f"{D:,}" for D in by_passes)]
     print(f"{'set':18}{'rows':>9}" + "".join(f"{name:>26}" for name in sizes))
     for folder in options.sets:
         if not (folder / "data.npz").exists():
@@ -45,7 +47,7 @@ def main() -> None:
 
         best = min(fitted(D, "direct") for D in _DIRECT)
         print(f"{best[0]:.4f} {best[1]:.1f} s, {best[2]:,}".rjust(26), end="", flush=True)
-        for D in _BY_PASSES:
+        for D in by_passes:
             if 2 * len(rows.X) < D:
                 print("-".rjust(26), end="", flush=True)
                 continue
