@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 # What rounds take no part in: they have maps of their own, and votes for probabilities.
 _NOT_BOOSTED = ("like", "calibration", "report")
-# What `tune` chooses, where it is given seconds and none of these.
-_CHOSEN = ("kernel", "length_scale", "feature_map", "metric", "scale", "standardize")
+# What `tune` chooses, where it is given seconds; a fit that took more is not told of it.
+_CHOSEN, _SECONDS = ("kernel", "length_scale", "feature_map", "metric", "scale"), 180
 
 
 @command(
@@ -69,8 +69,9 @@ def fit(say: Say, **options: Any) -> None:
         )
         save_model(say, model, options, source)
     show_model(say, "Fitted", model, options["out"])
-    if not (like or shared.given_options(_CHOSEN)):
-        say.line(
+    given_more = like or options["checkpoint"] or shared.given_options(_CHOSEN)
+    if not given_more and not say.quiet and model.report["seconds"]["total"] < _SECONDS:
+        say.note(
             "`streamkern tune --budget 3m` in place of `streamkern fit` would try other kernels, "
             "length scales, maps, metrics and scales."
         )

@@ -79,6 +79,7 @@ class Choice:
     ) -> None:
         self.parameters, self.checkpoint = parameters, checkpoint
         self.budget = Budget.of(budget)
+        self.is_free = kernels in (None, AUTO) and maps in (None, AUTO)
         if self.budget is not None:
             kernels = AUTO if kernels is None else kernels
             maps = AUTO if maps is None else maps
@@ -121,22 +122,21 @@ class Choice:
             folds = rows.folds.of(contenders[0].column_pass.sample.places[:n_rows])
             own_folds = folds if 2 <= rows.folds.n_folds <= _MOST_FOLDS else None
             ledger = Ledger(allowed, rows.plan, spent)
+            how_tried = n_rows, options, ledger, own_folds
             if learnt is not None and seconds is not None:
-                contenders[-1] = self._with_linear(contenders[-1], rows.options)
-            trials = SearchTrials(contenders, n_rows, options, ledger, own_folds)
-            if learnt is not None and seconds is not None:
+                trials = SearchTrials(self._with_linear(contenders, rows.options), *how_tried)
                 asked = self.parameters.for_rows(self.options, source).n_components
                 found = compare(trials, asked)
             else:
                 named = self.maps not in (None, AUTO)
                 plain = None if named else self.parameters.feature_map
-                found = search(trials, plain)
+                found = search(SearchTrials(contenders, *how_tried), plain)
             best, arm = contenders[found.arm.place], found.arm
             scale = best.scale or rows.options.scale
             scaled: FitReport = {**(rows.scaled or {}), "scale": scale}
-            options = replace(
-                rows.options, kernel=arm.kernel, feature_map=arm.feature_map, scale=scale
-            )
+            new: Any = {"kernel": arm.kernel, "feature_map": arm.feature_map, "scale": scale}
+            new |= {"metric": None} if arm.is_linear else {}
+            options = replace(rows.options, **new)
             tell_of_solution(source, options, how)  # what comes before, nobody can say
             chosen = rows._replace(options=options, scaled=scaled)
             moments = moments_pass(chosen, best.column_pass, penalty=penalty)
@@ -146,22 +146,30 @@ class Choice:
             "tuning_maps": names,
             "tuning_budget": None if self.budget is None else str(self.budget),
         }
-        if learnt is not None:
-            report = learnt.reported(report, found.arm.place)
+        if learnt is not None and arm.is_linear:
+            report = with_seconds(report, metric=learnt.spent.seconds)
+        elif learnt is not None:
+            report = learnt.reported(report, arm.place)
         return replace(moments, report=report)
 
-    def _with_linear(self, plain: Contender, options: FitOptions) -> Contender:
-        """Return the plain fit, with linear ridge on the same inputs where that can be fitted.
+    def _with_linear(
+        self, contenders: Sequence[Contender], options: FitOptions
+    ) -> Sequence[Contender]:
+        """Return contenders, the last with linear ridge on its inputs where that can be fitted.
 
         It is far ahead where a few values lie far out along a straight line.
         """
-        pair = Linear(), "identity"
-        free = self.parameters.sparse is None and self.maps in (None, AUTO)
-        with suppress(ParameterError):
-            scale = plain.scale or options.scale
-            replace(options, kernel=pair[0], feature_map=pair[1], scale=scale, metric=None)
-            return plain._replace(pairs=[*plain.pairs, pair]) if free else plain
-        return plain
+        *others, plain = contenders
+        p, scale = len(plain.column_pass.standardizer.columns), plain.scale or options.scale
+        by_passes = self.parameters.solution_by_passes(options)["solves_by_passes"]
+        # The plan is of kernels' features, which are more.
+        suits = p <= options.n_components and not by_passes and self.parameters.sparse is None
+        linear: Any = {"kernel": Linear(), "feature_map": "identity", "metric": None}
+        with suppress(ParameterError):  # of integers, of phases, of a bounded scale
+            replace(options, scale=scale, **linear)
+            if self.is_free and suits:
+                plain = plain._replace(pairs=[*plain.pairs, (Linear(), "identity")])
+        return [*others, plain]
 
     def _widened(
         self, options: FitOptions, pairs: list[Any], source: Source

@@ -50,7 +50,7 @@ class SearchTrials:
                 rows = contender.column_pass.standardizer(contender.column_pass.sample.X[:n_rows])
             self.arms += _arms_of(place, contender, rows, weights)
             self._rows.append(shared(rows.astype(dtype)))
-        self.n_rows = len(targets)
+        self.n_rows, self._n_inputs = len(targets), len(first.standardizer.columns)
         self._targets, self._folds = shared(targets), folds
         self._weights = shared(weights)
         self._winner: tuple[Candidate, Attempt] | None = None
@@ -100,7 +100,7 @@ class SearchTrials:
     ) -> list[list[Candidate]]:
         """Note attempts at the first of some candidates, and return the tiers of these.
 
-        A default, by its place, stays where it is as good as the best.
+        A default, by its place, stays unless others beat it.
         """
         if not tried:
             return []
@@ -108,9 +108,11 @@ class SearchTrials:
         scores = [attempt.relative_mse for attempt in tried]
         if first:
             scores = sober(candidates[: len(tried)], tried)
-        best = int(np.argmin(scores))
-        if default is not None and tried[default].is_as_good_as(tried[best]):
-            best = default
+        eligible: Sequence[int] = range(len(tried))
+        if default is not None:
+            better = [i for i, attempt in enumerate(tried) if attempt.beats(tried[default])]
+            eligible = better or [default]
+        best = min(eligible, key=scores.__getitem__)
         self._winner = candidates[best], tried[best]
         return tiers(self.arms, candidates[: len(tried)], scores)
 
@@ -157,7 +159,7 @@ class SearchTrials:
         for arm, mine in _shared_projections(candidates, plan.n_slots):
             _, kernel, family, metric, place = self.arms[arm]
             own = replace(options, kernel=kernel, feature_map=family)
-            D = plan.n_features if own.is_identity else n_components
+            D = self._n_inputs if own.is_identity else n_components
             trial, factors = Trial(own, D, metric), [candidates[i].factor for i in mine]
             name = f"try-{family}-{kernel.name}-{D}"
             sample = self._rows[place], self._targets, factors, self._weights, sent

@@ -87,14 +87,14 @@ class Attempt:
     n_folds: int = N_FOLDS
     of_folds: Sequence[float] = field(default=(), compare=False)  # relative_mse in each
 
-    def is_as_good_as(self, other: Attempt) -> bool:
-        """Return whether errors by fold are larger by a factor that may as well be 1.
+    def beats(self, other: Attempt) -> bool:
+        """Return whether errors by fold are smaller by a factor, and not by chance alone.
 
         Factors, since a few rows far out make the errors of their folds many times larger.
         """
-        logs = np.log(np.maximum([self.of_folds, other.of_folds], np.finfo(float).tiny))
-        more = logs[0] - logs[1]
-        return bool(more.mean() <= _SURE * more.std(ddof=1) / np.sqrt(len(more)))
+        logs = np.log(np.maximum([other.of_folds, self.of_folds], np.finfo(float).tiny))
+        less = logs[0] - logs[1]
+        return bool(less.mean() > _SURE * less.std(ddof=1) / np.sqrt(len(less)))
 
     def as_dict(self) -> dict[str, Any]:
         """Return all but the cost and errors by fold as plain JSON values."""

@@ -9,6 +9,9 @@ from streamkern import RandomFeatureClassifier, RandomFeatureRidge
 from streamkern.parameters.parameters import Parameters
 from streamkern.sources import as_source
 from streamkern.tune.budget import Budget
+from streamkern.tune.candidates import Arm, Candidate
+from streamkern.tune.search_trials import SearchTrials
+from streamkern.tune.trials import Attempt
 
 P = 5
 
@@ -46,13 +49,34 @@ def test_scale_and_metric_are_chosen_and_the_plain_fit_is_among_the_finalists(fo
     assert (best["kernel"], best["feature_map"]) == (report["kernel"], report["feature_map"])
 
 
+@pytest.mark.parametrize(
+    ("errors", "best"),
+    [
+        ([[1.0, 1.0, 100.0], [1.2, 1.2, 50.0], [0.5, 0.5, 60.0]], 2),  # the least by the mean loses
+        ([[1.0, 1.0, 1.0], [0.9, 0.85, 0.1], [0.9, 0.9, 0.88]], 2),  # that is chance
+        ([[1.0, 1.0, 1.0], [0.1, 0.1, 1.1]], 0),
+        ([[1.0, np.nan, 1.0], [0.1, np.nan, 0.1]], 0),
+    ],
+)
+def test_the_plain_fit_stays_unless_another_beats_it_fold_by_fold(errors, best):
+    trials = object.__new__(SearchTrials)
+    trials.attempts, trials.arms = [], [Arm(None, None, "", "", 0)] * len(errors)
+    tried = [
+        Attempt("", "", "", 1.0, 3, 8, float(np.mean(each)), 0.0, 1.0, of_folds=each)
+        for each in errors
+    ]
+    candidates = [Candidate(i, 1.0) for i in range(len(tried))]
+    trials.ranked(candidates, tried, default=0)
+    assert trials._winner == (candidates[best], tried[best])
+
+
 def test_far_along_a_straight_line_linear_ridge_is_found():
     rng = np.random.default_rng(0)
     X = rng.standard_t(1.5, (2000, P))
     y = 0.1 * X[:, 1] + 0.3 * rng.standard_normal(2000)
     report = tuned(X, y).report_
     assert (report["kernel"], report["feature_map"]) == ("linear", "identity")
-    assert (report["n_components"], report["scale"]) == (P, "standard")
+    assert (report["n_components"], report["scale"], report["metric"]) == (P, "standard", None)
     (trial,) = [each for each in report["tuning"] if each["kernel"] == "linear"]
     cv_mse = (report["cv_rmse"] / y.std()) ** 2
     assert trial["relative_mse"] == pytest.approx(cv_mse, rel=0.02)
