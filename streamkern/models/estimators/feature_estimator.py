@@ -133,10 +133,10 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
         budget : float or str, optional
             A number of passes, of the work of a fit to all rows, on top of the fit; or time such as
             '120s', '5m' or '1h' for search and fit, and then the choice depends on the machine.
-            Kernels and maps are 'auto' then, unless they are given; within time linear ridge is tried,
-            too, if neither is.  With passes the sample and the
-            features of trials grow; within time the scale is chosen, unless it is another than
-            'standard', a metric, unless one is given, and up to four times `n_components`.
+            Kernels and maps are 'auto' then, unless they are given; if neither is, linear ridge is
+            tried within time, too.  With passes the sample and the features of trials grow; within
+            time the scale is chosen, unless it is another than 'standard', a metric, unless one is
+            given, and up to four times `n_components`.
         checkpoint, keep_moments
             As in `fit`; the search is made again.
         """
