@@ -70,7 +70,8 @@ def fit(say: Say, **options: Any) -> None:
         save_model(say, model, options, source)
     show_model(say, "Fitted", model, options["out"])
     given_more = like or options["checkpoint"] or shared.given_options(_CHOSEN)
-    if not given_more and not say.quiet and model.report["seconds"]["total"] < _SECONDS:
+    for_people = not (say.quiet or say.as_json or say.log_json)
+    if for_people and not given_more and model.report["seconds"]["total"] < _SECONDS:
         say.note(
             "`streamkern tune --budget 3m` in place of `streamkern fit` would try other kernels, "
             "length scales, maps, metrics and scales."

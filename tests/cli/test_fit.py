@@ -188,5 +188,5 @@ def test_a_bad_number_of_features_is_refused_in_one_sentence_before_rows_are_rea
 def test_what_a_search_would_try_is_said_where_nothing_of_that_was_chosen():
     hint = "`streamkern tune --budget 3m`"
     assert hint in streamkern(*FIT).stderr
-    for option in (("--kernel", "matern52"), ("--quiet",), ("--checkpoint", "saved")):
+    for option in (("--kernel", "matern52"), ("--quiet",), ("--json",), ("--checkpoint", "saved")):
         assert hint not in streamkern(*FIT, "--force", *option).stderr
