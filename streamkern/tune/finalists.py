@@ -31,7 +31,7 @@ _MOST_COMPONENTS, _FEWEST_COMPONENTS = 4096, 512
 def compare(trials: SearchTrials, n_components: int) -> Search:
     """Choose among contenders, the best of which comes first and a plain fit last.
 
-    Of noise any of them may come out best: the plain fit stays unless others beat it by fold.
+    Of noise any of them may come out best: the plain fit stays unless others beat it.
     """
     D = _affordable(n_components, trials)
     arms = trials.arms

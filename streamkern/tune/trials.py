@@ -88,13 +88,15 @@ class Attempt:
     of_folds: Sequence[float] = field(default=(), compare=False)  # relative_mse in each
 
     def beats(self, other: Attempt) -> bool:
-        """Return whether errors by fold are smaller by a factor, and not by chance alone.
+        """Return whether the error is smaller by a standard error, or else fold by fold.
 
-        Factors, since a few rows far out make the errors of their folds many times larger.
+        That is by factors, since a few rows far out make the errors of their folds, and so the
+        standard error, many times larger.
         """
         logs = np.log(np.maximum([other.of_folds, self.of_folds], np.finfo(float).tiny))
         less = logs[0] - logs[1]
-        return bool(less.mean() > _SURE * less.std(ddof=1) / np.sqrt(len(less)))
+        by_folds = less.mean() > _SURE * less.std(ddof=1) / np.sqrt(len(less))
+        return bool(by_folds or self.relative_mse + self.standard_error < other.relative_mse)
 
     def as_dict(self) -> dict[str, Any]:
         """Return all but the cost and errors by fold as plain JSON values."""

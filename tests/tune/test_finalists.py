@@ -52,19 +52,22 @@ def test_scale_and_metric_are_chosen_and_the_plain_fit_is_among_the_finalists(fo
 @pytest.mark.parametrize(
     ("errors", "best"),
     [
-        ([[1.0, 1.0, 100.0], [1.2, 1.2, 50.0], [0.5, 0.5, 60.0]], 2),  # the least by the mean loses
-        ([[1.0, 1.0, 1.0], [0.9, 0.85, 0.1], [0.9, 0.9, 0.88]], 2),  # that is chance
-        ([[1.0, 1.0, 1.0], [0.1, 0.1, 1.1]], 0),
+        (
+            [[1.0, 1.0, 100.0], [1.2, 1.2, 60.0], [0.5, 0.5, 80.0]],
+            2,
+        ),  # by fold
+        ([[1.0, 0.8, 1.0], [0.7, 0.8, 0.8], [0.75, 0.8, 0.8]], 1),  # by a standard error
+        ([[1.0, 1.0, 1.0], [0.8, 0.8, 1.3]], 0),
         ([[1.0, np.nan, 1.0], [0.1, np.nan, 0.1]], 0),
     ],
 )
-def test_the_plain_fit_stays_unless_another_beats_it_fold_by_fold(errors, best):
+def test_the_plain_fit_stays_unless_another_beats_it(errors, best):
     trials = object.__new__(SearchTrials)
     trials.attempts, trials.arms = [], [Arm(None, None, "", "", 0)] * len(errors)
-    tried = [
-        Attempt("", "", "", 1.0, 3, 8, float(np.mean(each)), 0.0, 1.0, of_folds=each)
-        for each in errors
-    ]
+    tried = []
+    for each in errors:
+        mean, error = float(np.mean(each)), float(np.std(each, ddof=1) / np.sqrt(len(each)))
+        tried.append(Attempt("", "", "", 1.0, 3, 8, mean, error, 1.0, of_folds=each))
     candidates = [Candidate(i, 1.0) for i in range(len(tried))]
     trials.ranked(candidates, tried, default=0)
     assert trials._winner == (candidates[best], tried[best])
