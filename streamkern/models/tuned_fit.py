@@ -164,12 +164,14 @@ class Choice:
         by_passes = self.parameters.solution_by_passes(options)["solves_by_passes"]
         # The plan is of kernels' features, which are more.
         suits = p <= options.n_components and not by_passes and self.parameters.sparse is None
-        linear: Any = {"kernel": Linear(), "feature_map": "identity", "metric": None}
-        with suppress(ParameterError):  # of integers, of phases, of a bounded scale
-            replace(options, scale=scale, **linear)
-            if self.is_free and suits:
-                plain = plain._replace(pairs=[*plain.pairs, (Linear(), "identity")])
-        return [*others, plain]
+        if not (self.is_free and suits):
+            return contenders
+        kernel, name = linear = Linear(), "identity"
+        try:
+            replace(options, kernel=kernel, feature_map=name, scale=scale, metric=None)
+        except ParameterError:  # of integers, of phases, of a bounded scale
+            return contenders
+        return [*others, plain._replace(pairs=[*plain.pairs, linear])]
 
     def _widened(
         self, options: FitOptions, pairs: list[Any], source: Source

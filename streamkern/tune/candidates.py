@@ -11,14 +11,7 @@ import numpy as np
 from streamkern.errors import DataError, ParameterError
 from streamkern.errors.formatting import unknown
 from streamkern.features import FAMILIES
-from streamkern.kernels import (
-    KERNELS,
-    Kernel,
-    Linear,
-    ScaledKernel,
-    ShiftInvariantKernel,
-    as_kernel,
-)
+from streamkern.kernels import KERNELS, Kernel, ScaledKernel, ShiftInvariantKernel, as_kernel
 from streamkern.kernels.scaled import DistanceKernel
 
 if TYPE_CHECKING:
@@ -47,7 +40,7 @@ class Contender(NamedTuple):
 
     metric: str
     column_pass: ColumnPass
-    pairs: Sequence[tuple[ShiftInvariantKernel | Linear, str]]
+    pairs: Sequence[tuple[Any, str]]
     scale: str | None = None  # of the inputs, where that is not the chosen one
     is_default: bool = False  # what a plain fit is
 

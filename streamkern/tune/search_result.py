@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamkern.kernels import Combined, Linear
+from streamkern.kernels import Combined
 from streamkern.parameters.cost_estimate import fit_flops, solve_flops
 from streamkern.tune.trials import ISOTROPIC, Attempt
 
@@ -38,7 +38,7 @@ class Search:
     def note(self) -> str:
         """One sentence where the chosen length scale is the shortest or longest tried, else ''."""
         tried = self.arm.tried
-        if isinstance(tried, Linear):
+        if self.arm.is_linear:
             return ""
         name = (self.arm.metric, self.arm.feature_map, tried.name)
         mine = [a for a in self.attempts if (a.metric, a.feature_map, a.kernel) == name]

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamkern.engine.scheduler import run_all, shared, task
-from streamkern.kernels import Linear
 from streamkern.runtime.threads import blas_threads
 from streamkern.statistics import dtype_of_features
 from streamkern.tune.candidates import Arm, Candidate, Contender, beyond, sober, tiers
@@ -192,12 +191,11 @@ def _arms_of(
 ) -> Iterator[Arm]:
     columns = contender.column_pass.standardizer.columns
     for kernel, feature_map in contender.pairs:
-        if isinstance(kernel, Linear):
-            yield Arm(kernel, kernel, feature_map, contender.metric, place)
-            continue
-        resolved = kernel.resolved(rows, columns, weights)
-        tried = resolved.restricted(columns)
-        yield Arm(resolved, tried, feature_map, contender.metric, place)
+        arm = Arm(kernel, kernel, feature_map, contender.metric, place)
+        if not arm.is_linear:
+            resolved = kernel.resolved(rows, columns, weights)
+            arm = arm._replace(kernel=resolved, tried=resolved.restricted(columns))
+        yield arm
 
 
 def _shared_projections(

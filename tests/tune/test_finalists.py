@@ -52,10 +52,7 @@ def test_scale_and_metric_are_chosen_and_the_plain_fit_is_among_the_finalists(fo
 @pytest.mark.parametrize(
     ("errors", "best"),
     [
-        (
-            [[1.0, 1.0, 100.0], [1.2, 1.2, 60.0], [0.5, 0.5, 80.0]],
-            2,
-        ),  # by fold
+        ([[1.0, 1.0, 100.0], [1.2, 1.2, 60.0], [0.5, 0.5, 80.0]], 2),  # by fold
         ([[1.0, 0.8, 1.0], [0.7, 0.8, 0.8], [0.75, 0.8, 0.8]], 1),  # by a standard error
         ([[1.0, 1.0, 1.0], [0.8, 0.8, 1.3]], 0),
         ([[1.0, np.nan, 1.0], [0.1, np.nan, 0.1]], 0),
