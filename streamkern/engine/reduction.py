@@ -37,6 +37,7 @@ from streamkern.sources.base import naming_rows
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from streamkern.engine.feature_stores import FeatureStores
     from streamkern.sources import Shard, Source
     from streamkern.statistics import Statistic
     from streamkern.storage import Checkpoint
@@ -76,6 +77,7 @@ def accumulate(
     group: Callable[[Shard], int] | None = None,
     checkpoint: Checkpoint | None = None,
     validate: Callable[[S, S], dict[str, Any] | None] | None = None,
+    stores: FeatureStores | None = None,
 ) -> PassResult[S]:
     """Read every row once and reduce the rows to a statistic; rows of weight 0 are no rows.
 
@@ -107,6 +109,8 @@ def accumulate(
     validate : callable, optional
         Takes the statistic of the rows so far and that of those to come next, and returns what
         to tell of an error, or None.
+    stores : FeatureStores, optional
+        Where features are kept for further passes.
 
     Returns
     -------
@@ -142,9 +146,13 @@ def accumulate(
     found = set() if saved is None else {i for i in range(len(groups)) if saved.holds(i)}
     resumed = [shard for i in found for shard in groups[i]]
 
+    places = {} if stores is None else stores.places(shards)
+
     def partial_of(shard: Shard, number: int) -> Any:
         reader, key = source.reader(shard), f"accumulate-{label}-{job}-{shard.index}"
-        return accumulating(zero, reader, shard, options, slots, group=number, dask_key_name=key)
+        how = {"group": number, "store": stores and stores.name, "dask_key_name": key}
+        with dask.annotate(**places.get(shard.index, {})):
+            return accumulating(zero, reader, shard, options, slots, **how)
 
     partials = [
         [SAVED] if i in found else [partial_of(shard, i) for shard in members]
@@ -154,11 +162,15 @@ def accumulate(
     client, pool = current_client(), n_slots + 1  # threads: one more reads
     if client is None:
         reset_peak()
-    work = None if of_task else statistic.work
     begun, attempts = time.perf_counter(), Attempts()
     check = partial(attempts.check, _LONGER if checkpoint is None else _AGAIN)
     with (
-        passing(job, label, attempts.heard, **pass_facts(source, shards, work)),
+        passing(
+            job,
+            label,
+            attempts.heard,
+            **pass_facts(source, shards, None if of_task else statistic.work),
+        ),
         naming_rows(source, shards, f"accumulate-{label}-{job}"),
         restarting_stragglers(client, job, attempts),
     ):

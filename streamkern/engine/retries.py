@@ -14,6 +14,7 @@ import dask
 from dask.utils import parse_timedelta
 
 from streamkern.errors import ClusterError, StreamkernWarning
+from streamkern.runtime.feature_store import STORE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -118,6 +119,9 @@ def _look_after(
     if not late and not attempts.stands_still(seconds):
         return set(), False
 
+    def is_ours(key: str) -> bool:
+        return job in key or key.startswith(STORE)
+
     async def look(dask_scheduler: Any) -> tuple[set[str], set[str], set[str], set[str]]:
         workers = dask_scheduler.workers
         alone = {name for name, each in workers.items() if not each.nanny}
@@ -125,7 +129,7 @@ def _look_after(
         ours = {
             name
             for name, each in workers.items()
-            if all(job in str(task.key) for task in each.processing)
+            if all(is_ours(str(task.key)) for task in each.processing)
         }
         removed = ours & (late & alone | before & silent)
         if len(removed) < len(workers):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from streamkern.engine.partials import SAVED, Partial, PassOptions
 from streamkern.monitor.metrics import add_to_totals, expose_totals
 from streamkern.runtime.events import tell_from_task
+from streamkern.runtime.feature_store import found_store
 from streamkern.runtime.memory import peak_bytes
 from streamkern.runtime.resources import current_worker, metered
 from streamkern.runtime.scratch import Scratch, aligned
@@ -114,6 +115,7 @@ def accumulate_shard(
     slots: ComputeSlots,
     *,
     group: int,
+    store: str | None = None,
 ) -> Partial:
     """Return the sums of one shard; the task that a worker runs, and runs again if it must."""
     if options.saved is not None and options.saved.holds(group):  # before a worker was lost
@@ -136,8 +138,11 @@ def accumulate_shard(
     with at_shard(
         options.job, shard, reader, options.block_rows, slots, threads=options.threads, work=work
     ) as (blocks, scratch):
-        statistic.scratch = scratch
-        statistic.update(kept(blocks))
+        statistic.scratch, scratch.store = scratch, found_store(store)
+        try:
+            statistic.update(kept(blocks))
+        finally:
+            scratch.store = None  # before another task has the memory
     statistic.scratch = None
     sums, shards = statistic.detached(), (shard.index,)
     return Partial(sums, n_kept, n_skipped, shards, peak_bytes(), n_weightless)

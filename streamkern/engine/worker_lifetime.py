@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from distributed import LocalCluster, Scheduler, SchedulerPlugin
 from tornado.ioloop import PeriodicCallback
@@ -40,6 +40,14 @@ class WorkersAtWork(SchedulerPlugin):  # type: ignore[misc]
             for worker in workers
             if not worker.processing and not any(task.waiters for task in worker.has_what)
         ]
+
+    async def start(self, scheduler: Scheduler) -> None:
+        self.tasks = scheduler.tasks
+
+    def transition(self, key: str, start: str, finish: str, *args: Any, **how: Any) -> None:  # noqa: ARG002
+        """Let tasks that found no worker go to any: Dask has them wait for the one they prefer."""
+        if finish == "no-worker" and self.tasks[key].loose_restrictions:
+            self.tasks[key].worker_restrictions = set()
 
     def remove_client(self, scheduler: Scheduler, client: str) -> None:
         if client == self.client:

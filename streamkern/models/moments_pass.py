@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streamkern.engine.feature_stores import FeatureStores
 from streamkern.engine.scheduler import run, task
 from streamkern.errors import DataError
 from streamkern.features import LEVELS, Standardized
@@ -108,9 +109,11 @@ def moments_pass(
     choice: SubspaceChoice | None = None
     solved: FitReport = {"iterations": 0}
     if penalty is not None:
-        growing = SubspacePasses(read, whole, drawn, intercept=options.fit_intercept)
-        search = SubspaceSearch(growing, penalty)
-        whole, choice = search.run()
+        intercept = options.fit_intercept
+        with FeatureStores(plan.stored_bytes) as stores:
+            growing = SubspacePasses(read, whole, drawn, intercept=intercept, stores=stores)
+            search = SubspaceSearch(growing, penalty)
+            whole, choice = search.run()
         solved = {"iterations": search.n_iterations, "gradients": search.facts()}
         feature_map, passes = whole.empty.feature_map, [*passes, *growing.passes]
     seconds = seen.passed.seconds + time.perf_counter() - begun

@@ -14,12 +14,19 @@ from streamkern.features.base import stream
 from streamkern.runtime.threads import blas_threads
 from streamkern.solve.preconditioner import NystroemPreconditioner, largest_sketch, sketch_size
 from streamkern.solve.subspace import Remainder, Subspace
-from streamkern.statistics import ByFold, GramProducts, dtype_of_features, precision_of_features
+from streamkern.statistics import (
+    ByFold,
+    GramProducts,
+    RangeFolds,
+    dtype_of_features,
+    precision_of_features,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from streamkern._typing import Array, Floats
+    from streamkern.engine.feature_stores import FeatureStores
     from streamkern.engine.reduction import PassResult
     from streamkern.features import FeatureMap
 
@@ -37,13 +44,15 @@ class SubspacePasses:
     @blas_threads(1)  # as all that is computed here, so that the number of cores does not matter
     def __init__(
         self,
-        read: Callable[[Any, str], PassResult[Any]],
+        read: Callable[..., PassResult[Any]],
         sums: ByFold,
         feature_map: FeatureMap,
         *,
         intercept: bool,
+        stores: FeatureStores | None = None,
     ) -> None:
         empty: Any = sums.empty
+        self.stores = stores
         self.read, self.rule, self.feature_map, self.empty = read, sums.rule, feature_map, empty
         turned: dict[int, Any] = {}
         for fold, part in sorted(sums.parts.items()):
@@ -139,5 +148,8 @@ class SubspacePasses:
             turned = self.feature_map.turned(vectors).astype(vectors.dtype)
         shift, precision = self.empty.feature_shift, self.empty.precision
         empty = GramProducts(self.empty.feature_map, turned, shift, precision)
-        self.passes.append(self.read(ByFold(self.rule, empty) if by_fold else empty, label))
+        # Blocks of rows that are dealt one by one are others by fold.
+        stores = self.stores if by_fold or isinstance(self.rule, RangeFolds) else None
+        asked = ByFold(self.rule, empty) if by_fold else empty
+        self.passes.append(self.read(asked, label, stores=stores))
         return self.passes[-1].statistic

@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import dask
+
 from streamkern.errors import InsufficientMemoryError
 from streamkern.errors.html_table import html_table
 from streamkern.parameters.cost_estimate import rough_flops_per_second
 from streamkern.runtime.memory import available_bytes, in_words
+from streamkern.statistics import dtype_of_features
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,17 @@ class Plan:
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self) | {"seconds": self.seconds}
+
+    @property
+    def stored_bytes(self) -> int:
+        """Features that a process may keep in a file, for passes that need them again.
+
+        No more than memory has room for beside the rest, so that the file is read from there.
+        """
+        if not self.solves_by_passes or not dask.config.get("streamkern.feature-store", True):
+            return 0
+        n_bytes = self.n_rows * self.n_components * dtype_of_features(self.precision).itemsize
+        return min(n_bytes, max(self.allowed_bytes - self.worker_bytes, 0))
 
     @property
     def fits(self) -> bool:
@@ -100,5 +114,9 @@ class Plan:
             ("memory of a worker", f"{in_words(self.worker_bytes)} projected"),
             ("memory allowed", in_words(self.allowed_bytes)),
             ("memory of this process", f"{in_words(self.client_bytes)} projected"),
+            *(
+                [("kept features", f"{in_words(self.stored_bytes)} a worker at most, on disk")]
+                * self.solves_by_passes
+            ),
             ("disk for a checkpoint", f"{in_words(self.checkpoint_bytes)} at most"),
         ]

@@ -8,12 +8,15 @@ import numpy as np
 
 if TYPE_CHECKING:
     from streamkern._typing import Array
+    from streamkern.runtime.feature_store import FeatureStore
 
 
 class Scratch:
     """Arrays by name, of one thread at a time; whoever is lent none makes one of its own."""
 
     def __init__(self) -> None:
+        # Where features of the rows may be from an earlier pass.
+        self.store: FeatureStore | None = None
         self._held: dict[str, Array] = {}
 
     def array(self, name: str, shape: tuple[int, ...], dtype: Any) -> Array:

@@ -55,8 +55,12 @@ class GramProducts(Statistic):
             features = scratch.array("features", shape, of_features)
             shift = self.feature_shift.astype(of_features)
             weights = None if block.weights is None else block.weights.astype(dtype)[:, None]
-            begun = 0
-            for rows in self.feature_map.evaluated(block.X, features, shift, scratch):
+            begun, evaluated = 0, self.feature_map.evaluated(block.X, features, shift, scratch)
+            if scratch.store is not None:
+                places = block.places()[[0, -1]]
+                key = *places.tolist(), len(block)
+                evaluated = scratch.store.evaluated(key, features, evaluated)
+            for rows in evaluated:
                 if rows.stop - begun < step and rows.stop < len(block):
                     continue
                 with timed("products"):

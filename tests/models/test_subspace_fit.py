@@ -1,5 +1,7 @@
 """Conjugate gradients find what the D x D system has: the penalty, errors and predictions."""
 
+import os
+
 import dask
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from streamkern.features.base import stream
 from streamkern.models.tasks import Regression
 from streamkern.parameters import plan
 from streamkern.runtime.events import observed
+from streamkern.runtime.feature_store import FeatureStore
 from streamkern.sources import ArraySource
 
 N, P = 1500, 3
@@ -238,6 +241,41 @@ def test_workers_that_are_killed_leave_the_same_bits(small_shards):
         assert found == expected
         assert not victims & set(client.run(lambda: __import__("os").getpid()).values())
         assert report["rows"] == N
+
+
+@pytest.mark.parametrize("fold_by", ["shards", "rows"])
+def test_features_that_are_kept_change_no_bit(small_shards, monkeypatch, fold_by):
+    source, of_store = ArraySource(*rows()), "streamkern.runtime.feature_store"
+    with dask.config.set({"streamkern.feature-store": False}):
+        expected, _ = solution(source, fold_by=fold_by)
+    pread, read, made = os.preadv, [], []
+
+    def preadv(*args):
+        read.append(pread(*args))
+        return read[-1] * (len(read) % 7 > 0)  # now and then the disk fails
+
+    def store(name, most_bytes):
+        made.append(FeatureStore(name, min(most_bytes, room)))
+        return made[-1]
+
+    monkeypatch.setattr(f"{of_store}.os.preadv", preadv)
+    monkeypatch.setattr(f"{of_store}.FeatureStore", store)
+    for room in (1 << 40, 100 * 1000):  # for all blocks, or for some
+        read.clear()
+        assert solution(source, fold_by=fold_by)[0] == expected
+        assert sum(read) > 2 * min(room, N * 128 * 4)
+        assert made[-1]._taken <= room
+    monkeypatch.setattr(f"{of_store}.os.pwrite", lambda *_: 0)  # the disk is full
+    room = 1 << 40
+    read.clear()
+    assert solution(source, fold_by=fold_by)[0] == expected
+
+    def no_folder(**_):
+        raise FileNotFoundError
+
+    monkeypatch.setattr(f"{of_store}.tempfile.TemporaryFile", no_folder)
+    assert solution(source, fold_by=fold_by)[0] == expected
+    assert not read
 
 
 def test_the_number_of_cores_changes_no_bit():
