@@ -29,7 +29,8 @@ class FeatureStores:
     """
 
     def __init__(self, most_bytes: int) -> None:
-        self.name, self.most_bytes = f"{STORE}{uuid.uuid4().hex}", most_bytes
+        wanted = dask.config.get("streamkern.feature-store", True)
+        self.name, self.most_bytes = f"{STORE}{uuid.uuid4().hex}", most_bytes if wanted else 0
         self._held: dict[str, Any] = {}  # by the worker's address, "" for this process
 
     def __enter__(self) -> Self:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import dask
-
 from streamkern.errors import InsufficientMemoryError
 from streamkern.errors.html_table import html_table
 from streamkern.parameters.cost_estimate import rough_flops_per_second
@@ -61,7 +59,7 @@ class Plan:
 
         No more than memory has room for beside the rest, so that the file is read from there.
         """
-        if not self.solves_by_passes or not dask.config.get("streamkern.feature-store", True):
+        if not self.solves_by_passes:
             return 0
         n_bytes = self.n_rows * self.n_components * dtype_of_features(self.precision).itemsize
         return min(n_bytes, max(self.allowed_bytes - self.worker_bytes, 0))
