@@ -48,10 +48,8 @@ class FeatureStores:
             self._held = {"": store_here(self.name, self.most_bytes)}
             return {}
         with reaching(client):
-            threads = {
-                address: worker["nthreads"]
-                for address, worker in client.scheduler_info(n_workers=-1)["workers"].items()
-            }
+            workers = client.scheduler_info(n_workers=-1).get("workers", {})
+        threads = {address: worker["nthreads"] for address, worker in workers.items()}
         new = iter(sorted(threads.keys() - self._held.keys()))
         # Who comes takes the place of one that is gone, so that the others keep their shards.
         order = [each if each in threads else next(new, "") for each in self._held]
