@@ -22,7 +22,10 @@ _LOOK, _PATIENCE = 1000.0, 10.0
 
 
 class WorkersAtWork(SchedulerPlugin):  # type: ignore[misc]
-    """Keeps workers that compute, or hold what others wait for, as long as a client is there."""
+    """Keeps workers that compute, or hold what others wait for, as long as a client is there.
+
+    Tasks that only prefer a worker do not wait for it to come back.
+    """
 
     idempotent = True
 

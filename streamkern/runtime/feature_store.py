@@ -69,6 +69,8 @@ class FeatureStore:
     def _taken_for(self, n_bytes: int) -> int | None:
         """Return where in the file so many bytes go, None where they have no room."""
         with self._lock, suppress(OSError):
+            if self._taken + n_bytes > self.most_bytes:
+                return None
             if self._file is None:
                 folder = getattr(current_worker(), "local_directory", None)
                 self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115  it lives as this
@@ -76,7 +78,7 @@ class FeatureStore:
             disk = os.fstatvfs(self._file.fileno())
             # As much is left to others, on the disk and, where files are there, in memory.
             free = min(disk.f_bavail * disk.f_frsize, available_bytes())
-            if self._taken + n_bytes <= min(self.most_bytes, free):
+            if self._taken + n_bytes <= free:
                 self._taken += n_bytes
                 return self._taken - n_bytes
         return None
