@@ -51,7 +51,7 @@ _COLUMNS = ("relative_rmse", "kernel_error", "fit_seconds", "predict_seconds")
         help="Rows to fit, a uniform sample; exact kernel ridge needs their square.",
     ),
     *parameter_options(
-        *("kernel", "alpha", "n_folds", "on_bad_rows", "random_state"),
+        *("kernel", "alpha", "n_folds", "solver", "on_bad_rows", "random_state"),
         alpha={
             "help": "The penalty, in units of the sum of squares.  Where it is chosen, every model "
             "chooses its own; exact kernel ridge by leave-one-out."
@@ -128,7 +128,7 @@ def _row(trial: Trial) -> tuple[str, ...]:
     if interval is not None:
         error += f" \N{PLUS-MINUS SIGN} {trial.test_rmse - interval[0]:#.2g}"
     return (
-        trial.map or trial.method,
+        (trial.map or trial.method) + ", by gradients" * (trial.solver == "cg"),
         f"{trial.n_components:,}" if trial.n_components else "",
         error,
         *(figure(name, getattr(trial, name)) for name in _COLUMNS),

@@ -164,6 +164,7 @@ class SubspaceSearch:
         begun, least, best = len(self.made.passes), np.inf, min(float(self.least.min()), 1.0)
         usual = best * (_HELD_OUT if chosen else _ROUGH)
         systems = [System(k, i) for k in self.left_out for i in penalties]
+        followers = [System(k, i) for k in self.left_out for i in beside]
         of_model = [k is None and i in chosen for k, i in systems]
         tolerances = np.where(of_model, _SOLVED, usual)
         self.made.sharpen(float(self.alphas[min(penalties)]))
@@ -172,8 +173,8 @@ class SubspaceSearch:
             if self.n_iterations - before == _SLOW:
                 self.made.sketch()
                 before = self.n_iterations
-            found = [self._residual(system) for system in systems]
-            bounds = np.array([bound for bound, _ in found])
+            found, directions = self._residuals([*systems, *followers])
+            bounds = found[: len(systems)]
             self.bound = float(bounds[of_model].max() if chosen else bounds.max())
             open_ = np.flatnonzero(bounds > tolerances)
             if not len(open_):
@@ -186,13 +187,12 @@ class SubspaceSearch:
             worst = float((bounds / tolerances).max())
             if worst < least / 2:
                 begun, least = len(self.made.passes), worst
-            directions = [found[i][1] for i in open_]
-            directions += [self._residual(System(k, i))[1] for k in self.left_out for i in beside]
+            wanted = [directions[i] for i in (*open_, *range(len(systems), len(directions)))]
             room = most_vectors(self.made.feature_map.n_components, self.n_targets)
             room -= self.subspace.n_vectors
             if len(self.made.passes) - begun > _PATIENCE or room <= 0:
                 return worst < _NEAR
-            if not self._grow([np.column_stack(directions)[:, :room]]):
+            if not self._grow([np.column_stack(wanted)[:, :room]]):
                 return True  # what is left is rounding
 
     def _are_lost(self, errors: Floats, before: Floats) -> bool:
@@ -236,16 +236,21 @@ class SubspaceSearch:
         self.alphas = even_grid(floor * largest, largest) if grid is None else np.array(grid)
 
     @blas_threads(1)
-    def _residual(self, system: System) -> tuple[float, Floats]:
-        """Return a bound on what is left to move predictions by, and the directions of that."""
-        alpha, basis = float(self.alphas[system.penalty]), self.bases[system.left_out]
-        spectrum = basis.spectrum
-        coef = basis.vectors @ (spectrum.projections / (spectrum.values + alpha)[:, None])
-        left = self.subspace.residuals(coef, alpha, system.left_out)
-        directions = self.made.preconditioner.solve(left, alpha)
-        squares = np.einsum("dq,dq->q", left, directions)
-        unit = np.where(spectrum.target > 0, spectrum.target, np.inf)
-        return float(np.sqrt(np.max(np.maximum(squares, 0.0) / unit))), directions
+    def _residuals(self, systems: Sequence[System]) -> tuple[Floats, Sequence[Floats]]:
+        """Return bounds on what is left to move predictions by, and the directions of that."""
+        bases = [self.bases[left_out] for left_out, _ in systems]
+        alphas, n = self.alphas[[penalty for _, penalty in systems]], len(systems)
+        coefs = [
+            basis.vectors @ (basis.spectrum.projections / (basis.spectrum.values + alpha)[:, None])
+            for basis, alpha in zip(bases, alphas, strict=True)
+        ]
+        left = self.subspace.residuals([each.left_out for each in systems], alphas, coefs)
+        every = np.column_stack(left)
+        directions = self.made.preconditioner.solve(every, np.repeat(alphas, self.n_targets))
+        squares = np.einsum("dq,dq->q", every, directions).reshape(n, self.n_targets)
+        units = np.array([basis.spectrum.target for basis in bases])
+        bounds = np.maximum(squares, 0.0) / np.where(units > 0, units, np.inf)
+        return np.sqrt(bounds.max(axis=1)), np.split(directions, n, axis=1)
 
     @blas_threads(1)
     def _curve(self, alphas: Floats) -> PenaltyCurve:

@@ -103,7 +103,7 @@ class Choice:
         pairs, seconds = pairs_to_try(tried, names, options, source), None
         if allowed is not None and allowed.in_seconds:
             options, pairs = self._widened(options, pairs, source)
-            allowed = allowed.searching(options, source)
+            allowed = allowed.searching(self.parameters, options, source)
             seconds = _LEARNING * allowed.amount
         options = replace(options, kernel=pairs[0][0], feature_map=pairs[0][1])
         options = self.parameters.for_rows(options, source)
@@ -184,7 +184,8 @@ class Choice:
         """
         assert self.budget is not None  # noqa: S101  for the type checker
         if self.parameters.n_components != AUTO and not self.parameters.penalty.n_left_out:
-            options = replace(options, n_components=self.budget.components(options, source))
+            D = self.budget.components(self.parameters, options, source)
+            options = replace(options, n_components=D)
         if source.sparse_row_bytes:
             return options, pairs
         if options.scale == "standard" and options.standardize:

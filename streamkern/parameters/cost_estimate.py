@@ -36,6 +36,9 @@ _UNEVEN = 1.25
 # one target and of one more, and penalties whose systems they do at a time; and the operations of a
 # feature in those of a product.
 _PASSES, _VECTORS, _PENALTIES, _FEATURE = 30, (600, 100), 3, 16
+# What products with few vectors take, which are as fast as memory, and squares of all vectors
+# between the passes, as measured.
+_NARROW, _BETWEEN = 5, 20
 # A careful guess of one core's speed, for choosing only.
 _FLOPS_PER_SECOND = {"single": 60e9, "double": 30e9, "int8": 60e9, "int16": 30e9}
 
@@ -246,7 +249,8 @@ def fit_seconds(  # noqa: PLR0917  sizes and then how
 def gradient_flops(n_rows: int, n_features: int, n_components: int) -> float:
     """Return the multiply-adds of conjugate gradients, a guess before their number is known."""
     D, vectors = n_components, largest_sketch(n_components, whole=True) + _VECTORS[0]
-    return float(n_rows) * D * (_PASSES * (n_features + _FEATURE) + 2.0 * vectors)
+    of_a_row = _NARROW * (_PASSES * (n_features + _FEATURE) + 2.0 * vectors)
+    return D * (n_rows * of_a_row + _BETWEEN * float(vectors) ** 2)
 
 
 def solve_flops(n_components: int, n_folds: int) -> float:

@@ -228,9 +228,9 @@ def plan_for(
     return plan
 
 
-def has_room(source: Source, options: FitOptions) -> bool:
-    """Say whether a fit, with its D x D system, fits what the current scheduler offers."""
-    return planned(options, source, **_place()).fits
+def has_room(source: Source, options: FitOptions, **job: Any) -> bool:
+    """Say whether a fit fits what the current scheduler offers."""
+    return planned(options, source, **_place(), **job).fits
 
 
 def _place() -> dict[str, Any]:

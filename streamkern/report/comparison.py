@@ -119,8 +119,9 @@ def compare(
         for name in maps
         for D in sorted(n_components)
     }
-    largest = RandomFeatureRidge(**drawn[maps[0], max(n_components)])
-    plan_for(ArraySource(rows.X, rows.y), Parameters.of(largest).passes())
+    largest = Parameters(**drawn[maps[0], max(n_components)])
+    passes = largest.passes()
+    plan_for(ArraySource(rows.X, rows.y), passes, **largest.solution_by_passes(passes))
     n, p = rows.X.shape
     linear = RandomFeatureRidge(**options | {"kernel": Linear(), "paired": True, "n_components": p})
     runs: dict[tuple[str, int], list[Run]] = {key: [] for key in drawn}
@@ -138,10 +139,10 @@ def compare(
     mean = np.average(rows.y_test, axis=0, weights=rows.test_weights)
     return Comparison(
         trials=(
-            Trial.of("exact", [exact_run], n, reference),
-            Trial.of("linear", [linear_run], p, reference, n_components=p),
+            Trial.of("exact", [exact_run], reference),
+            Trial.of("linear", [linear_run], reference, n_components=p),
             *(
-                Trial.of("random features", found, D, reference, n_components=D, map_name=name)
+                Trial.of("random features", found, reference, n_components=D, map_name=name)
                 for (name, D), found in runs.items()
             ),
         ),

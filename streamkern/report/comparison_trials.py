@@ -37,9 +37,11 @@ class Run:
 
     `kernel_error` is the mean of |phi(x)^T phi(x') - k(x, x')| over pairs of held-out rows.  Below
     the penalty `precision_floor` the rounding of sums decides.  A fit includes choosing alpha.
+    `matrix_bytes` are of the system in double, or of the vectors of conjugate gradients.
     """
 
     seed: int | None
+    solver: str | None
     alpha: float
     test_rmse: float
     cv_rmse: float | None
@@ -48,6 +50,7 @@ class Run:
     precision_floor: float | None
     fit_seconds: float
     predict_seconds: float
+    matrix_bytes: int
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,7 @@ class Trial:
     method: str
     map: str | None
     n_components: int | None
+    solver: str | None
     seeds: tuple[int, ...]
     test_rmse: float
     relative_rmse: float
@@ -78,7 +82,6 @@ class Trial:
         cls,
         method: str,
         runs: Sequence[Run],
-        order: int,
         reference: float,
         *,
         n_components: int | None = None,
@@ -96,11 +99,12 @@ class Trial:
             method=method,
             map=map_name,
             n_components=n_components,
+            solver=runs[0].solver,
             seeds=tuple(seed for seed in values["seed"] if seed is not None),
             relative_rmse=means["test_rmse"] / reference,
             interval={name: confidence_interval(values[name]) for name in intervals},
             alpha=float(np.median(values["alpha"])),
-            matrix_bytes=8 * order**2,
+            matrix_bytes=max(values["matrix_bytes"]),
             runs=tuple(runs),
         )
 
@@ -161,6 +165,9 @@ def run_of(model: Any, rows: Split, seed: int | None = None, kernel: Kernel | No
     predicted = time.perf_counter()
     report: FitReport = {} if is_exact else model.report_
     held_out, kernel_error = report.get("cv_rmse"), None
+    order = columns = len(rows.X) if is_exact else report["n_components"]
+    if gradients := report.get("gradients"):
+        columns = gradients["vectors"] + gradients["sketch"]
     if kernel is not None:
         some = rows.X_test[:_KERNEL_ROWS]
         features = model.transform(some)
@@ -168,6 +175,7 @@ def run_of(model: Any, rows: Split, seed: int | None = None, kernel: Kernel | No
         kernel_error = float(np.abs(features @ features.T - kernel(some, some))[pairs].mean())
     return Run(
         seed=seed,
+        solver=report.get("solver"),
         alpha=model.alpha_,
         test_rmse=rmse_of(errors, rows.test_weights),
         cv_rmse=None if held_out is None else rmse_of(np.array(held_out)),
@@ -176,6 +184,7 @@ def run_of(model: Any, rows: Split, seed: int | None = None, kernel: Kernel | No
         precision_floor=report.get("precision_floor"),
         fit_seconds=fitted - begun,
         predict_seconds=predicted - fitted,
+        matrix_bytes=8 * order * columns,
     )
 
 

@@ -92,6 +92,9 @@ def _draw_lines(axes: Any, lines: dict[str, list[Trial]], measure: str, sizes: l
         means = [getattr(trial, measure) for trial in trials]
         axes.plot(D, means, marker=marker, mec="white", mew=0.6, color=colour, label=name, zorder=3)
         band = {"facecolor": (colour, 0.2), "edgecolor": (colour, 0.5), "linewidth": 0.5}
+        hollow = [trial for trial in trials if trial.solver == "cg"]
+        places = [trial.n_components for trial in hollow], [getattr(t, measure) for t in hollow]
+        axes.plot(*places, marker, mfc="white", color=colour, zorder=4)
         axes.fill_between(D, *_ends(trials, measure), **band)
     axes.set_xscale("log", base=2)
     apart = (sizes[-1] / sizes[0]) ** (1.0 / _MOST_LABELS)
@@ -172,6 +175,9 @@ def _caption(comparison: Comparison) -> str:
         else f"Every model has an alpha of its own, chosen by {criterion}, or for exact kernel "
         f"ridge by leave-one-out (LOO) on the rows fitted."
     )
+    by_passes = any(trial.solver == "cg" for trial in comparison.trials)
+    hollow = " Hollow points are solved by conjugate gradients." * by_passes
     rows = f"{comparison.n_train:,} rows were fitted and {comparison.n_test:,} tested"
-    text = f"{kernel['name'].capitalize()} kernel, length scale {shown}; {rows}. {drawn} {chosen}"
+    text = f"{kernel['name'].capitalize()} kernel, length scale {shown}; {rows}. {drawn} "
+    text += chosen + hollow
     return fill(text, _CAPTION_WIDTH, break_on_hyphens=False)

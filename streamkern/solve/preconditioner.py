@@ -62,11 +62,11 @@ class NystroemPreconditioner:
         """The least eigenvalue that is known, 0 where others are rounding."""
         return float(self.values[-1]) if len(self.values) == self.n_vectors else 0.0
 
-    def solve(self, columns: Floats, alpha: float) -> Floats:
-        """Return the preconditioner at a penalty times columns (D, k)."""
+    def solve(self, columns: Floats, alphas: float | Floats) -> Floats:
+        """Return the preconditioner at a penalty, or at one each, times columns (D, k)."""
         inside = self.vectors.T @ columns
-        inside *= (1.0 / (self.values + alpha) - 1.0 / alpha)[:, None]
-        solved: Floats = columns / alpha + self.vectors @ inside
+        inside *= 1.0 / np.add.outer(self.values, alphas).reshape(len(inside), -1) - 1.0 / alphas
+        solved: Floats = columns / alphas + self.vectors @ inside
         return solved
 
 

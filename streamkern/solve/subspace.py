@@ -17,7 +17,7 @@ import numpy as np
 from streamkern.statistics import Triangle
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from streamkern._typing import Array, Floats
     from streamkern.features import FeatureMap
@@ -62,12 +62,13 @@ class Subspace:
         """Return orthonormal vectors (D, b) of what the subspace leaves of others, b maybe 0."""
         new = np.column_stack(list(vectors))
         new = new / np.maximum(np.linalg.norm(new, axis=0), np.finfo(float).tiny)
+        known = self.vectors.astype(float)
         for _ in range(2):
-            new -= self.vectors @ (self.vectors.T @ new)
+            new -= known @ (known.T @ new)
         values, turns = np.linalg.eigh(new.T @ new)
         kept = values > _DEPENDENT**2
         new = new @ (turns[:, kept] / np.sqrt(values[kept]))
-        new -= self.vectors @ (self.vectors.T @ new)
+        new -= known @ (known.T @ new)
         return np.linalg.qr(new)[0].astype(self.vectors.dtype)
 
     def extend(self, vectors: Array, products: Mapping[int, Floats], *, keep: bool = True) -> None:
@@ -75,7 +76,8 @@ class Subspace:
 
         Only residuals need the products later, so that others do not `keep` them.
         """
-        before, self.vectors = self.vectors, np.column_stack([self.vectors, vectors])
+        before = self.vectors.astype(float)
+        self.vectors = np.column_stack([self.vectors, vectors])
         for fold, new in products.items():
             across, square = before.T @ new, vectors.T @ new
             gram = np.block([[self._grams[fold], across], [across.T, (square + square.T) / 2]])
@@ -105,15 +107,20 @@ class Subspace:
             product = product + factor * np.outer(mean, target)
         return product * (self.feature_map.scale * self._one.target_unit)
 
-    def residuals(self, coef: Floats, alpha: float, left_out: int | None) -> Floats:
-        """Return C - (G + alpha I) W z of solutions z (r, q), of all rows or without a fold."""
-        product = np.zeros((len(self.vectors), coef.shape[1]))
-        for fold, products in self.products.items():
-            if fold != left_out:
-                product += products @ coef
-        along = self.vectors @ coef
-        product = self.about_means(product, along, left_out)
-        return self.cross(left_out) - product - alpha * along
+    def residuals(
+        self, left_out: Sequence[int | None], alphas: Floats, coefs: Sequence[Floats]
+    ) -> list[Floats]:
+        """Return C - (G + alpha I) W z of each solution z (r, q), of all rows or without a fold."""
+        every, n_targets = np.column_stack(coefs), coefs[0].shape[1]
+        products = np.zeros((len(self.vectors), every.shape[1]))
+        for fold, own in self.products.items():
+            counted = np.repeat([k != fold for k in left_out], n_targets)
+            products[:, counted] += own @ every[:, counted]
+        several = [np.split(each, len(coefs), axis=1) for each in (products, self.vectors @ every)]
+        return [
+            self.cross(k) - self.about_means(product, along, k) - alpha * along
+            for k, alpha, product, along in zip(left_out, alphas, *several, strict=True)
+        ]
 
     def about_means(self, products: Floats, vectors: Floats, left_out: int | None) -> Floats:
         """Return G v of vectors (D, k), of all rows or without a fold, from sums of f (f^T v)."""

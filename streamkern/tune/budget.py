@@ -9,8 +9,12 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from streamkern.errors import ParameterError
-from streamkern.parameters.cost_estimate import fit_flops, fit_seconds, rough_flops_per_second
-from streamkern.parameters.parameters import DIRECT_COMPONENTS
+from streamkern.parameters.cost_estimate import (
+    fit_flops,
+    fit_seconds,
+    gradient_flops,
+    rough_flops_per_second,
+)
 from streamkern.parameters.plan import has_room
 from streamkern.runtime.resources import current_resources
 from streamkern.tune.trials import N_FOLDS, Attempt
@@ -20,12 +24,13 @@ if TYPE_CHECKING:
 
     from streamkern.parameters.fit_options import FitOptions
     from streamkern.parameters.job_plan import Plan
+    from streamkern.parameters.parameters import Parameters
     from streamkern.sources import Source
 
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 # Of a budget in seconds: what the fit after the search may take, what its D is multiplied by, and
-# the rows a feature that this wants.
-_FIT_SHARE, _TIMES, _ROWS_A_COMPONENT = 0.4, (4, 2), 3
+# the rows a feature that this wants, of the D x D system and of conjugate gradients.
+_FIT_SHARE, _TIMES, _ROWS_A_COMPONENT = 0.4, (16, 8, 4, 2), (3, 2)
 # What a fit at landmarks takes, which are turned, of one by the formula.
 _AT_LANDMARKS = 1.6
 
@@ -62,27 +67,31 @@ class Budget:
             return self.amount * n_slots * rough_flops_per_second(precision)
         return self.amount * plan_flops
 
-    def components(self, options: FitOptions, source: Source) -> int:
+    def components(self, parameters: Parameters, options: FitOptions, source: Source) -> int:
         """Return so many times D as rows, memory and a share of the seconds are enough for."""
         D, n = options.n_components, source.n_samples
         for times in _TIMES:
             more = replace(options, n_components=times * D)
-            enough = _ROWS_A_COMPONENT * times * D <= n and times * D <= DIRECT_COMPONENTS
-            enough = enough and has_room(source, more)
-            if enough and self._fitting(more, source) <= _FIT_SHARE * self.amount:
+            solution = parameters.solution_by_passes(more)
+            enough = _ROWS_A_COMPONENT[solution["solves_by_passes"]] * times * D <= n
+            enough = enough and has_room(source, more, **solution)
+            if enough and self._fitting(parameters, more, source) <= _FIT_SHARE * self.amount:
                 return times * D
         return D
 
-    def searching(self, options: FitOptions, source: Source) -> Budget:
+    def searching(self, parameters: Parameters, options: FitOptions, source: Source) -> Budget:
         """Return what of the seconds is left beside the fit, but half of them at the least."""
-        rest = self.amount - self._fitting(options, source)
+        rest = self.amount - self._fitting(parameters, options, source)
         return replace(self, amount=max(rest, self.amount / 2))
 
-    def _fitting(self, options: FitOptions, source: Source) -> float:
-        # A penalty that is chosen without folds takes a decomposition, too.
-        n_folds = max(options.n_folds, 2)
-        sizes = source.n_samples, source.n_features, options.n_components, n_folds
-        seconds = fit_seconds(*sizes, options.precision, current_resources().n_slots)
+    def _fitting(self, parameters: Parameters, options: FitOptions, source: Source) -> float:
+        n_slots, precision = current_resources().n_slots, options.precision
+        sizes = source.n_samples, source.n_features, options.n_components
+        if parameters.solution_by_passes(options)["solves_by_passes"]:
+            seconds = gradient_flops(*sizes) / rough_flops_per_second(precision) / n_slots
+        else:
+            # A penalty that is chosen without folds takes a decomposition, too.
+            seconds = fit_seconds(*sizes, max(options.n_folds, 2), precision, n_slots)
         return _AT_LANDMARKS * seconds
 
 

@@ -219,6 +219,19 @@ def test_what_does_not_fit_is_refused_before_rows_are_read_or_models_fitted(monk
         compare(ROWS, model(), n_components=(8, 3_000_000))
 
 
+def test_conjugate_gradients_are_compared_too():
+    solved = {
+        solver: compare(
+            ROWS, model(solver=solver), n_components=(512,), maps=("orthogonal",), n_seeds=1
+        ).trials[2]
+        for solver in ("cg", "direct")
+    }
+    by_passes, direct = solved["cg"], solved["direct"]
+    assert (by_passes.solver, direct.solver) == ("cg", "cholesky")
+    assert by_passes.test_rmse == pytest.approx(direct.test_rmse, rel=1e-4)
+    assert 0 < by_passes.matrix_bytes < direct.matrix_bytes == 8 * 512**2
+
+
 def test_penalties_below_the_precision_floor_are_said_once():
     small = model(alpha=1e-12, precision="single")
     with pytest.warns(StreamkernWarning, match="4 of 4 models with random features have") as said:

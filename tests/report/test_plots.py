@@ -15,31 +15,37 @@ SVG = "{http://www.w3.org/2000/svg}"
 SIZES = (64, 256, 1024)
 
 
-def trial(method, errors, order, kernel_error=None, **names):
+def trial(method, errors, kernel_error=None, *, solver="eigen", **names):
     runs = [
         Run(
-            *(None if kernel_error is None else seed, 0.1, error, None),
+            *(None if kernel_error is None else seed, solver, 0.1, error, None),
             loo_rmse=0.45 if method == "exact" else None,
             kernel_error=kernel_error and kernel_error * (1 + seed / 10),
             precision_floor=None,
             fit_seconds=1.0,
             predict_seconds=0.1,
+            matrix_bytes=8 * 64**2,
         )
         for seed, error in enumerate(errors)
     ]
-    return Trial.of(method, runs, order, 0.5, **names)
+    return Trial.of(method, runs, 0.5, **names)
 
 
-def comparison(*, maps=("orthogonal", "iid"), sizes=SIZES, n_seeds=3, linear=0.9, **values):
+def comparison(
+    *, maps=("orthogonal", "iid"), sizes=SIZES, n_seeds=3, linear=0.9, by_passes=(), **values
+):
     def drawn(i, D):
         return [0.5 + (4 + i + 0.5 * seed) / D for seed in range(n_seeds)]
 
     trials = [
-        trial("exact", [0.5], 4000),
-        trial("linear", [linear], 3, n_components=3),
+        trial("exact", [0.5]),
+        trial("linear", [linear], n_components=3),
         *(
             trial(
-                "random features", drawn(i, D), D, (1 + i) / D**0.5, n_components=D, map_name=each
+                *("random features", drawn(i, D), (1 + i) / D**0.5),
+                solver="cg" if D in by_passes else "eigen",
+                n_components=D,
+                map_name=each,
             )
             for i, each in enumerate(maps)
             for D in sizes
@@ -102,6 +108,11 @@ OWN = "chosen by {}, or for exact kernel ridge by leave-one-out (LOO)"
         ({}, ["orthogonal", "iid", "exact 0.5", "exact, LOO 0.45", "64", "256", "1,024"], DRAWN),
         (LONG, ["16", "64", "256", "1,024", "4,096"], "4,000 rows were fitted and 1,000 tested."),
         ({"linear": 55.0}, ["linear 55 \N{UPWARDS ARROW}"], OWN.format("cross-validation")),
+        (
+            {"by_passes": (1024,)},
+            [],
+            "on the rows fitted. Hollow points are solved by conjugate gr",
+        ),
         ({"linear": 0.6}, ["linear 0.6"], "Gaussian kernel, length scale 1.5; 4,000 rows"),
         (FEW, ["256"], "One draw of the random features. Every"),
         (SCALES, [], "of 3 values"),

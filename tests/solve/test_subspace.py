@@ -61,6 +61,8 @@ def test_the_preconditioner_is_below_the_matrix_and_equal_where_it_was_tested(
     columns = np.random.default_rng(2).standard_normal((D, 2))
     solved = np.linalg.solve(near + ALPHA * np.eye(D), columns)
     np.testing.assert_allclose(found.solve(columns, ALPHA), solved, atol=1e-9)
+    each = found.solve(columns, np.array([2 * ALPHA, ALPHA]))
+    np.testing.assert_allclose(each[:, 1], solved[:, 1], atol=1e-9)
 
 
 @pytest.mark.parametrize("intercept", [True, False])
@@ -79,6 +81,7 @@ def test_systems_in_a_subspace_have_the_residuals_of_those_of_all_features(
     W = found.vectors
     np.testing.assert_allclose(W.T @ W, np.eye(7), atol=1e-12)
     inside = Combinations(feature_map, W)
+    solutions, left = [], []
     for left_out, kept in ((None, [0, 1]), (0, [1])):
         whole = sums[kept[0]] if len(kept) == 1 else sums[0].merge(sums[1])
         centred = whole.centred(intercept=intercept)
@@ -91,7 +94,10 @@ def test_systems_in_a_subspace_have_the_residuals_of_those_of_all_features(
         np.testing.assert_allclose(found.cross(left_out), centred.cross, atol=1e-9)
         z = np.linalg.solve(W.T @ gram @ W + ALPHA * np.eye(7), W.T @ centred.cross)
         expected = centred.cross - gram @ W @ z - ALPHA * W @ z
-        np.testing.assert_allclose(found.residuals(z, ALPHA, left_out), expected, atol=1e-9)
+        solutions.append((left_out, ALPHA, z))
+        left.append(expected)
+    of_all = found.residuals(*zip(*solutions, strict=True))
+    np.testing.assert_allclose(of_all, left, atol=1e-9)
     mean = weights @ feature_map.transform(X) / weights.sum()
     np.testing.assert_allclose(found.feature_mean * feature_map.scale, mean, atol=1e-12)
 

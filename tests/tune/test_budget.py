@@ -126,6 +126,8 @@ def test_a_budget_in_seconds_stops_the_search(monkeypatch):
         return attempt(trial, folds, factor, cost)
 
     monkeypatch.setattr("streamkern.tune.budget.perf_counter", lambda: clock[0])
+    ours = SimpleNamespace(perf_counter=lambda: clock[0])
+    monkeypatch.setattr("streamkern.models.tuned_fit.time", ours)
     monkeypatch.setattr(Trial, "_attempt", timed)
     report = ridge(scale="robust", precision="double").tune(*rows(), budget="12s").report_
     # As many run at a time as there are threads, and their last ones may begin in time.

@@ -117,14 +117,18 @@ def test_few_rows_and_what_was_given_are_taken_as_they_are():
 
 
 def test_features_are_as_many_as_seconds_and_rows_allow():
-    def components(budget, n):
+    def components(budget, n, D=64, **options):
         source = as_source(np.ones((n, P), np.float32), np.arange(n))
-        options = Parameters.of(RandomFeatureRidge(n_components=64)).passes()
-        return Budget.of(budget).components(options, source)
+        parameters = Parameters(n_components=D, **options)
+        return Budget.of(budget).components(parameters, parameters.passes(), source)
 
-    assert components("1h", 10_000) == 4 * 64
+    assert components("1h", 10_000) == 16 * 64
     assert components("1h", 500) == 2 * 64
     assert components("1h", 100) == components("0.001s", 10_000) == 64
+    # More than 8,192 are for conjugate gradients, with fewer rows a feature.
+    assert components("2h", 10_000, 1025) == 2 * 1025
+    assert components("2h", 20_000, 1025, n_folds=2) == 8 * 1025
+    assert components("2h", 20_000, 1025, n_folds=2, alpha="gcv") == 4 * 1025
 
 
 def test_a_plain_fit_is_compared_whatever_time_is_left():
