@@ -7,7 +7,7 @@ A map of your own derives from `FeatureMap`: read `base.py`.  If it is drawn for
 # ruff: noqa: I001  families are listed in the order in which they are declared
 from streamkern.features.base import LEVELS, FeatureMap
 from streamkern.features.families import FAMILIES, MAPS, Family
-from streamkern.features.kernel_map import KernelMap
+from streamkern.features.kernel_map import Combinations, KernelMap
 from streamkern.features.random_fourier import RandomFourierFeatures, StructuredFourierFeatures
 from streamkern.features.quasi_random import QuasiRandomFourierFeatures
 from streamkern.features.frequency_grid import GridFourierFeatures
@@ -16,7 +16,6 @@ from streamkern.features.binning import RandomBinning
 from streamkern.features.sketch import TensorSketch
 from streamkern.features.standardizer import Standardizer
 from streamkern.features.standardized import Identity, Standardized
-from streamkern.features.combinations import Combinations
 from streamkern.features.cosines import Cosines
 from streamkern.features.kernel_values import Similarities
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from streamkern.features.combinations import Combinations
+from streamkern.features.kernel_map import Combinations
 from streamkern.parameters.cost_estimate import most_vectors
 from streamkern.runtime.threads import blas_threads
 from streamkern.solve import Eigenbasis

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from streamkern.features import RandomFourierFeatures
-from streamkern.features.combinations import Combinations
+from streamkern.features.kernel_map import Combinations
 from streamkern.kernels import Gaussian
 from streamkern.solve.preconditioner import NystroemPreconditioner
 from streamkern.solve.subspace import Remainder, Subspace
