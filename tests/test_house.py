@@ -37,8 +37,7 @@ SHARED = {"__init__", "_typing", "_version"}
 ALLOWED = {
     "h5py": (
         *("sources/hdf5_opening.py", "sources/headers.py", "sources/dataset_checks.py"),
-        *("sources/external_files.py", "sources/filters.py", "sources/file_contents.py"),
-        "storage/",
+        *("sources/external_files.py", "sources/filters.py", "storage/"),
     ),
     "dask": (
         *("engine/", "runtime/resources.py", "sources/array_source.py", "sources/arrays.py"),

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from streamkern.sources.file_contents import Contents
+    from streamkern.sources.headers import Contents
 
 _MOST_FILES = 4
 _HEADER = ("dataset", "shape", "type", "chunks", "filters", "bytes", "stored")
@@ -45,7 +45,7 @@ def inspect(say: Say, **options: Any) -> None:
     from streamkern.errors import DataError
     from streamkern.models.labelling import labelled_source
     from streamkern.parameters.plan import plan_fit
-    from streamkern.sources.file_contents import describe_files
+    from streamkern.sources.headers import describe_files
     from streamkern.storage.table_rows import table_files
 
     plan, files, classify = None, {}, options["classify"]

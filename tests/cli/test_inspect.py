@@ -13,7 +13,7 @@ from h5py import h5t
 from streamkern.errors import DataError
 from streamkern.parameters.plan import plan_fit
 from streamkern.sources import open_hdf5
-from streamkern.sources.file_contents import describe_file
+from streamkern.sources.headers import describe_file
 
 
 @pytest.fixture

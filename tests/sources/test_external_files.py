@@ -149,7 +149,7 @@ READ = """
 import sys
 from streamkern import open_hdf5
 from streamkern.errors import DataError
-from streamkern.sources.file_contents import describe_file
+from streamkern.sources.headers import describe_file
 for path in sys.argv[1:]:
     for read in (open_hdf5, lambda path: open_hdf5(path, labels=True), describe_file):
         try:
