@@ -41,7 +41,7 @@ ALLOWED = {
     ),
     "dask": (
         *("engine/", "runtime/resources.py", "sources/array_source.py", "sources/arrays.py"),
-        *("sources/labelled_source.py", "sources/lazy.py", "cli/job.py"),
+        *("sources/labelled_source.py", "sources/containers.py", "cli/job.py"),
     ),
     "distributed": ("engine/", "runtime/resources.py", "monitor/"),
     "bokeh": ("monitor/dashboard_page.py",),

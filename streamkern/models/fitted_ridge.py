@@ -32,7 +32,7 @@ from streamkern.models.prediction_files import predict_to_hdf5
 from streamkern.predict.deviation import Deviation
 from streamkern.sources import Source
 from streamkern.sources.arrays import as_rows
-from streamkern.sources.lazy import is_dask_array
+from streamkern.sources.containers import is_dask_array
 from streamkern.storage.codec import MODEL, map_card
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from streamkern.predict.predictor import Predictor
 from streamkern.runtime.sparse_rows import is_sparse
 from streamkern.sources import Source
 from streamkern.sources.arrays import as_rows
-from streamkern.sources.lazy import as_table, is_dask_array, is_lazy, once
+from streamkern.sources.containers import as_table, is_dask_array, is_lazy, once
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -12,8 +12,8 @@ from dask.base import tokenize
 from streamkern.errors import DataError
 from streamkern.runtime.sparse_rows import SparseRows, is_sparse
 from streamkern.sources.base import Block, Reader, Segment, Source, negative_weight, rounding_of
+from streamkern.sources.containers import as_table
 from streamkern.sources.labelled_source import ArrayLabels
-from streamkern.sources.lazy import as_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

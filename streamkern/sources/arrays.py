@@ -15,16 +15,16 @@ from streamkern.sources.array_source import (
     one_label,
 )
 from streamkern.sources.base import Segment, Shard, Source
-from streamkern.sources.containers import unwrapped
-from streamkern.sources.labelled_source import ArrayLabels, tasks_of
-from streamkern.sources.lazy import (
+from streamkern.sources.containers import (
     as_numbers,
     column_names,
     is_lazy,
     lazy_array,
     lazy_values,
+    unwrapped,
     with_known_chunks,
 )
+from streamkern.sources.labelled_source import ArrayLabels, tasks_of
 
 if TYPE_CHECKING:
     from streamkern.sources.labelled_source import LabelColumn

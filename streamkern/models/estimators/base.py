@@ -22,10 +22,8 @@ from streamkern.models.fitted_model import columns_of, through
 from streamkern.models.growing import Growing
 from streamkern.sources import Source, as_source
 from streamkern.sources.array_source import NamedRows
-from streamkern.sources.containers import unwrapped
-from streamkern.sources.lazy import as_table, column_names, is_lazy
+from streamkern.sources.containers import as_table, column_names, is_frame, is_lazy, unwrapped
 from streamkern.sources.preprocessing import Recipe, recipe_of
-from streamkern.sources.preprocessing.cells import is_frame
 from streamkern.sources.preprocessing.column_names import check_same_inputs
 from streamkern.sources.preprocessing.discovery import recipe_of_frame
 

@@ -21,10 +21,17 @@ from streamkern.kernels.base import split_names
 from streamkern.models.estimators.paths import are_paths
 from streamkern.runtime.sparse_rows import SparseRows
 from streamkern.sources import Source
-from streamkern.sources.containers import unwrapped, with_coordinates
-from streamkern.sources.lazy import as_numbers, as_table, is_dask_frame, is_lazy, lazy_frame
+from streamkern.sources.containers import (
+    as_numbers,
+    as_table,
+    is_dask_frame,
+    is_frame,
+    is_lazy,
+    lazy_frame,
+    unwrapped,
+    with_coordinates,
+)
 from streamkern.sources.nonfinite_rows import bad_columns
-from streamkern.sources.preprocessing.cells import is_frame
 from streamkern.sources.preprocessing.column_encoders import Tally
 
 if TYPE_CHECKING:
@@ -250,9 +257,7 @@ def _lazily(method: Callable[..., Any]) -> Callable[..., Any]:
                 f"collection; take 'pandas' for a Dask DataFrame, 'default' for a Dask array, or "
                 f"compute the rows first."
             )
-        return lazy_frame(
-            made, self.get_feature_names_out(), rows.index if is_dask_frame(rows) else None
-        )
+        return lazy_frame(made, self.get_feature_names_out(), rows)
 
     return transform
 

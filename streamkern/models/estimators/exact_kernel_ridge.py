@@ -29,8 +29,7 @@ from streamkern.solve.penalty_curve import PenaltyCurve
 from streamkern.solve.penalty_grid import checked_penalty
 from streamkern.sources import ArraySource, Block
 from streamkern.sources.arrays import as_rows
-from streamkern.sources.containers import keeps_coordinates, unwrapped
-from streamkern.sources.lazy import in_memory
+from streamkern.sources.containers import in_memory, keeps_coordinates, unwrapped
 from streamkern.sources.nonfinite_rows import bad_rows_error, none_left_error
 from streamkern.statistics import ColumnStatistics, RowSample
 

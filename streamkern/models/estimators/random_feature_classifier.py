@@ -16,8 +16,7 @@ from streamkern.models.estimators.paths import are_paths
 from streamkern.parameters.parameters import DEFAULT_KERNEL
 from streamkern.runtime.events import job
 from streamkern.sources import Source, labelled_rows
-from streamkern.sources.containers import keeps_coordinates
-from streamkern.sources.lazy import is_lazy
+from streamkern.sources.containers import is_lazy, keeps_coordinates
 from streamkern.sources.nonfinite_rows import none_left_error
 
 if TYPE_CHECKING:

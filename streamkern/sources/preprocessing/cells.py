@@ -37,7 +37,6 @@ csv: Any = _Lazy("pyarrow.csv")
 parquet: Any = _Lazy("pyarrow.parquet")
 types: Any = _Lazy("pyarrow.types")
 
-_FRAMES = {"pandas.DataFrame", "polars.DataFrame", "pyarrow.Table", "pyarrow.RecordBatch"}
 # Texts that mean missing: what pyarrow takes for it in columns of numbers, and a question mark.
 MISSING = (
     *("?", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
@@ -48,11 +47,6 @@ SINGLE_EXACT = {"bool", "int8", "uint8", "int16", "uint16", "halffloat", "float"
 NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$|^[+-]?(?i:inf|infinity)$"
 TIME = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-]\d{2}(:?\d{2})?)?)?$"
 _ZONE = r"(Z|[+-]\d{2}(:?\d{2})?)$"
-
-
-def is_frame(rows: Any) -> bool:
-    kinds = ((kind.__module__.partition(".")[0], kind.__name__) for kind in type(rows).__mro__)
-    return not _FRAMES.isdisjoint(map(".".join, kinds))
 
 
 def arrow_table(frame: Any) -> Any:

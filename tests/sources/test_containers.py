@@ -14,7 +14,7 @@ from streamkern import Gaussian, RandomFeatureRidge, open_hdf5
 from streamkern.errors import DataError
 from streamkern.sources import as_source
 from streamkern.sources.arrays import as_rows
-from streamkern.sources.lazy import as_table, lazy_array
+from streamkern.sources.containers import as_table, lazy_array
 
 
 @pytest.fixture(autouse=True)
