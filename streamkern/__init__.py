@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from streamkern.sources import open_hdf5
     from streamkern.sources.preprocessing import Recipe
     from streamkern.statistics import ColumnStatistics, IntegerMoments, Moments
-    from streamkern.storage import read_recipe
+    from streamkern.storage.codec import read_recipe
     from streamkern.storage.table_conversion import convert
 
 _HOMES = {
@@ -94,7 +94,7 @@ _HOMES = {
     "load_moments": "models.data_moments",
     "open_hdf5": "sources",
     "progress": "monitor",
-    "read_recipe": "storage",
+    "read_recipe": "storage.codec",
     "sparsify": "models.sparse_models",
     "to_onnx": "report.onnx",
     "write_report": "report.html_page",

@@ -7,7 +7,7 @@ from dask.distributed import Client
 from streamkern import accumulate
 from streamkern.sources import ArraySource
 from streamkern.statistics import Statistic, maximum, total
-from streamkern.storage import opened_checkpoint
+from streamkern.storage.checkpoints import opened_checkpoint
 
 X = np.random.default_rng(0).standard_normal((200, 2))
 SOURCE = ArraySource(X, X.sum(axis=1))

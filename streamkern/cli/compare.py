@@ -76,7 +76,7 @@ def compare(say: Say, **options: Any) -> None:
     from streamkern.report import comparison
     from streamkern.report.figure_labels import LABELS
     from streamkern.report.plots import plot_comparison
-    from streamkern.storage import make_folder, replacing
+    from streamkern.storage.outputs import make_folder, replacing
 
     try:
         components = [int(text) for text in options["components"].split(",")]

@@ -36,7 +36,7 @@ def compare_models(say: Say, **options: Any) -> None:
     from streamkern.models.loading import load_fitted
     from streamkern.models.scoring import evaluate
     from streamkern.report import model_comparison as compared
-    from streamkern.storage import check_output
+    from streamkern.storage.outputs import check_output
 
     paths = options["models"]
     if len(set(paths)) < 2 or len(set(paths)) < len(paths):

@@ -43,7 +43,7 @@ def demo(say: Say, out: str, rows: int, components: int) -> None:
     from streamkern.report.figure_labels import LABELS
     from streamkern.runtime.memory import in_words, total_bytes
     from streamkern.sources import open_hdf5
-    from streamkern.storage import make_folder
+    from streamkern.storage.outputs import make_folder
 
     folder = make_folder(out)
     train, test = folder / "train.h5", folder / "test.h5"
@@ -105,7 +105,7 @@ def _write(path: Path, n_rows: int, seed: int) -> tuple[Array, Array]:
     """Write standard normal inputs and a smooth function of six, with noise; return the first."""
     import numpy as np
 
-    from streamkern.storage import RowWriter
+    from streamkern.storage.hdf5_files import RowWriter
 
     rng = np.random.default_rng(seed)
     with RowWriter.create(path, force=True) as writer:

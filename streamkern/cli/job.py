@@ -34,7 +34,7 @@ def check_outputs(
 
     Outputs are `outs`, or what `--out` and `--report` name, in one of `formats`.
     """
-    from streamkern.storage import check_output
+    from streamkern.storage.outputs import check_output
 
     named = [options.get(name) or () for name in _FILES]
     inputs = [path for value in named for path in ([value] if isinstance(value, str) else value)]

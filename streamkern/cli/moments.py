@@ -32,7 +32,7 @@ def moments(say: Say, **options: Any) -> None:
     Moments of further rows are made with --like M.h5.
     """
     from streamkern.models.loading import template_of
-    from streamkern.storage import holds_moments
+    from streamkern.storage.codec import holds_moments
 
     like = options["like"]
     if like:

@@ -62,7 +62,7 @@ def pca(say: Say, **options: Any) -> None:
     from streamkern.models.component_fit import ComponentOptions
     from streamkern.parameters.plan import Job
     from streamkern.predict.principal_components import checked_number
-    from streamkern.storage import holds_moments
+    from streamkern.storage.codec import holds_moments
 
     wanted = checked_number(_number(options["components"]))
     if len(options["data"]) == 1 and holds_moments(options["data"][0]):

@@ -42,7 +42,7 @@ def opened_rows(
     there unless the options name others; without a report by one that is made of them.  Converted
     rows are kept beside the output of the command, or else in the folder for temporary files.
     """
-    from streamkern.storage import FORMATS
+    from streamkern.storage.hdf5_files import FORMATS
     from streamkern.storage.table_rows import Opened, opened_tables, table_files
 
     out = options.get("out")
@@ -148,7 +148,7 @@ def write_rows(
     `write` takes rows, a path, and whether to skip bad rows and replace the file; it returns how
     many rows it skipped.
     """
-    from streamkern.storage import FORMATS, exported
+    from streamkern.storage.hdf5_files import FORMATS, exported
 
     begun, out = time.perf_counter(), options["out"]
     with opened_rows(options, model.report, with_targets=False, with_ids=True) as opened:

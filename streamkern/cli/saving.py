@@ -40,7 +40,7 @@ def save_model(say: Say, model: Any, options: dict[str, Any], source: Source | N
 
 
 def drop_checkpoint(folder: str | None) -> None:
-    from streamkern.storage import remove_checkpoint
+    from streamkern.storage.checkpoints import remove_checkpoint
 
     if folder is not None:
         remove_checkpoint(folder)

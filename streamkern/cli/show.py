@@ -20,7 +20,7 @@ def show(say: Say, model: str) -> None:
     from streamkern.models.loading import read_fitted
     from streamkern.report import report_rows as words
     from streamkern.report.trial_tables import round_table
-    from streamkern.storage import holds_components, holds_ensemble, holds_moments
+    from streamkern.storage.codec import holds_components, holds_ensemble, holds_moments
     from streamkern.storage.untrusted import WRONG_VALUES
 
     kind, options = "Model", {}

@@ -24,7 +24,7 @@ from streamkern.errors import ClusterError, ParameterError, first_line
 from streamkern.monitor.scheduler_plugin import Watch
 from streamkern.runtime.memory import usable_cores
 from streamkern.runtime.resources import LOST
-from streamkern.storage import local_path
+from streamkern.storage.outputs import local_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

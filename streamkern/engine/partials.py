@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from streamkern.sources import Shard
     from streamkern.statistics import Statistic
-    from streamkern.storage import SavedPass
+    from streamkern.storage.checkpoints import SavedPass
 
 
 class Partial(NamedTuple):

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from streamkern.engine.feature_stores import FeatureStores
     from streamkern.sources import Shard, Source
     from streamkern.statistics import Statistic
-    from streamkern.storage import Checkpoint
+    from streamkern.storage.checkpoints import Checkpoint
 
 S = TypeVar("S", bound="Statistic")
 

@@ -17,7 +17,7 @@ from streamkern.engine.scheduler import run_all, task
 from streamkern.errors import OutputError
 from streamkern.runtime.memory import in_words
 from streamkern.sources import Shard
-from streamkern.storage import opened_checkpoint
+from streamkern.storage.checkpoints import opened_checkpoint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from streamkern.parameters.job_plan import Plan
     from streamkern.parameters.template import Template
     from streamkern.sources import Reader, Source
-    from streamkern.storage import Checkpoint
+    from streamkern.storage.checkpoints import Checkpoint
 
 # Places in the rows that are looked at, and how many rows there.
 _PLACES, _ROWS = 8, 64

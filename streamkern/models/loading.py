@@ -15,8 +15,7 @@ from streamkern.models.fitted_classes import FittedClassifier
 from streamkern.models.fitted_model import columns_of
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.parameters.template import Template
-from streamkern.storage import holds_components, holds_ensemble, holds_moments
-from streamkern.storage.codec import opened_card
+from streamkern.storage.codec import holds_components, holds_ensemble, holds_moments, opened_card
 
 if TYPE_CHECKING:
     from streamkern.models.fitted_model import FittedModel

@@ -14,7 +14,8 @@ from streamkern.sources import Shard
 from streamkern.sources.nonfinite_rows import bad_inputs
 from streamkern.sources.shard_reader import HDF5Labels
 from streamkern.statistics import ColumnStatistics
-from streamkern.storage import IDS, RowWriter, check_output, texts_of
+from streamkern.storage.hdf5_files import IDS, RowWriter, texts_of
+from streamkern.storage.outputs import check_output
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

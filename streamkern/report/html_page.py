@@ -27,7 +27,7 @@ from streamkern.runtime.memory import in_words
 from streamkern.solve.penalty_grid import CRITERIA
 from streamkern.sources import as_source
 from streamkern.sources.preprocessing import recipe_of
-from streamkern.storage import check_output, replacing
+from streamkern.storage.outputs import check_output, replacing
 
 if TYPE_CHECKING:
     from streamkern.models.fitted_ridge import FittedRidge

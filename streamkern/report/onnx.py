@@ -15,7 +15,7 @@ from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.loading import fitted_of
 from streamkern.predict.class_rule import LEAST, IsotonicSteps, PlattSigmoid
 from streamkern.report.onnx_graph import Graph, feature_parts, is_of_landmarks
-from streamkern.storage import replacing
+from streamkern.storage.outputs import replacing
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamkern.report.rendering import drawing_style
 from streamkern.solve.penalty_grid import CRITERIA
-from streamkern.storage import replacing
+from streamkern.storage.outputs import replacing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

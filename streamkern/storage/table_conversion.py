@@ -12,8 +12,8 @@ from streamkern.sources.numpy_tables import NotNumbersError
 from streamkern.sources.preprocessing import Recipe, RecipeOptions
 from streamkern.sources.preprocessing.column_encoders import Numbers, Tally
 from streamkern.sources.tables import discover_tables, is_table, open_table
-from streamkern.storage import check_output, local_path, read_recipe
-from streamkern.storage.outputs import check_format
+from streamkern.storage.codec import read_recipe
+from streamkern.storage.outputs import check_format, check_output, local_path
 from streamkern.storage.table_encoding import write_encoded, write_rows
 
 if TYPE_CHECKING:

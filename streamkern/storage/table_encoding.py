@@ -12,7 +12,7 @@ from streamkern.errors import DataError
 from streamkern.errors.formatting import listed, unknown
 from streamkern.sources.preprocessing import RECIPE, Recipe
 from streamkern.sources.tables import open_batches
-from streamkern.storage import RowWriter
+from streamkern.storage.hdf5_files import RowWriter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from streamkern.parameters.job_plan import Plan
     from streamkern.parameters.template import Template
     from streamkern.sources import Source
-    from streamkern.storage import Checkpoint
+    from streamkern.storage.checkpoints import Checkpoint
 
 # A standard deviation so many times as wide as half of the rows is that of a few values.
 _WIDE = 25.0

@@ -8,7 +8,7 @@ from commandline import invoke, refused, report_of, streamkern, write
 
 from streamkern import load
 from streamkern.errors import StreamkernWarning
-from streamkern.storage import exported
+from streamkern.storage.hdf5_files import exported
 
 TABLE = """age, workclass, hours, income
 39, State-gov, 40, 0.5

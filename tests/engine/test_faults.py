@@ -38,7 +38,7 @@ from streamkern.errors import ClusterError, StreamkernWarning, WorkersLostError
 from streamkern.runtime.events import observed
 from streamkern.runtime.resources import current_resources, reaching
 from streamkern.sources.base import naming_rows
-from streamkern.storage import opened_checkpoint
+from streamkern.storage.checkpoints import opened_checkpoint
 
 pytestmark = pytest.mark.cluster
 

@@ -25,7 +25,7 @@ from streamkern.models import checkpoint_job
 from streamkern.parameters import plan
 from streamkern.sources.shard_reader import HDF5Reader
 from streamkern.statistics import triangle
-from streamkern.storage import SavedPass
+from streamkern.storage.checkpoints import SavedPass
 
 N = 4000
 WAYS = {

@@ -31,7 +31,7 @@ from streamkern.models.data_moments import load_moments, moments_header
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.loading import load_fitted, read_fitted
 from streamkern.parameters.fit_report import FitReport
-from streamkern.storage import holds_components, holds_ensemble, holds_moments
+from streamkern.storage.codec import holds_components, holds_ensemble, holds_moments
 from streamkern.storage.untrusted import fixed
 
 P, D = 5, 16

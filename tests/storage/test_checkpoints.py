@@ -8,13 +8,9 @@ import pytest
 from rows_read import python
 
 from streamkern.errors import CheckpointError, StreamkernWarning
-from streamkern.storage import (
-    SavedPass,
-    opened_checkpoint,
-    plain_values,
-    remove_checkpoint,
-    replacing,
-)
+from streamkern.storage import plain_values
+from streamkern.storage.checkpoints import SavedPass, opened_checkpoint, remove_checkpoint
+from streamkern.storage.outputs import replacing
 
 JOB = {"options": {"n_components": 32, "kernel": {"name": "gaussian"}}, "files": [["a.h5", 7]]}
 
@@ -55,7 +51,7 @@ def test_a_folder_with_other_files_is_refused(tmp_path):
 def test_a_second_job_is_refused_at_once(tmp_path):
     opening = f"with opened_checkpoint({str(tmp_path)!r}, {JOB!r}): pass"
     with opened_checkpoint(tmp_path, JOB):
-        other = python(f"from streamkern.storage import opened_checkpoint\n{opening}")
+        other = python(f"from streamkern.storage.checkpoints import opened_checkpoint\n{opening}")
     assert other.returncode == 1
     assert "is in use by another job" in other.stderr
 

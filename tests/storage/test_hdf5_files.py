@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamkern.storage import RowWriter
 from streamkern.storage import hdf5_files as module
+from streamkern.storage.hdf5_files import RowWriter
 
 
 @settings(max_examples=30, deadline=None)

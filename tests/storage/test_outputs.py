@@ -18,7 +18,8 @@ import pytest
 
 from streamkern.errors import OutputError
 from streamkern.runtime.signals import Stopped, stoppable
-from streamkern.storage import RowWriter, check_output, replacing
+from streamkern.storage.hdf5_files import RowWriter
+from streamkern.storage.outputs import check_output, replacing
 
 
 def inside(folder):
@@ -120,7 +121,8 @@ def test_a_link_stays_and_what_it_leads_to_is_replaced(tmp_path):
 KILLED = """
 import os, signal, sys, time
 from pathlib import Path
-from streamkern.storage import exported, replacing
+from streamkern.storage.hdf5_files import exported
+from streamkern.storage.outputs import replacing
 
 with replacing(sys.argv[1]) as file, exported(sys.argv[2]) as rows:
     file.touch()

@@ -193,7 +193,8 @@ WAITING = """
 import sys
 from streamkern import load, load_moments
 from streamkern.errors import StreamkernError
-from streamkern.storage import opened_checkpoint, read_recipe
+from streamkern.storage.checkpoints import opened_checkpoint
+from streamkern.storage.codec import read_recipe
 from streamkern.storage.plain_values import is_whole, read_plain
 
 pipe, linked, folder = sys.argv[1:]
