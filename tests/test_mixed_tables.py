@@ -15,7 +15,7 @@ import streamkern
 from streamkern import convert, read_recipe
 from streamkern.errors import DataError, ModelFileError, ParameterError, StreamkernWarning
 from streamkern.sources import open_hdf5, tables
-from streamkern.storage import table_encoding
+from streamkern.storage import table_conversion
 
 CITIES = ["Basel", "Zürich", "Bern", "Genève"]
 
@@ -86,7 +86,7 @@ def table_file(request, tmp_path):
 def pieces(request, monkeypatch):
     if request.param:
         monkeypatch.setattr(tables, "_PIECE_BYTES", 4000)
-        monkeypatch.setattr(table_encoding, "_PIECE_BYTES", 8 * 14 * 100)
+        monkeypatch.setattr(table_conversion, "_PIECE_BYTES", 8 * 14 * 100)
 
 
 def names_of(path):

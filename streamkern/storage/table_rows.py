@@ -17,8 +17,7 @@ from streamkern.sources.preprocessing.column_encoders import Tally
 from streamkern.sources.tables import discover_tables, is_table
 from streamkern.storage.codec import read_recipe
 from streamkern.storage.outputs import local_path
-from streamkern.storage.table_conversion import write_plain
-from streamkern.storage.table_encoding import write_encoded
+from streamkern.storage.table_conversion import write_encoded, write_plain
 from streamkern.storage.temporary_paths import temporary_path
 
 if TYPE_CHECKING:

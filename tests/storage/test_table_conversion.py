@@ -367,11 +367,11 @@ def test_an_existing_output_survives_a_table_that_turns_out_bad(tmp_path):
 BOUNDED = """
 import sys
 from streamkern.sources import tables
-from streamkern.storage import table_encoding
+from streamkern.storage import table_conversion
 from streamkern.storage.table_conversion import convert
 from streamkern.runtime.memory import peak_bytes
 
-tables._PIECE_BYTES = table_encoding._PIECE_BYTES = 1 << 20
+tables._PIECE_BYTES = table_conversion._PIECE_BYTES = 1 << 20
 small, large, out = sys.argv[1:]
 convert(small, out, targets=["x0"])
 before = peak_bytes()
