@@ -24,11 +24,10 @@ from dask import delayed
 from dask.base import tokenize
 from tlz import partition_all
 
-from streamkern.engine.compute_slots import ComputeSlots
 from streamkern.engine.partials import SAVED, Partial, PassOptions, check_complete, merge_groups
 from streamkern.engine.retries import Attempts, restarting_stragglers
 from streamkern.engine.scheduler import is_task, kept, run, task
-from streamkern.engine.shard_task import accumulate_shard, pass_facts
+from streamkern.engine.shard_task import ComputeSlots, accumulate_shard, pass_facts
 from streamkern.runtime.events import passing, tell
 from streamkern.runtime.memory import reset_peak
 from streamkern.runtime.resources import current_client, local_threads

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from dask import delayed
 
-from streamkern.engine.compute_slots import ComputeSlots
 from streamkern.engine.scheduler import is_task, kept
-from streamkern.engine.shard_task import apply_to_shard, pass_facts
+from streamkern.engine.shard_task import ComputeSlots, apply_to_shard, pass_facts
 from streamkern.engine.task_stream import stream
 from streamkern.runtime.events import passing
 from streamkern.runtime.resources import local_threads

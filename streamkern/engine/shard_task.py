@@ -7,8 +7,10 @@ neither slow storage nor the way to the scheduler keeps a core idle.
 
 from __future__ import annotations
 
+import threading
 import time
 from contextlib import contextmanager
+from queue import LifoQueue
 from typing import TYPE_CHECKING, Any
 
 from streamkern.engine.partials import SAVED, Partial, PassOptions
@@ -27,11 +29,45 @@ from streamkern.sources.nonfinite_rows import finite_rows
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from streamkern.engine.compute_slots import ComputeSlots
     from streamkern.statistics import Statistic, Work
 
 # Activities of the thread that reads ahead, beside the one that computes.
 _BESIDE = ("reading", "decoding")
+
+
+class ComputeSlots:
+    """Places to compute at, each with its working memory, in every process that a pass runs in.
+
+    A node of the graph of the pass: tasks in one process share one object, a copy that is sent to
+    another process begins empty there, and Dask frees the memory when the last task has had it.
+    A worker has as many as threads, a process that runs its own tasks `n_slots`.
+    """
+
+    def __init__(self, n_slots: int) -> None:
+        self.n_slots = n_slots
+        self._lock = threading.Lock()
+        self._free: LifoQueue[Scratch] | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ComputeSlots, (self.n_slots,)
+
+    @property
+    def here(self) -> int:
+        worker = current_worker()
+        return self.n_slots if worker is None else int(worker.state.nthreads)
+
+    @contextmanager
+    def taken(self) -> Iterator[Scratch]:
+        with self._lock:
+            if self._free is None:
+                self._free = LifoQueue()
+                for _ in range(self.here):
+                    self._free.put(Scratch())
+        scratch = self._free.get()
+        try:
+            yield scratch
+        finally:
+            self._free.put(scratch)
 
 
 def pass_facts(source: Source, shards: Sequence[Shard], work: Work | None = None) -> dict[str, Any]:
