@@ -12,13 +12,12 @@ from streamkern.statistics.column_statistics import ColumnStatistics
 from streamkern.statistics.declared_sums import concatenated, joint, maximum, merged_by, minimum
 from streamkern.statistics.declared_sums import part, parts, total
 from streamkern.statistics.feature_moments import Moments
-from streamkern.statistics.feature_sums import FeatureSums
+from streamkern.statistics.feature_sums import FeatureSums, joined_moments, moment_strips
 from streamkern.statistics.folds import ByFold, Folds, ListedFolds, RangeFolds, RowFolds
 from streamkern.statistics.folds import block_folds, rows_by_fold, shard_folds, unplaced_folds
 from streamkern.statistics.gram_products import GramProducts
 from streamkern.statistics.integer_moments import IntegerMoments, empty_moments, update_bytes
 from streamkern.statistics.integer_units import integer_units, unit_of_weights
-from streamkern.statistics.moment_strips import joined_moments, moment_strips
 from streamkern.statistics.row_hashes import RowIndex, RowSample
 from streamkern.statistics.triangle import Triangle
 from streamkern.statistics.work import Work

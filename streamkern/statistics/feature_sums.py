@@ -1,10 +1,13 @@
-"""Sums over rows of features and targets: what all of them hold, however they are made."""
+"""Sums over rows of features and targets: what all of them hold, however they are made.
+
+Where memory does not hold the whole, they come in strips of the triangle, a pass each.
+"""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from copy import copy, deepcopy
-from dataclasses import KW_ONLY  # noqa: TC003  dataclasses look it up
+from dataclasses import KW_ONLY, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -12,15 +15,15 @@ import numpy as np
 from streamkern.errors import OverflowedError, ParameterError
 from streamkern.statistics.base import Statistic
 from streamkern.statistics.declared_sums import merged_by, total
+from streamkern.statistics.triangle import Triangle
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
     from streamkern._typing import Array, Floats
     from streamkern.features import FeatureMap
     from streamkern.sources import Block
     from streamkern.statistics.centred_moments import AnyPrecision, CentredMoments
-    from streamkern.statistics.triangle import Triangle
 
 
 def _added(mine: Triangle | None, theirs: Triangle | None) -> Triangle | None:
@@ -143,3 +146,41 @@ def overflowed(block: Block, sentence: str) -> OverflowedError:
     error = OverflowedError(sentence.format(rows=f"rows {first:,} to {last + 1:,}"))
     error.rows = first, last + 1
     return error
+
+
+def moment_strips(empty: FeatureSums, n_strips: int) -> list[Any]:
+    """Return empty moments that together hold what these do, each a strip of the triangle.
+
+    A strip needs the features up to its last row, and no more.  Raises ParameterError if the map
+    has no leading part, and there is more than one strip.
+    """
+    D = empty.feature_map.n_components
+    cuts = Triangle.strips(D, n_strips)
+    if len(cuts) == 1:
+        return [empty.zero()]
+    return [
+        replace(
+            empty,
+            feature_map=empty.feature_map if stop == D else empty.feature_map.first(stop),
+            feature_shift=empty.feature_shift[:stop],
+            first_row=first,
+        )
+        for first, stop in cuts
+    ]
+
+
+def joined_moments(strips: Sequence[Any]) -> Any:
+    """Return the moments of which these are all strips, sharing their memory."""
+    last = strips[-1]
+    if any(strip.n_rows != last.n_rows for strip in strips):
+        counts = ", ".join(f"{strip.n_rows:,}" for strip in strips)
+        raise ParameterError(
+            f"strips of one triangle must be sums over the same rows, but these are over {counts} "
+            f"rows; compute them again."
+        )
+    whole = copy(last)
+    whole.first_row = 0
+    if last.gram is not None:
+        panels = [panel for strip in strips if strip.gram for panel in strip.gram.panels]
+        whole.gram = Triangle.of_panels(panels)
+    return whole
