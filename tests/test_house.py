@@ -40,7 +40,7 @@ ALLOWED = {
         *("sources/external_files.py", "sources/filters.py", "storage/"),
     ),
     "dask": (
-        *("engine/", "runtime/resources.py", "sources/array_source.py", "sources/arrays.py"),
+        *("engine/", "runtime/resources.py", "sources/arrays.py"),
         *("sources/labelled_source.py", "sources/containers.py", "cli/job.py"),
     ),
     "distributed": ("engine/", "runtime/resources.py", "monitor/"),

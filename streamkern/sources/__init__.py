@@ -1,7 +1,6 @@
 """Where rows come from: HDF5 files and arrays, cut into shards and read in blocks."""
 
-from streamkern.sources.array_source import ArraySource
-from streamkern.sources.arrays import as_source, labelled_rows
+from streamkern.sources.arrays import ArraySource, as_source, labelled_rows
 from streamkern.sources.base import Block, Reader, Shard, Source
 from streamkern.sources.class_labels import Classes
 from streamkern.sources.hdf5 import HDF5Source, open_hdf5

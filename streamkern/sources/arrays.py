@@ -1,22 +1,20 @@
-"""What is taken as rows: arrays, data frames, and Dask collections, which stay lazy."""
+"""Rows of arrays: in memory, which data frames become too, and of Dask, which stay lazy."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from dask.base import tokenize
 
 from streamkern.errors import DataError
-from streamkern.sources.array_source import (
-    ArrayReader,
-    Arrays,
-    ArraySource,
-    check_lengths,
-    one_label,
-)
-from streamkern.sources.base import Segment, Shard, Source
+from streamkern.runtime.sparse_rows import SparseRows, is_sparse
+from streamkern.sources.base import Block, Reader, Segment, Source, negative_weight, rounding_of
 from streamkern.sources.containers import (
     as_numbers,
+    as_table,
     column_names,
     is_lazy,
     lazy_array,
@@ -27,6 +25,10 @@ from streamkern.sources.containers import (
 from streamkern.sources.labelled_source import ArrayLabels, tasks_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from streamkern._typing import Array
+    from streamkern.sources.base import Shard
     from streamkern.sources.labelled_source import LabelColumn
 
 
@@ -55,6 +57,134 @@ def labelled_rows(X: Any, y: Any = None, sample_weight: Any = None) -> tuple[Sou
     labels = one_label(lazy_values(y) if isinstance(rows, DaskSource) else np.asarray(y))
     _, labels, _ = rows.aligned(rows.X, labels, None)
     return rows, ArrayLabels(labels)
+
+
+def one_label(y: Any) -> Any:
+    """Return targets of shape (n,) or (n, 1) as (n,), or raise DataError."""
+    if y.ndim == 2 and y.shape[1] == 1:
+        return y[:, 0]
+    if y.ndim != 1:
+        raise DataError(
+            f"labels must have shape (n,), but y has shape {y.shape}; give one label a row."
+        )
+    return y
+
+
+def _checked(name: str, array: Any, ndims: tuple[int, ...]) -> Any:
+    if array.dtype.kind not in "fiub":
+        raise DataError(
+            f"{name} must hold floats or integers, but its type is {array.dtype}; convert it to "
+            f"numbers first."
+        )
+    if array.ndim not in ndims:
+        raise DataError(
+            f"{name} must have {' or '.join(map(str, ndims))} dimensions, but has shape "
+            f"{array.shape}; reshape it."
+        )
+    return array
+
+
+def check_lengths(X: Any, y: Any, weights: Any) -> None:
+    for name, array in (("y", y), ("sample_weight", weights)):
+        if array is not None and len(array) != len(X):
+            raise DataError(
+                f"X has {len(X):,} rows but {name} has {len(array):,}; they must be equally long."
+            )
+    if y is not None and 0 in y.shape[1:]:
+        raise DataError(f"y has shape {y.shape}; at least one target is needed, or no y at all.")
+    if not len(X) or not X.shape[1]:
+        raise DataError(f"X has shape {X.shape}; at least one row and one column are needed.")
+
+
+@dataclass(frozen=True)
+class NamedRows:
+    """Rows in memory, with what a source of them says of their columns."""
+
+    X: Array
+    described: dict[str, Any]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return np.array(self.X, dtype=dtype, copy=copy)
+
+
+class Arrays(Source):
+    """Rows of NumPy or of Dask arrays; parameters as in `as_source`."""
+
+    kind: str
+
+    def __init__(self, X: Any, y: Any = None, sample_weight: Any = None) -> None:
+        self.described: dict[str, Any] = self._description(X, y)
+        given = {"X": (X, (2,)), "y": (y, (1, 2)), "sample_weight": (sample_weight, (1,))}
+        arrays = (
+            None if values is None else _checked(name, self._array(name, values), ndims)
+            for name, (values, ndims) in given.items()
+        )
+        self.X, self.y, weights = self.aligned(*arrays)
+        self.weights = None if weights is None else weights.astype(float)
+        self.weighted_by = None if weights is None else "sample_weight"
+        self.n_samples, self.n_features = map(int, self.X.shape)
+        self.n_targets = 0 if self.y is None else int(np.prod(self.y.shape[1:], dtype=int))
+        self.target_ndim = 1 if self.y is None else self.y.ndim
+        self.dtype = self.X.dtype
+        self.rounding = rounding_of(self.dtype)
+        self.sparse_row_bytes = self.X.row_bytes if isinstance(self.X, SparseRows) else 0
+
+    @abstractmethod
+    def _description(self, X: Any, y: Any) -> dict[str, Any]:
+        """Return what inputs and targets say of their columns."""
+
+    @abstractmethod
+    def _array(self, name: str, values: Any) -> Any:
+        """Return values as an array."""
+
+    @abstractmethod
+    def aligned(self, X: Any, y: Any, weights: Any) -> tuple[Any, Any, Any]:
+        """Return arrays with numbers in the same rows, or raise DataError."""
+
+    def labelled(self) -> tuple[Source, LabelColumn]:
+        if self.y is None:
+            return super().labelled()
+        return type(self)(self.X, None, self.weights), ArrayLabels(one_label(self.y))
+
+    def check_unchanged(self) -> None:
+        """Trust the arrays."""
+
+    def locate(self, row: int) -> str:
+        return f"row {row:,}"
+
+    def describe(self) -> dict[str, Any]:
+        return {"kind": self.kind, "rows": self.n_samples, **self.described}
+
+    def token(self) -> str:
+        return str(tokenize(self.X, self.y, self.weights))
+
+
+class ArraySource(Arrays):
+    kind = "array"
+
+    def _description(self, X: Any, y: Any) -> dict[str, Any]:  # noqa: ARG002  targets say nothing
+        described: dict[str, Any] = getattr(X, "described", {})
+        return described
+
+    def _array(self, name: str, values: Any) -> Any:
+        values = values.X if isinstance(values, NamedRows) else values
+        return as_table(name, values) if name == "X" else np.asarray(values)
+
+    def aligned(self, X: Any, y: Any, weights: Any) -> tuple[Any, Any, Any]:
+        check_lengths(X, y, weights)
+        if weights is not None and (weights < 0).any():
+            place = int((weights < 0).argmax())
+            raise DataError(f"{self.locate(place)} {negative_weight(weights[place], place)}")
+        return X, y, weights
+
+    def segments(self) -> list[Segment]:
+        return [Segment(0, self.n_samples, 1)]
+
+    def reader(self, shard: Shard) -> ArrayReader:
+        rows = slice(shard.start, shard.stop)
+        arrays = (self.X, self.y, self.weights)
+        X, y, weights = (() if array is None else (array[rows],) for array in arrays)
+        return ArrayReader(X, y, weights, shard.start)
 
 
 class DaskSource(Arrays):
@@ -92,3 +222,35 @@ class DaskSource(Arrays):
         arrays = (self.X, self.y, self.weights)
         parts = ([] if array is None else tasks_of(array, shard) for array in arrays)
         return delayed(ArrayReader)(*parts, shard.start)
+
+
+@dataclass(frozen=True)
+class ArrayReader(Reader):
+    """Cuts arrays that are already in memory into blocks."""
+
+    X: Sequence[Array]
+    y: Sequence[Array]
+    weights: Sequence[Array]
+    start: int
+
+    def blocks(self, n_rows: int) -> Iterator[Block]:
+        parts = [SparseRows.of(part) if is_sparse(part) else part for part in self.X]
+        total = sum(map(len, parts))
+        for start in range(0, total, n_rows):
+            stop = min(start + n_rows, total)
+            X = _rows(parts, start, stop)
+            y = _rows(self.y, start, stop).astype(float) if self.y else np.empty((len(X), 0))
+            weights = _rows(self.weights, start, stop) if self.weights else None
+            yield Block(X, y.reshape(len(X), -1), self.start + start, weights)
+
+
+def _rows(parts: Sequence[Any], start: int, stop: int) -> Any:
+    """Return rows of arrays that follow each other, a view where they are in one of them."""
+    found = []
+    for part in parts:
+        if start < len(part) and stop > 0:
+            found.append(part[max(start, 0) : stop])
+        start, stop = start - len(part), stop - len(part)
+    if len(found) > 1 and isinstance(found[0], SparseRows):
+        return SparseRows.stacked(found)
+    return found[0] if len(found) == 1 else np.concatenate(found)

@@ -10,7 +10,7 @@ from streamkern.engine.reduction import accumulate
 from streamkern.features import RandomFourierFeatures
 from streamkern.kernels import Gaussian
 from streamkern.runtime.feature_store import found_store
-from streamkern.sources.array_source import ArraySource
+from streamkern.sources.arrays import ArraySource
 from streamkern.statistics import GramProducts
 
 N, D = 4000, 64

@@ -21,7 +21,7 @@ from streamkern.parameters.plan import plan_fit
 from streamkern.runtime import events
 from streamkern.runtime.events import observed
 from streamkern.sources import Block, Reader, Shard
-from streamkern.sources.array_source import ArraySource
+from streamkern.sources.arrays import ArraySource
 from streamkern.statistics import Moments, RowSample, Statistic, merged_by, total
 
 SCHEDULERS = ["synchronous", "threads"]

@@ -21,7 +21,7 @@ from sklearn.preprocessing import StandardScaler
 import streamkern
 from streamkern import Gaussian, Laplacian, Linear, RandomFeatureRidge, open_hdf5, write_report
 from streamkern.errors import DataError, ParameterError, StreamkernWarning
-from streamkern.sources.array_source import ArraySource
+from streamkern.sources.arrays import ArraySource
 
 P = 3
 

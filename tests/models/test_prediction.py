@@ -23,7 +23,7 @@ from streamkern.errors import DataError, ModelFileError
 from streamkern.features import Identity, RandomFourierFeatures
 from streamkern.models import prediction, prediction_files
 from streamkern.predict.predictor import Predictor
-from streamkern.sources.array_source import ArraySource
+from streamkern.sources.arrays import ArraySource
 
 # More than one shard.
 N, P = 40_000, 3

@@ -15,7 +15,7 @@ from streamkern.report.comparison_trials import (
     Trial,
     confidence_interval,
 )
-from streamkern.sources.array_source import ArraySource
+from streamkern.sources.arrays import ArraySource
 
 
 def source(n, p=2, q=None):

@@ -21,7 +21,7 @@ from streamkern.solve import Eigenbasis, solve_ridge
 from streamkern.solve.penalty_curve import PenaltyCurve
 from streamkern.solve.penalty_grid import default_grid
 from streamkern.sources import Block, Shard
-from streamkern.sources.array_source import ArraySource
+from streamkern.sources.arrays import ArraySource
 from streamkern.statistics import ByFold, Moments, RowFolds, block_folds, shard_folds
 from streamkern.tune import fold_solution
 from streamkern.tune.fold_solution import Solved, solve_folds

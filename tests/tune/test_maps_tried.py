@@ -12,7 +12,7 @@ import streamkern as library
 from streamkern import Cauchy, Gaussian, Laplacian, Linear, Matern, Periodic, RandomFeatureRidge
 from streamkern.cli import main
 from streamkern.errors import ParameterError
-from streamkern.sources.array_source import ArraySource
+from streamkern.sources.arrays import ArraySource
 from streamkern.tune.candidates import kernels_to_try, maps_to_try
 
 D = 64

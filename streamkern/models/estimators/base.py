@@ -21,7 +21,7 @@ from streamkern.models.estimators.paths import are_paths, opened_paths
 from streamkern.models.fitted_model import columns_of, through
 from streamkern.models.growing import Growing
 from streamkern.sources import Source, as_source
-from streamkern.sources.array_source import NamedRows
+from streamkern.sources.arrays import NamedRows
 from streamkern.sources.containers import as_table, column_names, is_frame, is_lazy, unwrapped
 from streamkern.sources.preprocessing import Recipe, recipe_of
 from streamkern.sources.preprocessing.column_names import check_same_inputs
