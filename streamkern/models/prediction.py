@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamkern.engine.scheduler import kept, shared, task
-from streamkern.engine.shard_map import map_shards
+from streamkern.engine.task_stream import map_shards
 from streamkern.parameters.plan import cut
 from streamkern.predict.deviation import Deviation
 from streamkern.predict.predictor import Predictor

@@ -13,7 +13,7 @@ from hearing import Passes
 
 from streamkern.engine import partials
 from streamkern.engine.reduction import accumulate
-from streamkern.engine.shard_map import map_shards
+from streamkern.engine.task_stream import map_shards
 from streamkern.errors import DataError, IncompletePassError
 from streamkern.features import RandomFourierFeatures
 from streamkern.kernels import Gaussian

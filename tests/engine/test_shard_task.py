@@ -14,8 +14,8 @@ from distributed import Client, LocalCluster
 
 import streamkern
 from streamkern.engine.reduction import accumulate
-from streamkern.engine.shard_map import map_shards
 from streamkern.engine.shard_task import ComputeSlots
+from streamkern.engine.task_stream import map_shards
 from streamkern.features import RandomFourierFeatures
 from streamkern.kernels import Gaussian
 from streamkern.runtime.events import observed
