@@ -319,10 +319,7 @@ def _target_digits(targets: Array) -> Iterator[tuple[slice, Array, int]]:
     n, q = targets.shape
     ones = np.ones((1, n), np.int8)
     yield slice(q, q + 1), ones, 0
-    rest = targets.T
-    for byte in range(_n_digits(int(np.abs(targets).max(initial=0)))):
-        digits = ((rest + 128) & 255) - 128
-        rest = (rest - digits) >> 8
+    for byte, digits in enumerate(_split(targets.T, 8)):
         narrow = np.ascontiguousarray(digits, dtype=np.int8)
         for start in range(0, q, _COLUMNS):
             columns = slice(start, min(start + _COLUMNS, q))
