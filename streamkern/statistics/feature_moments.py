@@ -129,17 +129,11 @@ class Moments(FeatureSums):
 
         Sums that a subclass adds stay as they are.
         """
-        mine = self.feature_shift, self.target_shift, self.target_unit
-        if all(map(np.array_equal, mine, (feature_shift, target_shift, target_unit))):
+        shifts = {"feature_shift": feature_shift, "target_shift": target_shift}
+        shifts["target_unit"] = target_unit
+        if all(np.array_equal(getattr(self, name), value) for name, value in shifts.items()):
             return self
-        moved = self._with(
-            {
-                "feature_shift": feature_shift,
-                "target_shift": target_shift,
-                "target_unit": target_unit,
-                "first_row": 0,
-            }
-        )
+        moved = self._with({**shifts, "first_row": 0})
         # Features become f - d and targets a t + b.
         N, sums, d = self.weight, self.cross[:, -1], feature_shift - self.feature_shift
         a, b = self.target_unit / target_unit, (self.target_shift - target_shift) / target_unit

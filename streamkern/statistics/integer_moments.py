@@ -94,8 +94,7 @@ class IntegerMoments(FeatureSums):
         """Add rows; raises OverflowedError where integers do not hold their numbers."""
         scratch = self.scratch or Scratch()
         if self.gram is None:
-            D, first = self.feature_map.n_components, self.first_row
-            self.gram = Triangle(D, np.int64, first_row=first)
+            self.gram = Triangle(self.feature_map.n_components, np.int64, self.first_row)
         for block in blocks:
             self._check(block)
             targets, weights, shift = self._integers(block)
