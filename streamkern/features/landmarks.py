@@ -74,8 +74,7 @@ def kmeans(
     """
     from sklearn.cluster import KMeans  # noqa: PLC0415  slow, and only for this
     from sklearn.exceptions import ConvergenceWarning  # noqa: PLC0415
-
-    from streamkern.runtime.threads import openmp_thread  # noqa: PLC0415  predictions need NumPy alone
+    from threadpoolctl import threadpool_limits  # noqa: PLC0415  predictions need NumPy alone
 
     p = rows.shape[1]
     scales = kernel.scales(p) if isinstance(kernel, DistanceKernel) else np.ones(p)
@@ -83,7 +82,8 @@ def kmeans(
     clusters = KMeans(
         n_landmarks, init=scaled[:n_landmarks], n_init=1, max_iter=_ITERATIONS, random_state=seed
     )
-    with warnings.catch_warnings(), openmp_thread():
+    # Loops of OpenMP that other threads begin go on as before.
+    with warnings.catch_warnings(), threadpool_limits(limits=1, user_api="openmp"):
         warnings.simplefilter("ignore", ConvergenceWarning)  # it is stopped on purpose
         found = clusters.fit(scaled, sample_weight=weights)
     return _distinct(found.cluster_centers_ * scales, None)[0]

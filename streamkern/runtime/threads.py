@@ -69,13 +69,6 @@ def held_blas_threads() -> int:
     return _n_threads if _inside else 1
 
 
-@contextmanager
-def openmp_thread() -> Iterator[None]:
-    """Hold loops of OpenMP that the calling thread begins to one thread; others go on as before."""
-    with threadpoolctl.threadpool_limits(limits=1, user_api="openmp"):
-        yield
-
-
 def processor() -> str:
     """Return the model of the processor, with family and model number where they are told."""
     try:
