@@ -10,6 +10,8 @@ from streamkern.errors import ParameterError
 from streamkern.features.base import FeatureMap, cached_slices
 from streamkern.features.kernel_map import ChosenFeatures, WrittenFeatures
 from streamkern.kernels import Kernel, Laplacian, RadialKernel, kernel_from
+from streamkern.kernels.column_kernels import OnColumns
+from streamkern.kernels.combined import Sum
 from streamkern.kernels.scaled import distances
 from streamkern.runtime.scratch import Scratch
 
@@ -47,38 +49,19 @@ class Similarities(ChosenFeatures):
         self.has_gradients = has_slopes(kernel)
 
     def prepared(self, dtype: Any, scratch: Scratch) -> Callable[[Array, Array], None]:
-        if isinstance(self.kernel, RadialKernel):
-            return RadialValues(self.kernel, self.landmarks, scratch, np.dtype(dtype)).write
-
-        def write(X: Array, features: Array) -> None:
-            np.copyto(features, self.kernel(X, self.landmarks), casting="same_kind")
-
-        return write
+        return _prepared(self.kernel, self.landmarks, np.dtype(dtype), scratch)
 
     def subset(self, indices: Array) -> Similarities:
         return Similarities(self.kernel, self.landmarks[self.checked_subset(indices)])
 
     def gradients(self, X: Array, coef: Floats, scratch: Scratch | None = None) -> Array:
         self.check(X.shape)
+        if not self.has_gradients:
+            return super().gradients(X, coef, scratch)
         scratch = scratch or Scratch()
         out = scratch.array("gradients", X.shape, X.dtype)
-        if isinstance(self.kernel, RadialKernel):
-            values = RadialValues(self.kernel, self.landmarks, scratch, X.dtype)
-            values.write_gradients(X, coef, out)
-        elif isinstance(self.kernel, Laplacian):
-            self._laplacian_gradients(self.kernel, X, coef, out)
-        else:
-            return super().gradients(X, coef, scratch)
+        _write_gradients(self.kernel, self.landmarks, X, coef, out, scratch)
         return out
-
-    def _laplacian_gradients(self, kernel: Laplacian, X: Array, coef: Floats, out: Array) -> None:
-        """Write -sum_j c_j k(x, z_j) sign(x - z_j) / l, input by input."""
-        scales = kernel.scales(X.shape[1])
-        for rows in cached_slices(len(X), self.n_components):
-            weighted = kernel(X[rows], self.landmarks) * coef
-            for j, scale in enumerate(scales):
-                sides = np.sign(X[rows, j, None] - self.landmarks[:, j])
-                out[rows, j] = -np.einsum("nm,nm->n", sides, weighted) / scale
 
     def parameters(self) -> dict[str, Any]:
         return {"kernel": self.kernel.name, "kernel_parameters": self.kernel.parameters()}
@@ -152,7 +135,61 @@ class Projected(LandmarkFeatures, ChosenFeatures):
 
 
 def has_slopes(kernel: Kernel) -> bool:
+    """Say whether the values of a kernel at landmarks have gradients."""
+    if isinstance(kernel, (Sum, OnColumns)):
+        return all(map(has_slopes, kernel.parts))
     return isinstance(kernel, (RadialKernel, Laplacian))
+
+
+def _prepared(
+    kernel: Kernel, landmarks: Floats, dtype: np.dtype[Any], scratch: Scratch
+) -> Callable[[Array, Array], None]:
+    """Return what writes the values of a kernel of rows and landmarks, those of sums by terms."""
+    if isinstance(kernel, RadialKernel):
+        return RadialValues(kernel, landmarks, scratch, dtype).write
+    if isinstance(kernel, OnColumns):
+        columns = list(kernel.columns)
+        write_part = _prepared(kernel.kernel, landmarks[:, columns], dtype, scratch)
+        return lambda X, features: write_part(X[:, columns], features)
+    if isinstance(kernel, Sum):
+        each = [_prepared(term, landmarks, dtype, Scratch()) for term in kernel.terms]
+
+        def write_sum(X: Array, features: Array) -> None:
+            values = scratch.array("values of a term", features.shape, dtype)
+            features[...] = 0.0
+            for write_term, share in zip(each, kernel.shares, strict=True):
+                write_term(X, values)
+                values *= dtype.type(share)
+                features += values
+
+        return write_sum
+    return lambda X, features: np.copyto(features, kernel(X, landmarks), casting="same_kind")
+
+
+def _write_gradients(  # noqa: PLR0917  a function, where it is, and how
+    kernel: Kernel, landmarks: Floats, X: Array, coef: Floats, out: Array, scratch: Scratch
+) -> None:
+    """Write the gradients (n, p) of sum_j c_j k(x, z_j)."""
+    if isinstance(kernel, RadialKernel):
+        RadialValues(kernel, landmarks, scratch, X.dtype).write_gradients(X, coef, out)
+    elif isinstance(kernel, OnColumns):
+        columns, out[...] = list(kernel.columns), 0.0
+        part = np.empty((len(X), len(columns)), X.dtype)
+        where = landmarks[:, columns], X[:, columns]
+        _write_gradients(kernel.kernel, *where, coef, part, scratch)
+        out[:, columns] = part
+    elif isinstance(kernel, Sum):
+        of_term, out[...] = np.empty_like(out), 0.0
+        for term, share in zip(kernel.terms, kernel.shares, strict=True):
+            _write_gradients(term, landmarks, X, share * coef, of_term, scratch)
+            out += of_term
+    elif isinstance(kernel, Laplacian):  # -sum_j c_j k(x, z_j) sign(x - z_j) / l, by input
+        scales = kernel.scales(X.shape[1])
+        for rows in cached_slices(len(X), len(landmarks)):
+            weighted = kernel(X[rows], landmarks) * coef
+            for j, scale in enumerate(scales):
+                sides = np.sign(X[rows, j, None] - landmarks[:, j])
+                out[rows, j] = -np.einsum("nm,nm->n", sides, weighted) / scale
 
 
 class RadialValues:

@@ -39,6 +39,24 @@ class Standardizer:
     def n_outputs(self) -> int:
         return len(self.columns) if self.linear is None else len(self.linear)
 
+    @property
+    def outputs(self) -> Array:
+        """The columns that kernels are of: those of the inputs, or of what they are turned to."""
+        turns = self.linear is not None and self.linear.ndim == 2
+        return np.arange(self.n_outputs) if turns else self.columns
+
+    def beside(self, other: Standardizer) -> Standardizer:
+        """Return the one whose numbers are those of this and then those of another in its scale."""
+        both = [
+            np.eye(len(each.columns))
+            if each.linear is None
+            else each.linear
+            if each.linear.ndim == 2
+            else np.diag(each.linear)
+            for each in (self, other)
+        ]
+        return self.with_linear(np.vstack(both))
+
     def __call__(self, X: Array) -> Floats:
         rows = np.empty((len(X), self.n_outputs))
         self.write(X, rows, Scratch())

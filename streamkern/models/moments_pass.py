@@ -71,7 +71,7 @@ def moments_pass(
     with blas_threads(1):  # frequencies and shift are part of the result
         if like is None:
             sample = seen.standardizer(seen.sample.X)
-            inner, kernel = options.map_for(seen.standardizer.columns, sample, seen.weights)
+            inner, kernel = options.map_for(seen.standardizer.outputs, sample, seen.weights)
             feature_map: FeatureMap = Standardized(seen.standardizer, inner)
         else:
             feature_map, kernel = like.feature_map, like.kernel

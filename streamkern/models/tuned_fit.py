@@ -126,12 +126,13 @@ class Choice:
             if learnt is not None and seconds is not None:
                 trials = SearchTrials(self._with_linear(contenders, rows.options), *how_tried)
                 asked = self.parameters.for_rows(self.options, source).n_components
-                found = compare(trials, asked)
+                found = compare(trials, asked, adds=self.is_free)
             else:
                 named = self.maps not in (None, AUTO)
                 plain = None if named else self.parameters.feature_map
-                found = search(SearchTrials(contenders, *how_tried), plain)
-            best, arm = contenders[found.arm.place], found.arm
+                trials = SearchTrials(contenders, *how_tried)
+                found = search(trials, plain)
+            best, arm = trials.contenders[found.arm.place], found.arm
             scale = best.scale or rows.options.scale
             scaled: FitReport = {**(rows.scaled or {}), "scale": scale}
             new: Any = {"kernel": arm.kernel, "feature_map": arm.feature_map, "scale": scale}
@@ -149,7 +150,7 @@ class Choice:
         if learnt is not None and arm.is_linear:
             report = with_seconds(report, metric=learnt.spent.seconds)
         elif learnt is not None:
-            report = learnt.reported(report, arm.place)
+            report = learnt.reported(report, *best.parts[:1] or [arm.place])
         return replace(moments, report=report)
 
     def _with_linear(

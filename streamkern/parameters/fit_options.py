@@ -137,8 +137,8 @@ class FitOptions:
         check_metric(self.metric, n_features)
         if self.is_identity:
             return n_features
-        if isinstance(self.kernel, ShiftInvariantKernel):
-            self.kernel.check_inputs(n_features)
+        if isinstance(self.kernel, ShiftInvariantKernel) and self.metric is None:
+            self.kernel.check_inputs(n_features)  # in a metric, what inputs are turned to
         self.check_map(n_features)
         return self.n_components
 

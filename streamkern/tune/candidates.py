@@ -43,6 +43,7 @@ class Contender(NamedTuple):
     pairs: Sequence[tuple[Any, str]]
     scale: str | None = None  # of the inputs, where that is not the chosen one
     is_default: bool = False  # what a plain fit is
+    parts: tuple[int, ...] = ()  # the contenders, by their places, that a sum is of
 
 
 class Arm(NamedTuple):

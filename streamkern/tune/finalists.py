@@ -1,19 +1,22 @@
 """The end of a search within seconds: contenders, compared at the number of features of the fit.
 
 Rough kernels need many features, so that few of them would prefer the smooth.  Contenders have the
-length scales that their metrics were learnt with; of the best, what is near is tried as well.
+length scales that their metrics were learnt with; of the best, what is near is tried as well.  Then
+kernels are added, each in its own metric: what is smooth along some directions is often rough along
+others.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from streamkern.parameters.cost_estimate import fit_seconds
 from streamkern.statistics import dtype_of_features
-from streamkern.tune.candidates import Candidate, near
-from streamkern.tune.trials import trial_bytes
+from streamkern.tune.candidates import Candidate, Contender, near
+from streamkern.tune.trials import ADDED, trial_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,10 +29,12 @@ if TYPE_CHECKING:
 _FARTHEST = 6
 # Features that contenders have at the most, and those that they always may have.
 _MOST_COMPONENTS, _FEWEST_COMPONENTS = 4096, 512
+# Kernels that are added to the best, one at a time; weights are powers of this, up to that one.
+_MOST_ADDED, _ODDS, _LONGEST = 2, 4.0, 3
 
 
-def compare(trials: SearchTrials, n_components: int) -> Search:
-    """Choose among contenders, the best of which comes first and a plain fit last.
+def compare(trials: SearchTrials, n_components: int, *, adds: bool) -> Search:
+    """Choose among contenders, the best of which comes first and a plain fit last, and their sums.
 
     Of noise any of them may come out best: the plain fit stays unless others beat it.
     """
@@ -42,11 +47,16 @@ def compare(trials: SearchTrials, n_components: int) -> Search:
     # The best so far, the plain fit and linear ridge are compared whatever time is left.
     candidates = [first, plain, *linear]
     tried = trials.try_all(candidates, D, last=True)
-    more = others or _beside(trials, candidates, tried)
-    while more:
+    made = trials.try_some(others, D, 1.0, last=True)
+    candidates, tried = [*candidates, *others[: len(made)]], [*tried, *made]
+    if adds:
+        sums, made = _sums(trials, candidates, tried, D)
+        candidates, tried = [*candidates, *sums], [*tried, *made]
+    while more := _beside(trials, candidates, tried):
         made = trials.try_some(more, D, 1.0, last=True)
         candidates, tried = [*candidates, *more[: len(made)]], [*tried, *made]
-        more = _beside(trials, candidates, tried) if len(made) == len(more) else []
+        if len(made) < len(more):
+            break
     trials.ranked(candidates, tried, default=candidates.index(plain))
     return trials.found()
 
@@ -81,6 +91,52 @@ def _beside(
         if tried[i].relative_mse <= enough and beside:
             return beside
     return []
+
+
+def _sums(
+    trials: SearchTrials, candidates: Sequence[Candidate], tried: Sequence[Attempt], D: int
+) -> tuple[list[Candidate], list[Attempt]]:
+    """Try the best kernel plus each of the next, and then other weights in the better sum."""
+    firsts: dict[int, Candidate] = {}
+    for i in np.argsort([each.relative_mse for each in tried], kind="stable").tolist():
+        firsts.setdefault(candidates[i].arm, candidates[i])
+    best, *others = firsts.values()
+    beside = [one for one in others if _are_added(trials, best, one)][:_MOST_ADDED]
+    found: dict[tuple[int, int], tuple[Candidate, Attempt]] = {}
+    wanted = [(i, -1) for i in range(len(beside))]
+    while wanted:
+        sums = [_sum_of(trials, best, beside[i], _ODDS**power) for i, power in wanted]
+        new = [Candidate(trials.add(each)[0], 1.0) for each in sums]
+        made = trials.try_some(new, D, 1.0, last=True)
+        found |= zip(wanted, zip(new, made, strict=False), strict=False)
+        if len(made) < len(new):
+            break
+        i, power = min(found, key=lambda place: found[place][1].relative_mse)
+        near = [(i, power - 1), (i, power + 1)]
+        wanted = [place for place in near if place not in found and abs(place[1]) <= _LONGEST]
+    return [one for one, _ in found.values()], [attempt for _, attempt in found.values()]
+
+
+def _are_added(trials: SearchTrials, *candidates: Candidate) -> bool:
+    """Say whether kernels can be added: if inputs of both have one scale."""
+    arms = [trials.arms[each.arm] for each in candidates]
+    scales = {trials.contenders[arm.place].scale for arm in arms}
+    return len(scales) == 1 and not any(arm.is_linear for arm in arms)
+
+
+def _sum_of(trials: SearchTrials, best: Candidate, other: Candidate, weight: float) -> Contender:
+    """Return the best kernel plus another one times a weight, on inputs turned for each."""
+    arms = [trials.arms[each.arm] for each in (best, other)]
+    first, second = (trials.contenders[arm.place].column_pass for arm in arms)
+    r = first.standardizer.n_outputs
+    both = first.standardizer.beside(second.standardizer)
+    kernel = arms[0].tried.stretched(best.factor).on(range(r)) + weight * arms[1].tried.stretched(
+        other.factor
+    ).on(range(r, both.n_outputs))
+    seen, pair = replace(first, standardizer=both), (kernel, arms[0].feature_map)
+    places = tuple(arm.place for arm in arms)
+    scale = trials.contenders[arms[0].place].scale
+    return Contender(ADDED, seen, [pair], scale, parts=places)
 
 
 def _place(candidate: Candidate) -> tuple[int, int]:

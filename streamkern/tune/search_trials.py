@@ -36,23 +36,29 @@ class SearchTrials:
         # Trials have rows in the metric already.
         self.options = replace(options, metric=None)
         self.ledger = ledger
-        self.contenders = contenders
+        self.contenders: list[Contender] = []
         self.attempts: list[Attempt] = []
-        first = contenders[0].column_pass
-        weights = first.weights if first.weights is None else first.weights[:n_rows]
-        targets = first.targets[:n_rows]
         self.arms: list[Arm] = []
         self._rows: list[Any] = []  # of every contender, in its metric, where the tasks run
-        dtype = dtype_of_features(options.precision)
-        for place, contender in enumerate(contenders):
-            with blas_threads(1):  # the turned rows are part of the result
-                rows = contender.column_pass.standardizer(contender.column_pass.sample.X[:n_rows])
-            self.arms += _arms_of(place, contender, rows, weights)
-            self._rows.append(shared(rows.astype(dtype)))
+        first = contenders[0].column_pass
+        targets = first.targets[:n_rows]
         self.n_rows, self._n_inputs = len(targets), len(first.standardizer.columns)
         self._targets, self._folds = shared(targets), folds
-        self._weights = shared(weights)
+        self._weights = shared(None if first.weights is None else first.weights[:n_rows])
+        for contender in contenders:
+            self.add(contender)
         self._winner: tuple[Candidate, Attempt] | None = None
+
+    def add(self, contender: Contender) -> list[int]:
+        """Add a contender, and return its arms."""
+        seen, n_rows, before = contender.column_pass, self.n_rows, len(self.arms)
+        with blas_threads(1):  # the turned rows are part of the result
+            rows = seen.standardizer(seen.sample.X[:n_rows])
+        weights = None if seen.weights is None else seen.weights[:n_rows]
+        self.arms += _arms_of(len(self.contenders), contender, rows, weights)
+        self.contenders.append(contender)
+        self._rows.append(shared(rows.astype(dtype_of_features(self.options.precision))))
+        return list(range(before, len(self.arms)))
 
     @property
     def n_folds(self) -> int:
@@ -189,7 +195,7 @@ class SearchTrials:
 def _arms_of(
     place: int, contender: Contender, rows: Floats, weights: Floats | None
 ) -> Iterator[Arm]:
-    columns = contender.column_pass.standardizer.columns
+    columns = contender.column_pass.standardizer.outputs
     for kernel, feature_map in contender.pairs:
         arm = Arm(kernel, kernel, feature_map, contender.metric, place)
         if not arm.is_linear:

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from streamkern.kernels import ShiftInvariantKernel
     from streamkern.parameters.fit_options import FitOptions
 
-# The metric of plain distances, and what it is called of inputs that are standardised where another
-# scale was chosen.
-ISOTROPIC, LEARNT, STANDARD = "isotropic", "learnt", "standard scale"
+# The metric of plain distances, what it is called of inputs that are standardised where another
+# scale was chosen, and those of kernels that are added.
+ISOTROPIC, LEARNT, STANDARD, ADDED = "isotropic", "learnt", "standard scale", "one for each"
 N_FOLDS = 3
 _BLOCK_ROWS = 4096
 SHIFT_ROWS = 2048
