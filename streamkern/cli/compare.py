@@ -28,7 +28,6 @@ _COLUMNS = ("relative_rmse", "kernel_error", "fit_seconds", "predict_seconds")
     click.option(
         "--maps",
         default="orthogonal,iid",
-        show_default=True,
         metavar="MAP[,MAP...]",
         help="Maps as of fit --map, in pairs of cosine and sine; with -phase at the end, cosines "
         "with random phases.",
@@ -36,18 +35,14 @@ _COLUMNS = ("relative_rmse", "kernel_error", "fit_seconds", "predict_seconds")
     click.option(
         "--components",
         default="64,128,256,512,1024,2048",
-        show_default=True,
         metavar="D[,D...]",
         help="Numbers of random features.",
     ),
-    click.option(
-        "--seeds", type=int, default=5, show_default=True, help="How many times every map is drawn."
-    ),
+    click.option("--seeds", type=int, default=5, help="How many times every map is drawn."),
     click.option(
         "--rows",
         type=click.IntRange(min=2),
         default=4000,
-        show_default=True,
         help="Rows to fit, a uniform sample; exact kernel ridge needs their square.",
     ),
     *parameter_options(

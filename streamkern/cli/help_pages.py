@@ -27,10 +27,11 @@ _OTHERS = "Options"
 
 
 class Command(click.Command):
-    """A command whose help has options in groups, and examples."""
+    """A command whose help has options in groups with their defaults, and examples."""
 
     def __init__(self, *args: Any, examples: Iterable[str] = (), **named: Any) -> None:
         super().__init__(*args, **named)
+        self.context_settings["show_default"] = True
         self.examples = tuple(examples)
 
     def option_groups(self, context: click.Context) -> dict[str, list[click.Option]]:

@@ -28,7 +28,6 @@ _HEADER = ("dataset", "shape", "type", "chunks", "filters", "bytes", "stored")
         "--components",
         type=click.IntRange(min=1),
         default=2048,
-        show_default=True,
         help="Number of random features to plan for.",
     ),
     shared.classify_option,

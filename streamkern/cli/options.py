@@ -38,7 +38,7 @@ def refuse_given(names: Collection[str], why: str) -> None:
 
 
 rows_argument = click.argument("data", nargs=-1, required=True, metavar="DATA...")
-x_option = click.option("--x", default="X", show_default=True, help="Dataset of inputs.")
+x_option = click.option("--x", default="X", help="Dataset of inputs.")
 weights_option = click.option(
     "--weights",
     metavar="NAME",
@@ -47,7 +47,7 @@ weights_option = click.option(
 data_options = (
     rows_argument,
     x_option,
-    click.option("--y", default="y", show_default=True, help="Dataset of targets."),
+    click.option("--y", default="y", help="Dataset of targets."),
     weights_option,
 )
 delimiter_option = click.option(

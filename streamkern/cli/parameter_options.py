@@ -47,7 +47,6 @@ def parameter_options(*names: str, **changes: dict[str, Any]) -> list[Decorator]
 _length_scale_option = click.option(
     "--length-scale",
     default="median",
-    show_default=True,
     metavar="median|FLOAT[,FLOAT...]",
     help="In units of the standardised inputs; several: one per input.  Of all kernels for which "
     "--kernel says none.",
@@ -63,7 +62,7 @@ def _parameter_option(field: Field[Any], changes: dict[str, Any]) -> Decorator:
         if default:
             named["callback"] = lambda _context, _option, flag: not flag
     else:
-        named |= {"default": default, "show_default": default is not None}
+        named["default"] = default
         if option.choices:
             named["type"] = NearChoice([*option.choices, *filter(None, [option.form])])
         elif option.form:

@@ -42,7 +42,6 @@ _OF_MOMENTS = (
         "--random-features",
         type=int,
         default=2048,
-        show_default=True,
         metavar="D",
         help="Features of a row, which --components counts in other commands.",
     ),
