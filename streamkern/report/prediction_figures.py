@@ -37,8 +37,7 @@ def pairs_figures(counts: PairCounts, n_rows: int, target: int, name: str) -> li
     low, high = _occupied(errors.sum(axis=0))
     edges = bins.values[target][first : last + 1]
     heights = bins.residuals[target][low : high + 1]
-    pairs = pairs[first + 1 : last + 1, first + 1 : last + 1]
-    errors = errors[first + 1 : last + 1, low + 1 : high + 1]
+    pairs, errors = pairs[first:last, first:last], errors[first:last, low:high]
     predicted, rows = f"Predicted {name}", counted(n_rows, "row")
     ends, middles = [edges[0], edges[-1]], (edges[1:] + edges[:-1]) / 2.0
 
@@ -95,9 +94,9 @@ def _beyond(n_rows: int) -> str:
 
 
 def _occupied(counts: Array) -> tuple[int, int]:
-    """Return the first bin inside the edges that holds rows, and the one after the last."""
+    """Return the first bin between finite edges that holds rows, and the one after the last."""
     used = np.flatnonzero(counts[1:-1])
-    return (int(used[0]), int(used[-1]) + 1) if len(used) else (0, len(counts) - 2)
+    return (int(used[0]) + 1, int(used[-1]) + 2) if len(used) else (1, len(counts) - 1)
 
 
 def _bounds(counts: Array) -> Array:

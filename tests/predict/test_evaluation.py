@@ -55,12 +55,12 @@ def predicted_by_hand(X, q=2):
 
 
 def bin_of(value, edges):
-    """0 below the first edge, one more for every edge that is reached."""
-    return sum(value >= edge for edge in edges)
+    """One more for every edge that is reached after the first, which is infinite."""
+    return sum(value >= edge for edge in edges[1:])
 
 
 def counts_by_hand(predicted, y, edges, others, second):
-    table = np.zeros((y.shape[1], edges.shape[1] + 1, others.shape[1] + 1), dtype=int)
+    table = np.zeros((y.shape[1], edges.shape[1] - 1, others.shape[1] - 1), dtype=int)
     for f, t in zip(predicted, y, strict=True):
         for j in range(y.shape[1]):
             table[j, bin_of(f[j], edges[j]), bin_of(second(f[j], t[j]), others[j])] += 1
