@@ -113,15 +113,9 @@ class ClassErrors(Measure):
 
     def figures(self) -> dict[str, float | None]:
         """Return what is said of predictions; areas are None where a class has no rows."""
-        return {
-            "accuracy": self.accuracy,
-            "balanced_accuracy": self.balanced_accuracy,
-            "log_loss": self.log_loss,
-            "brier_score": self.brier_score,
-            "auc": self.auc,
-            "auc_error": self.auc_error,
-            "expected_calibration_error": self.calibration_error,
-        }
+        names = "accuracy", "balanced_accuracy", "log_loss", "brier_score", "auc", "auc_error"
+        found = {name: getattr(self, name) for name in names}
+        return found | {"expected_calibration_error": self.calibration_error}
 
     @property
     def n_classes(self) -> int:
