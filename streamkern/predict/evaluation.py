@@ -132,7 +132,8 @@ class PairBins:
 
         def edges(centre: Floats, reach: Floats, n_bins: int) -> Floats:
             wide = np.where(reach > 0, reach, 1.0)
-            steps = np.concatenate([[-np.inf], np.linspace(-1.0, 1.0, n_bins + 1), [np.inf]])
+            steps: Floats = np.linspace(-1.0, 1.0, n_bins + 1)
+            steps = np.concatenate([[-np.inf], steps, [np.inf]])
             return centre[:, None] + wide[:, None] * steps
 
         return cls(
