@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from streamkern.errors.formatting import meant
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -56,12 +57,6 @@ class Command(click.Command):
             with formatter.section("Examples"):
                 for line in self.examples:
                     formatter.write(f"{'':{formatter.current_indent}}{line}\n")
-
-
-def meant(name: str, names: Iterable[str]) -> str:
-    """Return a question about the nearest of the names, or nothing if none is near."""
-    near = get_close_matches(name, list(names), 1)
-    return f" (did you mean {near[0]!r}?)" if near else ""
 
 
 class NearChoice(click.Choice[str]):
