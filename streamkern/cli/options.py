@@ -145,15 +145,12 @@ def task_of(options: dict[str, Any]) -> Task:
     from streamkern.models.classification import Classification
     from streamkern.models.tasks import Regression
 
-    task: Task = Regression()
     if options["classify"]:
         how = options["calibration"]
         calibration = None if how == "none" else how
-        task = Classification(class_weight=options.get("class_weight"), calibration=calibration)
-    else:
-        refuse_given(
-            ("class_weight", "calibration"),
-            "is for labels of classes, which y is taken for with --classify; leave it out for "
-            "numbers.",
-        )
-    return task
+        return Classification(class_weight=options.get("class_weight"), calibration=calibration)
+    refuse_given(
+        ("class_weight", "calibration"),
+        "is for labels of classes, which y is taken for with --classify; leave it out for numbers.",
+    )
+    return Regression()
