@@ -10,9 +10,8 @@ import click
 from streamkern.cli import options as shared
 from streamkern.cli.console import Say, command
 from streamkern.cli.job import check_outputs, place_of
-from streamkern.cli.parameter_options import parameter_options, values_of
+from streamkern.cli.parameter_options import numbers_of, parameter_options, values_of
 from streamkern.cli.row_files import opened_rows
-from streamkern.errors import ParameterError
 
 if TYPE_CHECKING:
     from streamkern.report.comparison_trials import Trial
@@ -73,13 +72,7 @@ def compare(say: Say, **options: Any) -> None:
     from streamkern.report.plots import plot_comparison
     from streamkern.storage import make_folder, replacing
 
-    try:
-        components = [int(text) for text in options["components"].split(",")]
-    except ValueError as error:
-        raise ParameterError(
-            f"--components must be whole numbers with commas between, not "
-            f"{options['components']!r}; give some."
-        ) from error
+    components = numbers_of(options["components"], "--components", kind=int)
     maps, n_seeds = options["maps"].split(","), options["seeds"]
     model = RandomFeatureRidge(**values_of(options))
     comparison.checked_comparison(model, components, maps, n_seeds)

@@ -115,7 +115,7 @@ def _value(field: Field[Any], options: dict[str, Any]) -> Any:
         return given
     if words[-1] == "FLOAT[,FLOAT...]":
         others = "".join(f"{word}, " for word in words[:-1])
-        numbers = _numbers(given, _flag_of(field), others and f"{others}or ")
+        numbers = numbers_of(given, _flag_of(field), others and f"{others}or ")
         return numbers[0] if others and len(numbers) == 1 else numbers
     if "auto" not in words:
         return given
@@ -127,14 +127,15 @@ def _value(field: Field[Any], options: dict[str, Any]) -> Any:
         ) from error
 
 
-def _numbers(text: str, option: str, others: str = "") -> list[float]:
+def numbers_of(text: str, option: str, others: str = "", kind: type[float] = float) -> list[Any]:
     """Return the numbers that an option names, in place of which it takes others."""
+    others += "whole " * (kind is int)
     try:
-        return [float(number) for number in text.split(",")]
+        return [kind(number) for number in text.split(",")]
     except ValueError as error:
         raise ParameterError(
             f"{option} must be {others}numbers with commas between, not {text!r}; give "
-            f"{'one of these' if others else 'some'}."
+            f"{'one of these' if kind is float and others else 'some'}."
         ) from error
 
 
@@ -147,5 +148,5 @@ def kernel_named(text: str, length_scale: str) -> Kernel:
     if length_scale_of(kernel) != "median":
         said = "no length scale" if length_scale_of(kernel) is None else "its own length scale"
         raise ParameterError(f"the {text} kernel has {said}; leave --length-scale out.")
-    numbers = tuple(_numbers(length_scale, "--length-scale", "'median' or "))
+    numbers = tuple(numbers_of(length_scale, "--length-scale", "'median' or "))
     return parsed_kernel(text, numbers[0] if len(numbers) == 1 else numbers)
