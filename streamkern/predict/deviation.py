@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _ROWS_AT_ONCE = 4096
 # A row with this leverage or more determines its own prediction: it has no error without itself.
-_WHOLE = 1.0 - 1e-9
+WHOLE = 1.0 - 1e-9
 
 
 @dataclass(frozen=True)
@@ -192,7 +192,7 @@ class LeaveOneOut(Measure):
         leverages = weights[:, None] * self.deviation.leverages(rows.X)
         residuals = rows.y - predicted
         spare, largest = 1.0 - leverages, leverages.max(axis=1)
-        whole = largest >= _WHOLE
+        whole = largest >= WHOLE
         errors = np.where(whole[:, None], 0.0, residuals / np.where(whole[:, None], 1.0, spare))
         self.squared = self.squared + weights @ errors**2
         self.rss = self.rss + weights @ residuals**2
