@@ -36,7 +36,7 @@ _MOST_ROWS = 20
 
 def target_section(model: FittedRidge, found: Validation | None) -> dict[str, Any]:
     """Return what the page shows of predictions of targets."""
-    names, standardized, pairs = shown_targets(model.report), None, []
+    names, standardized, pairs, intervals = shown_targets(model.report), None, [], []
     shown = names[:MOST_TARGETS] if len(names) > 1 else [""]
     if found is not None:
         counted_rows = found.measure, found.n_rows
@@ -45,17 +45,13 @@ def target_section(model: FittedRidge, found: Validation | None) -> dict[str, An
         known = found.standardized[np.isfinite(found.standardized).all(axis=1)]
         if np.isfinite(model.normal_equations.noise_variance).all() and len(known):
             standardized = known
+            intervals = [interval_figure(known, names), normality_figure(known)]
     section: dict[str, Any] = {
         "tiles": _tiles(model, found, standardized),
         "pairs_shown": pairs,
         "by_target": [] if found is None else _target_errors(found, names),
-        "intervals": [],
+        "intervals": intervals,
     }
-    if standardized is not None:
-        section["intervals"] = [
-            interval_figure(standardized, names),
-            normality_figure(standardized),
-        ]
     if found is not None:
         section["baseline"] = _baseline(model, found)
         name, error, more = section["tiles"][0]
