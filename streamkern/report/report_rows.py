@@ -211,7 +211,7 @@ def pass_rows(report: FitReport) -> list[Row]:
     return [
         ("seconds", seconds),
         ("memory of a worker", f"{in_words(peak)} of {in_words(planned)} projected"),
-        *((name, f"{count:,}") for name, count, _ in row_faults(report) if count),
+        *((name, f"{count:,}") for name, count, _ in row_faults(report)),
         *(
             (label, brief([names[j] for j in report[key]]))
             for key, label in _COLUMNS.items()
@@ -222,14 +222,14 @@ def pass_rows(report: FitReport) -> list[Row]:
 
 def row_faults(report: FitReport) -> list[tuple[str, int, str]]:
     """Return the faults that were survived, how often, and what was done about each."""
-    return [(name, report.get(key) or 0, how) for key, (name, how) in _FAULTS.items()]
+    return [(name, n, how) for key, (name, how) in _FAULTS.items() if (n := report.get(key))]
 
 
 def column_faults(report: FitReport) -> list[tuple[str, int, str]]:
     return [
         (label, len(columns), listed(named_inputs(report, columns), _MOST_COLUMNS))
         for key, label in _COLUMNS.items()
-        if (columns := report.get(key) or []) or key == "dropped_columns"
+        if (columns := report.get(key))
     ]
 
 
