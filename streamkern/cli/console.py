@@ -105,7 +105,8 @@ def command(
         made: Any = _run(function)
         for option in reversed((*options, *_COMMON)):
             made = option(made)
-        command: Command = click.command(cls=Command, examples=examples)(made)
+        command = click.command(cls=Command, context_settings={"show_default": True})(made)
+        command.examples = examples
         return command
 
     return make

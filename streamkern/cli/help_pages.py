@@ -9,7 +9,7 @@ import click
 from streamkern.errors.formatting import meant
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 # By the names of parameters; what is of one command alone stands first, without a group.
 GROUPS = {
@@ -30,10 +30,7 @@ _OTHERS = "Options"
 class Command(click.Command):
     """A command whose help has options in groups with their defaults, and examples."""
 
-    def __init__(self, *args: Any, examples: Iterable[str] = (), **named: Any) -> None:
-        super().__init__(*args, **named)
-        self.context_settings["show_default"] = True
-        self.examples = tuple(examples)
+    examples: Sequence[str] = ()
 
     def option_groups(self, context: click.Context) -> dict[str, list[click.Option]]:
         """Return the options by the heading that they stand under."""
