@@ -115,20 +115,24 @@ class PredictionErrors(Measure):
         self.targets.update([type(rows)(no_inputs, rows.y, rows.start, rows.weights)])
 
 
-@dataclass(frozen=True)
-class PairBins:
-    """Equal bins of values and residuals of the first t targets, and one beyond at both ends."""
+class PairCounts(Measure):
+    """Counts of rows by values and residuals of the first t targets, whatever rows weigh.
+
+    They are in equal bins, and one beyond at both ends.
+    """
 
     values: Floats  # edges for predicted and for actual values, (t, B + 3), infinite at the ends
-    residuals: Floats  # edges for actual less predicted values, (t, R + 3)
+    errors: Floats  # edges for actual less predicted values, (t, R + 3)
+    pairs: Array = total("n_targets", _VALUE_BINS + 2, _VALUE_BINS + 2, dtype=np.int64)
+    residuals: Array = total("n_targets", _VALUE_BINS + 2, _RESIDUAL_BINS + 2, dtype=np.int64)
 
     @property
     def n_targets(self) -> int:
         return len(self.values)
 
     @classmethod
-    def about(cls, mean: Floats, deviation: Floats, error: Floats) -> PairBins:
-        """Return bins that reach far enough for targets (t,) with these errors."""
+    def about(cls, mean: Floats, deviation: Floats, error: Floats) -> PairCounts:
+        """Return no counts yet, in bins that reach far enough for targets (t,) with such errors."""
 
         def edges(centre: Floats, reach: Floats, n_bins: int) -> Floats:
             wide = np.where(reach > 0, reach, 1.0)
@@ -144,21 +148,13 @@ class PairBins:
     def counted(self, predicted: Floats, actual: Floats) -> tuple[Array, Array]:
         """Count by predicted and actual value (t, B + 2, B + 2) or residual (t, B + 2, R + 2)."""
         pairs, residuals = [], []
-        edges = zip(self.values, self.residuals, strict=True)
+        edges = zip(self.values, self.errors, strict=True)
         for first, second, (values, errors) in zip(predicted.T, actual.T, edges, strict=False):
             pairs.append(np.histogram2d(first, second, (values, values))[0])
             residuals.append(np.histogram2d(first, second - first, (values, errors))[0])
         return np.array(pairs, dtype=np.int64), np.array(residuals, dtype=np.int64)
 
-
-class PairCounts(Measure):
-    """Counts of rows in bins, as of `PairBins.counted`, whatever they weigh."""
-
-    bins: PairBins
-    pairs: Array = total("bins.n_targets", _VALUE_BINS + 2, _VALUE_BINS + 2, dtype=np.int64)
-    residuals: Array = total("bins.n_targets", _VALUE_BINS + 2, _RESIDUAL_BINS + 2, dtype=np.int64)
-
     def add(self, rows: Block, predicted: Floats) -> None:
-        pairs, residuals = self.bins.counted(predicted, rows.y)
+        pairs, residuals = self.counted(predicted, rows.y)
         self.pairs += pairs
         self.residuals += residuals

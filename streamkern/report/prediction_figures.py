@@ -30,13 +30,12 @@ _CHANCE = 1.96
 
 def pairs_figures(counts: PairCounts, n_rows: int, target: int, name: str) -> list[Figure]:
     """Draw predicted against actual values of a target, and residuals, as counts of rows."""
-    bins = counts.bins
     pairs, errors = counts.pairs[target], counts.residuals[target]
     # Bins that hold rows on either axis.
     first, last = _occupied(pairs.sum(axis=0) + pairs.sum(axis=1))
     low, high = _occupied(errors.sum(axis=0))
-    edges = bins.values[target][first : last + 1]
-    heights = bins.residuals[target][low : high + 1]
+    edges = counts.values[target][first : last + 1]
+    heights = counts.errors[target][low : high + 1]
     pairs, errors = pairs[first:last, first:last], errors[first:last, low:high]
     predicted, rows = f"Predicted {name}", counted(n_rows, "row")
     ends, middles = [edges[0], edges[-1]], (edges[1:] + edges[:-1]) / 2.0

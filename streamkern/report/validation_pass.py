@@ -21,7 +21,6 @@ from streamkern.predict.deviation import WHOLE, Deviation
 from streamkern.predict.evaluation import (
     Evaluation,
     FoldPredictors,
-    PairBins,
     PairCounts,
     PredictionErrors,
 )
@@ -83,7 +82,7 @@ def _measures(
 
 
 def pair_counts(mean: Floats, deviation: Floats, rmse: Floats) -> PairCounts:
-    return PairCounts(PairBins.about(*(each[:MOST_TARGETS] for each in (mean, deviation, rmse))))
+    return PairCounts.about(*(each[:MOST_TARGETS] for each in (mean, deviation, rmse)))
 
 
 def _folds_of_rows(model: FittedRidge, source: Source) -> Any:
