@@ -176,7 +176,6 @@ class LeaveOneOut(Measure):
     deviation: Deviation
     n_largest: int = 10
     weight: float = total()
-    n_rows: int = total(dtype=int)
     # Rows that determine their own prediction, which are left out of the sums.
     n_whole: int = total(dtype=int)
     # Numbers until there are rows: their shapes are the deviation's, which only workers have.
@@ -198,7 +197,6 @@ class LeaveOneOut(Measure):
         self.rss = self.rss + weights @ residuals**2
         self.leverage = self.leverage + leverages.sum(axis=0)
         self.weight += float(weights[~whole].sum())
-        self.n_rows += len(rows)
         self.n_whole += int(whole.sum())
         facts = np.column_stack([largest, errors])
         self.leverages.add(largest, rows.places(), facts)
