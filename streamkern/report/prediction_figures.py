@@ -48,8 +48,7 @@ def pairs_figures(counts: PairCounts, n_rows: int, target: int, name: str) -> li
 
     caption = f"{rows} in bins; on the dashed line predictions are right."
     caption += _beyond(n_rows - int(pairs.sum()))
-    shades = _shades(pairs)
-    agreement = Figure("Predicted and actual", caption, draw_pairs, SQUARE, shades)
+    agreement = Figure("Predicted and actual", caption, draw_pairs, SQUARE, _shades(pairs))
 
     far = max(abs(heights[0]), abs(heights[-1]))
     caption = f"{rows} in bins; dashed is zero."
