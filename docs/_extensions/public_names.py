@@ -42,7 +42,8 @@ def write_commands(app: Sphinx) -> None:
     for name in COMMANDS:
         with click.Context(main, info_name="streamkern") as parent:
             command = main.get_command(parent, name)
-            text = _command_page(command, click.Context(command, info_name=name, parent=parent))
+            context = click.Context(command, parent, name, **command.context_settings)
+            text = _command_page(command, context)
         path = folder / f"command-{name}.rst"
         if not path.exists() or path.read_text() != text:  # what is unchanged is not built again
             path.write_text(text)

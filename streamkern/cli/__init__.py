@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from streamkern._version import __version__
-from streamkern.cli.help_pages import meant
+from streamkern.errors.formatting import unknown
 from streamkern.errors.urls import without_secrets
 
 if TYPE_CHECKING:
@@ -50,8 +50,8 @@ class Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command, or say which is nearest."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            near = meant(args[0], COMMANDS)
-            ctx.fail(f"No such command {args[0]!r}{near}; `streamkern --help` lists them.")
+            name = unknown(args[0], COMMANDS)
+            ctx.fail(f"No such command {name}; `streamkern --help` lists them.")
         return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002

@@ -10,9 +10,8 @@ import click
 from streamkern.cli import options as shared
 from streamkern.cli.console import Say, command
 from streamkern.cli.job import check_outputs, place_of
-from streamkern.cli.parameter_options import parameter_options, values_of
+from streamkern.cli.parameter_options import numbers_of, parameter_options, values_of
 from streamkern.cli.row_files import opened_rows
-from streamkern.errors import ParameterError
 
 if TYPE_CHECKING:
     from streamkern.report.comparison_trials import Trial
@@ -28,7 +27,6 @@ _COLUMNS = ("relative_rmse", "kernel_error", "fit_seconds", "predict_seconds")
     click.option(
         "--maps",
         default="orthogonal,iid",
-        show_default=True,
         metavar="MAP[,MAP...]",
         help="Maps as of fit --map, in pairs of cosine and sine; with -phase at the end, cosines "
         "with random phases.",
@@ -36,18 +34,14 @@ _COLUMNS = ("relative_rmse", "kernel_error", "fit_seconds", "predict_seconds")
     click.option(
         "--components",
         default="64,128,256,512,1024,2048",
-        show_default=True,
         metavar="D[,D...]",
         help="Numbers of random features.",
     ),
-    click.option(
-        "--seeds", type=int, default=5, show_default=True, help="How many times every map is drawn."
-    ),
+    click.option("--seeds", type=int, default=5, help="How many times every map is drawn."),
     click.option(
         "--rows",
         type=click.IntRange(min=2),
         default=4000,
-        show_default=True,
         help="Rows to fit, a uniform sample; exact kernel ridge needs their square.",
     ),
     *parameter_options(
@@ -78,13 +72,7 @@ def compare(say: Say, **options: Any) -> None:
     from streamkern.report.plots import plot_comparison
     from streamkern.storage.outputs import make_folder, replacing
 
-    try:
-        components = [int(text) for text in options["components"].split(",")]
-    except ValueError as error:
-        raise ParameterError(
-            f"--components must be whole numbers with commas between, not "
-            f"{options['components']!r}; give some."
-        ) from error
+    components = numbers_of(options["components"], "--components", kind=int)
     maps, n_seeds = options["maps"].split(","), options["seeds"]
     model = RandomFeatureRidge(**values_of(options))
     comparison.checked_comparison(model, components, maps, n_seeds)

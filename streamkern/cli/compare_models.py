@@ -8,9 +8,8 @@ import click
 
 from streamkern.cli import options as shared
 from streamkern.cli.console import Say, command
-from streamkern.cli.job import place_of
+from streamkern.cli.evaluate import evaluated
 from streamkern.cli.parameter_options import parameter_options
-from streamkern.cli.row_files import opened_rows
 from streamkern.errors import ParameterError
 
 
@@ -34,7 +33,6 @@ def compare_models(say: Say, **options: Any) -> None:
     """
     from streamkern.models.fitted_classes import FittedClassifier
     from streamkern.models.loading import load_fitted
-    from streamkern.models.scoring import evaluate
     from streamkern.report import model_comparison as compared
     from streamkern.storage.outputs import check_output
 
@@ -53,16 +51,7 @@ def compare_models(say: Say, **options: Any) -> None:
         )
     found = []
     for path, model in models.items() if options["data"] else ():
-        is_classifier = isinstance(model, FittedClassifier)
-        given = options | {"model": path}
-        opening = opened_rows(given, model.report, labels=is_classifier)
-        skip = options["on_bad_rows"] == "skip"
-        with opening as opened, place_of(say, options):
-            source = opened.source
-            if is_classifier:
-                found.append(model.evaluate(model.labelled(source), skip_bad_rows=skip))
-            else:
-                found.append(evaluate(model.predictor, source, skip_bad_rows=skip))
+        found.append(evaluated(say, options | {"model": path}, model)[0])
     say.table("Models", **compared.comparison_table(models)._asdict())
     if found:
         say.table("Errors on the same rows", **compared.errors_table(models, found)._asdict())

@@ -76,14 +76,8 @@ class Say:
         if self.as_json:
             click.echo(json_text(values))
 
-    def note(self, text: str) -> None:
-        """Print a note on standard error, for everyone."""
-        self._aside("note", text)
-
-    def error(self, text: str) -> None:
-        self._aside("Error", text)
-
-    def _aside(self, kind: str, text: str) -> None:
+    def note(self, text: str, kind: str = "note") -> None:
+        """Print a note, or an error, on standard error, for everyone."""
         text = without_secrets(text)
         if self.log_json:
             from streamkern.monitor.log_lines import write_event
@@ -105,7 +99,8 @@ def command(
         made: Any = _run(function)
         for option in reversed((*options, *_COMMON)):
             made = option(made)
-        command: Command = click.command(cls=Command, examples=examples)(made)
+        command = click.command(cls=Command, context_settings={"show_default": True})(made)
+        command.examples = examples
         return command
 
     return make
@@ -151,7 +146,7 @@ def _run(function: Function) -> Function:
                 sentence, status = _sentence(error), getattr(error, "exit_status", 1)
             if debug:
                 click.echo(without_secrets(traceback.format_exc()), err=True)
-            say.error(sentence)
+            say.note(sentence, "Error")
             sys.exit(status)
 
     return run

@@ -48,7 +48,6 @@ _SHOWN = 50
         "--max-levels",
         type=click.IntRange(min=2),
         default=64,
-        show_default=True,
         help="Inputs that a column of categories may become.",
     ),
     click.option("--impute", is_flag=True, help="Fill missing numbers of later tables too."),

@@ -21,13 +21,12 @@ _INPUTS = 8
 _ROWS_AT_ONCE = 250_000
 _FEW = 4000
 _TEST = 20_000
-_option = partial(click.option, show_default=True)
 
 
 @command(
-    _option("--out", default="demo", metavar="DIR", help="Where files are written."),
-    _option("--rows", type=click.IntRange(min=_FEW), default=4_000_000, help="n."),
-    _option("--components", type=click.IntRange(min=2), default=1024, help="D."),
+    click.option("--out", default="demo", metavar="DIR", help="Where files are written."),
+    click.option("--rows", type=click.IntRange(min=_FEW), default=4_000_000, help="n."),
+    click.option("--components", type=click.IntRange(min=2), default=1024, help="D."),
 )
 def demo(say: Say, out: str, rows: int, components: int) -> None:
     """Fit a data set whose features do not fit in memory, and compare with smaller ways.

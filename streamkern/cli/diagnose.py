@@ -21,7 +21,6 @@ from streamkern.cli.row_files import opened_rows
         "--largest",
         type=click.IntRange(min=1),
         default=10,
-        show_default=True,
         help="How many rows of largest leverage, and of largest error, to name.",
     ),
     *parameter_options("on_bad_rows"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,6 +11,9 @@ from streamkern.cli.console import Say, command
 from streamkern.cli.job import place_of
 from streamkern.cli.parameter_options import parameter_options
 from streamkern.cli.row_files import opened_rows
+
+if TYPE_CHECKING:
+    from streamkern.storage.table_rows import Opened
 
 # Classes whose confusions are printed.
 _MOST_CLASSES = 12
@@ -39,20 +42,12 @@ def evaluate(say: Say, **options: Any) -> None:
     from streamkern.errors.formatting import listed
     from streamkern.models.fitted_classes import FittedClasses
     from streamkern.models.loading import load_fitted
-    from streamkern.models.scoring import evaluate as evaluate_source
     from streamkern.report.report_rows import class_error_rows
     from streamkern.sources.preprocessing.column_names import target_names
 
     model: Any = load_fitted(options["model"], components=False, with_equations=False)
     is_classifier = isinstance(model, FittedClasses)
-    opening = opened_rows(options, model.report, labels=is_classifier)
-    skip = options["on_bad_rows"] == "skip"
-    with opening as opened, place_of(say, options):
-        source = opened.source
-        if is_classifier:
-            found = model.evaluate(model.labelled(source), skip_bad_rows=skip)
-        else:
-            found = evaluate_source(model.predictor, source, skip_bad_rows=skip)
+    found, opened = evaluated(say, options, model)
     found |= opened.unexpected
     rows = [("rows", f"{found['rows']:,}")]
     if names := target_names(model.report):
@@ -80,3 +75,18 @@ def evaluate(say: Say, **options: Any) -> None:
         rows.append(("baseline rmse", f"{spread:.6g}, by always saying the mean of these targets"))
         say.table("Errors", rows)
     say.result(found)
+
+
+def evaluated(say: Say, options: dict[str, Any], model: Any) -> tuple[dict[str, Any], Opened]:
+    """Return the errors of a model on rows, and these."""
+    from streamkern.models.fitted_classes import FittedClasses
+    from streamkern.models.scoring import evaluate as evaluate_source
+
+    is_classifier, skip = isinstance(model, FittedClasses), options["on_bad_rows"] == "skip"
+    opening = opened_rows(options, model.report, labels=is_classifier)
+    with opening as opened, place_of(say, options):
+        if is_classifier:
+            found = model.evaluate(model.labelled(opened.source), skip_bad_rows=skip)
+        else:
+            found = evaluate_source(model.predictor, opened.source, skip_bad_rows=skip)
+    return found, opened

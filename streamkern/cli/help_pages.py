@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from streamkern.errors.formatting import meant
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 # By the names of parameters; what is of one command alone stands first, without a group.
 GROUPS = {
@@ -27,11 +28,9 @@ _OTHERS = "Options"
 
 
 class Command(click.Command):
-    """A command whose help has options in groups, and examples."""
+    """A command whose help has options in groups with their defaults, and examples."""
 
-    def __init__(self, *args: Any, examples: Iterable[str] = (), **named: Any) -> None:
-        super().__init__(*args, **named)
-        self.examples = tuple(examples)
+    examples: Sequence[str] = ()
 
     def option_groups(self, context: click.Context) -> dict[str, list[click.Option]]:
         """Return the options by the heading that they stand under."""
@@ -55,12 +54,6 @@ class Command(click.Command):
             with formatter.section("Examples"):
                 for line in self.examples:
                     formatter.write(f"{'':{formatter.current_indent}}{line}\n")
-
-
-def meant(name: str, names: Iterable[str]) -> str:
-    """Return a question about the nearest of the names, or nothing if none is near."""
-    near = get_close_matches(name, list(names), 1)
-    return f" (did you mean {near[0]!r}?)" if near else ""
 
 
 class NearChoice(click.Choice[str]):

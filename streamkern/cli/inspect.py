@@ -28,7 +28,6 @@ _HEADER = ("dataset", "shape", "type", "chunks", "filters", "bytes", "stored")
         "--components",
         type=click.IntRange(min=1),
         default=2048,
-        show_default=True,
         help="Number of random features to plan for.",
     ),
     shared.classify_option,
@@ -48,10 +47,8 @@ def inspect(say: Say, **options: Any) -> None:
     from streamkern.sources.headers import describe_files
     from streamkern.storage.table_rows import table_files
 
-    plan, files, classify = None, {}, options["classify"]
-    tables = table_files(options["data"])
-    if not tables:
-        files = describe_files(options["data"])
+    plan, classify, tables = None, options["classify"], table_files(options["data"])
+    files = {} if tables else describe_files(options["data"])
     for path, datasets in files.items():
         say.table(path, list(map(_row, datasets)), _HEADER)
     try:

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
 # Options that name files that a job reads.
 _FILES = ("model", "moments", "paths", "data", "test", "like", "cluster", "scheduler_file")
-# Options of `place_options` that name another place than workers on this machine.
+# Options of `place_options` that name another place than workers on this machine, and with trust.
 ELSEWHERE = ("cluster", "scheduler", "scheduler_file")
+_TRUSTED = (*ELSEWHERE, "trust_cluster_file")
 
 
 def check_outputs(
@@ -52,8 +53,7 @@ def check_outputs(
 
 def is_named(options: dict[str, Any]) -> bool:
     """Whether the user said where to run, or that a file is to be trusted, and named none."""
-    names = (*ELSEWHERE, "trust_cluster_file", "workers")
-    named = any(options.get(name) for name in names)
+    named = any(options.get(name) for name in (*_TRUSTED, "workers"))
     return named or bool(os.environ.get("DASK_SCHEDULER_ADDRESS"))
 
 
@@ -73,20 +73,16 @@ def place_of(say: Say, options: dict[str, Any], plan: Plan | None = None) -> Ite
     running = job(f"{click.get_current_context().info_name} {options.get('out') or ''}".strip())
     blas_threads = plan.blas_threads if plan else 1
     elsewhere = is_named(options)
+    n_workers = options.get("workers") or (plan.n_workers if plan and not elsewhere else None)
     with (
         nullcontext() if say.quiet else progress("json" if say.log_json else "auto"),
         dask.config.set({"streamkern.blas-threads": blas_threads}),
     ):
-        if elsewhere or (plan is not None and plan.n_workers):
+        if elsewhere or n_workers:
             from streamkern.engine.cluster import connect
 
-            planned = None if elsewhere or not plan else plan.n_workers
-            named: dict[str, Any] = {name: options.get(name) for name in ELSEWHERE}
-            trust = options.get("trust_cluster_file", False)
-            workers = options.get("workers") or planned
-            place = connect(
-                **named, trust_cluster_file=trust, n_workers=workers, blas_threads=blas_threads
-            )
+            named = {name: options[name] for name in _TRUSTED if name in options}
+            place = connect(**named, n_workers=n_workers, blas_threads=blas_threads)
         else:
             threads = plan.n_threads if plan else None
             place = dask.config.set(scheduler="threads", num_workers=threads)

@@ -38,7 +38,7 @@ def refuse_given(names: Collection[str], why: str) -> None:
 
 
 rows_argument = click.argument("data", nargs=-1, required=True, metavar="DATA...")
-x_option = click.option("--x", default="X", show_default=True, help="Dataset of inputs.")
+x_option = click.option("--x", default="X", help="Dataset of inputs.")
 weights_option = click.option(
     "--weights",
     metavar="NAME",
@@ -47,7 +47,7 @@ weights_option = click.option(
 data_options = (
     rows_argument,
     x_option,
-    click.option("--y", default="y", show_default=True, help="Dataset of targets."),
+    click.option("--y", default="y", help="Dataset of targets."),
     weights_option,
 )
 delimiter_option = click.option(
@@ -145,15 +145,12 @@ def task_of(options: dict[str, Any]) -> Task:
     from streamkern.models.classification import Classification
     from streamkern.models.tasks import Regression
 
-    task: Task = Regression()
     if options["classify"]:
         how = options["calibration"]
         calibration = None if how == "none" else how
-        task = Classification(class_weight=options.get("class_weight"), calibration=calibration)
-    else:
-        refuse_given(
-            ("class_weight", "calibration"),
-            "is for labels of classes, which y is taken for with --classify; leave it out for "
-            "numbers.",
-        )
-    return task
+        return Classification(class_weight=options.get("class_weight"), calibration=calibration)
+    refuse_given(
+        ("class_weight", "calibration"),
+        "is for labels of classes, which y is taken for with --classify; leave it out for numbers.",
+    )
+    return Regression()

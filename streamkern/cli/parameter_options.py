@@ -47,7 +47,6 @@ def parameter_options(*names: str, **changes: dict[str, Any]) -> list[Decorator]
 _length_scale_option = click.option(
     "--length-scale",
     default="median",
-    show_default=True,
     metavar="median|FLOAT[,FLOAT...]",
     help="In units of the standardised inputs; several: one per input.  Of all kernels for which "
     "--kernel says none.",
@@ -63,7 +62,7 @@ def _parameter_option(field: Field[Any], changes: dict[str, Any]) -> Decorator:
         if default:
             named["callback"] = lambda _context, _option, flag: not flag
     else:
-        named |= {"default": default, "show_default": default is not None}
+        named["default"] = default
         if option.choices:
             named["type"] = NearChoice([*option.choices, *filter(None, [option.form])])
         elif option.form:
@@ -116,7 +115,7 @@ def _value(field: Field[Any], options: dict[str, Any]) -> Any:
         return given
     if words[-1] == "FLOAT[,FLOAT...]":
         others = "".join(f"{word}, " for word in words[:-1])
-        numbers = _numbers(given, _flag_of(field), others and f"{others}or ")
+        numbers = numbers_of(given, _flag_of(field), others and f"{others}or ")
         return numbers[0] if others and len(numbers) == 1 else numbers
     if "auto" not in words:
         return given
@@ -128,14 +127,15 @@ def _value(field: Field[Any], options: dict[str, Any]) -> Any:
         ) from error
 
 
-def _numbers(text: str, option: str, others: str = "") -> list[float]:
+def numbers_of(text: str, option: str, others: str = "", kind: type[float] = float) -> list[Any]:
     """Return the numbers that an option names, in place of which it takes others."""
+    others += "whole " * (kind is int)
     try:
-        return [float(number) for number in text.split(",")]
+        return [kind(number) for number in text.split(",")]
     except ValueError as error:
         raise ParameterError(
             f"{option} must be {others}numbers with commas between, not {text!r}; give "
-            f"{'one of these' if others else 'some'}."
+            f"{'one of these' if kind is float and others else 'some'}."
         ) from error
 
 
@@ -148,5 +148,5 @@ def kernel_named(text: str, length_scale: str) -> Kernel:
     if length_scale_of(kernel) != "median":
         said = "no length scale" if length_scale_of(kernel) is None else "its own length scale"
         raise ParameterError(f"the {text} kernel has {said}; leave --length-scale out.")
-    numbers = tuple(_numbers(length_scale, "--length-scale", "'median' or "))
+    numbers = tuple(numbers_of(length_scale, "--length-scale", "'median' or "))
     return parsed_kernel(text, numbers[0] if len(numbers) == 1 else numbers)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -14,9 +14,6 @@ from streamkern.cli.parameter_options import OF_MAPS, parameter_options, values_
 from streamkern.cli.row_files import prepared
 from streamkern.cli.saving import drop_checkpoint, json_report
 from streamkern.errors import ParameterError
-
-if TYPE_CHECKING:
-    from streamkern.models.component_fit import FittedComponents
 
 # What moments have decided already.
 _OF_MOMENTS = (
@@ -42,7 +39,6 @@ _OF_MOMENTS = (
         "--random-features",
         type=int,
         default=2048,
-        show_default=True,
         metavar="D",
         help="Features of a row, which --components counts in other commands.",
     ),
@@ -59,47 +55,31 @@ def pca(say: Say, **options: Any) -> None:
     Targets are not read.  Of one moments file, which `streamkern moments` wrote, the components
     follow without reading rows.  `transform` then takes rows to their scores.
     """
-    from streamkern.models.component_fit import ComponentOptions
+    from streamkern.models.component_fit import ComponentOptions, principal_components
+    from streamkern.models.data_moments import load_moments
     from streamkern.parameters.plan import Job
     from streamkern.predict.principal_components import checked_number
+    from streamkern.report.report_rows import component_rows
     from streamkern.storage.codec import holds_moments
 
     wanted = checked_number(_number(options["components"]))
-    if len(options["data"]) == 1 and holds_moments(options["data"][0]):
-        _of_moments(say, options, wanted)
-        return
-    asked = ComponentOptions(
-        n_components=wanted,
-        n_random_features=options["random_features"],
-        **values_of(options),
-    )
-    alone = {"y": None, "targets": (), "drop": options["targets"]}
-    with prepared(say, options | alone, Job(asked.passes(), {})) as source:
-        found = asked.fit(source, checkpoint=options["checkpoint"])
-    _save(say, options, found)
-    drop_checkpoint(options["checkpoint"])
-
-
-def _of_moments(say: Say, options: dict[str, Any], wanted: int | float | None) -> None:
-    from streamkern.models.component_fit import ComponentOptions, principal_components
-    from streamkern.models.data_moments import load_moments
-
-    (path,) = options["data"]
-    shared.refuse_given(_OF_MOMENTS, f"is decided by the moments {path}; leave it out.")
-    check_outputs(options)
-    moments = load_moments(path)
-    with place_of(say, options):
-        found = principal_components(moments, ComponentOptions.of(moments.options, wanted))
-    _save(say, options, found)
-
-
-def _save(say: Say, options: dict[str, Any], found: FittedComponents) -> None:
-    from streamkern.report.report_rows import component_rows
-
-    out = options["out"]
+    path, out = options["data"][0], options["out"]
+    if len(options["data"]) == 1 and holds_moments(path):
+        shared.refuse_given(_OF_MOMENTS, f"is decided by the moments {path}; leave it out.")
+        check_outputs(options)
+        moments = load_moments(path)
+        with place_of(say, options):
+            found = principal_components(moments, ComponentOptions.of(moments.options, wanted))
+    else:
+        given = values_of(options) | {"n_random_features": options["random_features"]}
+        asked = ComponentOptions(n_components=wanted, **given)
+        alone = {"y": None, "targets": (), "drop": options["targets"]}
+        with prepared(say, options | alone, Job(asked.passes(), {})) as source:
+            found = asked.fit(source, checkpoint=options["checkpoint"])
     found.save(out, force=options["force"])
     say.table("Principal components", [*component_rows(found.report), ("file", out)])
     say.result(json_report(found.report, {"pca": out}))
+    drop_checkpoint(options["checkpoint"])
 
 
 def _number(text: str | None) -> int | float | None:

@@ -51,16 +51,13 @@ def tune(say: Say, **options: Any) -> None:
     more length scales and features; the fit comes on top.  Seconds are for the scale, the metric
     and up to four times the components as well, and for the fit.
     """
-    kernels, maps = _chosen_among(options, "kernel"), _chosen_among(options, "feature_map")
-    first = {
-        "kernel": kernels[0] if isinstance(kernels, list) else "gaussian",
-        "feature_map": maps[0] if isinstance(maps, list) else "orthogonal",
-    }
-    given = parameters_of(options | first)
-    tried: Any = kernels
+    first = {"kernel": "gaussian", "feature_map": "orthogonal"}
+    tried: dict[str, Any] = {name: _chosen_among(options, name) for name in first}
+    first |= {name: each[0] for name, each in tried.items() if isinstance(each, list)}
+    given, kernels = parameters_of(options | first), tried["kernel"]
     if isinstance(kernels, list):
-        tried = [kernel_named(name, options["length_scale"]) for name in kernels]
-    task, search = shared.task_of(options), {"kernels": tried, "maps": maps}
+        kernels = [kernel_named(name, options["length_scale"]) for name in kernels]
+    task, search = shared.task_of(options), {"kernels": kernels, "maps": tried["feature_map"]}
     search |= {"budget": options["budget"], "checkpoint": options["checkpoint"]}
     with prepared(say, options, task.search_job(given, **search)) as source:
         rows, keep_moments = (source, None, None), bool(options["report"])

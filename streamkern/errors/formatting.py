@@ -46,8 +46,13 @@ def listed(values: Iterable[object], most: int = 20) -> str:
 
 def unknown(name: object, names: Iterable[str]) -> str:
     """Return how to show a name that is none of those that there are: with the nearest of them."""
-    near = get_close_matches(str(name), list(names), 1)
-    return f"{name!r} (did you mean {near[0]!r}?)" if near else repr(name)
+    return f"{name!r}{meant(str(name), names)}"
+
+
+def meant(name: str, names: Iterable[str]) -> str:
+    """Return a question about the nearest of the names, or nothing if none is near."""
+    near = get_close_matches(name, list(names), 1)
+    return f" (did you mean {near[0]!r}?)" if near else ""
 
 
 def listed_apart(mine: Sequence[str], theirs: Sequence[str], most: int = 20) -> tuple[str, str]:

@@ -94,8 +94,7 @@ class _View:
     def __init__(self, jobs: Jobs) -> None:
         self.jobs = jobs
         style, wide = InlineStyleSheet(css=CSS), {"sizing_mode": "stretch_width", "max_width": 420}
-        options = [(_LATEST, "the latest")]
-        self.pick = Select(title="Job", value=_LATEST, options=options, **wide)
+        self.pick = Select(title="Job", value=_LATEST, **wide)
         self.panel = Div(text="", sizing_mode="stretch_width", stylesheets=[style])
         self.rate = _Chart("Rows a second", "seconds", "rows/s", level="products alone")
         self.rate.figure.y_range.start = 0

@@ -142,7 +142,6 @@ class Jobs:
         self.clock = clock
         self.jobs: dict[str, Job] = {}
         self.memory: dict[str, float] = {}  # that workers took when last heard, by address
-        self._passes: dict[str, Pass] = {}
         self.lock = threading.RLock()
 
     def __iter__(self) -> Iterator[Job]:
@@ -164,12 +163,11 @@ class Jobs:
                 self.jobs[number] = Job(number, event["name"], now, when, *place)
                 over = [job.number for job in self.jobs.values() if job.ended is not None]
                 for old in over[: max(len(self.jobs) - _KEPT, 0)]:
-                    for gone in self.jobs.pop(old).passes:
-                        self._passes.pop(gone, None)
+                    del self.jobs[old]
             elif (found := self.jobs.get(event.get("job", ""))) is not None:
                 self._hear_of_job(found, event, now)
-            elif (reading := self._passes.get(event.get("pass", ""))) is not None:
-                reading.hear(event, now)
+            elif (found := self.job_of(event)) is not None:
+                found.passes[event["pass"]].hear(event, now)
 
     def hear_memory(self, taken: Mapping[str, float]) -> None:
         """Take in what workers take now, by address."""
@@ -183,7 +181,7 @@ class Jobs:
 
     def worker_lost(self, worker: str) -> None:
         with self.lock:
-            for reading in self._passes.values():
+            for reading in (each for job in self for each in job.passes.values()):
                 if reading.ended is None:
                     reading.lost(worker)
 
@@ -211,7 +209,7 @@ class Jobs:
             case "pass begun":
                 size = event["rows"], event.get("shards", 0), event.get("row_bytes", 0)
                 reading = Pass(event["label"], *size, event.get("row_flops", 0.0), now)
-                job.passes[event["pass"]] = self._passes[event["pass"]] = reading
+                job.passes[event["pass"]] = reading
             case "solved":
                 job.solved = event
             case "job ended":

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from streamkern.predict.class_rule import codes_of
+from streamkern.predict.class_rule import LEAST, codes_of
 from streamkern.predict.evaluation import Measure
 from streamkern.statistics import part, total
 
@@ -23,8 +23,6 @@ _CONFIDENCES = 15
 _PROBABILITIES = 20
 # Log-odds are often a few in size.
 _UNIT = 4.0
-# Probabilities are no nearer to 0 and 1 than this in a logarithm, as in scikit-learn.
-_LEAST = float(np.finfo(np.float64).eps)
 
 
 class ScoreTable(Measure):
@@ -113,15 +111,9 @@ class ClassErrors(Measure):
 
     def figures(self) -> dict[str, float | None]:
         """Return what is said of predictions; areas are None where a class has no rows."""
-        return {
-            "accuracy": self.accuracy,
-            "balanced_accuracy": self.balanced_accuracy,
-            "log_loss": self.log_loss,
-            "brier_score": self.brier_score,
-            "auc": self.auc,
-            "auc_error": self.auc_error,
-            "expected_calibration_error": self.calibration_error,
-        }
+        names = "accuracy", "balanced_accuracy", "log_loss", "brier_score", "auc", "auc_error"
+        found = {name: getattr(self, name) for name in names}
+        return found | {"expected_calibration_error": self.calibration_error}
 
     @property
     def n_classes(self) -> int:
@@ -186,7 +178,7 @@ class ClassErrors(Measure):
         probabilities = np.exp(logs)
         places = K * of_class + chosen
         self.confusion += np.bincount(places, weights, K * K).reshape(K, K)
-        nearest = np.clip(probabilities[np.arange(n), of_class], _LEAST, 1.0)
+        nearest = np.clip(probabilities[np.arange(n), of_class], LEAST, 1.0)
         self.log_losses -= float(weights @ np.log(nearest))
         errors = probabilities.copy()
         errors[np.arange(n), of_class] -= 1.0
@@ -214,5 +206,5 @@ def _log_odds_table(n_targets: int) -> ScoreTable:
 
 def _log_odds(logs: Floats) -> Floats:
     """Return log p / (1 - p) of log p."""
-    rest = np.maximum(-np.expm1(logs), _LEAST)
-    return np.maximum(logs, np.log(_LEAST)) - np.log(rest)
+    rest = np.maximum(-np.expm1(logs), LEAST)
+    return np.maximum(logs, np.log(LEAST)) - np.log(rest)

@@ -14,6 +14,7 @@ from streamkern.sources.class_labels import Classes
 if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
 
+# Probabilities are no nearer to 0 and 1 than this in a logarithm, as in scikit-learn.
 LEAST = float(np.finfo(np.float64).eps)
 
 

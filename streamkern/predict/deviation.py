@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _ROWS_AT_ONCE = 4096
 # A row with this leverage or more determines its own prediction: it has no error without itself.
-_WHOLE = 1.0 - 1e-9
+WHOLE = 1.0 - 1e-9
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,6 @@ class LeaveOneOut(Measure):
     deviation: Deviation
     n_largest: int = 10
     weight: float = total()
-    n_rows: int = total(dtype=int)
     # Rows that determine their own prediction, which are left out of the sums.
     n_whole: int = total(dtype=int)
     # Numbers until there are rows: their shapes are the deviation's, which only workers have.
@@ -192,13 +191,12 @@ class LeaveOneOut(Measure):
         leverages = weights[:, None] * self.deviation.leverages(rows.X)
         residuals = rows.y - predicted
         spare, largest = 1.0 - leverages, leverages.max(axis=1)
-        whole = largest >= _WHOLE
+        whole = largest >= WHOLE
         errors = np.where(whole[:, None], 0.0, residuals / np.where(whole[:, None], 1.0, spare))
         self.squared = self.squared + weights @ errors**2
         self.rss = self.rss + weights @ residuals**2
         self.leverage = self.leverage + leverages.sum(axis=0)
         self.weight += float(weights[~whole].sum())
-        self.n_rows += len(rows)
         self.n_whole += int(whole.sum())
         facts = np.column_stack([largest, errors])
         self.leverages.add(largest, rows.places(), facts)

@@ -115,34 +115,30 @@ class PredictionErrors(Measure):
         self.targets.update([type(rows)(no_inputs, rows.y, rows.start, rows.weights)])
 
 
-@dataclass(frozen=True)
-class PairBins:
-    """Equal bins of values and residuals of the first t targets, and one beyond at both ends."""
+class PairCounts(Measure):
+    """Counts of rows by values and residuals of the first t targets, whatever rows weigh.
 
-    values: Floats  # edges for predicted and for actual values, (t, B + 1)
-    residuals: Floats  # edges for actual less predicted values, (t, R + 1)
+    They are in equal bins, and one beyond at both ends.
+    """
+
+    values: Floats  # edges for predicted and for actual values, (t, B + 3), infinite at the ends
+    errors: Floats  # edges for actual less predicted values, (t, R + 3)
+    pairs: Array = total("n_targets", _VALUE_BINS + 2, _VALUE_BINS + 2, dtype=np.int64)
+    residuals: Array = total("n_targets", _VALUE_BINS + 2, _RESIDUAL_BINS + 2, dtype=np.int64)
 
     @property
     def n_targets(self) -> int:
         return len(self.values)
 
-    @property
-    def n_values(self) -> int:
-        """B + 2, with those beyond the edges."""
-        return len(self.values[0]) + 1
-
-    @property
-    def n_residuals(self) -> int:
-        """R + 2."""
-        return len(self.residuals[0]) + 1
-
     @classmethod
-    def about(cls, mean: Floats, deviation: Floats, error: Floats) -> PairBins:
-        """Return bins that reach far enough for targets (t,) with these errors."""
+    def about(cls, mean: Floats, deviation: Floats, error: Floats) -> PairCounts:
+        """Return no counts yet, in bins that reach far enough for targets (t,) with such errors."""
 
         def edges(centre: Floats, reach: Floats, n_bins: int) -> Floats:
             wide = np.where(reach > 0, reach, 1.0)
-            return centre[:, None] + wide[:, None] * np.linspace(-1.0, 1.0, n_bins + 1)
+            steps: Floats = np.linspace(-1.0, 1.0, n_bins + 1)
+            steps = np.concatenate([[-np.inf], steps, [np.inf]])
+            return centre[:, None] + wide[:, None] * steps
 
         return cls(
             edges(mean, _VALUES * deviation, _VALUE_BINS),
@@ -151,28 +147,14 @@ class PairBins:
 
     def counted(self, predicted: Floats, actual: Floats) -> tuple[Array, Array]:
         """Count by predicted and actual value (t, B + 2, B + 2) or residual (t, B + 2, R + 2)."""
-        pairs: list[Array] = []
-        residuals: list[Array] = []
-        for j, (values, errors) in enumerate(zip(self.values, self.residuals, strict=True)):
-            first = np.searchsorted(values, predicted[:, j], side="right")
-            for counts, second, edges in (
-                (pairs, actual[:, j], values),
-                (residuals, actual[:, j] - predicted[:, j], errors),
-            ):
-                shape = len(values) + 1, len(edges) + 1
-                places = first * shape[1] + np.searchsorted(edges, second, side="right")
-                counts.append(np.bincount(places, minlength=shape[0] * shape[1]).reshape(shape))
-        return np.array(pairs), np.array(residuals)
-
-
-class PairCounts(Measure):
-    """Counts of rows in bins, as of `PairBins.counted`, whatever they weigh."""
-
-    bins: PairBins
-    pairs: Array = total("bins.n_targets", "bins.n_values", "bins.n_values", dtype=np.int64)
-    residuals: Array = total("bins.n_targets", "bins.n_values", "bins.n_residuals", dtype=np.int64)
+        pairs, residuals = [], []
+        edges = zip(self.values, self.errors, strict=True)
+        for first, second, (values, errors) in zip(predicted.T, actual.T, edges, strict=False):
+            pairs.append(np.histogram2d(first, second, (values, values))[0])
+            residuals.append(np.histogram2d(first, second - first, (values, errors))[0])
+        return np.array(pairs, dtype=np.int64), np.array(residuals, dtype=np.int64)
 
     def add(self, rows: Block, predicted: Floats) -> None:
-        pairs, residuals = self.bins.counted(predicted, rows.y)
+        pairs, residuals = self.counted(predicted, rows.y)
         self.pairs += pairs
         self.residuals += residuals

@@ -32,7 +32,6 @@ class GradientOuterProduct(Statistic):
 
     predictor: Predictor
     target_unit: Floats | None = None
-    n_rows: int = total(dtype=int)
     weight: float = total()
     sums: Floats = total("standardizer.n_outputs", "standardizer.n_outputs")
 
@@ -84,4 +83,3 @@ class GradientOuterProduct(Statistic):
                     gradients *= weights[:, None]
                 self.sums += gradients.T @ gradients
             self.weight += len(block) if block.weights is None else float(block.weights.sum())
-            self.n_rows += len(block)

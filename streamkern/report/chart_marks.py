@@ -69,8 +69,9 @@ def log_axis(axes: Any, low: float, high: float) -> None:
     )
 
 
-def share_axes(axes: Any) -> None:
-    """Make both axes shares from 0 to 1."""
+def share_axes(axes: Any, x_label: str, y_label: str) -> None:
+    """Name both axes, and make them shares from 0 to 1."""
+    name_axes(axes, x_label, y_label, "")
     ticks = np.arange(0.0, 1.01, 0.2)
     axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
     axes.set_xticks(ticks, [percent(x, 0) for x in ticks])

@@ -90,9 +90,8 @@ def probability_figure(errors: ClassErrors) -> Figure:
     known = (n_rows >= ROWS_A_MEAN) & (weight > 0)
 
     def draw(axes: Any) -> None:
-        chart.share_axes(axes)
         name = _names(errors)[1] if two else "a class"
-        chart.name_axes(axes, f"Probability of {name}", "Share of rows that are of it", "")
+        chart.share_axes(axes, f"Probability of {name}", "Share of rows that are of it")
         chart.guide(axes, [0.0, 1.0], [0.0, 1.0])
         chart.series(axes, sums[known] / weight[known], of_class[known] / weight[known])
 
@@ -111,8 +110,7 @@ def roc_figure(errors: ClassErrors) -> Figure:
     shown = [(k, 0 if len(names) == 2 else k) for k in classes[: len(chart.KINDS)]]
 
     def draw(axes: Any) -> None:
-        chart.share_axes(axes)
-        chart.name_axes(axes, "False positive rate", y_label, "")
+        chart.share_axes(axes, "False positive rate", y_label)
         chart.guide(axes, [0.0, 1.0], [0.0, 1.0])
         for j, (k, place) in enumerate(shown):
             xs, ys = map(_above, errors.table.weights[place])
@@ -136,11 +134,10 @@ def precision_figure(errors: ClassErrors) -> Figure:
     share = of_class[-1] / max(of_class[-1] + others[-1], 1e-300)
 
     def draw(axes: Any) -> None:
-        chart.share_axes(axes)
+        chart.share_axes(axes, f"Recall of {name}", "Precision")
         chart.guide(axes, [0.0, 1.0], [share, share])
         recall = of_class[known] / max(of_class[-1], 1e-300)
         chart.line(axes, recall, (of_class / (of_class + others + 1e-300))[known])
-        chart.name_axes(axes, f"Recall of {name}", "Precision", "")
 
     caption = (
         f"Of the rows that are taken for {name}, the share that are; over the share of {name} that "
@@ -162,12 +159,11 @@ def threshold_figure(errors: ClassErrors) -> Figure:
     }
 
     def draw(axes: Any) -> None:
-        chart.share_axes(axes)
+        chart.share_axes(axes, f"Probability from which on it is {_names(errors)[1]}", "Share")
         for j, (name, values) in enumerate(lines.items()):
             chart.line(axes, thresholds, values, j)
             at = (3, 14, 18)[j]
             chart.label(axes, name, thresholds[at], values[at], down=14.0, j=j)
-        chart.name_axes(axes, f"Probability from which on it is {_names(errors)[1]}", "Share", "")
 
     caption = (
         f"The model takes a row for the more probable class, at 50%. Another threshold gives "

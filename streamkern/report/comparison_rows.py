@@ -71,9 +71,8 @@ def _sample(
 ) -> tuple[Floats, Floats, Floats | None]:
     columns = ColumnStatistics(source.n_features + source.n_targets)
     statistic = Together(columns, RowSample(n_rows, random_state))
-    found = accumulate(source, statistic, skip_bad_rows=skip_bad_rows, label="sample")
-    seen: Any = found.statistic.parts[0]
-    drawn: Any = found.statistic.parts[1]
+    found: Any = accumulate(source, statistic, skip_bad_rows=skip_bad_rows, label="sample")
+    seen, drawn = found.statistic.parts
     if seen.n_bad_rows:
         raise bad_rows_error(source, seen.n_bad_rows, seen.first_bad_row or 0, seen.n_nonfinite)
     if found.n_rows < fewest:

@@ -33,6 +33,19 @@ if TYPE_CHECKING:
     from streamkern.models.fitted_ridge import FittedRidge
     from streamkern.parameters.fit_report import FitReport
 
+_TEMPLATES = Environment(
+    loader=PackageLoader("streamkern.report"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    # Texts show nothing that is unprintable.
+    finalize=lambda value: printable(value) if type(value) is str else value,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+_TEMPLATES.filters |= {"number": numbers.number, "rate": partial(numbers.number, digits=3)}
+_TEMPLATES.filters |= {"percent": numbers.percent, "seconds": numbers.seconds}
+_TEMPLATES.filters |= {"counted": numbers.counted, "in_words": in_words}
+
 
 def write_report(
     model: Any,
@@ -114,25 +127,9 @@ def write_page(template: str, path: str | Path, *, force: bool, **values: Any) -
         "versions": page_facts.versions(),
         "written": datetime.now(UTC),
     }
-    html = _environment().get_template(template).render(**values)
+    html = _TEMPLATES.get_template(template).render(**values)
     with replacing(path, force=force) as temporary:
         temporary.write_text(html, encoding="utf-8")
-
-
-def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("streamkern.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        # Texts show nothing that is unprintable.
-        finalize=lambda value: printable(value) if type(value) is str else value,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    names = ("number", "percent", "seconds", "counted")
-    environment.filters |= {name: getattr(numbers, name) for name in names}
-    environment.filters |= {"rate": partial(numbers.number, digits=3), "in_words": in_words}
-    return environment
 
 
 def _page(model: FittedRidge, report: FitReport) -> dict[str, Any]:
@@ -163,10 +160,6 @@ def _page(model: FittedRidge, report: FitReport) -> dict[str, Any]:
         "parameters": model.parameters,
         "inputs": inputs,
         "more_inputs": more_inputs,
-        "faults": [
-            fault
-            for fault in (*report_rows.row_faults(report), *report_rows.column_faults(report))
-            if fault[1]
-        ],
+        "faults": [*report_rows.row_faults(report), *report_rows.column_faults(report)],
         "recipe": recipe_of(report),
     }

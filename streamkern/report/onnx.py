@@ -77,8 +77,7 @@ def to_onnx(
         raise ParameterError(
             f"precision must be 'single' or 'double', not {precision!r}; choose one."
         )
-    chosen = {} if precision is None else {"precision": precision}
-    predictor = replace(fitted.predictor, **chosen)
+    predictor = replace(fitted.predictor, precision=precision or fitted.predictor.precision)
     graph = _graph(predictor, output, getattr(fitted, "rule", None))
     with replacing(path, force=force) as temporary:
         temporary.write_bytes(graph.SerializeToString())

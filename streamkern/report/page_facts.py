@@ -112,9 +112,9 @@ def phase_bars(report: FitReport, reporting: float) -> list[tuple[str, str, floa
     """Return the seconds of the fit by what they went to, and those of the page itself."""
     spent: dict[str, float] = dict(report["seconds"])
     total = spent.pop("total")
-    ordered = sorted(spent, key=lambda name: [*_PHASES, name].index(name))
-    parts = {_PHASES.get(name, name): spent[name] for name in ordered}
-    parts["the rest"] = max(total - sum(spent.values()), 0.0)
+    rest = total - sum(spent.values())
+    parts = {what: spent.pop(name) for name, what in _PHASES.items() if name in spent} | spent
+    parts["the rest"] = max(rest, 0.0)
     parts["for this report, besides"] = reporting
     whole = total if total > 0 else math.inf
     return [(name, seconds(value), value / whole) for name, value in parts.items()]
@@ -142,8 +142,7 @@ def effects_section(model: Any, found: Validation | None) -> dict[str, Any]:
     X, report = found.sample.X, model.report
     effects = input_effects(model.ridge, X)
     most = np.argsort(-effects.sizes, kind="stable")[:MOST_CURVES].tolist()
-    most = [j for j in most if effects.sizes[j] > 0]
-    curves = [dependence_of(model, X, j) for j in most]
+    curves = [dependence_of(model, X, j) for j in most if effects.sizes[j] > 0]
     return {"effects": [effects_figure(report, effects)], "dependence": curves}
 
 

@@ -30,15 +30,13 @@ _CHANCE = 1.96
 
 def pairs_figures(counts: PairCounts, n_rows: int, target: int, name: str) -> list[Figure]:
     """Draw predicted against actual values of a target, and residuals, as counts of rows."""
-    bins = counts.bins
     pairs, errors = counts.pairs[target], counts.residuals[target]
     # Bins that hold rows on either axis.
     first, last = _occupied(pairs.sum(axis=0) + pairs.sum(axis=1))
     low, high = _occupied(errors.sum(axis=0))
-    edges = bins.values[target][first : last + 1]
-    heights = bins.residuals[target][low : high + 1]
-    pairs = pairs[first + 1 : last + 1, first + 1 : last + 1]
-    errors = errors[first + 1 : last + 1, low + 1 : high + 1]
+    edges = counts.values[target][first : last + 1]
+    heights = counts.errors[target][low : high + 1]
+    pairs, errors = pairs[first:last, first:last], errors[first:last, low:high]
     predicted, rows = f"Predicted {name}", counted(n_rows, "row")
     ends, middles = [edges[0], edges[-1]], (edges[1:] + edges[:-1]) / 2.0
 
@@ -50,8 +48,7 @@ def pairs_figures(counts: PairCounts, n_rows: int, target: int, name: str) -> li
 
     caption = f"{rows} in bins; on the dashed line predictions are right."
     caption += _beyond(n_rows - int(pairs.sum()))
-    shades = _shades(pairs)
-    agreement = Figure("Predicted and actual", caption, draw_pairs, SQUARE, shades)
+    agreement = Figure("Predicted and actual", caption, draw_pairs, SQUARE, _shades(pairs))
 
     far = max(abs(heights[0]), abs(heights[-1]))
     caption = f"{rows} in bins; dashed is zero."
@@ -95,9 +92,9 @@ def _beyond(n_rows: int) -> str:
 
 
 def _occupied(counts: Array) -> tuple[int, int]:
-    """Return the first bin inside the edges that holds rows, and the one after the last."""
+    """Return the first bin between finite edges that holds rows, and the one after the last."""
     used = np.flatnonzero(counts[1:-1])
-    return (int(used[0]), int(used[-1]) + 1) if len(used) else (0, len(counts) - 2)
+    return (int(used[0]) + 1, int(used[-1]) + 2) if len(used) else (1, len(counts) - 1)
 
 
 def _bounds(counts: Array) -> Array:

@@ -135,11 +135,11 @@ def data_rows(report: FitReport, number: Number = brief) -> list[Row]:
     names = None if "classes" in report else target_names(report)
     called = "" if names is None else f": {listed(names, _MOST_VALUES)}"
     size, kernel = _input_rows(report, number)
-    total = [f"{weights}, which add up to {report['weight']:,.10g}"] if weights else []
+    total = f"{weights}, which add up to {report['weight']:,.10g}" if weights else ""
     return [
         size,
         ("targets", f"{report['n_targets']:,}{called}"),
-        *(("weights", each) for each in total),
+        *([("weights", total)] if weights else []),
         kernel,
         *_metric_rows(report),
         ("components", f"{features} ({report['precision']} precision)"),
@@ -205,16 +205,13 @@ def _alpha(report: FitReport, number: Number) -> str:
 
 
 def pass_rows(report: FitReport) -> list[Row]:
-    peak, planned = (
-        in_words(report["peak_worker_bytes"]),
-        in_words(report["projected_worker_bytes"]),
-    )
+    peak, planned = report["peak_worker_bytes"], report["projected_worker_bytes"]
     seconds = ", ".join(f"{name} {value:.1f}" for name, value in report["seconds"].items())
     names = input_names(report) or range(report["n_features"])
     return [
         ("seconds", seconds),
-        ("memory of a worker", f"{peak} of {planned} projected"),
-        *((name, f"{count:,}") for name, count, _ in row_faults(report) if count),
+        ("memory of a worker", f"{in_words(peak)} of {in_words(planned)} projected"),
+        *((name, f"{count:,}") for name, count, _ in row_faults(report)),
         *(
             (label, brief([names[j] for j in report[key]]))
             for key, label in _COLUMNS.items()
@@ -225,14 +222,14 @@ def pass_rows(report: FitReport) -> list[Row]:
 
 def row_faults(report: FitReport) -> list[tuple[str, int, str]]:
     """Return the faults that were survived, how often, and what was done about each."""
-    return [(name, report.get(key) or 0, how) for key, (name, how) in _FAULTS.items()]
+    return [(name, n, how) for key, (name, how) in _FAULTS.items() if (n := report.get(key))]
 
 
 def column_faults(report: FitReport) -> list[tuple[str, int, str]]:
     return [
         (label, len(columns), listed(named_inputs(report, columns), _MOST_COLUMNS))
         for key, label in _COLUMNS.items()
-        if (columns := report.get(key) or []) or key == "dropped_columns"
+        if (columns := report.get(key))
     ]
 
 
@@ -246,18 +243,15 @@ def class_error_rows(found: dict[str, Any], number: Number) -> list[Row]:
 
 def card_rows(card: dict[str, Any], rows: Sequence[Row], seed: int | None = None) -> list[Row]:
     report, versions = card["report"], card["versions"]
-    drawn, libraries = [], []
-    if seed is not None:
-        used = ", ".join(f"{name} {version}" for name, version in versions.items())
-        drawn = [("feature map", f"{report['feature_map']}, seed {seed}")]
-        libraries = [("libraries", used)]
+    used = ", ".join(f"{name} {version}" for name, version in versions.items())
+    is_drawn = seed is not None
     return [
         ("made", f"{card['created']} by streamkern {versions['streamkern']}"),
         *rows,
-        *drawn,
+        *([("feature map", f"{report['feature_map']}, seed {seed}")] if is_drawn else []),
         ("data", data_words(report["data"])),
         *_column_rows(card),
-        *libraries,
+        *([("libraries", used)] if is_drawn else []),
     ]
 
 

@@ -24,7 +24,6 @@ from streamkern.report.validation_pass import MOST_TARGETS
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from streamkern._typing import Floats
     from streamkern.models.fitted_ridge import FittedRidge
     from streamkern.report.validation_pass import Validation
 
@@ -36,32 +35,27 @@ _MOST_ROWS = 20
 
 def target_section(model: FittedRidge, found: Validation | None) -> dict[str, Any]:
     """Return what the page shows of predictions of targets."""
-    names, standardized, pairs = shown_targets(model.report), None, []
-    shown = names[:MOST_TARGETS] if len(names) > 1 else [""]
-    if found is not None:
-        counted_rows = found.measure, found.n_rows
-        pairs = [(name, pairs_figures(*counted_rows, j, names[j])) for j, name in enumerate(shown)]
-        # Rows whose own model has as many degrees of freedom as rows have no deviation.
-        known = found.standardized[np.isfinite(found.standardized).all(axis=1)]
-        if np.isfinite(model.normal_equations.noise_variance).all() and len(known):
-            standardized = known
-    section: dict[str, Any] = {
-        "tiles": _tiles(model, found, standardized),
-        "pairs_shown": pairs,
-        "by_target": [] if found is None else _target_errors(found, names),
-        "intervals": [],
+    tiles, names = [_error_tile(model, found)], shown_targets(model.report)
+    section: dict[str, Any] = {"tiles": tiles, "pairs_shown": [], "by_target": [], "intervals": []}
+    if found is None:
+        return section
+    baseline, (name, error, more) = _baseline(model, found), tiles[0]
+    tiles[0] = name, error, f"{more}; linear ridge {baseline[1][1]}"
+    tiles.append(("Explained of y (R²)", percent(float(found.r2.mean())), "on rows held out"))
+    # Rows whose own model has as many degrees of freedom as rows have no deviation.
+    known = found.standardized[np.isfinite(found.standardized).all(axis=1)]
+    if np.isfinite(model.normal_equations.noise_variance).all() and len(known):
+        within = percent(float(coverage(known)[LEVELS.index(0.95)].mean()))
+        tiles.append(("Within 95% intervals", within, f"of {counted(len(known), 'row')} held out"))
+        section["intervals"] = [interval_figure(known, names), normality_figure(known)]
+    shown, counts = names[:MOST_TARGETS] if len(names) > 1 else [""], (found.measure, found.n_rows)
+    figures = [pairs_figures(*counts, j, names[j]) for j in range(len(shown))]
+    return section | {
+        "pairs_shown": list(zip(shown, figures, strict=True)),
+        "by_target": _target_errors(found, names),
+        "baseline": baseline,
+        "worst": _worst_rows(model, found, names),
     }
-    if standardized is not None:
-        section["intervals"] = [
-            interval_figure(standardized, names),
-            normality_figure(standardized),
-        ]
-    if found is not None:
-        section["baseline"] = _baseline(model, found)
-        name, error, more = section["tiles"][0]
-        section["tiles"][0] = name, error, f"{more}; linear ridge {section['baseline'][1][1]}"
-        section["worst"] = _worst_rows(model, found, names)
-    return section
 
 
 def _baseline(model: FittedRidge, found: Validation) -> list[tuple[str, str, float]]:
@@ -86,19 +80,6 @@ def _worst_rows(model: FittedRidge, found: Validation, names: Sequence[str]) -> 
         rows.append((place_of(model.report["data"], place), *([names[j]] if q > 1 else []), *cells))
     header = ("row", *(["target"] if q > 1 else []), "actual", "predicted", "difference")
     return Table(header, rows)
-
-
-def _tiles(model: FittedRidge, found: Validation | None, standardized: Floats | None) -> list[Tile]:
-    """Return the errors; `standardized` are residuals (m, q) over their standard deviations."""
-    tiles = [_error_tile(model, found)]
-    if found is not None:
-        explained = percent(float(found.r2.mean()))
-        tiles.append(("Explained of y (R²)", explained, "on rows held out"))
-    if standardized is not None:
-        within = percent(float(coverage(standardized)[LEVELS.index(0.95)].mean()))
-        rows = counted(len(standardized), "row")
-        tiles.append(("Within 95% intervals", within, f"of {rows} held out"))
-    return tiles
 
 
 def _error_tile(model: FittedRidge, found: Validation | None) -> Tile:

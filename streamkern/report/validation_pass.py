@@ -17,11 +17,10 @@ from streamkern.models.fitted_classes import FittedClassifier
 from streamkern.models.held_out_predictors import folds_of, unseen_by
 from streamkern.models.scoring import check_fitted_rows, scored
 from streamkern.predict.class_errors import ClassErrors
-from streamkern.predict.deviation import Deviation
+from streamkern.predict.deviation import WHOLE, Deviation
 from streamkern.predict.evaluation import (
     Evaluation,
     FoldPredictors,
-    PairBins,
     PairCounts,
     PredictionErrors,
 )
@@ -44,8 +43,6 @@ _SAMPLE_ROWS = 4096
 MOST_TARGETS = 4
 # Folds of single precision are known to so much of their squared errors, small penalties included.
 _ROUGHLY = 0.05
-# A row with this leverage or more determines its own prediction.
-_WHOLE = 1.0 - 1e-9
 
 
 class Validation(NamedTuple):
@@ -85,7 +82,7 @@ def _measures(
 
 
 def pair_counts(mean: Floats, deviation: Floats, rmse: Floats) -> PairCounts:
-    return PairCounts(PairBins.about(*(each[:MOST_TARGETS] for each in (mean, deviation, rmse))))
+    return PairCounts.about(*(each[:MOST_TARGETS] for each in (mean, deviation, rmse)))
 
 
 def _folds_of_rows(model: FittedRidge, source: Source) -> Any:
@@ -188,7 +185,7 @@ def _without_each(
     deviation = Deviation.of(predictor.feature_map, equations)
     leverages, variances = deviation.spread(X)
     spare = 1.0 - weights[:, None] * leverages
-    spare = np.where(spare > 1.0 - _WHOLE, spare, np.nan)
+    spare = np.where(spare > 1.0 - WHOLE, spare, np.nan)
     residuals = (y - predictor.predict(X).reshape(y.shape)) / spare
     # What the other rows do not tell of this one is added to what all leave open.
     variance = 1.0 + variances + equations.row_weight * leverages * (1.0 / spare - 1.0)

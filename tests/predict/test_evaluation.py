@@ -14,7 +14,6 @@ from streamkern.kernels import Gaussian
 from streamkern.predict.evaluation import (
     Evaluation,
     FoldPredictors,
-    PairBins,
     PairCounts,
     PredictionErrors,
 )
@@ -40,12 +39,12 @@ def predictors(q=2):
 
 
 def bins(q=2):
-    return PairBins.about(np.arange(float(q)), np.full(q, 0.8), np.full(q, 0.5))
+    return PairCounts.about(np.arange(float(q)), np.full(q, 0.8), np.full(q, 0.5))
 
 
 def statistic(q=2, rule=None):
     by_fold = FoldPredictors(RowFolds(K, 5) if rule is None else rule, predictors(q))
-    return Evaluation(by_fold, PredictionErrors(q), PairCounts(bins(q)))
+    return Evaluation(by_fold, PredictionErrors(q), bins(q))
 
 
 def predicted_by_hand(X, q=2):
@@ -55,12 +54,12 @@ def predicted_by_hand(X, q=2):
 
 
 def bin_of(value, edges):
-    """0 below the first edge, one more for every edge that is reached."""
-    return sum(value >= edge for edge in edges)
+    """One more for every edge that is reached after the first, which is infinite."""
+    return sum(value >= edge for edge in edges[1:])
 
 
 def counts_by_hand(predicted, y, edges, others, second):
-    table = np.zeros((y.shape[1], edges.shape[1] + 1, others.shape[1] + 1), dtype=int)
+    table = np.zeros((y.shape[1], edges.shape[1] - 1, others.shape[1] - 1), dtype=int)
     for f, t in zip(predicted, y, strict=True):
         for j in range(y.shape[1]):
             table[j, bin_of(f[j], edges[j]), bin_of(second(f[j], t[j]), others[j])] += 1
@@ -74,7 +73,7 @@ def test_any_cuts_and_merges_give_the_counts_of_plain_loops(q, cuts, chance):
     X, y, s = rows(q)
     cut, predicted, edges = naive.blocks(X, y, cuts, s), predicted_by_hand(X, q), bins(q)
     pairs = counts_by_hand(predicted, y, edges.values, edges.values, lambda _, t: t)
-    residuals = counts_by_hand(predicted, y, edges.values, edges.residuals, lambda f, t: t - f)
+    residuals = counts_by_hand(predicted, y, edges.values, edges.errors, lambda f, t: t - f)
     zero = statistic(q)
     for found in (naive.accumulated(zero, cut), naive.merged(zero, cut, chance)):
         errors, counts = found.measures
@@ -86,7 +85,7 @@ def test_any_cuts_and_merges_give_the_counts_of_plain_loops(q, cuts, chance):
 
 
 def test_a_target_that_is_constant_has_bins_too():
-    edges = PairBins.about(np.array([3.0]), np.zeros(1), np.zeros(1))
+    edges = PairCounts.about(np.array([3.0]), np.zeros(1), np.zeros(1))
     pairs, _ = edges.counted(np.full((5, 1), 3.0), np.full((5, 1), 3.0))
     # On the edge in the middle of 96 bins, which belongs to the bin above it.
     assert pairs.sum() == pairs[0, 49, 49] == 5

@@ -58,7 +58,7 @@ def test_figures_are_written_as_the_medium_has_them(report):
 def test_faults_are_told_with_what_was_done_about_them(report):
     faults = {name: (count, how) for name, count, how in report_rows.row_faults(report)}
     assert faults["rows skipped"] == (1, "left out: values that are not finite")
-    assert faults["shards retried"][0] == 0
+    assert "shards retried" not in faults
     assert report_rows.column_faults(report) == [("constant columns left out", 1, "column 1")]
 
 

@@ -75,7 +75,7 @@ def test_every_row_is_predicted_by_the_fit_without_its_fold(case, q):
     model = fitted(X, y, s, **CASES[case])
     found = validated(model.model_, as_source(X, y, s))
     expected, targets = refitted(model, X, y, s), y.reshape(N, -1)
-    pairs, residuals = found.measure.bins.counted(expected, targets)
+    pairs, residuals = found.measure.counted(expected, targets)
     assert np.array_equal(found.measure.pairs, pairs)
     assert np.array_equal(found.measure.residuals, residuals)
     assert (found.by_fold, found.n_rows) == (True, N)
@@ -117,7 +117,7 @@ def test_without_folds_every_row_is_predicted_without_itself(alpha, intercept, w
     assert (found.by_fold, found.n_rows) == (False, 90)
     expected = np.sqrt(np.average(errors**2, axis=0, weights=s))
     assert found.rmse == pytest.approx(expected, rel=1e-8)
-    assert np.array_equal(found.measure.pairs, found.measure.bins.counted(y - errors, y)[0])
+    assert np.array_equal(found.measure.pairs, found.measure.counted(y - errors, y)[0])
 
 
 def test_without_folds_the_deviations_are_those_without_the_row():

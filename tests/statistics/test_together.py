@@ -24,7 +24,6 @@ from streamkern.predict.ensemble import Ensemble, RoundErrors, StagedErrors, Ste
 from streamkern.predict.evaluation import (
     Evaluation,
     FoldPredictors,
-    PairBins,
     PairCounts,
     PredictionErrors,
 )
@@ -70,14 +69,14 @@ def gradients() -> GradientOuterProduct:
 
 
 ENSEMBLE = Ensemble("gentle", Q).grown(predictor(), Step(0.1, 0.9))
-BINS = PairBins.about(np.zeros(2), np.ones(2), np.ones(2))
+BINS = PairCounts.about(np.zeros(2), np.ones(2), np.ones(2))
 RULE = ClassRule(Classes(np.arange(Q)), PlainRule())
 STATISTICS: dict[str, Any] = {
     "columns": lambda: ColumnStatistics(P + Q),
     "sample": lambda: RowSample(7, 3),
     "moments": lambda: Moments(fourier(), Q, precision="double", feature_shift=np.ones(6)),
     "moments-single": lambda: Moments(Identity().draw(P), Q),
-    "errors": lambda: Evaluation(predictor(), PredictionErrors(Q), PairCounts(BINS)),
+    "errors": lambda: Evaluation(predictor(), PredictionErrors(Q), BINS.zero()),
     "scores": lambda: Evaluation(by_fold(), ScoreTable(np.zeros(Q), np.ones(Q))),
     "classes": lambda: Evaluation(by_fold(), ClassErrors(RULE, np.arange(1.0, Q + 1))),
     "leave-one-out": lambda: Evaluation(predictor(), LeaveOneOut(deviation(), 4)),
