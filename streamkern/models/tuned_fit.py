@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 # Of a search: more are thirds.
 _MOST_FOLDS = 10
 # What is learnt of metrics in a search within seconds, and after what share of these no more.
-_METRIC, _LEARNING = "auto:8", 0.55
+_METRIC, _LEARNING = "auto:8", 0.5
 # The automatic map that landmarks do better than with as many features.
 _WITH_FEWER = "orthogonal"
 

@@ -47,11 +47,11 @@ def compare(trials: SearchTrials, n_components: int, *, adds: bool) -> Search:
     # The best so far, the plain fit and linear ridge are compared whatever time is left.
     candidates = [first, plain, *linear]
     tried = trials.try_all(candidates, D, last=True)
+    if adds:
+        sums, made = _sums(trials, first, others, D)
+        candidates, tried = [*candidates, *sums], [*tried, *made]
     made = trials.try_some(others, D, 1.0, last=True)
     candidates, tried = [*candidates, *others[: len(made)]], [*tried, *made]
-    if adds:
-        sums, made = _sums(trials, candidates, tried, D)
-        candidates, tried = [*candidates, *sums], [*tried, *made]
     while more := _beside(trials, candidates, tried):
         made = trials.try_some(more, D, 1.0, last=True)
         candidates, tried = [*candidates, *more[: len(made)]], [*tried, *made]
@@ -94,13 +94,9 @@ def _beside(
 
 
 def _sums(
-    trials: SearchTrials, candidates: Sequence[Candidate], tried: Sequence[Attempt], D: int
+    trials: SearchTrials, best: Candidate, others: Sequence[Candidate], D: int
 ) -> tuple[list[Candidate], list[Attempt]]:
     """Try the best kernel plus each of the next, and then other weights in the better sum."""
-    firsts: dict[int, Candidate] = {}
-    for i in np.argsort([each.relative_mse for each in tried], kind="stable").tolist():
-        firsts.setdefault(candidates[i].arm, candidates[i])
-    best, *others = firsts.values()
     beside = [one for one in others if _are_added(trials, best, one)][:_MOST_ADDED]
     found: dict[tuple[int, int], tuple[Candidate, Attempt]] = {}
     wanted = [(i, -1) for i in range(len(beside))]
@@ -120,8 +116,7 @@ def _sums(
 def _are_added(trials: SearchTrials, *candidates: Candidate) -> bool:
     """Say whether kernels can be added: if inputs of both have one scale."""
     arms = [trials.arms[each.arm] for each in candidates]
-    scales = {trials.contenders[arm.place].scale for arm in arms}
-    return len(scales) == 1 and not any(arm.is_linear for arm in arms)
+    return len({trials.contenders[arm.place].scale for arm in arms}) == 1
 
 
 def _sum_of(trials: SearchTrials, best: Candidate, other: Candidate, weight: float) -> Contender:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 # The metric of plain distances, what it is called of inputs that are standardised where another
 # scale was chosen, and those of kernels that are added.
-ISOTROPIC, LEARNT, STANDARD, ADDED = "isotropic", "learnt", "standard scale", "one for each"
+ISOTROPIC, LEARNT, STANDARD, ADDED = "isotropic", "learnt", "standard scale", "a metric each"
 N_FOLDS = 3
 _BLOCK_ROWS = 4096
 SHIFT_ROWS = 2048

@@ -48,6 +48,7 @@ KERNELS = {
     "inverse multiquadric": InverseMultiquadric((1.0, 2.0, 3.0)),
     "laplacian": Laplacian((1.0, 2.0, 3.0)),
     "periodic and matern": Periodic(1.5, period=3.0).on([0]) * Matern(2.0).on([1, 2]),
+    "sum on columns": Matern(2.0).on([0, 1]) + 0.5 * Laplacian(1.5).on([1, 2]) + Gaussian(1.5),
     "polynomial": Polynomial(2, 1.0),
 }
 every_kernel = pytest.mark.parametrize("kernel", list(KERNELS.values()), ids=list(KERNELS))

@@ -153,6 +153,12 @@ def test_a_constant_term_of_a_factor_leaves_the_other_factor():
     assert (nothing_left + Laplacian().on([1])).reduced([1]) == (0.25, rest)
 
 
+def test_terms_that_no_frequency_is_drawn_of_are_left_out():
+    normal, uniform = np.ones((3, 2)), np.full((3, 1), 0.5)
+    rare = Gaussian(2.0).on([0, 1]) + 1e-9 * Gaussian(1.0).on([1])
+    np.testing.assert_allclose(rare.spectral(normal, uniform), np.full((3, 2), 0.5))
+
+
 def test_weights_count_by_their_share():
     one, other = Gaussian(2.0), Laplacian(1.0)
     X, Z = rows(6), rows(4, seed=1)

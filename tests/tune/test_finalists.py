@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from streamkern import RandomFeatureClassifier, RandomFeatureRidge
+from streamkern import RandomFeatureClassifier, RandomFeatureRidge, load
 from streamkern.parameters.parameters import Parameters
 from streamkern.sources import as_source
 from streamkern.tune.budget import Budget
@@ -68,6 +68,26 @@ def test_the_plain_fit_stays_unless_another_beats_it(errors, best):
     candidates = [Candidate(i, 1.0) for i in range(len(tried))]
     trials.ranked(candidates, tried, default=0)
     assert trials._winner == (candidates[best], tried[best])
+
+
+def test_kernels_are_added_each_in_a_metric_of_its_own(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (900, 4))
+    y = (3 * X[:, 0] - 1) % 1 + np.sin(2 * X[:, 1] + X[:, 2]) + 0.05 * rng.standard_normal(900)
+    model = tuned(X, y, n_components=256)
+    report, kernel = model.report_, model.kernel_
+    assert [part.columns for part in kernel.terms] == [(0, 1, 2, 3), (4, 5, 6, 7)]
+    errors = [each["relative_mse"] for each in report["tuning"] if "+" not in each["kernel"]]
+    best = min(report["tuning"], key=lambda each: each["relative_mse"])
+    assert best["metric"] == "a metric each"
+    assert best["kernel"] == report["kernel"] == kernel.name
+    assert best["relative_mse"] < 0.9 * min(errors)
+    cv_mse = (report["cv_rmse"] / y.std()) ** 2
+    assert best["relative_mse"] == pytest.approx(cv_mse, rel=0.02)
+    model.save(tmp_path / "model.h5")
+    again = load(tmp_path / "model.h5")
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    assert again.kernel_ == kernel
 
 
 def test_far_along_a_straight_line_linear_ridge_is_found():
