@@ -60,7 +60,7 @@ class OnColumns(Combined):
             )
 
     def spectral(self, normal: Floats, uniform: Floats) -> Floats:
-        sets = normal.reshape(len(normal), self.normal_sets, normal.shape[1] // self.normal_sets)
+        sets = normal.reshape(len(normal), self.normal_sets, -1)
         frequencies = np.zeros((len(normal), sets.shape[2]))
         mine = sets[:, :, self.columns].reshape(len(normal), -1)
         frequencies[:, self.columns] = self.kernel.spectral(mine, uniform)

@@ -160,7 +160,9 @@ class Sum(Several):
         chosen = np.searchsorted(bounds[1:-1], uniform[:, 0])
         frequencies = np.empty((len(normal), p))
         for i, (term, share) in enumerate(zip(self.terms, self.shares, strict=True)):
-            rows = chosen == i
+            rows = np.flatnonzero(chosen == i)
+            if not len(rows):  # of a term that hardly counts
+                continue
             rest = uniform[rows, : term.n_uniforms].copy()
             left = (rest[:, 0] - bounds[i]) / share
             rest[:, 0] = np.clip(left, np.finfo(float).epsneg, 1.0)
