@@ -7,6 +7,7 @@ CatBoost and xRFM take part where they are installed.
 
 Errors are root mean squares on the rows held out, over the standard deviation of the target.  What
 was measured before is read from the file again, so that a run may be stopped and go on.
+`--contenders "standard scale,no metric,no sums,no more features"` is `tune 3m` without a part.
 """
 
 from __future__ import annotations
@@ -38,13 +39,31 @@ def fit(X: Any, y: Any) -> Callable[[Any], Any]:
     return streamkern.RandomFeatureRidge().fit(X, y).predict
 
 
-def tune(budget: str) -> Callable[[Any, Any], Callable[[Any], Any]]:
+def tune(budget: str, **options: Any) -> Callable[[Any, Any], Callable[[Any], Any]]:
     def tuned(X: Any, y: Any) -> Callable[[Any], Any]:
         import streamkern
 
-        return streamkern.RandomFeatureRidge().tune(X, y, budget=budget).predict
+        return streamkern.RandomFeatureRidge(**options).tune(X, y, budget=budget).predict
 
     return tuned
+
+
+def without_metric(X: Any, y: Any) -> Callable[[Any], Any]:
+    return tune("3m", metric=np.eye(X.shape[1]))(X, y)
+
+
+def without_sums(X: Any, y: Any) -> Callable[[Any], Any]:
+    from streamkern.tune import finalists
+
+    finalists._MOST_ADDED = 0  # noqa: SLF001  in a process of its own
+    return tune("3m")(X, y)
+
+
+def without_more_features(X: Any, y: Any) -> Callable[[Any], Any]:
+    from streamkern.tune import budget
+
+    budget._TIMES = ()  # noqa: SLF001
+    return tune("3m")(X, y)
 
 
 def exact(X: Any, y: Any) -> Callable[[Any], Any]:
@@ -132,6 +151,13 @@ CONTENDERS: dict[str, Callable[[Any, Any], Callable[[Any], Any]]] = {
     "xRFM": xrfm,
     "exact": exact,
 }
+# What each part of a search is worth.
+PARTS = {
+    "standard scale": tune("3m", scale="standard"),
+    "no metric": without_metric,
+    "no sums": without_sums,
+    "no more features": without_more_features,
+}
 
 
 def main() -> None:
@@ -187,7 +213,7 @@ def _measure(path: Path, name: str, answer: Any) -> None:
     X, y, held = read(path)
     begun = time.perf_counter()
     try:
-        predict = CONTENDERS[name](X[~held], y[~held])
+        predict = (CONTENDERS | PARTS)[name](X[~held], y[~held])
         seconds = time.perf_counter() - begun
         error = np.sqrt(np.mean((np.ravel(predict(X[held])) - y[held]) ** 2)) / y[~held].std()
         peak = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
