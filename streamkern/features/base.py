@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from streamkern._typing import Array, Floats
+    from streamkern.features.frequency_grid import Lattice
     from streamkern.runtime.scratch import Scratch
 
 # Features are made for a few rows at a time, so that they are still in cache for the cosines.
@@ -66,6 +67,8 @@ class FeatureMap(ABC):
     takes_sparse : bool
         Whether features of sparse rows are made of what is stored; else some rows at a time are
         made dense.
+    lattice : Lattice or None
+        Of pairs of waves whose frequencies are equispaced, which of them they are.
     """
 
     name: ClassVar[str]
@@ -77,6 +80,7 @@ class FeatureMap(ABC):
     exact_rows: ClassVar[bool] = False
     has_gradients: bool = False
     takes_sparse: bool = False
+    lattice: Lattice | None = None
     n_features: int = 0
     n_components: int
     scale: float

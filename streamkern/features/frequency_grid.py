@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -25,6 +25,14 @@ _HALVINGS = 16
 _FARTHEST = 100.0
 # Points of the box that a grid is chosen from, for every one that is chosen.
 _MOST_POINTS = 64
+
+
+class Lattice(NamedTuple):
+    """Frequencies (indices + 1 / 2) cell, by inputs, and what their waves are multiplied by."""
+
+    indices: Array  # (L, p), integers
+    cell: Floats  # (p,)
+    amplitudes: Floats  # (L,)
 
 
 class GridFourierFeatures(SpectralFeatures):
@@ -85,6 +93,13 @@ class GridFourierFeatures(SpectralFeatures):
         frequencies, weights = balanced_grid(self.kernel, self.n_draws, ranges)
         projection = Frequencies(frequencies)
         return self._drawn(projection, np.zeros(self.n_draws), np.sqrt(2.0 * weights))
+
+    @property
+    def lattice(self) -> Lattice:  # type: ignore[override]
+        frequencies, amplitudes = self.frequencies, self.amplitudes
+        assert amplitudes is not None  # noqa: S101  for the type checker
+        cell = 2.0 * np.abs(frequencies).min(axis=0)  # those next to zero weigh most
+        return Lattice(np.rint(frequencies / cell - 0.5).astype(int), cell, amplitudes)
 
 
 def balanced_grid(

@@ -36,6 +36,7 @@ class Standardized(FeatureMap):
         self.n_components = inner.n_components
         self.scale = inner.scale
         self.nesting, self.has_gradients = inner.nesting, inner.has_gradients
+        self.lattice = inner.lattice
         # Where 0 stays a constant away from 0.
         self.takes_sparse = standardizer.bound is None
         self._of_sparse_rows: dict[Any, Any] = {}  # by precision, made when sparse rows come

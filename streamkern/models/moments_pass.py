@@ -29,9 +29,11 @@ from streamkern.sources.preprocessing.column_names import input_names
 from streamkern.statistics import (
     ByFold,
     IntegerMoments,
+    ToeplitzMoments,
     dtype_of_features,
     empty_moments,
     integer_units,
+    is_summed_by_waves,
     joined_moments,
     moment_strips,
     unit_of_weights,
@@ -45,11 +47,9 @@ if TYPE_CHECKING:
     from streamkern.engine.reduction import PassResult
     from streamkern.features import FeatureMap
     from streamkern.models.checkpoint_job import RowPasses
-    from streamkern.parameters.fit_options import FitOptions
     from streamkern.parameters.fit_report import FitReport
     from streamkern.parameters.penalty_options import PenaltyOptions
     from streamkern.predict.ensemble import Ensemble
-    from streamkern.sources import Source
     from streamkern.statistics import FeatureSums
     from streamkern.tune.column_pass import ColumnPass
     from streamkern.tune.metric_learning import LearntMetric
@@ -80,7 +80,7 @@ def moments_pass(
         empty = None if like is None else like.empty
         if empty is None:
             reweighted = weighting is not None
-            empty = _empty_moments(source, feature_map, seen, options, reweighted=reweighted)
+            empty = _empty_moments(rows, feature_map, seen, reweighted=reweighted)
         if isinstance(empty, IntegerMoments):
             empty.check_rows(float(seen.columns.weight.max()), seen.sample.weights)
     strips = moment_strips(empty, plan.n_strips)
@@ -203,16 +203,15 @@ def _joined(*strips: ByFold) -> ByFold:
 
 
 def _empty_moments(
-    source: Source,
-    feature_map: FeatureMap,
-    seen: ColumnPass,
-    options: FitOptions,
-    *,
-    reweighted: bool,
+    passes: RowPasses, feature_map: FeatureMap, seen: ColumnPass, *, reweighted: bool
 ) -> FeatureSums:
+    source, options = passes.source, passes.options
     p, columns, rows = source.n_features, seen.columns, seen.sample.X[:SAMPLE_ROWS]
     mean, deviation = columns.mean[p:], np.sqrt(columns.variance[p:])
     precision, units = options.precision, {}
+    target: Any = {"target_shift": mean, "target_unit": np.where(deviation > 0, deviation, 1.0)}
+    if passes.plan.sums_waves and is_summed_by_waves(feature_map):
+        return ToeplitzMoments(feature_map, source.n_targets, precision=precision, **target)
     if precision in LEVELS:
         units = integer_units(mean, np.where(constant_columns(source, columns)[p:], 0.0, deviation))
         units["weight_unit"] = 1.0
@@ -224,10 +223,7 @@ def _empty_moments(
         dtype = dtype_of_features(precision)
         features = np.empty((len(rows), feature_map.n_components), dtype=dtype)
         feature_map.evaluate(rows, features)
-        units = {
-            # What is subtracted of every row, to the last digit.
-            "feature_shift": features.mean(axis=0, dtype=float).astype(dtype).astype(float),
-            "target_shift": mean,
-            "target_unit": np.where(deviation > 0, deviation, 1.0),
-        }
+        # What is subtracted of every row, to the last digit.
+        shift = features.mean(axis=0, dtype=float).astype(dtype).astype(float)
+        units = target | {"feature_shift": shift}
     return empty_moments(feature_map, source.n_targets, precision, **units)

@@ -114,6 +114,9 @@ class Moments(FeatureSums):
             f"standardise or rescale the inputs.",
         )
 
+    def dense(self) -> Moments:
+        return self
+
     def compatible(self, other: Moments) -> Moments:
         if (self.precision, self.n_targets) != (other.precision, other.n_targets) or not (
             self.feature_map.equals(other.feature_map)
@@ -122,6 +125,8 @@ class Moments(FeatureSums):
                 "moments go together only when map, precision and targets are the same; compute "
                 "both with the same options and seed, and the standardisation of the first."
             )
+        if type(other) is not type(self):
+            other = other.dense()
         return other.about(self.feature_shift, self.target_shift, self.target_unit)
 
     def about(self, feature_shift: Floats, target_shift: Floats, target_unit: Floats) -> Moments:

@@ -127,6 +127,10 @@ class FeatureSums(Statistic):
         other.first_row = 0
         return other
 
+    def dense(self) -> FeatureSums:
+        """Return these moments with the Gram matrix, where that is not held otherwise."""
+        return self
+
     @abstractmethod
     def is_finite(self) -> bool:
         """Say whether no sum has overflowed."""

@@ -1,0 +1,207 @@
+"""Moments of waves on a lattice of frequencies, without products of features.
+
+Products of two waves are waves of the sums and of the differences of their frequencies, which are
+on a lattice twice as wide.  So the Gram matrix follows from as many sums over rows as that has
+points, and a non-uniform fast Fourier transform makes these for far less than D^2 operations a row.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamkern.errors import ParameterError
+from streamkern.features import Standardized
+from streamkern.runtime.timing import timed
+from streamkern.statistics.declared_sums import total
+from streamkern.statistics.feature_moments import Moments
+from streamkern.statistics.triangle import Triangle, rows_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from streamkern._typing import Array, Floats
+    from streamkern.features import FeatureMap
+    from streamkern.features.frequency_grid import Lattice
+    from streamkern.sources import Block
+    from streamkern.statistics.centred_moments import CentredMoments
+
+# Of a sum of waves of size 1, what transforms may be off by.
+_TOLERANCE = {"single": 1e-9, "double": 1e-13}
+# Rows that are transformed at a time, for which a transform of the lattice hardly counts.
+_ROWS = 1 << 18
+# Points of the wider lattice up to which it is small beside a Gram matrix, and in memory.
+_MOST_WAVES = 1 << 20
+
+
+class ToeplitzMoments(Moments):
+    """Moments of a map on a lattice of frequencies, whose Gram matrix is made when it is needed.
+
+    Sums are in double; the precision is what transforms may be off by.
+
+    Barnett, Magland and af Klinteberg (2019), "A parallel nonuniform fast Fourier transform library
+    based on an exponential of semicircle kernel"; Greengard, Rachh and Barnett (2022), "Equispaced
+    Fourier representations for efficient Gaussian process regression from a billion data points".
+    """
+
+    waves: Floats = total("n_reals")  # sum s exp(i h m . x), row by row of m, as pairs of reals
+
+    @property
+    def n_reals(self) -> int:
+        return 2 * int(np.prod(2 * self._modes))
+
+    @cached_property
+    def _modes(self) -> Array:
+        """Frequencies along every input, from -n / 2 to n / 2 - 1; products have twice as many."""
+        return _modes_of(self._lattice)
+
+    @cached_property
+    def _lattice(self) -> Lattice:
+        found = self.feature_map.lattice
+        assert found is not None  # noqa: S101  for the type checker
+        return found
+
+    @property
+    def work(self) -> Any:
+        """None: hardly any of it is products."""
+        return None
+
+    def update(self, blocks: Iterable[Block]) -> None:
+        """Add rows: sums of waves, and of waves times targets, by transforms of many rows."""
+        angles: list[Floats] = []
+        strengths: list[Floats] = []
+        for block in blocks:
+            self._check(block)
+            weights = np.ones(len(block)) if block.weights is None else block.weights
+            factors = np.ones((len(block), self.n_factors))
+            factors[:, :-1] = (block.y - self.target_shift) / self.target_unit
+            weighted = factors * weights[:, None]
+            self.target += np.einsum("nq,nq->q", weighted, factors)[:-1]
+            self.target_sum += weighted[:, :-1].sum(axis=0)
+            self.weight += float(weights.sum())
+            self.n_rows += len(block)
+            with timed("features"):
+                angles.append(_rows(self.feature_map, block.X) * self._lattice.cell)
+            strengths.append(weighted)
+            if sum(map(len, angles)) >= _ROWS:
+                self._add(angles, strengths)
+                angles, strengths = [], []
+            self._check_sums(block)
+        if angles:
+            self._add(angles, strengths)
+
+    def _add(self, angles: list[Floats], strengths: list[Floats]) -> None:
+        indices, _, amplitudes = self._lattice
+        rows = [np.ascontiguousarray(each) for each in np.concatenate(angles).T]
+        factors = np.ascontiguousarray(np.concatenate(strengths).T, dtype=complex)
+        with timed("products"):
+            self.waves += self._transformed(rows, factors[-1], 2 * self._modes).view(float)
+            # Frequencies of the features are half a cell off the lattice.
+            factors *= np.exp(0.5j * np.sum(rows, axis=0))
+            made = self._transformed(rows, factors, self._modes).reshape(len(factors), -1)
+        sums = made[:, _places(indices, self._modes)].T * amplitudes[:, None]
+        self.cross[0::2] += sums.real
+        self.cross[1::2] += sums.imag[: len(self.cross) // 2]
+
+    def _transformed(self, rows: list[Floats], factors: Array, modes: Array) -> Array:
+        """Return sum_n c_n exp(i m . t_n) of all m, in one row for each factor."""
+        import finufft  # noqa: PLC0415  where it is needed
+
+        transform = getattr(finufft, f"nufft{len(rows)}d1")
+        shape: Any = tuple(modes.tolist()) if len(modes) > 1 else int(modes[0])
+        options = {"eps": _TOLERANCE[self.precision], "isign": 1, "nthreads": 1}
+        made: Array = transform(*rows, factors, shape, **options)
+        return made.ravel()
+
+    def dense(self, n_components: int | None = None) -> Moments:
+        """Return the moments with the Gram matrix of the features, or of the first D' of them."""
+        D = n_components or self.feature_map.n_components
+        feature_map = self.feature_map if n_components is None else self.feature_map.first(D)
+        target: Any = {"target_shift": self.target_shift, "target_unit": self.target_unit}
+        found = Moments(feature_map, self.n_targets, precision=self.precision, **target)
+        found.n_rows, found.weight, found.cross = self.n_rows, self.weight, self.cross[:D].copy()
+        found.target, found.target_sum = self.target.copy(), self.target_sum.copy()
+        if self.n_rows:
+            found.gram = Triangle(D)
+            for panel in found.gram.panels:
+                self._write(panel)
+        return found
+
+    def _write(self, panel: Array) -> None:
+        """Write rows of the Gram matrix: 2 cos a cos b = cos (a + b) + cos (a - b), and so on."""
+        indices, _, amplitudes = self._lattice
+        start, stop = rows_of(panel)
+        mine, every = slice(start // 2, -(-stop // 2)), slice(-(-stop // 2))
+        waves, wider = self.waves.view(complex), 2 * self._modes
+        # Places are linear in the frequencies, whose halves add up to one cell.
+        zero = _places(np.zeros_like(self._modes), wider)
+        places = _places(indices, wider) - zero
+        one = _places(np.ones_like(self._modes), wider)
+        plus = waves[places[mine, None] + places[every] + one]
+        minus = waves[places[mine, None] - places[every] + zero]
+        pairs = np.empty((len(plus), 2, plus.shape[1], 2))
+        pairs[:, 0, :, 0] = plus.real + minus.real
+        pairs[:, 1, :, 1] = minus.real - plus.real
+        pairs[:, 1, :, 0] = plus.imag + minus.imag
+        pairs[:, 0, :, 1] = plus.imag - minus.imag
+        pairs *= 0.5 * amplitudes[mine, None, None, None] * amplitudes[every, None]
+        rows = pairs.reshape(2 * len(plus), -1)
+        panel[...] = rows[start - 2 * mine.start :][: stop - start, :stop]
+
+    def compatible(self, other: Any) -> Any:
+        if isinstance(other, ToeplitzMoments):
+            return super().compatible(other)
+        raise ParameterError(
+            "moments of waves and of features do not go together; take `dense` ones of the first."
+        )
+
+    def merge(self, other: Any) -> Any:
+        """Return the sums over both sets of rows: dense ones where one of the two is that."""
+        is_alike = isinstance(other, ToeplitzMoments)
+        return super().merge(other) if is_alike else self.dense().merge(other)
+
+    def of_map(self, feature_map: FeatureMap, turns: Floats) -> Moments:
+        return self.dense().of_map(feature_map, turns)
+
+    def leading(self, n_components: int) -> Any:
+        D = self.feature_map.n_components
+        return self if n_components == D else self.dense(n_components)
+
+    def solvable(self, n_components: int | None = None) -> Any:
+        return self if n_components is None else self.leading(n_components)
+
+    def is_finite(self) -> bool:
+        return bool(np.isfinite(self.waves).all()) and super().is_finite()
+
+    def centred(self, *, intercept: bool = True) -> CentredMoments:
+        return self.dense().centred(intercept=intercept)
+
+
+def is_summed_by_waves(feature_map: FeatureMap) -> bool:
+    """Say whether `ToeplitzMoments` are for a map, and small beside its Gram matrix."""
+    lattice, D = feature_map.lattice, feature_map.n_components
+    if lattice is None:
+        return False
+    n_waves = np.prod(2.0 * _modes_of(lattice))
+    return bool(n_waves <= min(_MOST_WAVES, max(D**2, 4096)))
+
+
+def _modes_of(lattice: Lattice) -> Array:
+    indices = lattice.indices
+    modes: Array = 2 * np.maximum(indices.max(axis=0) + 1, -indices.min(axis=0))
+    return modes
+
+
+def _places(indices: Array, modes: Array) -> Array:
+    """Return where frequencies (..., p) are in rows of as many as there are along every input."""
+    steps = np.append(np.cumprod(modes[:0:-1])[::-1], 1)
+    places: Array = (indices + modes // 2) @ steps
+    return places
+
+
+def _rows(feature_map: FeatureMap, X: Any) -> Floats:
+    """Return rows as a map has them before its waves, in double."""
+    dense = np.asarray(X)
+    return feature_map.standardizer(dense) if isinstance(feature_map, Standardized) else dense
