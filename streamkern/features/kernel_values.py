@@ -141,6 +141,12 @@ def has_slopes(kernel: Kernel) -> bool:
     return isinstance(kernel, (RadialKernel, Laplacian))
 
 
+def _run_of(columns: tuple[int, ...]) -> slice | list[int]:
+    """Return columns as a slice where they are neighbours."""
+    run = range(columns[0], columns[0] + len(columns))
+    return slice(run.start, run.stop) if columns == tuple(run) else list(columns)
+
+
 def _prepared(
     kernel: Kernel, landmarks: Floats, dtype: np.dtype[Any], scratch: Scratch
 ) -> Callable[[Array, Array], None]:
@@ -148,11 +154,14 @@ def _prepared(
     if isinstance(kernel, RadialKernel):
         return RadialValues(kernel, landmarks, scratch, dtype).write
     if isinstance(kernel, OnColumns):
-        columns = list(kernel.columns)
+        columns = _run_of(kernel.columns)
         write_part = _prepared(kernel.kernel, landmarks[:, columns], dtype, scratch)
         return lambda X, features: write_part(X[:, columns], features)
     if isinstance(kernel, Sum):
-        each = [_prepared(term, landmarks, dtype, Scratch()) for term in kernel.terms]
+        each = [
+            _prepared(term, landmarks, dtype, scratch.part(f"term {i}"))
+            for i, term in enumerate(kernel.terms)
+        ]
 
         def write_sum(X: Array, features: Array) -> None:
             values = scratch.array("values of a term", features.shape, dtype)
@@ -173,13 +182,15 @@ def _write_gradients(  # noqa: PLR0917  a function, where it is, and how
     if isinstance(kernel, RadialKernel):
         RadialValues(kernel, landmarks, scratch, X.dtype).write_gradients(X, coef, out)
     elif isinstance(kernel, OnColumns):
-        columns, out[...] = list(kernel.columns), 0.0
-        part = np.empty((len(X), len(columns)), X.dtype)
+        columns = _run_of(kernel.columns)
+        part = np.empty((len(X), len(kernel.columns)), X.dtype)
         where = landmarks[:, columns], X[:, columns]
         _write_gradients(kernel.kernel, *where, coef, part, scratch)
+        out[...] = 0.0
         out[:, columns] = part
     elif isinstance(kernel, Sum):
-        of_term, out[...] = np.empty_like(out), 0.0
+        of_term = np.empty_like(out)
+        out[...] = 0.0
         for term, share in zip(kernel.terms, kernel.shares, strict=True):
             _write_gradients(term, landmarks, X, share * coef, of_term, scratch)
             out += of_term

@@ -45,17 +45,20 @@ class Standardizer:
         turns = self.linear is not None and self.linear.ndim == 2
         return np.arange(self.n_outputs) if turns else self.columns
 
-    def beside(self, other: Standardizer) -> Standardizer:
-        """Return the one whose numbers are those of this and then those of another in its scale."""
-        both = [
-            np.eye(len(each.columns))
-            if each.linear is None
-            else each.linear
-            if each.linear.ndim == 2
-            else np.diag(each.linear)
-            for each in (self, other)
-        ]
-        return self.with_linear(np.vstack(both))
+    @property
+    def matrix(self) -> Floats:
+        """A (r, p'), the identity where there is none."""
+        if self.linear is None:
+            return np.eye(len(self.columns))
+        return self.linear if self.linear.ndim == 2 else np.diag(self.linear)
+
+    def beside(self, other: Standardizer, factors: Floats) -> Standardizer:
+        """Return the one of the numbers of this and then of another of the same inputs and scale.
+
+        They are multiplied by one factor each.
+        """
+        one, another = self.matrix * factors[0], other.matrix * factors[1]
+        return self.with_linear(np.vstack([one, another]))
 
     def __call__(self, X: Array) -> Floats:
         rows = np.empty((len(X), self.n_outputs))

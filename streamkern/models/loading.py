@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamkern.errors import ParameterError
 from streamkern.features import FAMILIES, Cosines
+from streamkern.features.metric import GivenMetric, metric_of_map, standardizer_of
 from streamkern.models.boosting import FittedEnsemble
 from streamkern.models.component_fit import FittedComponents
 from streamkern.models.data_moments import DataMoments, moments_header
@@ -73,6 +74,9 @@ def template_of(like: Any) -> Template | None:
     # Of a search, kernel and map are what was chosen.
     searched = fitted.kernel if "tuning" in report else None
     options = fitted.parameters.map_options(report.get("feature_map"), searched)
+    metric = options.metric
+    if metric is None and standardizer_of(feature_map).linear is not None:  # of a search
+        metric = GivenMetric(metric_of_map(feature_map))
     paired, name = options.paired, options.feature_map
     if isinstance(getattr(feature_map, "inner", None), Cosines):
         # What was chosen from pairs has no pairs any more, and that of a grid no grid.
@@ -83,6 +87,7 @@ def template_of(like: Any) -> Template | None:
         paired=paired,
         feature_map=name,
         precision=report["precision"],  # type: ignore[arg-type]
+        metric=metric,
         scale=report.get("scale", options.scale),
     )
     names = fitted.feature_names

@@ -42,6 +42,8 @@ _STRIDE, _LONG, _STEEP, _RISE, _FALL, _STEPS = 3, 6, 0.9, 1.01, 0.999, 2
 # Passes over which a bound must fall by half, and what it may be in units of its goal where it does
 # not, in single precision mostly.
 _PATIENCE, _NEAR = 8, 10.0
+# Of the residuals that are made at once, of which some five copies are in memory.
+_COLUMN_BYTES = 64 << 20
 # Iterations at some penalties after which a larger sketch saves more of them than it costs.
 _SLOW = 4
 
@@ -238,6 +240,13 @@ class SubspaceSearch:
     @blas_threads(1)
     def _residuals(self, systems: Sequence[System]) -> tuple[Floats, Sequence[Floats]]:
         """Return bounds on what is left to move predictions by, and the directions of that."""
+        step = max(_COLUMN_BYTES // (8 * self.made.feature_map.n_components * self.n_targets), 1)
+        several = [systems[start : start + step] for start in range(0, len(systems), step)]
+        found = [self._residuals_at_once(each) for each in several]
+        directions = [one for _, some in found for one in some]
+        return np.concatenate([bounds for bounds, _ in found]), directions
+
+    def _residuals_at_once(self, systems: Sequence[System]) -> tuple[Floats, Sequence[Floats]]:
         bases = [self.bases[left_out] for left_out, _ in systems]
         alphas, n = self.alphas[[penalty for _, penalty in systems]], len(systems)
         coefs = [

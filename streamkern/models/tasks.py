@@ -149,7 +149,8 @@ class Task(ABC):
         `search` is `kernels`, `maps`, `budget` and `checkpoint`.
         """
         parameters = self.prepared(parameters)
-        choice, source = Choice(parameters, **search), self.source(rows, parameters, None)
+        choice = Choice(parameters, keep_moments=keep_moments, **search)
+        source = self.source(rows, parameters, None)
         return self._made(choice.moments(source), parameters, source, keep_moments=keep_moments)
 
     def moments(

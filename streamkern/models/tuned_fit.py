@@ -22,6 +22,7 @@ from streamkern.tune.finalists import compare
 from streamkern.tune.halving import budgeted_rows, search
 from streamkern.tune.metric_learning import check_metric_of
 from streamkern.tune.search_trials import SearchTrials
+from streamkern.tune.trials import LEARNT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -76,8 +77,10 @@ class Choice:
         maps: str | Sequence[str] | None,
         budget: float | str | None,
         checkpoint: str | Path | None,
+        keep_moments: bool = False,
     ) -> None:
         self.parameters, self.checkpoint = parameters, checkpoint
+        self.keep_moments = keep_moments
         self.budget = Budget.of(budget)
         self.is_free = kernels in (None, AUTO) and maps in (None, AUTO)
         if self.budget is not None:
@@ -121,21 +124,20 @@ class Choice:
                 spent = spent._replace(seconds=time.perf_counter() - begun)
             folds = rows.folds.of(contenders[0].column_pass.sample.places[:n_rows])
             own_folds = folds if 2 <= rows.folds.n_folds <= _MOST_FOLDS else None
-            ledger = Ledger(allowed, rows.plan, spent)
-            how_tried = n_rows, options, ledger, own_folds
+            how_tried = n_rows, options, Ledger(allowed, rows.plan, spent), own_folds
             if learnt is not None and seconds is not None:
                 trials = SearchTrials(self._with_linear(contenders, rows.options), *how_tried)
-                asked = self.parameters.for_rows(self.options, source).n_components
-                found = compare(trials, asked, adds=self.is_free)
+                D = self.parameters.for_rows(self.options, source).n_components
+                found = compare(trials, D, adds=self.is_free)
             else:
                 named = self.maps not in (None, AUTO)
                 plain = None if named else self.parameters.feature_map
-                trials = SearchTrials(contenders, *how_tried)
-                found = search(trials, plain)
+                found = search(trials := SearchTrials(contenders, *how_tried), plain)
             best, arm = trials.contenders[found.arm.place], found.arm
-            scale = best.scale or rows.options.scale
-            scaled: FitReport = {**(rows.scaled or {}), "scale": scale}
-            new: Any = {"kernel": arm.kernel, "feature_map": arm.feature_map, "scale": scale}
+            del trials  # and the rows that it holds
+            new: Any = {"kernel": arm.kernel, "feature_map": arm.feature_map}
+            new |= {"scale": best.scale or rows.options.scale}
+            scaled: FitReport = {**(rows.scaled or {}), "scale": new["scale"]}
             new |= {"metric": None} if arm.is_linear else {}
             options = replace(rows.options, **new)
             tell_of_solution(source, options, how)  # what comes before, nobody can say
@@ -150,7 +152,9 @@ class Choice:
         if learnt is not None and arm.is_linear:
             report = with_seconds(report, metric=learnt.spent.seconds)
         elif learnt is not None:
-            report = learnt.reported(report, *best.parts[:1] or [arm.place])
+            # Of several metrics, the first that was learnt.
+            places = sorted(best.parts, key=lambda i: contenders[i].metric != LEARNT)
+            report = learnt.reported(report, (*places, arm.place)[0])
         return replace(moments, report=report)
 
     def _with_linear(
@@ -162,9 +166,8 @@ class Choice:
         """
         *others, plain = contenders
         p, scale = len(plain.column_pass.standardizer.columns), plain.scale or options.scale
-        by_passes = self.parameters.solution_by_passes(options)["solves_by_passes"]
         # The plan is of kernels' features, which are more.
-        suits = p <= options.n_components and not by_passes and self.parameters.sparse is None
+        suits = p <= options.n_components and self.parameters.sparse is None
         if not (self.is_free and suits):
             return contenders
         kernel, name = linear = Linear(), "identity"
@@ -185,8 +188,10 @@ class Choice:
         """
         assert self.budget is not None  # noqa: S101  for the type checker
         if self.parameters.n_components != AUTO and not self.parameters.penalty.n_left_out:
-            D = self.budget.components(self.parameters, options, source)
-            options = replace(options, n_components=D)
+            how = self.parameters
+            if self.keep_moments and how.solver == AUTO:  # which are of all features
+                how = replace(how, solver="direct")
+            options = replace(options, n_components=self.budget.components(how, options, source))
         if source.sparse_row_bytes:
             return options, pairs
         if options.scale == "standard" and options.standardize:

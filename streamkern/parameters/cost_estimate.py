@@ -14,6 +14,7 @@ from streamkern.solve.preconditioner import largest_sketch
 from streamkern.statistics import Triangle, update_bytes
 
 if TYPE_CHECKING:
+    from streamkern.parameters.job_plan import Plan
     from streamkern.sources import Source
 
 # Totals, and partials of finished shards that wait in a process to be merged into them.
@@ -36,8 +37,8 @@ _UNEVEN = 1.25
 # one target and of one more, and penalties whose systems they do at a time; and the operations of a
 # feature in those of a product.
 _PASSES, _VECTORS, _PENALTIES, _FEATURE = 30, (600, 100), 3, 16
-# What products with few vectors take, which are as fast as memory, and squares of all vectors
-# between the passes, as measured.
+# As measured: how many times as long products with few vectors take, which are as fast as memory,
+# and the squares of all vectors that are multiplied between the passes.
 _NARROW, _BETWEEN = 5, 20
 # A careful guess of one core's speed, for choosing only.
 _FLOPS_PER_SECOND = {"single": 60e9, "double": 30e9, "int8": 60e9, "int16": 30e9}
@@ -246,11 +247,20 @@ def fit_seconds(  # noqa: PLR0917  sizes and then how
     return products / rate / n_slots + solving / rate
 
 
-def gradient_flops(n_rows: int, n_features: int, n_components: int) -> float:
+def gradient_flops(n_rows: int, n_features: int, n_components: int, n_targets: int) -> float:
     """Return the multiply-adds of conjugate gradients, a guess before their number is known."""
-    D, vectors = n_components, largest_sketch(n_components, whole=True) + _VECTORS[0]
-    of_a_row = _NARROW * (_PASSES * (n_features + _FEATURE) + 2.0 * vectors)
-    return D * (n_rows * of_a_row + _BETWEEN * float(vectors) ** 2)
+    D, vectors = n_components, largest_sketch(n_components, whole=True)
+    vectors += most_vectors(D, n_targets)
+    return float(n_rows) * D * (_PASSES * (n_features + _FEATURE) + 2.0 * vectors)
+
+
+def gradient_seconds(plan: Plan) -> float:
+    """Return a careful guess of what conjugate gradients take, with landmarks' factor."""
+    D, rate = float(plan.n_components), rough_flops_per_second(plan.precision)
+    vectors = largest_sketch(plan.n_components, whole=True)
+    vectors += most_vectors(plan.n_components, plan.n_targets)
+    alone = D**3 / 3 + D**2 * vectors + _BETWEEN * D * vectors**2
+    return _NARROW * plan.flops / rate / plan.n_slots + alone / rough_flops_per_second("double")
 
 
 def solve_flops(n_components: int, n_folds: int) -> float:

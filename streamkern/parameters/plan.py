@@ -119,7 +119,7 @@ def plan_fit(
     if sums_waves:
         flops = float(n) * _WAVES * (q + 2) + solve_flops(D, n_folds)
     if needs.solves_by_passes:
-        flops = gradient_flops(n, width, D)
+        flops = gradient_flops(n, width, D, q)
     if needs.n_left_out:
         flops += fit_flops(n, width + needs.n_left_out * q, D, 1)
     cores, blas = usable_cores(), 1
@@ -239,9 +239,10 @@ def plan_for(
     return plan
 
 
-def has_room(source: Source, options: FitOptions, **job: Any) -> bool:
-    """Say whether a fit fits what the current scheduler offers."""
-    return planned(options, source, **_place(), **job).fits
+def fitting_plan(source: Source, options: FitOptions, **job: Any) -> Plan | None:
+    """Return the plan of a fit on what the current scheduler offers, None where it does not fit."""
+    plan = planned(options, source, **_place(), **job)
+    return plan if plan.fits else None
 
 
 def _place() -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,12 +15,15 @@ from streamkern.features.spectral import SpectralFeatures
 from streamkern.kernels import (
     Gaussian,
     InverseMultiquadric,
+    Laplacian,
     Linear,
     Matern,
     Polynomial,
     RadialKernel,
     RationalQuadratic,
 )
+from streamkern.kernels.column_kernels import OnColumns
+from streamkern.kernels.combined import Sum
 from streamkern.runtime.memory import in_words
 
 if TYPE_CHECKING:
@@ -180,11 +184,38 @@ def _waves(
 
 
 def _similarities(graph: Graph, kernel: Kernel, landmarks: Floats, rows: str) -> str:
+    """Add the values of a kernel of rows and landmarks, those of sums term by term."""
+    if isinstance(kernel, OnColumns):
+        columns = list(kernel.columns)
+        some = graph("Gather", rows, graph.constant(columns, np.int64), axis=1)
+        return _similarities(graph, kernel.kernel, landmarks[:, columns], some)
+    if isinstance(kernel, Sum):
+        terms = [
+            graph("Mul", _similarities(graph, term, landmarks, rows), share)
+            for term, share in zip(kernel.terms, kernel.shares, strict=True)
+        ]
+        return reduce(partial(graph, "Add"), terms)
     if isinstance(kernel, (Linear, Polynomial)):
         products = graph("MatMul", rows, landmarks.T)
         if isinstance(kernel, Linear):
             return products
         return graph("Pow", graph("Add", products, kernel.constant), kernel.degree)
+    if isinstance(kernel, Laplacian):
+        scales = kernel.scales(landmarks.shape[1])
+        rows, about = graph("Div", rows, scales), landmarks / scales
+        apart = [
+            graph("Abs", graph("Sub", _column(graph, rows, j), about[None, :, j]))
+            for j in range(len(scales))
+        ]
+        return graph("Exp", graph("Neg", reduce(partial(graph, "Add"), apart)))
+    return _radial(graph, kernel, landmarks, rows)
+
+
+def _column(graph: Graph, rows: str, j: int) -> str:
+    return graph("Gather", rows, graph.constant([j], np.int64), axis=1)
+
+
+def _radial(graph: Graph, kernel: Kernel, landmarks: Floats, rows: str) -> str:
     if isinstance(kernel, Gaussian):
         return graph("Exp", graph("Mul", _squares(graph, kernel, landmarks, rows), -0.5))
     if isinstance(kernel, (RationalQuadratic, InverseMultiquadric)):
@@ -200,7 +231,7 @@ def _similarities(graph: Graph, kernel: Kernel, landmarks: Floats, rows: str) ->
         return graph("Mul", graph("Exp", graph("Neg", a)), polynomial)
     raise ParameterError(
         f"the kernel {kernel.name!r} at landmarks is more than operators of ONNX express here; "
-        f"take Fourier features, or landmarks of a kernel of the Euclidean distance."
+        f"take Fourier features, or the Gaussian or Laplacian kernel."
     )
 
 

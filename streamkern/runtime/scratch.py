@@ -18,6 +18,11 @@ class Scratch:
         # Where features of the rows may be from an earlier pass.
         self.store: FeatureStore | None = None
         self._held: dict[str, Array] = {}
+        self._parts: dict[str, Scratch] = {}
+
+    def part(self, name: str) -> Scratch:
+        """Return memory of its own for a part of a computation that uses the same names."""
+        return self._parts.setdefault(name, Scratch())
 
     def array(self, name: str, shape: tuple[int, ...], dtype: Any) -> Array:
         """Return an array with any values, the same memory as under this name before if it fits."""

@@ -65,7 +65,7 @@ class NystroemPreconditioner:
     def solve(self, columns: Floats, alphas: float | Floats) -> Floats:
         """Return the preconditioner at a penalty, or at one each, times columns (D, k)."""
         inside = self.vectors.T @ columns
-        inside *= 1.0 / np.add.outer(self.values, alphas).reshape(len(inside), -1) - 1.0 / alphas
+        inside *= 1.0 / (self.values[:, None] + alphas) - 1.0 / alphas
         solved: Floats = columns / alphas + self.vectors @ inside
         return solved
 

@@ -62,7 +62,7 @@ class Subspace:
         """Return orthonormal vectors (D, b) of what the subspace leaves of others, b maybe 0."""
         new = np.column_stack(list(vectors))
         new = new / np.maximum(np.linalg.norm(new, axis=0), np.finfo(float).tiny)
-        known = self.vectors.astype(float)
+        known = self.vectors.astype(float, copy=False)
         for _ in range(2):
             new -= known @ (known.T @ new)
         values, turns = np.linalg.eigh(new.T @ new)
@@ -76,7 +76,7 @@ class Subspace:
 
         Only residuals need the products later, so that others do not `keep` them.
         """
-        before = self.vectors.astype(float)
+        before = self.vectors.astype(float, copy=False)
         self.vectors = np.column_stack([self.vectors, vectors])
         for fold, new in products.items():
             across, square = before.T @ new, vectors.T @ new
@@ -116,9 +116,10 @@ class Subspace:
         for fold, own in self.products.items():
             counted = np.repeat([k != fold for k in left_out], n_targets)
             products[:, counted] += own @ every[:, counted]
+        crosses = {k: self.cross(k) for k in set(left_out)}
         several = [np.split(each, len(coefs), axis=1) for each in (products, self.vectors @ every)]
         return [
-            self.cross(k) - self.about_means(product, along, k) - alpha * along
+            crosses[k] - self.about_means(product, along, k) - alpha * along
             for k, alpha, product, along in zip(left_out, alphas, *several, strict=True)
         ]
 

@@ -12,11 +12,11 @@ from streamkern.errors import ParameterError
 from streamkern.parameters.cost_estimate import (
     fit_flops,
     fit_seconds,
-    gradient_flops,
+    gradient_seconds,
     rough_flops_per_second,
 )
-from streamkern.parameters.plan import has_room
-from streamkern.runtime.resources import current_resources
+from streamkern.parameters.parameters import DIRECT_COMPONENTS
+from streamkern.parameters.plan import fitting_plan
 from streamkern.tune.trials import N_FOLDS, Attempt
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 # Of a budget in seconds: what the fit after the search may take, what its D is multiplied by, and
 # the rows a feature that this wants, of the D x D system and of conjugate gradients.
-_FIT_SHARE, _TIMES, _ROWS_A_COMPONENT = 0.4, (16, 8, 4, 2), (3, 2)
+_FIT_SHARE, _TIMES, _ROWS_A_COMPONENT, _ROWS_BY_PASSES = 0.4, (16, 8, 4, 2), 3, 2
 # What a fit at landmarks takes, which are turned, of one by the formula.
 _AT_LANDMARKS = 1.6
 
@@ -71,28 +71,36 @@ class Budget:
         """Return so many times D as rows, memory and a share of the seconds are enough for."""
         D, n = options.n_components, source.n_samples
         for times in _TIMES:
-            more = replace(options, n_components=times * D)
-            solution = parameters.solution_by_passes(more)
-            enough = _ROWS_A_COMPONENT[solution["solves_by_passes"]] * times * D <= n
-            enough = enough and has_room(source, more, **solution)
-            if enough and self._fitting(parameters, more, source) <= _FIT_SHARE * self.amount:
+            plan = _plan(parameters, replace(options, n_components=times * D), source)
+            if plan is None:
+                continue
+            fewest = _ROWS_BY_PASSES if plan.solves_by_passes else _ROWS_A_COMPONENT
+            enough = fewest * times * D <= n
+            if enough and _seconds(plan, options) <= _FIT_SHARE * self.amount:
                 return times * D
         return D
 
     def searching(self, parameters: Parameters, options: FitOptions, source: Source) -> Budget:
         """Return what of the seconds is left beside the fit, but half of them at the least."""
-        rest = self.amount - self._fitting(parameters, options, source)
+        plan = _plan(parameters, options, source)
+        rest = self.amount - (0.0 if plan is None else _seconds(plan, options))
         return replace(self, amount=max(rest, self.amount / 2))
 
-    def _fitting(self, parameters: Parameters, options: FitOptions, source: Source) -> float:
-        n_slots, precision = current_resources().n_slots, options.precision
-        sizes = source.n_samples, source.n_features, options.n_components
-        if parameters.solution_by_passes(options)["solves_by_passes"]:
-            seconds = gradient_flops(*sizes) / rough_flops_per_second(precision) / n_slots
-        else:
-            # A penalty that is chosen without folds takes a decomposition, too.
-            seconds = fit_seconds(*sizes, max(options.n_folds, 2), precision, n_slots)
-        return _AT_LANDMARKS * seconds
+
+def _plan(parameters: Parameters, options: FitOptions, source: Source) -> Plan | None:
+    solution = parameters.solution_by_passes(options)
+    if options.n_components > DIRECT_COMPONENTS and not solution["may_solve_by_passes"]:
+        return None
+    return fitting_plan(source, options, **solution)
+
+
+def _seconds(plan: Plan, options: FitOptions) -> float:
+    if plan.solves_by_passes:
+        return gradient_seconds(plan)
+    sizes = plan.n_rows, plan.n_features, plan.n_components
+    # A penalty that is chosen without folds takes a decomposition, too.
+    n_folds = max(options.n_folds, 2)
+    return _AT_LANDMARKS * fit_seconds(*sizes, n_folds, plan.precision, plan.n_slots)
 
 
 class Spent(NamedTuple):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from streamkern.kernels import ScaledKernel
 from streamkern.parameters.cost_estimate import fit_seconds
 from streamkern.statistics import dtype_of_features
 from streamkern.tune.candidates import Candidate, Contender, near
@@ -30,7 +31,8 @@ _FARTHEST = 6
 # Features that contenders have at the most, and those that they always may have.
 _MOST_COMPONENTS, _FEWEST_COMPONENTS = 4096, 512
 # Kernels that are added to the best, one at a time; weights are powers of this, up to that one.
-_MOST_ADDED, _ODDS, _LONGEST = 2, 4.0, 3
+_MOST_ADDED, _ODDS, _MOST_POWER = 2, 4.0, 3
+_LANDMARKS = "nystroem"
 
 
 def compare(trials: SearchTrials, n_components: int, *, adds: bool) -> Search:
@@ -97,41 +99,51 @@ def _sums(
     trials: SearchTrials, best: Candidate, others: Sequence[Candidate], D: int
 ) -> tuple[list[Candidate], list[Attempt]]:
     """Try the best kernel plus each of the next, and then other weights in the better sum."""
-    beside = [one for one in others if _are_added(trials, best, one)][:_MOST_ADDED]
+    names = {trials.arms[one.arm].tried.name: one.arm for one in reversed(others)}
+    added = [one.arm for one in others if one.arm in names.values()]
+    added = [arm for arm in added if _may_be_added(trials, best.arm, arm)][:_MOST_ADDED]
     found: dict[tuple[int, int], tuple[Candidate, Attempt]] = {}
-    wanted = [(i, -1) for i in range(len(beside))]
+    wanted = [(arm, -1) for arm in added]
     while wanted:
-        sums = [_sum_of(trials, best, beside[i], _ODDS**power) for i, power in wanted]
+        sums = [_sum_of(trials, best.arm, arm, _ODDS**power) for arm, power in wanted]
         new = [Candidate(trials.add(each)[0], 1.0) for each in sums]
         made = trials.try_some(new, D, 1.0, last=True)
         found |= zip(wanted, zip(new, made, strict=False), strict=False)
         if len(made) < len(new):
             break
-        i, power = min(found, key=lambda place: found[place][1].relative_mse)
-        near = [(i, power - 1), (i, power + 1)]
-        wanted = [place for place in near if place not in found and abs(place[1]) <= _LONGEST]
+        arm, power = min(found, key=lambda place: found[place][1].relative_mse)
+        beside = [(arm, power - 1), (arm, power + 1)]
+        wanted = [one for one in beside if one not in found and abs(one[1]) <= _MOST_POWER]
     return [one for one, _ in found.values()], [attempt for _, attempt in found.values()]
 
 
-def _are_added(trials: SearchTrials, *candidates: Candidate) -> bool:
-    """Say whether kernels can be added: if inputs of both have one scale."""
-    arms = [trials.arms[each.arm] for each in candidates]
-    return len({trials.contenders[arm.place].scale for arm in arms}) == 1
+def _may_be_added(trials: SearchTrials, *numbers: int) -> bool:
+    """Say whether kernels have a length scale for inputs of one scale, the first at landmarks."""
+    arms = [trials.arms[number] for number in numbers]
+    scales = {trials.contenders[arm.place].scale for arm in arms}
+    are_scaled = all(isinstance(arm.tried, ScaledKernel) for arm in arms)
+    return arms[0].feature_map == _LANDMARKS and are_scaled and len(scales) == 1
 
 
-def _sum_of(trials: SearchTrials, best: Candidate, other: Candidate, weight: float) -> Contender:
-    """Return the best kernel plus another one times a weight, on inputs turned for each."""
-    arms = [trials.arms[each.arm] for each in (best, other)]
-    first, second = (trials.contenders[arm.place].column_pass for arm in arms)
-    r = first.standardizer.n_outputs
-    both = first.standardizer.beside(second.standardizer)
-    kernel = arms[0].tried.stretched(best.factor).on(range(r)) + weight * arms[1].tried.stretched(
-        other.factor
-    ).on(range(r, both.n_outputs))
-    seen, pair = replace(first, standardizer=both), (kernel, arms[0].feature_map)
-    places = tuple(arm.place for arm in arms)
-    scale = trials.contenders[arms[0].place].scale
-    return Contender(ADDED, seen, [pair], scale, parts=places)
+def _sum_of(trials: SearchTrials, best: int, other: int, weight: float) -> Contender:
+    """Return one kernel plus another times a weight, on inputs that are turned for each.
+
+    Numbers of both are scaled so that distances in all of them say how far the sum falls off at
+    first: landmarks are chosen there.
+    """
+    arms = [trials.arms[number] for number in (best, other)]
+    first, second = (trials.contenders[arm.place] for arm in arms)
+    scales = np.sqrt(np.array([1.0, weight]) / (1.0 + weight))
+    factors = scales / [arm.tried.length_scale for arm in arms]
+    seen = first.column_pass
+    both = seen.standardizer.beside(second.column_pass.standardizer, factors)
+    r = seen.standardizer.n_outputs
+    terms = [
+        arm.tried.with_length_scale(float(scale)) for arm, scale in zip(arms, scales, strict=True)
+    ]
+    kernel = terms[0].on(range(r)) + weight * terms[1].on(range(r, both.n_outputs))
+    seen, places = replace(seen, standardizer=both), tuple(arm.place for arm in arms)
+    return Contender(ADDED, seen, [(kernel, _LANDMARKS)], first.scale, parts=places)
 
 
 def _place(candidate: Candidate) -> tuple[int, int]:

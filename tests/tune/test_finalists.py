@@ -88,13 +88,17 @@ def test_kernels_are_added_each_in_a_metric_of_its_own(tmp_path):
     again = load(tmp_path / "model.h5")
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
     assert again.kernel_ == kernel
+    for like in (model, tmp_path / "model.h5"):
+        more = RandomFeatureRidge(precision="double").fit(X, y, like=like)
+        np.testing.assert_allclose(more.predict(X), model.predict(X), atol=1e-4)
 
 
-def test_far_along_a_straight_line_linear_ridge_is_found():
+@pytest.mark.parametrize("solver", ["direct", "cg"])
+def test_far_along_a_straight_line_linear_ridge_is_found(solver):
     rng = np.random.default_rng(0)
     X = rng.standard_t(1.5, (2000, P))
     y = 0.1 * X[:, 1] + 0.3 * rng.standard_normal(2000)
-    report = tuned(X, y).report_
+    report = tuned(X, y, solver=solver).report_
     assert (report["kernel"], report["feature_map"]) == ("linear", "identity")
     assert (report["n_components"], report["scale"], report["metric"]) == (P, "standard", None)
     (trial,) = [each for each in report["tuning"] if each["kernel"] == "linear"]
@@ -156,6 +160,12 @@ def test_a_plain_fit_is_compared_whatever_time_is_left():
     assert len(trials) == 3
     plain = {each["kernel"] for each in trials if each["metric"] == "standard scale"}
     assert plain == {"gaussian", "linear"}
+
+
+def test_a_field_of_two_inputs_is_searched_with_the_grid_among_the_maps():
+    X = np.random.default_rng(0).uniform(size=(600, 2))
+    model = tuned(X, np.sin(9.0 * X[:, 0]) * X[:, 1], "10s")
+    assert {"grid", "nystroem"} <= {each["feature_map"] for each in model.report_["tuning"]}
 
 
 @pytest.mark.parametrize("scale", ["auto", "robust"])
