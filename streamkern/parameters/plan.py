@@ -25,6 +25,7 @@ from streamkern.runtime.events import tell_of_job
 from streamkern.runtime.memory import available_bytes, usable_cores
 from streamkern.runtime.resources import current_resources
 from streamkern.statistics import dtype_of_features
+from streamkern.statistics.toeplitz_moments import MOST_TARGETS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -115,7 +116,8 @@ def plan_fit(
 
     # A target more takes what an input takes, and without each row every target at every penalty.
     flops = fit_flops(n, width + q - 1, D, n_folds)
-    sums_waves = has_lattice and precision not in LEVELS and not needs.solves_by_passes
+    sums_waves = has_lattice and precision not in LEVELS and q <= MOST_TARGETS
+    sums_waves = sums_waves and not needs.solves_by_passes
     if sums_waves:
         flops = float(n) * _WAVES * (q + 2) + solve_flops(D, n_folds)
     if needs.solves_by_passes:

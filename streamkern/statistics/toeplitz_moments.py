@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 
 # Of a sum of waves of size 1, what transforms may be off by.
 _TOLERANCE = {"single": 1e-9, "double": 1e-13}
-# Rows that are transformed at a time, for which a transform of the lattice hardly counts.
-_ROWS = 1 << 18
+# Rows that are transformed at a time, for which a transform of the lattice hardly counts, and the
+# most numbers of these; for more targets products of features are faster.
+_ROWS, _VALUES, MOST_TARGETS = 1 << 18, 1 << 20, 32
 # Points of the wider lattice up to which it is small beside a Gram matrix, and in memory.
 _MOST_WAVES = 1 << 20
 
@@ -72,6 +73,7 @@ class ToeplitzMoments(Moments):
         """Add rows: sums of waves, and of waves times targets, by transforms of many rows."""
         angles: list[Floats] = []
         strengths: list[Floats] = []
+        most = min(_ROWS, _VALUES // self.n_factors)
         for block in blocks:
             self._check(block)
             weights = np.ones(len(block)) if block.weights is None else block.weights
@@ -85,7 +87,7 @@ class ToeplitzMoments(Moments):
             with timed("features"):
                 angles.append(_rows(self.feature_map, block.X) * self._lattice.cell)
             strengths.append(weighted)
-            if sum(map(len, angles)) >= _ROWS:
+            if sum(map(len, angles)) >= most:
                 self._add(angles, strengths)
                 angles, strengths = [], []
             self._check_sums(block)

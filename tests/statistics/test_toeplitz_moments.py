@@ -11,7 +11,9 @@ from streamkern import Laplacian, Matern, RandomFeatureRidge, load_moments
 from streamkern.errors import ParameterError
 from streamkern.features import Standardized, Standardizer
 from streamkern.features.frequency_grid import GridFourierFeatures
-from streamkern.sources import Block
+from streamkern.parameters.parameters import Parameters
+from streamkern.parameters.plan import plan_for
+from streamkern.sources import Block, as_source
 from streamkern.statistics import Moments, ToeplitzMoments, is_summed_by_waves
 
 N = 400
@@ -152,3 +154,20 @@ def test_moments_are_saved_merged_and_forgotten(tmp_path):
     left = moments.forget(X[2000:], y[2000:], weights[2000:])
     alone = model.solve(halves[0]).predict(X)
     np.testing.assert_allclose(model.solve(left).predict(X), alone, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("q", "options", "by_waves"),
+    [
+        (1, {}, True),
+        (33, {}, False),
+        (1, {"precision": "int8"}, False),
+        (1, {"solver": "cg"}, False),
+    ],
+)
+def test_waves_are_summed_where_that_is_less(q, options, by_waves):
+    X, y, _ = field(2, q=q)
+    parameters = Parameters(Matern(0.5, nu=1.5), feature_map="grid", n_components=64, **options)
+    passes = parameters.passes()
+    plan = plan_for(as_source(X, y), passes, **parameters.solution_by_passes(passes))
+    assert plan.sums_waves is by_waves
