@@ -36,7 +36,7 @@ def main() -> None:
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     if options.products:
-        moments_pass.is_summed_by_waves = lambda _: False
+        moments_pass.is_summed_by_waves = lambda *_: False
     print(
         f"{'rows':>12}{'columns':>9}{'sums':>9}{'solve':>9}{'rows/s':>12}{'alone':>9}{'ratio':>7}"
         f"{'peak GB':>9}{'error':>8}"

@@ -97,8 +97,9 @@ class GridFourierFeatures(SpectralFeatures):
     @property
     def lattice(self) -> Lattice:  # type: ignore[override]
         frequencies, amplitudes = self.frequencies, self.amplitudes
-        assert amplitudes is not None  # noqa: S101  for the type checker
         cell = 2.0 * np.abs(frequencies).min(axis=0)  # those next to zero weigh most
+        if amplitudes is None or not (cell > 0).all():
+            raise ParameterError("a grid without amplitudes, or with zero in it; draw another.")
         return Lattice(np.rint(frequencies / cell - 0.5).astype(int), cell, amplitudes)
 
 

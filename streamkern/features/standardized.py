@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from streamkern._typing import Array, Floats
+    from streamkern.features.frequency_grid import Lattice
 
 # That a file may claim: no array in it has as many numbers as a row.
 _MOST_FEATURES = 1 << 22
@@ -36,7 +37,6 @@ class Standardized(FeatureMap):
         self.n_components = inner.n_components
         self.scale = inner.scale
         self.nesting, self.has_gradients = inner.nesting, inner.has_gradients
-        self.lattice = inner.lattice
         # Where 0 stays a constant away from 0.
         self.takes_sparse = standardizer.bound is None
         self._of_sparse_rows: dict[Any, Any] = {}  # by precision, made when sparse rows come
@@ -57,6 +57,10 @@ class Standardized(FeatureMap):
         dtype = np.dtype(np.float64) if self.inner.exact_rows else out.dtype
         rows = self.standardised(X, dtype, scratch)
         yield from self.inner.evaluated(rows, out, shift, scratch)
+
+    @property
+    def lattice(self) -> Lattice | None:  # type: ignore[override]
+        return self.inner.lattice
 
     @property
     def bounds(self) -> Floats | float | None:

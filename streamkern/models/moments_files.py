@@ -79,7 +79,7 @@ def write_moments(path: str | Path, moments: DataMoments, *, force: bool) -> Non
     arrays = {
         "map": empty.feature_map.arrays(),
         "shifts": {name: getattr(empty, name) for name in _SHIFTS},
-        "folds": {str(i): _sums_of(part.dense()) for i, part in parts},
+        "folds": {str(i): _sums_of(part.with_gram()) for i, part in parts},
         "index": {"hashes": index.hashes, "folds": index.labels},
     }
     write_card(path, MOMENTS, card, arrays, force=force)

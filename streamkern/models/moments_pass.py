@@ -210,7 +210,8 @@ def _empty_moments(
     mean, deviation = columns.mean[p:], np.sqrt(columns.variance[p:])
     precision, units = options.precision, {}
     target: Any = {"target_shift": mean, "target_unit": np.where(deviation > 0, deviation, 1.0)}
-    if passes.plan.sums_waves and is_summed_by_waves(feature_map):
+    waves = not (passes.plan.solves_by_passes or passes.plan.n_strips > 1 or precision in LEVELS)
+    if waves and is_summed_by_waves(feature_map, source.n_targets):
         return ToeplitzMoments(feature_map, source.n_targets, precision=precision, **target)
     if precision in LEVELS:
         units = integer_units(mean, np.where(constant_columns(source, columns)[p:], 0.0, deviation))

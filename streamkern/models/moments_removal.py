@@ -102,7 +102,7 @@ def _check_digits(gone: Sequence[Any], left: Sequence[Any]) -> None:
             (
                 np.full(len(part.target) + len(part.cross), part.weight),
                 np.concatenate([part.target_sum, part.cross[:, -1]]),
-                np.concatenate([part.target, part.dense().gram.diagonal()]),
+                np.concatenate([part.target, part.with_gram().gram.diagonal()]),
             )
             for part in parts
         ]

@@ -255,7 +255,7 @@ def gradient_flops(n_rows: int, n_features: int, n_components: int, n_targets: i
 
 
 def gradient_seconds(plan: Plan) -> float:
-    """Return a careful guess of what conjugate gradients take, with landmarks' factor."""
+    """Return a careful guess of what conjugate gradients take, as if at landmarks."""
     D, rate = float(plan.n_components), rough_flops_per_second(plan.precision)
     vectors = largest_sketch(plan.n_components, whole=True)
     vectors += most_vectors(plan.n_components, plan.n_targets)

@@ -37,7 +37,6 @@ class Plan:
     index_bytes: int = 0  # of these, what it takes to know every row again
     n_strips: int = 1  # readings of the rows, each for a strip of the triangle of products
     solves_by_passes: bool = False  # by conjugate gradients, without a D x D system
-    sums_waves: bool = False  # of frequencies on a lattice, in the place of products of features
     checkpoint_bytes: int = 0  # on the disk, if there is to be a checkpoint
 
     @property

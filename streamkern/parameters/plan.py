@@ -11,13 +11,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from streamkern.errors import DataError
-from streamkern.features import LEVELS
 from streamkern.parameters.cost_estimate import (
     Footprint,
     fit_flops,
     gradient_flops,
     rough_flops_per_second,
-    solve_flops,
 )
 from streamkern.parameters.fit_options import check_folds
 from streamkern.parameters.job_plan import Plan
@@ -25,7 +23,6 @@ from streamkern.runtime.events import tell_of_job
 from streamkern.runtime.memory import available_bytes, usable_cores
 from streamkern.runtime.resources import current_resources
 from streamkern.statistics import dtype_of_features
-from streamkern.statistics.toeplitz_moments import MOST_TARGETS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,8 +47,6 @@ _TARGET_BYTES = 56
 # What a solution takes of one core, in D^3 operations at the speed of products, as measured: a
 # factorisation, else a decomposition of the whole, and one of a fold beside others.
 _FACTORISED, _WHOLE, _A_FOLD = 2, 12, 5
-# What a row's waves take, for each sum: as products of features at the same speed.
-_WAVES = 6000
 # Below this much work in seconds, starting worker processes costs more than it saves.
 _IN_PROCESS_SECONDS = 20.0
 # About a fortieth of a pass holds the interpreter's lock, so more threads would wait for it.
@@ -67,7 +62,6 @@ def plan_fit(
     fold_by: str = "auto",
     can_strip: bool = False,
     takes_sparse: bool = False,
-    has_lattice: bool = False,
     n_workers: int | None = None,
     n_threads: int | None = None,
     allowed_bytes: int | None = None,
@@ -75,8 +69,7 @@ def plan_fit(
 ) -> Plan:
     """Plan a fit; `more` are fields of `Footprint`.
 
-    With `takes_sparse` the features of sparse rows are made of what is stored; of a map that
-    `has_lattice` waves are summed.
+    With `takes_sparse` the features of sparse rows are made of what is stored.
     """
     n, p, q, D = source.n_samples, source.n_features, source.n_targets, n_components
     itemsize = dtype_of_features(precision).itemsize
@@ -116,10 +109,6 @@ def plan_fit(
 
     # A target more takes what an input takes, and without each row every target at every penalty.
     flops = fit_flops(n, width + q - 1, D, n_folds)
-    sums_waves = has_lattice and precision not in LEVELS and q <= MOST_TARGETS
-    sums_waves = sums_waves and not needs.solves_by_passes
-    if sums_waves:
-        flops = float(n) * _WAVES * (q + 2) + solve_flops(D, n_folds)
     if needs.solves_by_passes:
         flops = gradient_flops(n, width, D, q)
     if needs.n_left_out:
@@ -145,7 +134,7 @@ def plan_fit(
     if n_workers == 0:
         n_threads = threads_that_fit(n_threads, allowed_bytes)
     n_strips = 1
-    if can_strip and not sums_waves and needs.fixed_alpha and n_folds == 1 and not needs.indexed:
+    if can_strip and needs.fixed_alpha and n_folds == 1 and not needs.indexed:
         fits = (k for k in _STRIPS if process_bytes(n_threads, k) <= allowed_bytes)
         n_strips = next(fits, min(_STRIPS, key=lambda k: process_bytes(n_threads, k)))
     return Plan(
@@ -170,7 +159,6 @@ def plan_fit(
         index_bytes=needs.index,
         n_strips=n_strips,
         solves_by_passes=needs.solves_by_passes,
-        sums_waves=sums_waves,
         checkpoint_bytes=needs.saving(math.isqrt(len(shards)) + 1, n_strips),
     )
 
@@ -214,7 +202,6 @@ def planned(
         can_strip=options.can_strip,
         takes_sparse=options.family.made.takes_sparse and not options.is_identity,
         from_rows=options.family.made.rows_a_feature > 0,
-        has_lattice=options.family.made.lattice is not None and not options.is_identity,
     )
     plan = plan_of(**job)
     if may_solve_by_passes and not plan.solves_by_passes and not plan.fits:
@@ -241,10 +228,9 @@ def plan_for(
     return plan
 
 
-def fitting_plan(source: Source, options: FitOptions, **job: Any) -> Plan | None:
-    """Return the plan of a fit on what the current scheduler offers, None where it does not fit."""
-    plan = planned(options, source, **_place(), **job)
-    return plan if plan.fits else None
+def plan_here(source: Source, options: FitOptions, **job: Any) -> Plan:
+    """Return the plan of a fit on what the current scheduler offers, whether it fits or not."""
+    return planned(options, source, **_place(), **job)
 
 
 def _place() -> dict[str, Any]:

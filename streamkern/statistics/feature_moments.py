@@ -114,9 +114,6 @@ class Moments(FeatureSums):
             f"standardise or rescale the inputs.",
         )
 
-    def dense(self) -> Moments:
-        return self
-
     def compatible(self, other: Moments) -> Moments:
         if (self.precision, self.n_targets) != (other.precision, other.n_targets) or not (
             self.feature_map.equals(other.feature_map)
@@ -126,7 +123,7 @@ class Moments(FeatureSums):
                 "both with the same options and seed, and the standardisation of the first."
             )
         if type(other) is not type(self):
-            other = other.dense()
+            other = other.with_gram()
         return other.about(self.feature_shift, self.target_shift, self.target_unit)
 
     def about(self, feature_shift: Floats, target_shift: Floats, target_unit: Floats) -> Moments:

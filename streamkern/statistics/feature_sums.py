@@ -127,7 +127,7 @@ class FeatureSums(Statistic):
         other.first_row = 0
         return other
 
-    def dense(self) -> FeatureSums:
+    def with_gram(self) -> Any:
         """Return these moments with the Gram matrix, where that is not held otherwise."""
         return self
 

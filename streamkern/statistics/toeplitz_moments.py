@@ -17,6 +17,7 @@ from streamkern.features import Standardized
 from streamkern.runtime.timing import timed
 from streamkern.statistics.declared_sums import total
 from streamkern.statistics.feature_moments import Moments
+from streamkern.statistics.feature_sums import overflowed
 from streamkern.statistics.triangle import Triangle, rows_of
 
 if TYPE_CHECKING:
@@ -29,11 +30,12 @@ if TYPE_CHECKING:
     from streamkern.statistics.centred_moments import CentredMoments
 
 # Of a sum of waves of size 1, what transforms may be off by.
-_TOLERANCE = {"single": 1e-9, "double": 1e-13}
+_TOLERANCE = {"single": 1e-9, "double": 1e-14}
 # Rows that are transformed at a time, for which a transform of the lattice hardly counts, and the
-# most numbers of these; for more targets products of features are faster.
-_ROWS, _VALUES, MOST_TARGETS = 1 << 18, 1 << 20, 32
-# Points of the wider lattice up to which it is small beside a Gram matrix, and in memory.
+# most numbers of these; for more targets products of features are faster, and so they are where a
+# row has fewer of them than what it takes for every sum.
+_ROWS, _VALUES, _MOST_TARGETS, _OPERATIONS = 1 << 18, 1 << 20, 32, 6000
+# Points of the wider lattice up to which it is small in memory, if also beside a Gram matrix.
 _MOST_WAVES = 1 << 20
 
 
@@ -48,6 +50,14 @@ class ToeplitzMoments(Moments):
     """
 
     waves: Floats = total("n_reals")  # sum s exp(i h m . x), row by row of m, as pairs of reals
+
+    def __post_init__(self) -> None:
+        if self.feature_map.lattice is None or np.any(self.feature_shift) or self.first_row:
+            raise ParameterError(
+                "waves are summed of maps on a lattice, about zero and for the whole Gram matrix; "
+                "take Moments for others."
+            )
+        super().__post_init__()
 
     @property
     def n_reals(self) -> int:
@@ -69,8 +79,12 @@ class ToeplitzMoments(Moments):
         """None: hardly any of it is products."""
         return None
 
+    @np.errstate(over="ignore", invalid="ignore")  # looked for
     def update(self, blocks: Iterable[Block]) -> None:
-        """Add rows: sums of waves, and of waves times targets, by transforms of many rows."""
+        """Add rows: sums of waves, and of waves times targets, by transforms of many rows.
+
+        Raises OverflowedError if angles or sums are not finite.
+        """
         angles: list[Floats] = []
         strengths: list[Floats] = []
         most = min(_ROWS, _VALUES // self.n_factors)
@@ -86,6 +100,8 @@ class ToeplitzMoments(Moments):
             self.n_rows += len(block)
             with timed("features"):
                 angles.append(_rows(self.feature_map, block.X) * self._lattice.cell)
+            if not np.isfinite(angles[-1]).all():  # which transforms do not survive
+                raise overflowed(block, "inputs of {rows} overflow; leave such rows out.")
             strengths.append(weighted)
             if sum(map(len, angles)) >= most:
                 self._add(angles, strengths)
@@ -117,10 +133,12 @@ class ToeplitzMoments(Moments):
         made: Array = transform(*rows, factors, shape, **options)
         return made.ravel()
 
-    def dense(self, n_components: int | None = None) -> Moments:
+    def with_gram(self, n_components: int | None = None) -> Moments:
         """Return the moments with the Gram matrix of the features, or of the first D' of them."""
-        D = n_components or self.feature_map.n_components
-        feature_map = self.feature_map if n_components is None else self.feature_map.first(D)
+        feature_map = self.feature_map
+        if n_components is not None:
+            feature_map = feature_map.first(n_components)
+        D = feature_map.n_components
         target: Any = {"target_shift": self.target_shift, "target_unit": self.target_unit}
         found = Moments(feature_map, self.n_targets, precision=self.precision, **target)
         found.n_rows, found.weight, found.cross = self.n_rows, self.weight, self.cross[:D].copy()
@@ -151,25 +169,27 @@ class ToeplitzMoments(Moments):
         pairs *= 0.5 * amplitudes[mine, None, None, None] * amplitudes[every, None]
         rows = pairs.reshape(2 * len(plus), -1)
         panel[...] = rows[start - 2 * mine.start :][: stop - start, :stop]
+        diagonal = panel[:, start:]  # whose halves differ by what transforms are off by
+        diagonal[...] = np.tril(diagonal) + np.tril(diagonal, -1).T
 
     def compatible(self, other: Any) -> Any:
         if isinstance(other, ToeplitzMoments):
             return super().compatible(other)
         raise ParameterError(
-            "moments of waves and of features do not go together; take `dense` ones of the first."
+            "moments of waves and of features do not go together; take the first `with_gram`."
         )
 
     def merge(self, other: Any) -> Any:
-        """Return the sums over both sets of rows: dense ones where one of the two is that."""
+        """Return the sums over both sets of rows, of features where one of the two is of these."""
         is_alike = isinstance(other, ToeplitzMoments)
-        return super().merge(other) if is_alike else self.dense().merge(other)
+        return super().merge(other) if is_alike else self.with_gram().merge(other)
 
     def of_map(self, feature_map: FeatureMap, turns: Floats) -> Moments:
-        return self.dense().of_map(feature_map, turns)
+        return self.with_gram().of_map(feature_map, turns)
 
     def leading(self, n_components: int) -> Any:
         D = self.feature_map.n_components
-        return self if n_components == D else self.dense(n_components)
+        return self if n_components == D else self.with_gram(n_components)
 
     def solvable(self, n_components: int | None = None) -> Any:
         return self if n_components is None else self.leading(n_components)
@@ -178,16 +198,16 @@ class ToeplitzMoments(Moments):
         return bool(np.isfinite(self.waves).all()) and super().is_finite()
 
     def centred(self, *, intercept: bool = True) -> CentredMoments:
-        return self.dense().centred(intercept=intercept)
+        return self.with_gram().centred(intercept=intercept)
 
 
-def is_summed_by_waves(feature_map: FeatureMap) -> bool:
-    """Say whether `ToeplitzMoments` are for a map, and small beside its Gram matrix."""
-    lattice, D = feature_map.lattice, feature_map.n_components
-    if lattice is None:
+def is_summed_by_waves(feature_map: FeatureMap, n_targets: int) -> bool:
+    """Say whether `ToeplitzMoments` are for a map, and take less than products of its features."""
+    lattice, squares = feature_map.lattice, feature_map.n_components**2
+    if lattice is None or n_targets > _MOST_TARGETS or squares < _OPERATIONS * (n_targets + 2):
         return False
     n_waves = np.prod(2.0 * _modes_of(lattice))
-    return bool(n_waves <= min(_MOST_WAVES, max(D**2, 4096)))
+    return bool(n_waves <= min(_MOST_WAVES, squares / 4))
 
 
 def _modes_of(lattice: Lattice) -> Array:

@@ -16,7 +16,7 @@ from streamkern.parameters.cost_estimate import (
     rough_flops_per_second,
 )
 from streamkern.parameters.parameters import DIRECT_COMPONENTS
-from streamkern.parameters.plan import fitting_plan
+from streamkern.parameters.plan import plan_here
 from streamkern.tune.trials import N_FOLDS, Attempt
 
 if TYPE_CHECKING:
@@ -71,27 +71,21 @@ class Budget:
         """Return so many times D as rows, memory and a share of the seconds are enough for."""
         D, n = options.n_components, source.n_samples
         for times in _TIMES:
-            plan = _plan(parameters, replace(options, n_components=times * D), source)
-            if plan is None:
-                continue
+            more = replace(options, n_components=times * D)
+            solution = parameters.solution_by_passes(more)
+            plan = plan_here(source, more, **solution)
             fewest = _ROWS_BY_PASSES if plan.solves_by_passes else _ROWS_A_COMPONENT
-            enough = fewest * times * D <= n
+            enough = plan.fits and fewest * times * D <= n
+            enough = enough and (times * D <= DIRECT_COMPONENTS or plan.solves_by_passes)
             if enough and _seconds(plan, options) <= _FIT_SHARE * self.amount:
                 return times * D
         return D
 
     def searching(self, parameters: Parameters, options: FitOptions, source: Source) -> Budget:
         """Return what of the seconds is left beside the fit, but half of them at the least."""
-        plan = _plan(parameters, options, source)
-        rest = self.amount - (0.0 if plan is None else _seconds(plan, options))
+        plan = plan_here(source, options, **parameters.solution_by_passes(options))
+        rest = self.amount - _seconds(plan, options)
         return replace(self, amount=max(rest, self.amount / 2))
-
-
-def _plan(parameters: Parameters, options: FitOptions, source: Source) -> Plan | None:
-    solution = parameters.solution_by_passes(options)
-    if options.n_components > DIRECT_COMPONENTS and not solution["may_solve_by_passes"]:
-        return None
-    return fitting_plan(source, options, **solution)
 
 
 def _seconds(plan: Plan, options: FitOptions) -> float:

@@ -99,11 +99,12 @@ def _sums(
     trials: SearchTrials, best: Candidate, others: Sequence[Candidate], D: int
 ) -> tuple[list[Candidate], list[Attempt]]:
     """Try the best kernel plus each of the next, and then other weights in the better sum."""
-    names = {trials.arms[one.arm].tried.name: one.arm for one in reversed(others)}
-    added = [one.arm for one in others if one.arm in names.values()]
-    added = [arm for arm in added if _may_be_added(trials, best.arm, arm)][:_MOST_ADDED]
+    names: dict[str, int] = {}  # one arm of every kernel, the first
+    for one in others:
+        if _may_be_added(trials, best.arm, one.arm):
+            names.setdefault(trials.arms[one.arm].tried.name, one.arm)
     found: dict[tuple[int, int], tuple[Candidate, Attempt]] = {}
-    wanted = [(arm, -1) for arm in added]
+    wanted = [(arm, -1) for arm in [*names.values()][:_MOST_ADDED]]
     while wanted:
         sums = [_sum_of(trials, best.arm, arm, _ODDS**power) for arm, power in wanted]
         new = [Candidate(trials.add(each)[0], 1.0) for each in sums]

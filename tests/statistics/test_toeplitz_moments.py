@@ -8,12 +8,10 @@ import numpy as np
 import pytest
 
 from streamkern import Laplacian, Matern, RandomFeatureRidge, load_moments
-from streamkern.errors import ParameterError
+from streamkern.errors import OverflowedError, ParameterError
 from streamkern.features import Standardized, Standardizer
 from streamkern.features.frequency_grid import GridFourierFeatures
-from streamkern.parameters.parameters import Parameters
-from streamkern.parameters.plan import plan_for
-from streamkern.sources import Block, as_source
+from streamkern.sources import Block
 from streamkern.statistics import Moments, ToeplitzMoments, is_summed_by_waves
 
 N = 400
@@ -63,7 +61,6 @@ def assert_same(found, expected, digits=1e-11):
 def test_moments_are_those_of_the_features(p, D, weighted):
     X, y, weights = field(p)
     phi = lattice_map(p, D)
-    assert is_summed_by_waves(phi)
     some = (phi, X, y, weights if weighted else None)
     found = moments_of(ToeplitzMoments, *some, cuts=(7, 300))
     assert_same(found, moments_of(Moments, *some))
@@ -86,15 +83,15 @@ def test_sums_are_merged_taken_away_and_made_dense():
     )
     whole = moments_of(Moments, phi, X, y, weights)
     assert_same(one.merge(other), whole)
-    assert_same(one.dense().merge(other), whole)
-    assert_same(one.merge(other.dense()), whole)
+    assert_same(one.with_gram().merge(other), whole)
+    assert_same(one.merge(other.with_gram()), whole)
     assert_same(one.merge(other).without(other), one)
     again = one.zero().attached(one.detached())
     assert_same(again, one)
-    assert_same(one.leading(12), one.dense().leading(12))
-    assert_same(one.solvable(12), one.dense().leading(12))
+    assert_same(one.leading(12), one.with_gram().leading(12))
+    assert_same(one.solvable(12), one.with_gram().leading(12))
     with pytest.raises(ParameterError, match="do not go together"):
-        one.subtracted(other.dense())
+        one.subtracted(other.with_gram())
     assert one.is_finite()
     one.waves[0] = np.inf
     assert not one.is_finite()
@@ -110,8 +107,22 @@ def test_rows_are_transformed_some_at_a_time(monkeypatch):
 
 def test_wide_lattices_are_left_to_products():
     phi = lattice_map(3, 20_000, Laplacian(0.3))  # in the shape of a cross
-    assert not is_summed_by_waves(phi)
-    assert is_summed_by_waves(lattice_map(3, 20_000))
+    assert not is_summed_by_waves(phi, 1)
+    assert is_summed_by_waves(lattice_map(3, 20_000), 1)
+    assert not is_summed_by_waves(lattice_map(2, 100), 1)
+    assert not is_summed_by_waves(lattice_map(2, 400), 32)
+    assert not is_summed_by_waves(lattice_map(2, 4000), 33)
+
+
+def test_inputs_that_overflow_are_named():
+    X, y, _ = field(2)
+    X[7, 0] = 1e308
+    phi = lattice_map(2, 40)
+    phi.standardizer.deviation[:] = 1e-3
+    with pytest.raises(OverflowedError, match="inputs of rows 0 to 400 overflow"):
+        moments_of(ToeplitzMoments, phi, X, y)
+    with pytest.raises(ParameterError, match="about zero and for the whole"):
+        ToeplitzMoments(phi, 1, feature_shift=np.ones(40))
 
 
 @pytest.mark.parametrize("options", [{}, {"alpha": 0.1}, {"alpha": "gcv"}, {"fold_by": "rows"}])
@@ -125,7 +136,7 @@ def test_a_model_is_the_one_of_products(monkeypatch, options):
         return made.fit(X, y[:, 0], weights)
 
     found = model()
-    monkeypatch.setattr("streamkern.models.moments_pass.is_summed_by_waves", lambda _: False)
+    monkeypatch.setattr("streamkern.models.moments_pass.is_summed_by_waves", lambda *_: False)
     expected = model()
     assert found.alpha_ == pytest.approx(expected.alpha_, rel=1e-6)
     np.testing.assert_allclose(found.predict(X), expected.predict(X), atol=1e-6)
@@ -137,7 +148,7 @@ def test_moments_are_saved_merged_and_forgotten(tmp_path):
     X, y, weights = field(2, n=3000, q=1)
     y = y[:, 0]
     model = RandomFeatureRidge(
-        Matern(0.5, nu=1.5), feature_map="grid", n_components=100, precision="double"
+        Matern(0.5, nu=1.5), feature_map="grid", n_components=200, precision="double", alpha=0.1
     )
     moments = model.moments(X, y, weights)
     moments.save(tmp_path / "moments.h5")
@@ -157,17 +168,23 @@ def test_moments_are_saved_merged_and_forgotten(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("q", "options", "by_waves"),
-    [
-        (1, {}, True),
-        (33, {}, False),
-        (1, {"precision": "int8"}, False),
-        (1, {"solver": "cg"}, False),
-    ],
+    ("options", "by_waves"),
+    [({}, True), ({"precision": "int8"}, False), ({"solver": "cg"}, False), ({"tune": "5s"}, True)],
 )
-def test_waves_are_summed_where_that_is_less(q, options, by_waves):
-    X, y, _ = field(2, q=q)
-    parameters = Parameters(Matern(0.5, nu=1.5), feature_map="grid", n_components=64, **options)
-    passes = parameters.passes()
-    plan = plan_for(as_source(X, y), passes, **parameters.solution_by_passes(passes))
-    assert plan.sums_waves is by_waves
+def test_waves_are_summed_where_that_is_less(monkeypatch, options, by_waves):
+    X, y, _ = field(2, q=1)
+    summed = []
+    add = ToeplitzMoments._add
+    monkeypatch.setattr(
+        ToeplitzMoments, "_add", lambda self, *rows: (summed.append(1), add(self, *rows))
+    )
+    budget = options.pop("tune", None)
+    model = RandomFeatureRidge(
+        Matern(0.5, nu=1.5), feature_map="grid", n_components=200, alpha=0.1, **options
+    )
+    if budget:
+        model.tune(X, y, maps=["grid", "nystroem"])
+        by_waves = model.report_["feature_map"] == "grid"
+    else:
+        model.fit(X, y)
+    assert bool(summed) is by_waves
