@@ -57,8 +57,7 @@ class Standardizer:
 
         They are multiplied by one factor each.
         """
-        one, another = self.matrix * factors[0], other.matrix * factors[1]
-        return self.with_linear(np.vstack([one, another]))
+        return self.with_linear(np.vstack([self.matrix * factors[0], other.matrix * factors[1]]))
 
     def __call__(self, X: Array) -> Floats:
         rows = np.empty((len(X), self.n_outputs))

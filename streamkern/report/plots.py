@@ -176,8 +176,7 @@ def _caption(comparison: Comparison) -> str:
         f"ridge by leave-one-out (LOO) on the rows fitted."
     )
     by_passes = any(trial.solver == "cg" for trial in comparison.trials)
-    hollow = " Hollow points are solved by conjugate gradients." * by_passes
     rows = f"{comparison.n_train:,} rows were fitted and {comparison.n_test:,} tested"
     text = f"{kernel['name'].capitalize()} kernel, length scale {shown}; {rows}. {drawn} "
-    text += chosen + hollow
+    text += chosen + " Hollow points are solved by conjugate gradients." * by_passes
     return fill(text, _CAPTION_WIDTH, break_on_hyphens=False)

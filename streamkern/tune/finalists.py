@@ -51,12 +51,15 @@ def compare(trials: SearchTrials, n_components: int, *, adds: bool) -> Search:
     tried = trials.try_all(candidates, D, last=True)
     if adds:
         sums, made = _sums(trials, first, others, D)
-        candidates, tried = [*candidates, *sums], [*tried, *made]
+        candidates += sums
+        tried += made
     made = trials.try_some(others, D, 1.0, last=True)
-    candidates, tried = [*candidates, *others[: len(made)]], [*tried, *made]
+    candidates += others[: len(made)]
+    tried += made
     while more := _beside(trials, candidates, tried):
         made = trials.try_some(more, D, 1.0, last=True)
-        candidates, tried = [*candidates, *more[: len(made)]], [*tried, *made]
+        candidates += more[: len(made)]
+        tried += made
         if len(made) < len(more):
             break
     trials.ranked(candidates, tried, default=candidates.index(plain))
@@ -107,7 +110,7 @@ def _sums(
     wanted = [(arm, -1) for arm in [*names.values()][:_MOST_ADDED]]
     while wanted:
         sums = [_sum_of(trials, best.arm, arm, _ODDS**power) for arm, power in wanted]
-        new = [Candidate(trials.add(each)[0], 1.0) for each in sums]
+        new = [Candidate(trials.add(each), 1.0) for each in sums]
         made = trials.try_some(new, D, 1.0, last=True)
         found |= zip(wanted, zip(new, made, strict=False), strict=False)
         if len(made) < len(new):

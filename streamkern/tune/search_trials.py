@@ -49,8 +49,8 @@ class SearchTrials:
             self.add(contender)
         self._winner: tuple[Candidate, Attempt] | None = None
 
-    def add(self, contender: Contender) -> list[int]:
-        """Add a contender, and return its arms."""
+    def add(self, contender: Contender) -> int:
+        """Add a contender, and return the number of its first arm."""
         seen, n_rows, before = contender.column_pass, self.n_rows, len(self.arms)
         with blas_threads(1):  # the turned rows are part of the result
             rows = seen.standardizer(seen.sample.X[:n_rows])
@@ -58,7 +58,7 @@ class SearchTrials:
         self.arms += _arms_of(len(self.contenders), contender, rows, weights)
         self.contenders.append(contender)
         self._rows.append(shared(rows.astype(dtype_of_features(self.options.precision))))
-        return list(range(before, len(self.arms)))
+        return before
 
     @property
     def n_folds(self) -> int:
