@@ -17,7 +17,7 @@ from accuracies.sets import read
 from matplotlib import pyplot as plt
 
 import streamkern
-from streamkern.models import subspace_passes
+from streamkern.models.gram_passes import GramPasses
 from streamkern.report.plots import STYLE, UNDATED
 from streamkern.solve import preconditioner
 
@@ -42,7 +42,7 @@ def measured(folder: Path, options: Any) -> dict[int, list[tuple[float, int]]]:
     """Return the condition and the iterations at every penalty, by the size of the sketch."""
     rows, found = read(folder), {}
     X, y = rows.X[: options.rows], rows.y[: options.rows]
-    subspace_passes._FAR = 0.0  # noqa: SLF001  a sketch as large as may be, whatever the penalty
+    GramPasses.far = 0.0  # a sketch as large as may be, whatever the penalty
     for size in _SKETCHES:
         preconditioner._MOST = size  # noqa: SLF001
         found[size] = []

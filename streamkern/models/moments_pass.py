@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -16,12 +17,14 @@ from streamkern.features import LEVELS, Standardized
 from streamkern.features.metric import metric_facts, standardizer_of
 from streamkern.models.data_moments import DataMoments
 from streamkern.models.feature_rounding import MEASURED_ROWS, rounding_of
+from streamkern.models.gram_passes import GramPasses, GramTransforms
 from streamkern.models.labelling import class_facts
 from streamkern.models.subspace_fit import SubspaceChoice, SubspaceSearch
 from streamkern.models.subspace_passes import SubspacePasses
 from streamkern.parameters.fit_options import SAMPLE_ROWS
 from streamkern.parameters.fit_report import with_seconds
 from streamkern.runtime.integer_products import integer_products
+from streamkern.runtime.memory import usable_cores
 from streamkern.runtime.threads import blas_threads
 from streamkern.solve.progressive_validation import progressive_error
 from streamkern.sources.hdf5 import without_folders
@@ -41,7 +44,7 @@ from streamkern.statistics import (
 from streamkern.tune.column_scaling import constant_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from streamkern._typing import Array
     from streamkern.engine.reduction import PassResult
@@ -84,7 +87,7 @@ def moments_pass(
         if isinstance(empty, IntegerMoments):
             empty.check_rows(float(seen.columns.weight.max()), seen.sample.weights)
     strips = moment_strips(empty, plan.n_strips)
-    if penalty is not None:  # sums without products of features
+    if penalty is not None and not plan.sums_waves:  # sums without products of features
         strips = [replace(empty, first_row=feature_map.n_components)]
     read = partial(rows.read, group=lambda shard: int(rule.of(np.array([shard.start]))[0]))
     passes = [
@@ -109,13 +112,13 @@ def moments_pass(
     choice: SubspaceChoice | None = None
     solved: FitReport = {"iterations": 0}
     if penalty is not None:
-        intercept = options.fit_intercept
-        with FeatureStores(plan.stored_bytes) as stores:
-            growing = SubspacePasses(read, whole, drawn, intercept=intercept, stores=stores)
+        with _products(rows, read, whole) as products:
+            intercept = options.fit_intercept
+            growing = SubspacePasses(products, whole, drawn, intercept=intercept)
             search = SubspaceSearch(growing, penalty)
             whole, choice = search.run()
         solved = {"iterations": search.n_iterations, "gradients": search.facts()}
-        feature_map, passes = whole.empty.feature_map, [*passes, *growing.passes]
+        feature_map, passes = whole.empty.feature_map, [*passes, *products.passes]
     seconds = seen.passed.seconds + time.perf_counter() - begun
     report = _report(rows, seen, passes, sum(weights[fold] for fold in sorted(weights)), seconds)
     report |= {"metric": metric_facts(standardizer_of(feature_map), options.metric)} | solved
@@ -138,6 +141,16 @@ def moments_pass(
         n_threads=plan.n_threads,
         choice=choice,
     )
+
+
+@contextmanager
+def _products(rows: RowPasses, read: Any, sums: ByFold) -> Iterator[GramPasses | GramTransforms]:
+    """Hold what multiplies vectors with the Gram matrices of folds."""
+    if rows.plan.sums_waves:
+        yield GramTransforms(sums, usable_cores())
+        return
+    with FeatureStores(rows.plan.stored_bytes) as stores:
+        yield GramPasses(read, sums, stores)
 
 
 def _report(
@@ -210,8 +223,9 @@ def _empty_moments(
     mean, deviation = columns.mean[p:], np.sqrt(columns.variance[p:])
     precision, units = options.precision, {}
     target: Any = {"target_shift": mean, "target_unit": np.where(deviation > 0, deviation, 1.0)}
-    waves = not (passes.plan.solves_by_passes or passes.plan.n_strips > 1 or precision in LEVELS)
-    if waves and is_summed_by_waves(feature_map, source.n_targets):
+    plan = passes.plan
+    waves = not (plan.solves_by_passes or plan.n_strips > 1 or precision in LEVELS)
+    if plan.sums_waves or (waves and is_summed_by_waves(feature_map, source.n_targets)):
         return ToeplitzMoments(feature_map, source.n_targets, precision=precision, **target)
     if precision in LEVELS:
         units = integer_units(mean, np.where(constant_columns(source, columns)[p:], 0.0, deviation))

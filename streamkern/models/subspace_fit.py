@@ -39,13 +39,11 @@ _SOLVED, _HELD_OUT, _ROUGH = 8e-6, 5e-4, 2e-2
 # fall by so much.  The way ends where they have risen by so much, or have not fallen by so much in
 # so many steps.
 _STRIDE, _LONG, _STEEP, _RISE, _FALL, _STEPS = 3, 6, 0.9, 1.01, 0.999, 2
-# Passes over which a bound must fall by half, and what it may be in units of its goal where it does
-# not, in single precision mostly.
-_PATIENCE, _NEAR = 8, 10.0
+# What a bound may be in units of its goal where it does not fall any more, in single precision
+# mostly.
+_NEAR = 10.0
 # Of the residuals that are made at once, of which some five copies are in memory.
 _COLUMN_BYTES = 64 << 20
-# Iterations at some penalties after which a larger sketch saves more of them than it costs.
-_SLOW = 4
 
 
 class System(NamedTuple):
@@ -105,11 +103,11 @@ class SubspaceSearch:
 
     def facts(self) -> dict[str, Any]:
         """Return what the report says of the iterations."""
-        passes = self.made.passes
+        seconds = self.made.seconds
         precision = self.basis.spectrum.precision
         finer = ", or double precision (--precision double)" if precision == "single" else ""
         note = (
-            f"after {len(passes)} passes solutions may still move predictions by "
+            f"after {len(seconds)} products solutions may still move predictions by "
             f"{self.bound:.1g} of the targets' deviation, and that hardly falls any more; take "
             f"larger penalties{finer}."
         )
@@ -119,7 +117,7 @@ class SubspaceSearch:
             "sketch": self.made.preconditioner.n_vectors,
             "bound": self.bound,
             "tried_from": self.tried_from,
-            "seconds_a_pass": float(np.median([passed.seconds for passed in passes])),
+            "seconds_a_pass": float(np.median(seconds)),
             "note": "" if self.is_solved else note,
         }
 
@@ -163,7 +161,7 @@ class SubspaceSearch:
         Passes take along residuals at penalties `beside`.  Without `chosen` penalties it is enough
         to know the errors roughly, or that they are too large whatever is left.
         """
-        begun, least, best = len(self.made.passes), np.inf, min(float(self.least.min()), 1.0)
+        begun, least, best = len(self.made.seconds), np.inf, min(float(self.least.min()), 1.0)
         usual = best * (_HELD_OUT if chosen else _ROUGH)
         systems = [System(k, i) for k in self.left_out for i in penalties]
         followers = [System(k, i) for k in self.left_out for i in beside]
@@ -172,7 +170,7 @@ class SubspaceSearch:
         self.made.sharpen(float(self.alphas[min(penalties)]))
         before, last_errors = self.n_iterations, np.full(len(self.least), np.inf)
         while True:
-            if self.n_iterations - before == _SLOW:
+            if self.n_iterations - before == self.made.products.slow:
                 self.made.sketch()
                 before = self.n_iterations
             found, directions = self._residuals([*systems, *followers])
@@ -188,11 +186,11 @@ class SubspaceSearch:
                 last_errors = errors
             worst = float((bounds / tolerances).max())
             if worst < least / 2:
-                begun, least = len(self.made.passes), worst
+                begun, least = len(self.made.seconds), worst
             wanted = [directions[i] for i in (*open_, *range(len(systems), len(directions)))]
             room = most_vectors(self.made.feature_map.n_components, self.n_targets)
             room -= self.subspace.n_vectors
-            if len(self.made.passes) - begun > _PATIENCE or room <= 0:
+            if len(self.made.seconds) - begun > self.made.products.patience or room <= 0:
                 return worst < _NEAR
             if not self._grow([np.column_stack(wanted)[:, :room]]):
                 return True  # what is left is rounding

@@ -1,4 +1,4 @@
-"""The passes that multiply a Gram matrix with vectors, for a preconditioner and a subspace.
+"""A preconditioner and a subspace, of products of a Gram matrix with vectors.
 
 Products with random vectors sketch the matrix, and make the preconditioner.  Products by fold with
 residuals, and in the end with its leading eigenvectors, make the subspace.
@@ -6,6 +6,7 @@ residuals, and in the end with its leading eigenvectors, make the subspace.
 
 from __future__ import annotations
 
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,25 +14,17 @@ import numpy as np
 from streamkern.features.base import stream
 from streamkern.runtime.threads import blas_threads
 from streamkern.solve.preconditioner import NystroemPreconditioner, largest_sketch, sketch_size
-from streamkern.solve.subspace import Remainder, Subspace
-from streamkern.statistics import (
-    ByFold,
-    GramProducts,
-    RangeFolds,
-    dtype_of_features,
-    precision_of_features,
-)
+from streamkern.solve.subspace import Remainder, Subspace, orthonormal
+from streamkern.statistics import dtype_of_features, precision_of_features
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from streamkern._typing import Array, Floats
-    from streamkern.engine.feature_stores import FeatureStores
-    from streamkern.engine.reduction import PassResult
     from streamkern.features import FeatureMap
+    from streamkern.models.gram_passes import GramPasses, GramTransforms
+    from streamkern.statistics import ByFold
 
-# The sketch is made larger while its least eigenvalue is more than so many times the penalty.
-_FAR = 4.0
 # Eigenvectors are added whose eigenvalue is more than this share of the penalty, as many as that at
 # most, and so many random vectors tell what is left.
 _SHARE, _LEADING, _PROBES = 0.25, 1024, 32
@@ -44,16 +37,15 @@ class SubspacePasses:
     @blas_threads(1)  # as all that is computed here, so that the number of cores does not matter
     def __init__(
         self,
-        read: Callable[..., PassResult[Any]],
+        products: GramPasses | GramTransforms,
         sums: ByFold,
         feature_map: FeatureMap,
         *,
         intercept: bool,
-        stores: FeatureStores | None = None,
     ) -> None:
         empty: Any = sums.empty
-        self.stores = stores
-        self.read, self.rule, self.feature_map, self.empty = read, sums.rule, feature_map, empty
+        self.products, self.rule, self.feature_map = products, sums.rule, feature_map
+        self.precision, self.seconds = empty.precision, list[float]()
         turned: dict[int, Any] = {}
         for fold, part in sorted(sums.parts.items()):
             of: Any = part
@@ -62,11 +54,10 @@ class SubspacePasses:
             turned[fold] = of.of_features(feature_map, shift, cross)
         self.subspace = Subspace(turned, intercept=intercept)
         self.preconditioner = NystroemPreconditioner.none(feature_map.n_components)
-        self.passes: list[PassResult[Any]] = []
 
     def sharpen(self, alpha: float) -> None:
         """Enlarge the sketch until it tells directions apart that matter at a penalty."""
-        while self.preconditioner.least_eigenvalue > _FAR * alpha and self.sketch():
+        while self.preconditioner.least_eigenvalue > self.products.far * alpha and self.sketch():
             pass
 
     def grow(self, directions: Iterable[Floats]) -> bool:
@@ -110,13 +101,20 @@ class SubspacePasses:
             return Remainder(*(share * float(each) for each in sums))
 
     def _products(self, vectors: Array, dtype: Any, what: str) -> dict[int, Floats]:
-        """Return the products of the sums of every fold with vectors, in a pass."""
+        """Return the products of the sums of every fold with vectors."""
         label = f"{what}-{self.subspace.n_vectors + vectors.shape[1]}"
-        parts = self._multiplied(vectors.astype(dtype), label, by_fold=True).parts
+        parts = self._timed(self.products.of_folds, vectors.astype(dtype), label)
         with blas_threads(1):
-            every = np.column_stack([each.products for each in parts.values()])
-            turned = np.split(self.feature_map.turned(every, back=True), len(parts), axis=1)
-        return dict(zip(parts, turned, strict=True))
+            every = self.feature_map.turned(np.column_stack(list(parts.values())), back=True)
+        return dict(zip(parts, np.split(every, len(parts), axis=1), strict=True))
+
+    def _timed(self, product: Callable[..., Any], vectors: Array, label: str) -> Any:
+        with blas_threads(1):
+            turned = self.feature_map.turned(vectors).astype(vectors.dtype)
+        begun = perf_counter()
+        found = product(turned, label)
+        self.seconds.append(perf_counter() - begun)
+        return found
 
     def sketch(self) -> bool:
         """Multiply more random vectors, for a better preconditioner; say whether it could."""
@@ -126,12 +124,12 @@ class SubspacePasses:
             return False
         with blas_threads(1):
             more = self._random(n_more, known.tests)
-        dtype = dtype_of_features(self.empty.precision)
-        images = self._multiplied(more.astype(dtype), f"sketch-{known.n_vectors + n_more}").products
+        narrow = more.astype(dtype_of_features(self.precision))
+        images = self._timed(self.products.of_all, narrow, f"sketch-{known.n_vectors + n_more}")
         with blas_threads(1):
             images = self.feature_map.turned(images, back=True)
             images = self.subspace.about_means(images, more, None)
-            precision = precision_of_features(self.empty.precision)
+            precision = precision_of_features(self.precision)
             self.preconditioner = known.extended(more, images, precision)
         return True
 
@@ -140,16 +138,4 @@ class SubspacePasses:
         made = stream(others.shape[1], _STREAM).standard_normal((len(others), n_vectors))
         for _ in range(2):
             made -= others @ (others.T @ made)
-        vectors: Floats = np.linalg.qr(made)[0]
-        return vectors
-
-    def _multiplied(self, vectors: Array, label: str, *, by_fold: bool = False) -> Any:
-        with blas_threads(1):
-            turned = self.feature_map.turned(vectors).astype(vectors.dtype)
-        shift, precision = self.empty.feature_shift, self.empty.precision
-        empty = GramProducts(self.empty.feature_map, turned, shift, precision)
-        # Blocks of rows that are dealt one by one are others by fold.
-        stores = self.stores if by_fold or isinstance(self.rule, RangeFolds) else None
-        asked = ByFold(self.rule, empty) if by_fold else empty
-        self.passes.append(self.read(asked, label, stores=stores))
-        return self.passes[-1].statistic
+        return orthonormal(made)

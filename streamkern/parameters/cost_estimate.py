@@ -37,6 +37,9 @@ _UNEVEN = 1.25
 # one target and of one more, and penalties whose systems they do at a time; and the operations of a
 # feature in those of a product.
 _PASSES, _VECTORS, _PENALTIES, _FEATURE = 30, (600, 100), 3, 16
+# Sums of waves for every feature, which fill a ball in up to three inputs, how many times as many
+# numbers transforms of rows hold, and what products of a vector by fold take for every feature.
+_WAVES, _FINER, _TRANSFORM = 16, 8, 40_000
 # As measured: how many times as long products with few vectors take, which are as fast as memory,
 # and the squares of all vectors that are multiplied between the passes.
 _NARROW, _BETWEEN = 5, 20
@@ -65,6 +68,7 @@ class Footprint:
     precision: str = "single"
     n_maps: int = 1  # more where others weigh the rows
     solves_by_passes: bool = False  # by conjugate gradients, without a D x D system
+    sums_waves: bool = False  # and of sums of waves, in the place of passes
 
     @property
     def index(self) -> int:
@@ -101,6 +105,8 @@ class Footprint:
     def sums(self, n_strips: int = 1) -> int:
         """Return the sums of one fold, of the largest strip of the triangle."""
         D, q = self.n_components, self.source.n_targets
+        if self.sums_waves:
+            return 8 * D * (2 * _WAVES + q + 1)
         if self.solves_by_passes:
             return 8 * D * max(self.n_vectors, 2 * (q + 1))
         strips = Triangle.strips(D, n_strips)
@@ -115,13 +121,20 @@ class Footprint:
         held = threads * (task + self.blocks) + max(waiting, _WAITING * sketch) + self.sample
         return _PROCESS_BYTES + self.map + held
 
+    def transforming(self, threads: int) -> int:
+        """Return what a process holds that sums waves."""
+        finer = 16 * _FINER * _WAVES * self.n_components
+        task = self.folds_at_once * self.sums() + finer + self.blocks
+        waiting = (self.n_folds + (_WAITING - 1) * self.folds_at_once) * self.sums()
+        return _PROCESS_BYTES + self.map + threads * task + waiting + self.sample
+
     @property
     def blocks(self) -> int:
         """What a task holds of the rows that it works on."""
         source, D = self.source, self.n_components
         q, row_bytes = source.n_targets, source.row_bytes
         weighted = source.weighted_by is not None
-        features = self.block_rows * self.itemsize * D
+        features = 0 if self.sums_waves else self.block_rows * self.itemsize * D
         if self.precision in LEVELS:
             uneven = weighted or self.n_maps > 1
             features = update_bytes(self.precision, D, q, self.block_rows, weighted=uneven)
@@ -189,7 +202,8 @@ class Footprint:
     def process(self, threads: int, n_strips: int, n_workers: int) -> int:
         """Return the most that a process holds at a time, with the stacks of its threads."""
         if self.solves_by_passes:
-            return self.multiplying(threads) + (threads + 1) * thread_bytes()
+            needs = self.transforming if self.sums_waves else self.multiplying
+            return needs(threads) + (threads + 1) * thread_bytes()
         held = max(
             self.accumulating(threads, n_strips, n_workers),
             self.solving(threads),
@@ -259,7 +273,8 @@ def gradient_seconds(plan: Plan) -> float:
     D, rate = float(plan.n_components), rough_flops_per_second(plan.precision)
     vectors = largest_sketch(plan.n_components, whole=True)
     vectors += most_vectors(plan.n_components, plan.n_targets)
-    alone = D**3 / 3 + D**2 * vectors + _BETWEEN * D * vectors**2
+    alone = _BETWEEN * D * vectors**2
+    alone += _TRANSFORM * D * vectors if plan.sums_waves else D**3 / 3 + D**2 * vectors
     return _NARROW * plan.flops / rate / plan.n_slots + alone / rough_flops_per_second("double")
 
 

@@ -11,7 +11,14 @@ from streamkern.errors.integers import checked_integer
 from streamkern.features import FAMILIES, LEVELS, Family, FeatureMap, Identity
 from streamkern.features.base import checked_seed
 from streamkern.features.metric import GivenMetric, check_metric, checked_metric, learning_of
-from streamkern.kernels import Gaussian, Kernel, Linear, ShiftInvariantKernel, as_kernel
+from streamkern.kernels import (
+    Gaussian,
+    Kernel,
+    Linear,
+    RadialKernel,
+    ShiftInvariantKernel,
+    as_kernel,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -123,6 +130,12 @@ class FitOptions:
     def can_strip(self) -> bool:
         """Whether products can be made in strips: of features that are nested as they are."""
         return self.is_nested and not self.family.made.rows_a_feature
+
+    @property
+    def sums_waves(self) -> bool:
+        """Whether waves have frequencies in a ball of a lattice, so that their sums are few."""
+        is_lattice = not self.is_identity and self.family.made.lattice is not None
+        return is_lattice and isinstance(self.kernel, RadialKernel)
 
     def sample_rows(self, source: Source) -> int:
         """Return how many rows the first pass brings along, for the map and what is learnt."""

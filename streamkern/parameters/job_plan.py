@@ -37,6 +37,7 @@ class Plan:
     index_bytes: int = 0  # of these, what it takes to know every row again
     n_strips: int = 1  # readings of the rows, each for a strip of the triangle of products
     solves_by_passes: bool = False  # by conjugate gradients, without a D x D system
+    sums_waves: bool = False  # and of sums of waves, in the place of passes
     checkpoint_bytes: int = 0  # on the disk, if there is to be a checkpoint
 
     @property
@@ -59,7 +60,7 @@ class Plan:
 
         No more than memory has room for beside the rest, so that the file is read from there.
         """
-        if not self.solves_by_passes:
+        if self.sums_waves or not self.solves_by_passes:
             return 0
         n_bytes = self.n_rows * self.n_components * dtype_of_features(self.precision).itemsize
         return min(n_bytes, max(self.allowed_bytes - self.worker_bytes, 0))
@@ -114,7 +115,7 @@ class Plan:
             ("memory of this process", f"{in_words(self.client_bytes)} projected"),
             *(
                 [("kept features", f"{in_words(self.stored_bytes)} a worker at most, on disk")]
-                * self.solves_by_passes
+                * (self.stored_bytes > 0)
             ),
             ("disk for a checkpoint", f"{in_words(self.checkpoint_bytes)} at most"),
         ]

@@ -22,7 +22,7 @@ from streamkern.parameters.job_plan import Plan
 from streamkern.runtime.events import tell_of_job
 from streamkern.runtime.memory import available_bytes, usable_cores
 from streamkern.runtime.resources import current_resources
-from streamkern.statistics import dtype_of_features
+from streamkern.statistics import dtype_of_features, wave_flops
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -110,7 +110,7 @@ def plan_fit(
     # A target more takes what an input takes, and without each row every target at every penalty.
     flops = fit_flops(n, width + q - 1, D, n_folds)
     if needs.solves_by_passes:
-        flops = gradient_flops(n, width, D, q)
+        flops = wave_flops(n, q) if needs.sums_waves else gradient_flops(n, width, D, q)
     if needs.n_left_out:
         flops += fit_flops(n, width + needs.n_left_out * q, D, 1)
     cores, blas = usable_cores(), 1
@@ -159,6 +159,7 @@ def plan_fit(
         index_bytes=needs.index,
         n_strips=n_strips,
         solves_by_passes=needs.solves_by_passes,
+        sums_waves=needs.sums_waves,
         checkpoint_bytes=needs.saving(math.isqrt(len(shards)) + 1, n_strips),
     )
 
@@ -203,9 +204,10 @@ def planned(
         takes_sparse=options.family.made.takes_sparse and not options.is_identity,
         from_rows=options.family.made.rows_a_feature > 0,
     )
-    plan = plan_of(**job)
+    by_passes = {"solves_by_passes": True, "sums_waves": options.sums_waves}
+    plan = plan_of(**job | by_passes if job.get("solves_by_passes") else job)
     if may_solve_by_passes and not plan.solves_by_passes and not plan.fits:
-        other = plan_of(**job | {"solves_by_passes": True})
+        other = plan_of(**job | by_passes)
         plan = other if other.fits else plan
     return plan
 

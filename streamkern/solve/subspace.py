@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
 from streamkern.statistics import Triangle
 
@@ -43,6 +44,18 @@ class Remainder(NamedTuple):
         return self.total / (self.squares / self.total + alpha)
 
 
+def orthonormal(vectors: Floats) -> Floats:
+    """Return an orthonormal basis (D, k) of vectors that are far from dependent, for less than QR.
+
+    Fukaya et al. (2014), "CholeskyQR2: a simple and communication-avoiding algorithm for computing
+    a tall-skinny QR factorization on a large-scale parallel system".
+    """
+    for _ in range(2):
+        factor = np.linalg.cholesky(vectors.T @ vectors)
+        vectors = solve_triangular(factor, vectors.T, lower=True).T
+    return vectors
+
+
 class Subspace:
     """Sums of folds without Gram matrices, the vectors W, and the products of these with W.
 
@@ -69,7 +82,7 @@ class Subspace:
         kept = values > _DEPENDENT**2
         new = new @ (turns[:, kept] / np.sqrt(values[kept]))
         new -= known @ (known.T @ new)
-        return np.linalg.qr(new)[0].astype(self.vectors.dtype)
+        return orthonormal(new).astype(self.vectors.dtype)
 
     def extend(self, vectors: Array, products: Mapping[int, Floats], *, keep: bool = True) -> None:
         """Add vectors (D, b) and the products of every fold's sums of f f^T with them.

@@ -18,6 +18,7 @@ from streamkern.runtime.timing import timed
 from streamkern.statistics.declared_sums import total
 from streamkern.statistics.feature_moments import Moments
 from streamkern.statistics.feature_sums import overflowed
+from streamkern.statistics.toeplitz_gram import ToeplitzGram
 from streamkern.statistics.triangle import Triangle, rows_of
 
 if TYPE_CHECKING:
@@ -137,15 +138,26 @@ class ToeplitzMoments(Moments):
         if n_components is not None:
             feature_map = feature_map.first(n_components)
         D = feature_map.n_components
-        target: Any = {"target_shift": self.target_shift, "target_unit": self.target_unit}
-        found = Moments(feature_map, self.n_targets, precision=self.precision, **target)
-        found.n_rows, found.weight, found.cross = self.n_rows, self.weight, self.cross[:D].copy()
-        found.target, found.target_sum = self.target.copy(), self.target_sum.copy()
+        found: Moments = self.of_features(feature_map, np.zeros(D), self.cross[:D].copy())
         if self.n_rows:
             found.gram = Triangle(D)
             for panel in found.gram.panels:
                 self._write(panel)
         return found
+
+    def of_features(self, feature_map: FeatureMap, shift: Floats, cross: Array) -> Any:
+        """Return the moments of another map, with this shift and cross, without a Gram matrix."""
+        target: Any = {"target_shift": self.target_shift, "target_unit": self.target_unit}
+        target |= {"feature_shift": shift, "precision": self.precision}
+        found = Moments(feature_map, self.n_targets, **target)
+        found.n_rows, found.weight, found.cross = self.n_rows, self.weight, cross
+        found.target, found.target_sum = self.target.copy(), self.target_sum.copy()
+        return found
+
+    def gram_operator(self, n_threads: int = 1) -> ToeplitzGram:
+        """Return what multiplies vectors by the Gram matrix, which is not made."""
+        waves = self.waves.view(complex).reshape(2 * self._modes)
+        return ToeplitzGram(self._lattice, waves, n_threads)
 
     def _write(self, panel: Array) -> None:
         """Write rows of the Gram matrix: 2 cos a cos b = cos (a + b) + cos (a - b), and so on."""
@@ -206,6 +218,11 @@ def is_summed_by_waves(feature_map: FeatureMap, n_targets: int) -> bool:
         return False
     n_waves = np.prod(2.0 * _modes_of(lattice))
     return bool(n_waves <= min(_MOST_WAVES, squares / 4))
+
+
+def wave_flops(n_rows: int, n_targets: int) -> float:
+    """Return multiply-adds that take as long as sums of waves, however many features there are."""
+    return float(n_rows) * _OPERATIONS * (n_targets + 2) / 2
 
 
 def _modes_of(lattice: Lattice) -> Array:

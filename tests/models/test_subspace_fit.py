@@ -189,7 +189,7 @@ def test_moments_of_all_features_are_refused():
 
 
 def test_a_residual_that_does_not_fall_is_told_with_what_to_do(monkeypatch):
-    monkeypatch.setattr("streamkern.models.subspace_fit._PATIENCE", -1)
+    monkeypatch.setattr("streamkern.models.gram_passes.GramPasses.patience", -1)
     with pytest.warns(StreamkernWarning, match="solutions may still move predictions"):
         model = ridge(alpha=1e-6).fit(*rows())
     assert model.report_["note"].endswith("hardly falls any more; take larger penalties.")

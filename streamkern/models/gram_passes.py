@@ -1,0 +1,77 @@
+"""Products of the Gram matrices of folds with vectors: by passes over the rows, or without rows."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+from streamkern.statistics import ByFold, FeatureSums, GramProducts, RangeFolds
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from streamkern._typing import Array, Floats
+    from streamkern.engine.feature_stores import FeatureStores
+    from streamkern.engine.reduction import PassResult
+
+
+class GramPasses:
+    """Products by passes over the rows, which make their features again or keep them.
+
+    Attributes
+    ----------
+    far : float
+        The sketch is made larger while its least eigenvalue is so many times the penalty,
+    slow : int
+        and after so many iterations at some penalties, when it saves more of them than it costs.
+    patience : int
+        Iterations over which a bound must fall by half.
+    """
+
+    far, slow, patience = 4.0, 4, 8
+
+    def __init__(
+        self, read: Callable[..., PassResult[Any]], sums: ByFold, stores: FeatureStores | None
+    ) -> None:
+        self.read, self.rule, self.stores, self.empty = read, sums.rule, stores, sums.empty
+        self.passes: list[PassResult[Any]] = []
+
+    def of_folds(self, vectors: Array, label: str) -> dict[int, Floats]:
+        """Return the products (D, k) with vectors (D, k) of every fold's rows."""
+        asked = ByFold(self.rule, self._empty(vectors))
+        parts: dict[int, Any] = self._read(asked, label, self.stores).parts
+        return {fold: part.products for fold, part in parts.items()}
+
+    def of_all(self, vectors: Array, label: str) -> Floats:
+        """Return the products (D, k) with vectors (D, k) of all rows."""
+        # Blocks of rows that are dealt one by one are others by fold.
+        stores = self.stores if isinstance(self.rule, RangeFolds) else None
+        products: Floats = self._read(self._empty(vectors), label, stores).products
+        return products
+
+    def _empty(self, vectors: Array) -> GramProducts:
+        empty: Any = self.empty
+        return GramProducts(empty.feature_map, vectors, empty.feature_shift, empty.precision)
+
+    def _read(self, asked: Any, label: str, stores: FeatureStores | None) -> Any:
+        self.passes.append(self.read(asked, label, stores=stores))
+        return self.passes[-1].statistic
+
+
+class GramTransforms:
+    """Products by Fourier transforms, of sums of waves on a lattice: no row is read again."""
+
+    far, slow, patience = 64.0, 16, 40  # which cost less
+    passes = ()
+
+    def __init__(self, sums: ByFold, n_threads: int) -> None:
+        parts: dict[int, Any] = dict(sorted(sums.parts.items()))
+        self.operators = {fold: part.gram_operator(n_threads) for fold, part in parts.items()}
+        self.whole = reduce(FeatureSums.merge, parts.values()).gram_operator(n_threads)
+
+    def of_folds(self, vectors: Array, label: str) -> dict[int, Floats]:  # noqa: ARG002  as of passes
+        return {fold: operator.times(vectors) for fold, operator in self.operators.items()}
+
+    def of_all(self, vectors: Array, label: str) -> Floats:  # noqa: ARG002  as of passes
+        products: Floats = self.whole.times(vectors)
+        return products

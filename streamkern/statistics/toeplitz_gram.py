@@ -1,0 +1,56 @@
+"""Products of the Gram matrix of waves on a lattice with vectors, by fast Fourier transforms."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.fft import fftn, ifftn, next_fast_len
+
+if TYPE_CHECKING:
+    from streamkern._typing import Array, Floats
+    from streamkern.features.frequency_grid import Lattice
+
+
+class ToeplitzGram:
+    """G v of vectors v, of the sums of all products of two waves.
+
+    A function with the coefficients v is a sum over frequencies on both sides of zero.  Its
+    products with waves are a convolution of its coefficients with the sums, on twice the lattice.
+
+    Chan and Ng (1996), "Conjugate gradient methods for Toeplitz systems".
+    """
+
+    def __init__(self, lattice: Lattice, waves: Array, n_threads: int = 1) -> None:
+        """Take the sums (2 n_1, ...) of waves of the frequencies -n to n - 1 along every input."""
+        indices, _, amplitudes = lattice
+        self.amplitudes, self.n_threads = amplitudes[:, None], n_threads
+        self.shape = tuple(next_fast_len(length - 1) for length in waves.shape)
+        sums = np.zeros(self.shape, complex)
+        within = tuple(slice(length - 1) for length in waves.shape)
+        sums[within] = waves[(slice(1, None),) * waves.ndim]  # each with its opposite
+        sums = np.roll(sums, [1 - length // 2 for length in waves.shape], range(waves.ndim))
+        self.spectrum: Floats = fftn(sums, workers=n_threads).real
+        self.places, self.opposite = (
+            np.ravel_multi_index(tuple(each.T), self.shape, mode="wrap")
+            for each in (indices, -indices - 1)
+        )
+
+    def times(self, vectors: Array) -> Floats:
+        """Return products (D, k) of vectors (D, k), two in a complex transform."""
+        D, k = vectors.shape
+        pairs = np.zeros((2 * len(self.places), k + k % 2))
+        pairs[:D, :k] = vectors
+        coefs = self.amplitudes * (pairs[0::2] - 1j * pairs[1::2])
+        for j in range(0, k, 2):
+            both = np.zeros(self.spectrum.size, complex)
+            both[self.opposite] = coefs[:, j] + 1j * coefs[:, j + 1]
+            both[self.places] = coefs[:, j].conj() + 1j * coefs[:, j + 1].conj()
+            transformed = fftn(both.reshape(self.shape), workers=self.n_threads)
+            transformed *= self.spectrum
+            found = ifftn(transformed, workers=self.n_threads, overwrite_x=True).ravel()
+            here, there = found[self.places], found[self.opposite].conj()
+            coefs[:, j], coefs[:, j + 1] = (here + there) / 4.0, (here - there) / 4.0j
+        coefs *= self.amplitudes
+        pairs[0::2], pairs[1::2] = coefs.real, coefs.imag
+        return pairs[:D, :k]
