@@ -18,7 +18,7 @@ from streamkern.features import FeatureMap, Identity, RandomFourierFeatures
 from streamkern.features.base import cached_slices
 from streamkern.runtime.scratch import Scratch
 from streamkern.solve import Eigenbasis, decomposition_bytes
-from streamkern.solve.cross_validation import held_out_errors
+from streamkern.solve.cross_validation import HeldOut, held_out_errors
 from streamkern.solve.penalty_curve import PenaltyCurve
 from streamkern.solve.penalty_grid import default_grid
 from streamkern.sources import Block
@@ -39,6 +39,9 @@ _BLOCK_ROWS = 4096
 SHIFT_ROWS = 2048
 # Standard errors by which a mean over folds is not 0.
 _SURE = 2.0
+# Penalties on both sides of the best that are tried, of so many rows a feature and of many
+# features; else all are.
+_NEAR, _ROWS_A_COMPONENT, _MANY = 2, 4, 1024
 # Square matrices that are held while a fold is scored.
 _SQUARES = 7
 
@@ -200,14 +203,12 @@ class Trial:
         return self._attempt([fold.solvable() for fold in folds], factor, cost)
 
     def _attempt(self, folds: list[Moments], factor: float, cost: tuple[float, float]) -> Attempt:
-        """Leave out each fold in turn, over the whole grid of penalties."""
+        """Leave out each fold in turn, over penalties of the grid that are near the best."""
         begun = time.thread_time()
         total = reduce(Moments.merge, folds)
         intercept = self.options.fit_intercept
         basis = Eigenbasis.of(total.centred(intercept=intercept), total.n_rows - intercept)
-        alphas = default_grid(basis.spectrum)
-        held_out = [held_out_errors(basis, total, fold, alphas) for fold in folds]
-        curve = PenaltyCurve.of_folds(alphas, held_out, np.ones(total.n_targets))
+        curve = _near_the_best(basis, total, folds)
         chosen = curve.choose()
         score, error = curve.combined(chosen)
         kernel = None if self.options.is_identity else self.kernel.stretched(factor)
@@ -220,11 +221,37 @@ class Trial:
             self.n_components,
             score,
             error,
-            float(alphas[chosen[0]]),
+            float(curve.alphas[chosen[0]]),
             Cost(*cost, time.thread_time() - begun),
             len(folds),
             curve.fold_errors(chosen).tolist(),
         )
+
+
+def _near_the_best(basis: Eigenbasis, total: Moments, folds: Sequence[Moments]) -> PenaltyCurve:
+    """Return the errors of penalties about the best, from where robust GCV is least.
+
+    Small ones take longest, and are mostly far from it.  Few rows say too little of where to begin,
+    and few features take little time.
+    """
+    alphas = default_grid(basis.spectrum)
+    (start,) = PenaltyCurve.of_spectrum("gcv", alphas, basis.spectrum).choose()
+    D = total.feature_map.n_components
+    few = total.n_rows < _ROWS_A_COMPONENT * D or D < _MANY
+    known: dict[int, list[HeldOut]] = {}
+    best, reach = int(start), len(alphas) if few else _NEAR
+    while new := [i for i in range(len(alphas)) if abs(i - best) <= reach and i not in known]:
+        made = [held_out_errors(basis, total, fold, alphas[new]) for fold in folds]
+        for j, i in enumerate(new):
+            known[i] = [each._replace(sse=each.sse[[j]]) for each in made]
+        places = sorted(known)
+        several = [
+            each[0]._replace(sse=np.vstack([part.sse for part in each]))
+            for each in zip(*(known[i] for i in places), strict=True)
+        ]
+        curve = PenaltyCurve.of_folds(alphas[places], several, np.ones(total.n_targets))
+        best = places[curve.choose()[0]]
+    return curve
 
 
 def _summed(

@@ -17,6 +17,7 @@ from streamkern.errors import DataError, ParameterError, StreamkernWarning
 from streamkern.features import RandomFourierFeatures
 from streamkern.parameters.fit_options import _LARGE_SAMPLE, large_sample
 from streamkern.parameters.parameters import Parameters
+from streamkern.tune import trials
 from streamkern.tune.trials import Attempt, Trial
 
 P = 3
@@ -429,3 +430,24 @@ def test_an_attempt_is_a_cross_validation_of_the_kernel_itself(n, kernel, factor
     assert attempt.length_scale == pytest.approx(stretched.length_scale, rel=1e-12)
     assert (attempt.n_rows, attempt.n_components) == (n, D)
     assert min(errors(other)[0] for other in (attempt.alpha / 3, attempt.alpha * 3)) >= 0.99 * score
+
+
+def test_of_many_features_penalties_near_the_best_are_enough(monkeypatch):
+    X, y = smooth(q=1)
+    parameters = Parameters(kernel=Matern(1.5, nu=2.5), precision="double")
+    tried, errors_of = [], trials.held_out_errors
+    monkeypatch.setattr(
+        trials, "held_out_errors", lambda *some: (tried.append(some[-1]), errors_of(*some))[1]
+    )
+
+    def attempt():
+        tried.clear()
+        (made,) = Trial(parameters.passes(), 100)(X, y, [1.0])
+        return made, sum(map(len, tried)) / 3
+
+    expected, every = attempt()
+    monkeypatch.setattr(trials, "_MANY", 2)
+    found, few = attempt()
+    assert few < every == 30
+    assert found.alpha == expected.alpha
+    assert found.relative_mse == pytest.approx(expected.relative_mse, rel=1e-9)
