@@ -29,27 +29,29 @@ from streamkern.errors import ParameterError
         "--budget",
         metavar="PASSES|SECONDS",
         help="What the search may take, 10 being the work of ten fits to all rows; or what search "
-        "and fit may take: 120s, 5m, 1h.  Of time the choice depends on the machine.",
+        "and fit may take: 120s, 5m, 1h.  Of time the choice depends on the machine.  "
+        "[default: 1m, unless --kernel, --map, --length-scale or --checkpoint is given]",
     ),
     *shared.class_options,
     *shared.job_options,
     shared.report_option,
     examples=(
         "streamkern tune houses.csv --target price --out model.h5 --report model.html",
+        "streamkern tune train.h5 --out model.h5 --budget 5m",
         "streamkern tune train.h5 --out model.h5 --kernel auto --map auto --budget 10",
     ),
 )
 def tune(say: Say, **options: Any) -> None:
-    """Choose kernel, length scale and map for the rows of DATA, and fit a model with them.
+    """Choose what suits the rows of DATA within the time given, and fit a model with it.
 
-    The choice is made on a spread sample, at a reduced number of features; --length-scale says
-    where to look, from an eighth of it to eight times it.  The search leaves out thirds of the
-    sample in turn; --alpha and the folds are for the fit.  The rows are read no more often than
-    `fit` reads them.
+    That is the scale, kernel, map, metric and number of features.  The choice is made on a spread
+    sample, and the rows are read no more often than `fit` reads them; --alpha and the folds are for
+    the fit.
 
-    With --map auto the kernel is auto unless it is given.  With --budget both are.  Passes are for
-    more length scales and features; the fit comes on top.  Seconds are for the scale, the metric
-    and up to four times the components as well, and for the fit.
+    With --kernel, --map or --length-scale and no --budget the length scale is chosen, from an
+    eighth of that given to eight times it, and among the kernels and maps that are named.  With
+    --map auto the kernel is auto unless it is given, with --budget both are.  Passes are for more
+    length scales and features; the fit comes on top.
     """
     first = {"kernel": "gaussian", "feature_map": "orthogonal"}
     tried: dict[str, Any] = {name: _chosen_among(options, name) for name in first}
@@ -69,8 +71,7 @@ def tune(say: Say, **options: Any) -> None:
 
 def _chosen_among(options: dict[str, Any], name: str) -> list[str] | str | None:
     """Return the names that an option lists, 'auto', or None where others say what is chosen."""
-    free = options["budget"] is not None or (name == "kernel" and options["feature_map"] == "auto")
-    if free and not shared.given_options([name]):
+    if not shared.given_options([name]):
         return None
     from streamkern.kernels import separated
 

@@ -40,8 +40,9 @@ if TYPE_CHECKING:
 _MOST_FOLDS = 10
 # What is learnt of metrics in a search within seconds, and after what share of these no more.
 _METRIC, _LEARNING = "auto:8", 0.5
-# The automatic map that landmarks do better than with as many features.
-_WITH_FEWER = "orthogonal"
+# What a search may take where neither that nor a kernel or map is named; and the map that models
+# have by themselves, than which landmarks do better with as many features.
+_USUAL_BUDGET, _USUAL_MAP = "1m", "orthogonal"
 
 
 def _search_options(
@@ -81,6 +82,9 @@ class Choice:
     ) -> None:
         self.parameters, self.checkpoint = parameters, checkpoint
         self.keep_moments = keep_moments
+        usual = as_kernel(parameters.kernel) == Gaussian() and parameters.feature_map == _USUAL_MAP
+        if usual and all(each is None for each in (kernels, maps, budget, checkpoint)):
+            budget = _USUAL_BUDGET
         self.budget = Budget.of(budget)
         self.is_free = kernels in (None, AUTO) and maps in (None, AUTO)
         if self.budget is not None:
@@ -204,7 +208,7 @@ class Choice:
                     one = replace(learning, kernel=kernel, feature_map=name)
                     one.check_map(source.n_features)
                 if self.maps in (None, AUTO):
-                    others = [pair for pair in pairs[1:] if pair[1] != _WITH_FEWER]
+                    others = [pair for pair in pairs[1:] if pair[1] != _USUAL_MAP]
                     pairs = [pairs[0], *(others or pairs[1:])]
                 return learning, pairs
         return options, pairs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,6 +18,7 @@ from streamkern.kernels.scaled import DistanceKernel
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from streamkern._typing import Floats
     from streamkern.parameters.fit_options import FitOptions
     from streamkern.sources import Source
     from streamkern.tune.column_pass import ColumnPass
@@ -33,6 +35,9 @@ _FEWEST_ROWS = 30
 # In octaves from the kernel's own length scale: what is tried of every kernel, what is tried at the
 # farthest, and how much farther at a time.
 _NEAR, _FARTHEST, _FARTHER = 3, 12, (1, 2)
+# How many times a length scale rows are apart in the mean square where it is that of a tight
+# cluster, and factors of that distance.
+_TIGHT, _ABOUT = 10.0, (0.5, 1.0, 2.0, 4.0)
 
 
 class Contender(NamedTuple):
@@ -141,6 +146,18 @@ def octaves(arms: Sequence[Arm], steps: Sequence[float]) -> list[Candidate]:
     """Return every arm at so many octaves from its own length scale, arm by arm."""
     factors = (2.0 ** np.asarray(steps, dtype=float)).tolist()
     return [Candidate(arm, factor) for arm in range(len(arms)) for factor in factors]
+
+
+def far_factors(kernel: Any, rows: Floats) -> list[float]:
+    """Return what to multiply a length scale by as well, where it is far too short for most rows.
+
+    Most distances of rows in a tight cluster are short, and the median says nothing of the others.
+    """
+    scale = np.asarray(getattr(kernel, "length_scale", None))
+    if scale.ndim or scale.dtype.kind != "f":
+        return []
+    apart = math.sqrt(2.0 * rows.var(axis=0).sum()) / float(scale)  # root mean square distance
+    return [apart * factor for factor in _ABOUT] if apart > _TIGHT else []
 
 
 def beyond(candidates: Sequence[Candidate], tried: Sequence[Attempt]) -> list[Candidate]:

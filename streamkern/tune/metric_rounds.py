@@ -6,6 +6,7 @@ penalty, and rounds are compared.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,6 +23,7 @@ from streamkern.solve.penalty_grid import even_grid
 from streamkern.solve.ridge import largest_eigenvalue
 from streamkern.solve.solution import precision_floor
 from streamkern.statistics import dtype_of_features, precision_of_features
+from streamkern.tune.candidates import far_factors
 from streamkern.tune.trials import SHIFT_ROWS, Targets, moments_about
 
 if TYPE_CHECKING:
@@ -261,7 +263,10 @@ class Found(NamedTuple):
 
 def _length_scale(trial: HeldOutTrial, sample: Sample, kernel: Any, steps: Sequence[int]) -> Found:
     """Try length scales so many half octaves from the kernel's own, and about the best of them."""
-    own = kernel.resolved(trial.standardizer(sample.rows), weights=sample.weights)
+    rows = trial.standardizer(sample.rows)
+    own = kernel.resolved(rows, weights=sample.weights)
+    if len(steps) == len(_FIRST):
+        steps = [*steps, *(round(2.0 * math.log2(far)) for far in far_factors(own, rows))]
     chosen = task(trial.representatives, own, sample.X, sample.s, name="metric-landmarks")
     trial = replace(trial, made_from=run(chosen))
     tried: dict[int, Tried] = {}

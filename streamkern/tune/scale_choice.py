@@ -12,6 +12,7 @@ from streamkern.kernels import ShiftInvariantKernel
 from streamkern.parameters.fit_options import FitOptions, large_sample
 from streamkern.runtime.threads import blas_threads
 from streamkern.statistics import dtype_of_features
+from streamkern.tune.candidates import far_factors
 from streamkern.tune.column_scaling import common, robust
 from streamkern.tune.trials import Attempt, Trial
 
@@ -36,7 +37,7 @@ def in_best_scale(
     begun, plain = time.perf_counter(), seen.standardizer
     n_rows = large_sample(plain.n_features + seen.sample.y.shape[1])
     weights = None if seen.weights is None else seen.weights[:n_rows]
-    beside = shared(seen.targets[:n_rows]), list(_FACTORS), shared(weights)
+    targets, sent = shared(seen.targets[:n_rows]), shared(weights)
     scales = {
         "standard": plain,
         "robust": robust(plain, seen.sample, seen.constant),
@@ -51,8 +52,9 @@ def in_best_scale(
             own = kernel.resolved(rows, standardizer.columns, weights)
         own = own.restricted(standardizer.columns)
         few = replace(options, kernel=own, feature_map=feature_map, metric=None)
+        factors = [*_FACTORS, *far_factors(own, rows)]
         rows = shared(rows.astype(dtype_of_features(options.precision)))
-        trials.append(task(Trial(few, D), rows, *beside, name="scale-try"))
+        trials.append(task(Trial(few, D), rows, targets, factors, sent, name="scale-try"))
     tried: list[list[Attempt]] = run_all(trials)
     errors = {
         name: min(each.relative_mse for each in attempts)

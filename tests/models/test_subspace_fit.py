@@ -321,7 +321,9 @@ def test_moments_of_combinations_take_no_rows_and_no_other_penalty(tmp_path):
 def test_searches_and_memory_that_is_short_are_planned_with_gradients(monkeypatch):
     source = ArraySource(*rows())
     given = ridge(n_components=65_536, feature_map="orthogonal")._parameters()
-    job = Regression().search_job(given, kernels=None, maps=None, budget=None, checkpoint=None)
+    job = Regression().search_job(
+        given, kernels="gaussian", maps=None, budget=None, checkpoint=None
+    )
     found = plan.planned(job.options, source, **job.solution)
     assert found.solves_by_passes
     assert found.client_bytes < 8 << 30

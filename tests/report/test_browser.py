@@ -31,7 +31,7 @@ def report(tmp_path_factory):
     where = folder / HOSTILE.replace("/", "\N{DIVISION SLASH}")
     x_name, y_name = (f"{letter}{HOSTILE.replace('/', '')}" for letter in "Xy")
     source = open_hdf5(write(where, X, y, x_name, y_name), x_name, y_name)
-    model = RandomFeatureRidge(n_components=32).tune(source, keep_moments=True)
+    model = RandomFeatureRidge(n_components=32).tune(source, kernels="gaussian", keep_moments=True)
     path = folder / "report.html"
     write_report(model, path, source, title=HOSTILE, command=HOSTILE)
     return path

@@ -151,7 +151,7 @@ def test_targets_of_any_size_share_the_metric():
 
 def test_a_search_compares_plain_distances_and_learnt_ones(learnt):
     X, y = of_two_directions()
-    tuned = ridge().tune(X, y)
+    tuned = ridge().tune(X, y, kernels="gaussian")
     report, rounds = tuned.report_, tuned.report_["metric"]["rounds"]
     assert {each["metric"] for each in report["tuning"]} == {"isotropic", "learnt"}
     (chosen,) = (each for each in report["frontier"] if each["is_chosen"])

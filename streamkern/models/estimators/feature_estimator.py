@@ -113,12 +113,13 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
         checkpoint: str | Path | None = None,
         keep_moments: bool = False,
     ) -> Self:
-        """Choose the length scale, and among kernels and maps, and fit the model with them.
+        """Choose scale, kernel, map, metric and number of features, and fit the model with them.
 
-        The choice is made on a sample of the rows by successive halving with cross-validation,
-        before the pass that fits.  `kernel_` and `report_["feature_map"]` are what was chosen,
-        `report_["tuning"]` what was tried, and `report_["frontier"]` the error of each kernel, map
-        and number of features against the seconds that it would take on all rows.
+        The choice is made on a sample of the rows with cross-validation, before the pass that
+        fits: within time, or among kernels and maps by successive halving.  `kernel_` and
+        `report_["feature_map"]` are what was chosen, `report_["tuning"]` what was tried, and
+        `report_["frontier"]` the error of each kernel, map and number of features against the
+        seconds that it would take on all rows.
 
         Parameters
         ----------
@@ -136,7 +137,8 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
             Kernels and maps are 'auto' then, unless they are given; if neither is, linear ridge is
             tried within time, too.  With passes the sample and the features of trials grow; within
             time the scale is chosen, unless it is another than 'standard', a metric, unless one is
-            given, and up to four times `n_components`.
+            given, and up to 16 times `n_components`.  By default '1m', but None if a kernel, map,
+            length scale or checkpoint is given: then the length scale is chosen, and what is named.
         checkpoint, keep_moments
             As in `fit`; the search is made again.
         """
