@@ -35,8 +35,8 @@ _BLOCK_BYTES = 128 << 20
 _BLOCK_ROWS = (1024, 8192)
 # The fewest rows where they have more targets than features: products with those are wide.
 _WIDE_ROWS = 256
-# A shard is what a lost worker costs; many shards cost merges.
-_SHARDS = 256
+# A shard is what a lost worker costs; many shards cost merges, and transforms of a lattice.
+_SHARDS, _SHARDS_OF_WAVES = 256, 16
 _SHARD_ROWS = (32768, 1 << 20)
 # Folds of fewer shards than this are too uneven to choose by; rows are dealt then.
 _SHARDS_A_FOLD = 3
@@ -75,7 +75,9 @@ def plan_fit(
     itemsize = dtype_of_features(precision).itemsize
     stored = takes_sparse and source.sparse_row_bytes
     width = min(p, source.sparse_row_bytes // source.dtype.itemsize) if stored else p
-    shard_rows, block_rows = cut(source, itemsize * D)
+    by_waves = more.get("sums_waves", False)  # which makes no features
+    n_shards = _SHARDS_OF_WAVES if by_waves else _SHARDS
+    shard_rows, block_rows = cut(source, 0 if by_waves else itemsize * D, n_shards)
     shards = source.shards(shard_rows, block_rows)
     block_rows = min(block_rows, max(shard.n_rows for shard in shards))
     shards = source.shards(shard_rows, block_rows)
@@ -257,7 +259,7 @@ def tell_of_solution(source: Source, options: FitOptions, solution: dict[str, An
     tell_of_job("solution planned", flops=flops)
 
 
-def cut(source: Source, feature_bytes: int) -> tuple[int, int]:
+def cut(source: Source, feature_bytes: int, n_shards: int = _SHARDS) -> tuple[int, int]:
     """Return the rows of a shard and of a block, given the bytes of one row of features."""
     (fewest, most), target_bytes = _BLOCK_ROWS, _TARGET_BYTES * source.n_targets
     if target_bytes > feature_bytes:
@@ -267,7 +269,7 @@ def cut(source: Source, feature_bytes: int) -> tuple[int, int]:
     if 1 < chunk_rows <= block_rows:
         block_rows -= block_rows % chunk_rows
     fewest, most = _SHARD_ROWS
-    shard_rows = min(max(-(-source.n_samples // _SHARDS), fewest), most)
+    shard_rows = min(max(-(-source.n_samples // n_shards), fewest), most)
     shard_rows = -(-shard_rows // block_rows) * block_rows
     if source.loads_whole_shards:
         loaded = max(source.row_bytes, 8 * source.n_targets)

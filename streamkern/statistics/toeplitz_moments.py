@@ -35,7 +35,7 @@ _TOLERANCE = {"single": 1e-9, "double": 1e-14}
 # Rows that are transformed at a time, for which a transform of the lattice hardly counts, and the
 # most numbers of these; for more targets products of features are faster, and so they are where a
 # row has fewer of them than what it takes for every sum.
-_ROWS, _VALUES, _MOST_TARGETS, _OPERATIONS = 1 << 18, 1 << 20, 32, 6000
+_ROWS, _VALUES, _MOST_TARGETS, _OPERATIONS = 1 << 19, 1 << 20, 32, 6000
 # Points of the wider lattice up to which it is small in memory, if also beside a Gram matrix.
 _MOST_WAVES = 1 << 20
 
