@@ -112,6 +112,7 @@ def learnt_metric(
     assert learning is not None  # noqa: S101  for the type checker
     most = _MORE_COMPONENTS if seconds is not None and seconds > _MORE_SECONDS else _COMPONENTS
     how: Any = {"learning": learning, "most_components": min(options.n_components, most)}
+    how["brackets"] = seconds is None
     options = replace(options, n_components=min(options.n_components, _COMPONENTS))
     # In the order of their hashes, so that the first are a sample too.
     n_rows = large_sample(seen.standardizer.n_features + seen.sample.y.shape[1])

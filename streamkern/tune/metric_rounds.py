@@ -213,20 +213,23 @@ def rounds_of(
     kernel: Any,
     *,
     most_components: int,
+    brackets: bool,
 ) -> Iterator[Round]:
     """Yield the rounds of one kernel and map, up to the first that does no better than before.
 
-    From there on the best goes on with twice as many features, up to the most.
+    From there on the best goes on with twice as many features, up to the most.  Rounds after the
+    first bracket the length scale, or try one beside the last, on either side in turn.
     """
     trial = HeldOutTrial.of(options, plain, len(sample.rows))
-    trials, most = [trial], trial.with_components(most_components).n_components
+    trials, most_D = [trial], trial.with_components(most_components).n_components
     few = trial.n_training < _ROWS_AN_INPUT * len(plain.columns)
     diagonal = True if kernel.along_axes else learning.diagonal
     kinds = [False, True] if diagonal is None else [diagonal]
     steps: Sequence[int] = _FIRST
-    least, begun, number = np.inf, 0, 0
+    least, begun, number, side = np.inf, 0, 0, -1
     while True:
-        found = [_length_scale(trial, sample, kernel, steps) for trial in trials]
+        most = _MOST_STEPS if brackets or not number else 1
+        found = [_length_scale(trial, sample, kernel, steps, most) for trial in trials]
         trial, best, own, middle, _ = min(found, key=lambda each: each.best.relative_mse)
         # Few rows say little of a length scale: in plain distances the kernel's own stays.
         taken = best if number or best.beats(own) else own
@@ -236,13 +239,15 @@ def rounds_of(
         is_better = best.relative_mse < least
         if is_better:
             least, going_on = best.relative_mse, trial
-            steps = tuple(middle + step for step in _NEXT)
+            if middle != steps[-1]:
+                side = -side
+            steps = [middle + step for step in _NEXT] if brackets else (middle, middle + side)
         if few:
             return
         if not is_better or number - begun == learning.n_rounds:
-            if trial.n_components >= most:
+            if trial.n_components >= most_D:
                 return
-            trials = [going_on.with_components(min(2 * going_on.n_components, most))]
+            trials = [going_on.with_components(min(2 * going_on.n_components, most_D))]
             least, begun = np.inf, number + 1
         else:
             outer = run(task(trial.gradients, best, sample.X, sample.s, name="metric-gradients"))
@@ -261,7 +266,9 @@ class Found(NamedTuple):
     n_tried: int
 
 
-def _length_scale(trial: HeldOutTrial, sample: Sample, kernel: Any, steps: Sequence[int]) -> Found:
+def _length_scale(
+    trial: HeldOutTrial, sample: Sample, kernel: Any, steps: Sequence[int], most_steps: int
+) -> Found:
     """Try length scales so many half octaves from the kernel's own, and about the best of them."""
     rows = trial.standardizer(sample.rows)
     own = kernel.resolved(rows, weights=sample.weights)
@@ -270,7 +277,7 @@ def _length_scale(trial: HeldOutTrial, sample: Sample, kernel: Any, steps: Seque
     chosen = task(trial.representatives, own, sample.X, sample.s, name="metric-landmarks")
     trial = replace(trial, made_from=run(chosen))
     tried: dict[int, Tried] = {}
-    for _ in range(_MOST_STEPS):
+    for _ in range(most_steps):
         new = [step for step in steps if step not in tried]
         tasks = [trial.task(own, step, sample) for step in new]
         tried.update(zip(new, run_all(tasks), strict=True))
