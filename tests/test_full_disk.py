@@ -18,7 +18,7 @@ SMALL = ("data.h5", "--components", 16, "--rows", 100)
 # What writes, and how many bytes a file may have then; less than the target and what is beside it.
 WRITERS = {
     "fit": ("fit", *FIT, "--out", "out.h5"),
-    "tune": ("tune", "data.h5", "--components", 64, "--out", "out.h5"),
+    "tune": ("tune", *FIT[:3], "--kernel", "gaussian", "--out", "out.h5"),
     "fit with a checkpoint": ("fit", *FIT, "--checkpoint", "saved", "--out", "out.h5"),
     "moments": ("moments", "data.h5", "--components", 64, "--out", "out.h5"),
     "merge": ("merge", "A.h5", "B.h5", "--out", "out.h5"),

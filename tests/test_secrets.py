@@ -57,7 +57,7 @@ def test_every_command_reads_from_a_store_and_shows_none(
             ("inspect", url, "--json"),
             ("fit", url, "--out", "model.h5", "--report", "report.html", *fast),
             ("fit", url, "--out", "again.h5", *fast, "--json"),
-            ("tune", url, "--out", "tuned.h5", *fast),
+            ("tune", url, "--out", "tuned.h5", *fast, "--kernel", "gaussian"),
             ("predict", "model.h5", url, "--out", "pred.h5", "--quiet"),
             ("evaluate", "model.h5", url, "--quiet"),
             ("diagnose", "model.h5", url, "--quiet"),

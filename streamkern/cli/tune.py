@@ -30,7 +30,7 @@ from streamkern.errors import ParameterError
         metavar="PASSES|SECONDS",
         help="What the search may take, 10 being the work of ten fits to all rows; or what search "
         "and fit may take: 120s, 5m, 1h.  Of time the choice depends on the machine.  "
-        "[default: 1m, unless --kernel, --map, --length-scale or --checkpoint is given]",
+        "[default: 1m, or none with --kernel, --map, --checkpoint or a length scale]",
     ),
     *shared.class_options,
     *shared.job_options,

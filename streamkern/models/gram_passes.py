@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from functools import reduce
+from operator import add
 from typing import TYPE_CHECKING, Any
 
-from streamkern.statistics import ByFold, FeatureSums, GramProducts, RangeFolds
+from streamkern.statistics import ByFold, GramProducts, RangeFolds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,7 +68,7 @@ class GramTransforms:
     def __init__(self, sums: ByFold, n_threads: int) -> None:
         parts: dict[int, Any] = dict(sorted(sums.parts.items()))
         self.operators = {fold: part.gram_operator(n_threads) for fold, part in parts.items()}
-        self.whole = reduce(FeatureSums.merge, parts.values()).gram_operator(n_threads)
+        self.whole = reduce(add, self.operators.values())
 
     def of_folds(self, vectors: Array, label: str) -> dict[int, Floats]:  # noqa: ARG002  as of passes
         return {fold: operator.times(vectors) for fold, operator in self.operators.items()}

@@ -49,7 +49,7 @@ def fit_moments(
 ) -> DataMoments:
     """Read the rows twice, lightly for the columns and a sample, then for the moments.
 
-    Where the plan `solves_by_passes`, they are read more often, for moments of the few combinations
+    Where the plan `solves_by_passes`, they may be read more often, for moments of the combinations
     of features that the choice of the penalty and the solution need.  `job` is as of `fit_job`.
     """
     with fit_job(source, options, checkpoint, **job) as (rows, (best, *_), learnt):
@@ -74,7 +74,8 @@ def fit_job(
     """Hold the passes of a fit after the column pass, the best metrics, and how they were learnt.
 
     Without `pairs` of kernel and map to choose from, the passes have the kernel in the best metric;
-    with them the plan is of the map that is made of most rows.  Within so many `seconds` metrics
+    with them the plan is of the map that is made of most rows, and of one that makes features where
+    any does.  Within so many `seconds` metrics
     are learnt, and the last contender is a plain fit of the first pair, to standardised inputs if
     the scale was chosen.  `solution` is what `plan_for` counts of what follows.
     """
@@ -86,7 +87,7 @@ def fit_job(
     else:
         check_metric_of(options, [kernel for kernel, _ in given], source)
         n_sample = max(n_sample or 0, *(one.sample_rows(source) for one in each))
-    heaviest = max(each, key=lambda one: one.family.made.rows_a_feature)
+    heaviest = max(each, key=lambda one: (one.family.made.rows_a_feature, not one.sums_waves))
     solution |= {"indexed": indexed, "few_rows": like is not None or more_to_come}
     plan = plan_for(source, heaviest, n_sample, **solution)
     # Of rows that come in single shards, one fold would get all.

@@ -87,7 +87,8 @@ def moments_pass(
         if isinstance(empty, IntegerMoments):
             empty.check_rows(float(seen.columns.weight.max()), seen.sample.weights)
     strips = moment_strips(empty, plan.n_strips)
-    if penalty is not None and not plan.sums_waves:  # sums without products of features
+    if penalty is not None and not isinstance(empty, ToeplitzMoments):
+        # Sums without products of features.
         strips = [replace(empty, first_row=feature_map.n_components)]
     read = partial(rows.read, group=lambda shard: int(rule.of(np.array([shard.start]))[0]))
     passes = [
@@ -146,7 +147,7 @@ def moments_pass(
 @contextmanager
 def _products(rows: RowPasses, read: Any, sums: ByFold) -> Iterator[GramPasses | GramTransforms]:
     """Hold what multiplies vectors with the Gram matrices of folds."""
-    if rows.plan.sums_waves:
+    if isinstance(sums.empty, ToeplitzMoments):
         yield GramTransforms(sums, usable_cores())
         return
     with FeatureStores(rows.plan.stored_bytes) as stores:
@@ -223,9 +224,11 @@ def _empty_moments(
     mean, deviation = columns.mean[p:], np.sqrt(columns.variance[p:])
     precision, units = options.precision, {}
     target: Any = {"target_shift": mean, "target_unit": np.where(deviation > 0, deviation, 1.0)}
-    plan = passes.plan
-    waves = not (plan.solves_by_passes or plan.n_strips > 1 or precision in LEVELS)
-    if plan.sums_waves or (waves and is_summed_by_waves(feature_map, source.n_targets)):
+    plan, waves = passes.plan, options.sums_waves
+    if not plan.solves_by_passes:
+        waves = plan.n_strips == 1 and precision not in LEVELS
+        waves = waves and is_summed_by_waves(feature_map, source.n_targets)
+    if waves:
         return ToeplitzMoments(feature_map, source.n_targets, precision=precision, **target)
     if precision in LEVELS:
         units = integer_units(mean, np.where(constant_columns(source, columns)[p:], 0.0, deviation))

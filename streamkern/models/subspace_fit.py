@@ -62,7 +62,7 @@ class SubspaceChoice:
 
 
 class SubspaceSearch:
-    """A subspace that grows by passes until the penalty is chosen and its systems are solved."""
+    """A subspace that grows by products until the penalty is chosen and its systems are solved."""
 
     def __init__(self, passes: SubspacePasses, penalty: PenaltyOptions) -> None:
         self.made, self.subspace, self.penalty = passes, passes.subspace, penalty
@@ -158,8 +158,8 @@ class SubspaceSearch:
     ) -> bool:
         """Solve the systems at some penalties of the grid; say whether that succeeded.
 
-        Passes take along residuals at penalties `beside`.  Without `chosen` penalties it is enough
-        to know the errors roughly, or that they are too large whatever is left.
+        Products take along residuals at penalties `beside`.  Without `chosen` penalties it is
+        enough to know the errors roughly, or that they are too large whatever is left.
         """
         begun, least, best = len(self.made.seconds), np.inf, min(float(self.least.min()), 1.0)
         usual = best * (_HELD_OUT if chosen else _ROUGH)

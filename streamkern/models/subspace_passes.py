@@ -32,7 +32,7 @@ _STREAM = 5
 
 
 class SubspacePasses:
-    """A subspace of the features that grows by passes over the rows, and a preconditioner."""
+    """A subspace of the features that grows by products, and a preconditioner."""
 
     @blas_threads(1)  # as all that is computed here, so that the number of cores does not matter
     def __init__(
@@ -51,7 +51,7 @@ class SubspacePasses:
             of: Any = part
             shift = feature_map.turned(of.feature_shift, back=True)
             cross = feature_map.turned(of.cross, back=True)
-            turned[fold] = of.of_features(feature_map, shift, cross)
+            turned[fold] = of.without_gram(feature_map, shift, cross)
         self.subspace = Subspace(turned, intercept=intercept)
         self.preconditioner = NystroemPreconditioner.none(feature_map.n_components)
 
@@ -61,7 +61,7 @@ class SubspacePasses:
             pass
 
     def grow(self, directions: Iterable[Floats]) -> bool:
-        """Add directions to the subspace by a pass; say whether there were any."""
+        """Add directions to the subspace; say whether there were any."""
         with blas_threads(1):
             vectors = self.subspace.independent(directions)
         if vectors.shape[1]:

@@ -64,7 +64,9 @@ def _search_options(
             refusals.append(error)
     if not found:
         raise refusals[0]
-    return parameters.with_folds(max(found, key=lambda each: each.family.made.rows_a_feature))
+    return parameters.with_folds(
+        max(found, key=lambda each: (each.family.made.rows_a_feature, not each.sums_waves))
+    )
 
 
 class Choice:

@@ -37,9 +37,12 @@ _UNEVEN = 1.25
 # one target and of one more, and penalties whose systems they do at a time; and the operations of a
 # feature in those of a product.
 _PASSES, _VECTORS, _PENALTIES, _FEATURE = 30, (600, 100), 3, 16
-# Sums of waves for every feature, which fill a ball in up to three inputs, how many times as many
-# numbers transforms of rows hold, and what products of a vector by fold take for every feature.
-_WAVES, _FINER, _TRANSFORM = 16, 8, 40_000
+# Sums of waves for every feature, which fill a ball in up to three inputs, and how many times as
+# many numbers transforms of rows hold; multiply-adds that take as long as a row's sums, for every
+# factor, and as a transform of the lattice or products of a vector by fold, for every feature.
+_WAVES, _FINER, _OF_A_ROW, _TRANSFORM = 16, 8, 3000, 40_000
+# What a row takes in a transform, and each of its factors.
+_TRANSFORMED, _FACTOR = 128, 48
 # As measured: how many times as long products with few vectors take, which are as fast as memory,
 # and the squares of all vectors that are multiplied between the passes.
 _NARROW, _BETWEEN = 5, 20
@@ -124,7 +127,10 @@ class Footprint:
     def transforming(self, threads: int) -> int:
         """Return what a process holds that sums waves."""
         finer = 16 * _FINER * _WAVES * self.n_components
+        factors = self.source.n_targets + 1
         task = self.folds_at_once * self.sums() + finer + self.blocks
+        task += self.block_rows * (_TRANSFORMED + _FACTOR * factors)
+        task += _FACTOR * self.n_components * factors
         waiting = (self.n_folds + (_WAITING - 1) * self.folds_at_once) * self.sums()
         return _PROCESS_BYTES + self.map + threads * task + waiting + self.sample
 
@@ -219,6 +225,8 @@ class Footprint:
             # The sketch three times, and in the subspace with copies; what is iterated by fold;
             # and squares of a fold and without it, with what decomposes them.
             sketch, vectors = largest_sketch(D, whole=True), most_vectors(D, self.source.n_targets)
+            if self.sums_waves:  # of all folds, and their transforms
+                held += (2 * self.n_folds + 4) * self.sums()
             held += 64 * D * sketch + (8 + self.itemsize * (self.n_folds + 1)) * D * vectors
             held += 8 * (3 * self.n_folds + 3) * (sketch + vectors) ** 2
         model = _MODEL_COPIES * 8 * D * self.source.n_targets
@@ -268,14 +276,21 @@ def gradient_flops(n_rows: int, n_features: int, n_components: int, n_targets: i
     return float(n_rows) * D * (_PASSES * (n_features + _FEATURE) + 2.0 * vectors)
 
 
+def wave_flops(n_rows: int, n_components: int, n_targets: int, n_shards: int) -> float:
+    """Return multiply-adds that take as long as sums of waves, by shards."""
+    return float(n_targets + 2) * (_OF_A_ROW * n_rows + _TRANSFORM * n_components * n_shards)
+
+
 def gradient_seconds(plan: Plan) -> float:
     """Return a careful guess of what conjugate gradients take, as if at landmarks."""
-    D, rate = float(plan.n_components), rough_flops_per_second(plan.precision)
+    D = float(plan.n_components)
     vectors = largest_sketch(plan.n_components, whole=True)
     vectors += most_vectors(plan.n_components, plan.n_targets)
     alone = _BETWEEN * D * vectors**2
     alone += _TRANSFORM * D * vectors if plan.sums_waves else D**3 / 3 + D**2 * vectors
-    return _NARROW * plan.flops / rate / plan.n_slots + alone / rough_flops_per_second("double")
+    passes = plan.flops / rough_flops_per_second(plan.precision) / plan.n_slots
+    passes = plan.seconds if plan.sums_waves else _NARROW * passes
+    return passes + alone / rough_flops_per_second("double")
 
 
 def solve_flops(n_components: int, n_folds: int) -> float:

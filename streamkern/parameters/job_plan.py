@@ -7,7 +7,7 @@ from typing import Any
 
 from streamkern.errors import InsufficientMemoryError
 from streamkern.errors.html_table import html_table
-from streamkern.parameters.cost_estimate import rough_flops_per_second
+from streamkern.parameters.cost_estimate import rough_flops_per_second, wave_flops
 from streamkern.runtime.memory import available_bytes, in_words
 from streamkern.statistics import dtype_of_features
 
@@ -48,8 +48,10 @@ class Plan:
     @property
     def seconds(self) -> float:
         """A rough time for the main pass."""
-        cores = self.n_slots * self.blas_threads
-        return self.flops / (rough_flops_per_second(self.precision) * cores)
+        cores, flops = self.n_slots * self.blas_threads, self.flops
+        if self.sums_waves:
+            flops = wave_flops(self.n_rows, self.n_components, self.n_targets, self.n_shards)
+        return flops / (rough_flops_per_second(self.precision) * cores)
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self) | {"seconds": self.seconds}

@@ -1,7 +1,7 @@
 """What a job will take, known before the first read: memory, work, and how it is cut up.
 
-Shards and blocks follow from the data and the options alone, so that results do not depend on who
-computes them.  Workers and threads follow from the machine.
+Shards and blocks follow from the data, the options and the solver alone, so that results do not
+depend on who computes them.  Workers and threads follow from the machine.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from streamkern.parameters.cost_estimate import (
     fit_flops,
     gradient_flops,
     rough_flops_per_second,
+    wave_flops,
 )
 from streamkern.parameters.fit_options import check_folds
 from streamkern.parameters.job_plan import Plan
 from streamkern.runtime.events import tell_of_job
 from streamkern.runtime.memory import available_bytes, usable_cores
 from streamkern.runtime.resources import current_resources
-from streamkern.statistics import dtype_of_features, wave_flops
+from streamkern.statistics import dtype_of_features
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,11 +36,13 @@ _BLOCK_BYTES = 128 << 20
 _BLOCK_ROWS = (1024, 8192)
 # The fewest rows where they have more targets than features: products with those are wide.
 _WIDE_ROWS = 256
-# A shard is what a lost worker costs; many shards cost merges, and transforms of a lattice.
-_SHARDS, _SHARDS_OF_WAVES = 256, 16
+# A shard is what a lost worker costs; many shards cost merges.
+_SHARDS = 256
 _SHARD_ROWS = (32768, 1 << 20)
 # Folds of fewer shards than this are too uneven to choose by; rows are dealt then.
 _SHARDS_A_FOLD = 3
+# Few shards and large blocks of waves, since each transforms the whole lattice.
+_SHARDS_OF_WAVES, _ROWS_OF_WAVES = 16, 1 << 19
 # Into how many strips the products are cut where a worker cannot hold all, with their partials.
 _STRIPS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 # What a target of one row takes in the blocks that are read, and as it enters products.
@@ -76,8 +79,9 @@ def plan_fit(
     stored = takes_sparse and source.sparse_row_bytes
     width = min(p, source.sparse_row_bytes // source.dtype.itemsize) if stored else p
     by_waves = more.get("sums_waves", False)  # which makes no features
-    n_shards = _SHARDS_OF_WAVES if by_waves else _SHARDS
-    shard_rows, block_rows = cut(source, 0 if by_waves else itemsize * D, n_shards)
+    shard_rows, block_rows = (
+        _cut_for_waves(source, n_folds) if by_waves else cut(source, itemsize * D)
+    )
     shards = source.shards(shard_rows, block_rows)
     block_rows = min(block_rows, max(shard.n_rows for shard in shards))
     shards = source.shards(shard_rows, block_rows)
@@ -112,13 +116,14 @@ def plan_fit(
     # A target more takes what an input takes, and without each row every target at every penalty.
     flops = fit_flops(n, width + q - 1, D, n_folds)
     if needs.solves_by_passes:
-        flops = wave_flops(n, q) if needs.sums_waves else gradient_flops(n, width, D, q)
+        flops = gradient_flops(n, width, D, q)
     if needs.n_left_out:
         flops += fit_flops(n, width + needs.n_left_out * q, D, 1)
     cores, blas = usable_cores(), 1
     if n_workers is None:
         threads = min(cores, _THREADS_A_PROCESS)
-        seconds = flops / (rough_flops_per_second(precision) * threads)
+        work = wave_flops(n, D, q, len(shards)) if by_waves else flops
+        seconds = work / (rough_flops_per_second(precision) * threads)
         free = room(0) if allowed_bytes is None else allowed_bytes
         n_workers, n_threads = 0, threads_that_fit(threads, free)
         if seconds > _IN_PROCESS_SECONDS:
@@ -259,7 +264,20 @@ def tell_of_solution(source: Source, options: FitOptions, solution: dict[str, An
     tell_of_job("solution planned", flops=flops)
 
 
-def cut(source: Source, feature_bytes: int, n_shards: int = _SHARDS) -> tuple[int, int]:
+def _cut_for_waves(source: Source, n_folds: int) -> tuple[int, int]:
+    """Return the rows of a shard and of a block where waves are summed."""
+    fewest, most = _SHARD_ROWS
+    n_shards = max(_SHARDS_OF_WAVES, _SHARDS_A_FOLD * n_folds)
+    shard_rows = min(max(-(-source.n_samples // n_shards), fewest), most)
+    row_bytes = _TARGET_BYTES * source.n_targets + source.row_bytes
+    block_rows = min(_BLOCK_BYTES // row_bytes, _ROWS_OF_WAVES, shard_rows)
+    if source.loads_whole_shards:
+        shard_rows = min(shard_rows, max(_BLOCK_BYTES // row_bytes, 1))
+        block_rows = min(block_rows, shard_rows)
+    return -(-shard_rows // block_rows) * block_rows, block_rows
+
+
+def cut(source: Source, feature_bytes: int) -> tuple[int, int]:
     """Return the rows of a shard and of a block, given the bytes of one row of features."""
     (fewest, most), target_bytes = _BLOCK_ROWS, _TARGET_BYTES * source.n_targets
     if target_bytes > feature_bytes:
@@ -269,7 +287,7 @@ def cut(source: Source, feature_bytes: int, n_shards: int = _SHARDS) -> tuple[in
     if 1 < chunk_rows <= block_rows:
         block_rows -= block_rows % chunk_rows
     fewest, most = _SHARD_ROWS
-    shard_rows = min(max(-(-source.n_samples // n_shards), fewest), most)
+    shard_rows = min(max(-(-source.n_samples // _SHARDS), fewest), most)
     shard_rows = -(-shard_rows // block_rows) * block_rows
     if source.loads_whole_shards:
         loaded = max(source.row_bytes, 8 * source.n_targets)

@@ -20,7 +20,6 @@ from streamkern.statistics.integer_moments import IntegerMoments, empty_moments,
 from streamkern.statistics.integer_units import integer_units, unit_of_weights
 from streamkern.statistics.row_hashes import RowIndex, RowSample
 from streamkern.statistics.toeplitz_moments import ToeplitzMoments, is_summed_by_waves
-from streamkern.statistics.toeplitz_moments import wave_flops
 from streamkern.statistics.triangle import Triangle
 from streamkern.statistics.work import Work
 
@@ -31,5 +30,5 @@ __all__ = [
     "block_folds", "concatenated", "dtype_of_features", "empty_moments", "integer_units",
     "is_summed_by_waves", "joined_moments", "joint", "maximum", "merged_by", "minimum",
     "moment_strips", "part", "parts", "precision_of_features", "rows_by_fold", "shard_folds",
-    "total", "unit_of_weights", "unplaced_folds", "update_bytes", "wave_flops",
+    "total", "unit_of_weights", "unplaced_folds", "update_bytes",
 ]  # fmt: skip

@@ -127,6 +127,12 @@ class FeatureSums(Statistic):
         other.first_row = 0
         return other
 
+    def without_gram(self, feature_map: FeatureMap, shift: Floats, cross: Array) -> Any:
+        """Return these moments with another map, shift and cross, and without a Gram matrix."""
+        other = self.of_features(feature_map, shift, cross)
+        other.gram = None
+        return other
+
     def with_gram(self) -> Any:
         """Return these moments with the Gram matrix, where that is not held otherwise."""
         return self

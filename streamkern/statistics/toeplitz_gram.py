@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,11 +31,17 @@ class ToeplitzGram:
         within = tuple(slice(length - 1) for length in waves.shape)
         sums[within] = waves[(slice(1, None),) * waves.ndim]  # each with its opposite
         sums = np.roll(sums, [1 - length // 2 for length in waves.shape], range(waves.ndim))
-        self.spectrum: Floats = fftn(sums, workers=n_threads).real
+        self.spectrum: Floats = fftn(sums, workers=n_threads).real.copy()
         self.places, self.opposite = (
             np.ravel_multi_index(tuple(each.T), self.shape, mode="wrap")
             for each in (indices, -indices - 1)
         )
+
+    def __add__(self, other: ToeplitzGram) -> ToeplitzGram:
+        """Return that of the sums over both sets of rows."""
+        both = copy(self)
+        both.spectrum = self.spectrum + other.spectrum
+        return both
 
     def times(self, vectors: Array) -> Floats:
         """Return products (D, k) of vectors (D, k), two in a complex transform."""

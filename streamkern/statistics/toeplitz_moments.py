@@ -138,15 +138,14 @@ class ToeplitzMoments(Moments):
         if n_components is not None:
             feature_map = feature_map.first(n_components)
         D = feature_map.n_components
-        found: Moments = self.of_features(feature_map, np.zeros(D), self.cross[:D].copy())
+        found: Moments = self.without_gram(feature_map, np.zeros(D), self.cross[:D].copy())
         if self.n_rows:
             found.gram = Triangle(D)
             for panel in found.gram.panels:
                 self._write(panel)
         return found
 
-    def of_features(self, feature_map: FeatureMap, shift: Floats, cross: Array) -> Any:
-        """Return the moments of another map, with this shift and cross, without a Gram matrix."""
+    def without_gram(self, feature_map: FeatureMap, shift: Floats, cross: Array) -> Any:
         target: Any = {"target_shift": self.target_shift, "target_unit": self.target_unit}
         target |= {"feature_shift": shift, "precision": self.precision}
         found = Moments(feature_map, self.n_targets, **target)
@@ -218,11 +217,6 @@ def is_summed_by_waves(feature_map: FeatureMap, n_targets: int) -> bool:
         return False
     n_waves = np.prod(2.0 * _modes_of(lattice))
     return bool(n_waves <= min(_MOST_WAVES, squares / 4))
-
-
-def wave_flops(n_rows: int, n_targets: int) -> float:
-    """Return multiply-adds that take as long as sums of waves, however many features there are."""
-    return float(n_rows) * _OPERATIONS * (n_targets + 2) / 2
 
 
 def _modes_of(lattice: Lattice) -> Array:

@@ -35,8 +35,7 @@ _FEWEST_ROWS = 30
 # In octaves from the kernel's own length scale: what is tried of every kernel, what is tried at the
 # farthest, and how much farther at a time.
 _NEAR, _FARTHEST, _FARTHER = 3, 12, (1, 2)
-# How many times a length scale rows are apart in the mean square where it is that of a tight
-# cluster, and factors of that distance.
+# How many length scales rows are apart where that is far, and factors of their distance.
 _TIGHT, _ABOUT = 10.0, (0.5, 1.0, 2.0, 4.0)
 
 
@@ -149,15 +148,17 @@ def octaves(arms: Sequence[Arm], steps: Sequence[float]) -> list[Candidate]:
 
 
 def far_factors(kernel: Any, rows: Floats) -> list[float]:
-    """Return what to multiply a length scale by as well, where it is far too short for most rows.
+    """Return what to multiply a length scale by as well, where rows are far apart beside it.
 
-    Most distances of rows in a tight cluster are short, and the median says nothing of the others.
+    That is in the root of the mean square: most distances of rows in a tight cluster are short, and
+    the median says nothing of the others.
     """
     scale = np.asarray(getattr(kernel, "length_scale", None))
     if scale.ndim or scale.dtype.kind != "f":
         return []
-    apart = math.sqrt(2.0 * rows.var(axis=0).sum()) / float(scale)  # root mean square distance
-    return [apart * factor for factor in _ABOUT] if apart > _TIGHT else []
+    with np.errstate(over="ignore", invalid="ignore"):
+        apart = math.sqrt(2.0 * rows.var(axis=0).sum()) / float(scale)
+    return [apart * factor for factor in _ABOUT] if _TIGHT < apart < np.inf else []
 
 
 def beyond(candidates: Sequence[Candidate], tried: Sequence[Attempt]) -> list[Candidate]:

@@ -44,6 +44,8 @@ _COMPONENTS, _MORE_COMPONENTS, _MORE_SECONDS = 1024, 2048, 60.0
 _KERNELS_A_MAP, _FEW_COMPONENTS, _FEW_ROWS = 2, 256, 4096
 # Of several pairs, rounds that all have, the plain one included, and pairs that have more.
 _FIRST_ROUNDS, _GO_ON = 2, 2
+# Rounds of a pair that a search within seconds compares, if it has the time.
+_KEPT = 3
 # Half octaves about a kernel's own length scale, of the small fits.
 _COARSE = (-4, -2, 0, 2)
 _FEWEST_ROWS = 60
@@ -170,12 +172,20 @@ def _best(every: Sequence[Round]) -> list[int]:
 
 
 def _best_of_pairs(every: Sequence[Round]) -> list[int]:
-    """Return the places of the best round of every kernel and map, and of plain distances."""
+    """Return the places of the best rounds: one of every pair and of plain distances, then more.
+
+    Few rows that are held out may well prefer another round than all rows would.
+    """
     ranked = np.argsort([each.best.relative_mse for each in every], kind="stable").tolist()
-    pairs = [(each.best.kernel.name, each.feature_map) for each in every]
-    firsts = {pairs[i]: i for i in reversed(ranked)}
     plain = next(i for i in ranked if every[i].standardizer.linear is None)
-    return [i for i in ranked if i in {plain, *firsts.values()}]
+    met: Counter[tuple[str, str]] = Counter()
+    order = {plain: 0}
+    for i in ranked:
+        pair = every[i].best.kernel.name, every[i].feature_map
+        order.setdefault(i, met[pair])
+        met[pair] += 1
+    kept = [i for i in ranked if order[i] < _KEPT]
+    return sorted(kept, key=order.__getitem__)
 
 
 def _promising(

@@ -229,7 +229,9 @@ def rounds_of(
     least, begun, number, side = np.inf, 0, 0, -1
     while True:
         most = _MOST_STEPS if brackets or not number else 1
-        found = [_length_scale(trial, sample, kernel, steps, most) for trial in trials]
+        found = [
+            _length_scale(trial, sample, kernel, steps, most, far=not number) for trial in trials
+        ]
         trial, best, own, middle, _ = min(found, key=lambda each: each.best.relative_mse)
         # Few rows say little of a length scale: in plain distances the kernel's own stays.
         taken = best if number or best.beats(own) else own
@@ -239,7 +241,7 @@ def rounds_of(
         is_better = best.relative_mse < least
         if is_better:
             least, going_on = best.relative_mse, trial
-            if middle != steps[-1]:
+            if number and middle != steps[-1]:  # the last one was no better
                 side = -side
             steps = [middle + step for step in _NEXT] if brackets else (middle, middle + side)
         if few:
@@ -267,13 +269,22 @@ class Found(NamedTuple):
 
 
 def _length_scale(
-    trial: HeldOutTrial, sample: Sample, kernel: Any, steps: Sequence[int], most_steps: int
+    trial: HeldOutTrial,
+    sample: Sample,
+    kernel: Any,
+    steps: Sequence[int],
+    most_steps: int,
+    *,
+    far: bool,
 ) -> Found:
-    """Try length scales so many half octaves from the kernel's own, and about the best of them."""
+    """Try length scales so many half octaves from the kernel's own, and about the best of them.
+
+    In the first round, those that are far from it as well.
+    """
     rows = trial.standardizer(sample.rows)
     own = kernel.resolved(rows, weights=sample.weights)
-    if len(steps) == len(_FIRST):
-        steps = [*steps, *(round(2.0 * math.log2(far)) for far in far_factors(own, rows))]
+    if far:
+        steps = [*steps, *(round(2.0 * math.log2(each)) for each in far_factors(own, rows))]
     chosen = task(trial.representatives, own, sample.X, sample.s, name="metric-landmarks")
     trial = replace(trial, made_from=run(chosen))
     tried: dict[int, Tried] = {}

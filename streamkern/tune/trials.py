@@ -40,7 +40,7 @@ SHIFT_ROWS = 2048
 # Standard errors by which a mean over folds is not 0.
 _SURE = 2.0
 # Penalties on both sides of the best that are tried, of so many rows a feature and of many
-# features; else all are.
+# features for every target; else all are.
 _NEAR, _ROWS_A_COMPONENT, _MANY = 2, 4, 1024
 # Square matrices that are held while a fold is scored.
 _SQUARES = 7
@@ -203,7 +203,7 @@ class Trial:
         return self._attempt([fold.solvable() for fold in folds], factor, cost)
 
     def _attempt(self, folds: list[Moments], factor: float, cost: tuple[float, float]) -> Attempt:
-        """Leave out each fold in turn, over penalties of the grid that are near the best."""
+        """Leave out each fold in turn, at the penalties of the grid that matter."""
         begun = time.thread_time()
         total = reduce(Moments.merge, folds)
         intercept = self.options.fit_intercept
@@ -231,15 +231,17 @@ class Trial:
 def _near_the_best(basis: Eigenbasis, total: Moments, folds: Sequence[Moments]) -> PenaltyCurve:
     """Return the errors of penalties about the best, from where robust GCV is least.
 
-    Small ones take longest, and are mostly far from it.  Few rows say too little of where to begin,
-    and few features take little time.
+    Small ones take longest, and are mostly far from it.  Of few rows, which say too little of where
+    to begin, and of few features all are tried.
     """
-    alphas = default_grid(basis.spectrum)
-    (start,) = PenaltyCurve.of_spectrum("gcv", alphas, basis.spectrum).choose()
-    D = total.feature_map.n_components
-    few = total.n_rows < _ROWS_A_COMPONENT * D or D < _MANY
+    alphas, D, q = default_grid(basis.spectrum), total.feature_map.n_components, total.n_targets
+    best, reach = 0, len(alphas)
+    # Of many targets all penalties are solved for by one decomposition.
+    few = q * _MANY > D or total.n_rows < _ROWS_A_COMPONENT * D
+    if not few:
+        (start,) = PenaltyCurve.of_spectrum("gcv", alphas, basis.spectrum).choose()
+        best, reach = int(start), _NEAR
     known: dict[int, list[HeldOut]] = {}
-    best, reach = int(start), len(alphas) if few else _NEAR
     while new := [i for i in range(len(alphas)) if abs(i - best) <= reach and i not in known]:
         made = [held_out_errors(basis, total, fold, alphas[new]) for fold in folds]
         for j, i in enumerate(new):
@@ -249,7 +251,7 @@ def _near_the_best(basis: Eigenbasis, total: Moments, folds: Sequence[Moments]) 
             each[0]._replace(sse=np.vstack([part.sse for part in each]))
             for each in zip(*(known[i] for i in places), strict=True)
         ]
-        curve = PenaltyCurve.of_folds(alphas[places], several, np.ones(total.n_targets))
+        curve = PenaltyCurve.of_folds(alphas[places], several, np.ones(q))
         best = places[curve.choose()[0]]
     return curve
 

@@ -27,7 +27,7 @@ SMALL = {"n_components": 16, "random_state": 3, "alpha": 0.1}
 ROUNDS = RandomFeatureAdaBoost(RandomFeatureRidge(**SMALL), n_estimators=2)
 FITS = {
     "ridge": lambda: RandomFeatureRidge(**SMALL).fit(X, Y),
-    "tuned": lambda: RandomFeatureRidge(**SMALL).tune(X, Y),
+    "tuned": lambda: RandomFeatureRidge(**SMALL).tune(X, Y, kernels="gaussian"),
     "grown": lambda: RandomFeatureRidge(**SMALL).partial_fit(X, Y),
     "classifier": lambda: RandomFeatureClassifier(**SMALL).fit(X, Y > 0),
     "grown classifier": lambda: RandomFeatureClassifier(**SMALL).partial_fit(X, Y > 0),

@@ -111,6 +111,55 @@ def test_options_are_kept(options):
     check_alike(found, expected, *rows(300, seed=1), tolerance=1e-4)
 
 
+@pytest.mark.parametrize("p", [1, 2, 3])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"precision": "single"},
+        {"n_components": 201, "kernel": "matern32"},
+        {"alpha": 0.3, "fit_intercept": False},
+        {"fold_by": "blocks", "n_folds": 3},
+    ],
+    ids=str,
+)
+def test_waves_are_solved_without_reading_rows_again(p, options):
+    X, y = rows(p=p, q=None if p == 2 else 1) if p > 1 else rows_of_one_input()
+    weights = stream(2).integers(0, 3, N).astype(float)
+    found, expected = both((X, y, weights), **{"feature_map": "grid"} | options)
+    check_alike(found, expected, X, y, tolerance=1e-4)
+    assert found.report_["passes"] == 2
+
+
+def rows_of_one_input():
+    rng = stream(1)
+    X = rng.uniform(-2.0, 2.0, (N, 1))
+    return X, np.sin(3.0 * X[:, 0]) + 0.3 * rng.standard_normal(N)
+
+
+def test_waves_of_several_targets_are_solved_with_a_penalty_each():
+    X, y = rows(p=2, q=2)
+    found, expected = both((X, y), feature_map="grid", per_target=True)
+    check_alike(found, expected, X, y)
+
+
+def test_waves_are_planned_where_all_that_is_searched_has_them():
+    source = ArraySource(*rows(p=2))
+    given = ridge(n_components=20_000, feature_map="grid", alpha=1.0)._parameters()
+    for kernels, maps, waves in (
+        ("gaussian", "grid", True),
+        (["gaussian", "laplacian"], "grid", False),
+        ("gaussian", ["grid", "orthogonal"], False),
+    ):
+        searched = {"kernels": kernels, "maps": maps, "budget": None, "checkpoint": None}
+        job = Regression().search_job(given, **searched)
+        found = plan.planned(job.options, source, **job.solution)
+        assert (found.solves_by_passes, found.sums_waves) == (True, waves)
+        assert bool(found.stored_bytes) is not waves
+    few = ridge(n_components=200, alpha=1.0)
+    for maps in (["grid", "orthogonal"], ["orthogonal", "grid"]):
+        assert few.tune(source, kernels="matern12", maps=maps).report_["solver"] == "cg"
+
+
 @pytest.mark.parametrize("per_target", [True, False])
 def test_several_targets_with_weights_are_solved_together(per_target):
     X, y = rows(q=2)

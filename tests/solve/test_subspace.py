@@ -9,7 +9,7 @@ from streamkern.features import RandomFourierFeatures
 from streamkern.features.kernel_map import Combinations
 from streamkern.kernels import Gaussian
 from streamkern.solve.preconditioner import NystroemPreconditioner
-from streamkern.solve.subspace import Remainder, Subspace
+from streamkern.solve.subspace import Remainder, Subspace, orthonormal
 from streamkern.sources import Block
 from streamkern.statistics import GramProducts, Moments
 
@@ -33,6 +33,16 @@ def gram_of(X, weights, feature_map):
     phi = feature_map.transform(X)
     mean = weights @ phi / weights.sum()
     return (phi * weights[:, None]).T @ phi - weights.sum() * np.outer(mean, mean), phi
+
+
+@pytest.mark.parametrize(("k", "apart"), [(0, 1.0), (1, 1.0), (30, 1.0), (2, 1e-5)])
+def test_vectors_are_made_orthonormal_without_leaving_what_they_span(k, apart):
+    vectors = np.random.default_rng(k).standard_normal((200, k))
+    vectors[:, 1:] = vectors[:, :1] + apart * vectors[:, 1:] if apart < 1.0 else vectors[:, 1:]
+    found = orthonormal(vectors)
+    assert found.shape == (200, k)
+    assert np.allclose(found.T @ found, np.eye(k), atol=1e-13)
+    assert np.allclose(found @ (found.T @ vectors), vectors, atol=1e-12)
 
 
 @pytest.mark.parametrize("cuts", [(), (1, 90, 91)])

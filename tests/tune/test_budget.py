@@ -15,6 +15,7 @@ from naive import quick
 
 from streamkern import Gaussian, Laplacian, Matern, RandomFeatureRidge
 from streamkern.errors import ParameterError
+from streamkern.models.tuned_fit import Choice
 from streamkern.parameters.cost_estimate import fit_flops, solve_flops
 from streamkern.parameters.fit_options import large_sample
 from streamkern.parameters.parameters import Parameters
@@ -69,6 +70,27 @@ def test_a_budget_is_passes_or_time(text, expected):
     assert Budget.of(text) == expected
     assert Budget.of(str(expected)) == expected
     assert Budget.of(None) is None
+
+
+@pytest.mark.parametrize(
+    ("given", "named", "expected"),
+    [
+        ({}, {}, "60s"),
+        ({"alpha": 0.1, "metric": "learn"}, {}, "60s"),
+        ({"kernel": Gaussian(2.0)}, {}, "None"),
+        ({"kernel": "matern32"}, {}, "None"),
+        ({"feature_map": "iid"}, {}, "None"),
+        ({}, {"kernels": "gaussian"}, "None"),
+        ({}, {"maps": "orthogonal"}, "None"),
+        ({}, {"checkpoint": "kept"}, "None"),
+        ({}, {"budget": 3}, "3"),
+    ],
+    ids=str,
+)
+def test_where_nothing_is_named_a_search_has_a_minute(given, named, expected):
+    searched = dict.fromkeys(("kernels", "maps", "budget", "checkpoint"))
+    choice = Choice(ridge(**given)._parameters(), **searched | named)
+    assert str(choice.budget) == expected
 
 
 @pytest.mark.parametrize("text", ["", "0", -1, "5d", "s", "1e999", "nan", True, "1,5", "--3", [1]])

@@ -137,8 +137,9 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
             Kernels and maps are 'auto' then, unless they are given; if neither is, linear ridge is
             tried within time, too.  With passes the sample and the features of trials grow; within
             time the scale is chosen, unless it is another than 'standard', a metric, unless one is
-            given, and up to 16 times `n_components`.  By default '1m', but None if a kernel, map,
-            length scale or checkpoint is given: then the length scale is chosen, and what is named.
+            given, and up to 16 times `n_components`.  By default '1m', but None if kernels, maps, a
+            checkpoint, or another kernel or map than the default are given: then the length scale
+            is chosen, and what is named.
         checkpoint, keep_moments
             As in `fit`; the search is made again.
         """
