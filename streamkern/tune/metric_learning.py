@@ -44,8 +44,8 @@ _COMPONENTS, _MORE_COMPONENTS, _MORE_SECONDS = 1024, 2048, 60.0
 _KERNELS_A_MAP, _FEW_COMPONENTS, _FEW_ROWS = 2, 256, 4096
 # Of several pairs, rounds that all have, the plain one included, and pairs that have more.
 _FIRST_ROUNDS, _GO_ON = 2, 2
-# Rounds of a pair that a search within seconds compares, if it has the time.
-_KEPT = 3
+# Rows of which rounds take so long that in a search within seconds there are rather more of them.
+_MANY_ROWS = 5000
 # Half octaves about a kernel's own length scale, of the small fits.
 _COARSE = (-4, -2, 0, 2)
 _FEWEST_ROWS = 60
@@ -114,11 +114,11 @@ def learnt_metric(
     assert learning is not None  # noqa: S101  for the type checker
     most = _MORE_COMPONENTS if seconds is not None and seconds > _MORE_SECONDS else _COMPONENTS
     how: Any = {"learning": learning, "most_components": min(options.n_components, most)}
-    how["brackets"] = seconds is None
     options = replace(options, n_components=min(options.n_components, _COMPONENTS))
     # In the order of their hashes, so that the first are a sample too.
     n_rows = large_sample(seen.standardizer.n_features + seen.sample.y.shape[1])
     rows = seen.sample.X[:n_rows]
+    how["brackets"] = seconds is None or len(rows) < _MANY_ROWS
     weights = None if seen.weights is None else seen.weights[:n_rows]
     sent = shared(rows), shared(seen.targets[:n_rows]), shared(weights)
     sample = Sample(rows, weights, *sent)
@@ -172,20 +172,12 @@ def _best(every: Sequence[Round]) -> list[int]:
 
 
 def _best_of_pairs(every: Sequence[Round]) -> list[int]:
-    """Return the places of the best rounds: one of every pair and of plain distances, then more.
-
-    Few rows that are held out may well prefer another round than all rows would.
-    """
+    """Return the places of the best round of every kernel and map, and of plain distances."""
     ranked = np.argsort([each.best.relative_mse for each in every], kind="stable").tolist()
+    pairs = [(each.best.kernel.name, each.feature_map) for each in every]
+    firsts = {pairs[i]: i for i in reversed(ranked)}
     plain = next(i for i in ranked if every[i].standardizer.linear is None)
-    met: Counter[tuple[str, str]] = Counter()
-    order = {plain: 0}
-    for i in ranked:
-        pair = every[i].best.kernel.name, every[i].feature_map
-        order.setdefault(i, met[pair])
-        met[pair] += 1
-    kept = [i for i in ranked if order[i] < _KEPT]
-    return sorted(kept, key=order.__getitem__)
+    return [i for i in ranked if i in {plain, *firsts.values()}]
 
 
 def _promising(

@@ -8,6 +8,7 @@ import pytest
 from streamkern import RandomFeatureClassifier, RandomFeatureRidge, load
 from streamkern.parameters.parameters import Parameters
 from streamkern.sources import as_source
+from streamkern.tune import metric_learning, metric_rounds
 from streamkern.tune.budget import Budget
 from streamkern.tune.candidates import Arm, Candidate
 from streamkern.tune.search_trials import SearchTrials
@@ -224,3 +225,19 @@ def test_classes_are_searched_within_seconds():
     model = RandomFeatureClassifier(n_components=64, precision="double")
     model.tune(X, y > 0, budget="3s")
     assert model.score(X, y > 0) > 0.9
+
+
+def test_of_many_rows_rounds_try_one_length_scale_beside_the_last(monkeypatch):
+    found, search = [], metric_rounds._length_scale
+    monkeypatch.setattr(metric_learning, "_MANY_ROWS", 1)
+
+    def watched(*some, far):
+        found.append((far, each := search(*some, far=far)))
+        return each
+
+    monkeypatch.setattr(metric_rounds, "_length_scale", watched)
+    tuned(*heavy_tailed(), "10s")
+    later = [each for far, each in found if not far]
+    assert len(later) > 2
+    assert {each.n_tried for each in later} == {2}
+    assert all(each.n_tried >= 7 for far, each in found if far)
