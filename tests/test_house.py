@@ -152,7 +152,7 @@ SLOW = {
 COMMANDS = {
     "a fit": (0, "fit data.h5 --out new.h5 --components 16"),
     "a sparse fit": (0, "fit data.h5 --out new.h5 --components 16 --sparse 4"),
-    "a search": (0, "tune data.h5 --out new.h5 --components 16"),
+    "a search": (0, "tune data.h5 --out new.h5 --components 16 --kernel gaussian"),
     "a report": (0, "fit data.h5 --out new.h5 --components 16 --report new.html"),
     "moments": (0, "moments data.h5 --out new.h5 --components 16"),
     "components": (0, "pca data.h5 --out new.h5 --random-features 16"),
