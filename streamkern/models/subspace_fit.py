@@ -117,6 +117,7 @@ class SubspaceSearch:
             "sketch": self.made.preconditioner.n_vectors,
             "bound": self.bound,
             "tried_from": self.tried_from,
+            "by_sums": not self.made.products.passes,
             "seconds_a_pass": float(np.median(seconds)),
             "note": "" if self.is_solved else note,
         }

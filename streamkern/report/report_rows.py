@@ -73,10 +73,11 @@ def _gradients(report: FitReport, number: Number) -> list[Row]:
     """Return what conjugate gradients took, if they solved."""
     if not (found := report.get("gradients")):
         return []
-    taken = (
-        f"{report['iterations']} of {report['passes']} passes of {number(found['seconds_a_pass'])} "
-        f"s, {found['vectors']} vectors beside a sketch of {found['sketch']}"
-    )
+    n, seconds = report["iterations"], number(found["seconds_a_pass"])
+    taken = f"{n} of {report['passes']} passes of {seconds} s"
+    if found.get("by_sums"):
+        taken = f"{n} by transforms of sums, {seconds} s each"
+    taken += f", {found['vectors']} vectors beside a sketch of {found['sketch']}"
     rows = [("iterations", taken), ("left to solve", number(found["bound"]))]
     if found["tried_from"] is not None:
         rows.append(("penalties tried from", number(found["tried_from"])))

@@ -11,7 +11,6 @@ from click.testing import CliRunner
 import streamkern
 from streamkern.cli import main
 from streamkern.errors import DataError
-from streamkern.kernels import Gaussian
 from streamkern.models.boosting import Boosting
 from streamkern.models.classification import Classification
 from streamkern.models.component_fit import ComponentOptions
@@ -57,9 +56,7 @@ ROUNDS = Boosting(10)
     ],
 )
 def test_a_model_has_the_same_defaults(run, line, task, parameters):
-    # A search names the kernel and the map of the model.
-    chosen = {"kernels": [Gaussian("median")], "maps": ["orthogonal"]}
-    made, found, _ = run(line, type(task), line.split()[0], **chosen)
+    made, found, _ = run(line, type(task), line.split()[0])
     assert type(made) is type(task)
     assert vars(made) == vars(task)
     assert found.values() == parameters.values()

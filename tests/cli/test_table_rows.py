@@ -58,7 +58,7 @@ def coefficients(path):
 def test_a_table_is_fitted_as_its_converted_rows_are(houses, command, table):
     before = inside(houses)
     ids = ("--id", "id") if table == "houses.csv" else ()
-    options = ("--components", 16, "--quiet")
+    options = ("--components", 16, "--kernel", "gaussian", "--quiet")
     streamkern(command, table, "--target", "price", *ids, "--out", "direct.h5", *options)
     assert inside(houses) == sorted([*before, "direct.h5"])
     streamkern("convert", table, "rows.h5", "--target", "price", *ids)

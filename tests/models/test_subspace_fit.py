@@ -14,6 +14,7 @@ from streamkern.errors import ParameterError, StreamkernWarning
 from streamkern.features.base import stream
 from streamkern.models.tasks import Regression
 from streamkern.parameters import plan
+from streamkern.report.report_rows import fit_rows
 from streamkern.runtime.events import observed
 from streamkern.runtime.feature_store import FeatureStore
 from streamkern.sources import ArraySource
@@ -128,6 +129,7 @@ def test_waves_are_solved_without_reading_rows_again(p, options):
     found, expected = both((X, y, weights), **{"feature_map": "grid"} | options)
     check_alike(found, expected, X, y, tolerance=1e-4)
     assert found.report_["passes"] == 2
+    assert "by transforms of sums" in dict(fit_rows(found.report_))["iterations"]
 
 
 def rows_of_one_input():
