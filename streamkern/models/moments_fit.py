@@ -87,7 +87,7 @@ def fit_job(
     else:
         check_metric_of(options, [kernel for kernel, _ in given], source)
         n_sample = max(n_sample or 0, *(one.sample_rows(source) for one in each))
-    heaviest = max(each, key=lambda one: (one.family.made.rows_a_feature, not one.sums_waves))
+    heaviest = max(each, key=lambda one: one.heaviness)
     solution |= {"indexed": indexed, "few_rows": like is not None or more_to_come}
     plan = plan_for(source, heaviest, n_sample, **solution)
     # Of rows that come in single shards, one fold would get all.

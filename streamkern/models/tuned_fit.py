@@ -64,9 +64,7 @@ def _search_options(
             refusals.append(error)
     if not found:
         raise refusals[0]
-    return parameters.with_folds(
-        max(found, key=lambda each: (each.family.made.rows_a_feature, not each.sums_waves))
-    )
+    return parameters.with_folds(max(found, key=lambda each: each.heaviness))
 
 
 class Choice:

@@ -137,6 +137,11 @@ class FitOptions:
         is_lattice = not self.is_identity and self.family.made.lattice is not None
         return is_lattice and isinstance(self.kernel, RadialKernel)
 
+    @property
+    def heaviness(self) -> tuple[int, bool]:
+        """What is planned for of several: a map of more rows, and one that makes features."""
+        return self.family.made.rows_a_feature, not self.sums_waves
+
     def sample_rows(self, source: Source) -> int:
         """Return how many rows the first pass brings along, for the map and what is learnt."""
         n_columns = source.n_features + source.n_targets

@@ -237,8 +237,7 @@ def _near_the_best(basis: Eigenbasis, total: Moments, folds: Sequence[Moments]) 
     alphas, D, q = default_grid(basis.spectrum), total.feature_map.n_components, total.n_targets
     best, reach = 0, len(alphas)
     # Of many targets all penalties are solved for by one decomposition.
-    few = q * _MANY > D or total.n_rows < _ROWS_A_COMPONENT * D
-    if not few:
+    if not (q * _MANY > D or total.n_rows < _ROWS_A_COMPONENT * D):
         (start,) = PenaltyCurve.of_spectrum("gcv", alphas, basis.spectrum).choose()
         best, reach = int(start), _NEAR
     known: dict[int, list[HeldOut]] = {}
