@@ -19,7 +19,7 @@ from distributed.deploy import Cluster
 from streamkern.engine.cluster_options import OWN_OPTIONS, refuse_untrusted
 from streamkern.engine.plain_yaml import mapping_in
 from streamkern.errors import ClusterError, ParameterError, first_line
-from streamkern.errors.integers import is_integer
+from streamkern.errors.checks import is_integer
 from streamkern.runtime.signals import handlers_kept
 
 if TYPE_CHECKING:

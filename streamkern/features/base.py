@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from streamkern.errors import DataError, ParameterError
-from streamkern.errors.integers import checked_integer
+from streamkern.errors.checks import checked_integer
 from streamkern.features.families import FAMILIES, MAPS, Family
 from streamkern.kernels.base import declare
 from streamkern.runtime.sparse_rows import SparseRows, is_sparse

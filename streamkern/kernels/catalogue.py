@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from streamkern.errors import ModelFileError, ParameterError
-from streamkern.errors.formatting import unknown
+from streamkern.errors.checks import check_choice
 from streamkern.kernels.base import DECLARED, Kernel
 from streamkern.kernels.column_kernels import OnColumns
 from streamkern.kernels.combined import Sum
@@ -49,10 +49,7 @@ def simple_kernel(name: str, parameters: Mapping[str, Any]) -> Kernel:
             "the multiquadric sqrt(1 + r^2) is not positive definite, so there is no kernel ridge "
             "regression with it; take inverse-multiquadric."
         )
-    if name not in KERNELS:
-        raise ParameterError(
-            f"kernel must be one of {', '.join(KERNELS)}, not {unknown(name, KERNELS)}; take one."
-        )
+    check_choice("kernel", name, KERNELS)
     known = KERNELS[name].parameters()
     if not set(parameters) <= set(known):
         raise ParameterError(

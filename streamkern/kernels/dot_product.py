@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from streamkern.errors import ParameterError
-from streamkern.errors.integers import checked_integer
+from streamkern.errors.checks import checked_integer
 from streamkern.kernels.base import Kernel
 
 if TYPE_CHECKING:

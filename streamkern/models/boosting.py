@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from streamkern.errors import ParameterError
-from streamkern.errors.formatting import unknown
-from streamkern.errors.integers import checked_integer, is_integer
+from streamkern.errors.checks import check_choice, checked_integer, is_integer
 from streamkern.models.boosting_fit import fit_rounds, round_options
 from streamkern.models.fitted_classes import FittedClasses
 from streamkern.models.fitted_model import (
@@ -65,11 +64,7 @@ class Boosting:
             "there may be."
         )
         checked_integer(self.n_estimators, sentence, 1)
-        if self.algorithm not in ALGORITHMS:
-            raise ParameterError(
-                f"algorithm must be one of {', '.join(ALGORITHMS)}, not "
-                f"{unknown(self.algorithm, ALGORITHMS)}; choose one of them."
-            )
+        check_choice("algorithm", self.algorithm, ALGORITHMS)
         is_number = isinstance(rate, (int, float, np.number)) and not isinstance(rate, bool)
         if not is_number or not 0 < rate <= 1:
             raise ParameterError(

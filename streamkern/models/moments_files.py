@@ -23,7 +23,7 @@ import numpy as np
 
 from streamkern._version import __version__
 from streamkern.errors import OverflowedError
-from streamkern.errors.integers import is_integer
+from streamkern.errors.checks import is_integer
 from streamkern.features.metric import checked_metric, described_metric, with_metric
 from streamkern.models.fitted_model import check_names, described_kernel, restored_kernel
 from streamkern.models.labelling import classes_of_report

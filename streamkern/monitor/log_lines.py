@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from streamkern.errors import ParameterError
+from streamkern.errors.checks import check_choice
 from streamkern.errors.formatting import json_text, printable
 from streamkern.monitor import job_text
 from streamkern.monitor.jobs import SHORT, Jobs
@@ -59,8 +59,7 @@ def progress(style: str = "auto") -> Iterator[None]:
     >>> with streamkern.progress():
     ...     model = streamkern.RandomFeatureRidge(n_components=64).fit(X, y)
     """
-    if style not in STYLES:
-        raise ParameterError(f"style must be one of {', '.join(STYLES)}, not {style!r}; take one.")
+    check_choice("style", style, STYLES)
     if style == "auto":
         style = "live" if sys.stderr.isatty() or in_notebook() else "plain"
     view: LiveLines | NotebookPanel | Lines

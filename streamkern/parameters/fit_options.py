@@ -6,8 +6,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from streamkern.errors import ParameterError
-from streamkern.errors.formatting import unknown
-from streamkern.errors.integers import checked_integer
+from streamkern.errors.checks import check_choice, checked_integer
 from streamkern.features import FAMILIES, LEVELS, Family, FeatureMap, Identity
 from streamkern.features.base import checked_seed
 from streamkern.features.metric import GivenMetric, check_metric, checked_metric, learning_of
@@ -69,11 +68,7 @@ class FitOptions:
                 "the map 'auto' is chosen by a search; take `tune` instead, or name a map."
             )
         for name, allowed in CHOICES.items():
-            if (value := getattr(self, name)) not in allowed:
-                raise ParameterError(
-                    f"{name} must be one of {', '.join(allowed)}, not "
-                    f"{unknown(value, allowed)}; choose one of them."
-                )
+            check_choice(name, getattr(self, name), allowed)
         checked_seed(self.random_state)
         sentence = (
             "n_folds must be a whole number of at least 2, not {!r}; give how many parts to leave "

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 
 from streamkern.errors import ParameterError
-from streamkern.errors.formatting import unknown
+from streamkern.errors.checks import check_choice
 from streamkern.features import FAMILIES, LEVELS
 from streamkern.features.metric import checked_metric
 from streamkern.kernels import KERNELS, Gaussian, Kernel
@@ -157,11 +157,8 @@ class Parameters:
         for each in OPTIONS:
             value = getattr(self, each.name)
             choices = each.metadata["option"].choices
-            if each.name in ("solver", "scale") and value not in choices:
-                raise ParameterError(
-                    f"{each.name} must be one of {', '.join(choices)}, not "
-                    f"{unknown(value, choices)}; choose one of them."
-                )
+            if each.name in ("solver", "scale"):
+                check_choice(each.name, value, choices)
             if isinstance(each.default, bool) and not isinstance(value, (bool, np.bool_)):
                 raise ParameterError(
                     f"{each.name} must be True or False, not {value!r}; give one of them."

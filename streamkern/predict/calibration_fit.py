@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from streamkern.errors import ParameterError
-from streamkern.errors.formatting import unknown
+from streamkern.errors.checks import check_choice
 from streamkern.predict.class_rule import LEAST, Calibrator, IsotonicSteps, PlainRule, PlattSigmoid
 
 if TYPE_CHECKING:
@@ -23,11 +22,8 @@ _MOST_STEPS, _SMALL_STEP, _ENOUGH = 100, 1e-10, 1e-4
 
 
 def checked_method(calibration: Any) -> str | None:
-    if calibration is not None and calibration not in METHODS:
-        raise ParameterError(
-            f"calibration must be one of {', '.join(METHODS)}, or None, not "
-            f"{unknown(calibration, METHODS)}; choose one of them."
-        )
+    if calibration is not None:
+        check_choice("calibration", calibration, METHODS, ", or None")
     return calibration  # type: ignore[no-any-return]
 
 

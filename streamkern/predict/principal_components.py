@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamkern.errors.integers import checked_integer
+from streamkern.errors.checks import checked_integer
 from streamkern.predict.predictor import Predictor
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamkern.errors import DataError, ParameterError, StreamkernWarning
-from streamkern.errors.formatting import unknown
-from streamkern.errors.integers import checked_integer
+from streamkern.errors.checks import check_choice, checked_integer
 from streamkern.features import FAMILIES
 from streamkern.kernels import Linear, ShiftInvariantKernel, as_kernel, length_scale_of
 from streamkern.models.estimators.exact_kernel_ridge import ExactKernelRidge, check_memory
@@ -197,11 +196,7 @@ def checked_comparison(
         if len(set(values)) < len(values):
             raise ParameterError(f"{what} must name each once, not {values}; leave the others out.")
     for name in maps:
-        if name not in COMPARED_MAPS:
-            raise ParameterError(
-                f"maps must be of {', '.join(COMPARED_MAPS)}, not "
-                f"{unknown(name, COMPARED_MAPS)}; choose one of them."
-            )
+        check_choice("maps", name, COMPARED_MAPS)
         for D in n_components:
             options = model.get_params(deep=False) | COMPARED_MAPS[name] | {"n_components": D}
             parameters = Parameters(**options)

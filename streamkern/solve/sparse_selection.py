@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamkern.errors import ParameterError
-from streamkern.errors.formatting import unknown
-from streamkern.errors.integers import checked_integer
+from streamkern.errors.checks import check_choice, checked_integer
 from streamkern.solve import NormalEquations, RidgeSolution, solve_each
 
 if TYPE_CHECKING:
@@ -45,11 +44,7 @@ def checked_size(n_components: Any, available: int | None = None) -> int:
 
 
 def checked_method(method: Any) -> str:
-    if method not in METHODS:
-        raise ParameterError(
-            f"the method of a sparse model must be one of {', '.join(METHODS)}, not "
-            f"{unknown(method, METHODS)}; choose one of them."
-        )
+    check_choice("the method of a sparse model", method, METHODS)
     return str(method)
 
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from streamkern.errors import DataError, ModelFileError, first_line
+from streamkern.errors.checks import is_integer
 from streamkern.errors.formatting import json_text
-from streamkern.errors.integers import is_integer
 from streamkern.features import MAPS, FeatureMap
 from streamkern.sources.preprocessing import RECIPE, Recipe, recipe_of
 from streamkern.statistics.triangle import Triangle

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from streamkern.errors import DataError, ParameterError
-from streamkern.errors.formatting import unknown
+from streamkern.errors.checks import check_choice
 from streamkern.features import FAMILIES
 from streamkern.kernels import KERNELS, Kernel, ScaledKernel, ShiftInvariantKernel, as_kernel
 from streamkern.kernels.scaled import DistanceKernel
@@ -96,11 +96,7 @@ def maps_to_try(
         return [*([] if given in (AUTO, *listed) else [given]), *listed]
     names = [wanted] if isinstance(wanted, str) else list(wanted)
     for name in names:
-        if name not in FAMILIES:
-            raise ParameterError(
-                f"maps must be of {', '.join(FAMILIES)}, or 'auto', not "
-                f"{unknown(name, (*FAMILIES, AUTO))}; choose one of them."
-            )
+        check_choice("maps", name, (*FAMILIES, AUTO))
     if not names or len(set(names)) < len(names):
         raise ParameterError(f"maps must be named, each once, not {names!r}; give some names.")
     return names

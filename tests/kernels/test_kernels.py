@@ -215,10 +215,10 @@ def test_the_multiquadric_is_refused_with_the_reason():
 
 
 def test_an_unknown_kernel_or_parameter_is_refused():
-    words = r"kernel must be one of gaussian, .* not 'gausian' .did you mean 'gaussian'\?.; take"
+    words = r"kernel must be one of gaussian, .* not 'gausian' .did you mean 'gaussian'\?.; choose"
     with pytest.raises(ParameterError, match=words):
         kernel_from("gausian", {})
-    with pytest.raises(ParameterError, match=r"not 'bessel'; take one\.$"):
+    with pytest.raises(ParameterError, match=r"not 'bessel'; choose one of them\.$"):
         kernel_from("bessel", {})
     with pytest.raises(ParameterError, match=r"takes \['length_scale'\], not \['gamma'\]"):
         kernel_from("gaussian", {"gamma": 1.0})

@@ -5,7 +5,7 @@ import pytest
 
 from streamkern import RandomFeatureAdaBoost, RandomFeatureRidge
 from streamkern.errors import ParameterError
-from streamkern.errors.integers import checked_integer, is_integer
+from streamkern.errors.checks import checked_integer, is_integer
 from streamkern.features import RandomFourierFeatures
 from streamkern.kernels import Gaussian, Polynomial
 from streamkern.predict.principal_components import checked_number

@@ -1,11 +1,15 @@
-"""The check of an integer: a bool is none, and those of NumPy are."""
+"""Checks of an integer (a bool is none, and those of NumPy are) and of a choice."""
 
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from streamkern.errors import ParameterError
+from streamkern.errors.formatting import unknown
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 
 def is_integer(value: Any, least: int | None = None) -> TypeGuard[int]:
@@ -19,3 +23,12 @@ def checked_integer(value: Any, sentence: str, least: int | None = None) -> int:
     if not is_integer(value, least):
         raise ParameterError(sentence.format(value))
     return int(value)
+
+
+def check_choice(name: str, value: Any, choices: Collection[str], other: str = "") -> None:
+    """Raise ParameterError unless a value is one of some; `other` says what else would be."""
+    if not (isinstance(value, str) and value in choices):
+        raise ParameterError(
+            f"{name} must be one of {', '.join(choices)}{other}, not {unknown(value, choices)}; "
+            f"choose one of them."
+        )
