@@ -17,21 +17,10 @@ import dask.threaded
 from dask import delayed
 from dask.delayed import Delayed
 
-from streamkern.engine.futures import (
-    ForgottenError,
-    Patience,
-    result_of,
-    submitted,
-    submitting,
-)
+from streamkern.engine.futures import ForgottenError, Patience, result_of, submitted, submitting
 from streamkern.engine.heartbeat import heartbeat_of
 from streamkern.errors import ClusterError
-from streamkern.runtime.resources import (
-    LOST,
-    current_client,
-    local_scheduler,
-    reaching,
-)
+from streamkern.runtime.resources import LOST, current_client, local_scheduler, reaching
 from streamkern.runtime.scratch import aligned
 from streamkern.runtime.threads import blas_threads
 
