@@ -14,20 +14,18 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 
     Every operation is rounded as IEEE arithmetic says, so that results are the same anywhere.
     """
-    made = cache(lambda: _made(function))
+
+    @cache
+    def made() -> Any:
+        import numba  # noqa: PLC0415  slow to import
+
+        try:
+            return numba.njit(nogil=True, cache=True)(function)
+        except RuntimeError:  # no folder that can be written to
+            return numba.njit(nogil=True)(function)
 
     @wraps(function)
     def called(*arguments: Any) -> Any:
         return made()(*arguments)
 
     return called
-
-
-def _made(function: Callable[..., Any]) -> Callable[..., Any]:
-    import numba  # noqa: PLC0415  slow to import
-
-    try:
-        made: Callable[..., Any] = numba.njit(nogil=True, cache=True)(function)
-    except RuntimeError:  # no folder that can be written to
-        made = numba.njit(nogil=True)(function)
-    return made
