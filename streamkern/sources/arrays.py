@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from dask import delayed
 from dask.base import tokenize
 
 from streamkern.errors import DataError
@@ -217,8 +218,6 @@ class DaskSource(Arrays):
         return [Segment(b - n, b, n) for b, n in zip(stops, sizes, strict=True) if n]
 
     def reader(self, shard: Shard) -> Any:
-        from dask import delayed  # noqa: PLC0415  slow, and X has already imported it
-
         arrays = (self.X, self.y, self.weights)
         parts = ([] if array is None else tasks_of(array, shard) for array in arrays)
         return delayed(ArrayReader)(*parts, shard.start)

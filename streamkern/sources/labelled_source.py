@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from dask import delayed
 from dask.base import is_dask_collection, tokenize
 
 from streamkern.errors import DataError
@@ -54,8 +55,6 @@ class ArrayLabels(LabelColumn):
     def reader(self, shard: Shard) -> Any:
         if isinstance(self.labels, np.ndarray):
             return in_parts([self.labels[shard.start : shard.stop]])
-        from dask import delayed  # noqa: PLC0415  slow, and the array has already imported it
-
         return delayed(in_parts)(tasks_of(self.labels, shard))
 
     def token(self) -> str:
@@ -115,8 +114,6 @@ class LabelledSource(Source):
         rows, labels = self.rows.reader(shard), self.labels.reader(shard)
         make: Any = LabelledReader
         if is_dask_collection(rows) or is_dask_collection(labels):
-            from dask import delayed  # noqa: PLC0415  slow, and whoever made a task imported it
-
             make = delayed(make, traverse=False)
         return make(rows, labels, self.classes, self.class_weight, shard.start, shard.n_rows)
 
