@@ -16,7 +16,6 @@ import numpy as np
 from streamkern.runtime.signals import between_callbacks, not_interrupted
 from streamkern.storage.outputs import check_format, check_output, replacing
 from streamkern.storage.temporary_paths import temporary_path
-from streamkern.storage.untrusted import fixed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -132,10 +131,6 @@ class RowWriter:
             self.file.attrs[name] = text
         else:
             self.file[name] = text
-
-    def store(self, name: str, text: str) -> None:
-        """Write a text of fixed length, which is safe to read again from a stranger."""
-        self.file[name] = fixed(text)
 
 
 def texts_of(texts: Sequence[str | bytes]) -> Array:

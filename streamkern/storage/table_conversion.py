@@ -18,6 +18,7 @@ from streamkern.sources.tables import discover_tables, is_table, open_batches, o
 from streamkern.storage.codec import read_recipe
 from streamkern.storage.hdf5_files import RowWriter
 from streamkern.storage.outputs import check_format, check_output, local_path
+from streamkern.storage.untrusted import fixed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -273,6 +274,6 @@ def write_rows(
         written = writer.file["X"]
         if recipe is not None:
             single = bool(written.dtype == np.float32)
-            writer.store(RECIPE, replace(recipe, single=single).to_json())
+            writer.file[RECIPE] = fixed(replace(recipe, single=single).to_json())
         counts = {"rows": rows, "n_features": written.shape[1], "n_targets": n_targets}
     return counts | {"missing_rows": missing, "output": str(dst)}
