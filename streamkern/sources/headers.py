@@ -54,7 +54,7 @@ class FileRows(NamedTuple):
             return self.path.is_unchanged()
         found = ((self.path, self.file_bytes, self.modified), *self.parts)
         try:
-            return all(_size_and_time(path) == (size, time) for path, size, time in found)
+            return all(size_and_time(path) == (size, time) for path, size, time in found)
         except OSError:
             return False
 
@@ -72,7 +72,7 @@ class FileRows(NamedTuple):
         return f"{self.n_features} inputs and targets (n{target})"
 
 
-def _size_and_time(path: str | Path) -> tuple[int, float]:
+def size_and_time(path: str | Path) -> tuple[int, float]:
     status = Path(path).stat()
     return status.st_size, status.st_mtime
 
@@ -145,7 +145,7 @@ def describe_rows(
         if isinstance(path, StoredFile):
             size, modified = path.size, path.version
         else:
-            size, modified = _size_and_time(path)
+            size, modified = size_and_time(path)
         return FileRows(
             path=whole,
             n_rows=n,
@@ -157,7 +157,7 @@ def describe_rows(
             file_bytes=size,
             modified=modified,
             storage=_storage(X),
-            parts=tuple((part, *_size_and_time(part)) for part in sorted(tables.files)),
+            parts=tuple((part, *size_and_time(part)) for part in sorted(tables.files)),
             recipe=(recipe := _recipe(file, X.shape[1]) if x == "X" else ""),
             ids=tuple(_ids(file, recipe, n)) if recipe else (),
         )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from streamkern.errors import DataError, OutputError
 from streamkern.errors.urls import is_url
 from streamkern.sources import open_hdf5
-from streamkern.sources.headers import matching
+from streamkern.sources.headers import matching, size_and_time
 from streamkern.sources.numpy_tables import NotNumbersError
 from streamkern.sources.preprocessing import Recipe, RecipeOptions
 from streamkern.sources.preprocessing.column_encoders import Tally
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from streamkern.sources.hdf5 import HDF5Source
-    from streamkern.sources.headers import FileRows
 
 
 class Opened(NamedTuple):
@@ -97,8 +96,11 @@ def opened_tables(
             weights = "weights" if with_targets and used.weights else None
             how["labels"] = how.get("labels", False) and y is not None
             rows: Any = open_hdf5(list(map(str, paths)), "X", y, weights=weights, **how)
-            named = map(_named, rows.files, tables)
-            yield Opened(replace(rows, files=tuple(named)), unlabelled, tally.as_dict())
+            named = tuple(
+                file._replace(table=(str(table), *size_and_time(table)))
+                for file, table in zip(rows.files, tables, strict=True)
+            )
+            yield Opened(replace(rows, files=named), unlabelled, tally.as_dict())
         except DataError as error:  # which is to name tables, not what they became
             said = str(error)
             for path, table in zip(paths, tables, strict=True):
@@ -120,9 +122,3 @@ def _recipe_of(
             write_plain(tables[0], paths[0], targets, force=False)
             return read_recipe(paths[0])
     return discover_tables(tables, targets, recipe)
-
-
-def _named(file: FileRows, table: Path) -> FileRows:
-    """Return a converted file, which goes by the name of its table."""
-    status = table.stat()
-    return file._replace(table=(str(table), status.st_size, status.st_mtime))
