@@ -52,11 +52,9 @@ def is_whole(path: str | Path) -> bool:
     try:
         with opened(path) as file:
             _check_sums(file)
-    except OSError as error:
-        if error.errno:
+    except DAMAGE as error:
+        if getattr(error, "errno", None):  # HDF5, which finds files cut short, gives none
             raise _unreadable(path, error) from error
-        return False  # HDF5 has found it cut short
-    except DAMAGE:
         return False
     return True
 
