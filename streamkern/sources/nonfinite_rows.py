@@ -13,16 +13,13 @@ import numpy as np
 from streamkern.errors import DataError
 from streamkern.errors.formatting import listed
 from streamkern.runtime.sparse_rows import SparseRows
-from streamkern.sources.preprocessing.column_names import names_of_source
+from streamkern.sources.preprocessing.column_names import MOST_NAMED, names_of_source
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from streamkern._typing import Array
     from streamkern.sources.base import Block, Source
-
-# Columns that are named in an error.
-_NAMED = 5
 
 
 def finite_rows(block: Block) -> Array:
@@ -44,7 +41,7 @@ def bad_columns(names: Sequence[str] | None, counts: Sequence[int]) -> str:
         for j, count in enumerate(counts)
         if count
     ]
-    return listed(found, _NAMED)
+    return listed(found, MOST_NAMED)
 
 
 def bad_inputs(source: Source, counts: Any) -> str:

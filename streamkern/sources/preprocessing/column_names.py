@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from streamkern.sources.base import Source
 
 # Columns that are named in an error.
-_NAMED = 5
+MOST_NAMED = 5
 
 
 def input_names(report: Mapping[str, Any]) -> list[str] | None:
@@ -50,7 +50,7 @@ def check_same_inputs(report: Mapping[str, Any], data: dict[str, Any]) -> None:
     alike = mine is None or recipe is None or mine.encodes_like(recipe)
     if then is None or now is None or (then == now and alike):
         return
-    first, second = listed_apart(then, now, _NAMED)
+    first, second = listed_apart(then, now, MOST_NAMED)
     found = f"are {first} and {second}" if then != now else "have other categories"
     raise DataError(
         f"the inputs of the rows must be those of the model, in that order, but the two {found}; "
