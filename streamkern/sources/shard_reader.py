@@ -176,10 +176,8 @@ class HDF5LabelReader:
                     tables = Tables(file, piece.path, (piece.start, piece.stop))
                     dataset = tables.labels(self.name)
                 _check_unchanged(dataset, piece)
-                read, leave_out = (
-                    partial(_labels, dataset),
-                    _no_labels if self.is_tolerant else None,
-                )
+                read = partial(_labels, dataset)
+                leave_out = _no_labels if self.is_tolerant else None
                 for start in range(piece.start, piece.stop, LABELS_AT_ONCE):
                     rows = slice(start, min(start + LABELS_AT_ONCE, piece.stop))
                     yield from _read_rows(dataset, piece, rows, read, leave_out, "labels", "write")
