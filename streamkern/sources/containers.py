@@ -1,6 +1,6 @@
 """Rows in memory, of Dask and in containers of other libraries: as arrays or tables, and back.
 
-No library is imported here but by those who hold an object of it, or need one of Dask.
+No library but the core of Dask is imported for others than those who hold an object of it.
 """
 
 from __future__ import annotations
@@ -10,14 +10,19 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from dask import compute, delayed
+from dask.base import is_dask_collection
 
 from streamkern.errors import DataError
 from streamkern.errors.formatting import listed
 from streamkern.runtime.sparse_rows import SparseRows, is_sparse
+from streamkern.sources.preprocessing.cells import LazyModule
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
+da: Any = LazyModule("dask.array")
+dd: Any = LazyModule("dask.dataframe")
 # Libraries whose tables have names.
 _NAMED = ("pandas", "polars")
 _FRAMES = {"pandas.DataFrame", "polars.DataFrame", "pyarrow.Table", "pyarrow.RecordBatch"}
@@ -47,51 +52,34 @@ def in_memory(values: Any) -> Any:
 
 def lazy_array(name: str, values: Any) -> Any:
     """Return values as a Dask array, without computing any: the sizes of chunks may be unknown."""
-    if not is_dask_frame(values):
-        import dask.array as da  # noqa: PLC0415  slow
-
-        return da.asarray(values)
-    return in_one_type(name, values).to_dask_array()
-
-
-def stored_array(array: Any) -> Any:
-    """Return an array of a Zarr store as a Dask array, in its chunks."""
-    import dask.array as da  # noqa: PLC0415  slow
-
-    return da.from_zarr(array)
+    if is_dask_frame(values):
+        return in_one_type(name, values).to_dask_array()
+    return da.asarray(values)
 
 
 def lazy_values(values: Any) -> Any:
     """Return values of any kind as a Dask array, in one chunk where they are in memory."""
     if is_dask_frame(values):
         return values.to_dask_array()
-    import dask.array as da  # noqa: PLC0415  slow
-
     return values if is_dask_array(values) else da.from_array(np.asarray(values), chunks=-1)
 
 
 def lazy_frame(array: Any, columns: Any, rows: Any) -> Any:
     """Return what was made of lazy rows as a data frame, with the index of rows that have one."""
-    import dask.dataframe as dd  # noqa: PLC0415  slow
-
     index = rows.index if is_dask_frame(rows) else None
     return dd.from_dask_array(array, columns=columns, index=index)
 
 
 def once(value: Any) -> Any:
     """Return a value as one task of Dask: a graph holds it once, however many blocks take it."""
-    from dask import delayed  # noqa: PLC0415  slow
-    from dask.base import is_dask_collection  # noqa: PLC0415
-
+    if is_dask_collection(value):
+        return value
     # Named after what it is, so that workers keep one of two graphs with the same.
-    return value if is_dask_collection(value) else delayed(value, pure=True, traverse=False)
+    return delayed(value, pure=True, traverse=False)
 
 
 def with_known_chunks(*arrays: Any) -> list[Any]:
     """Return Dask arrays with the sizes of all chunks of rows, computing those that are unknown."""
-    import dask  # noqa: PLC0415  slow
-    import dask.array as da  # noqa: PLC0415
-
     given = [array for array in arrays if array is not None]
     for array in given:
         if any(math.isnan(size) for size in array.shape[1:]):
@@ -102,8 +90,8 @@ def with_known_chunks(*arrays: Any) -> list[Any]:
     unknown = [array for array in given if any(math.isnan(size) for size in array.chunks[0])]
     # In one go, and as the graphs are, so that what they have in common is computed once.
     chunks = (a.to_delayed(optimize_graph=False).reshape(a.numblocks[0], -1)[:, 0] for a in unknown)
-    shape = dask.delayed(np.shape)  # a sparse chunk has no length
-    lengths = dask.compute(*([shape(chunk)[0] for chunk in each] for each in chunks))
+    shape = delayed(np.shape)  # a sparse chunk has no length
+    lengths = compute(*([shape(chunk)[0] for chunk in each] for each in chunks))
     known = {
         id(array): da.Array(array.dask, array.name, (tuple(n), *array.chunks[1:]), array.dtype)
         for array, n in zip(unknown, lengths, strict=True)
@@ -242,7 +230,7 @@ def _frame(name: str, values: Any) -> Any:
 _UNWRAPPED: dict[str, Callable[[str, Any], Any]] = {
     "xarray.DataArray": lambda name, rows: unwrapped(name, rows.data),
     "xarray.Dataset": _frame,
-    "zarr.Array": lambda _, rows: stored_array(rows),
+    "zarr.Array": lambda _, rows: da.from_zarr(rows),
     "zarr.Group": _group,
     "h5py.Group": _group,
     "polars.LazyFrame": lambda _, rows: rows.collect(),

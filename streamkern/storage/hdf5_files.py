@@ -14,6 +14,7 @@ import h5py
 import numpy as np
 
 from streamkern.runtime.signals import between_callbacks, not_interrupted
+from streamkern.sources.preprocessing.cells import csv, pa, parquet
 from streamkern.storage.outputs import check_format, check_output, replacing
 from streamkern.storage.temporary_paths import temporary_path
 
@@ -162,9 +163,6 @@ def exported(path: str | Path, *, force: bool = False) -> Iterator[Path]:
 
 
 def _write_table(file: h5py.File, path: Path, ending: str) -> None:
-    import pyarrow as pa  # noqa: PLC0415  slow
-    from pyarrow import csv, parquet  # noqa: PLC0415  slow
-
     opened = csv.CSVWriter if ending == ".csv" else parquet.ParquetWriter
     names = json.loads(file.attrs.get(IDS, "[]"))
     names += [name for name in file if name == "X" or name.startswith("y_")]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
 
 
-class _Lazy:
+class LazyModule:
     """A module that is imported when something of it is needed, because that is slow."""
 
     def __init__(self, name: str) -> None:
@@ -31,11 +31,11 @@ class _Lazy:
 
 
 # Of type Any: Arrow has no types of its own that mypy could check.
-pa: Any = _Lazy("pyarrow")
-compute: Any = _Lazy("pyarrow.compute")
-csv: Any = _Lazy("pyarrow.csv")
-parquet: Any = _Lazy("pyarrow.parquet")
-types: Any = _Lazy("pyarrow.types")
+pa: Any = LazyModule("pyarrow")
+compute: Any = LazyModule("pyarrow.compute")
+csv: Any = LazyModule("pyarrow.csv")
+parquet: Any = LazyModule("pyarrow.parquet")
+types: Any = LazyModule("pyarrow.types")
 
 # Texts that mean missing: what pyarrow takes for it in columns of numbers, and a question mark.
 MISSING = (
