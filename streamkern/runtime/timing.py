@@ -6,13 +6,12 @@ import time
 from collections import defaultdict
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from typing import TypeVar
 
-    T = TypeVar("T")
+T = TypeVar("T")
 
 _seconds: ContextVar[defaultdict[str, float] | None] = ContextVar("seconds", default=None)
 # What is measured at present, of which what is measured inside is no part.

@@ -23,14 +23,13 @@ from streamkern.sources.containers import (
     unwrapped,
     with_known_chunks,
 )
-from streamkern.sources.labelled_source import ArrayLabels, tasks_of
+from streamkern.sources.labelled_source import ArrayLabels, LabelColumn, tasks_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from streamkern._typing import Array
     from streamkern.sources.base import Shard
-    from streamkern.sources.labelled_source import LabelColumn
 
 
 def as_source(X: Any, y: Any = None, sample_weight: Any = None) -> Source:

@@ -11,16 +11,13 @@ from dask import delayed
 from dask.base import is_dask_collection, tokenize
 
 from streamkern.errors import DataError
-from streamkern.sources.base import Reader, Source
-from streamkern.sources.class_labels import UNKNOWN, plain_labels
+from streamkern.sources.base import Block, Reader, Segment, Shard, Source
+from streamkern.sources.class_labels import UNKNOWN, Classes, plain_labels
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from streamkern._typing import Array, Floats
-    from streamkern.sources.base import Block, Segment, Shard
-    from streamkern.sources.class_labels import Classes
-
 
 # Labels that are held at a time before they are codes.
 LABELS_AT_ONCE = 1 << 15

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from streamkern.errors import DataError
 from streamkern.runtime import garbage_collector
-from streamkern.sources.chunks import requests, stored_rows
+from streamkern.sources.chunks import ByteRange, StoredRows, requests, stored_rows
 from streamkern.sources.object_stores import AT_ONCE, StoreError, in_threads, read
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     import h5py
 
-    from streamkern.sources.chunks import ByteRange, StoredRows
     from streamkern.sources.object_stores import StoredFile, Target
 
 _PAGE_BYTES, _PAGES = 256 << 10, 64

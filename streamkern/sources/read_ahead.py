@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, nullcontext, suppress
 from contextvars import copy_context
@@ -18,8 +18,6 @@ from streamkern.runtime.timing import timed
 from streamkern.sources.chunks import stored_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     import h5py
 
     from streamkern.sources.base import Block

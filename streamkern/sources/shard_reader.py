@@ -12,7 +12,7 @@ import numpy as np
 
 from streamkern.errors import DataError
 from streamkern.runtime.timing import timed
-from streamkern.sources.base import Block, Reader
+from streamkern.sources.base import Block, Reader, Shard
 from streamkern.sources.dataset_checks import Tables, is_text
 from streamkern.sources.filters import filters_of
 from streamkern.sources.hdf5_opening import OUTAGES, opened, undamaged, with_retries
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     import h5py
 
     from streamkern._typing import Array
-    from streamkern.sources.base import Shard
 
 T = TypeVar("T")
 

@@ -11,7 +11,7 @@ import numpy as np
 from streamkern.errors import DataError, ParameterError
 from streamkern.errors.formatting import listed, unknown
 from streamkern.sources.numpy_tables import NotNumbersError, Table, read_npy, read_npz, reading
-from streamkern.sources.preprocessing import discover
+from streamkern.sources.preprocessing import Recipe, RecipeOptions, discover
 from streamkern.sources.preprocessing.cells import SINGLE_EXACT, csv, is_number, pa, parquet
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from streamkern._typing import Array
-    from streamkern.sources.preprocessing import Recipe, RecipeOptions
 
 _PIECE_BYTES = 4 << 20
 TABLES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
