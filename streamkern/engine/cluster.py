@@ -16,7 +16,8 @@ from dask.utils import parse_bytes, parse_timedelta
 from distributed import Client, LocalCluster
 
 from streamkern.engine.cluster_file import ClusterFile, read_cluster_file
-from streamkern.engine.cluster_start import NO_WORKERS, configuration, local_options, start_cluster
+from streamkern.engine.cluster_start import configuration, local_options, start_cluster
+from streamkern.engine.futures import NO_WORKERS
 from streamkern.engine.heartbeat import heartbeat_of
 from streamkern.engine.running_scheduler import client_at, read_scheduler_file, seconds_left
 from streamkern.engine.worker_lifetime import restart_missing_workers
@@ -204,10 +205,6 @@ def _from_file(stack: ExitStack, file: ClusterFile, timeout: float) -> Client:
         client.cluster.adapt(**file.adapt)
     # An adaptive cluster may have no worker before there is work.
     if file.adapt is None or file.adapt["minimum"]:
-        _wait_for_worker(
-            client,
-            patience,
-            what,
-            f" with scale or n_workers, or, where jobs queue, set {NO_WORKERS} in its config",
-        )
+        remedy = f" with scale or n_workers, or, where jobs queue, set {NO_WORKERS} in its config"
+        _wait_for_worker(client, patience, what, remedy)
     return client

@@ -24,6 +24,7 @@ import psutil
 from distributed import Client, SpecCluster, Status
 from distributed.deploy.utils import nprocesses_nthreads
 
+from streamkern.engine.futures import NO_WORKERS
 from streamkern.runtime.memory import worker_bytes
 from streamkern.runtime.signals import held, is_asked_to_stop
 
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 # Seconds between two looks; in which a start may still end by itself, a job be submitted, and all
 # be closed.
 _LOOK, _SOON, _SUBMITTED, _END = 0.1, 1.0, 5.0, 10.0
-NO_WORKERS = "distributed.scheduler.no-workers-timeout"
 _SPAWN = "distributed.nanny.pre-spawn-environ"
 _BLAS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 _TRIM, _HEAPS = "MALLOC_TRIM_THRESHOLD_", "MALLOC_ARENA_MAX"

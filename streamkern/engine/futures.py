@@ -20,7 +20,7 @@ from streamkern.runtime.resources import LOST, check_installed, reaching
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-_NO_WORKERS, _NO_WORKERS_DEFAULT = "distributed.scheduler.no-workers-timeout", "5 minutes"
+NO_WORKERS, _NO_WORKERS_DEFAULT = "distributed.scheduler.no-workers-timeout", "5 minutes"
 _SPAN = {"name": ("streamkern",), "ids": (str(uuid.uuid4()),)}
 # Clients whose schedulers were told to leave workers alone that are at work.
 _known: WeakSet[Any] = WeakSet()
@@ -127,7 +127,7 @@ class Patience:
 
     def __init__(self, client: Any) -> None:
         self.client = client
-        self.seconds = parse_timedelta(dask.config.get(_NO_WORKERS, None) or _NO_WORKERS_DEFAULT)
+        self.seconds = parse_timedelta(dask.config.get(NO_WORKERS, None) or _NO_WORKERS_DEFAULT)
         self.last_seen = time.monotonic()
 
     def look(self) -> bool:
@@ -139,6 +139,6 @@ class Patience:
         elif time.monotonic() - self.last_seen > self.seconds:
             raise ClusterError(
                 f"the cluster has had no workers for {self.seconds:.3g} s; start some, and run "
-                f"this again, or set {_NO_WORKERS} in the Dask configuration to wait longer."
+                f"this again, or set {NO_WORKERS} in the Dask configuration to wait longer."
             )
         return bool(n_threads)
