@@ -131,8 +131,7 @@ def accumulate(
     zero: Any = statistic if of_task else statistic.zero()
     saved = None
     if checkpoint is not None:
-        token = tokenize(zero, block_rows, skip_bad_rows, threads)
-        saved = checkpoint.of_pass(label, token)
+        saved = checkpoint.of_pass(label, tokenize(zero, block_rows, skip_bad_rows, threads))
     options = PassOptions(block_rows, skip_bad_rows, threads, job, monitored, validate, saved)
     if not of_task:
         zero = delayed(zero, traverse=False, name=f"zero-{label}-{job}")
@@ -163,13 +162,9 @@ def accumulate(
         reset_peak()
     begun, attempts = time.perf_counter(), Attempts()
     check = partial(attempts.check, _LONGER if checkpoint is None else _AGAIN)
+    facts = pass_facts(source, shards, None if of_task else statistic.work)
     with (
-        passing(
-            job,
-            label,
-            attempts.heard,
-            **pass_facts(source, shards, None if of_task else statistic.work),
-        ),
+        passing(job, label, attempts.heard, **facts),
         naming_rows(source, shards, f"accumulate-{label}-{job}"),
         restarting_stragglers(client, job, attempts),
     ):
