@@ -56,8 +56,7 @@ class PlattSigmoid(Calibrator):
     name: ClassVar[str] = "sigmoid"
 
     def log_odds(self, scores: Floats) -> Floats:
-        odds: Floats = scores * self.slope + self.offset
-        return odds
+        return scores * self.slope + self.offset
 
     @classmethod
     def from_dict(cls, parameters: dict[str, Any], n_targets: int) -> PlattSigmoid:
@@ -117,8 +116,7 @@ class PlainRule(FixedRule):
 
     def log_odds(self, scores: Floats) -> Floats:
         p = np.clip((1.0 + scores) / 2.0, LEAST, 1.0 - LEAST)
-        odds: Floats = np.log(p) - np.log1p(-p)
-        return odds
+        return np.log(p) - np.log1p(-p)
 
 
 @dataclass(frozen=True)
@@ -156,8 +154,7 @@ def _numbers(values: Any, n: int | None = None) -> Floats:
 
 def codes_of(values: Floats) -> Array:
     """Return the place of the class of every row, (n,): of the largest score, or by its sign."""
-    codes: Array = values.argmax(axis=1) if values.shape[1] > 1 else (values[:, 0] > 0) * 1
-    return codes
+    return values.argmax(axis=1) if values.shape[1] > 1 else (values[:, 0] > 0) * 1
 
 
 @dataclass(frozen=True)
@@ -187,8 +184,7 @@ class ClassRule:
                 f"{unknown.sum():,} of {len(scores):,} rows have no finite score, and so no class, "
                 f"because their inputs are NaN, infinite or overflow; leave them out."
             )
-        chosen: Array = self.classes.values[self.codes(scores)]
-        return chosen
+        return self.classes.values[self.codes(scores)]
 
     def log_probabilities(self, scores: Floats) -> Floats:
         """Return the logarithms of the probabilities of the classes, (n, K), NaN as scores are."""

@@ -184,8 +184,7 @@ class Ensemble(RowFunction):
 
 def bounded_exp(exponents: Floats) -> Floats:
     """Return exp of every exponent, of large ones a large number that is still one."""
-    exponentials: Floats = np.exp(np.minimum(exponents, _LARGEST))
-    return exponentials
+    return np.exp(np.minimum(exponents, _LARGEST))
 
 
 class RoundErrors(Measure):

@@ -45,8 +45,7 @@ class PrincipalComponents:
     @property
     def singular_values(self) -> Floats:
         """The lengths (K,) of the columns of scores of all rows: sqrt((N - 1) variance)."""
-        values: Floats = np.sqrt(self.explained_variance * (self.weight - 1.0))
-        return values
+        return np.sqrt(self.explained_variance * (self.weight - 1.0))
 
     def __getstate__(self) -> dict[str, Any]:  # without what is cached
         return {field.name: getattr(self, field.name) for field in fields(self)}

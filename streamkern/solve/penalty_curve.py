@@ -142,8 +142,7 @@ class PenaltyCurve:
         return best
 
     def at(self, chosen: Array) -> Floats:
-        scores: Floats = self.scores[chosen, np.arange(self.scores.shape[1])]
-        return scores
+        return self.scores[chosen, np.arange(self.scores.shape[1])]
 
     def combined(self, chosen: Array) -> tuple[float, float]:
         """Return the mean score of the targets at the chosen penalties, and its standard error."""

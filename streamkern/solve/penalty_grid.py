@@ -75,5 +75,4 @@ def even_grid(least: float, largest: float, n_alphas: int = N_ALPHAS) -> Floats:
     """Return penalties evenly in their log; one, of any size, if the largest eigenvalue is 0."""
     if not largest > 0:
         return np.ones(1)
-    grid: Floats = np.geomspace(least, largest, n_alphas)
-    return grid
+    return np.geomspace(least, largest, n_alphas)

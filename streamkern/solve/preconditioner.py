@@ -66,8 +66,7 @@ class NystroemPreconditioner:
         """Return the preconditioner at a penalty, or at one each, times columns (D, k)."""
         inside = self.vectors.T @ columns
         inside *= 1.0 / (self.values[:, None] + alphas) - 1.0 / alphas
-        solved: Floats = columns / alphas + self.vectors @ inside
-        return solved
+        return columns / alphas + self.vectors @ inside
 
 
 def sketch_size(n_components: int, n_known: int) -> int:

@@ -58,8 +58,7 @@ def relative_rounding(precision: Precision) -> float:
 
 def rounding_variance(mean: Floats) -> Floats:
     """Return the variance that equal values (q,) may seem to have, for the rounding of a mean."""
-    variance: Floats = (8.0 * float(np.finfo(float).eps) * mean) ** 2
-    return variance
+    return (8.0 * float(np.finfo(float).eps) * mean) ** 2
 
 
 def rss_rounding(target: Floats, diagonal: Floats, coef: Floats, precision: Precision) -> Floats:
@@ -71,8 +70,7 @@ def rss_rounding(target: Floats, diagonal: Floats, coef: Floats, precision: Prec
     """
     target = np.maximum(target, 0.0)
     along = np.maximum(diagonal, 0.0) @ coef**2
-    moved: Floats = relative_rounding(precision) * (np.sqrt(target) + np.sqrt(along)) ** 2
-    return moved
+    return relative_rounding(precision) * (np.sqrt(target) + np.sqrt(along)) ** 2
 
 
 def check_finite(moments: CentredMoments) -> None:

@@ -60,8 +60,7 @@ class SparsityCurve:
 
     @property
     def rmse(self) -> Floats:
-        rmse: Floats = np.sqrt(np.average(self.fold_scores, axis=0, weights=self.fold_weights))
-        return rmse
+        return np.sqrt(np.average(self.fold_scores, axis=0, weights=self.fold_weights))
 
     def rmse_of(self, size: int) -> Floats:
         rmse: Floats = self.rmse[self.sizes.index(size)]

@@ -50,8 +50,7 @@ class Spectrum:
         """Return the residual sum of squares at every penalty (A,), of every target: (A, q)."""
         shifted = self.values + alphas[:, None]
         factors = (self.values + 2.0 * alphas[:, None]) / shifted**2
-        residual: Floats = np.maximum(self.target - factors @ self.projections**2, 0.0)
-        return residual
+        return np.maximum(self.target - factors @ self.projections**2, 0.0)
 
     def effective_dof(self, alphas: Floats) -> Floats:
         """Return tr (G + alpha I)^-1 G, plus 1 for an intercept, at every penalty (A,)."""

@@ -42,8 +42,7 @@ class RangeFolds(Folds):
     folds: Array
 
     def of(self, places: Array) -> Array:
-        found: Array = self.folds[np.searchsorted(self.starts, places, side="right") - 1]
-        return found
+        return self.folds[np.searchsorted(self.starts, places, side="right") - 1]
 
 
 @dataclass(frozen=True)
@@ -53,8 +52,7 @@ class ListedFolds(Folds):
     folds: Array
 
     def of(self, places: Array) -> Array:
-        found: Array = self.folds[places]
-        return found
+        return self.folds[places]
 
 
 def unplaced_folds(n_folds: int) -> ListedFolds:
