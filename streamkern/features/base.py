@@ -287,11 +287,15 @@ class FeatureMap(ABC):
             )
 
 
+def slices(n: int, step: int) -> Iterator[slice]:
+    """Yield slices of so many at a time, and of what is left."""
+    for start in range(0, n, step):
+        yield slice(start, min(start + step, n))
+
+
 def cached_slices(n_rows: int, n_components: int) -> Iterator[slice]:
-    """Yield slices of rows whose features fit in a core's cache."""
-    step = max(_CACHED_VALUES // max(n_components, 1), 16)
-    for start in range(0, n_rows, step):
-        yield slice(start, min(start + step, n_rows))
+    """Return slices of rows whose features fit in a core's cache."""
+    return slices(n_rows, max(_CACHED_VALUES // max(n_components, 1), 16))
 
 
 def checked_seed(random_state: Any) -> int:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from streamkern.features import Identity, Standardized
+from streamkern.features.base import slices
 from streamkern.runtime.scratch import Scratch
 
 if TYPE_CHECKING:
@@ -188,15 +189,13 @@ class PredictionBuffers:
 
     def _multiply(self, form: Form, features: Array, out: Floats) -> None:
         """Write constant + features coef into `out`, for some targets at a time."""
-        for start in range(0, out.shape[1], _TARGETS_AT_ONCE):
-            targets = slice(start, start + _TARGETS_AT_ONCE)
+        for targets in slices(out.shape[1], _TARGETS_AT_ONCE):
             coef, total, sums = form.coef[:, targets], form.constant[targets], out[:, targets]
             if coef.dtype == np.float64:
                 np.matmul(features, coef, out=sums)
                 sums += total
                 continue
             products = self.products[: sums.size].reshape(sums.shape)
-            for first in range(0, len(coef), _PANEL):
-                panel = slice(first, first + _PANEL)
+            for panel in slices(len(coef), _PANEL):
                 np.matmul(features[:, panel], coef[panel], out=products)
                 total = np.add(total, products, out=sums)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from streamkern.features.base import slices
 from streamkern.solve import Cholesky, Eigenbasis, RidgeSolution, decomposed
 from streamkern.solve.conjugate_gradients import FEW, preconditioned_solution
 from streamkern.solve.solution import precision_floor, relative_rounding
@@ -65,8 +66,7 @@ def held_out_errors(
         return HeldOut(held.weight, _at_least_rounding(sse, held), fold.n_rows)
     sse = np.empty((len(alphas), q))
     step = max(int(_AT_ONCE * D) // len(alphas), 1)
-    for start in range(0, q, step):
-        part = slice(start, start + step)
+    for part in slices(q, step):
         coef = solutions(training.cross[:, part])
         fitted = held.gram @ coef.reshape(D, -1)
         squares = np.einsum("dk,dk->k", coef.reshape(D, -1), fitted).reshape(len(alphas), -1)
@@ -129,8 +129,7 @@ class _InEigenbasis(NamedTuple):
         sse: Floats = held.target + held.weight * gap**2
         sse -= 2.0 * (self.inverse.T @ (cross * (V.T @ held.cross)))
         step = max(int(_AT_ONCE * r) // A, 1)
-        for start in range(0, cross.shape[1], step):
-            part = slice(start, start + step)
+        for part in slices(cross.shape[1], step):
             coef = (cross[:, part, None] * self.inverse[:, None, :]).reshape(r, -1)
             squares = np.einsum("dk,dk->k", coef, gram @ coef)
             sse[:, part] += squares.reshape(-1, A).T

@@ -18,11 +18,10 @@ import numpy as np
 from scipy.linalg import lapack
 
 from streamkern.errors import SingularSystemError
+from streamkern.features.base import slices
 from streamkern.solve.penalty_grid import even_grid
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from streamkern._typing import Floats
 
 _ROWS_AT_ONCE = 1024
@@ -131,13 +130,13 @@ class KernelBasis:
         v /= np.linalg.norm(v)
         product = K @ v
         w = 2.0 * (product - (v @ product) * v)
-        for rows in _panels(n):
+        for rows in slices(n, _ROWS_AT_ONCE):
             K[rows] -= np.outer(v[rows], w) + np.outer(w[rows], v)
         values, inner = np.linalg.eigh(K[1:, 1:])
         vectors = K[:, 1:]
         vectors[0], vectors[1:] = 0.0, inner
         along = 2.0 * (v[1:] @ inner)
-        for rows in _panels(n):
+        for rows in slices(n, _ROWS_AT_ONCE):
             vectors[rows] -= np.outer(v[rows], along)
         values, projections = np.maximum(values, 0.0), vectors.T @ y
         return cls(values, vectors, projections, kernel_mean, target_mean, roots)
@@ -166,10 +165,5 @@ class KernelBasis:
 
     def _diagonals(self, inverse: Floats) -> Floats:
         """Return the diagonal of V diag(1 / (d + alpha)) V^T for every penalty, (n, A)."""
-        panels = [self.vectors[rows] ** 2 @ inverse for rows in _panels(len(self.vectors))]
-        return np.concatenate(panels)
-
-
-def _panels(n_rows: int) -> Iterator[slice]:
-    for start in range(0, n_rows, _ROWS_AT_ONCE):
-        yield slice(start, start + _ROWS_AT_ONCE)
+        panels = slices(len(self.vectors), _ROWS_AT_ONCE)
+        return np.concatenate([self.vectors[rows] ** 2 @ inverse for rows in panels])

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamkern.features.base import cached_slices
+from streamkern.features.base import cached_slices, slices
 from streamkern.runtime.scratch import Scratch
 from streamkern.statistics import Statistic, Work, dtype_of_features, minimum, total
 
@@ -142,17 +142,14 @@ class PenaltyErrors(Statistic):
         D, dtype = along.shape[1], along.dtype
         n_alphas = min(self.n_alphas, _PAIRS)
         n_targets = max(min(_PAIRS // n_alphas, self.n_targets), 1)
-        for first in range(0, self.n_alphas, n_alphas):
-            a = slice(first, first + n_alphas)
+        for a in slices(self.n_alphas, n_alphas):
             shares = self.models.shares[:, a, None]
-            for begin in range(0, self.n_targets, n_targets):
-                t = slice(begin, begin + n_targets)
+            for t in slices(self.n_targets, n_targets):
                 projections = self.models.projections[:, None, t]
                 shape = shares.shape[1], projections.shape[2]
                 coef = scratch.array("coefficients", (D, *shape), dtype)
                 np.multiply(shares, projections, out=coef)
-                for start in range(0, len(along), _ROWS):
-                    rows = slice(start, start + _ROWS)
+                for rows in slices(len(along), _ROWS):
                     parts = along[rows]
                     errors = scratch.array("errors", (len(parts), *shape), dtype)
                     flat = errors.reshape(len(parts), -1)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from streamkern.errors import SingularSystemError
+from streamkern.features.base import slices
 from streamkern.solve.eigendecomposition import decomposed, decomposed_in_range
 from streamkern.solve.solution import RidgeSolution, check_finite, precision_floor, rss_rounding
 
@@ -146,8 +147,7 @@ class Eigenbasis:
         q = len(self.target_mean)
         which = np.broadcast_to(which, q)
         coef, fitted = np.empty((len(values), q)), np.empty(q)
-        for start in range(0, q, _TARGETS):
-            part = slice(start, start + _TARGETS)
+        for part in slices(q, _TARGETS):
             own, along = shifted[:, which[part]], self.spectrum.projections[:, part]
             inside = along / own
             np.matmul(self.vectors, inside, out=coef[:, part])

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamkern.errors import ParameterError
+from streamkern.features.base import slices
 from streamkern.runtime.sparse_rows import SparseRows
 from streamkern.statistics.base import Statistic
 from streamkern.statistics.declared_sums import joint, maximum, merged_by, minimum, total
@@ -68,8 +69,7 @@ class ColumnStatistics(Statistic):
             if isinstance(block.X, SparseRows):
                 self._add_sparse(block, block.X)
                 continue
-            for start in range(0, len(block), step):
-                rows = slice(start, start + step)
+            for rows in slices(len(block), step):
                 values = np.concatenate([block.X[rows], block.y[rows]], axis=1, dtype=float)
                 weights = None if block.weights is None else block.weights[rows]
                 part = copy(zero)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from streamkern.errors import OverflowedError, ParameterError
-from streamkern.features.base import LEVELS
+from streamkern.features.base import LEVELS, slices
 from streamkern.runtime.compiled import compiled
 from streamkern.runtime.integer_products import MOST_ROWS, IntegerProducts, integer_products
 from streamkern.runtime.scratch import Scratch
@@ -102,8 +102,7 @@ class IntegerMoments(FeatureSums):
             self._check_room(weight)
             most = self.levels * int(weights.max(initial=0))
             step = _rows_at_once(len(block), _value_bytes(self.levels, most))
-            for start in range(0, len(block), step):
-                rows = slice(start, start + step)
+            for rows in slices(len(block), step):
                 some = block.X[rows], targets[rows], weights[rows]
                 try:
                     self._add(*some, shift, scratch)
@@ -302,9 +301,8 @@ def _add_products(
 ) -> None:
     """Add A B^T times 2^shift of digits (D, n) to the panels of a triangle, in place."""
     first = rows_of(gram.panels[0])[0] if gram.panels else 0
-    for start in range(0, gram.order, PANEL):
-        columns = slice(start, min(start + PANEL, gram.order))
-        top = max(start, first)
+    for columns in slices(gram.order, PANEL):
+        top = max(columns.start, first)
         made = products(left[top:], right[columns])
         for panel in gram.panels:
             begin, stop = rows_of(panel)
@@ -320,8 +318,7 @@ def _target_digits(targets: Array) -> Iterator[tuple[slice, Array, int]]:
     yield slice(q, q + 1), ones, 0
     for byte, digits in enumerate(_split(targets.T, 8)):
         narrow = np.ascontiguousarray(digits, dtype=np.int8)
-        for start in range(0, q, _COLUMNS):
-            columns = slice(start, min(start + _COLUMNS, q))
+        for columns in slices(q, _COLUMNS):
             yield columns, narrow[columns], byte
 
 

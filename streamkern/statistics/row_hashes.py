@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamkern.errors import ParameterError
+from streamkern.features.base import slices
 from streamkern.statistics.base import Statistic
 from streamkern.statistics.declared_sums import concatenated, joint
 
@@ -116,8 +117,7 @@ class RowIndex(Statistic):
             columns = block.X.shape[1] + block.y.shape[1] + 1
             step = max(_VALUES_AT_ONCE // columns, 1)
             weights = np.ones(len(block)) if block.weights is None else block.weights
-            for start in range(0, len(block), step):
-                few = slice(start, start + step)
+            for few in slices(len(block), step):
                 values = block.X[few], block.y[few], weights[few, None]
                 hashes.append(row_hashes(np.concatenate(values, axis=1, dtype=float)))
             places = block.places()
