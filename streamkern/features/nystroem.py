@@ -120,8 +120,7 @@ class Nystroem(KernelMap, LandmarkFeatures):
         from scipy.linalg import solve_triangular  # noqa: PLC0415  where it is needed
 
         identity = np.eye(self.n_components)
-        upper: Floats = solve_triangular(self.factor, identity, lower=True).T
-        return np.ascontiguousarray(upper)
+        return np.ascontiguousarray(solve_triangular(self.factor, identity, lower=True).T)
 
     def summed(self) -> LevelledSimilarities:
         """Return the map whose products are summed: no whitening a row, and as good digits."""

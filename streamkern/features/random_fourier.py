@@ -121,7 +121,6 @@ class StructuredFourierFeatures(SpectralFeatures):
 
     def draw(self, n_features: int, rows: Array | None = None) -> Self:  # noqa: ARG002  rows do not matter
         self.check_some_inputs(n_features)
-        assert isinstance(self.kernel, RadialKernel)  # noqa: S101  for the type checker
         L, P, seed = self.n_draws, block_size(n_features), self.random_state
         blocks = range(-(-L // P))
         bits = [stream(seed, DIRECTIONS, i).integers(0, 2, (3, P), dtype=np.int8) for i in blocks]

@@ -28,7 +28,6 @@ class Standardized(FeatureMap):
     """A drawn map, applied to standardised rows."""
 
     name = "standardized"
-    takes_sparse = True
 
     def __init__(self, standardizer: Standardizer, inner: FeatureMap) -> None:
         self.standardizer = standardizer

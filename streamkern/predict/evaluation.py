@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -111,8 +111,7 @@ class PredictionErrors(Measure):
         self.absolute += weights @ np.abs(errors)
         self.weight += float(weights.sum())
         self.n_rows += len(rows)
-        no_inputs: Any = rows.X[:, :0]
-        self.targets.update([type(rows)(no_inputs, rows.y, rows.start, rows.weights)])
+        self.targets.update([type(rows)(rows.X[:, :0], rows.y, rows.start, rows.weights)])
 
 
 class PairCounts(Measure):

@@ -34,11 +34,9 @@ def progressive_error(
     of a strip of the products, or where no y varies.
     """
     past, held = _leading(before, intercept), _leading(coming, intercept=True)
-    if past is None or held is None:
+    if past is None or held is None or not len(held.target):
         return None
     spread = held.target
-    if not len(spread):
-        return None
     best = np.full(len(spread), np.inf)
     for alpha in np.array(_ALPHAS) * past.weight:
         try:
