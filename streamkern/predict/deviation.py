@@ -206,5 +206,4 @@ class LeaveOneOut(Measure):
     def rmse(self) -> Floats:
         """The root mean squared leave-one-out error, (q,); NaN where no row has one."""
         with np.errstate(invalid="ignore"):
-            rmse: Floats = np.sqrt(self.squared / self.weight)
-        return rmse
+            return np.sqrt(self.squared / self.weight)

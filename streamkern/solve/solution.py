@@ -142,8 +142,7 @@ class NormalEquations:
         """
         spare = self.weight - self.effective_dof * self.row_weight
         with np.errstate(divide="ignore", invalid="ignore"):
-            variance: Floats = np.where(spare > 0, self.train_rss / spare, np.inf)
-        return variance
+            return np.where(spare > 0, self.train_rss / spare, np.inf)
 
 
 def kept_gram(moments: CentredMoments) -> Triangle:

@@ -60,8 +60,7 @@ class ColumnStatistics(Statistic):
         with np.errstate(invalid="ignore", over="ignore"):
             whole = (self.minimum % 1.0 == 0.0) & (self.maximum % 1.0 == 0.0) & (size <= _EXACT)
             noise = np.where(whole, 0.0, tolerance * size)
-            constant: Array = ~(self.maximum - self.minimum > noise)
-        return constant
+            return ~(self.maximum - self.minimum > noise)
 
     def update(self, blocks: Iterable[Block]) -> None:
         step, zero = max(_VALUES_AT_ONCE // self.n_columns, 1), self.zero()
