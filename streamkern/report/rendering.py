@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 WIDTH = 360.0
 # What the page's style sheet decides, or what is so by default.
 _DROPPED = {"font-family", "stroke-linecap", "stroke-linejoin", "stroke-dashoffset", "font-style"}
+_STYLE = Path(__file__).with_name("templates") / "style.css"
 _TURNED_BY_NOTHING = re.compile(r"rotate\(-?0(\.0)? ")
 
 
@@ -74,14 +75,19 @@ def drawing_style(style: Mapping[str, Any]) -> Iterator[None]:
 
 
 def style_sheet() -> str:
-    path = Path(__file__).with_name("templates") / "style.css"
-    return path.read_text(encoding="utf-8")
+    """Return the style of pages, with two classes a colour: what pictures fill, and their lines."""
+    classes = (
+        f".fill-{name} {{ fill: var(--{name}); background: var(--{name}); }}\n"
+        f".stroke-{name} {{ stroke: var(--{name}); }}\n"
+        for name in palette()
+    )
+    return _STYLE.read_text(encoding="utf-8") + "".join(classes)
 
 
 @cache
 def palette() -> dict[str, str]:
     """Return the colours that the style sheet has in the light, by their names."""
-    light = style_sheet().partition("@media")[0]
+    light = _STYLE.read_text(encoding="utf-8").partition("@media")[0]
     return dict(re.findall(r"--(\w+): (#[0-9a-f]{6});", light))
 
 
