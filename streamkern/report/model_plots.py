@@ -189,7 +189,7 @@ class ModelPlots:
                 "the kernel weighs all inputs alike, so which matter is to be seen on rows; give "
                 "some: model.plot.inputs(X)."
             )
-        return weights_figure([(name, share) for name, _, share, _ in known])
+        return weights_figure([(name, share) for name, _, _, share in known])
 
 
 def _drawn(figure: Figure, ax: Any) -> Any:

@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from streamkern.report.report_rows import Row
     from streamkern.report.validation_pass import Validation
 
-    # A name, a figure, its share of the largest or the whole, and what explains it.
-    Bar = tuple[str, str, float, str]
+    # A name, a figure, what explains it, and its share of the largest or the whole.
+    Bar = tuple[str, str, str, float]
 
 _MOST_INPUTS = 40
 # Directions of a metric, inputs that are named of one, and the part of the largest of those that
@@ -131,7 +131,7 @@ def input_bars(model: FittedRidge) -> tuple[list[Bar], int]:
     weights = 1.0 / np.array(scales)
     shares, scaled = (weights / weights.max()).tolist(), (scales * standardizer.deviation).tolist()
     heaviest = np.argsort(-weights, kind="stable")[:_MOST_INPUTS].tolist()
-    bars = [(names[j], number(scales[j]), shares[j], number(scaled[j])) for j in heaviest]
+    bars = [(names[j], number(scales[j]), number(scaled[j]), shares[j]) for j in heaviest]
     return bars, len(scales) - len(bars)
 
 
@@ -172,12 +172,12 @@ def metric_facts(report: FitReport) -> dict[str, Any] | None:
     return {
         "one_weight_an_input": all(np.count_nonzero(each) == 1 for each in metric["directions"]),
         "inputs": [
-            (names[j], percent(parts[j]), parts[j] / max(parts), number(metric["per_unit"][j]))
+            (names[j], percent(parts[j]), number(metric["per_unit"][j]), parts[j] / max(parts))
             for j in heaviest
         ],
         "more_inputs": len(parts) - len(heaviest),
         "directions": [
-            (f"direction {k + 1}", percent(value), value / values[0], inputs)
+            (f"direction {k + 1}", percent(value), inputs, value / values[0])
             for k, (value, inputs) in enumerate(zip(values, composed, strict=False))
         ],
         "rounds": [
