@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamkern.report.numbers import number, percent, power
+from streamkern.report.numbers import number, percent, power, shortened
 from streamkern.report.rendering import palette
 
 if TYPE_CHECKING:
@@ -103,9 +103,9 @@ def series(axes: Any, xs: Any, ys: Any, j: int = 0) -> None:
     marks(axes, xs, ys, j)
 
 
-def band(axes: Any, xs: Any, lows: Any, highs: Any, j: int = 0) -> None:
+def band(axes: Any, xs: Any, lows: Any, highs: Any) -> None:
     """Fill what is between two lines."""
-    axes.fill_between(xs, lows, highs, color=colour(KINDS[j % 4]), alpha=0.17, linewidth=0)
+    axes.fill_between(xs, lows, highs, color=colour("first"), alpha=0.17, linewidth=0)
 
 
 def guide(axes: Any, xs: Any, ys: Any) -> None:
@@ -122,7 +122,7 @@ def label(
     is_left = along < _ROOM
     down = max(down, 12.0) if height > 0.95 else down
     written = axes.annotate(
-        text if len(text) <= _LONGEST_LABEL else f"{text[: _LONGEST_LABEL - 1]}…",
+        shortened(text, _LONGEST_LABEL),
         (x, y),
         (6.0 if is_left else -6.0, -down),
         textcoords="offset points",
@@ -163,11 +163,8 @@ def cells(axes: Any, levels: Array, x_edges: Floats, y_edges: Floats) -> None:
 def bars(axes: Any, names: Sequence[str], values: Sequence[float]) -> None:
     """Draw horizontal bars with their names and numbers, the first above."""
     places = np.arange(len(names))[::-1]
-    axes.barh(places, values, color=colour("first"), height=0.66)
+    drawn = axes.barh(places, values, color=colour("first"), height=0.66)
+    axes.bar_label(drawn, [number(value, 2) for value in values], padding=4)
     axes.set_yticks(places, names, parse_math=False)
     axes.set_xlim(0.0, 1.18 * max([*values, 1e-300]))
-    for place, value in zip(places, values, strict=True):
-        axes.annotate(
-            number(value, 2), (value, place), (4, 0), textcoords="offset points", va="center"
-        )
     axes.grid(visible=False)

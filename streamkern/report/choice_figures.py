@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
@@ -112,43 +111,41 @@ def search_figures(report: FitReport) -> list[Figure]:
     tried = sorted(filter(first_scale, report["tuning"]), key=_name_of)
     several = len({map_in_words(attempt) for attempt in tried}) > 1
     best = next(each for each in report["frontier"] if each["is_chosen"])
-    scales, errors = [*map(first_scale, tried)], [*map(error_of, tried)]
     figures = [_frontier_figure(report["frontier"])]
     for (kernel, feature_map), group in groupby(tried, key=_name_of):
-        mine = list(group)
-        points = sorted((each["n_components"], first_scale(each), error_of(each)) for each in mine)
-        chosen = first_scale(report) if (kernel, feature_map) == _name_of(best) else None
-        draw = partial(_draw_trials, points=points, scales=scales, errors=errors, chosen=chosen)
-        caption = (
-            f"The error left out on a sample of {mine[0]['n_rows']:,} rows, at numbers of features "
-            f"D of up to that of the model. "
-        )
-        if chosen is None:
-            caption += "This was not chosen."
-        else:
-            caption += f"The vertical line is the length scale chosen, {number(chosen)}."
         title = f"{kernel.capitalize()} kernel" + (f", {feature_map} map" if several else "")
-        figures.append(Figure(title, caption, draw))
+        chosen = first_scale(report) if (kernel, feature_map) == _name_of(best) else None
+        figures.append(_scales_figure(title, list(group), tried, chosen))
     return figures
 
 
-def _draw_trials(
-    axes: Any,
-    points: Sequence[tuple[int, float, float]],
-    scales: Sequence[float],
-    errors: Sequence[float],
-    chosen: float | None,
-) -> None:
-    """Draw errors over length scales, a series a number of features."""
-    chart.log_axis(axes, min(scales) / 1.1, max(scales) * 1.3)
-    chart.reach(axes, errors)
-    chart.name_axes(axes, "Length scale", _ERROR, "y")
-    for j, (size, of_size) in enumerate(groupby(points, key=itemgetter(0))):
-        _, xs, ys = zip(*of_size, strict=True)
-        chart.series(axes, xs, ys, j)
-        chart.label(axes, f"D = {size:,}", xs[-1], ys[-1], j=j)
-    if chosen is not None:
-        chart.choose(axes, chosen, number(chosen))
+def _scales_figure(
+    title: str, mine: list[dict[str, Any]], tried: list[dict[str, Any]], chosen: float | None
+) -> Figure:
+    """Draw errors over length scales, a series a number of features, as far as any were tried."""
+    scales = [first_scale(each) for each in tried]
+    points = sorted((each["n_components"], first_scale(each), error_of(each)) for each in mine)
+
+    def draw(axes: Any) -> None:
+        chart.log_axis(axes, min(scales) / 1.1, max(scales) * 1.3)
+        chart.reach(axes, map(error_of, tried))
+        chart.name_axes(axes, "Length scale", _ERROR, "y")
+        for j, (size, of_size) in enumerate(groupby(points, key=itemgetter(0))):
+            _, xs, ys = zip(*of_size, strict=True)
+            chart.series(axes, xs, ys, j)
+            chart.label(axes, f"D = {size:,}", xs[-1], ys[-1], j=j)
+        if chosen is not None:
+            chart.choose(axes, chosen, number(chosen))
+
+    caption = (
+        f"The error left out on a sample of {mine[0]['n_rows']:,} rows, at numbers of features D "
+        f"of up to that of the model. "
+    )
+    if chosen is None:
+        caption += "This was not chosen."
+    else:
+        caption += f"The vertical line is the length scale chosen, {number(chosen)}."
+    return Figure(title, caption, draw)
 
 
 def _name_of(attempt: dict[str, Any]) -> tuple[str, str]:

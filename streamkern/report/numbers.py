@@ -9,7 +9,6 @@ _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _SMALL, _LARGE = 1e-3, 1e6
 # Up to so many seconds, seconds are said, and then minutes with seconds.
 _IN_SECONDS, _IN_MINUTES = 120.0, 3600.0
-_LONGEST_NAME = 24
 
 
 def number(value: Any, digits: int = 4) -> str:
@@ -29,10 +28,7 @@ def number(value: Any, digits: int = 4) -> str:
         mantissa, _, exponent = f"{value:.{digits - 1}e}".partition("e")
         mantissa = mantissa.rstrip("0").rstrip(".")
         return f"{mantissa} × 10{power(int(exponent))}".replace("-", "−")
-    places = max(digits - 1 - math.floor(math.log10(size)), 0) if size else 0
-    text = f"{rounded:,.{places}f}"
-    text = text.rstrip("0").rstrip(".") if "." in text else text
-    return text.replace("-", "−")
+    return f"{rounded:,}".removesuffix(".0").replace("-", "−")
 
 
 def power(exponent: int) -> str:
@@ -53,8 +49,8 @@ def seconds(value: float) -> str:
     return f"{hours} h {rest} min"
 
 
-def shortened(name: str) -> str:
-    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
+def shortened(name: str, longest: int = 24) -> str:
+    return name if len(name) <= longest else f"{name[: longest - 1]}…"
 
 
 def counted(n: int, what: str) -> str:
