@@ -112,17 +112,13 @@ class _View:
     def update(self) -> None:
         with self.jobs.lock:
             now = self.jobs.clock()
-            options = [(_LATEST, "the latest")]
-            options += [(job.number, title(job)) for job in self.jobs]
-            if self.pick.options != options:
-                self.pick.options = options
+            jobs = [(job.number, title(job)) for job in self.jobs]
+            self.pick.options = [(_LATEST, "the latest"), *jobs]
             job = self.jobs.jobs.get(self.pick.value) or self.jobs.latest
             shown = [] if job is None or job.main is None else self._drawn(job, job.main)
             text = panel(job, now, self.jobs.memory)
-        if self.panel.text != text:
-            self.panel.text = text
-        if self.charts.children != shown:
-            self.charts.children = shown
+        self.panel.text = text
+        self.charts.children = shown
 
     def _drawn(self, job: Job, reading: Pass) -> list[Any]:
         rates, best = reading.rates(), reading.attainable()
