@@ -146,7 +146,7 @@ def _log_odds(graph: Graph, calibrator: Calibrator, scores: str) -> str:
 
 def _interpolated(graph: Graph, scores: str, column: int, points: Floats, values: Floats) -> str:
     """Return the function (n, 1) of a score that is straight between points, and level outside."""
-    score = graph("Gather", scores, graph.constant([column], np.int64), axis=1)
+    score = graph.columns(scores, [column])
     if len(points) == 1:
         return graph("Add", graph("Sub", score, score), values[0])
     passed = graph("Sub", _between(graph, score, points[:-1], points[1:]), points[:-1])

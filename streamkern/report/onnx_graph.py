@@ -27,9 +27,9 @@ from streamkern.kernels.combined import Sum
 from streamkern.runtime.memory import in_words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from streamkern._typing import Floats
+    from streamkern._typing import Array, Floats
     from streamkern.features import FeatureMap, Standardizer
     from streamkern.kernels import Kernel
 
@@ -89,6 +89,9 @@ class Graph:
     def cast(self, value: str, dtype: Any) -> str:
         return self("Cast", value, to=self._type(dtype))
 
+    def columns(self, rows: str, places: Sequence[int] | Array) -> str:
+        return self("Gather", rows, self.constant(places, np.int64), axis=1)
+
     def _type(self, dtype: Any) -> int:
         return int(self.onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
 
@@ -143,7 +146,7 @@ def is_of_landmarks(feature_map: FeatureMap) -> bool:
 def _standardised(graph: Graph, standardizer: Standardizer, rows: str) -> str:
     """Add what a standardizer makes of the columns that it keeps, with differences in double."""
     if len(standardizer.columns) < standardizer.n_features:
-        rows = graph("Gather", rows, graph.constant(standardizer.columns, np.int64), axis=1)
+        rows = graph.columns(rows, standardizer.columns)
     rows = graph.cast(rows, np.float64)
     rows = graph("Sub", rows, graph.constant(standardizer.mean, np.float64))
     linear, scale = standardizer.linear, 1.0 / standardizer.deviation
@@ -187,7 +190,7 @@ def _similarities(graph: Graph, kernel: Kernel, landmarks: Floats, rows: str) ->
     """Add the values of a kernel of rows and landmarks, those of sums term by term."""
     if isinstance(kernel, OnColumns):
         columns = list(kernel.columns)
-        some = graph("Gather", rows, graph.constant(columns, np.int64), axis=1)
+        some = graph.columns(rows, columns)
         return _similarities(graph, kernel.kernel, landmarks[:, columns], some)
     if isinstance(kernel, Sum):
         terms = [
@@ -204,15 +207,11 @@ def _similarities(graph: Graph, kernel: Kernel, landmarks: Floats, rows: str) ->
         scales = kernel.scales(landmarks.shape[1])
         rows, about = graph("Div", rows, scales), landmarks / scales
         apart = [
-            graph("Abs", graph("Sub", _column(graph, rows, j), about[None, :, j]))
+            graph("Abs", graph("Sub", graph.columns(rows, [j]), about[None, :, j]))
             for j in range(len(scales))
         ]
         return graph("Exp", graph("Neg", reduce(partial(graph, "Add"), apart)))
     return _radial(graph, kernel, landmarks, rows)
-
-
-def _column(graph: Graph, rows: str, j: int) -> str:
-    return graph("Gather", rows, graph.constant([j], np.int64), axis=1)
 
 
 def _radial(graph: Graph, kernel: Kernel, landmarks: Floats, rows: str) -> str:
