@@ -148,9 +148,7 @@ class ModelPlots:
         if not (is_classifier or 0 <= target < most):
             raise ParameterError(f"target must be from 0 to {most - 1}, not {target}; choose one.")
         errors = np.atleast_1d(ridge.report["cv_rmse"] or ridge.report["train_rmse"])
-        mean, deviation = ridge.target_spread
-        bins = pair_counts(mean, deviation, errors)
-        measure: Measure = ClassErrors(model.rule) if is_classifier else bins
+        measure: Measure = ClassErrors(model.rule) if is_classifier else pair_counts(ridge, errors)
         source = self._source(rows, labelled=is_classifier)
         n_rows, found = self._read(source, Evaluation(ridge.predictor, measure))
         if is_classifier:

@@ -74,15 +74,15 @@ def _measures(
     model: FittedRidge | FittedClassifier, rmse: Floats
 ) -> tuple[PairCounts | ClassErrors, WorstRows]:
     """Return empty measures of predictions with such errors."""
-    mean, deviation = model.ridge.target_spread
+    deviation = model.ridge.target_spread[1]
     unit = np.where(deviation > 0, deviation, 1.0)
     if isinstance(model, FittedClassifier):
         return ClassErrors(model.rule, model.class_factors), WorstRows(unit, model.rule)
-    return pair_counts(mean, deviation, rmse), WorstRows(unit)
+    return pair_counts(model.ridge, rmse), WorstRows(unit)
 
 
-def pair_counts(mean: Floats, deviation: Floats, rmse: Floats) -> PairCounts:
-    return PairCounts.about(*(each[:MOST_TARGETS] for each in (mean, deviation, rmse)))
+def pair_counts(model: FittedRidge, rmse: Floats) -> PairCounts:
+    return PairCounts.about(*(each[:MOST_TARGETS] for each in (*model.target_spread, rmse)))
 
 
 def _folds_of_rows(model: FittedRidge, source: Source) -> Any:
