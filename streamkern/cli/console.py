@@ -7,6 +7,7 @@ import functools
 import sys
 import traceback
 import warnings
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -26,16 +27,16 @@ if TYPE_CHECKING:
 _UNWRITTEN = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 
 
+@dataclass(kw_only=True)
 class Say:
     """Output of a command: text on standard output for people, or one line of JSON for programs.
 
     With `quiet` there is no progress on standard error; with `log_json` all there is JSON.
     """
 
-    def __init__(self, *, as_json: bool, quiet: bool, log_json: bool = False) -> None:
-        self.as_json = as_json
-        self.quiet = quiet
-        self.log_json = log_json
+    as_json: bool
+    quiet: bool
+    log_json: bool = False
 
     def line(self, text: str = "") -> None:
         if not self.as_json:

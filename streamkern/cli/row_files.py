@@ -34,13 +34,13 @@ def opened_rows(
     *,
     labels: bool = False,
     with_targets: bool = True,
-    with_ids: bool = False,
 ) -> Iterator[Opened]:
     """Open HDF5 files; or CSV and Parquet files, whose rows are converted for that time.
 
     Tables become rows by the recipe in the report of a model, with the weights that are named
-    there unless the options name others; without a report by one that is made of them.  Converted
-    rows are kept beside the output of the command, or else in the folder for temporary files.
+    there unless the options name others; without a report by one that is made of them.  Where
+    targets are left out, names of rows are kept.  Converted rows are kept beside the output of the
+    command, or else in the folder for temporary files.
     """
     from streamkern.storage.hdf5_files import FORMATS
     from streamkern.storage.table_rows import Opened, opened_tables, table_files
@@ -55,7 +55,7 @@ def opened_rows(
     if out:
         formats = FORMATS if report else ("HDF5",)
         check_outputs(options | {"data": tables}, formats=formats)
-    how: Any = {"with_targets": with_targets, "with_ids": with_ids, "labels": labels}
+    how: Any = {"with_targets": with_targets, "with_ids": not with_targets, "labels": labels}
     how |= {"targets": options.get("targets") or (() if options.get("y") else None)}
     how |= {"folders": options.get("folders", False)}
     folder = Path(out).resolve().parent if out else Path(tempfile.gettempdir())
@@ -151,7 +151,7 @@ def write_rows(
     from streamkern.storage.hdf5_files import FORMATS, exported
 
     begun, out = time.perf_counter(), options["out"]
-    with opened_rows(options, model.report, with_targets=False, with_ids=True) as opened:
+    with opened_rows(options, model.report, with_targets=False) as opened:
         source = opened.source
         model.predictor.check((source.n_samples, source.n_features))
         check_outputs(options, source, formats=FORMATS)
