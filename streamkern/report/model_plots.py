@@ -124,10 +124,6 @@ class ModelPlots:
     def _fitted(self) -> Any:
         return page_facts.fitted_model(self._model, "a picture is")
 
-    def _source(self, rows: tuple[Any, Any, Any], *, labelled: bool) -> Source:
-        given = rows_of(self._model, *rows)
-        return self._fitted.labelled(*given) if labelled else as_source(*given)
-
     def _read(self, source: Source, statistic: Any) -> tuple[int, Any]:
         """Read rows once, and return how many they are and what the statistic holds."""
         model = self._fitted.ridge
@@ -137,8 +133,8 @@ class ModelPlots:
         return result.n_rows, found
 
     def _sampled(self, X: Any) -> Array:
-        sample = RowSample(_SAMPLE_ROWS)
-        X_sampled: Array = self._read(self._source((X, None, None), labelled=False), sample)[1].X
+        source = as_source(*rows_of(self._model, X))
+        X_sampled: Array = self._read(source, RowSample(_SAMPLE_ROWS))[1].X
         return X_sampled
 
     def _predicted(self, rows: tuple[Any, Any, Any], target: int) -> Figure:
@@ -149,7 +145,8 @@ class ModelPlots:
             raise ParameterError(f"target must be from 0 to {most - 1}, not {target}; choose one.")
         errors = np.atleast_1d(ridge.report["cv_rmse"] or ridge.report["train_rmse"])
         measure: Measure = ClassErrors(model.rule) if is_classifier else pair_counts(ridge, errors)
-        source = self._source(rows, labelled=is_classifier)
+        given = rows_of(self._model, *rows)
+        source = model.labelled(*given) if is_classifier else as_source(*given)
         n_rows, found = self._read(source, Evaluation(ridge.predictor, measure))
         if is_classifier:
             return probability_figure(found.measures[0])

@@ -52,7 +52,10 @@ def target_section(model: FittedRidge, found: Validation | None) -> dict[str, An
     figures = [pairs_figures(*counts, j, names[j]) for j in range(len(shown))]
     return section | {
         "pairs_shown": list(zip(shown, figures, strict=True)),
-        "by_target": _target_errors(found, names),
+        "by_target": [
+            (name, number(rmse), number(math.sqrt(max(1.0 - r2, 0.0))), percent(r2))
+            for name, rmse, r2 in zip(names[:_MOST_ROWS], found.rmse, found.r2, strict=False)
+        ],
         "baseline": baseline,
         "worst": _worst_rows(model, found, names),
     }
@@ -98,12 +101,3 @@ def _error_tile(model: FittedRidge, found: Validation | None) -> Tile:
     if len(values) == 1:
         return (what, number(float(values[0])), f"{relative:.3f} sd of y")
     return (what, f"{relative:.3f}", f"sd, over {len(values)} targets")
-
-
-def _target_errors(found: Validation, names: Sequence[str]) -> list[tuple[str, str, str, str]]:
-    """Return for each of the first targets its name, its RMSE, the same in sd of y, and R²."""
-    errors = [*zip(names, found.rmse.tolist(), found.r2.tolist(), strict=True)][:_MOST_ROWS]
-    return [
-        (name, number(rmse), number(math.sqrt(max(1.0 - r2, 0.0))), percent(r2))
-        for name, rmse, r2 in errors
-    ]
