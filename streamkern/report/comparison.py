@@ -20,13 +20,7 @@ from streamkern.models.estimators.random_feature_ridge import RandomFeatureRidge
 from streamkern.parameters.parameters import Parameters
 from streamkern.parameters.plan import plan_for
 from streamkern.report.comparison_rows import check_split, sampled_split
-from streamkern.report.comparison_trials import (
-    Comparison,
-    Run,
-    Trial,
-    rmse_of,
-    run_of,
-)
+from streamkern.report.comparison_trials import Comparison, Run, Trial, rmse_of, run_of
 from streamkern.runtime.events import current_listener, observed, passing, tell, unheard
 from streamkern.runtime.threads import blas_threads
 from streamkern.sources import ArraySource

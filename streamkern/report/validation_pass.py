@@ -18,12 +18,7 @@ from streamkern.models.held_out_predictors import folds_of, unseen_by
 from streamkern.models.scoring import check_fitted_rows, scored
 from streamkern.predict.class_errors import ClassErrors
 from streamkern.predict.deviation import WHOLE, Deviation
-from streamkern.predict.evaluation import (
-    Evaluation,
-    FoldPredictors,
-    PairCounts,
-    PredictionErrors,
-)
+from streamkern.predict.evaluation import Evaluation, FoldPredictors, PairCounts, PredictionErrors
 from streamkern.report.held_out_rows import WorstRows
 from streamkern.sources import Block
 from streamkern.statistics import ListedFolds, RowSample, Together
