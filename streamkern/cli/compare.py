@@ -12,6 +12,7 @@ from streamkern.cli.console import Say, command
 from streamkern.cli.job import check_outputs, place_of
 from streamkern.cli.parameter_options import numbers_of, parameter_options, values_of
 from streamkern.cli.row_files import opened_rows
+from streamkern.report.figure_labels import LABELS, figure
 
 if TYPE_CHECKING:
     from streamkern.report.comparison_trials import Trial
@@ -68,7 +69,6 @@ def compare(say: Say, **options: Any) -> None:
     from streamkern.errors.formatting import json_text
     from streamkern.models.estimators.random_feature_ridge import RandomFeatureRidge
     from streamkern.report import comparison
-    from streamkern.report.figure_labels import LABELS
     from streamkern.report.plots import plot_comparison
     from streamkern.storage.outputs import make_folder, replacing
 
@@ -110,8 +110,6 @@ def compare(say: Say, **options: Any) -> None:
 
 
 def _row(trial: Trial) -> tuple[str, ...]:
-    from streamkern.report.figure_labels import figure
-
     error, interval = figure("test_rmse", trial.test_rmse), trial.interval["test_rmse"]
     if interval is not None:
         error += f" \N{PLUS-MINUS SIGN} {trial.test_rmse - interval[0]:#.2g}"

@@ -8,6 +8,7 @@ import click
 
 from streamkern.cli import options as shared
 from streamkern.cli.console import Say, command
+from streamkern.errors import ParameterError
 
 # Columns that are named.
 _SHOWN = 50
@@ -70,7 +71,6 @@ def convert(say: Say, src: str, dst: str, **options: Any) -> None:
     input that says where. What became of every column is kept in DST.h5 and in models fitted to it,
     so `predict` and `evaluate` take such tables as they are.
     """
-    from streamkern.errors import ParameterError
     from streamkern.storage.table_conversion import convert as convert_table
 
     targets = options["targets"]
@@ -109,8 +109,6 @@ def convert(say: Say, src: str, dst: str, **options: Any) -> None:
 
 
 def _ordered(given: str) -> tuple[str, list[str]]:
-    from streamkern.errors import ParameterError
-
     name, mark, levels = given.rpartition("=")
     if not mark:
         raise ParameterError(f"--ordinal must be NAME=LEAST,...,MOST, not {given}; name the order.")

@@ -41,8 +41,7 @@ def diagnose(say: Say, **options: Any) -> None:
     model: Any = load_fitted(options["model"], boosted=False, components=False)
     is_classifier = isinstance(model, FittedClassifier)
     ridge = model.with_bad_rows(options["on_bad_rows"]).ridge
-    opening = opened_rows(options, model.report, labels=is_classifier)
-    with opening as opened, place_of(say, options):
+    with opened_rows(options, model.report, labels=is_classifier) as opened, place_of(say, options):
         source: Any = opened.source
         if is_classifier:
             source = model.labelled(source, weighted=True)

@@ -83,8 +83,7 @@ def evaluated(say: Say, options: dict[str, Any], model: Any) -> tuple[dict[str, 
     from streamkern.models.scoring import evaluate as evaluate_source
 
     is_classifier, skip = isinstance(model, FittedClasses), options["on_bad_rows"] == "skip"
-    opening = opened_rows(options, model.report, labels=is_classifier)
-    with opening as opened, place_of(say, options):
+    with opened_rows(options, model.report, labels=is_classifier) as opened, place_of(say, options):
         if is_classifier:
             found = model.evaluate(model.labelled(opened.source), skip_bad_rows=skip)
         else:

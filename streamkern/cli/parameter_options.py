@@ -9,13 +9,15 @@ import click
 
 from streamkern.cli.help_pages import NearChoice
 from streamkern.errors import ParameterError
+from streamkern.kernels import length_scale_of, parsed_kernel
+from streamkern.parameters.parameters import OPTIONS, Parameters
 
 if TYPE_CHECKING:
     from dataclasses import Field
 
     from streamkern.cli.options import Decorator
     from streamkern.kernels import Kernel
-    from streamkern.parameters.parameters import Option, Parameters
+    from streamkern.parameters.parameters import Option
 
 # Parameters of a map, of the moments that it makes, and of what is made of moments.
 OF_MAPS = ("kernel", "feature_map", "paired", "standardize", "precision", "random_state")
@@ -33,8 +35,6 @@ def parameter_options(*names: str, **changes: dict[str, Any]) -> list[Decorator]
 
     `changes` are other arguments of `click.option`, by the names of the parameters.
     """
-    from streamkern.parameters.parameters import OPTIONS
-
     made = []
     for field in OPTIONS:
         if not names or field.name in names:
@@ -82,8 +82,6 @@ def _flag_of(field: Field[Any]) -> str:
 
 def with_flags(sentence: str) -> str:
     """Return a sentence about parameters that names their options."""
-    from streamkern.parameters.parameters import OPTIONS
-
     flags = {field.name: _flag_of(field) for field in OPTIONS} | {"length_scale": "--length-scale"}
     # Names that are words of English too are those of parameters where a sentence begins.
     first = re.sub(rf"^({'|'.join(flags)})\b(?= must )", lambda found: flags[found[1]], sentence)
@@ -94,14 +92,10 @@ def with_flags(sentence: str) -> str:
 
 
 def values_of(options: dict[str, Any]) -> dict[str, Any]:
-    from streamkern.parameters.parameters import OPTIONS
-
     return {field.name: _value(field, options) for field in OPTIONS if field.name in options}
 
 
 def parameters_of(options: dict[str, Any]) -> Parameters:
-    from streamkern.parameters.parameters import Parameters
-
     return Parameters(**values_of(options))
 
 
@@ -140,8 +134,6 @@ def numbers_of(text: str, option: str, others: str = "", kind: type[float] = flo
 
 
 def kernel_named(text: str, length_scale: str) -> Kernel:
-    from streamkern.kernels import length_scale_of, parsed_kernel
-
     kernel = parsed_kernel(text, "median")
     if length_scale == "median":
         return kernel

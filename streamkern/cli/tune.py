@@ -12,6 +12,7 @@ from streamkern.cli.parameter_options import kernel_named, parameter_options, pa
 from streamkern.cli.row_files import prepared
 from streamkern.cli.saving import save_model, show_model, show_search
 from streamkern.errors import ParameterError
+from streamkern.kernels import separated
 
 
 @command(
@@ -73,8 +74,6 @@ def _chosen_among(options: dict[str, Any], name: str) -> list[str] | str | None:
     """Return the names that an option lists, 'auto', or None where others say what is chosen."""
     if not shared.given_options([name]):
         return None
-    from streamkern.kernels import separated
-
     names: list[str] = separated(options[name])
     if names == ["auto"]:
         return "auto"
