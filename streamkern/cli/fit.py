@@ -93,10 +93,9 @@ def _fit_boosted(say: Say, options: dict[str, Any], parameters: Parameters) -> N
         parameters = replace(parameters, n_components=usual.n_components)
     text = options["boost"]
     rounds, _, algorithm = text.partition(":")
+    named: dict[str, Any] = {"algorithm": algorithm} if algorithm else {}
     try:
-        named: dict[str, Any] = {"n_estimators": int(rounds)} | (
-            {"algorithm": algorithm} if algorithm else {}
-        )
+        named["n_estimators"] = int(rounds)
     except ValueError as error:
         raise ParameterError(
             f"--boost must be a number of rounds, or one with an algorithm as 10:discrete, not "

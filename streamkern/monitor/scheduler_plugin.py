@@ -44,25 +44,20 @@ class Watch(SchedulerPlugin):  # type: ignore[misc]
         # Nothing here waits, so that nothing is told in between, and no other one begins.
         if self.jobs is not None:  # a scheduler that starts does so for the second time
             return
-        self.jobs = Jobs()
+        jobs = self.jobs = Jobs()
         for when, event in scheduler.get_events(TOPIC):
             self._hear(event, ago=max(time.time() - when, 0.0))
-        self.looking = PeriodicCallback(partial(self._look, scheduler), _LOOK_MS)
+        self.looking = PeriodicCallback(partial(_look, jobs, scheduler), _LOOK_MS)
         self.looking.start()
         with _optional("the page on the dashboard"):
             if importlib.util.find_spec("bokeh") is not None:
                 from streamkern.monitor.dashboard_page import add_page  # noqa: PLC0415  bokeh takes long
 
-                add_page(scheduler, self.jobs)
+                add_page(scheduler, jobs)
         with _optional("metrics"):
-            collector = metrics.JobsCollector(self.jobs)
+            collector = metrics.JobsCollector(jobs)
             # Another scheduler of this process may have them.
             self.collector = collector if metrics.register(collector) else None
-
-    def _look(self, scheduler: Any) -> None:
-        if self.jobs is not None:
-            workers = scheduler.workers.values()
-            self.jobs.hear_memory({w.address: w.metrics.get("memory", 0) for w in workers})
 
     async def close(self) -> None:
         if self.looking is not None:
@@ -90,6 +85,11 @@ class Watch(SchedulerPlugin):  # type: ignore[misc]
     def remove_client(self, scheduler: Any, client: str) -> None:  # noqa: ARG002  Dask's signature
         if self.jobs is not None:
             self.jobs.client_lost(client)
+
+
+def _look(jobs: Jobs, scheduler: Any) -> None:
+    workers = scheduler.workers.values()
+    jobs.hear_memory({w.address: w.metrics.get("memory", 0) for w in workers})
 
 
 @contextmanager

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamkern.errors import ParameterError
+from streamkern.features import Similarities
 from streamkern.models.component_fit import FittedComponents
 from streamkern.models.fitted_classes import FittedClassifier
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.loading import fitted_of
 from streamkern.predict.class_rule import LEAST, IsotonicSteps, PlattSigmoid
-from streamkern.report.onnx_graph import Graph, feature_parts, is_of_landmarks
+from streamkern.report.onnx_graph import Graph, feature_parts
 from streamkern.storage.outputs import replacing
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def _graph(predictor: Predictor, output: str, rule: ClassRule | None) -> Any:
     """
     form, p, q = predictor.form, predictor.feature_map.n_features, predictor.coef.shape[1]
     outside = inside = _PRECISIONS[predictor.precision]
-    if is_of_landmarks(form.feature_map):
+    if isinstance(getattr(form.feature_map, "inner", form.feature_map), Similarities):
         # Coefficients of values at landmarks are large and cancel.
         form, inside = replace(predictor, precision="double").form, _PRECISIONS["double"]
     graph = Graph(inside)

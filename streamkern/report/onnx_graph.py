@@ -137,12 +137,6 @@ def feature_parts(graph: Graph, feature_map: FeatureMap, rows: str) -> Iterator[
         )
 
 
-def is_of_landmarks(feature_map: FeatureMap) -> bool:
-    if isinstance(feature_map, Standardized):
-        return is_of_landmarks(feature_map.inner)
-    return isinstance(feature_map, Similarities)
-
-
 def _standardised(graph: Graph, standardizer: Standardizer, rows: str) -> str:
     """Add what a standardizer makes of the columns that it keeps, with differences in double."""
     if len(standardizer.columns) < standardizer.n_features:
