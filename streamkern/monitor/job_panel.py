@@ -38,15 +38,15 @@ _ACTIVITIES = {
 }
 # Seconds beyond which no date is told.
 _LONGEST = 1e9
-_TEMPLATES = jinja2.Environment(
+TEMPLATES = jinja2.Environment(
     loader=jinja2.PackageLoader("streamkern.monitor"),
     autoescape=True,
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_TEMPLATES.filters |= {"in_words": in_words, "printable": printable}
-_TEMPLATES.filters |= {"rounded": job_text.rounded, "duration": job_text.duration}
-CSS = _TEMPLATES.get_template("panel.css").render()
+TEMPLATES.filters |= {"in_words": in_words, "printable": printable}
+TEMPLATES.filters |= {"rounded": job_text.rounded, "duration": job_text.duration}
+CSS = TEMPLATES.get_template("panel.css").render()
 
 # A name, and the words, per cent and colour of every part.
 Bar = tuple[str, list[tuple[str, float, str]]]
@@ -62,7 +62,7 @@ def panel(job: Job | None, now: float, memory: Mapping[str, float]) -> str:
     if job is None:
         return "<h2>No job yet</h2><p>The figures of a fit or a prediction will be here.</p>"
     reading = job.main
-    return _TEMPLATES.get_template("panel.html").render(
+    return TEMPLATES.get_template("panel.html").render(
         job=job,
         reading=reading,
         now=now,
@@ -70,11 +70,6 @@ def panel(job: Job | None, now: float, memory: Mapping[str, float]) -> str:
         tiles=[] if reading is None else _tiles(job, reading, now),
         bars=[] if reading is None else _bars(reading),
     )
-
-
-def notebook_html(jobs: list[tuple[Job, str, list[tuple[Pass, str]], list[str]]]) -> str:
-    """Return jobs with their states, bars and lines as the output of a notebook's cell."""
-    return _TEMPLATES.get_template("notebook.html").render(jobs=jobs)
 
 
 def _tiles(job: Job, reading: Pass, now: float) -> list[tuple[str, str]]:

@@ -56,7 +56,7 @@ class NotebookPanel:
     def _show(self) -> None:
         from IPython.display import display  # noqa: PLC0415  which runs already
 
-        from streamkern.monitor.job_panel import notebook_html  # noqa: PLC0415  Jinja takes long
+        from streamkern.monitor.job_panel import TEMPLATES  # noqa: PLC0415  Jinja takes long
 
         shown, text = [], []
         with self.jobs.lock:
@@ -70,7 +70,7 @@ class NotebookPanel:
                     shown.append((job, state, bars, lines))
                     text += [f"{job.name} {state}", *(f"  {b.label} {words}" for b, words in bars)]
                     text += [f"  {line}" for line in lines]
-            html = notebook_html(shown)
+            html = TEMPLATES.get_template("notebook.html").render(jobs=shown)
         update, bundle = self._shown is not None, {"text/html": html}
         bundle["text/plain"] = "\n".join(map(printable, text))
         if bundle != self._shown:

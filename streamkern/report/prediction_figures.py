@@ -127,16 +127,11 @@ def coverage(standardized: Floats) -> Floats:
     return shares
 
 
-def chance(n_rows: int) -> Floats:
-    """Return how far those shares are off by chance, 95 times in 100, (levels,)."""
-    nominal = np.array(LEVELS)
-    return _CHANCE * np.sqrt(nominal * (1.0 - nominal) / n_rows)
-
-
 def interval_figure(standardized: Floats, names: Sequence[str]) -> Figure:
-    n_rows, nominal = len(standardized), 100.0 * np.array(LEVELS)
-    apart = 100.0 * (coverage(standardized)[:, : len(chart.KINDS)] - np.array(LEVELS)[:, None])
-    by_chance = 100.0 * chance(n_rows)
+    n_rows, claimed = len(standardized), np.array(LEVELS)
+    nominal = 100.0 * claimed
+    apart = 100.0 * (coverage(standardized)[:, : len(chart.KINDS)] - claimed[:, None])
+    by_chance = 100.0 * (_CHANCE * np.sqrt(claimed * (1.0 - claimed) / n_rows))
     far = max(5.0, 1.15 * float(np.abs(apart).max()), float(by_chance.max()))
 
     def draw(axes: Any) -> None:
