@@ -25,8 +25,7 @@ _DATASETS = {"x", "y", "weights"}
 def save_model(say: Say, model: Any, options: dict[str, Any], source: Source | None = None) -> None:
     """Save a model and write its report if one is wanted; the model stays whatever comes."""
     out, force = options["out"], options["force"]
-    more = {"compact": options["compact"]} if "compact" in options else {}
-    model.save(out, force=force, **more)
+    model.save(out, compact=options.get("compact", False), force=force)
     if options["report"] is not None:
         from streamkern.report.html_page import write_report
 
