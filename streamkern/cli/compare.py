@@ -21,8 +21,7 @@ _COLUMNS = ("relative_rmse", "kernel_error", "fit_seconds", "predict_seconds")
 
 
 @command(
-    *shared.data_options,
-    *shared.table_options,
+    *shared.rows_options,
     shared.out_option("DIR", "The folder for JSON and pictures."),
     click.option("--test", multiple=True, metavar="DATA", help="Test on these rows instead."),
     click.option(

@@ -23,8 +23,7 @@ _CHOSEN, _SECONDS = ("kernel", "length_scale", "feature_map", "metric", "scale")
 
 
 @command(
-    *shared.data_options,
-    *shared.table_options,
+    *shared.rows_options,
     shared.model_option,
     *parameter_options(),
     shared.like_option,

@@ -22,8 +22,7 @@ _HEADER = ("dataset", "shape", "type", "chunks", "filters", "bytes", "stored")
 
 
 @command(
-    *shared.data_options,
-    *shared.table_options,
+    *shared.rows_options,
     click.option(
         "--components",
         type=click.IntRange(min=1),

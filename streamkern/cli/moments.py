@@ -12,8 +12,7 @@ from streamkern.cli.saving import drop_checkpoint, save_moments
 
 
 @command(
-    *shared.data_options,
-    *shared.table_options,
+    *shared.rows_options,
     shared.out_option("M.h5", "The moments file to write."),
     *parameter_options(*OF_MOMENTS),
     shared.like_option,

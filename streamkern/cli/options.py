@@ -74,6 +74,8 @@ table_options = (
     id_option,
     delimiter_option,
 )
+# Of commands that take tables without a model that knows how.
+rows_options = (*data_options, *table_options)
 place_options = (
     click.option("--cluster", metavar="FILE.yaml", help="Start the cluster of this file."),
     click.option(

@@ -16,8 +16,7 @@ from streamkern.kernels import separated
 
 
 @command(
-    *shared.data_options,
-    *shared.table_options,
+    *shared.rows_options,
     shared.model_option,
     *parameter_options(
         kernel={
