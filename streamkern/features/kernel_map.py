@@ -127,7 +127,7 @@ class Chosen(OfInner):
     def prepared(self, dtype: Any, scratch: Scratch) -> Callable[[Array, Array], None]:
         def write(X: Array, features: Array) -> None:
             every = scratch.array("all features", (len(X), self.inner.n_components), dtype)
-            for rows in self.inner.evaluated(X, every, scratch=scratch):
+            for rows in self.inner.evaluated(X, every, scratch=scratch.part("inner")):
                 features[rows] = every[rows][:, self.indices]
 
         return write
@@ -178,7 +178,7 @@ class Combinations(OfInner):
 
         def write(X: Array, features: Array) -> None:
             every = scratch.array("all features", (len(X), self.width), dtype)
-            for rows in self.inner.evaluated(X, every, scratch=scratch):
+            for rows in self.inner.evaluated(X, every, scratch=scratch.part("inner")):
                 np.matmul(every[rows], weights, out=features[rows])
 
         return write

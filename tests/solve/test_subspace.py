@@ -135,3 +135,6 @@ def test_combinations_are_products_of_the_features(rows, feature_map):
     assert again.equals(found)
     some = found.subset(np.array([3, 1]))
     np.testing.assert_allclose(some.transform(X), found.transform(X)[:, [3, 1]], atol=1e-12)
+    more = np.random.default_rng(3).standard_normal((5, 2 * D))
+    both = Combinations(found, more)
+    np.testing.assert_allclose(both.transform(X), found.transform(X) @ more, atol=1e-11)
