@@ -107,7 +107,7 @@ def test_what_another_job_wrote_meanwhile_is_kept(folder, monkeypatch, name):
 def test_a_checkpoint_on_a_disk_that_was_full_goes_on_when_there_is_room(folder, monkeypatch):
     monkeypatch.setattr(plan, "_SHARD_ROWS", (200, 200))
     monkeypatch.setattr(plan, "_BLOCK_ROWS", (100, 100))
-    fit = ("fit", "data.h5", "--components", 256, "--alpha", 1.0, "--quiet")
+    fit = ("fit", "data.h5", "--components", 256, "--alpha", 1.0, "--kernel", "gaussian", "--quiet")
     arguments = (*fit, "--checkpoint", "saved")
     streamkern(*fit, "--out", "quiet.h5")
     # The sums of the survey are small enough, those of the products are not.

@@ -28,7 +28,9 @@ def rows(seed=0):
 
 
 def model(**options):
-    return RandomFeatureRidge(**({"n_components": 32, "alpha": 1.0} | options))
+    return RandomFeatureRidge(
+        **({"n_components": 32, "alpha": 1.0, "kernel": "gaussian"} | options)
+    )
 
 
 @pytest.mark.parametrize(

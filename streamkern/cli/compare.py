@@ -10,7 +10,7 @@ import click
 from streamkern.cli import options as shared
 from streamkern.cli.console import Say, command
 from streamkern.cli.job import check_outputs, place_of
-from streamkern.cli.parameter_options import numbers_of, parameter_options, values_of
+from streamkern.cli.parameter_options import GIVEN_KERNEL, numbers_of, parameter_options, values_of
 from streamkern.cli.row_files import opened_rows
 from streamkern.report.figure_labels import LABELS, figure
 
@@ -50,6 +50,7 @@ _COLUMNS = ("relative_rmse", "kernel_error", "fit_seconds", "predict_seconds")
             "help": "The penalty, in units of the sum of squares.  Where it is chosen, every model "
             "chooses its own; exact kernel ridge by leave-one-out."
         },
+        kernel=GIVEN_KERNEL,
         random_state={"help": "Seed of the sample of rows, and the first of the maps' seeds."},
     ),
     *shared.place_options,

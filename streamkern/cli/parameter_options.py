@@ -10,7 +10,7 @@ import click
 from streamkern.cli.help_pages import NearChoice
 from streamkern.errors import ParameterError
 from streamkern.kernels import length_scale_of, parsed_kernel
-from streamkern.parameters.parameters import OPTIONS, Parameters
+from streamkern.parameters.parameters import AUTO, DEFAULT_KERNEL, OPTIONS, Parameters
 
 if TYPE_CHECKING:
     from dataclasses import Field
@@ -26,6 +26,8 @@ OF_MODELS = (
     *("n_components", "alpha", "alphas", "per_target", "one_standard_error", "sparse"),
     *("sparse_method", "fit_intercept"),
 )
+# Where the kernel is not chosen.
+GIVEN_KERNEL = {"default": "gaussian", "metavar": "KERNEL", "help": "How similar two rows are"}
 # What moments or a model that others are to be like decide.
 OF_LIKE = (*OF_MAPS, "length_scale", "n_components", "metric")
 
@@ -133,7 +135,10 @@ def numbers_of(text: str, option: str, others: str = "", kind: type[float] = flo
         ) from error
 
 
-def kernel_named(text: str, length_scale: str) -> Kernel:
+def kernel_named(text: str, length_scale: str) -> Kernel | str:
+    if text == AUTO and length_scale == "median":
+        return text
+    text = DEFAULT_KERNEL.name if text == AUTO else text
     kernel = parsed_kernel(text, "median")
     if length_scale == "median":
         return kernel

@@ -10,7 +10,7 @@ import click
 from streamkern.cli import options as shared
 from streamkern.cli.console import Say, command
 from streamkern.cli.job import check_outputs, place_of
-from streamkern.cli.parameter_options import OF_MAPS, parameter_options, values_of
+from streamkern.cli.parameter_options import GIVEN_KERNEL, OF_MAPS, parameter_options, values_of
 from streamkern.cli.row_files import prepared
 from streamkern.cli.saving import drop_checkpoint, json_report
 from streamkern.errors import ParameterError
@@ -42,7 +42,7 @@ _OF_MOMENTS = (
         metavar="D",
         help="Features of a row, which --components counts in other commands.",
     ),
-    *parameter_options(*OF_MAPS, "on_bad_rows"),
+    *parameter_options(*OF_MAPS, "on_bad_rows", kernel=GIVEN_KERNEL),
     shared.checkpoint_option,
     *shared.place_options,
     shared.dry_run_option,

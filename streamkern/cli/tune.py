@@ -53,7 +53,7 @@ def tune(say: Say, **options: Any) -> None:
     --map auto the kernel is auto unless it is given, with --budget both are.  Passes are for more
     length scales and features; the fit comes on top.
     """
-    first = {"kernel": "gaussian", "feature_map": "orthogonal"}
+    first = {"kernel": "auto", "feature_map": "orthogonal"}
     tried: dict[str, Any] = {name: _chosen_among(options, name) for name in first}
     first |= {name: each[0] for name, each in tried.items() if isinstance(each, list)}
     given, kernels = parameters_of(options | first), tried["kernel"]

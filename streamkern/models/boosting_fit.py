@@ -57,7 +57,7 @@ def round_options(parameters: Parameters) -> FitOptions:
             "n_components 'auto' is chosen once, but rounds have maps of their own; give the "
             "number of features of a round."
         )
-    return parameters.passes()
+    return replace(parameters, kernel=parameters.first_kernel).passes()
 
 
 def fit_rounds(

@@ -83,7 +83,7 @@ def checkpointed(
     shards |= {"number": plan.n_shards, "folds by": plan.fold_by}
     versions = {"streamkern": __version__, "numpy": np.__version__}
     versions["processor"] = platform.machine()
-    given = {**options.parameters(), "kernel": options.kernel}
+    given = {**options.parameters(), "kernel": "auto" if options.chooses_kernel else options.kernel}
     if options.scale in ("standard", "none"):
         del given["scale"]  # jobs of before had no name for them
     job = {

@@ -19,7 +19,7 @@ from streamkern.models.prediction_files import predict_to_hdf5
 from streamkern.models.report_facts import kernel_facts
 from streamkern.parameters.fit_options import FitOptions
 from streamkern.parameters.fit_report import with_seconds
-from streamkern.parameters.parameters import Parameters
+from streamkern.parameters.parameters import DEFAULT_KERNEL, Parameters
 from streamkern.predict.principal_components import PrincipalComponents, checked_number
 from streamkern.solve import Eigenbasis
 from streamkern.statistics import precision_of_features
@@ -49,7 +49,7 @@ DATASET = "X"
 class ComponentOptions:
     """What components are of; the fields are documented in `RandomFeaturePCA`."""
 
-    kernel: Kernel | str = Parameters.kernel
+    kernel: Kernel | str = DEFAULT_KERNEL
     n_components: int | float | None = None
     n_random_features: int = 2048
     feature_map: str = Parameters.feature_map

@@ -19,7 +19,7 @@ from streamkern.errors.html_table import html_table
 from streamkern.features.metric import described_metric, with_metric
 from streamkern.kernels import Kernel, as_kernel, kernel_from
 from streamkern.models.report_facts import summary_line, summary_rows
-from streamkern.parameters.parameters import Parameters
+from streamkern.parameters.parameters import AUTO, Parameters
 from streamkern.predict.predictor import Predictor
 from streamkern.sources import Source
 from streamkern.sources.preprocessing import recipe_of
@@ -139,6 +139,8 @@ def check_names(names: Any, n_features: int) -> None:
 
 
 def described_kernel(kernel: Kernel | str) -> dict[str, Any]:
+    if kernel == AUTO:
+        return {"name": AUTO, "parameters": {}}
     kernel = as_kernel(kernel)
     return {"name": kernel.name, "parameters": kernel.parameters()}
 
@@ -157,7 +159,8 @@ def restored_parameters(
     options: dict[str, Any], kernel: dict[str, Any], feature_map: FeatureMap
 ) -> Parameters:
     """Return the parameters that a card describes, a metric from the map."""
-    return Parameters(restored_kernel(kernel), **with_metric(options, feature_map))
+    given = AUTO if kernel["name"] == AUTO else restored_kernel(kernel)
+    return Parameters(given, **with_metric(options, feature_map))
 
 
 def predictor_arrays(predictor: Predictor) -> dict[str, Any]:

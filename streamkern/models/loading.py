@@ -15,6 +15,7 @@ from streamkern.models.data_moments import DataMoments, moments_header
 from streamkern.models.fitted_classes import FittedClassifier
 from streamkern.models.fitted_model import columns_of
 from streamkern.models.fitted_ridge import FittedRidge
+from streamkern.parameters.parameters import AUTO
 from streamkern.parameters.template import Template
 from streamkern.storage.codec import holds_components, holds_ensemble, holds_moments, opened_card
 
@@ -72,7 +73,8 @@ def template_of(like: Any) -> Template | None:
         )
     feature_map, report = fitted.feature_map, fitted.report
     # Of a search, kernel and map are what was chosen.
-    searched = fitted.kernel if "tuning" in report else None
+    is_chosen = "tuning" in report or fitted.parameters.kernel == AUTO
+    searched = fitted.kernel if is_chosen else None
     options = fitted.parameters.map_options(report.get("feature_map"), searched)
     metric = options.metric
     if metric is None and standardizer_of(feature_map).linear is not None:  # of a search

@@ -19,9 +19,9 @@ from streamkern.statistics import (
     shard_folds,
 )
 from streamkern.tune.candidates import Contender
-from streamkern.tune.column_pass import run_column_pass
+from streamkern.tune.column_pass import run_column_pass, warn_of_outliers
 from streamkern.tune.metric_learning import check_metric_of, in_metric
-from streamkern.tune.scale_choice import in_best_scale
+from streamkern.tune.sample_choice import chosen_on_sample
 from streamkern.tune.trials import ISOTROPIC, STANDARD
 
 if TYPE_CHECKING:
@@ -76,8 +76,10 @@ def fit_job(
     Without `pairs` of kernel and map to choose from, the passes have the kernel in the best metric;
     with them the plan is of the map that is made of most rows, and of one that makes features where
     any does.  Within so many `seconds` metrics
-    are learnt, and the last contender is a plain fit of the first pair, to standardised inputs if
-    the scale was chosen.  `solution` is what `plan_for` counts of what follows.
+    are learnt, and the last contender is a plain fit: of the first pair, to standardised inputs if
+    the scale was chosen.  Where the kernel is open, it is what a fit would choose, and the one
+    before has the standardised inputs and no kernel.  `solution` is what `plan_for` counts of what
+    follows.
     """
     given = pairs or [(options.kernel, options.feature_map)]
     each = [replace(options, kernel=kernel, feature_map=name) for kernel, name in given]
@@ -100,17 +102,25 @@ def fit_job(
         seen = run_column_pass(source, options, plan, n_sample, checkpoint=saved, **how)
         wanted = options if like is None else replace(options, metric=None)  # its map has one
         scaled: FitReport = {"scale": options.scale}
-        plain, given_scale = seen, options.scale
-        if options.scale == "auto" and like is None:
-            seen, options, scaled = in_best_scale(seen, options, given[0])
+        plain, given_scale, kernel_is_open = seen, options.scale, options.chooses_kernel
+        if (options.scale == "auto" or kernel_is_open) and like is None:
+            seen, options, scaled = chosen_on_sample(seen, options)
             wanted = replace(wanted, scale=options.scale)
+            given = given if pairs else [(options.kernel, options.feature_map)]
+        if like is None:
+            warn_of_outliers(source, seen)
         contenders, learnt = in_metric(seen, wanted, given, seconds=seconds)
         chosen = wanted.scale != given_scale
         if seconds is not None and (learnt is not None or chosen):
             name, scale = (STANDARD, "standard") if chosen else (ISOTROPIC, None)
             if isinstance(options.metric, GivenMetric):
                 plain = in_metric(plain, wanted, given)[0][0].column_pass
-            contenders.append(Contender(name, plain, given[:1], scale, is_default=True))
+            default = Contender(name, plain, given[:1], scale, is_default=True)
+            if kernel_is_open:
+                contenders.append(default._replace(pairs=[], is_default=False))
+                usual = [(options.kernel, options.feature_map)]
+                default = Contender(ISOTROPIC, seen, usual, is_default=True)
+            contenders.append(default)
         if not pairs:
             options = replace(options, kernel=contenders[0].pairs[0][0])
         passes = RowPasses(source, options, plan, saved, folds, like, few_rows, scaled)

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from streamkern.parameters.parameters import Parameters
     from streamkern.parameters.template import Template
     from streamkern.sources import Source
-    from streamkern.statistics.centred_moments import AnyPrecision
 
     Rows = tuple[Any, Any, Any]
 
@@ -120,26 +119,28 @@ class Task(ABC):
 
         how: Any = {"like": template, "checkpoint": checkpoint, **job.solution}
 
-        def made(precision: AnyPrecision, **before: float) -> Any:
-            chosen = replace(options, precision=precision)
-            moments = fit_moments(source, chosen, penalty=parameters.penalty, **how)
+        def made(options: FitOptions, **before: float) -> Any:
+            moments = fit_moments(source, options, penalty=parameters.penalty, **how)
             moments = replace(moments, report=with_seconds(moments.report, **before))
             return self._made(moments, parameters, source, keep_moments=keep_moments)
 
         is_open = parameters.precision == AUTO and template is None and checkpoint is None
         if not (is_open and options.has_bounds):
-            return made(options.precision)
+            return made(options)
         # The rows are read again where rounding is too much of the error.
         spent: dict[str, float] = {}
         for precision in ROUNDED:
             try:
-                model = made(precision, **spent)
+                model = made(replace(options, precision=precision), **spent)
             except OverflowedError:  # double has room for anything
                 break
             if share_of_rounding(model.report) <= LARGEST_SHARE:
                 return model
             spent[precision] = model.report["seconds"]["total"] - sum(spent.values())
-        return made("double", **spent)
+            if options.chooses_kernel:  # whose rounding it was
+                chosen: Any = {"kernel": model.ridge.kernel, "scale": model.report["scale"]}
+                options = replace(options, chooses_kernel=False, **chosen)
+        return made(replace(options, precision="double"), **spent)
 
     def tune(
         self, parameters: Parameters, rows: Rows, *, keep_moments: bool = False, **search: Any

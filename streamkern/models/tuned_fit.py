@@ -9,7 +9,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from streamkern.errors import DataError, ParameterError
-from streamkern.kernels import Gaussian, Linear, as_kernel
+from streamkern.kernels import Gaussian, Linear
 from streamkern.models.fitted_model import described_kernel
 from streamkern.models.moments_fit import fit_job
 from streamkern.models.moments_pass import moments_pass
@@ -56,7 +56,7 @@ def _search_options(
     They have the kernel and map that take most memory, of those that go together.
     """
     found, refusals = [], []
-    tried = kernels_to_try(kernels, parameters.kernel) or [as_kernel(parameters.kernel)]
+    tried = kernels_to_try(kernels, parameters.first_kernel) or [parameters.first_kernel]
     for kernel, name in product(tried, maps_to_try(maps, parameters.feature_map)):
         try:
             found.append(parameters.map_options(name, kernel))
@@ -82,7 +82,8 @@ class Choice:
     ) -> None:
         self.parameters, self.checkpoint = parameters, checkpoint
         self.keep_moments = keep_moments
-        usual = as_kernel(parameters.kernel) == Gaussian() and parameters.feature_map == _USUAL_MAP
+        kernel = parameters.first_kernel
+        usual = kernel == Gaussian() and parameters.feature_map == _USUAL_MAP
         if usual and all(each is None for each in (kernels, maps, budget, checkpoint)):
             budget = _USUAL_BUDGET
         self.budget = Budget.of(budget)
@@ -96,11 +97,9 @@ class Choice:
                     "has no checkpoint; give the budget in passes."
                 )
         if kernels is None and AUTO in (maps, parameters.feature_map):
-            kernels = (
-                AUTO if as_kernel(parameters.kernel) == Gaussian() else None
-            )  # as good as that
+            kernels = AUTO if kernel == Gaussian() else None  # as good as that
         self.options = _search_options(parameters, kernels=kernels, maps=maps)
-        self.kernels, self.maps = kernels_to_try(kernels, parameters.kernel), maps
+        self.kernels, self.maps = kernels_to_try(kernels, kernel), maps
 
     def moments(self, source: Source) -> DataMoments:
         """Choose on a sample of the rows, and read them all with what was chosen."""
@@ -141,7 +140,8 @@ class Choice:
             del trials  # and the rows that it holds
             new: Any = {"kernel": arm.kernel, "feature_map": arm.feature_map}
             new |= {"scale": best.scale or rows.options.scale}
-            scaled: FitReport = {**(rows.scaled or {}), "scale": new["scale"]}
+            # Of kernels, the search says more.
+            scaled: FitReport = {**(rows.scaled or {}), "scale": new["scale"], "kernel_errors": {}}
             new |= {"metric": None} if arm.is_linear else {}
             options = replace(rows.options, **new)
             tell_of_solution(source, options, how)  # what comes before, nobody can say
@@ -164,11 +164,13 @@ class Choice:
     def _with_linear(
         self, contenders: Sequence[Contender], options: FitOptions
     ) -> Sequence[Contender]:
-        """Return contenders, the last with linear ridge on its inputs where that can be fitted.
+        """Return contenders, with linear ridge on inputs in the usual scale if that can be fitted.
 
         It is far ahead where a few values lie far out along a straight line.
         """
-        *others, plain = contenders
+        found = list(contenders)
+        place = -1 if found[-2].pairs else -2
+        plain = found[place]
         p, scale = len(plain.column_pass.standardizer.columns), plain.scale or options.scale
         # The plan is of kernels' features, which are more.
         suits = p <= options.n_components and self.parameters.sparse is None
@@ -179,7 +181,8 @@ class Choice:
             replace(options, kernel=kernel, feature_map=name, scale=scale, metric=None)
         except ParameterError:  # of integers, of phases, of a bounded scale
             return contenders
-        return [*others, plain._replace(pairs=[*plain.pairs, linear])]
+        found[place] = plain._replace(pairs=[*plain.pairs, linear])
+        return found
 
     def _widened(
         self, options: FitOptions, pairs: list[Any], source: Source
@@ -198,8 +201,11 @@ class Choice:
             options = replace(options, n_components=self.budget.components(how, options, source))
         if source.sparse_row_bytes:
             return options, pairs
-        if options.scale == "standard" and options.standardize:
+        if self.parameters.scale_is_open:
             options = replace(options, scale="auto")
+        # As a fit would choose it, for the contender that is one.
+        chooses_kernel = self.is_free and self.parameters.chooses_kernel(pairs[0][1])
+        options = replace(options, chooses_kernel=chooses_kernel)
         if options.metric is None:
             learning = replace(options, metric=_METRIC)
             with suppress(ParameterError, DataError):

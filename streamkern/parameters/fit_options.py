@@ -33,8 +33,8 @@ CHOICES: dict[str, Collection[str]] = {
     "on_bad_rows": ("error", "skip"),
     "fold_by": ("auto", "shards", "rows", "blocks"),
 }
-# Rows of the spread sample travel with the first pass.
-SAMPLE_ROWS = 2048
+# Rows of the spread sample travel with the first pass, and more where kernel or scale is chosen.
+SAMPLE_ROWS, CHOICE_ROWS = 2048, 4096
 # The bytes of a sample that something is made from or learnt on, and its rows.
 _SAMPLE_BYTES, _FEWEST_ROWS, _LARGE_SAMPLE = 128 << 20, 256, 16384
 
@@ -60,6 +60,7 @@ class FitOptions:
     fold_by: str = "auto"
     metric: str | GivenMetric | None = None
     scale: str = "standard"
+    chooses_kernel: bool = False  # and its length scale, on the sample
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kernel", as_kernel(self.kernel))
@@ -98,7 +99,8 @@ class FitOptions:
             self.map_of(self.kernel)
 
     def parameters(self) -> dict[str, Any]:
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        names = [field.name for field in fields(self) if field.name != "chooses_kernel"]
+        return {name: getattr(self, name) for name in names}
 
     @property
     def is_identity(self) -> bool:
@@ -140,10 +142,13 @@ class FitOptions:
     def sample_rows(self, source: Source) -> int:
         """Return how many rows the first pass brings along, for the map and what is learnt."""
         n_columns = source.n_features + source.n_targets
-        learns = learning_of(self.metric) or self.scale == "auto"
-        learning = large_sample(n_columns) if learns else 0
+        large, needed = large_sample(n_columns), 0
+        if learning_of(self.metric):
+            needed = large
+        elif self.scale == "auto" or self.chooses_kernel:
+            needed = min(large, CHOICE_ROWS)
         rows_a_feature = self.family.made.rows_a_feature
-        return max(learning, sample_size(rows_a_feature, self.n_components, n_columns))
+        return max(needed, sample_size(rows_a_feature, self.n_components, n_columns))
 
     def components_for(self, n_features: int) -> int:
         """Return D for rows of p inputs, and check that the length scales fit them."""

@@ -12,9 +12,9 @@ import numpy as np
 
 from streamkern.errors import ParameterError
 from streamkern.errors.checks import check_choice
-from streamkern.features import FAMILIES, LEVELS
+from streamkern.features import FAMILIES, LEVELS, GridFourierFeatures, Identity
 from streamkern.features.metric import checked_metric
-from streamkern.kernels import KERNELS, Gaussian, Kernel
+from streamkern.kernels import KERNELS, Gaussian, Kernel, as_kernel
 from streamkern.parameters.fit_options import CHOICES, FitOptions
 from streamkern.parameters.penalty_options import PenaltyOptions, SparseOptions
 
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 DEFAULT_KERNEL = Gaussian("median")
 AUTO = "auto"
 AUTO_COMPONENTS = 4096
+# Of fewer rows the kernel 'auto' is not chosen.
+_FEWEST_ROWS = 30
 # The most components whose D x D system the solver 'auto' makes.
 DIRECT_COMPONENTS = 8192
 
@@ -71,7 +73,12 @@ class Parameters:
     """
 
     kernel: Kernel | str = option(
-        DEFAULT_KERNEL, "How similar two rows are", form="KERNEL", listed=_kernels
+        AUTO,
+        "How similar two rows are, or auto: gaussian or laplacian with its length scale, and the "
+        "scale of the inputs, as small fits predict held-out rows (gaussian of few rows, and where "
+        "a metric is learnt)",
+        form="KERNEL|auto",
+        listed=_kernels,
     )
     n_components: int | str = option(
         2048,
@@ -130,10 +137,11 @@ class Parameters:
         "whichever predicts better.",
         form="learn[:ROUNDS]|diagonal[:ROUNDS]|auto[:ROUNDS]",
     )
-    scale: str = option(
-        "standard",
+    scale: str | None = option(
+        None,
         "How inputs are scaled: by mean and deviation, by median and quartiles with values far out "
-        "brought nearer, all by one deviation, not at all; auto: as predicts held-out rows best.",
+        "brought nearer, all by one deviation, not at all; auto: as predicts held-out rows best.  "
+        "[default: standard, or auto with kernel auto]",
         choices=CHOICES["scale"],
     )
     standardize: bool = option(True, "Take the inputs in their own units.", name="no-standardize")
@@ -157,13 +165,13 @@ class Parameters:
         for each in OPTIONS:
             value = getattr(self, each.name)
             choices = each.metadata["option"].choices
-            if each.name in ("solver", "scale"):
+            if each.name in ("solver", "scale") and value is not None:
                 check_choice(each.name, value, choices)
             if isinstance(each.default, bool) and not isinstance(value, (bool, np.bool_)):
                 raise ParameterError(
                     f"{each.name} must be True or False, not {value!r}; give one of them."
                 )
-        if not self.standardize and self.scale not in ("standard", "none"):
+        if not self.standardize and self.scale not in (None, "standard", "none"):
             raise ParameterError(
                 f"inputs in their own units have no scale {self.scale!r}; leave out standardize "
                 f"False (--no-standardize) or the scale."
@@ -176,6 +184,22 @@ class Parameters:
 
     def values(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in NAMES}
+
+    @property
+    def first_kernel(self) -> Kernel:
+        """The kernel; of 'auto', the one where nothing is chosen."""
+        return DEFAULT_KERNEL if self.kernel == AUTO else as_kernel(self.kernel)
+
+    def chooses_kernel(self, feature_map: str) -> bool:
+        """Say whether a fit with a map chooses the kernel, its length scale and the scale."""
+        family = FAMILIES.get(feature_map)
+        suits = family is not None and family.made not in (Identity, GridFourierFeatures)
+        return self.kernel == AUTO and self.metric is None and suits
+
+    @property
+    def scale_is_open(self) -> bool:
+        """Whether a choice of the kernel or a search may choose the scale, too."""
+        return self.scale is None and self.standardize
 
     @property
     def skips_bad_rows(self) -> bool:
@@ -242,12 +266,19 @@ class Parameters:
         self, feature_map: str | None = None, kernel: Kernel | None = None
     ) -> FitOptions:
         """Return the options of passes as they are, with another map or kernel if one is given."""
-        values = {each.name: getattr(self, each.name) for each in fields(FitOptions)}
+        named = [each.name for each in fields(FitOptions) if each.name != "chooses_kernel"]
+        values: dict[str, Any] = {name: getattr(self, name) for name in named}
         D = AUTO_COMPONENTS if self.n_components == AUTO else self.n_components
         values |= {"metric": checked_metric(self.metric), "n_components": D}
-        values |= {"feature_map": feature_map or self.feature_map, "kernel": kernel or self.kernel}
+        values |= {"feature_map": feature_map or self.feature_map}
+        values["kernel"] = kernel or self.first_kernel
+        values["scale"] = self.scale or "standard"
         if self.scale == "none" or not self.standardize:
             values |= {"scale": "none", "standardize": False}
+        if kernel is None and self.chooses_kernel(values["feature_map"]):
+            made: Any = FAMILIES[values["feature_map"]].made
+            values |= {"kernel": made.usual_kernel, "chooses_kernel": True}
+            values["scale"] = AUTO if self.scale_is_open else values["scale"]
         if self.precision != AUTO:
             return FitOptions(**values)
         options = FitOptions(**values | {"precision": "single"})
@@ -257,7 +288,15 @@ class Parameters:
     def for_rows(
         self, options: FitOptions, source: Source, template: Template | None = None
     ) -> FitOptions:
-        """Return options with no more components than rows, where their number is chosen."""
+        """Return options for rows: where it is chosen, with no more components than there are.
+
+        The kernel is not chosen for few rows, and its scale not for sparse ones, of which it would
+        leave no zeros.
+        """
+        few = source.n_samples < _FEWEST_ROWS
+        if options.chooses_kernel and (few or source.sparse_row_bytes):
+            scale = "standard" if self.scale_is_open else options.scale
+            options = replace(options, chooses_kernel=not few, scale=scale)
         if self.n_components != AUTO or template is not None or options.is_identity:
             return options
         most = max(1 << (source.n_samples.bit_length() - 1), 64)

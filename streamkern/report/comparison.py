@@ -14,7 +14,7 @@ import numpy as np
 from streamkern.errors import DataError, ParameterError, StreamkernWarning
 from streamkern.errors.checks import check_choice, checked_integer
 from streamkern.features import FAMILIES
-from streamkern.kernels import Linear, ShiftInvariantKernel, as_kernel, length_scale_of
+from streamkern.kernels import Linear, ShiftInvariantKernel, length_scale_of
 from streamkern.models.estimators.exact_kernel_ridge import ExactKernelRidge, check_memory
 from streamkern.models.estimators.random_feature_ridge import RandomFeatureRidge
 from streamkern.parameters.parameters import Parameters
@@ -171,7 +171,7 @@ def checked_comparison(
             f"a comparison is of a RandomFeatureRidge, not of {type(model).__name__}; compare the "
             f"regression on labels that are numbers, such as 1 and -1."
         )
-    kernel = as_kernel(model.kernel)
+    kernel = Parameters.of(model).first_kernel
     if not isinstance(kernel, ShiftInvariantKernel) or model.feature_map == "identity":
         name = kernel.name if model.feature_map != "identity" else "linear"
         raise ParameterError(f"the {name} kernel has no random features; compare another kernel.")
@@ -204,7 +204,8 @@ def _standardized(
     """Return rows in the units that all models share, and the kernel with its length scale."""
     skip = model.on_bad_rows == "skip"
     raw = sampled_split(source, test, n_train, random_state=model.random_state, skip_bad_rows=skip)
-    given = {"n_components": 2, "alpha": 1.0, "alphas": None}
+    given: dict[str, Any] = {"n_components": 2, "alpha": 1.0, "alphas": None}
+    given["kernel"] = Parameters.of(model).first_kernel
     smallest = RandomFeatureRidge(**model.get_params(deep=False) | given)
     smallest.fit(raw.X, raw.y, raw.weights)
     standardizer = smallest.feature_map_.standardizer

@@ -49,6 +49,7 @@ _MOST_INPUTS = 40
 _MOST_DIRECTIONS, _NAMED, _MINOR = 12, 4, 0.2
 _PHASES = {
     "columns": "first reading: columns and a sample",
+    "scale": "choosing scale and kernel",
     "metric": "learning the metric",
     "search": "search for kernel and length scale",
     "pass": "second reading: moments",

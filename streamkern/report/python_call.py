@@ -8,7 +8,7 @@ from streamkern.kernels import as_kernel, simple_kernels
 from streamkern.models.classification import Classification
 from streamkern.models.fitted_classes import FittedClassifier
 from streamkern.models.fitted_model import restored_kernel
-from streamkern.parameters.parameters import Parameters
+from streamkern.parameters.parameters import AUTO, Parameters
 from streamkern.sources import LabelledSource
 from streamkern.sources.tables import is_table
 
@@ -20,11 +20,12 @@ if TYPE_CHECKING:
 def python_call(model: FittedRidge | FittedClassifier, source: Source | None) -> str:
     """Return Python statements that fit the model again; arrays go by the names of `fit`."""
     given, default = model.ridge.parameters.values(), Parameters().values() | vars(Classification())
-    estimator, kernel = "RandomFeatureRidge", as_kernel(given.pop("kernel"))
+    estimator, kernel = "RandomFeatureRidge", given.pop("kernel")
     if isinstance(model, FittedClassifier):
         estimator = "RandomFeatureClassifier"
         given |= {"class_weight": model.class_weight, "calibration": model.calibration}
-    options, kernels = [repr(kernel)], [kernel]
+    kernels = [] if kernel == AUTO else [as_kernel(kernel)]
+    options = [repr(each) for each in kernels]
     for name, each in given.items():
         if name == "metric" and not (each is None or isinstance(each, str)):
             options.append("metric=metric")  # a matrix, by the name of the parameter

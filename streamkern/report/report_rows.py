@@ -16,7 +16,7 @@ from streamkern.sources.preprocessing import recipe_of
 from streamkern.sources.preprocessing.column_names import input_names, named_inputs, target_names
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from streamkern.parameters.fit_report import FitReport
 
@@ -50,7 +50,7 @@ def fit_rows(report: FitReport, number: Number = brief) -> list[Row]:
     return [
         *data_rows(report, number),
         *class_rows(report),
-        *_scales(report, number),
+        *_choices(report, number),
         ("alpha", _alpha(report, number)),
         figure_row("train_rmse", report, number),
         figure_row("cv_rmse", report, number),
@@ -61,12 +61,13 @@ def fit_rows(report: FitReport, number: Number = brief) -> list[Row]:
     ]
 
 
-def _scales(report: FitReport, number: Number) -> list[Row]:
-    """Return the scale of the inputs with the errors that it was chosen by, if it was chosen."""
-    if not (errors := report.get("scale_errors")):
-        return []
-    tried = ", ".join(f"{name} {number(error)}" for name, error in errors.items())
-    return [("scale", f"{report['scale']}, by errors of small fits: {tried}")]
+def _choices(report: FitReport, number: Number) -> Iterator[Row]:
+    """Yield the kernel and the scale, with the errors that they were chosen by, if they were."""
+    for what in ("kernel", "scale"):
+        errors: Any = report.get(f"{what}_errors")
+        if errors:
+            tried = ", ".join(f"{name} {number(error)}" for name, error in errors.items())
+            yield f"choice of {what}", f"{report[what]}, by errors of small fits: {tried}"
 
 
 def _gradients(report: FitReport, number: Number) -> list[Row]:

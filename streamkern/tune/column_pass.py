@@ -102,13 +102,9 @@ def run_column_pass(
     nearly_constant: list[int] = []
     if like is None:
         _check_columns(source, columns, may_be_equal=more_to_come)
-        p, quartiles = source.n_features, quartiles_of(sample)
-        # Few values far away do no harm in a scale that they do not make.
-        bounded = options.scale in ("robust", "auto") and not options.is_identity
-        _warn_of_outliers(source, columns, quartiles, p * bounded)
         standardizer, dropped = standardizer_of(source, columns, options, may_vary=more_to_come)
         if options.standardize and not options.is_identity:
-            usual = quartiles[0, :p]
+            usual = quartiles_of(sample)[0, : source.n_features]
             standardizer, nearly_constant = enlarged(standardizer, sample, usual, constant)
             if options.scale == "robust":
                 standardizer = robust(standardizer, sample, constant)
@@ -158,17 +154,16 @@ def _name(source: Source, names: Sequence[str] | None, j: int) -> str:
     return f"column {called} of X" if j < p else f"target {j - p}"
 
 
-def _warn_of_outliers(
-    source: Source, columns: ColumnStatistics, quartiles: Floats, first: int
-) -> None:
+def warn_of_outliers(source: Source, seen: ColumnPass) -> None:
     """Warn of columns whose deviation is that of a few values: far wider than most rows are.
 
-    Those before the `first` are left out.
+    In a scale that these do not make, inputs are left out.
     """
+    columns, (lower, _, upper) = seen.columns, quartiles_of(seen.sample)
     deviation = np.sqrt(columns.variance)
-    lower, _, upper = quartiles
     wild = (upper > lower) & (deviation > _WIDE * (upper - lower))
-    wild[:first] = False
+    if seen.standardizer.bound is not None:
+        wild[: source.n_features] = False
     if wild.any():
         named = names_of_source(source)
         names = [_name(source, named, j) for j in np.flatnonzero(wild).tolist()]

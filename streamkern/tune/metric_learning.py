@@ -64,7 +64,7 @@ class LearntMetric:
         """Return the report of moments with how the metric was learnt, and which round was kept."""
         kept = list(self.contenders)
         plain = next(i for i in kept if self.rounds[i]["number"] == 0)  # of a plain fit, too
-        rounds = {"rounds": list(self.rounds), "kept": [*kept, plain][place]}
+        rounds = {"rounds": list(self.rounds), "kept": kept[place] if place < len(kept) else plain}
         learnt: FitReport = {"metric": {**(report["metric"] or {}), **rounds}}
         return with_seconds(report, metric=self.spent.seconds) | learnt
 

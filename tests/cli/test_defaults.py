@@ -71,4 +71,5 @@ def test_principal_components_have_the_same_defaults(run):
 
 def test_a_comparison_has_the_same_defaults(run):
     _, model = run("compare data.h5 --out found", comparison, "compare")
-    assert model.get_params() == streamkern.RandomFeatureRidge().get_params()
+    expected = streamkern.RandomFeatureRidge(streamkern.Gaussian("median"))
+    assert model.get_params() == expected.get_params()

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.usefixtures("folder")
 FIT = ("fit", "data.h5", "--out", "model.h5", "--components", 32)
 
 
-def ridge(kernel=library.Gaussian("median"), **options):  # noqa: B008  immutable
+def ridge(kernel="auto", **options):
     model = library.RandomFeatureRidge(kernel, **{"n_components": 32} | options)
     return model.fit(library.open_hdf5("data.h5"))
 

@@ -119,7 +119,7 @@ def test_a_window_over_files_is_a_fit_to_the_last_ones(folder):
     X, y = rows(300)
     for k in range(3):
         write(f"day-{k}.h5", X[100 * k : 100 * (k + 1)], y[100 * k : 100 * (k + 1)])
-    options = ("--components", 32, "--precision", "double")
+    options = ("--components", 32, "--precision", "double", "--kernel", "gaussian")
     job(folder, "window.py", "kept", "model.h5", 2, "day-0.h5", "day-1.h5", "--", *options)
     first = {path: path.stat().st_mtime_ns for path in (folder / "kept").glob("*.h5")}
     job(folder, "window.py", "kept", "model.h5", 2, "day-0.h5", "day-1.h5", "day-2.h5")

@@ -58,7 +58,7 @@ def made(tmp_path_factory):
     """Rows, a table, a model, and moments of some rows and of the others."""
     folder = tmp_path_factory.mktemp("made")
     X = np.random.default_rng(1).standard_normal((300, 3))
-    model = streamkern.RandomFeatureRidge(n_components=32)
+    model = streamkern.RandomFeatureRidge("gaussian", n_components=32)
     first = model.moments(X[:200], X[:200, 0])
     first.save(folder / "A.h5")
     model.moments(X[200:], X[200:, 0], like=first).save(folder / "B.h5")

@@ -92,7 +92,9 @@ def write_long() -> None:
 
 def trained(**options: Any) -> sk.RandomFeatureRidge:
     """An estimator of few features with a given penalty, unless others are asked for."""
-    return sk.RandomFeatureRidge(**({"n_components": 32, "alpha": 1.0} | options))
+    return sk.RandomFeatureRidge(
+        **({"n_components": 32, "alpha": 1.0, "kernel": "gaussian"} | options)
+    )
 
 
 def told(model: Any, X: Any = None) -> Values:
@@ -149,7 +151,8 @@ def growing() -> Values:
     (X, y), names = rows(), np.array(["ash", "elm", "oak"])
     labels, found = names[(y > -0.5).astype(int) + (y > 0.6)], {}
     regression = trained(precision="double")
-    classifier = sk.RandomFeatureClassifier(n_components=32, alpha=1.0, precision="double")
+    options = {"n_components": 32, "alpha": 1.0, "precision": "double"}
+    classifier = sk.RandomFeatureClassifier("gaussian", **options)
     for model, t, first in (regression, y, {}), (classifier, labels, {"classes": names}):
         name = type(model).__name__
         found[f"{name} first"] = told(model.partial_fit(X[:80], t[:80], **first))
@@ -287,7 +290,8 @@ def stored_files() -> Values:
     return found
 
 
-FIT, PREDICT = "fit train.h5 --out m.h5 --components 32", "predict m.h5 test.h5 --out p.h5"
+FIT = "fit train.h5 --out m.h5 --components 32 --kernel gaussian"
+PREDICT = "predict m.h5 test.h5 --out p.h5"
 CASES: dict[str, Any] = {**COMMANDS["commands"]}
 for name, options in COMMANDS["fits"].items():
     CASES[name] = [f"{FIT} {options}", f"{PREDICT} --std"]

@@ -45,7 +45,7 @@ def test_kernels_parameters_are_parameters_of_the_estimator():
     first, second = RandomFeatureRidge(), RandomFeatureRidge()
     assert first.set_params(kernel__length_scale=3.0, alpha=2.0) is first
     assert (first.kernel, first.alpha) == (Gaussian(3.0), 2.0)
-    assert second.kernel == RandomFeatureRidge().kernel == Gaussian("median")
+    assert second.kernel == RandomFeatureRidge().kernel == "auto"
     model = ExactKernelRidge().set_params(kernel__nu=0.5, kernel=Matern(7.0))
     assert model.kernel == Matern(7.0, nu=0.5)
     named = RandomFeatureRidge("matern").set_params(kernel__nu=0.5)

@@ -39,7 +39,12 @@ D = 24
 
 
 def model(**options):
-    given = {"n_components": D, "alpha": 0.01, "precision": "double"} | options
+    given = {
+        "n_components": D,
+        "alpha": 0.01,
+        "precision": "double",
+        "kernel": "gaussian",
+    } | options
     return RandomFeatureRidge(**given)
 
 

@@ -141,7 +141,7 @@ def test_the_plan_knows_what_a_map_takes(name):
     source = ArraySource(np.zeros((200_000, P)), np.zeros(200_000))
     options = Parameters.of(model(name, n_components=1024, alpha=0.1)).passes()
     plan = plan_for(source, options)
-    fourier = Parameters(n_components=1024, alpha=0.1, precision="double").passes()
+    fourier = Parameters("gaussian", n_components=1024, alpha=0.1, precision="double").passes()
     base = plan_for(source, fourier)
     assert options.can_strip == (name == "binning")
     if name == "nystroem":

@@ -31,7 +31,7 @@ X = sp.random_array((900, 40), density=0.1, rng=RNG, format="csr")
 X = sp.csr_array(sp.hstack([X, np.ones((900, 1)), sp.csr_array((900, 1))]))  # constant columns
 DENSE = X.toarray()
 Y = np.tanh(DENSE[:, :5] @ RNG.standard_normal(5)) + 0.1 * RNG.standard_normal(900)
-SIZES = {"n_components": 64, "alpha": 0.1}
+SIZES = {"n_components": 64, "alpha": 0.1, "kernel": "gaussian"}
 pytestmark = pytest.mark.filterwarnings("ignore:2 .*columns")
 
 
@@ -104,7 +104,8 @@ def test_a_column_far_from_zero_keeps_its_digits():
 def test_sparse_rows_of_a_classifier_components_and_a_transformer():
     labels = np.where(Y > 0, "above", "below")
     sparse, dense = (
-        RandomFeatureClassifier(n_components=64).fit(rows, labels) for rows in (X, DENSE)
+        RandomFeatureClassifier("gaussian", n_components=64).fit(rows, labels)
+        for rows in (X, DENSE)
     )
     assert_close(sparse.predict_proba(X), dense.predict_proba(DENSE), dtype=np.float32)
     assert_close(sparse.decision_function(X), dense.decision_function(DENSE), dtype=np.float32)

@@ -118,7 +118,8 @@ def test_what_cannot_be_cut_is_refused(options):
 
 def test_a_fit_in_strips_is_the_fit(monkeypatch):
     X, y = rows()
-    model = streamkern.RandomFeatureRidge(n_components=D, alpha=0.1, precision="double")
+    options = {"n_components": D, "alpha": 0.1, "precision": "double"}
+    model = streamkern.RandomFeatureRidge("gaussian", **options)
     whole = model.fit(X, y).predict(X)
     room, labels, accumulate = room_for(ArraySource(X, y), 2), [], checkpoint_job.accumulate
 

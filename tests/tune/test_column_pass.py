@@ -24,7 +24,9 @@ def rows(n=N):
 
 
 def model(**options):
-    return RandomFeatureRidge(**({"n_components": 64, "alpha": 1.0} | options))
+    return RandomFeatureRidge(
+        **({"n_components": 64, "alpha": 1.0, "kernel": "gaussian"} | options)
+    )
 
 
 @pytest.mark.filterwarnings("ignore:1 constant column")  # which the intercept stands for

@@ -19,6 +19,7 @@ from streamkern.errors.formatting import listed
 from streamkern.kernels import as_kernel
 from streamkern.kernels.base import split_names
 from streamkern.models.estimators.paths import are_paths
+from streamkern.parameters.parameters import AUTO, DEFAULT_KERNEL
 from streamkern.runtime.sparse_rows import SparseRows
 from streamkern.sources import Source
 from streamkern.sources.containers import (
@@ -80,7 +81,8 @@ class KernelParameters:
         estimator: Any = super()
         estimator.set_params(**others)
         if of_kernel:
-            self.kernel = as_kernel(self.kernel).with_params(**of_kernel)
+            kernel = DEFAULT_KERNEL if self.kernel == AUTO else as_kernel(self.kernel)
+            self.kernel = kernel.with_params(**of_kernel)
         return self
 
 

@@ -9,8 +9,12 @@ from typing import Any
 
 _PARAMETERS = """
 kernel : Kernel or str
-    By default Gaussian with the median length scale.  A text is a name such as 'matern32', or
-    an expression such as 'gaussian[0-2]*periodic(period=7)[3]'.
+    A text is a name such as 'matern32', or an expression such as
+    'gaussian[0-2]*periodic(period=7)[3]'.  'auto', of regressions and classifiers, is Laplacian or
+    Gaussian with half, once or twice the median length scale, as small fits to a sample predict its
+    other rows; with the median itself Laplacian, unless another is better by more than a standard
+    error.  Of fewer than 30 rows, in a metric, in `RandomFeatureAdaBoost` and for the map 'grid' it
+    is Gaussian with the median, which is what other estimators have by default.
 n_components : int or 'auto'
     D, the number of features.  'auto' makes up to 4,096, and keeps the smallest of 64, 128, ...
     whose cross-validated error is within one standard error of the best.
@@ -59,12 +63,14 @@ metric : str, or ndarray of shape (p, p), optional
     next fit, in up to four rounds ('learn:ROUNDS'), and keeps the round that predicts held-out
     rows best.  'diagonal' learns one weight for each input, and 'auto' takes whichever of the two
     predicts better in every round.
-scale : {'standard', 'robust', 'common', 'auto', 'none'}
-    How inputs are scaled.  'robust' takes them less their medians, in units of their quartiles, and
+scale : {'standard', 'robust', 'common', 'auto', 'none'}, optional
+    How inputs are scaled; by default 'auto' where the kernel is chosen and rows are not sparse, and
+    else 'standard'.  'robust' takes them less their medians, in units of their quartiles, and
     brings values far out nearer, z / sqrt(1 + (z / B)^2) with B three times what is between the
     quartiles, so that none is more than B away.  'common' takes them less their means, over one
     deviation, that of them all together: for inputs of one unit, such as pixels.  'auto' takes the
-    one in which small fits to a sample predict its other rows best.  'none' is `standardize` False.
+    one in which small fits to a sample predict its other rows, 'standard' unless another is better
+    by more than a standard error.  'none' is `standardize` False.
 standardize : bool
     Take inputs less their means, over their standard deviations.  If fewer than a tenth of the
     rows depart from a column's usual value, its deviation is what it would be if a tenth did.

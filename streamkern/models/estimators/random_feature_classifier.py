@@ -13,7 +13,7 @@ from streamkern.models.estimators.conventions import keep_parameters
 from streamkern.models.estimators.docstrings import documented
 from streamkern.models.estimators.feature_estimator import FeatureEstimator
 from streamkern.models.estimators.paths import are_paths
-from streamkern.parameters.parameters import DEFAULT_KERNEL
+from streamkern.parameters.parameters import AUTO
 from streamkern.runtime.events import job
 from streamkern.sources import Source, labelled_rows
 from streamkern.sources.containers import is_lazy, keeps_coordinates
@@ -142,7 +142,7 @@ class RandomFeatureClassifier(ClassEstimator, FeatureEstimator):
 
     def __init__(
         self,
-        kernel: Kernel | str = DEFAULT_KERNEL,
+        kernel: Kernel | str = AUTO,
         *,
         n_components: int | str = 2048,
         alpha: float | str | Sequence[float] | Floats = "cv",
@@ -157,7 +157,7 @@ class RandomFeatureClassifier(ClassEstimator, FeatureEstimator):
         feature_map: str = "orthogonal",
         paired: bool = True,
         metric: str | Floats | None = None,
-        scale: str = "standard",
+        scale: str | None = None,
         standardize: bool = True,
         fit_intercept: bool = True,
         precision: str = "single",

@@ -12,7 +12,7 @@ from streamkern.models.estimators.conventions import keep_parameters
 from streamkern.models.estimators.docstrings import documented
 from streamkern.models.estimators.feature_estimator import FeatureEstimator
 from streamkern.models.tasks import Regression, Task
-from streamkern.parameters.parameters import DEFAULT_KERNEL
+from streamkern.parameters.parameters import AUTO
 from streamkern.runtime.events import job
 from streamkern.sources.containers import keeps_coordinates
 
@@ -53,7 +53,7 @@ class RandomFeatureRidge(MultiOutputMixin, RegressorMixin, FeatureEstimator):  #
 
     def __init__(
         self,
-        kernel: Kernel | str = DEFAULT_KERNEL,
+        kernel: Kernel | str = AUTO,
         *,
         n_components: int | str = 2048,
         alpha: float | str | Sequence[float] | Floats = "cv",
@@ -68,7 +68,7 @@ class RandomFeatureRidge(MultiOutputMixin, RegressorMixin, FeatureEstimator):  #
         feature_map: str = "orthogonal",
         paired: bool = True,
         metric: str | Floats | None = None,
-        scale: str = "standard",
+        scale: str | None = None,
         standardize: bool = True,
         fit_intercept: bool = True,
         precision: str = "single",
@@ -86,7 +86,7 @@ class RandomFeatureRidge(MultiOutputMixin, RegressorMixin, FeatureEstimator):  #
     ) -> Self:
         """Add rows to those that the model was made of, which are not read again.
 
-        The first call decides the map: length scale, standardisation and landmarks.  All calls
+        The first call decides the map: kernel, length scale, scale and landmarks.  All calls
         together, in any order after the first, are `fit` on all rows like the first ones (its
         `like`), up to rounding: to about 1e-9 in double precision.  Rows that come again count
         again.

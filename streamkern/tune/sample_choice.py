@@ -1,0 +1,123 @@
+"""The choice of the inputs' scale and of the kernel, by small fits and their held-out errors."""
+
+from __future__ import annotations
+
+import math
+import time
+from contextlib import suppress
+from dataclasses import replace
+from itertools import product
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from streamkern.engine.scheduler import run_all, shared, task
+from streamkern.errors import ParameterError
+from streamkern.features import LEVELS
+from streamkern.kernels import Gaussian, Laplacian, ShiftInvariantKernel
+from streamkern.parameters.fit_options import CHOICE_ROWS
+from streamkern.runtime.threads import blas_threads
+from streamkern.tune.candidates import far_factors
+from streamkern.tune.column_scaling import common, robust
+from streamkern.tune.metric_rounds import HeldOutTrial, Tried
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from streamkern.features import Standardizer
+    from streamkern.parameters.fit_options import FitOptions
+    from streamkern.parameters.fit_report import FitReport
+    from streamkern.tune.column_pass import ColumnPass
+
+# What the kernel 'auto' is chosen from: what suits most tables, and what is smooth.
+_KERNELS = Laplacian(), Gaussian()
+# Features of the small fits at the most, and half octaves from a kernel's own length scale.
+_COMPONENTS, _STEPS = 1024, (0, -2, 2)
+
+
+class _SmallFit(NamedTuple):
+    scale: str
+    tried: Tried  # with its kernel, and that with a number for its length scale
+
+    @property
+    def error(self) -> float:
+        return math.sqrt(self.tried.relative_mse)
+
+
+def chosen_on_sample(
+    seen: ColumnPass, options: FitOptions
+) -> tuple[ColumnPass, FitOptions, FitReport]:
+    """Return the column pass and options that predict best, and what is reported of the choice.
+
+    Chosen are the scale, if it is 'auto', and the kernel with its length scale, if that is open.
+    The first of either stays unless another is better by more than a standard error.
+    """
+    begun, scales = time.perf_counter(), {options.scale: seen.standardizer}
+    if options.scale == "auto":
+        options = replace(options, scale="standard")
+        scales = {
+            "standard": seen.standardizer,
+            "robust": robust(seen.standardizer, seen.sample, seen.constant),
+            "common": common(seen.standardizer, seen.columns, seen.constant),
+        }
+    if options.is_identity or not isinstance(options.kernel, ShiftInvariantKernel):
+        return seen, replace(options, chooses_kernel=False), {"scale": options.scale}
+    if options.precision in LEVELS:
+        scales = {name: each.coarsened() for name, each in scales.items()}
+    fits = list(_small_fits(seen, options, scales))
+    by_error = sorted(fits, key=lambda fit: fit.error)
+    of_scales = {name: next(fit for fit in by_error if fit.scale == name) for name in scales}
+    best, first = by_error[0], fits[0] if options.chooses_kernel else of_scales[options.scale]
+    if not best.tried.beats(first.tried):
+        best = first
+    report: FitReport = {"scale": best.scale}
+    if len(scales) > 1:
+        report["scale_errors"] = {name: fit.error for name, fit in of_scales.items()}
+    if options.chooses_kernel:
+        options = replace(options, kernel=best.tried.kernel, chooses_kernel=False)
+        mine = [fit for fit in reversed(by_error) if fit.scale == best.scale]
+        # The last of every name is the best.
+        report["kernel_errors"] = {fit.tried.kernel.name: fit.error for fit in mine}
+    report["seconds"] = {"scale": time.perf_counter() - begun}
+    enlarged = () if best.scale == "common" else seen.nearly_constant
+    seen = replace(seen, standardizer=scales[best.scale], nearly_constant=enlarged)
+    return seen, replace(options, scale=best.scale), report
+
+
+def _small_fits(
+    seen: ColumnPass, options: FitOptions, scales: Mapping[str, Standardizer]
+) -> Iterator[_SmallFit]:
+    """Yield fits to some rows in every scale, with every kernel that is open or the one given."""
+    X, weights = (
+        seen.sample.X[:CHOICE_ROWS],
+        None if seen.weights is None else seen.weights[:CHOICE_ROWS],
+    )
+    sent = shared(X), shared(seen.targets[:CHOICE_ROWS]), shared(weights)
+    D, names, tasks = min(options.n_components, _COMPONENTS), list[str](), list[Any]()
+    for (name, standardizer), kernel in product(scales.items(), _kernels(seen, options)):
+        with blas_threads(1):  # the length scale is part of the result
+            rows = standardizer(X)
+            own = kernel.resolved(rows, standardizer.columns, weights)
+        own = own.restricted(standardizer.columns)
+        trial = HeldOutTrial(options, standardizer, D, len(X))
+        far = (round(2.0 * math.log2(each)) for each in far_factors(own, rows))
+        kernels = [own.stretched(2.0 ** (step / 2)) for step in (*_STEPS, *far)]
+        tasks += [task(_without_coef, trial, each, *sent, name="sample-try") for each in kernels]
+        names += [name] * (len(tasks) - len(names))
+    return map(_SmallFit, names, run_all(tasks))
+
+
+def _without_coef(trial: HeldOutTrial, *arguments: Any) -> Tried:
+    """Return what a trial came to, without the coefficients, which may be of many targets."""
+    tried = trial(*arguments)
+    return tried._replace(coef=tried.coef[:0])
+
+
+def _kernels(seen: ColumnPass, options: FitOptions) -> list[Any]:
+    """Return the kernel, or if it is open those that the map has features of."""
+    if not options.chooses_kernel:
+        return [options.kernel]
+    found = []
+    for kernel in _KERNELS:
+        with suppress(ParameterError):
+            replace(options, kernel=kernel).check_map(seen.standardizer.n_features)
+            found.append(kernel)
+    return found

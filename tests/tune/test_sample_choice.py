@@ -1,0 +1,138 @@
+"""The kernel 'auto': what small fits to a sample choose, where they choose, and who is told."""
+
+from __future__ import annotations
+
+import dask
+import numpy as np
+import pytest
+from harvests import same_bits
+
+import streamkern
+from streamkern import RandomFeatureAdaBoost, RandomFeatureClassifier, RandomFeatureRidge
+from streamkern.kernels import Gaussian, Laplacian
+
+N, P = 900, 4
+RNG = np.random.default_rng(5)
+X = RNG.uniform(-1, 1, (N, P))
+SMOOTH = np.sin(2.0 * X[:, 0] + X[:, 1]) + X[:, 2] ** 2
+ROUGH = np.sign(X).sum(axis=1) + 0.1 * RNG.standard_normal(N)
+
+
+def ridge(**options):
+    return RandomFeatureRidge(**{"n_components": 256, "precision": "double"} | options)
+
+
+@pytest.mark.parametrize(("y", "kernel"), [(SMOOTH, "gaussian"), (ROUGH, "laplacian")])
+def test_smooth_functions_have_the_gaussian_kernel_and_rough_ones_the_laplacian(y, kernel):
+    model = ridge().fit(X, y)
+    report, errors = model.report_, model.report_["kernel_errors"]
+    assert report["kernel"] == model.kernel_.name == kernel == min(errors, key=errors.get)
+    assert errors.keys() == {"gaussian", "laplacian"}
+    assert report["scale"] in report["scale_errors"]
+    same = ridge(kernel=model.kernel_, scale=report["scale"]).fit(X, y)
+    np.testing.assert_array_equal(same.predict(X), model.predict(X))
+
+
+def test_half_and_twice_the_median_length_scale_are_tried_too():
+    def factor(rows, y):
+        found = ridge().fit(rows, y)
+        median = ridge(kernel=type(found.kernel_)(), scale=found.report_["scale"]).fit(rows, y)
+        return found.kernel_.length_scale / median.kernel_.length_scale
+
+    assert factor(X[:, :2], np.sin(9.0 * X[:, 0] + 5.0 * X[:, 1])) == pytest.approx(0.5)
+    assert factor(X, X.sum(axis=1) + RNG.standard_normal(N)) == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize(
+    ("rows", "options"),
+    [
+        (X[:29], {}),
+        (X[:29], {"standardize": False}),
+        (X, {"metric": "learn:1"}),
+        (X[:, :2], {"feature_map": "grid"}),
+    ],
+)
+def test_nothing_is_chosen_of_few_rows_in_a_metric_and_on_a_grid(rows, options):
+    model = ridge(n_components=64, **options).fit(rows, SMOOTH[: len(rows)])
+    scale = "standard" if model.standardize else "none"
+    assert (model.report_["kernel"], model.report_["scale"]) == ("gaussian", scale)
+    assert "kernel_errors" not in model.report_
+
+
+@pytest.mark.parametrize(
+    ("feature_map", "kernels"),
+    [("nystroem", {"gaussian", "laplacian"}), ("binning", {"laplacian"}), ("sketch", None)],
+)
+def test_the_map_decides_what_is_tried(feature_map, kernels):
+    model = ridge(feature_map=feature_map, n_components=64).fit(X, ROUGH)
+    assert model.report_.get("kernel_errors", {}).keys() == (kernels or set())
+    assert model.kernel_.name in (kernels or {"polynomial"})
+
+
+def test_a_scale_that_is_named_stays_and_boosting_has_the_gaussian_kernel():
+    for scale in ("standard", "robust"):
+        report = ridge(scale=scale).fit(X, ROUGH).report_
+        assert report["scale"] == scale
+        assert "scale_errors" not in report
+    boosted = RandomFeatureAdaBoost(RandomFeatureRidge(n_components=32), n_estimators=2)
+    assert boosted.fit(X, ROUGH > 0).report_["kernel"] == "gaussian"
+
+
+def test_a_search_within_seconds_is_never_of_a_kernel_that_is_not_named():
+    report = ridge(n_components=64).tune(X, ROUGH, kernels=["matern52"], budget="3s").report_
+    assert {each["kernel"] for each in report["tuning"]} == {"matern52"}
+    assert not report["kernel_errors"]
+
+
+@pytest.mark.parametrize("precision", ["int8", "auto"])
+def test_integers_have_one_choice(precision):
+    model = ridge(precision=precision, n_components=64).fit(X, SMOOTH)
+    again = ridge(precision=model.report_["precision"], n_components=64)
+    again = again.set_params(kernel=model.kernel_, scale=model.report_["scale"]).fit(X, SMOOTH)
+    assert again.report_["kernel_parameters"] == model.report_["kernel_parameters"]
+    np.testing.assert_allclose(again.predict(X), model.predict(X), atol=1e-6)
+
+
+def test_of_sparse_rows_the_kernel_is_chosen_and_not_the_scale():
+    sparse = pytest.importorskip("scipy.sparse")
+    model = ridge().fit(sparse.csr_array(X * (np.abs(X) > 0.3)), ROUGH)
+    assert model.report_["scale"] == "standard"
+    assert model.report_["kernel_errors"].keys() == {"gaussian", "laplacian"}
+    assert "scale_errors" not in model.report_
+
+
+def test_files_say_auto_and_rows_like_the_model_have_what_was_chosen(tmp_path):
+    model = ridge().fit(X, SMOOTH)
+    model.save(tmp_path / "model.h5")
+    loaded = streamkern.load(tmp_path / "model.h5")
+    assert (loaded.kernel, loaded.kernel_) == ("auto", model.kernel_)
+    for like in (model, tmp_path / "model.h5"):
+        again = ridge().fit(X, ROUGH, like=like)
+        assert again.kernel_ == model.kernel_
+        assert again.feature_map_.equals(model.feature_map_)
+    grown = ridge().partial_fit(X[:600], SMOOTH[:600]).partial_fit(X[600:], SMOOTH[600:])
+    first = ridge().fit(X[:600], SMOOTH[:600])
+    assert grown.kernel_ == first.kernel_
+
+
+def test_the_choice_is_the_same_for_any_scheduler_and_goes_on_from_a_checkpoint(tmp_path):
+    model = ridge().fit(X, SMOOTH, checkpoint=tmp_path / "kept")
+    again = ridge().fit(X, SMOOTH, checkpoint=tmp_path / "kept")
+    assert again.report_["resumed_shards"] > 0
+    with dask.config.set(scheduler="synchronous"):
+        alone = ridge().fit(X, SMOOTH)
+    assert same_bits(model, again)
+    assert same_bits(model, alone)
+    with pytest.raises(streamkern.errors.CheckpointError):
+        ridge(kernel="gaussian").fit(X, SMOOTH, checkpoint=tmp_path / "kept")
+
+
+def test_classes_and_columns_of_targets_choose_too():
+    model = RandomFeatureClassifier(n_components=256).fit(X, ROUGH > 0)
+    assert model.kernel_.name == "laplacian"
+    assert ridge().fit(X, np.column_stack([SMOOTH, 2.0 * SMOOTH])).kernel_.name == "gaussian"
+
+
+def test_a_length_scale_that_is_set_makes_auto_gaussian():
+    assert ridge().set_params(kernel__length_scale=2.0).kernel == Gaussian(2.0)
+    assert isinstance(ridge().fit(X, ROUGH).kernel_, Laplacian)
