@@ -67,7 +67,7 @@ def _choices(report: FitReport, number: Number) -> Iterator[Row]:
         errors: Any = report.get(f"{what}_errors")
         if errors:
             tried = ", ".join(f"{name} {number(error)}" for name, error in errors.items())
-            yield f"choice of {what}", f"{report[what]}, by errors of small fits: {tried}"
+            yield f"choice of {what}", f"{report[what]}; errors of small fits: {tried}"
 
 
 def _gradients(report: FitReport, number: Number) -> list[Row]:
