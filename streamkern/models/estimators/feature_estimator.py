@@ -127,7 +127,8 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
             As in `fit`.
         kernels : Kernel, its name, sequence of them, or 'auto', optional
             Each is tried at length scales from an eighth of its own to eight times it; by default
-            `kernel` alone.  'auto' adds Gaussian, Matern 5/2, 3/2 and 1/2, and Laplacian.
+            `kernel` alone, of 'auto' the Gaussian.  'auto' here adds Gaussian, Matern 5/2, 3/2 and
+            1/2, and Laplacian.
         maps : str, sequence of str, or 'auto', optional
             Names as of `feature_map`; by default that alone.  'auto' is orthogonal Fourier
             features, the kernel at landmarks, and a grid of frequencies for up to three inputs.
@@ -136,10 +137,10 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
             '120s', '5m' or '1h' for search and fit, and then the choice depends on the machine.
             Kernels and maps are 'auto' then, unless they are given; if neither is, linear ridge is
             tried within time, too.  With passes the sample and the features of trials grow; within
-            time the scale is chosen, unless it is another than 'standard', a metric, unless one is
-            given, and up to 16 times `n_components`.  By default '1m', but None if kernels, maps, a
-            checkpoint, or another kernel or map than the default are given: then the length scale
-            is chosen, and what is named.
+            time the scale and a metric are chosen, unless they are given, and up to 16 times
+            `n_components`.  By default '1m', but None if kernels, maps, a checkpoint, or another
+            kernel or map than the default are given: then the length scale is chosen, and what is
+            named.
         checkpoint, keep_moments
             As in `fit`; the search is made again.
         """
