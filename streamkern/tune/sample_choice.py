@@ -86,10 +86,8 @@ def _small_fits(
     seen: ColumnPass, options: FitOptions, scales: Mapping[str, Standardizer]
 ) -> Iterator[_SmallFit]:
     """Yield fits to some rows in every scale, with every kernel that is open or the one given."""
-    X, weights = (
-        seen.sample.X[:CHOICE_ROWS],
-        None if seen.weights is None else seen.weights[:CHOICE_ROWS],
-    )
+    X = seen.sample.X[:CHOICE_ROWS]
+    weights = None if seen.weights is None else seen.weights[:CHOICE_ROWS]
     sent = shared(X), shared(seen.targets[:CHOICE_ROWS]), shared(weights)
     D, names, tasks = min(options.n_components, _COMPONENTS), list[str](), list[Any]()
     for (name, standardizer), kernel in product(scales.items(), _kernels(seen, options)):
@@ -120,4 +118,4 @@ def _kernels(seen: ColumnPass, options: FitOptions) -> list[Any]:
         with suppress(ParameterError):
             replace(options, kernel=kernel).check_map(seen.standardizer.n_features)
             found.append(kernel)
-    return found
+    return found or [options.kernel]
