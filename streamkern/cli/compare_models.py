@@ -19,6 +19,7 @@ from streamkern.errors import ParameterError
         "--data", multiple=True, metavar="FILE", help="Evaluate all models on these rows; repeat."
     ),
     *shared.data_options[1:],
+    shared.delimiter_option,
     *parameter_options("on_bad_rows"),
     *shared.place_options,
     click.option("--report", metavar="FILE.html", help="Write the comparison as a page."),

@@ -216,7 +216,7 @@ class FeatureMap(ABC):
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:  # noqa: ARG002  scikit-learn's signature
         """Draw the map for rows such as those of `X`."""
-        rows: Any = np.asarray(SparseRows.of(X) if is_sparse(X) else X, dtype=float)
+        rows = given_rows(X)
         return self.draw(rows.shape[1], rows)
 
     def transform(self, X: ArrayLike, dtype: type[np.floating[Any]] = np.float64) -> Floats:
@@ -285,6 +285,11 @@ class FeatureMap(ABC):
                 f"rows must have {self.n_features} columns, as the model was fitted on, but X has "
                 f"shape {tuple(shape)}; pass the same inputs."
             )
+
+
+def given_rows(X: Any) -> Floats:
+    """Return rows, which may be sparse, as float64 (n, p)."""
+    return np.asarray(SparseRows.of(X) if is_sparse(X) else X, dtype=float)
 
 
 def slices(n: int, step: int) -> Iterator[slice]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from streamkern.errors import ParameterError
-from streamkern.features.base import stream
+from streamkern.features.base import given_rows, stream
 from streamkern.features.kernel_map import KernelMap
 from streamkern.features.kernel_values import LandmarkFeatures, Projected, Similarities, has_slopes
 from streamkern.features.landmarks import diagonal, landmarks
@@ -85,7 +85,7 @@ class Nystroem(KernelMap, LandmarkFeatures):
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:  # noqa: ARG002  scikit-learn's signature
         """Choose landmarks for rows such as those of `X`, whatever order these are in."""
-        rows = np.asarray(X, dtype=float)
+        rows = given_rows(X)
         order = stream(self.random_state, _ORDER).permutation(len(rows))
         return self.draw(rows.shape[1], rows[order])
 

@@ -116,6 +116,13 @@ def test_rows_that_weigh_the_same_weigh_nothing_of_their_own():
     assert_array_equal(landmarks_of(drawn(rows=expected)), expected)
 
 
+def test_landmarks_of_sparse_rows_are_those_of_dense_ones():
+    csr_array = pytest.importorskip("scipy.sparse").csr_array
+    X = np.random.default_rng(0).standard_normal((40, 3))
+    dense, sparse = (Nystroem(Gaussian(1.0), 8).fit(rows) for rows in (X, csr_array(X)))
+    assert_array_equal(sparse.transform(X), dense.transform(X))
+
+
 @pytest.mark.parametrize("highest", [2, 4])
 def test_rows_of_weight_0_are_no_landmarks_and_attract_none(highest):
     weights = np.random.default_rng(0).integers(0, highest, len(ROWS)).astype(float)
