@@ -166,8 +166,10 @@ def test_a_plain_fit_is_compared_whatever_time_is_left():
 
 def test_a_field_of_two_inputs_is_searched_with_the_grid_among_the_maps():
     X = np.random.default_rng(0).uniform(size=(600, 2))
-    model = tuned(X, np.sin(9.0 * X[:, 0]) * X[:, 1], "10s")
-    assert {"grid", "nystroem"} <= {each["feature_map"] for each in model.report_["tuning"]}
+    report = tuned(X, np.sin(9.0 * X[:, 0]) * X[:, 1], "10s").report_
+    # How many of them there is time for depends on the machine.
+    assert report["tuning_maps"] == ["orthogonal", "nystroem", "grid"]
+    assert {"grid", "nystroem"} & {each["feature_map"] for each in report["tuning"]}
 
 
 @pytest.mark.parametrize("scale", ["auto", "robust"])
