@@ -381,7 +381,7 @@ print(result["rows"], result["n_features"], peak_bytes() - before)
 
 
 @pytest.mark.parametrize(
-    ("kind", "copies", "n_features"), [("csv", 20, 9), ("csv.gz", 40, 12), ("parquet", 50, 9)]
+    ("kind", "copies", "n_features"), [("csv", 30, 9), ("csv.gz", 40, 12), ("parquet", 50, 9)]
 )
 def test_memory_does_not_grow_with_the_file(tmp_path, kind, copies, n_features):
     rng, n = np.random.default_rng(0), 20_000
