@@ -165,7 +165,8 @@ class Parameters:
         for each in OPTIONS:
             value = getattr(self, each.name)
             choices = each.metadata["option"].choices
-            if each.name in ("solver", "scale") and value is not None:
+            is_unset = value is None is each.default
+            if each.name in ("solver", "scale") and not is_unset:
                 check_choice(each.name, value, choices)
             if isinstance(each.default, bool) and not isinstance(value, (bool, np.bool_)):
                 raise ParameterError(

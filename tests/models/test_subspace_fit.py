@@ -235,8 +235,9 @@ def test_moments_of_all_features_are_refused():
     for use in (ridge().moments, ridge().partial_fit):
         with pytest.raises(ParameterError, match="are what conjugate gradients do without"):
             use(*rows(50))
-    with pytest.raises(ParameterError, match="solver must be one of auto, direct, cg"):
-        ridge(solver="lu").fit(*rows(50))
+    for solver in ("lu", None):
+        with pytest.raises(ParameterError, match="solver must be one of auto, direct, cg"):
+            ridge(solver=solver).fit(*rows(50))
 
 
 def test_a_residual_that_does_not_fall_is_told_with_what_to_do(monkeypatch):
