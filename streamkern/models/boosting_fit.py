@@ -22,6 +22,7 @@ from streamkern.features import Identity, Standardized
 from streamkern.models.moments_fit import fit_job
 from streamkern.models.moments_pass import moments_pass
 from streamkern.models.ridge_solution import solve_moments
+from streamkern.parameters.parameters import Parameters, first_kernel_of
 from streamkern.parameters.template import Template
 from streamkern.predict.ensemble import ALGORITHMS, Ensemble, RoundErrors, StagedErrors
 from streamkern.predict.evaluation import Evaluation
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from streamkern.models.data_moments import DataMoments
     from streamkern.parameters.fit_options import FitOptions
     from streamkern.parameters.fit_report import FitReport
-    from streamkern.parameters.parameters import Parameters
     from streamkern.sources import LabelledSource
     from streamkern.tune.column_pass import ColumnPass
     from streamkern.tune.metric_learning import LearntMetric
@@ -57,7 +57,7 @@ def round_options(parameters: Parameters) -> FitOptions:
             "n_components 'auto' is chosen once, but rounds have maps of their own; give the "
             "number of features of a round."
         )
-    return replace(parameters, kernel=parameters.first_kernel).passes()
+    return replace(parameters, kernel=first_kernel_of(parameters.kernel)).passes()
 
 
 def fit_rounds(

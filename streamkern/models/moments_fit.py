@@ -117,7 +117,8 @@ def fit_job(
                 plain = in_metric(plain, wanted, given)[0][0].column_pass
             default = Contender(name, plain, given[:1], scale, is_default=True)
             if kernel_is_open:
-                contenders.append(default._replace(pairs=[], is_default=False))
+                if learnt is not None:  # linear ridge may be compared
+                    contenders.append(default._replace(pairs=[], is_default=False))
                 usual = [(options.kernel, options.feature_map)]
                 default = Contender(ISOTROPIC, seen, usual, is_default=True)
             contenders.append(default)

@@ -15,9 +15,10 @@ from streamkern.models.moments_fit import fit_job
 from streamkern.models.moments_pass import moments_pass
 from streamkern.parameters.fit_options import large_sample
 from streamkern.parameters.fit_report import with_seconds
+from streamkern.parameters.parameters import AUTO, first_kernel_of
 from streamkern.parameters.plan import tell_of_solution
 from streamkern.tune.budget import Budget, Ledger, Spent
-from streamkern.tune.candidates import AUTO, kernels_to_try, maps_to_try, pairs_to_try
+from streamkern.tune.candidates import kernels_to_try, maps_to_try, pairs_to_try
 from streamkern.tune.finalists import compare
 from streamkern.tune.halving import budgeted_rows, search
 from streamkern.tune.metric_learning import check_metric_of
@@ -46,18 +47,14 @@ _USUAL_BUDGET, _USUAL_MAP = "1m", "orthogonal"
 
 
 def _search_options(
-    parameters: Parameters,
-    *,
-    kernels: Kernel | str | Sequence[Kernel | str] | None = None,
-    maps: str | Sequence[str] | None = None,
+    parameters: Parameters, kernels: Sequence[Kernel], maps: str | Sequence[str] | None
 ) -> FitOptions:
     """Return the options of a search and of the fit after it.
 
     They have the kernel and map that take most memory, of those that go together.
     """
     found, refusals = [], []
-    tried = kernels_to_try(kernels, parameters.first_kernel) or [parameters.first_kernel]
-    for kernel, name in product(tried, maps_to_try(maps, parameters.feature_map)):
+    for kernel, name in product(kernels, maps_to_try(maps, parameters.feature_map)):
         try:
             found.append(parameters.map_options(name, kernel))
         except ParameterError as error:
@@ -82,7 +79,7 @@ class Choice:
     ) -> None:
         self.parameters, self.checkpoint = parameters, checkpoint
         self.keep_moments = keep_moments
-        kernel = parameters.first_kernel
+        kernel = first_kernel_of(parameters.kernel)
         usual = kernel == Gaussian() and parameters.feature_map == _USUAL_MAP
         if usual and all(each is None for each in (kernels, maps, budget, checkpoint)):
             budget = _USUAL_BUDGET
@@ -98,8 +95,8 @@ class Choice:
                 )
         if kernels is None and AUTO in (maps, parameters.feature_map):
             kernels = AUTO if kernel == Gaussian() else None  # as good as that
-        self.options = _search_options(parameters, kernels=kernels, maps=maps)
         self.kernels, self.maps = kernels_to_try(kernels, kernel), maps
+        self.options = _search_options(parameters, self.kernels or [kernel], maps)
 
     def moments(self, source: Source) -> DataMoments:
         """Choose on a sample of the rows, and read them all with what was chosen."""
@@ -169,7 +166,7 @@ class Choice:
         It is far ahead where a few values lie far out along a straight line.
         """
         found = list(contenders)
-        place = -1 if found[-2].pairs else -2
+        place = next((i for i, each in enumerate(found) if not each.pairs), -1)
         plain = found[place]
         p, scale = len(plain.column_pass.standardizer.columns), plain.scale or options.scale
         # The plan is of kernels' features, which are more.

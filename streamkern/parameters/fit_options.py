@@ -99,8 +99,7 @@ class FitOptions:
             self.map_of(self.kernel)
 
     def parameters(self) -> dict[str, Any]:
-        names = [field.name for field in fields(self) if field.name != "chooses_kernel"]
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in GIVEN}
 
     @property
     def is_identity(self) -> bool:
@@ -194,6 +193,10 @@ class FitOptions:
             kernel = kernel.restricted(kept).resolved(rows, weights=weights)
         drawn = self.map_of(kernel)
         return drawn.draw(len(kept), drawn.chosen(rows, weights)), kernel
+
+
+# Of these, what parameters say and files hold.
+GIVEN = tuple(each.name for each in fields(FitOptions) if each.name != "chooses_kernel")
 
 
 def large_sample(n_columns: int) -> int:

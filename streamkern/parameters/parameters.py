@@ -15,7 +15,7 @@ from streamkern.errors.checks import check_choice
 from streamkern.features import FAMILIES, LEVELS, GridFourierFeatures, Identity
 from streamkern.features.metric import checked_metric
 from streamkern.kernels import KERNELS, Gaussian, Kernel, as_kernel
-from streamkern.parameters.fit_options import CHOICES, FitOptions
+from streamkern.parameters.fit_options import CHOICES, GIVEN, FitOptions
 from streamkern.parameters.penalty_options import PenaltyOptions, SparseOptions
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 DEFAULT_KERNEL = Gaussian("median")
 AUTO = "auto"
 AUTO_COMPONENTS = 4096
-# Of fewer rows the kernel 'auto' is not chosen.
-_FEWEST_ROWS = 30
+# Of fewer rows no kernel is chosen.
+FEWEST_ROWS = 30
 # The most components whose D x D system the solver 'auto' makes.
 DIRECT_COMPONENTS = 8192
 
@@ -45,6 +45,11 @@ class Option(NamedTuple):
     choices: Collection[str] = ()  # beside which there may be a form
     least: int | None = None
     listed: Callable[[], str] | None = None  # the values, where the help goes on with them
+
+
+def first_kernel_of(kernel: Kernel | str) -> Kernel:
+    """Return a kernel that is given; of 'auto', the one where nothing is chosen."""
+    return DEFAULT_KERNEL if kernel == AUTO else as_kernel(kernel)
 
 
 def _kernels() -> str:
@@ -186,11 +191,6 @@ class Parameters:
     def values(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in NAMES}
 
-    @property
-    def first_kernel(self) -> Kernel:
-        """The kernel; of 'auto', the one where nothing is chosen."""
-        return DEFAULT_KERNEL if self.kernel == AUTO else as_kernel(self.kernel)
-
     def chooses_kernel(self, feature_map: str) -> bool:
         """Say whether a fit with a map chooses the kernel, its length scale and the scale."""
         family = FAMILIES.get(feature_map)
@@ -267,12 +267,11 @@ class Parameters:
         self, feature_map: str | None = None, kernel: Kernel | None = None
     ) -> FitOptions:
         """Return the options of passes as they are, with another map or kernel if one is given."""
-        named = [each.name for each in fields(FitOptions) if each.name != "chooses_kernel"]
-        values: dict[str, Any] = {name: getattr(self, name) for name in named}
+        values: dict[str, Any] = {name: getattr(self, name) for name in GIVEN}
         D = AUTO_COMPONENTS if self.n_components == AUTO else self.n_components
         values |= {"metric": checked_metric(self.metric), "n_components": D}
         values |= {"feature_map": feature_map or self.feature_map}
-        values["kernel"] = kernel or self.first_kernel
+        values["kernel"] = kernel or first_kernel_of(self.kernel)
         values["scale"] = self.scale or "standard"
         if self.scale == "none" or not self.standardize:
             values |= {"scale": "none", "standardize": False}
@@ -294,7 +293,7 @@ class Parameters:
         The kernel is not chosen for few rows, and its scale not for sparse ones, of which it would
         leave no zeros.
         """
-        few = source.n_samples < _FEWEST_ROWS
+        few = source.n_samples < FEWEST_ROWS
         if options.chooses_kernel and (few or source.sparse_row_bytes):
             scale = "standard" if self.scale_is_open else options.scale
             options = replace(options, chooses_kernel=not few, scale=scale)

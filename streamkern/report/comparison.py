@@ -17,7 +17,7 @@ from streamkern.features import FAMILIES
 from streamkern.kernels import Linear, ShiftInvariantKernel, length_scale_of
 from streamkern.models.estimators.exact_kernel_ridge import ExactKernelRidge, check_memory
 from streamkern.models.estimators.random_feature_ridge import RandomFeatureRidge
-from streamkern.parameters.parameters import Parameters
+from streamkern.parameters.parameters import Parameters, first_kernel_of
 from streamkern.parameters.plan import plan_for
 from streamkern.report.comparison_rows import check_split, sampled_split
 from streamkern.report.comparison_trials import Comparison, Run, Trial, rmse_of, run_of
@@ -171,7 +171,7 @@ def checked_comparison(
             f"a comparison is of a RandomFeatureRidge, not of {type(model).__name__}; compare the "
             f"regression on labels that are numbers, such as 1 and -1."
         )
-    kernel = Parameters.of(model).first_kernel
+    kernel = first_kernel_of(model.kernel)
     if not isinstance(kernel, ShiftInvariantKernel) or model.feature_map == "identity":
         name = kernel.name if model.feature_map != "identity" else "linear"
         raise ParameterError(f"the {name} kernel has no random features; compare another kernel.")
@@ -205,7 +205,7 @@ def _standardized(
     skip = model.on_bad_rows == "skip"
     raw = sampled_split(source, test, n_train, random_state=model.random_state, skip_bad_rows=skip)
     given: dict[str, Any] = {"n_components": 2, "alpha": 1.0, "alphas": None}
-    given["kernel"] = Parameters.of(model).first_kernel
+    given["kernel"] = first_kernel_of(model.kernel)
     smallest = RandomFeatureRidge(**model.get_params(deep=False) | given)
     smallest.fit(raw.X, raw.y, raw.weights)
     standardizer = smallest.feature_map_.standardizer

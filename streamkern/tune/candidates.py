@@ -14,6 +14,7 @@ from streamkern.errors.checks import check_choice
 from streamkern.features import FAMILIES
 from streamkern.kernels import KERNELS, Kernel, ScaledKernel, ShiftInvariantKernel, as_kernel
 from streamkern.kernels.scaled import DistanceKernel
+from streamkern.parameters.parameters import AUTO, FEWEST_ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,14 +25,12 @@ if TYPE_CHECKING:
     from streamkern.tune.column_pass import ColumnPass
     from streamkern.tune.trials import Attempt
 
-AUTO = "auto"
 # From smooth to rough; and the one that is rough along every input by itself.
 _AUTO_KERNELS = ("gaussian", "matern52", "matern32", "matern12", "laplacian")
 # Fourier features for what is smooth, landmarks for what is rough or clustered.
 _AUTO_MAPS = ("orthogonal", "nystroem")
 # Few inputs have a better map than random frequencies.
 _GRID, _GRID_INPUTS = "grid", 3
-_FEWEST_ROWS = 30
 # In octaves from the kernel's own length scale: what is tried of every kernel, what is tried at the
 # farthest, and how much farther at a time.
 _NEAR, _FARTHEST, _FARTHER = 3, 12, (1, 2)
@@ -129,9 +128,9 @@ def pairs_to_try(
                 pairs.append((kernel, name))
         if len(refusals) == len(maps):
             raise refusals[0]
-    if source.n_samples < _FEWEST_ROWS:
+    if source.n_samples < FEWEST_ROWS:
         raise DataError(
-            f"a search needs {_FEWEST_ROWS} rows, but there are {source.n_samples}; add rows, or "
+            f"a search needs {FEWEST_ROWS} rows, but there are {source.n_samples}; add rows, or "
             f"fit with a length scale."
         )
     return pairs

@@ -54,6 +54,7 @@ class ColumnPass:
     index: RowIndex | None = None  # of all rows, in order
     nearly_constant: Sequence[int] = ()  # columns whose deviation was enlarged
     constant: Any = None  # inputs (p,) that are constant but for rounding
+    quartiles: Any = None  # (3, p + q) of inputs and targets, None of rows like others
 
     @property
     def weights(self) -> Floats | None:
@@ -100,14 +101,16 @@ def run_column_pass(
     check_rows(source, columns, passed)
     constant = constant_columns(source, columns)[: source.n_features]
     nearly_constant: list[int] = []
+    quartiles = None
     if like is None:
         _check_columns(source, columns, may_be_equal=more_to_come)
+        quartiles = quartiles_of(sample)
         standardizer, dropped = standardizer_of(source, columns, options, may_vary=more_to_come)
         if options.standardize and not options.is_identity:
-            usual = quartiles_of(sample)[0, : source.n_features]
+            usual = quartiles[0, : source.n_features]
             standardizer, nearly_constant = enlarged(standardizer, sample, usual, constant)
             if options.scale == "robust":
-                standardizer = robust(standardizer, sample, constant)
+                standardizer = robust(standardizer, quartiles, constant)
         if options.scale == "common":
             standardizer, nearly_constant = common(standardizer, columns, constant), []
         if options.precision in LEVELS:
@@ -116,7 +119,7 @@ def run_column_pass(
         standardizer = like.feature_map.standardizer
         dropped = left_out_like(source, columns, standardizer)
     index = next((found.in_order() for found in indices if isinstance(found, RowIndex)), None)
-    facts = dropped, passed, index, nearly_constant, constant
+    facts = dropped, passed, index, nearly_constant, constant, quartiles
     return ColumnPass(columns, sample, standardizer, *facts)
 
 
@@ -159,7 +162,7 @@ def warn_of_outliers(source: Source, seen: ColumnPass) -> None:
 
     In a scale that these do not make, inputs are left out.
     """
-    columns, (lower, _, upper) = seen.columns, quartiles_of(seen.sample)
+    columns, (lower, _, upper) = seen.columns, seen.quartiles
     deviation = np.sqrt(columns.variance)
     wild = (upper > lower) & (deviation > _WIDE * (upper - lower))
     if seen.standardizer.bound is not None:

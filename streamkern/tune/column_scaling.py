@@ -124,15 +124,15 @@ def quartiles_of(sample: RowSample) -> Floats:
     return quartiles
 
 
-def robust(standardizer: Standardizer, sample: RowSample, constant: Array) -> Standardizer:
-    """Return the scale of a sample's medians and quartiles, in which no value is far away.
+def robust(standardizer: Standardizer, quartiles: Floats, constant: Array) -> Standardizer:
+    """Return the scale of medians and quartiles (3, p + q), in which no value is far away.
 
     Of a column whose quartiles are equal, such as an indicator, or that is constant but for
     rounding (p,), mean and deviation stay.
     Holzmueller, Grinsztajn and Steinwart (2024), "Better by default: strong pre-tuned MLPs and
     boosted trees on tabular data", for the smooth bound.
     """
-    lower, middle, upper = quartiles_of(sample)[:, standardizer.columns]
+    lower, middle, upper = quartiles[:, standardizer.columns]
     apart = np.where(constant[standardizer.columns], 0.0, upper - lower) / _APART
     deviation = np.where(apart > 0, apart, standardizer.deviation)
     mean = np.where(apart > 0, middle, standardizer.mean)

@@ -6,7 +6,6 @@ import math
 import time
 from contextlib import suppress
 from dataclasses import replace
-from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from streamkern.engine.scheduler import run_all, shared, task
@@ -55,7 +54,7 @@ def chosen_on_sample(
         options = replace(options, scale="standard")
         scales = {
             "standard": seen.standardizer,
-            "robust": robust(seen.standardizer, seen.sample, seen.constant),
+            "robust": robust(seen.standardizer, seen.quartiles, seen.constant),
             "common": common(seen.standardizer, seen.columns, seen.constant),
         }
     if options.is_identity or not isinstance(options.kernel, ShiftInvariantKernel):
@@ -85,21 +84,21 @@ def chosen_on_sample(
 def _small_fits(
     seen: ColumnPass, options: FitOptions, scales: Mapping[str, Standardizer]
 ) -> Iterator[_SmallFit]:
-    """Yield fits to some rows in every scale, with every kernel that is open or the one given."""
+    """Return fits to some rows in every scale, with every kernel that is open or the one given."""
     X = seen.sample.X[:CHOICE_ROWS]
     weights = None if seen.weights is None else seen.weights[:CHOICE_ROWS]
     sent = shared(X), shared(seen.targets[:CHOICE_ROWS]), shared(weights)
     D, names, tasks = min(options.n_components, _COMPONENTS), list[str](), list[Any]()
-    for (name, standardizer), kernel in product(scales.items(), _kernels(seen, options)):
-        with blas_threads(1):  # the length scale is part of the result
+    for name, standardizer in scales.items():
+        trial, columns = HeldOutTrial(options, standardizer, D, len(X)), standardizer.columns
+        with blas_threads(1):  # length scales are part of the result
             rows = standardizer(X)
-            own = kernel.resolved(rows, standardizer.columns, weights)
-        own = own.restricted(standardizer.columns)
-        trial = HeldOutTrial(options, standardizer, D, len(X))
-        far = (round(2.0 * math.log2(each)) for each in far_factors(own, rows))
-        kernels = [own.stretched(2.0 ** (step / 2)) for step in (*_STEPS, *far)]
-        tasks += [task(_without_coef, trial, each, *sent, name="sample-try") for each in kernels]
-        names += [name] * (len(tasks) - len(names))
+            kernels = [each.resolved(rows, columns, weights) for each in _kernels(seen, options)]
+        for own in (each.restricted(columns) for each in kernels):
+            far = (round(2.0 * math.log2(each)) for each in far_factors(own, rows))
+            tried = [own.stretched(2.0 ** (step / 2)) for step in (*_STEPS, *far)]
+            tasks += [task(_without_coef, trial, each, *sent, name="sample-try") for each in tried]
+            names += [name] * len(tried)
     return map(_SmallFit, names, run_all(tasks))
 
 

@@ -16,10 +16,9 @@ from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from streamkern.errors import DataError, ParameterError, StreamkernWarning
 from streamkern.errors.formatting import listed
-from streamkern.kernels import as_kernel
 from streamkern.kernels.base import split_names
 from streamkern.models.estimators.paths import are_paths
-from streamkern.parameters.parameters import AUTO, DEFAULT_KERNEL
+from streamkern.parameters.parameters import first_kernel_of
 from streamkern.runtime.sparse_rows import SparseRows
 from streamkern.sources import Source
 from streamkern.sources.containers import (
@@ -81,8 +80,7 @@ class KernelParameters:
         estimator: Any = super()
         estimator.set_params(**others)
         if of_kernel:
-            kernel = DEFAULT_KERNEL if self.kernel == AUTO else as_kernel(self.kernel)
-            self.kernel = kernel.with_params(**of_kernel)
+            self.kernel = first_kernel_of(self.kernel).with_params(**of_kernel)
         return self
 
 
