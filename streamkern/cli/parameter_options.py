@@ -9,15 +9,13 @@ import click
 
 from streamkern.cli.help_pages import NearChoice
 from streamkern.errors import ParameterError
-from streamkern.kernels import length_scale_of, parsed_kernel
-from streamkern.parameters.parameters import AUTO, DEFAULT_KERNEL, OPTIONS, Parameters
+from streamkern.kernels import Kernel, length_scale_of, parsed_kernel
+from streamkern.parameters.parameters import AUTO, DEFAULT_KERNEL, OPTIONS, Option, Parameters
 
 if TYPE_CHECKING:
     from dataclasses import Field
 
     from streamkern.cli.options import Decorator
-    from streamkern.kernels import Kernel
-    from streamkern.parameters.parameters import Option
 
 # Parameters of a map, of the moments that it makes, and of what is made of moments.
 OF_MAPS = ("kernel", "feature_map", "paired", "standardize", "precision", "random_state")

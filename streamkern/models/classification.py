@@ -16,7 +16,7 @@ from streamkern.models.labelling import (
     weighs_alike,
 )
 from streamkern.models.score_calibration import calibrated_by_folds, calibrated_by_moments
-from streamkern.models.tasks import Task
+from streamkern.models.tasks import Rows, Task
 from streamkern.parameters.fit_report import with_seconds
 from streamkern.predict.calibration_fit import checked_method
 from streamkern.predict.class_rule import ClassRule, PlainRule
@@ -26,7 +26,6 @@ from streamkern.sources.class_labels import Classes
 if TYPE_CHECKING:
     from streamkern.models.data_moments import DataMoments
     from streamkern.models.fitted_ridge import FittedRidge
-    from streamkern.models.tasks import Rows
     from streamkern.parameters.parameters import Parameters
     from streamkern.parameters.template import Template
 

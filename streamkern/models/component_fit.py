@@ -18,11 +18,11 @@ from streamkern.models.prediction import predicted_rows
 from streamkern.models.prediction_files import predict_to_hdf5
 from streamkern.models.report_facts import kernel_facts
 from streamkern.parameters.fit_options import FitOptions
-from streamkern.parameters.fit_report import with_seconds
+from streamkern.parameters.fit_report import FitReport, with_seconds
 from streamkern.parameters.parameters import DEFAULT_KERNEL, Parameters
 from streamkern.predict.principal_components import PrincipalComponents, checked_number
 from streamkern.solve import Eigenbasis
-from streamkern.statistics import precision_of_features
+from streamkern.statistics import ByFold, precision_of_features
 from streamkern.storage.codec import COMPONENTS, map_card, restored_map
 from streamkern.storage.untrusted import finite_array, finite_arrays
 from streamkern.tune.fold_moments import total_of
@@ -34,9 +34,7 @@ if TYPE_CHECKING:
     import h5py
 
     from streamkern.models.data_moments import DataMoments
-    from streamkern.parameters.fit_report import FitReport
     from streamkern.sources import Source
-    from streamkern.statistics import ByFold
 
 # Of a fit, what those of principal components take too, by the same names.
 _OPTIONS = ("feature_map", "paired", "standardize", "precision", "on_bad_rows", "random_state")

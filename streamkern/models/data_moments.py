@@ -20,11 +20,11 @@ from streamkern.models.moments_merge import (
 )
 from streamkern.models.moments_removal import without_rows
 from streamkern.models.report_facts import kernel_facts, summary_line, summary_rows
-from streamkern.parameters.fit_report import with_seconds
+from streamkern.parameters.fit_report import FitReport, with_seconds
 from streamkern.parameters.template import Template, check_targets
 from streamkern.runtime.memory import check_free, in_words
-from streamkern.sources import LabelledSource, as_source, labelled_rows
-from streamkern.statistics import ByFold, Triangle
+from streamkern.sources import LabelledSource, Source, as_source, labelled_rows
+from streamkern.statistics import ByFold, FeatureSums, RowIndex, Triangle
 from streamkern.tune.fold_moments import folds_with_rows
 
 if TYPE_CHECKING:
@@ -34,9 +34,6 @@ if TYPE_CHECKING:
     from streamkern.kernels import Kernel
     from streamkern.models.subspace_fit import SubspaceChoice
     from streamkern.parameters.fit_options import FitOptions
-    from streamkern.parameters.fit_report import FitReport
-    from streamkern.sources import Source
-    from streamkern.statistics import FeatureSums, RowIndex
 
 
 @dataclass(frozen=True, repr=False)

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamkern.features import LEVELS
+from streamkern.features import LEVELS, FeatureMap
 from streamkern.features.base import cached_slices
 from streamkern.runtime.scratch import Scratch
 
 if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
-    from streamkern.features import FeatureMap
     from streamkern.parameters.fit_report import FitReport
     from streamkern.statistics.centred_moments import AnyPrecision
 

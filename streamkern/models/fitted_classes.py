@@ -15,7 +15,7 @@ from streamkern.models.score_calibration import calibrated_by_rows
 from streamkern.models.scoring import evaluate_classes
 from streamkern.predict.calibration_fit import checked_method
 from streamkern.predict.class_rule import ClassRule, PlainRule
-from streamkern.sources import LabelledSource, labelled_rows
+from streamkern.sources import LabelledSource, Source, labelled_rows
 from streamkern.storage.codec import MODEL
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from streamkern._typing import Array, Floats
     from streamkern.parameters.fit_report import FitReport
-    from streamkern.sources import Source
 
 
 class FittedClasses(FittedModel):

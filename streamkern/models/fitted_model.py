@@ -20,12 +20,12 @@ from streamkern.features.metric import described_metric, with_metric
 from streamkern.kernels import Kernel, as_kernel, kernel_from
 from streamkern.models.report_facts import summary_line, summary_rows
 from streamkern.parameters.parameters import AUTO, Parameters
-from streamkern.predict.predictor import Predictor
+from streamkern.predict.predictor import Predictor, RowFunction
 from streamkern.sources import Source
-from streamkern.sources.preprocessing import recipe_of
+from streamkern.sources.preprocessing import Recipe, recipe_of
 from streamkern.sources.preprocessing.column_names import check_same_inputs, input_names
 from streamkern.statistics.triangle import Triangle
-from streamkern.storage.codec import restored_map, write_card
+from streamkern.storage.codec import Kind, restored_map, write_card
 from streamkern.storage.untrusted import finite_array, finite_arrays
 
 if TYPE_CHECKING:
@@ -36,10 +36,7 @@ if TYPE_CHECKING:
 
     from streamkern.features import FeatureMap
     from streamkern.parameters.fit_report import FitReport
-    from streamkern.predict.predictor import RowFunction
     from streamkern.solve import NormalEquations
-    from streamkern.sources.preprocessing import Recipe
-    from streamkern.storage.codec import Kind
 
 LIBRARIES = ("dask", "distributed", "h5py", "numpy", "scikit-learn", "scipy")
 

@@ -11,7 +11,7 @@ import numpy as np
 from streamkern.engine.scheduler import run, run_all, task
 from streamkern.solve.sparse_selection import Sparsifier
 from streamkern.tune.fold_moments import folds_with_rows
-from streamkern.tune.held_out_models import solve_without
+from streamkern.tune.held_out_models import LeftOut, solve_without
 
 if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from streamkern.models.fitted_ridge import FittedRidge
     from streamkern.predict.predictor import Predictor
     from streamkern.statistics import Folds
-    from streamkern.tune.held_out_models import LeftOut
 
 
 class Unseen(NamedTuple):

@@ -14,13 +14,12 @@ from streamkern.engine.scheduler import task
 from streamkern.engine.task_stream import stream
 from streamkern.errors import DataError, ParameterError
 from streamkern.parameters.plan import cut
-from streamkern.sources import Classes, LabelledSource, labelled_rows
+from streamkern.sources import Classes, LabelledSource, Reader, Source, labelled_rows
 from streamkern.sources.nonfinite_rows import finite_rows
 
 if TYPE_CHECKING:
     from streamkern._typing import Floats
     from streamkern.parameters.fit_report import FitReport
-    from streamkern.sources import Reader, Source
     from streamkern.sources.labelled_source import LabelColumn
 
 _BLOCK_ROWS = 8192

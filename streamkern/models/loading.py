@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from streamkern.errors import ParameterError
 from streamkern.features import FAMILIES, Cosines
@@ -13,14 +13,11 @@ from streamkern.models.boosting import FittedEnsemble
 from streamkern.models.component_fit import FittedComponents
 from streamkern.models.data_moments import DataMoments, moments_header
 from streamkern.models.fitted_classes import FittedClassifier
-from streamkern.models.fitted_model import columns_of
+from streamkern.models.fitted_model import FittedModel, columns_of
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.parameters.parameters import AUTO
 from streamkern.parameters.template import Template
 from streamkern.storage.codec import holds_components, holds_ensemble, holds_moments, opened_card
-
-if TYPE_CHECKING:
-    from streamkern.models.fitted_model import FittedModel
 
 
 def read_fitted(

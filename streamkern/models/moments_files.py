@@ -28,7 +28,14 @@ from streamkern.features.metric import checked_metric, described_metric, with_me
 from streamkern.models.fitted_model import check_names, described_kernel, restored_kernel
 from streamkern.models.labelling import classes_of_report
 from streamkern.parameters.fit_options import FitOptions
-from streamkern.statistics import ByFold, IntegerMoments, ListedFolds, RowIndex, empty_moments
+from streamkern.statistics import (
+    ByFold,
+    FeatureSums,
+    IntegerMoments,
+    ListedFolds,
+    RowIndex,
+    empty_moments,
+)
 from streamkern.statistics.triangle import Triangle
 from streamkern.storage.codec import MOMENTS, map_card, opened_card, restored_map, write_card
 from streamkern.storage.untrusted import finite_array, finite_arrays, mark
@@ -40,7 +47,6 @@ if TYPE_CHECKING:
 
     from streamkern.models.data_moments import DataMoments
     from streamkern.parameters.fit_report import FitReport
-    from streamkern.statistics import FeatureSums
 
 _SHIFTS = ("feature_shift", "target_shift", "target_unit")
 _MOST_FOLDS = 1 << 20

@@ -10,17 +10,12 @@ from streamkern.errors import ParameterError
 from streamkern.features.metric import GivenMetric
 from streamkern.models.checkpoint_job import RowPasses, checkpointed
 from streamkern.models.moments_pass import moments_pass
-from streamkern.parameters.fit_options import SAMPLE_ROWS
+from streamkern.parameters.fit_options import SAMPLE_ROWS, FitOptions
 from streamkern.parameters.plan import plan_for
-from streamkern.statistics import (
-    RowFolds,
-    RowIndex,
-    block_folds,
-    shard_folds,
-)
+from streamkern.statistics import Folds, RowFolds, RowIndex, block_folds, shard_folds
 from streamkern.tune.candidates import Contender
 from streamkern.tune.column_pass import run_column_pass, warn_of_outliers
-from streamkern.tune.metric_learning import check_metric_of, in_metric
+from streamkern.tune.metric_learning import LearntMetric, Pair, check_metric_of, in_metric
 from streamkern.tune.sample_choice import chosen_on_sample
 from streamkern.tune.trials import ISOTROPIC, STANDARD
 
@@ -29,14 +24,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from streamkern.models.data_moments import DataMoments
-    from streamkern.parameters.fit_options import FitOptions
     from streamkern.parameters.fit_report import FitReport
     from streamkern.parameters.job_plan import Plan
     from streamkern.parameters.penalty_options import PenaltyOptions
     from streamkern.parameters.template import Template
     from streamkern.sources import Source
-    from streamkern.statistics import Folds
-    from streamkern.tune.metric_learning import LearntMetric, Pair
 
 
 def fit_moments(

@@ -13,7 +13,7 @@ import numpy as np
 from streamkern.engine.feature_stores import FeatureStores
 from streamkern.engine.scheduler import run, task
 from streamkern.errors import DataError
-from streamkern.features import LEVELS, Standardized
+from streamkern.features import LEVELS, FeatureMap, Standardized
 from streamkern.features.metric import metric_facts, standardizer_of
 from streamkern.models.data_moments import DataMoments
 from streamkern.models.feature_rounding import MEASURED_ROWS, rounding_of
@@ -22,7 +22,7 @@ from streamkern.models.labelling import class_facts
 from streamkern.models.subspace_fit import SubspaceChoice, SubspaceSearch
 from streamkern.models.subspace_passes import SubspacePasses
 from streamkern.parameters.fit_options import SAMPLE_ROWS
-from streamkern.parameters.fit_report import with_seconds
+from streamkern.parameters.fit_report import FitReport, with_seconds
 from streamkern.runtime.integer_products import integer_products
 from streamkern.runtime.memory import usable_cores
 from streamkern.runtime.threads import blas_threads
@@ -31,6 +31,7 @@ from streamkern.sources.hdf5 import without_folders
 from streamkern.sources.preprocessing.column_names import input_names
 from streamkern.statistics import (
     ByFold,
+    FeatureSums,
     IntegerMoments,
     ToeplitzMoments,
     dtype_of_features,
@@ -48,12 +49,9 @@ if TYPE_CHECKING:
 
     from streamkern._typing import Array
     from streamkern.engine.reduction import PassResult
-    from streamkern.features import FeatureMap
     from streamkern.models.checkpoint_job import RowPasses
-    from streamkern.parameters.fit_report import FitReport
     from streamkern.parameters.penalty_options import PenaltyOptions
     from streamkern.predict.ensemble import Ensemble
-    from streamkern.statistics import FeatureSums
     from streamkern.tune.column_pass import ColumnPass
     from streamkern.tune.metric_learning import LearntMetric
 

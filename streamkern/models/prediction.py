@@ -12,9 +12,9 @@ from streamkern.engine.scheduler import kept, shared, task
 from streamkern.engine.task_stream import map_shards
 from streamkern.parameters.plan import cut
 from streamkern.predict.deviation import Deviation
-from streamkern.predict.predictor import Predictor
+from streamkern.predict.predictor import Predictor, RowFunction
 from streamkern.runtime.sparse_rows import is_sparse
-from streamkern.sources import Source
+from streamkern.sources import Block, Shard, Source
 from streamkern.sources.arrays import as_rows
 from streamkern.sources.containers import as_table, is_dask_array, is_lazy, once
 
@@ -23,10 +23,8 @@ if TYPE_CHECKING:
 
     from streamkern._typing import Floats
     from streamkern.features import FeatureMap
-    from streamkern.predict.predictor import RowFunction
     from streamkern.runtime.scratch import Scratch
     from streamkern.solve import NormalEquations
-    from streamkern.sources import Block, Shard
 
 # What the predictions of one shard may take on their way to the writer.
 _SHARD_BYTES = 32 << 20

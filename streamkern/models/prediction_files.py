@@ -10,7 +10,7 @@ import numpy as np
 from streamkern.engine.reduction import accumulate
 from streamkern.errors import DataError
 from streamkern.models.prediction import predicted_shards
-from streamkern.sources import Shard
+from streamkern.sources import Shard, Source
 from streamkern.sources.nonfinite_rows import bad_inputs
 from streamkern.sources.shard_reader import HDF5Labels
 from streamkern.statistics import ColumnStatistics
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from streamkern.predict.class_rule import ClassRule
     from streamkern.predict.predictor import RowFunction
     from streamkern.solve import NormalEquations
-    from streamkern.sources import Source
 
     # Places of rows without a prediction, and what is written of a part of the rows.
     Written = Iterator[tuple[Array, dict[str, Array]]]

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamkern.errors.formatting import listed
-from streamkern.kernels import length_scale_of
+from streamkern.kernels import Kernel, length_scale_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from streamkern._typing import Floats
-    from streamkern.kernels import Kernel
     from streamkern.parameters.fit_report import FitReport
     from streamkern.solve import NormalEquations, RidgeSolution
     from streamkern.tune.penalty_search import Size

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from streamkern.engine.reduction import accumulate
+from streamkern.engine.reduction import PassResult, accumulate
 from streamkern.engine.scheduler import task
 from streamkern.errors import DataError, StreamkernWarning
 from streamkern.models.feature_rounding import rounding_errors, rounding_note
 from streamkern.models.fitted_ridge import FittedRidge
-from streamkern.models.held_out_predictors import unseen
+from streamkern.models.held_out_predictors import Unseen, unseen
 from streamkern.models.report_facts import (
     as_stored,
     facts_of,
@@ -31,7 +31,7 @@ from streamkern.models.report_facts import (
     sizes_as_dict,
 )
 from streamkern.models.squared_errors import squared_errors_of
-from streamkern.parameters.fit_report import with_seconds
+from streamkern.parameters.fit_report import FitReport, with_seconds
 from streamkern.parameters.plan import cut
 from streamkern.predict.predictor import Predictor
 from streamkern.runtime.events import tell_of_job
@@ -44,11 +44,8 @@ from streamkern.tune.held_out_models import solve_sparse
 
 if TYPE_CHECKING:
     from streamkern._typing import Floats
-    from streamkern.engine.reduction import PassResult
     from streamkern.features import FeatureMap
     from streamkern.models.data_moments import DataMoments
-    from streamkern.models.held_out_predictors import Unseen
-    from streamkern.parameters.fit_report import FitReport
     from streamkern.parameters.parameters import Parameters
     from streamkern.solve import Eigenbasis, Spectrum
     from streamkern.sources import Source

@@ -12,15 +12,13 @@ from streamkern.models.held_out_predictors import folds_of, unseen_by
 from streamkern.models.scoring import scored
 from streamkern.predict.calibration_fit import ScoreSums, fitted_calibrator, sigmoid_of_sums
 from streamkern.predict.class_errors import ClassErrors, ScoreTable
-from streamkern.predict.class_rule import ClassRule, PlainRule
-from streamkern.predict.evaluation import Evaluation, FoldPredictors
+from streamkern.predict.class_rule import Calibrator, ClassRule, PlainRule
+from streamkern.predict.evaluation import Evaluation, FoldPredictors, Measure
 from streamkern.tune.fold_moments import part_of
 
 if TYPE_CHECKING:
     from streamkern._typing import Floats
     from streamkern.models.fitted_ridge import FittedRidge
-    from streamkern.predict.class_rule import Calibrator
-    from streamkern.predict.evaluation import Measure
     from streamkern.predict.predictor import RowFunction
     from streamkern.sources import LabelledSource
     from streamkern.statistics import ByFold

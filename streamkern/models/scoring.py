@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamkern.engine.reduction import accumulate
+from streamkern.engine.reduction import PassResult, accumulate
 from streamkern.engine.scheduler import shared, task
 from streamkern.errors import DataError, ParameterError
 from streamkern.features.kernel_values import Similarities
@@ -15,19 +15,16 @@ from streamkern.predict.class_errors import ClassErrors
 from streamkern.predict.deviation import Deviation, LeaveOneOut
 from streamkern.predict.evaluation import Evaluation, PredictionErrors
 from streamkern.predict.gradients import GradientOuterProduct
-from streamkern.solve import rss_rounding
-from streamkern.statistics import ColumnStatistics, Together
+from streamkern.solve import NormalEquations, rss_rounding
+from streamkern.statistics import ColumnStatistics, Statistic, Together
 from streamkern.tune.column_pass import check_rows
 
 if TYPE_CHECKING:
     from streamkern._typing import Floats
-    from streamkern.engine.reduction import PassResult
     from streamkern.models.fitted_ridge import FittedRidge
     from streamkern.predict.class_rule import ClassRule
     from streamkern.predict.predictor import Predictor, RowFunction
-    from streamkern.solve import NormalEquations
     from streamkern.sources import LabelledSource, Source
-    from streamkern.statistics import Statistic
     from streamkern.statistics.centred_moments import Precision
 
 # Of values of a kernel in single precision: of 20 fits the error of RSS was 0.7 to 2 times

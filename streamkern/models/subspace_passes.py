@@ -15,7 +15,7 @@ from streamkern.features.base import stream
 from streamkern.runtime.threads import blas_threads
 from streamkern.solve.preconditioner import NystroemPreconditioner, largest_sketch, sketch_size
 from streamkern.solve.subspace import Remainder, Subspace, orthonormal
-from streamkern.statistics import dtype_of_features, precision_of_features
+from streamkern.statistics import ByFold, dtype_of_features, precision_of_features
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
     from streamkern.features import FeatureMap
     from streamkern.models.gram_passes import GramPasses, GramTransforms
-    from streamkern.statistics import ByFold
 
 # Eigenvectors are added whose eigenvalue is more than this share of the penalty, as many as that at
 # most, and so many random vectors tell what is left.

@@ -17,25 +17,22 @@ from streamkern.models.moments_fit import fit_moments
 from streamkern.models.ridge_solution import solve_moments
 from streamkern.models.tuned_fit import Choice
 from streamkern.parameters.cost_estimate import solve_bytes
-from streamkern.parameters.fit_options import SAMPLE_ROWS
+from streamkern.parameters.fit_options import SAMPLE_ROWS, FitOptions
 from streamkern.parameters.fit_report import with_seconds
-from streamkern.parameters.parameters import AUTO
+from streamkern.parameters.parameters import AUTO, Parameters
 from streamkern.parameters.plan import Job, tell_of_solution
 from streamkern.runtime.memory import check_free
 from streamkern.runtime.resources import current_resources
-from streamkern.sources import as_source
+from streamkern.sources import Source, as_source
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from streamkern.models.data_moments import DataMoments
     from streamkern.models.fitted_ridge import FittedRidge
-    from streamkern.parameters.fit_options import FitOptions
-    from streamkern.parameters.parameters import Parameters
     from streamkern.parameters.template import Template
-    from streamkern.sources import Source
 
-    Rows = tuple[Any, Any, Any]
+Rows = tuple[Any, Any, Any]
 
 
 class Task(ABC):

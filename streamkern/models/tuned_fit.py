@@ -9,16 +9,16 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from streamkern.errors import DataError, ParameterError
-from streamkern.kernels import Gaussian, Linear
+from streamkern.kernels import Gaussian, Kernel, Linear
 from streamkern.models.fitted_model import described_kernel
 from streamkern.models.moments_fit import fit_job
 from streamkern.models.moments_pass import moments_pass
-from streamkern.parameters.fit_options import large_sample
-from streamkern.parameters.fit_report import with_seconds
-from streamkern.parameters.parameters import AUTO, first_kernel_of
+from streamkern.parameters.fit_options import FitOptions, large_sample
+from streamkern.parameters.fit_report import FitReport, with_seconds
+from streamkern.parameters.parameters import AUTO, Parameters, first_kernel_of
 from streamkern.parameters.plan import tell_of_solution
 from streamkern.tune.budget import Budget, Ledger, Spent
-from streamkern.tune.candidates import kernels_to_try, maps_to_try, pairs_to_try
+from streamkern.tune.candidates import Contender, kernels_to_try, maps_to_try, pairs_to_try
 from streamkern.tune.finalists import compare
 from streamkern.tune.halving import budgeted_rows, search
 from streamkern.tune.metric_learning import check_metric_of
@@ -29,13 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from streamkern.kernels import Kernel
     from streamkern.models.data_moments import DataMoments
-    from streamkern.parameters.fit_options import FitOptions
-    from streamkern.parameters.fit_report import FitReport
-    from streamkern.parameters.parameters import Parameters
     from streamkern.sources import Source
-    from streamkern.tune.candidates import Contender
 
 # Of a search: more are thirds.
 _MOST_FOLDS = 10

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from streamkern.monitor.jobs import SHORT
+from streamkern.monitor.jobs import SHORT, Job
 from streamkern.runtime.memory import in_words
 
 if TYPE_CHECKING:
-    from streamkern.monitor.jobs import Job
     from streamkern.monitor.passes import Pass
     from streamkern.runtime.events import Event
 

@@ -10,12 +10,11 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from streamkern.monitor.passes import Pass, is_due
-from streamkern.runtime.events import FIELDS
+from streamkern.runtime.events import FIELDS, Event
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from streamkern.runtime.events import Event
 
 # Jobs that are over are kept, up to so many.
 _KEPT = 20

@@ -12,17 +12,15 @@ from typing import TYPE_CHECKING, Any
 from streamkern.errors.checks import check_choice
 from streamkern.errors.formatting import json_text, printable
 from streamkern.monitor import job_text
-from streamkern.monitor.jobs import SHORT, Jobs
+from streamkern.monitor.jobs import SHORT, Job, Jobs
 from streamkern.monitor.notebook import NotebookPanel, in_notebook
-from streamkern.runtime.events import observed
+from streamkern.runtime.events import Event, observed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from streamkern.monitor.jobs import Job
     from streamkern.monitor.passes import Pass
     from streamkern.monitor.terminal import LiveLines
-    from streamkern.runtime.events import Event
 
 STYLES = ("auto", "live", "plain", "json")
 # Seconds between two lines at least, and as a share of what a job has taken: so ten hours give

@@ -20,12 +20,11 @@ from tornado.ioloop import PeriodicCallback
 
 from streamkern.monitor import metrics
 from streamkern.monitor.jobs import Jobs
-from streamkern.runtime.events import TOPIC
+from streamkern.runtime.events import TOPIC, Event
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from streamkern.runtime.events import Event
 
 logger = logging.getLogger(__name__)
 _LOOK_MS = 1000

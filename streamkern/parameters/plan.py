@@ -18,7 +18,7 @@ from streamkern.parameters.cost_estimate import (
     rough_flops_per_second,
     wave_flops,
 )
-from streamkern.parameters.fit_options import check_folds
+from streamkern.parameters.fit_options import FitOptions, check_folds
 from streamkern.parameters.job_plan import Plan
 from streamkern.runtime.events import tell_of_job
 from streamkern.runtime.memory import available_bytes, usable_cores
@@ -28,7 +28,6 @@ from streamkern.statistics import dtype_of_features
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from streamkern.parameters.fit_options import FitOptions
     from streamkern.sources import Source
 
 # A block of features should be tall enough for the product and small beside the Gram matrix.

@@ -9,14 +9,13 @@ from streamkern.errors import DataError, ParameterError
 from streamkern.errors.formatting import listed_apart
 from streamkern.features import Standardized
 from streamkern.parameters.fit_report import FitReport
-from streamkern.sources.preprocessing import recipe_of
+from streamkern.sources.preprocessing import Recipe, recipe_of
 from streamkern.sources.preprocessing.column_names import input_names, names_of_source
 
 if TYPE_CHECKING:
     from streamkern.kernels import Kernel
     from streamkern.parameters.fit_options import FitOptions
     from streamkern.sources import Source
-    from streamkern.sources.preprocessing import Recipe
     from streamkern.statistics import FeatureSums
 
 

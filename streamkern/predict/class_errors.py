@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from streamkern.predict.class_rule import LEAST, codes_of
+from streamkern.predict.class_rule import LEAST, ClassRule, codes_of
 from streamkern.predict.evaluation import Measure
 from streamkern.statistics import part, total
 
 if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
-    from streamkern.predict.class_rule import ClassRule
     from streamkern.sources import Block
 
 # Bins of a score, and of all scores together at the most.

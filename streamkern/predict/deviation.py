@@ -9,15 +9,13 @@ import numpy as np
 
 from streamkern.features.base import cached_slices
 from streamkern.predict.evaluation import Measure
-from streamkern.solve import Cholesky, decomposed
-from streamkern.statistics import Sums, joint, part, total
+from streamkern.solve import Cholesky, NormalEquations, decomposed
+from streamkern.statistics import Sums, Triangle, joint, part, total
 
 if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
     from streamkern.features import FeatureMap
-    from streamkern.solve import NormalEquations
     from streamkern.sources import Block
-    from streamkern.statistics import Triangle
 
 _ROWS_AT_ONCE = 4096
 # A row with this leverage or more determines its own prediction: it has no error without itself.

@@ -15,14 +15,13 @@ import numpy as np
 
 from streamkern.predict.class_rule import codes_of
 from streamkern.predict.evaluation import Measure
-from streamkern.predict.predictor import RowFunction
+from streamkern.predict.predictor import Predictor, RowFunction
 from streamkern.statistics import Statistic, total
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from streamkern._typing import Array, Floats
-    from streamkern.predict.predictor import Predictor
     from streamkern.runtime.scratch import Scratch
     from streamkern.sources import Block
 

@@ -11,6 +11,7 @@ import numpy as np
 from streamkern.errors import DataError
 from streamkern.statistics import (
     ColumnStatistics,
+    Folds,
     Statistic,
     Sums,
     part,
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
     from streamkern.predict.predictor import Predictor, RowFunction
     from streamkern.sources import Block
-    from streamkern.statistics import Folds
 
 # How far bins reach to both sides, in standard deviations of a target and in errors, and how many.
 _VALUES, _VALUE_BINS = 4.0, 96

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamkern.errors import ParameterError
-from streamkern.features import Standardized
+from streamkern.features import Standardized, Standardizer
 from streamkern.runtime.scratch import Scratch
 from streamkern.statistics import Statistic, Work, total
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from streamkern._typing import Floats
-    from streamkern.features import Standardizer
     from streamkern.predict.predictor import Predictor
     from streamkern.sources import Block
 

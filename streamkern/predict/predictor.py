@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from streamkern.features import Identity, Standardized
+from streamkern.features import FeatureMap, Identity, Standardized
 from streamkern.features.base import slices
 from streamkern.runtime.scratch import Scratch
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from streamkern._typing import Array, Floats
-    from streamkern.features import FeatureMap
     from streamkern.sources import Block
 
 # Features of so many rows are held at a time, of fewer where they take more bytes than this.

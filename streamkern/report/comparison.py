@@ -14,24 +14,21 @@ import numpy as np
 from streamkern.errors import DataError, ParameterError, StreamkernWarning
 from streamkern.errors.checks import check_choice, checked_integer
 from streamkern.features import FAMILIES
-from streamkern.kernels import Linear, ShiftInvariantKernel, length_scale_of
+from streamkern.kernels import Kernel, Linear, ShiftInvariantKernel, length_scale_of
 from streamkern.models.estimators.exact_kernel_ridge import ExactKernelRidge, check_memory
 from streamkern.models.estimators.random_feature_ridge import RandomFeatureRidge
 from streamkern.parameters.parameters import Parameters, first_kernel_of
 from streamkern.parameters.plan import plan_for
-from streamkern.report.comparison_rows import check_split, sampled_split
+from streamkern.report.comparison_rows import Split, check_split, sampled_split
 from streamkern.report.comparison_trials import Comparison, Run, Trial, rmse_of, run_of
 from streamkern.runtime.events import current_listener, observed, passing, tell, unheard
 from streamkern.runtime.threads import blas_threads
-from streamkern.sources import ArraySource
+from streamkern.sources import ArraySource, Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from streamkern.kernels import Kernel
     from streamkern.parameters.penalty_options import PenaltyOptions
-    from streamkern.report.comparison_rows import Split
-    from streamkern.sources import Source
 
 COMPONENTS = (64, 128, 256, 512, 1024, 2048)
 # What a comparison calls a map, and the options of a model that draw it.

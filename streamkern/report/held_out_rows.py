@@ -8,18 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamkern.predict.class_errors import ClassErrors, is_known
-from streamkern.predict.class_rule import PlainRule, codes_of
+from streamkern.predict.class_rule import ClassRule, PlainRule, codes_of
 from streamkern.predict.deviation import Largest
 from streamkern.predict.evaluation import Measure
 from streamkern.sources import Block
-from streamkern.statistics import part
+from streamkern.statistics import RowSample, part
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from streamkern._typing import Floats
-    from streamkern.predict.class_rule import ClassRule
-    from streamkern.statistics import RowSample
 
 _WORST = 10
 # Penalties of linear ridge, for a row.

@@ -11,21 +11,19 @@ from streamkern.errors.formatting import unknown
 from streamkern.models.loading import rows_of
 from streamkern.models.scoring import scored
 from streamkern.predict.class_errors import ClassErrors
-from streamkern.predict.evaluation import Evaluation
+from streamkern.predict.evaluation import Evaluation, Measure
 from streamkern.report import choice_figures, page_facts, validation_curves
 from streamkern.report.class_figures import probability_figure
 from streamkern.report.input_effects import effects_figure, input_effects, weights_figure
 from streamkern.report.prediction_figures import pairs_figures
 from streamkern.report.validation_pass import MOST_TARGETS, pair_counts
-from streamkern.sources import as_source
+from streamkern.sources import Source, as_source
 from streamkern.sources.preprocessing.column_names import named_inputs
 from streamkern.statistics import RowSample
 
 if TYPE_CHECKING:
     from streamkern._typing import Array
-    from streamkern.predict.evaluation import Measure
     from streamkern.report.rendering import Figure
-    from streamkern.sources import Source
 
 # Rows that effects of inputs are found on.
 _SAMPLE_ROWS = 1024

@@ -14,7 +14,7 @@ from streamkern.models.component_fit import FittedComponents
 from streamkern.models.fitted_classes import FittedClassifier
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.loading import fitted_of
-from streamkern.predict.class_rule import LEAST, IsotonicSteps, PlattSigmoid
+from streamkern.predict.class_rule import LEAST, Calibrator, ClassRule, IsotonicSteps, PlattSigmoid
 from streamkern.report.onnx_graph import Graph, feature_parts
 from streamkern.storage.outputs import replacing
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from streamkern._typing import Floats
-    from streamkern.predict.class_rule import Calibrator, ClassRule
     from streamkern.predict.predictor import Predictor
 
 _PRECISIONS: dict[str, Any] = {"single": np.dtype(np.float32), "double": np.dtype(np.float64)}

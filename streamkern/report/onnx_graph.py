@@ -10,11 +10,19 @@ import numpy as np
 
 from streamkern._version import __version__
 from streamkern.errors import OutputError, ParameterError
-from streamkern.features import Cosines, Identity, Similarities, Standardized
+from streamkern.features import (
+    Cosines,
+    FeatureMap,
+    Identity,
+    Similarities,
+    Standardized,
+    Standardizer,
+)
 from streamkern.features.spectral import SpectralFeatures
 from streamkern.kernels import (
     Gaussian,
     InverseMultiquadric,
+    Kernel,
     Laplacian,
     Linear,
     Matern,
@@ -30,8 +38,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from streamkern._typing import Array, Floats
-    from streamkern.features import FeatureMap, Standardizer
-    from streamkern.kernels import Kernel
 
 # What protocol buffers hold, with room for the nodes.
 _MOST_BYTES = 2_000_000_000

@@ -26,7 +26,7 @@ from streamkern.report.input_effects import (
     partial_dependence,
 )
 from streamkern.report.numbers import counted, number, percent, seconds, shortened
-from streamkern.report.report_rows import fit_rows
+from streamkern.report.report_rows import Row, fit_rows
 from streamkern.report.trial_tables import error_of
 from streamkern.runtime.threads import blas_libraries, processor
 from streamkern.sources.preprocessing.column_names import named_inputs, target_names
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from streamkern._typing import Array
     from streamkern.parameters.fit_report import FitReport
     from streamkern.report.rendering import Figure
-    from streamkern.report.report_rows import Row
     from streamkern.report.validation_pass import Validation
 
     # A name, a figure, what explains it, and its share of the largest or the whole.

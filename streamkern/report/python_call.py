@@ -9,12 +9,11 @@ from streamkern.models.classification import Classification
 from streamkern.models.fitted_classes import FittedClassifier
 from streamkern.models.fitted_model import restored_kernel
 from streamkern.parameters.parameters import AUTO, Parameters
-from streamkern.sources import LabelledSource
+from streamkern.sources import LabelledSource, Source
 from streamkern.sources.tables import is_table
 
 if TYPE_CHECKING:
     from streamkern.models.fitted_ridge import FittedRidge
-    from streamkern.sources import Source
 
 
 def python_call(model: FittedRidge | FittedClassifier, source: Source | None) -> str:

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from streamkern.parameters.fit_report import FitReport
 
     Number = Callable[[Any], str]
-    Row = tuple[str, str]  # a name and what stands beside it
     _Columns = Literal["dropped_columns", "nearly_constant_columns"]
     _Count = Literal[
         "skipped_rows", "weightless_rows", "forgotten_rows", "resumed_shards", "retried_shards"
     ]
 
+Row = tuple[str, str]  # a name and what stands beside it
 # How many values, columns and files are named.
 _MOST_VALUES, _MOST_COLUMNS, _MOST_FILES = 5, 8, 3
 _FAULTS: dict[_Count, tuple[str, str]] = {

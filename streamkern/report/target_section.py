@@ -19,13 +19,12 @@ from streamkern.report.prediction_figures import (
     pairs_figures,
 )
 from streamkern.report.trial_tables import Table
-from streamkern.report.validation_pass import MOST_TARGETS
+from streamkern.report.validation_pass import MOST_TARGETS, Validation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from streamkern.models.fitted_ridge import FittedRidge
-    from streamkern.report.validation_pass import Validation
 
     Tile = tuple[str, str, str]  # a name, a figure, and what explains it
 

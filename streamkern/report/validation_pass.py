@@ -17,20 +17,17 @@ from streamkern.models.fitted_classes import FittedClassifier
 from streamkern.models.held_out_predictors import folds_of, unseen_by
 from streamkern.models.scoring import check_fitted_rows, scored
 from streamkern.predict.class_errors import ClassErrors
-from streamkern.predict.deviation import WHOLE, Deviation
+from streamkern.predict.deviation import WHOLE, Deviation, Largest
 from streamkern.predict.evaluation import Evaluation, FoldPredictors, PairCounts, PredictionErrors
 from streamkern.report.held_out_rows import WorstRows
-from streamkern.sources import Block
-from streamkern.statistics import ListedFolds, RowSample, Together
+from streamkern.sources import Block, Source
+from streamkern.statistics import ByFold, ColumnStatistics, ListedFolds, RowSample, Together
 
 if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
     from streamkern.models.fitted_ridge import FittedRidge
-    from streamkern.predict.deviation import Largest
     from streamkern.predict.predictor import Predictor
     from streamkern.solve import NormalEquations
-    from streamkern.sources import Source
-    from streamkern.statistics import ByFold, ColumnStatistics
     from streamkern.tune.held_out_models import LeftOut
 
 # Rows whose standard deviations are found, and targets whose pairs are counted.

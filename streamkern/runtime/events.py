@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 import uuid
+from collections.abc import Callable
 from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar
 from numbers import Integral, Real
@@ -20,11 +21,10 @@ from streamkern.errors import first_line
 from streamkern.runtime.resources import current_client, current_worker, reaching
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
-    Event = dict[str, Any]
-    Listener = Callable[[Event], object]
-
+Event = dict[str, Any]
+Listener = Callable[[Event], object]
 _TEXT_OR_NONE = (str, type(None))
 _SHARD: dict[str, Any] = {"pass": str, "shard": Integral, "worker": str}
 # The fields of every kind of event, and the type of each, or None where any will do.

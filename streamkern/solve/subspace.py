@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from streamkern.statistics import Triangle
+from streamkern.statistics import FeatureSums, Triangle
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from streamkern._typing import Array, Floats
     from streamkern.features import FeatureMap
-    from streamkern.statistics import FeatureSums
 
 # New vectors that others leave less of are none.
 _DEPENDENT = 1e-5

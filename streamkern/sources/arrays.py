@@ -12,7 +12,15 @@ from dask.base import tokenize
 
 from streamkern.errors import DataError
 from streamkern.runtime.sparse_rows import SparseRows, is_sparse
-from streamkern.sources.base import Block, Reader, Segment, Source, negative_weight, rounding_of
+from streamkern.sources.base import (
+    Block,
+    Reader,
+    Segment,
+    Shard,
+    Source,
+    negative_weight,
+    rounding_of,
+)
 from streamkern.sources.containers import (
     as_numbers,
     as_table,
@@ -29,7 +37,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from streamkern._typing import Array
-    from streamkern.sources.base import Shard
 
 
 def as_source(X: Any, y: Any = None, sample_weight: Any = None) -> Source:

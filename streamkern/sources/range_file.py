@@ -18,14 +18,20 @@ from typing import TYPE_CHECKING, Any, Self
 from streamkern.errors import DataError
 from streamkern.runtime import garbage_collector
 from streamkern.sources.chunks import ByteRange, StoredRows, requests, stored_rows
-from streamkern.sources.object_stores import AT_ONCE, StoreError, in_threads, read
+from streamkern.sources.object_stores import (
+    AT_ONCE,
+    StoredFile,
+    StoreError,
+    Target,
+    in_threads,
+    read,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     import h5py
 
-    from streamkern.sources.object_stores import StoredFile, Target
 
 _PAGE_BYTES, _PAGES = 256 << 10, 64
 # So many first pages leave room for others.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamkern.errors import ParameterError
-from streamkern.features import Standardized
+from streamkern.features import FeatureMap, Standardized
 from streamkern.runtime.timing import timed
 from streamkern.statistics.declared_sums import total
 from streamkern.statistics.feature_moments import Moments
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from streamkern._typing import Array, Floats
-    from streamkern.features import FeatureMap
     from streamkern.features.frequency_grid import Lattice
     from streamkern.sources import Block
     from streamkern.statistics.centred_moments import CentredMoments

@@ -15,7 +15,7 @@ from streamkern.parameters.cost_estimate import (
     gradient_seconds,
     rough_flops_per_second,
 )
-from streamkern.parameters.parameters import DIRECT_COMPONENTS
+from streamkern.parameters.parameters import DIRECT_COMPONENTS, Parameters
 from streamkern.parameters.plan import plan_here
 from streamkern.tune.trials import N_FOLDS, Attempt
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from streamkern.parameters.fit_options import FitOptions
     from streamkern.parameters.job_plan import Plan
-    from streamkern.parameters.parameters import Parameters
     from streamkern.sources import Source
 
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}

@@ -10,7 +10,7 @@ import numpy as np
 from streamkern.engine.reduction import PassResult, accumulate
 from streamkern.errors import DataError
 from streamkern.errors.formatting import listed
-from streamkern.features import LEVELS
+from streamkern.features import LEVELS, Standardizer
 from streamkern.parameters.fit_options import SAMPLE_ROWS, FitOptions
 from streamkern.sources.nonfinite_rows import bad_rows_error, none_left_error
 from streamkern.sources.preprocessing.column_names import names_of_source
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from streamkern._typing import Floats
-    from streamkern.features import Standardizer
     from streamkern.parameters.job_plan import Plan
     from streamkern.parameters.template import Template
     from streamkern.sources import Source

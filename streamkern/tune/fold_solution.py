@@ -21,7 +21,7 @@ from streamkern.errors import ParameterError
 from streamkern.solve import Eigenbasis, NormalEquations, RidgeSolution, kept_gram, solve_ridge
 from streamkern.solve.penalty_notes import at_the_edge, ordered_rows, short_of_precision
 from streamkern.tune.fold_moments import total_of
-from streamkern.tune.penalty_search import Size, solve_sizes
+from streamkern.tune.penalty_search import LeaveOneOutCurve, Size, solve_sizes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from streamkern.solve.sparsity_curve import SparsityCurve
     from streamkern.solve.subspace import Remainder
     from streamkern.statistics import CentredMoments, FeatureSums
-    from streamkern.tune.penalty_search import LeaveOneOutCurve
 
 _SMALLEST_SIZE = 64
 

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from streamkern.parameters.penalty_options import PenaltyOptions
     from streamkern.statistics import FeatureSums
 
-    # Takes the task of an eigenbasis, its spectrum and penalties.
-    LeaveOneOutCurve: TypeAlias = Callable[[Any, Spectrum, Floats], PenaltyCurve]
+# Takes the task of an eigenbasis, its spectrum and penalties.
+LeaveOneOutCurve: TypeAlias = "Callable[[Any, Spectrum, Floats], PenaltyCurve]"
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from streamkern.engine.scheduler import run_all, shared, task
 from streamkern.errors import ParameterError
-from streamkern.features import LEVELS
+from streamkern.features import LEVELS, Standardizer
 from streamkern.kernels import Gaussian, Laplacian, ShiftInvariantKernel
-from streamkern.parameters.fit_options import CHOICE_ROWS
+from streamkern.parameters.fit_options import CHOICE_ROWS, FitOptions
 from streamkern.runtime.threads import blas_threads
 from streamkern.tune.candidates import far_factors
 from streamkern.tune.column_scaling import common, robust
@@ -21,8 +21,6 @@ from streamkern.tune.metric_rounds import HeldOutTrial, Tried
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from streamkern.features import Standardizer
-    from streamkern.parameters.fit_options import FitOptions
     from streamkern.parameters.fit_report import FitReport
     from streamkern.tune.column_pass import ColumnPass
 

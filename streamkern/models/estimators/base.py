@@ -18,7 +18,7 @@ from streamkern.models.estimators.conventions import (
     encoded,
 )
 from streamkern.models.estimators.paths import are_paths, opened_paths
-from streamkern.models.fitted_model import columns_of, through
+from streamkern.models.fitted_model import FittedModel, columns_of, through
 from streamkern.models.growing import Growing
 from streamkern.sources import Source, as_source
 from streamkern.sources.arrays import NamedRows
@@ -30,7 +30,6 @@ from streamkern.sources.preprocessing.discovery import recipe_of_frame
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from streamkern.models.fitted_model import FittedModel
     from streamkern.parameters.fit_report import FitReport
     from streamkern.parameters.template import Template
 

@@ -10,7 +10,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from streamkern.errors import DataError, InsufficientMemoryError, ParameterError
 from streamkern.features import Standardizer
-from streamkern.features.metric import check_kernel_in_metric, check_metric, checked_metric
+from streamkern.features.metric import (
+    GivenMetric,
+    check_kernel_in_metric,
+    check_metric,
+    checked_metric,
+)
 from streamkern.kernels import Kernel, ShiftInvariantKernel, as_kernel
 from streamkern.kernels.scaled import MEDIAN_ROWS
 from streamkern.models.estimators.conventions import (
@@ -37,7 +42,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from streamkern._typing import Array, Floats
-    from streamkern.features.metric import GivenMetric
 
 _ROWS_AT_ONCE = 1024
 # One eigendecomposition serves them all: about five to a factor of ten.

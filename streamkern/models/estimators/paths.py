@@ -8,15 +8,12 @@ import weakref
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from streamkern.errors import DataError
-from streamkern.sources import open_hdf5
+from streamkern.sources import Source, open_hdf5
 from streamkern.sources.preprocessing import Recipe, RecipeOptions
 from streamkern.storage.table_rows import opened_tables, table_files
-
-if TYPE_CHECKING:
-    from streamkern.sources import Source
 
 
 class _Kept:

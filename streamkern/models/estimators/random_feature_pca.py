@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Self
 
-from streamkern.models.component_fit import ComponentOptions, principal_components
+from streamkern.models.component_fit import ComponentOptions, FittedComponents, principal_components
 from streamkern.models.estimators.base import TableEstimator, fitted, holding
 from streamkern.models.estimators.conventions import KernelFeatures, keep_parameters
 from streamkern.models.estimators.docstrings import documented
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from streamkern.kernels import Kernel
-    from streamkern.models.component_fit import FittedComponents
     from streamkern.models.data_moments import DataMoments
 
 
