@@ -21,7 +21,6 @@ import numpy as np
 
 import streamkern
 from streamkern.models import moments_pass
-from streamkern.statistics import toeplitz_moments
 
 _CHUNK = 1 << 20
 
@@ -86,7 +85,7 @@ def transforms(path: Path, model: Any) -> float:
     feature_map = model.feature_map_
     inner: Any = feature_map.inner
     lattice = (inner.inner if inner.lattice is None else inner).lattice  # of combinations
-    modes = toeplitz_moments._modes_of(lattice)  # noqa: SLF001
+    modes = lattice.modes
     taken = 0.0
     with h5py.File(path) as file:
         for start in range(0, len(file["y"]), 8 * _CHUNK):

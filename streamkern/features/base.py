@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from streamkern._typing import Array, Floats
-    from streamkern.features.frequency_grid import Lattice
+    from streamkern.features.lattice import Lattice
     from streamkern.runtime.scratch import Scratch
 
 # Features are made for a few rows at a time, so that they are still in cache for the cosines.

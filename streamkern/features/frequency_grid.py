@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
 from streamkern.errors import ParameterError
+from streamkern.features.lattice import Lattice
 from streamkern.features.projection import Frequencies
 from streamkern.features.spectral import SpectralFeatures
 
@@ -25,14 +26,6 @@ _HALVINGS = 16
 _FARTHEST = 100.0
 # Points of the box that a grid is chosen from, for every one that is chosen.
 _MOST_POINTS = 64
-
-
-class Lattice(NamedTuple):
-    """Frequencies (indices + 1 / 2) cell, by inputs, and what their waves are multiplied by."""
-
-    indices: Array  # (L, p), integers
-    cell: Floats  # (p,)
-    amplitudes: Floats  # (L,)
 
 
 class GridFourierFeatures(SpectralFeatures):

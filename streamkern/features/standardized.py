@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from streamkern._typing import Array, Floats
-    from streamkern.features.frequency_grid import Lattice
+    from streamkern.features.lattice import Lattice
 
 # That a file may claim: no array in it has as many numbers as a row.
 _MOST_FEATURES = 1 << 22

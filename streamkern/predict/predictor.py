@@ -11,6 +11,7 @@ import numpy as np
 
 from streamkern.features import FeatureMap, Identity, Standardized
 from streamkern.features.base import slices
+from streamkern.predict.wave_predictions import WavePredictions
 from streamkern.runtime.scratch import Scratch
 
 if TYPE_CHECKING:
@@ -103,13 +104,28 @@ class Predictor(RowFunction):
         self.feature_map.check(shape)
 
     def buffered(self, n_rows: int, scratch: Scratch) -> Callable[[Array, Floats], None]:
-        return PredictionBuffers(self, n_rows, scratch).predict
+        made = self._by_waves or PredictionBuffers(self, n_rows, scratch)
+        return made.predict
 
     def predict(self, X: Array) -> Floats:
         """Return predictions (n, q), or (n,) where flat; NaN for a row that is not finite."""
         predictions = np.empty((len(X), self.coef.shape[1]))
-        PredictionBuffers(self, len(X)).predict(X, predictions)
+        self.buffered(len(X), Scratch())(X, predictions)
         return predictions[:, 0] if self.flat else predictions
+
+    @cached_property
+    def _by_waves(self) -> WavePredictions | None:
+        """What predicts without features, where they are many waves on a lattice."""
+        feature_map = self.feature_map
+        while (inner := getattr(feature_map, "inner", None)) is not None:
+            feature_map = inner
+        if feature_map.lattice is None:
+            return None
+        whole = self.coef * self.feature_map.scale
+        feature_map, coef = self.feature_map.condensed(whole, alike=True)
+        if not WavePredictions.suits(feature_map, self.n_targets):
+            return None
+        return WavePredictions(feature_map, coef, self.intercept, self.precision)
 
     @cached_property
     def form(self) -> Form:

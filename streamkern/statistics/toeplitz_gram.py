@@ -10,7 +10,7 @@ from scipy.fft import fftn, ifftn, next_fast_len
 
 if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
-    from streamkern.features.frequency_grid import Lattice
+    from streamkern.features.lattice import Lattice
 
 
 class ToeplitzGram:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamkern.errors import ParameterError
-from streamkern.features import FeatureMap, Standardized
+from streamkern.features.lattice import angles_of, places, sums_of_rows
 from streamkern.runtime.timing import timed
 from streamkern.statistics.declared_sums import total
 from streamkern.statistics.feature_moments import Moments
@@ -25,12 +25,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from streamkern._typing import Array, Floats
-    from streamkern.features.frequency_grid import Lattice
+    from streamkern.features import FeatureMap
     from streamkern.sources import Block
     from streamkern.statistics.centred_moments import CentredMoments
 
-# Of a sum of waves of size 1, what transforms may be off by.
-_TOLERANCE = {"single": 1e-9, "double": 1e-14}
 # Rows that are transformed at a time, for which a transform of the lattice hardly counts, and the
 # most numbers of these; for more targets products of features are faster, and so they are where a
 # row has fewer of them than what it takes for every sum.
@@ -44,9 +42,8 @@ class ToeplitzMoments(Moments):
 
     Sums are in double; the precision is what transforms may be off by.
 
-    Barnett, Magland and af Klinteberg (2019), "A parallel nonuniform fast Fourier transform library
-    based on an exponential of semicircle kernel"; Greengard, Rachh and Barnett (2022), "Equispaced
-    Fourier representations for efficient Gaussian process regression from a billion data points".
+    Greengard, Rachh and Barnett (2022), "Equispaced Fourier representations for efficient Gaussian
+    process regression from a billion data points".
     """
 
     waves: Floats = total("n_reals")  # sum s exp(i h m . x), row by row of m, as pairs of reals
@@ -61,12 +58,7 @@ class ToeplitzMoments(Moments):
 
     @property
     def n_reals(self) -> int:
-        return 2 * int(np.prod(2 * self._modes))
-
-    @cached_property
-    def _modes(self) -> Array:
-        """Frequencies along every input, from -n / 2 to n / 2 - 1; products have twice as many."""
-        return _modes_of(self._lattice)
+        return 2 * int(np.prod(2 * self._lattice.modes))
 
     @cached_property
     def _lattice(self) -> Any:
@@ -97,7 +89,7 @@ class ToeplitzMoments(Moments):
             self.weight += float(weights.sum())
             self.n_rows += len(block)
             with timed("features"):
-                angles.append(_rows(self.feature_map, block.X) * self._lattice.cell)
+                angles.append(angles_of(self.feature_map, self._lattice, block.X))
             if not np.isfinite(angles[-1]).all():  # which transforms do not survive
                 raise overflowed(block, "inputs of {rows} overflow; leave such rows out.")
             strengths.append(weighted)
@@ -109,27 +101,18 @@ class ToeplitzMoments(Moments):
             self._add(angles, strengths)
 
     def _add(self, angles: list[Floats], strengths: list[Floats]) -> None:
-        indices, _, amplitudes = self._lattice
+        (indices, _, amplitudes), modes = self._lattice, self._lattice.modes
         rows = [np.ascontiguousarray(each) for each in np.concatenate(angles).T]
         factors = np.ascontiguousarray(np.concatenate(strengths).T, dtype=complex)
         with timed("products"):
-            self.waves += self._transformed(rows, factors[-1], 2 * self._modes).view(float)
+            every = sums_of_rows(rows, factors[-1:], 2 * modes, self.precision)
+            self.waves += every.ravel().view(float)
             # Frequencies of the features are half a cell off the lattice.
             factors *= np.exp(0.5j * np.sum(rows, axis=0))
-            made = self._transformed(rows, factors, self._modes).reshape(len(factors), -1)
-        sums = made[:, _places(indices, self._modes)].T * amplitudes[:, None]
+            made = sums_of_rows(rows, factors, modes, self.precision)
+        sums = made[:, places(indices, modes)].T * amplitudes[:, None]
         self.cross[0::2] += sums.real
         self.cross[1::2] += sums.imag[: len(self.cross) // 2]
-
-    def _transformed(self, rows: list[Floats], factors: Array, modes: Array) -> Array:
-        """Return sum_n c_n exp(i m . t_n) of all m, in one row for each factor."""
-        import finufft  # noqa: PLC0415  where it is needed
-
-        transform = getattr(finufft, f"nufft{len(rows)}d1")
-        shape: Any = tuple(modes.tolist()) if len(modes) > 1 else int(modes[0])
-        options = {"eps": _TOLERANCE[self.precision], "isign": 1, "nthreads": 1}
-        made: Array = transform(*rows, factors, shape, **options)
-        return made.ravel()
 
     def with_gram(self, n_components: int | None = None) -> Moments:
         """Return the moments with the Gram matrix of the features, or of the first D' of them."""
@@ -154,7 +137,7 @@ class ToeplitzMoments(Moments):
 
     def gram_operator(self, n_threads: int = 1) -> ToeplitzGram:
         """Return what multiplies vectors by the Gram matrix, which is not made."""
-        waves = self.waves.view(complex).reshape(2 * self._modes)
+        waves = self.waves.view(complex).reshape(2 * self._lattice.modes)
         return ToeplitzGram(self._lattice, waves, n_threads)
 
     def _write(self, panel: Array) -> None:
@@ -162,13 +145,12 @@ class ToeplitzMoments(Moments):
         indices, _, amplitudes = self._lattice
         start, stop = rows_of(panel)
         mine, every = slice(start // 2, -(-stop // 2)), slice(-(-stop // 2))
-        waves, wider = self.waves.view(complex), 2 * self._modes
+        waves, wider = self.waves.view(complex), 2 * self._lattice.modes
         # Places are linear in the frequencies, whose halves add up to one cell.
-        zero = _places(np.zeros_like(self._modes), wider)
-        places = _places(indices, wider) - zero
-        one = _places(np.ones_like(self._modes), wider)
-        plus = waves[places[mine, None] + places[every] + one]
-        minus = waves[places[mine, None] - places[every] + zero]
+        zero, one = (places(np.full_like(wider, index), wider) for index in (0, 1))
+        steps = places(indices, wider) - zero
+        plus = waves[steps[mine, None] + steps[every] + one]
+        minus = waves[steps[mine, None] - steps[every] + zero]
         pairs = np.empty((len(plus), 2, plus.shape[1], 2))
         pairs[:, 0, :, 0] = plus.real + minus.real
         pairs[:, 1, :, 1] = minus.real - plus.real
@@ -214,24 +196,5 @@ def is_summed_by_waves(feature_map: FeatureMap, n_targets: int) -> bool:
     lattice, squares = feature_map.lattice, feature_map.n_components**2
     if lattice is None or n_targets > _MOST_TARGETS or squares < _OPERATIONS * (n_targets + 2):
         return False
-    n_waves = np.prod(2.0 * _modes_of(lattice))
+    n_waves = np.prod(2.0 * lattice.modes)
     return bool(n_waves <= min(_MOST_WAVES, squares / 4))
-
-
-def _modes_of(lattice: Lattice) -> Array:
-    indices = lattice.indices
-    modes: Array = 2 * np.maximum(indices.max(axis=0) + 1, -indices.min(axis=0))
-    return modes
-
-
-def _places(indices: Array, modes: Array) -> Array:
-    """Return where frequencies (..., p) are in rows of as many as there are along every input."""
-    steps = np.append(np.cumprod(modes[:0:-1])[::-1], 1)
-    places: Array = (indices + modes // 2) @ steps
-    return places
-
-
-def _rows(feature_map: FeatureMap, X: Any) -> Floats:
-    """Return rows as a map has them before its waves, in double."""
-    dense = np.asarray(X)
-    return feature_map.standardizer(dense) if isinstance(feature_map, Standardized) else dense

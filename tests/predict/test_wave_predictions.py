@@ -1,0 +1,43 @@
+"""Waves on a lattice predict without features, and as exactly as their features in double."""
+
+import numpy as np
+import pytest
+
+from streamkern import Matern
+from streamkern.features import Combinations, GridFourierFeatures, Standardized, Standardizer
+from streamkern.predict import wave_predictions
+from streamkern.predict.predictor import PredictionBuffers, Predictor
+
+N = 300
+
+
+def lattice_predictor(p, q=1, D=1201, rank=None):
+    rng = np.random.default_rng(p)
+    X = rng.uniform(-1.0, 2.0, (N, p))
+    standardizer = Standardizer(np.arange(p), X.mean(axis=0), X.std(axis=0), p)
+    grid = GridFourierFeatures(Matern(0.5, nu=1.5), D).draw(p, standardizer(X))
+    inner = grid if rank is None else Combinations(grid, rng.standard_normal((D, rank)))
+    coef, intercept = rng.standard_normal((inner.n_components, q)), rng.standard_normal(q)
+    return Predictor(Standardized(standardizer, inner), coef, intercept), X
+
+
+@pytest.mark.parametrize("p", [1, 2, 3])
+@pytest.mark.parametrize(("q", "rank"), [(1, None), (3, None), (2, 5)])
+def test_predictions_are_sums_of_features(monkeypatch, p, q, rank):
+    monkeypatch.setattr(wave_predictions, "_VALUES", 128 * q)  # in several parts
+    monkeypatch.delattr(PredictionBuffers, "predict")
+    predictor, X = lattice_predictor(p, q, rank=rank)
+    expected = predictor.feature_map.transform(X) @ predictor.coef + predictor.intercept
+    X[7], expected[7] = np.nan, np.nan
+    tolerance = {"rtol": 0, "atol": 1e-7 * np.nanstd(expected)}  # NaN is equal to NaN
+    np.testing.assert_allclose(predictor.predict(X), expected, **tolerance)
+    np.testing.assert_allclose(predictor.predict(X[:3]), expected[:3], **tolerance)
+
+
+@pytest.mark.parametrize(("D", "room"), [(100, 1 << 22), (1201, 100)])
+def test_features_are_made_where_waves_are_few_or_their_lattice_has_no_room(monkeypatch, D, room):
+    predictor, X = lattice_predictor(2, D=D)
+    monkeypatch.setattr(wave_predictions, "_MOST_POINTS", room)
+    monkeypatch.delattr(wave_predictions.WavePredictions, "predict")
+    expected = predictor.feature_map.transform(X) @ predictor.coef + predictor.intercept
+    np.testing.assert_allclose(predictor.predict(X), expected, rtol=0, atol=1e-4)
