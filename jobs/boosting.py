@@ -18,12 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from streamkern import (
-    Gaussian,
-    RandomFeatureAdaBoost,
-    RandomFeatureClassifier,
-    RandomFeatureRidge,
-)
+from streamkern import Gaussian, RandomFeatureAdaBoost, RandomFeatureClassifier, RandomFeatureRidge
 
 ALGORITHMS = ("gentle", "real", "discrete")
 

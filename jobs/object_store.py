@@ -100,10 +100,7 @@ def runs(given: argparse.Namespace, places: dict[str, str], folder: Path) -> Ite
         for name, place in places.items():
             options = ("--components", str(given.components), "--child", place, str(folder))
             done = subprocess.run(
-                [sys.executable, __file__, *options],
-                stdout=subprocess.PIPE,
-                text=True,
-                check=True,
+                [sys.executable, __file__, *options], stdout=subprocess.PIPE, text=True, check=True
             )
             yield name, json.loads(done.stdout)
 

@@ -84,7 +84,7 @@ def test_predictions_have_a_roofline_of_their_own(tmp_path):
 def test_a_sweep_is_one_axis_and_values_that_are_given_go_first():
     workers = measured_by("workers", {"rows": [100, 200]}, "processes")
     assert [(case.rows, case.workers) for case in workers.cases] == [
-        *((100, 1), (100, 2), (200, 1), (200, 2)),
+        *((100, 1), (100, 2), (200, 1), (200, 2))
     ]
     given = measured_by("workers", {"workers": [3]}, "threads", ["streamkern"])
     assert given.cases == [Case(workers=3, place="threads")]

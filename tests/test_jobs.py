@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import product
 from pathlib import Path
 
 import h5py
@@ -117,10 +118,8 @@ def test_models_of_tables_are_compared_in_processes_of_their_own_and_a_run_goes_
     rng = np.random.default_rng(0)
     X = rng.standard_normal((400, 3))
     write_set(tmp_path, X=X, y=np.sin(X[:, 0]) + 0.1 * rng.standard_normal(400))
-    with (tmp_path / "rows.csv").open("w") as file:
-        np.savetxt(
-            file, np.column_stack([X, 2.0 * X[:, 0]]), "%.6f", ",", header="a,b,c,y", comments=""
-        )
+    both = np.column_stack([X, 2.0 * X[:, 0]])
+    np.savetxt(tmp_path / "rows.csv", both, "%.6f", ",", header="a,b,c,y", comments="")
     options = (
         "tables.py",
         "some",
@@ -132,12 +131,8 @@ def test_models_of_tables_are_compared_in_processes_of_their_own_and_a_run_goes_
     )
     said = job(tmp_path, *options)
     found = [json.loads(line) for line in (tmp_path / "all.jsonl").read_text().splitlines()]
-    assert [(each["table"], each["model"]) for each in found] == [
-        ("some", "fit"),
-        ("some", "boosting"),
-        ("rows", "fit"),
-        ("rows", "boosting"),
-    ]
+    fitted = [(each["table"], each["model"]) for each in found]
+    assert fitted == list(product(["some", "rows"], ["fit", "boosting"]))
     assert all(0 < each["error"] < 0.6 and each["peak_bytes"] > 50e6 for each in found)
     table = said[said.index("| table |") :]
     assert table.splitlines()[-1] == "| best | 2 | 0 |"

@@ -33,7 +33,7 @@ def test_a_wheel_holds_the_package_and_nothing_that_only_tests_or_readers_need(w
         f"streamkern-{streamkern.__version__}.dist-info",
     }
     assert {Path(name).suffix for name in names if name.startswith("streamkern/")} == {
-        *(".py", ".typed", ".css", ".html"),
+        *(".py", ".typed", ".css", ".html")
     }
 
 

@@ -3,14 +3,7 @@
 import numpy as np
 
 
-def assert_close(
-    actual,
-    expected,
-    *,
-    dtype=np.float64,
-    steps=100.0,
-    size=None,
-):
+def assert_close(actual, expected, *, dtype=np.float64, steps=100.0, size=None):
     """Assert |actual - expected| <= steps eps size, in every element.
 
     `eps` is that of `dtype`, `size` the largest expected magnitude unless told.

@@ -100,10 +100,7 @@ SWEEPS = {
     "workers": Sweep("workers", (1, 2)),
     "latency": Sweep("latency", (0.0, 0.02)),
     "prediction": Sweep(
-        "components",
-        (1024, 2048, 4096),
-        ("prediction roofline", "prediction"),
-        rows=2_000_000,
+        "components", (1024, 2048, 4096), ("prediction roofline", "prediction"), rows=2_000_000
     ),
 }
 
@@ -116,10 +113,7 @@ class Measured(NamedTuple):
 
 
 def measured_by(
-    name: str,
-    given: Mapping[str, Sequence[Any]],
-    place: str,
-    contenders: Sequence[str] = (),
+    name: str, given: Mapping[str, Sequence[Any]], place: str, contenders: Sequence[str] = ()
 ) -> Measured:
     """Return what a sweep measures, or what is measured without one under the name `HEADLINE`.
 

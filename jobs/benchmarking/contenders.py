@@ -255,12 +255,7 @@ def _nystroem_ridge(case: Case, path: Path) -> dict[str, Any]:
     from sklearn.kernel_approximation import Nystroem
 
     gamma = 0.5 / case.length_scale**2
-    features = Nystroem(
-        kernel="rbf",
-        gamma=gamma,
-        n_components=case.components,
-        random_state=0,
-    )
+    features = Nystroem(kernel="rbf", gamma=gamma, n_components=case.components, random_state=0)
     return _in_memory(case, path, features)
 
 

@@ -30,10 +30,7 @@ _HEADER = ("dataset", "shape", "type", "chunks", "filters", "bytes", "stored")
         help="Number of random features to plan for.",
     ),
     shared.classify_option,
-    examples=(
-        "streamkern inspect houses.csv",
-        "streamkern inspect 'train-*.h5' --components 4096",
-    ),
+    examples=("streamkern inspect houses.csv", "streamkern inspect 'train-*.h5' --components 4096"),
 )
 def inspect(say: Say, **options: Any) -> None:
     """Show the datasets or columns in DATA, and what a fit on them would need.

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from streamkern.errors import ModelFileError, ParameterError
 from streamkern.errors.checks import check_choice
@@ -13,9 +13,6 @@ from streamkern.kernels.column_kernels import OnColumns
 from streamkern.kernels.combined import Sum
 from streamkern.kernels.products import Product
 from streamkern.kernels.shift_invariant import ShiftInvariantKernel
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 class _Kernels(Mapping[str, Kernel]):

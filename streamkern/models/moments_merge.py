@@ -14,11 +14,7 @@ from streamkern.features import LEVELS
 from streamkern.features.spectral import SpectralFeatures
 from streamkern.sources.preprocessing import recipe_of
 from streamkern.sources.preprocessing.column_names import input_names
-from streamkern.statistics import (
-    ByFold,
-    RowIndex,
-    unplaced_folds,
-)
+from streamkern.statistics import ByFold, RowIndex, unplaced_folds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -24,12 +24,7 @@ from streamkern.errors import DataError, StreamkernWarning
 from streamkern.models.feature_rounding import rounding_errors, rounding_note
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.held_out_predictors import Unseen, unseen
-from streamkern.models.report_facts import (
-    as_stored,
-    facts_of,
-    kernel_facts,
-    sizes_as_dict,
-)
+from streamkern.models.report_facts import as_stored, facts_of, kernel_facts, sizes_as_dict
 from streamkern.models.squared_errors import squared_errors_of
 from streamkern.parameters.fit_report import FitReport, with_seconds
 from streamkern.parameters.plan import cut

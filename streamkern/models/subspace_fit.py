@@ -151,11 +151,7 @@ class SubspaceSearch:
             last = following
 
     def _solve(
-        self,
-        penalties: Sequence[int],
-        chosen: Sequence[int] = (),
-        *,
-        beside: Sequence[int] = (),
+        self, penalties: Sequence[int], chosen: Sequence[int] = (), *, beside: Sequence[int] = ()
     ) -> bool:
         """Solve the systems at some penalties of the grid; say whether that succeeded.
 
@@ -276,7 +272,6 @@ class SubspaceSearch:
     def _best(self, last: int) -> list[int]:
         """Return the penalties that are chosen of those from the last that was solved."""
         chosen = self._curve(self.alphas[last:]).choose(
-            per_target=self.penalty.per_target,
-            one_standard_error=self.penalty.one_standard_error,
+            per_target=self.penalty.per_target, one_standard_error=self.penalty.one_standard_error
         )
         return sorted({last + int(i) for i in chosen})

@@ -46,11 +46,7 @@ _OPERATORS, _FORMAT = 17, 8
 # Frequencies whose waves are made together, as predictions add up their products.
 _PANEL = 1024
 # Coefficients of the polynomials in a of Matern kernels, of which exp(-a) is the other factor.
-_MATERN: dict[float, tuple[float, ...]] = {
-    0.5: (1.0,),
-    1.5: (1.0, 1.0),
-    2.5: (1.0 / 3.0, 1.0, 1.0),
-}
+_MATERN: dict[float, tuple[float, ...]] = {0.5: (1.0,), 1.5: (1.0, 1.0), 2.5: (1.0 / 3.0, 1.0, 1.0)}
 
 
 class Graph:

@@ -77,8 +77,7 @@ def plot_comparison(comparison: Comparison, path: str | Path, *, force: bool = F
         _draw_lines(right, lines, "kernel_error", sizes)
         _draw_slope(right, comparison, sizes)
         right.set(
-            title="b\N{EM SPACE}Kernel approximation error",
-            ylabel="mean |φ(x)ᵀφ(x′) − k(x, x′)|",
+            title="b\N{EM SPACE}Kernel approximation error", ylabel="mean |φ(x)ᵀφ(x′) − k(x, x′)|"
         )
         figure.supxlabel(_caption(comparison), x=0.01, ha="left", fontsize=7, color=GREY)
         with replacing(path, force=force) as temporary:

@@ -11,17 +11,14 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from streamkern.errors import first_line
 from streamkern.runtime.resources import current_client, current_worker, reaching
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 Event = dict[str, Any]
 Listener = Callable[[Event], object]

@@ -153,11 +153,7 @@ class SearchTrials:
         return made
 
     def _tried(
-        self,
-        candidates: Sequence[Candidate],
-        n_components: int,
-        folds: Array | None,
-        n_folds: int,
+        self, candidates: Sequence[Candidate], n_components: int, folds: Array | None, n_folds: int
     ) -> list[Attempt]:
         plan, options = self.ledger.plan, self.options
         tasks, places, sent = [], [], shared(folds)

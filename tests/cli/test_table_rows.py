@@ -151,10 +151,7 @@ def test_rows_of_the_fit_are_diagnosed_by_the_name_of_their_table(model):
         ("data.h5 --target price", "--target is for tables, CSV or Parquet, but DATA is HDF5"),
         ("houses.csv --y price", "--y names a dataset of HDF5, and tables have none"),
         ("gone.csv --target price", "gone.csv does not exist"),
-        (
-            "houses.csv --target price --delimiter ;",
-            "no column 'price'",
-        ),
+        ("houses.csv --target price --delimiter ;", "no column 'price'"),
         ("houses.xlsx --target price", "export it as CSV"),
         ("folder --target price", "folder is a folder"),
     ],

@@ -49,10 +49,7 @@ def sorted_rows(n=4000):
     return X, np.exp(X[:, 0]) * np.sin(4 * X[:, 1])
 
 
-FORMULAS = {
-    "rows": lambda i, _, K: naive.fold_of_row(i, K, 0),
-    "blocks": naive.fold_of_block,
-}
+FORMULAS = {"rows": lambda i, _, K: naive.fold_of_row(i, K, 0), "blocks": naive.fold_of_block}
 
 
 @pytest.mark.parametrize(

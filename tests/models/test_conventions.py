@@ -176,8 +176,7 @@ def test_arrays_are_not_copied():
 
 
 @pytest.mark.parametrize(
-    ("kind", "call"),
-    [("file", "partial_fit"), ("moments", "fit"), ("classifier", "moments")],
+    ("kind", "call"), [("file", "partial_fit"), ("moments", "fit"), ("classifier", "moments")]
 )
 def test_a_map_is_taken_for_the_columns_that_it_was_made_of(kind, call, tmp_path):
     X = pd.DataFrame(np.random.default_rng(0).normal(size=(120, 3)), columns=list("abc"))

@@ -12,12 +12,7 @@ import pytest
 from harvests import smooth_rows as rows
 from sklearn.base import clone
 
-from streamkern import (
-    RandomFeatureClassifier,
-    RandomFeaturePCA,
-    RandomFeatureRidge,
-    load_moments,
-)
+from streamkern import RandomFeatureClassifier, RandomFeaturePCA, RandomFeatureRidge, load_moments
 from streamkern.engine.scheduler import is_task
 from streamkern.errors import (
     ClusterError,
@@ -66,8 +61,7 @@ def assert_same_model(actual, expected, X, relative=RELATIVE):
 
 
 @pytest.mark.parametrize(
-    ("n_first", "n_second", "q", "fold_by"),
-    [(50, 350, 3, "rows"), (399, 1, None, "blocks")],
+    ("n_first", "n_second", "q", "fold_by"), [(50, 350, 3, "rows"), (399, 1, None, "blocks")]
 )
 def test_merged_moments_are_those_of_all_rows_and_forgotten_ones_were_never_read(
     n_first, n_second, q, fold_by
@@ -236,8 +230,7 @@ def plain(**options):
 
 
 @pytest.mark.parametrize(
-    ("feature_map", "precision"),
-    [("orthogonal", "single"), ("sorf", "double")],
+    ("feature_map", "precision"), [("orthogonal", "single"), ("sorf", "double")]
 )
 def test_moments_that_are_not_standardised_merge_without_a_template(feature_map, precision):
     (X, y), relative = rows(400, 2), {"single": 1e-5, "double": 1e-10}[precision]

@@ -23,8 +23,7 @@ def cover(model, X, y):
 
 
 @pytest.mark.parametrize(
-    ("alpha", "noise"),
-    [("cv", 1e-3), ("cv", 1e-5), ("loo", 3e-4), ("gcv", 1e-5), (1e-3, 3e-4)],
+    ("alpha", "noise"), [("cv", 1e-3), ("cv", 1e-5), ("loo", 3e-4), ("gcv", 1e-5), (1e-3, 3e-4)]
 )
 def test_errors_and_intervals_are_right_where_residuals_are_below_the_rounding_of_sums(
     noise, alpha

@@ -11,12 +11,7 @@ from tolerances import assert_close
 from streamkern.errors import DataError
 from streamkern.features import Identity, RandomFourierFeatures
 from streamkern.kernels import Gaussian
-from streamkern.predict.evaluation import (
-    Evaluation,
-    FoldPredictors,
-    PairCounts,
-    PredictionErrors,
-)
+from streamkern.predict.evaluation import Evaluation, FoldPredictors, PairCounts, PredictionErrors
 from streamkern.predict.predictor import Predictor
 from streamkern.sources import Block
 from streamkern.statistics import RowFolds, block_folds

@@ -9,12 +9,7 @@ from scipy import stats
 
 from streamkern.errors import DataError, ParameterError
 from streamkern.report.comparison_rows import check_split, sampled_split
-from streamkern.report.comparison_trials import (
-    Comparison,
-    Run,
-    Trial,
-    confidence_interval,
-)
+from streamkern.report.comparison_trials import Comparison, Run, Trial, confidence_interval
 from streamkern.sources.arrays import ArraySource
 
 

@@ -281,8 +281,7 @@ def test_rows_look_ordered_where_folds_lie_far_apart():
 
 
 @pytest.mark.parametrize(
-    ("errors", "n_rows"),
-    [([0.7, 1.3], 1000), ([1.0] * 5, 1000), ([0.0, 0.0], 1000), (FAR, 10)],
+    ("errors", "n_rows"), [([0.7, 1.3], 1000), ([1.0] * 5, 1000), ([0.0, 0.0], 1000), (FAR, 10)]
 )
 def test_rows_do_not_look_ordered_where_folds_are_alike_or_small(errors, n_rows):
     assert ordered_rows(folds_with(errors, n_rows), np.array([0]), "shards") == ""

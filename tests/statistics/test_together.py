@@ -21,12 +21,7 @@ from streamkern.predict.class_errors import ClassErrors, ScoreTable
 from streamkern.predict.class_rule import ClassRule, PlainRule
 from streamkern.predict.deviation import Deviation, LeaveOneOut
 from streamkern.predict.ensemble import Ensemble, RoundErrors, StagedErrors, Step
-from streamkern.predict.evaluation import (
-    Evaluation,
-    FoldPredictors,
-    PairCounts,
-    PredictionErrors,
-)
+from streamkern.predict.evaluation import Evaluation, FoldPredictors, PairCounts, PredictionErrors
 from streamkern.predict.gradients import GradientOuterProduct
 from streamkern.predict.predictor import Predictor
 from streamkern.runtime.scratch import Scratch

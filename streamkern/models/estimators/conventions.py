@@ -9,7 +9,7 @@ from inspect import Parameter, Signature
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import get_tags
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
@@ -36,8 +36,6 @@ from streamkern.sources.preprocessing.column_encoders import Tally
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-
-    from sklearn.base import BaseEstimator
 
     from streamkern.kernels import Kernel
     from streamkern.sources.preprocessing import Recipe

@@ -146,8 +146,7 @@ def seconds(name: str, column: Any, missing: Sequence[str]) -> Floats:
     if is_text(column.type):
         column = texts(column, missing)
         zoned = compute.and_(
-            compute.match_substring(column, ":"),
-            compute.match_substring_regex(column, _ZONE),
+            compute.match_substring(column, ":"), compute.match_substring_regex(column, _ZONE)
         ).fill_null(False)
         none = pa.scalar(None, pa.string())
         try:
