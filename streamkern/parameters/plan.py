@@ -85,7 +85,10 @@ def plan_fit(
     block_rows = min(block_rows, max(shard.n_rows for shard in shards))
     shards = source.shards(shard_rows, block_rows)
     if fold_by == "auto":
-        fold_by = "shards" if len(shards) >= _SHARDS_A_FOLD * n_folds else "rows"
+        counted, usual_bytes = shards, _BLOCK_BYTES // _BLOCK_ROWS[1]
+        if more.get("solves_by_passes") and not by_waves:  # of so many features shards are small
+            counted = source.shards(*cut(source, min(itemsize * D, usual_bytes)))
+        fold_by = "shards" if len(counted) >= _SHARDS_A_FOLD * n_folds else "rows"
     needs = Footprint(
         source,
         D,
