@@ -39,7 +39,7 @@ def main() -> None:
         moments_pass.is_summed_by_waves = lambda *_: False
     print(
         f"{'rows':>12}{'columns':>9}{'sums':>9}{'solve':>9}{'rows/s':>12}{'alone':>9}{'ratio':>7}"
-        f"{'iterations':>11}{'peak GB':>9}{'error':>8}"
+        f"{'iterations':>11}{'peak GB':>9}{'predicted/s':>13}{'error':>8}"
     )
     for n in (int(float(text)) for text in options.rows.split(",")):
         with tempfile.TemporaryDirectory(dir=options.folder) as folder:
@@ -54,13 +54,14 @@ def main() -> None:
             ).fit(path)
             report = model.report_
             seconds, alone = report["seconds"], transforms(path, model)
+            rate, error = predicted(model)
         sums = seconds["pass"]
         solve = seconds["total"] - seconds["columns"] - sums
         print(
             f"{n:>12,}{seconds['columns']:>9.2f}{sums:>9.2f}{solve:>9.2f}"
             f"{n / sums:>12,.0f}{alone:>9.2f}{alone / sums:>7.2f}"
             f"{report['iterations']:>11}{report['peak_worker_bytes'] / 1e9:>9.2f}"
-            f"{error(model):>8.4f}",
+            f"{rate:>13,.0f}{error:>8.4f}",
             flush=True,
         )
 
@@ -101,10 +102,13 @@ def transforms(path: Path, model: Any) -> float:
     return taken
 
 
-def error(model: Any) -> float:
-    """Return the root mean square error about the field itself, on other places."""
-    X = np.random.default_rng(1).random((20_000, 2))
-    return float(np.sqrt(np.mean((model.predict(X) - field(X)) ** 2)))
+def predicted(model: Any) -> tuple[float, float]:
+    """Return rows that are predicted a second, and their errors about the field itself."""
+    X = np.random.default_rng(1).random((_CHUNK, 2))
+    begun = time.perf_counter()
+    made = model.predict(X)
+    seconds = time.perf_counter() - begun
+    return len(X) / seconds, float(np.sqrt(np.mean((made - field(X)) ** 2)))
 
 
 if __name__ == "__main__":

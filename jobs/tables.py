@@ -46,7 +46,8 @@ def main() -> None:
         [name.strip() for name in options.contenders.split(",")] if options.contenders else [*known]
     )
     before = options.write.read_text().splitlines() if options.write.exists() else []
-    kept = [each for each in map(json.loads, before) if "failed" not in each]
+    done = [each for each in map(json.loads, before) if "failed" not in each]
+    kept = [each for each in done if ("accuracy" in each) == options.classify]
     found = {(each["table"], each["model"]): each for each in kept}
     with options.write.open("a") as file:
         for path in options.tables:
@@ -63,7 +64,7 @@ def main() -> None:
 
 
 def read(path: Path, classify: bool) -> tuple[Any, Any, Any, Any]:
-    """Return finite inputs (n, p) and targets (n,), and those of the rows held out."""
+    """Return inputs (n, p) and targets (n,), all finite, and those of the rows held out."""
     if classify:
         X, y, X_test, y_test = read_classes(path)
         codes = np.unique(y)
@@ -96,14 +97,15 @@ def _alone(path: Path, name: str, classify: bool) -> dict[str, Any]:
 
 def _measure(path: Path, name: str, classify: bool, answer: Any) -> None:
     warnings.simplefilter("ignore")
-    X, y, X_test, y_test = read(path, classify)
-    begun = time.perf_counter()
     try:
+        X, y, X_test, y_test = read(path, classify)
+        begun = time.perf_counter()
         predict = (CLASSES if classify else REGRESSION | PARTS)[name](X, y)
-        seconds = time.perf_counter() - begun
-        found = _loss(predict(X_test), y_test) if classify else {}
-        if not classify:
-            squares = (np.ravel(predict(X_test)) - y_test) ** 2
+        seconds, predicted = time.perf_counter() - begun, predict(X_test)
+        if classify:
+            found = _loss(predicted, y_test)
+        else:
+            squares = (np.ravel(predicted) - y_test) ** 2
             found = {"error": float(np.sqrt(squares.mean()) / y.std())}
         peak = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         answer.send(found | {"seconds": seconds, "peak_bytes": peak})

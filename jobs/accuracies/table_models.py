@@ -89,7 +89,7 @@ def catboost(X: Any, y: Any) -> Prediction:
 def catboost_tuned(X: Any, y: Any) -> Prediction:
     from catboost import CatBoostRegressor
 
-    return _trees(CatBoostRegressor, "RMSE", X, y).predict
+    return _trees(CatBoostRegressor, X, y).predict
 
 
 def xrfm(X: Any, y: Any) -> Prediction:
@@ -149,7 +149,7 @@ def catboost_classes(X: Any, y: Any) -> Prediction:
 def catboost_classes_tuned(X: Any, y: Any) -> Prediction:
     from catboost import CatBoostClassifier
 
-    return _trees(CatBoostClassifier, "Logloss", X, y).predict_proba
+    return _trees(CatBoostClassifier, X, y).predict_proba
 
 
 def logistic(X: Any, y: Any) -> Prediction:
@@ -187,7 +187,7 @@ CLASSES: dict[str, Model] = {
     "tune 1m": tune_classes("1m"),
     "tune 3m": tune_classes("3m"),
     "tune 5m": tune_classes("5m"),
-    "linear": logistic,
+    "logistic": logistic,
     "boosting": boosting_classes,
     "boosting tuned": boosting_classes_tuned,
     "CatBoost": catboost_classes,
@@ -215,14 +215,14 @@ def _boosted(kind: Any, X: Any, y: Any) -> Any:
     return made(leaves, rounds, early_stopping=False).fit(X, y)
 
 
-def _trees(kind: Any, loss: str, X: Any, y: Any) -> Any:
+def _trees(kind: Any, X: Any, y: Any) -> Any:
     """Return CatBoost with its depth and rounds chosen on a part of the rows."""
     held = np.random.default_rng(1).random(len(X)) < _VALIDATION
     tried = []
     for depth in _DEPTHS:
         model = _quiet(kind, depth=depth, iterations=_MOST_ROUNDS)
         model.fit(X[~held], y[~held], eval_set=(X[held], y[held]), early_stopping_rounds=_PATIENCE)
-        error, rate = model.get_best_score()["validation"][loss], model.learning_rate_
+        (error,), rate = model.get_best_score()["validation"].values(), model.learning_rate_
         chosen = {"depth": depth, "iterations": model.tree_count_, "learning_rate": rate}
         tried.append((error, depth, chosen))
     return _quiet(kind, **min(tried)[-1]).fit(X, y)

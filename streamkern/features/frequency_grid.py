@@ -88,12 +88,13 @@ class GridFourierFeatures(SpectralFeatures):
         return self._drawn(projection, np.zeros(self.n_draws), np.sqrt(2.0 * weights))
 
     @property
-    def lattice(self) -> Lattice:  # type: ignore[override]
+    def lattice(self) -> Lattice | None:  # type: ignore[override]
         frequencies, amplitudes = self.frequencies, self.amplitudes
-        cell = 2.0 * np.abs(frequencies).min(axis=0)  # those next to zero weigh most
+        cell = 2.0 * np.abs(frequencies).min(axis=0)  # those next to zero mostly weigh most
         if amplitudes is None or not (cell > 0).all():
             raise ParameterError("a grid without amplitudes, or with zero in it; draw another.")
-        return Lattice(np.rint(frequencies / cell - 0.5).astype(int), cell, amplitudes)
+        found = Lattice(np.rint(frequencies / cell - 0.5).astype(int), cell, amplitudes)
+        return found if np.allclose((found.indices + 0.5) * cell, frequencies) else None
 
 
 def balanced_grid(

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
     from streamkern.features.base import FeatureMap
 
-# Of a sum of waves of size 1, what transforms may be off by.
-_TOLERANCE = {"single": 1e-9, "double": 1e-14}
+# Of a sum of waves of size 1, what transforms may be off by, and in double.
+_TOLERANCE, _IN_DOUBLE = 1e-9, 1e-14
 
 
 class Lattice(NamedTuple):
@@ -28,23 +28,32 @@ class Lattice(NamedTuple):
     @property
     def modes(self) -> Array:
         """Indices along every input, from -n / 2 to n / 2 - 1; products have twice as many."""
-        modes: Array = 2 * np.maximum(self.indices.max(axis=0) + 1, -self.indices.min(axis=0))
-        return modes
+        low, high = self.indices.min(axis=0), self.indices.max(axis=0)
+        return 2 * np.asarray(np.maximum(high + 1, -low))
+
+    def coefficients(self, vectors: Array) -> Array:
+        """Return c (L, k): features times vectors (D, k) are the real part of sum c exp(i t)."""
+        pairs = np.zeros((2 * len(self.indices), vectors.shape[1]))
+        pairs[: len(vectors)] = vectors  # of an odd D the last sine is not there
+        found: Array = self.amplitudes[:, None] * (pairs[0::2] - 1j * pairs[1::2])
+        return found
 
 
 def places(indices: Array, modes: Array) -> Array:
     """Return where indices (..., p) are in rows of as many as there are along every input."""
     steps = np.append(np.cumprod(modes[:0:-1])[::-1], 1)
-    found: Array = (indices + modes // 2) @ steps
-    return found
+    return np.asarray((indices + modes // 2) @ steps)
 
 
-def angles_of(feature_map: FeatureMap, lattice: Lattice, X: Array) -> Floats:
+def angles_of(feature_map: FeatureMap, cell: Floats, X: Array) -> Floats:
     """Return the angles (n, p) of one cell along every input, of rows as a map has them."""
-    rows = np.asarray(X)
-    standardizer: Any = getattr(feature_map, "standardizer", None)
-    angles: Floats = (rows if standardizer is None else standardizer(rows)) * lattice.cell
-    return angles
+    rows, standardizer = np.asarray(X), getattr(feature_map, "standardizer", None)
+    return np.asarray(rows if standardizer is None else standardizer(rows)) * cell
+
+
+def half_cell(angles: list[Floats]) -> Array:
+    """Return what waves on the lattice are multiplied by for those of half a cell off it, (n,)."""
+    return np.asarray(np.exp(0.5j * np.sum(angles, axis=0)))
 
 
 def sums_of_rows(angles: list[Floats], factors: Array, modes: Array, precision: str) -> Array:
@@ -62,6 +71,6 @@ def _transformed(kind: int, angles: list[Floats], precision: str, *arguments: An
     import finufft  # noqa: PLC0415  where it is needed
 
     transform = getattr(finufft, f"nufft{len(angles)}d{kind}")
-    options = {"eps": _TOLERANCE[precision], "isign": 1, "nthreads": 1}
-    made: Array = transform(*angles, *arguments, **options).reshape(len(arguments[0]), -1)
-    return made
+    eps = _IN_DOUBLE if precision == "double" else _TOLERANCE
+    made: Array = transform(*angles, *arguments, eps=eps, isign=1, nthreads=1)
+    return made.reshape(len(arguments[0]), -1)

@@ -104,8 +104,9 @@ class Predictor(RowFunction):
         self.feature_map.check(shape)
 
     def buffered(self, n_rows: int, scratch: Scratch) -> Callable[[Array, Floats], None]:
-        made = self._by_waves or PredictionBuffers(self, n_rows, scratch)
-        return made.predict
+        if self._waves is not None and self._waves.take_less(n_rows):
+            return self._waves.predict
+        return PredictionBuffers(self, n_rows, scratch).predict
 
     def predict(self, X: Array) -> Floats:
         """Return predictions (n, q), or (n,) where flat; NaN for a row that is not finite."""
@@ -114,16 +115,10 @@ class Predictor(RowFunction):
         return predictions[:, 0] if self.flat else predictions
 
     @cached_property
-    def _by_waves(self) -> WavePredictions | None:
-        """What predicts without features, where they are many waves on a lattice."""
-        feature_map = self.feature_map
-        while (inner := getattr(feature_map, "inner", None)) is not None:
-            feature_map = inner
-        if feature_map.lattice is None:
-            return None
+    def _waves(self) -> WavePredictions | None:
         whole = self.coef * self.feature_map.scale
         feature_map, coef = self.feature_map.condensed(whole, alike=True)
-        if not WavePredictions.suits(feature_map, self.n_targets):
+        if not WavePredictions.has_room(feature_map, self.n_targets):
             return None
         return WavePredictions(feature_map, coef, self.intercept, self.precision)
 

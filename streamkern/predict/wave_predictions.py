@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from streamkern.features.base import slices
-from streamkern.features.lattice import angles_of, places, values_of_rows
+from streamkern.features.lattice import angles_of, half_cell, places, values_of_rows
 
 if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
@@ -15,46 +15,45 @@ if TYPE_CHECKING:
 
 # Numbers of rows and targets that are transformed at a time.
 _VALUES = 1 << 18
-# Points of the lattice that a transform adds up for a row, about ten along an input, cost as much
-# as waves of so many frequencies; and those that it has memory for.
-_FREQUENCIES, _MOST_POINTS = {1: 32, 2: 64, 3: 512}, 1 << 22
+# What a row takes by its number of inputs, and a point of the lattice, for every target, in
+# features of one row; and points of the finer lattice of a transform for which there is room.
+_ROW, _POINT, _MOST_POINTS = {1: 64, 2: 128, 3: 1024}, 64, 1 << 22
 
 
 class WavePredictions:
-    """Predictions of rows by transforms, which cost about as much at every number of features."""
-
-    @staticmethod
-    def suits(feature_map: FeatureMap, n_targets: int) -> bool:
-        """Say whether a map is of enough waves on a lattice for transforms to take less."""
-        lattice = feature_map.lattice
-        if lattice is None:
-            return False
-        n_frequencies, p = lattice.indices.shape
-        few_points = n_targets * np.prod(1.0 * lattice.modes) <= _MOST_POINTS
-        return bool(few_points and n_frequencies >= _FREQUENCIES[p])
+    """Predictions of rows by transforms, which hardly take longer of more features."""
 
     def __init__(
         self, feature_map: FeatureMap, coef: Floats, intercept: Floats, precision: str
     ) -> None:
-        lattice, pairs = feature_map.lattice, np.zeros((2 * -(-len(coef) // 2), coef.shape[1]))
-        assert lattice is not None  # noqa: S101  for the type checker
-        pairs[: len(coef)] = coef
-        modes, mine = lattice.modes, lattice.amplitudes[:, None] * (pairs[0::2] - 1j * pairs[1::2])
-        waves = np.zeros((coef.shape[1], modes.prod()), complex)
-        waves[:, places(lattice.indices, modes)] = mine.T
-        self.waves, self.lattice = waves.reshape(-1, *modes), lattice
         self.feature_map, self.intercept, self.precision = feature_map, intercept, precision
+        lattice: Any = feature_map.lattice
+        self.cell, waves = lattice.cell, np.zeros((coef.shape[1], lattice.modes.prod()), complex)
+        waves[:, places(lattice.indices, lattice.modes)] = lattice.coefficients(coef).T
+        self.waves = waves.reshape(-1, *lattice.modes)
 
+    @staticmethod
+    def has_room(feature_map: FeatureMap, n_targets: int) -> bool:
+        """Say whether the waves of a map are on a lattice that there is room for."""
+        lattice = feature_map.lattice
+        if lattice is None or len(lattice.cell) not in _ROW:
+            return False
+        return bool(n_targets * np.prod(2.0 * lattice.modes) <= _MOST_POINTS)
+
+    def take_less(self, n_rows: int) -> bool:
+        """Say whether transforms of so many rows take less than their features."""
+        taken = n_rows * _ROW[self.waves.ndim - 1] * len(self.waves) + _POINT * self.waves.size
+        return taken < n_rows * self.feature_map.n_components
+
+    @np.errstate(invalid="ignore", over="ignore")
     def predict(self, X: Array, out: Floats) -> None:
         """Write predictions (n, q) for rows (n, p) into `out`, NaN for a row that is not finite."""
         self.feature_map.check(X.shape)
-        for some in slices(len(X), max(_VALUES // out.shape[1], 1)):
-            angles = angles_of(self.feature_map, self.lattice, X[some])
-            bad = ~np.isfinite(angles).all(axis=1)
+        for rows in slices(len(X), max(_VALUES // out.shape[1], 1)):
+            angles = angles_of(self.feature_map, self.cell, X[rows])
+            bad = ~np.isfinite(angles.sum(axis=1))
             angles[bad] = 0.0
-            rows = [np.ascontiguousarray(each) for each in angles.T]
-            values = values_of_rows(rows, self.waves, self.precision)
-            # Frequencies are half a cell off the lattice.
-            values *= np.exp(0.5j * angles.sum(axis=1))
-            out[some] = values.real.T + self.intercept
-            out[some][bad] = np.nan
+            along = [np.ascontiguousarray(each) for each in angles.T]
+            values = values_of_rows(along, self.waves, self.precision) * half_cell(along)
+            out[rows] = values.real.T + self.intercept
+            out[rows][bad] = np.nan

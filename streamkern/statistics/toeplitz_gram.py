@@ -24,8 +24,7 @@ class ToeplitzGram:
 
     def __init__(self, lattice: Lattice, waves: Array, n_threads: int = 1) -> None:
         """Take the sums (2 n_1, ...) of waves of the frequencies -n to n - 1 along every input."""
-        indices, _, amplitudes = lattice
-        self.amplitudes, self.n_threads = amplitudes[:, None], n_threads
+        self.lattice, self.n_threads = lattice, n_threads
         self.shape = tuple(next_fast_len(length - 1) for length in waves.shape)
         sums = np.zeros(self.shape, complex)
         within = tuple(slice(length - 1) for length in waves.shape)
@@ -34,7 +33,7 @@ class ToeplitzGram:
         self.spectrum: Floats = fftn(sums, workers=n_threads).real.copy()
         self.places, self.opposite = (
             np.ravel_multi_index(tuple(each.T), self.shape, mode="wrap")
-            for each in (indices, -indices - 1)
+            for each in (lattice.indices, -lattice.indices - 1)
         )
 
     def __add__(self, other: ToeplitzGram) -> ToeplitzGram:
@@ -46,9 +45,8 @@ class ToeplitzGram:
     def times(self, vectors: Array) -> Floats:
         """Return products (D, k) of vectors (D, k), two in a complex transform."""
         D, k = vectors.shape
-        pairs = np.zeros((2 * len(self.places), k + k % 2))
-        pairs[:D, :k] = vectors
-        coefs = self.amplitudes * (pairs[0::2] - 1j * pairs[1::2])
+        coefs = np.zeros((len(self.places), k + k % 2), complex)
+        coefs[:, :k] = self.lattice.coefficients(vectors)
         for j in range(0, k, 2):
             both = np.zeros(self.spectrum.size, complex)
             both[self.opposite] = coefs[:, j] + 1j * coefs[:, j + 1]
@@ -58,6 +56,6 @@ class ToeplitzGram:
             found = ifftn(transformed, workers=self.n_threads, overwrite_x=True).ravel()
             here, there = found[self.places], found[self.opposite].conj()
             coefs[:, j], coefs[:, j + 1] = (here + there) / 4.0, (here - there) / 4.0j
-        coefs *= self.amplitudes
-        pairs[0::2], pairs[1::2] = coefs.real, coefs.imag
+        coefs *= self.lattice.amplitudes[:, None]
+        pairs = np.stack([coefs.real, coefs.imag], axis=1).reshape(-1, coefs.shape[1])
         return pairs[:D, :k]

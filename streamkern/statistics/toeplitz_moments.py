@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamkern.errors import ParameterError
-from streamkern.features.lattice import angles_of, places, sums_of_rows
+from streamkern.features.lattice import angles_of, half_cell, places, sums_of_rows
 from streamkern.runtime.timing import timed
 from streamkern.statistics.declared_sums import total
 from streamkern.statistics.feature_moments import Moments
@@ -89,7 +89,7 @@ class ToeplitzMoments(Moments):
             self.weight += float(weights.sum())
             self.n_rows += len(block)
             with timed("features"):
-                angles.append(angles_of(self.feature_map, self._lattice, block.X))
+                angles.append(angles_of(self.feature_map, self._lattice.cell, block.X))
             if not np.isfinite(angles[-1]).all():  # which transforms do not survive
                 raise overflowed(block, "inputs of {rows} overflow; leave such rows out.")
             strengths.append(weighted)
@@ -107,9 +107,7 @@ class ToeplitzMoments(Moments):
         with timed("products"):
             every = sums_of_rows(rows, factors[-1:], 2 * modes, self.precision)
             self.waves += every.ravel().view(float)
-            # Frequencies of the features are half a cell off the lattice.
-            factors *= np.exp(0.5j * np.sum(rows, axis=0))
-            made = sums_of_rows(rows, factors, modes, self.precision)
+            made = sums_of_rows(rows, factors * half_cell(rows), modes, self.precision)
         sums = made[:, places(indices, modes)].T * amplitudes[:, None]
         self.cross[0::2] += sums.real
         self.cross[1::2] += sums.imag[: len(self.cross) // 2]

@@ -11,33 +11,33 @@ from streamkern.predict.predictor import PredictionBuffers, Predictor
 N = 300
 
 
-def lattice_predictor(p, q=1, D=1201, rank=None):
+def lattice_predictor(p, q=1, D=1201, rank=None, precision="single"):
     rng = np.random.default_rng(p)
     X = rng.uniform(-1.0, 2.0, (N, p))
     standardizer = Standardizer(np.arange(p), X.mean(axis=0), X.std(axis=0), p)
     grid = GridFourierFeatures(Matern(0.5, nu=1.5), D).draw(p, standardizer(X))
     inner = grid if rank is None else Combinations(grid, rng.standard_normal((D, rank)))
     coef, intercept = rng.standard_normal((inner.n_components, q)), rng.standard_normal(q)
-    return Predictor(Standardized(standardizer, inner), coef, intercept), X
+    return Predictor(Standardized(standardizer, inner), coef, intercept, precision), X
 
 
 @pytest.mark.parametrize("p", [1, 2, 3])
 @pytest.mark.parametrize(("q", "rank"), [(1, None), (3, None), (2, 5)])
-def test_predictions_are_sums_of_features(monkeypatch, p, q, rank):
+@pytest.mark.parametrize("precision", ["single", "double"])
+def test_predictions_are_sums_of_features(monkeypatch, p, q, rank, precision):
     monkeypatch.setattr(wave_predictions, "_VALUES", 128 * q)  # in several parts
+    monkeypatch.setattr(wave_predictions.WavePredictions, "take_less", lambda *_: True)
     monkeypatch.delattr(PredictionBuffers, "predict")
-    predictor, X = lattice_predictor(p, q, rank=rank)
+    predictor, X = lattice_predictor(p, q, rank=rank, precision=precision)
     expected = predictor.feature_map.transform(X) @ predictor.coef + predictor.intercept
-    X[7], expected[7] = np.nan, np.nan
-    tolerance = {"rtol": 0, "atol": 1e-7 * np.nanstd(expected)}  # NaN is equal to NaN
-    np.testing.assert_allclose(predictor.predict(X), expected, **tolerance)
-    np.testing.assert_allclose(predictor.predict(X[:3]), expected[:3], **tolerance)
+    X[7], expected[7], X[9], expected[9] = np.nan, np.nan, np.inf, np.nan
+    atol = np.nanstd(expected) * (1e-7 if precision == "single" else 1e-11)
+    np.testing.assert_allclose(predictor.predict(X), expected, rtol=0, atol=atol)  # NaN where NaN
 
 
-@pytest.mark.parametrize(("D", "room"), [(100, 1 << 22), (1201, 100)])
-def test_features_are_made_where_waves_are_few_or_their_lattice_has_no_room(monkeypatch, D, room):
-    predictor, X = lattice_predictor(2, D=D)
-    monkeypatch.setattr(wave_predictions, "_MOST_POINTS", room)
+@pytest.mark.parametrize(("q", "D", "n"), [(1, 100, N), (1, 1201, 3), (50, 1201, N)])
+def test_features_are_made_where_they_take_less(monkeypatch, q, D, n):
+    predictor, X = lattice_predictor(2, q, D)
     monkeypatch.delattr(wave_predictions.WavePredictions, "predict")
-    expected = predictor.feature_map.transform(X) @ predictor.coef + predictor.intercept
-    np.testing.assert_allclose(predictor.predict(X), expected, rtol=0, atol=1e-4)
+    expected = predictor.feature_map.transform(X[:n]) @ predictor.coef + predictor.intercept
+    np.testing.assert_allclose(predictor.predict(X[:n]), expected, rtol=0, atol=1e-4)
