@@ -85,7 +85,7 @@ def to_onnx(
 
 
 def _graph(predictor: Predictor, output: str, rule: ClassRule | None) -> Any:
-    """Return the graph constant + (phi(x) / scale - shift)^T coef, as `predict` computes it of features.
+    """Return the graph of constant + (phi(x) / scale - shift)^T coef, the form of a prediction.
 
     With the rule of a classifier it goes on to the probabilities of classes.
     """
