@@ -22,43 +22,43 @@ _MOST_ROUNDS, _PATIENCE = 3000, 50
 _DEPTHS, _LEAVES, _EXACT_ROWS = (4, 6, 8), (15, 31, 63), 4000
 
 
-def fit(X: Any, y: Any) -> Prediction:
-    import streamkern
+def ours(name: str, budget: str | None = None, **options: Any) -> Model:
+    """Return the fit, or the search within a budget, of an estimator of streamkern."""
 
-    return streamkern.RandomFeatureRidge().fit(X, y).predict
-
-
-def tune(budget: str, **options: Any) -> Model:
-    def tuned(X: Any, y: Any) -> Prediction:
+    def fitted(X: Any, y: Any) -> Prediction:
         import streamkern
 
-        return streamkern.RandomFeatureRidge(**options).tune(X, y, budget=budget).predict
+        model = getattr(streamkern, name)(**options)
+        model = model.fit(X, y) if budget is None else model.tune(X, y, budget=budget)
+        return _prediction(model)
 
-    return tuned
+    return fitted
 
 
 def without_metric(X: Any, y: Any) -> Prediction:
-    return tune("3m", metric=np.eye(X.shape[1]))(X, y)
+    return ours("RandomFeatureRidge", "3m", metric=np.eye(X.shape[1]))(X, y)
 
 
 def without_sums(X: Any, y: Any) -> Prediction:
     from streamkern.tune import finalists
 
     finalists._MOST_ADDED = 0  # noqa: SLF001  in a process of its own
-    return tune("3m")(X, y)
+    return ours("RandomFeatureRidge", "3m")(X, y)
 
 
 def without_more_features(X: Any, y: Any) -> Prediction:
     from streamkern.tune import budget
 
     budget._TIMES = ()  # noqa: SLF001
-    return tune("3m")(X, y)
+    return ours("RandomFeatureRidge", "3m")(X, y)
 
 
-def linear(X: Any, y: Any) -> Prediction:
-    import streamkern
+def logistic(X: Any, y: Any) -> Prediction:
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
 
-    return streamkern.RandomFeatureRidge("linear", feature_map="identity").fit(X, y).predict
+    return _prediction(make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)).fit(X, y))
 
 
 def exact(X: Any, y: Any) -> Prediction:
@@ -68,28 +68,59 @@ def exact(X: Any, y: Any) -> Prediction:
     return streamkern.ExactKernelRidge("matern52", alpha="loo").fit(X[some], y[some]).predict
 
 
-def boosting(X: Any, y: Any) -> Prediction:
-    from sklearn.ensemble import HistGradientBoostingRegressor
+def boosting(name: str, *, tuned: bool = False) -> Model:
+    """Return scikit-learn's boosting, with leaves and rounds chosen on a part of the rows."""
 
-    return HistGradientBoostingRegressor(random_state=0).fit(X, y).predict
+    def fitted(X: Any, y: Any) -> Prediction:
+        from sklearn import ensemble
+
+        kind = getattr(ensemble, name)
+        if not tuned:
+            return _prediction(kind(random_state=0).fit(X, y))
+
+        def made(leaves: int, rounds: int, **stopping: Any) -> Any:
+            return kind(
+                max_leaf_nodes=leaves,
+                max_iter=rounds,
+                learning_rate=0.05,
+                random_state=0,
+                **stopping,
+            ).fit(X, y)
+
+        early = {"early_stopping": True, "validation_fraction": _VALIDATION}
+        early["n_iter_no_change"] = _PATIENCE
+        tried = [(leaves, made(leaves, _MOST_ROUNDS, **early)) for leaves in _LEAVES]
+        leaves, best = max(tried, key=lambda each: each[1].validation_score_.max())
+        # The first score is that of no tree.
+        rounds = max(int(best.validation_score_.argmax()), 1)
+        return _prediction(made(leaves, rounds, early_stopping=False))
+
+    return fitted
 
 
-def boosting_tuned(X: Any, y: Any) -> Prediction:
-    from sklearn.ensemble import HistGradientBoostingRegressor
+def catboost(name: str, *, tuned: bool = False) -> Model:
+    """Return CatBoost, with depth and rounds chosen on a part of the rows."""
 
-    return _boosted(HistGradientBoostingRegressor, X, y).predict
+    def fitted(X: Any, y: Any) -> Prediction:
+        import catboost
 
+        def made(**parameters: Any) -> Any:
+            quiet = {"verbose": False, "random_seed": 0, "allow_writing_files": False}
+            return getattr(catboost, name)(thread_count=os.cpu_count(), **quiet, **parameters)
 
-def catboost(X: Any, y: Any) -> Prediction:
-    from catboost import CatBoostRegressor
+        if not tuned:
+            return _prediction(made().fit(X, y))
+        held = np.random.default_rng(1).random(len(X)) < _VALIDATION
+        stopping = {"eval_set": (X[held], y[held]), "early_stopping_rounds": _PATIENCE}
+        tried = []
+        for depth in _DEPTHS:
+            model = made(depth=depth, iterations=_MOST_ROUNDS).fit(X[~held], y[~held], **stopping)
+            (error,) = model.get_best_score()["validation"].values()
+            chosen = {"depth": depth, "iterations": model.tree_count_}
+            tried.append((error, depth, chosen | {"learning_rate": model.learning_rate_}))
+        return _prediction(made(**min(tried)[-1]).fit(X, y))
 
-    return _quiet(CatBoostRegressor).fit(X, y).predict
-
-
-def catboost_tuned(X: Any, y: Any) -> Prediction:
-    from catboost import CatBoostRegressor
-
-    return _trees(CatBoostRegressor, X, y).predict
+    return fitted
 
 
 def xrfm(X: Any, y: Any) -> Prediction:
@@ -113,126 +144,40 @@ def xrfm(X: Any, y: Any) -> Prediction:
     return lambda values: np.asarray(model.predict(rows(values)))[:, 0] * unit + middle
 
 
-def fit_classes(X: Any, y: Any) -> Prediction:
-    import streamkern
-
-    return streamkern.RandomFeatureClassifier().fit(X, y).predict_proba
-
-
-def tune_classes(budget: str) -> Model:
-    def tuned(X: Any, y: Any) -> Prediction:
-        import streamkern
-
-        return streamkern.RandomFeatureClassifier().tune(X, y, budget=budget).predict_proba
-
-    return tuned
-
-
-def boosting_classes(X: Any, y: Any) -> Prediction:
-    from sklearn.ensemble import HistGradientBoostingClassifier
-
-    return HistGradientBoostingClassifier(random_state=0).fit(X, y).predict_proba
-
-
-def boosting_classes_tuned(X: Any, y: Any) -> Prediction:
-    from sklearn.ensemble import HistGradientBoostingClassifier
-
-    return _boosted(HistGradientBoostingClassifier, X, y).predict_proba
-
-
-def catboost_classes(X: Any, y: Any) -> Prediction:
-    from catboost import CatBoostClassifier
-
-    return _quiet(CatBoostClassifier).fit(X, y).predict_proba
-
-
-def catboost_classes_tuned(X: Any, y: Any) -> Prediction:
-    from catboost import CatBoostClassifier
-
-    return _trees(CatBoostClassifier, X, y).predict_proba
-
-
-def logistic(X: Any, y: Any) -> Prediction:
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
-    return (
-        make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)).fit(X, y).predict_proba
-    )
-
-
 REGRESSION: dict[str, Model] = {
-    "fit": fit,
-    "tune 1m": tune("1m"),
-    "tune 3m": tune("3m"),
-    "tune 5m": tune("5m"),
-    "linear": linear,
-    "boosting": boosting,
-    "boosting tuned": boosting_tuned,
-    "CatBoost": catboost,
-    "CatBoost tuned": catboost_tuned,
+    "fit": ours("RandomFeatureRidge"),
+    "tune 1m": ours("RandomFeatureRidge", "1m"),
+    "tune 3m": ours("RandomFeatureRidge", "3m"),
+    "tune 5m": ours("RandomFeatureRidge", "5m"),
+    "linear": ours("RandomFeatureRidge", kernel="linear", feature_map="identity"),
+    "boosting": boosting("HistGradientBoostingRegressor"),
+    "boosting tuned": boosting("HistGradientBoostingRegressor", tuned=True),
+    "CatBoost": catboost("CatBoostRegressor"),
+    "CatBoost tuned": catboost("CatBoostRegressor", tuned=True),
     "xRFM": xrfm,
     "exact": exact,
 }
 # What each part of a search is worth.
 PARTS: dict[str, Model] = {
-    "standard scale": tune("3m", scale="standard"),
+    "standard scale": ours("RandomFeatureRidge", "3m", scale="standard"),
     "no metric": without_metric,
     "no sums": without_sums,
     "no more features": without_more_features,
 }
 CLASSES: dict[str, Model] = {
-    "fit": fit_classes,
-    "tune 1m": tune_classes("1m"),
-    "tune 3m": tune_classes("3m"),
-    "tune 5m": tune_classes("5m"),
+    "fit": ours("RandomFeatureClassifier"),
+    "tune 1m": ours("RandomFeatureClassifier", "1m"),
+    "tune 3m": ours("RandomFeatureClassifier", "3m"),
+    "tune 5m": ours("RandomFeatureClassifier", "5m"),
     "logistic": logistic,
-    "boosting": boosting_classes,
-    "boosting tuned": boosting_classes_tuned,
-    "CatBoost": catboost_classes,
-    "CatBoost tuned": catboost_classes_tuned,
+    "boosting": boosting("HistGradientBoostingClassifier"),
+    "boosting tuned": boosting("HistGradientBoostingClassifier", tuned=True),
+    "CatBoost": catboost("CatBoostClassifier"),
+    "CatBoost tuned": catboost("CatBoostClassifier", tuned=True),
 }
 
 
-def _boosted(kind: Any, X: Any, y: Any) -> Any:
-    """Return scikit-learn's boosting with its leaves and rounds chosen on a part of the rows."""
-
-    def made(leaves: int, rounds: int, **stopping: Any) -> Any:
-        return kind(
-            max_leaf_nodes=leaves, max_iter=rounds, learning_rate=0.05, random_state=0, **stopping
-        )
-
-    early = {
-        "early_stopping": True,
-        "validation_fraction": _VALIDATION,
-        "n_iter_no_change": _PATIENCE,
-    }
-    tried = [(leaves, made(leaves, _MOST_ROUNDS, **early).fit(X, y)) for leaves in _LEAVES]
-    leaves, best = max(tried, key=lambda each: each[1].validation_score_.max())
-    # The first score is that of no tree.
-    rounds = max(int(best.validation_score_.argmax()), 1)
-    return made(leaves, rounds, early_stopping=False).fit(X, y)
-
-
-def _trees(kind: Any, X: Any, y: Any) -> Any:
-    """Return CatBoost with its depth and rounds chosen on a part of the rows."""
-    held = np.random.default_rng(1).random(len(X)) < _VALIDATION
-    tried = []
-    for depth in _DEPTHS:
-        model = _quiet(kind, depth=depth, iterations=_MOST_ROUNDS)
-        model.fit(X[~held], y[~held], eval_set=(X[held], y[held]), early_stopping_rounds=_PATIENCE)
-        (error,), rate = model.get_best_score()["validation"].values(), model.learning_rate_
-        chosen = {"depth": depth, "iterations": model.tree_count_, "learning_rate": rate}
-        tried.append((error, depth, chosen))
-    return _quiet(kind, **min(tried)[-1]).fit(X, y)
-
-
-def _quiet(kind: Any, **parameters: Any) -> Any:
-    return kind(
-        verbose=False,
-        random_seed=0,
-        thread_count=os.cpu_count(),
-        allow_writing_files=False,
-        **parameters,
-    )
+def _prediction(model: Any) -> Prediction:
+    """Return what predicts numbers, or of a classifier the probabilities of classes."""
+    prediction: Prediction = getattr(model, "predict_proba", model.predict)
+    return prediction
