@@ -105,9 +105,9 @@ class ToeplitzMoments(Moments):
         rows = [np.ascontiguousarray(each) for each in np.concatenate(angles).T]
         factors = np.ascontiguousarray(np.concatenate(strengths).T, dtype=complex)
         with timed("products"):
-            every = sums_of_rows(rows, factors[-1:], 2 * modes, self.precision)
-            self.waves += every.ravel().view(float)
-            made = sums_of_rows(rows, factors * half_cell(rows), modes, self.precision)
+            self.waves += sums_of_rows(rows, factors[-1:], 2 * modes, self.precision)[0].view(float)
+            factors *= half_cell(rows)
+            made = sums_of_rows(rows, factors, modes, self.precision)
         sums = made[:, places(indices, modes)].T * amplitudes[:, None]
         self.cross[0::2] += sums.real
         self.cross[1::2] += sums.imag[: len(self.cross) // 2]
