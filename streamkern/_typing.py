@@ -1,7 +1,5 @@
 """Names for the array types that signatures share."""
 
-from __future__ import annotations
-
 from typing import Any, TypeAlias
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The jobs run as their first lines say, on the cluster file of the repository."""
 
-from __future__ import annotations
-
 import json
 import re
 from itertools import product

@@ -1,7 +1,5 @@
 """Thousands of targets: as few at a time as memory is planned for, each as if it were alone."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """Tables of all kinds of columns become inputs as others would make them, and so do later ones."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

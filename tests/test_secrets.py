@@ -1,7 +1,5 @@
 """Credentials of stores reach the workers, and nothing that anybody reads."""
 
-from __future__ import annotations
-
 import h5py
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """A row of weight s counts as s equal rows, one of weight 0 as none, wherever rows come from."""
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 
 import dask

@@ -1,7 +1,5 @@
 """`streamkern convert`."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import click

@@ -1,7 +1,5 @@
 """`streamkern diagnose`."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import click

@@ -1,7 +1,5 @@
 """`streamkern forget`."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from pathlib import Path
 from typing import Any

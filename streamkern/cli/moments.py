@@ -1,7 +1,5 @@
 """`streamkern moments`."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from streamkern.cli import options as shared

@@ -122,7 +122,7 @@ classify_option = click.option(
 )
 
 
-def calibration_option(*methods: str, default: str | None = "sigmoid") -> Decorator:
+def calibration_option(*methods: str, default: str | None = "auto") -> Decorator:
     return click.option(
         "--calibration",
         type=click.Choice(methods),
@@ -139,7 +139,7 @@ class_options = (
         type=click.Choice(["balanced"]),
         help="Weigh rows so that all classes weigh the same.",
     ),
-    calibration_option("sigmoid", "isotonic", "none"),
+    calibration_option("auto", "spline", "sigmoid", "isotonic", "none"),
 )
 
 

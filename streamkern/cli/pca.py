@@ -1,7 +1,5 @@
 """`streamkern pca`."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`streamkern predict`."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

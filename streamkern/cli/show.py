@@ -1,7 +1,5 @@
 """`streamkern show`."""
 
-from __future__ import annotations
-
 import click
 
 from streamkern.cli.console import Say, command

@@ -1,7 +1,5 @@
 """`streamkern solve`."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import click

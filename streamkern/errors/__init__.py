@@ -1,7 +1,5 @@
 """What can go wrong, as a tree: every message says what was expected, found, and to be done."""
 
-from __future__ import annotations
-
 from streamkern.errors.urls import without_secrets
 
 

@@ -1,7 +1,5 @@
 """Which texts are URLs, and what of them may be shown."""
 
-from __future__ import annotations
-
 import re
 from itertools import pairwise
 

@@ -298,9 +298,13 @@ def slices(n: int, step: int) -> Iterator[slice]:
         yield slice(start, min(start + step, n))
 
 
-def cached_slices(n_rows: int, n_components: int) -> Iterator[slice]:
-    """Return slices of rows whose features fit in a core's cache."""
-    return slices(n_rows, max(_CACHED_VALUES // max(n_components, 1), 16))
+def cached_slices(n_rows: int, n_components: int, n_factors: int = 0) -> Iterator[slice]:
+    """Return slices of rows whose features fit in a core's cache, or of 16 to 64 of them.
+
+    So many as there are numbers a feature that are read for every slice.
+    """
+    fewest = min(max(n_factors, 16), 64)
+    return slices(n_rows, max(_CACHED_VALUES // max(n_components, 1), fewest))
 
 
 def checked_seed(random_state: Any) -> int:

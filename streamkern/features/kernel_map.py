@@ -24,6 +24,11 @@ class WrittenFeatures(FeatureMap):
     # Numbers a row that are to stay in cache, where they are others than the features.
     width: int = 0
 
+    @property
+    def n_factors(self) -> int:
+        """Numbers a feature that every slice of rows reads, so that slices be not too small."""
+        return self.n_features
+
     @abstractmethod
     def prepared(self, dtype: np.dtype[Any], scratch: Scratch) -> Callable[[Array, Array], None]:
         """Return a function that writes phi(X) / scale of a few rows into its second argument.
@@ -35,7 +40,8 @@ class WrittenFeatures(FeatureMap):
         self, X: Array, out: Array, shift: Array | float = 0.0, scratch: Scratch | None = None
     ) -> Iterator[slice]:
         write, shifted = self.prepared(out.dtype, scratch or Scratch()), np.any(shift)
-        for rows in cached_slices(len(out), self.width or self.n_components):
+        at_once = cached_slices(len(out), self.width or self.n_components, self.n_factors)
+        for rows in at_once:
             features = out[rows]
             write(X[rows], features)
             if shifted:

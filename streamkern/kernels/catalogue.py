@@ -1,7 +1,5 @@
 """Kernels by name, and from the parameters that files hold."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any

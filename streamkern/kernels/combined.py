@@ -40,9 +40,7 @@ class Combined(ShiftInvariantKernel):
     ) -> None:
         """Hold what follows from the arguments."""
         used = None if used_columns is None else tuple(sorted(used_columns))
-        stretches = all(part.stretches_frequencies for part in self.parts)
-        vars(self).update(used_columns=used, stretches_frequencies=stretches)
-        vars(self).update(normal_sets=normal_sets, n_uniforms=n_uniforms)
+        vars(self).update(used_columns=used, normal_sets=normal_sets, n_uniforms=n_uniforms)
 
     @abstractmethod
     def of_parts(self, parts: Sequence[ShiftInvariantKernel]) -> Self:

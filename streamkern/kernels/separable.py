@@ -75,7 +75,6 @@ class Periodic(ScaledKernel):
     period: float | tuple[float, ...] = 1.0
     family = "periodic"
     formula = "exp(−2 Σⱼ sin²(π (xⱼ − x′ⱼ) / Pⱼ) / lⱼ²)"
-    stretches_frequencies = False
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -32,8 +32,6 @@ class ShiftInvariantKernel(Kernel):
     # Normal numbers an input, and uniform numbers, that a draw of frequencies takes.
     normal_sets: int = 1
     n_uniforms: int = 1
-    # Whether, stretched, it makes frequencies divided by the factor of the same random numbers.
-    stretches_frequencies: bool = True
     # That it is a kernel of, None for all.
     used_columns: tuple[int, ...] | None = None
     # Operators of NumPy's scalars leave the product to the kernel.

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Classification(Task):
     class_weight: Any = None
-    calibration: str | None = "sigmoid"
+    calibration: str | None = "auto"
 
     @property
     def keeps_folds(self) -> bool:
@@ -121,9 +121,9 @@ class Classification(Task):
         return self.source(rows, parameters, template)
 
     def _check_without_rows(self) -> None:
-        if self.calibration == "isotonic":
+        if self.calibration in {"spline", "isotonic"}:
             raise ParameterError(
-                "calibration 'isotonic' reads the rows again, but moments, and rows that come and "
-                "go, are read once; take 'sigmoid' or None, or calibrate the model on rows held "
-                "out."
+                f"calibration {self.calibration!r} reads the rows again, but moments, and rows "
+                f"that come and go, are read once; take 'sigmoid' or None, or calibrate the model "
+                f"on rows held out."
             )

@@ -1,7 +1,5 @@
 """Fitted models of any kind from files, and templates from models, moments and files."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

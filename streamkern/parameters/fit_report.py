@@ -1,7 +1,5 @@
 """Fit report: what a fit says of itself, under the names of the command line's JSON."""
 
-from __future__ import annotations
-
 from typing import Any, TypedDict
 
 

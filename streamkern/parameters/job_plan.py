@@ -1,7 +1,5 @@
 """The plan of a job: how it is cut up, where it runs, and what it takes."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -60,12 +58,13 @@ class Plan:
     def stored_bytes(self) -> int:
         """Features that a process may keep in a file, for passes that need them again.
 
-        No more than memory has room for beside the rest, so that the file is read from there.
+        No more than a quarter of the memory beside the rest, so that the file stays there: what is
+        written to the disk meanwhile takes longer than it saves.
         """
         if self.sums_waves or not self.solves_by_passes:
             return 0
         n_bytes = self.n_rows * self.n_components * dtype_of_features(self.precision).itemsize
-        return min(n_bytes, max(self.allowed_bytes - self.worker_bytes, 0))
+        return min(n_bytes, max(self.allowed_bytes - self.worker_bytes, 0) // 4)
 
     @property
     def fits(self) -> bool:

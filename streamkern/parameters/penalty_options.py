@@ -3,8 +3,6 @@
 What checks penalties is imported when a fit is told, not when options of commands are listed.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 

@@ -173,16 +173,12 @@ def plan_fit(
     )
 
 
-def _as_they_are(options: FitOptions, source: Source) -> FitOptions:  # noqa: ARG001
-    return options
-
-
 class Job(NamedTuple):
     """What is known of a fit before its rows: the options of its passes, and what follows them."""
 
     options: FitOptions
     solution: dict[str, Any]  # what `planned` counts of it
-    for_rows: Callable[[FitOptions, Source], FitOptions] = _as_they_are
+    for_rows: Callable[[FitOptions, Source], FitOptions] = lambda options, _: options
 
 
 def planned(

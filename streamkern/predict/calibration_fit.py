@@ -1,4 +1,4 @@
-"""Probability calibration: Platt's sigmoid and isotonic regression, of scores in bins or sums."""
+"""Calibration: splines, Platt's sigmoid and isotonic regression, of scores in bins or sums."""
 
 from __future__ import annotations
 
@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from streamkern.errors.checks import check_choice
-from streamkern.predict.class_rule import LEAST, Calibrator, IsotonicSteps, PlainRule, PlattSigmoid
+from streamkern.predict.class_rule import (
+    LEAST,
+    Calibrator,
+    IsotonicSteps,
+    LogOddsSpline,
+    PlainRule,
+    PlattSigmoid,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,7 +22,9 @@ if TYPE_CHECKING:
     from streamkern._typing import Floats
     from streamkern.predict.class_errors import ScoreTable
 
-METHODS = ("sigmoid", "isotonic")
+METHODS = ("auto", "spline", "sigmoid", "isotonic")
+# Knots of a spline, and what a square of one's change of slope costs, of a score over its spread.
+_KNOTS, _BENT, _DECIMALS = 8, 0.3, 6
 # Points of a quadrature, and steps between the sigmoid that is safe and the likely one.
 _POINTS, _STEPS = 32, 1000
 _MOST_STEPS, _SMALL_STEP, _ENOUGH = 100, 1e-10, 1e-4
@@ -28,7 +37,10 @@ def checked_method(calibration: Any) -> str | None:
 
 
 def fitted_calibrator(method: str | None, table: ScoreTable) -> Calibrator:
-    """Return the calibrator of a table of scores; no method is the rule that needs no scores."""
+    """Return the calibrator of a table of scores: a spline, unless another method is given.
+
+    None is the rule that needs no scores.
+    """
     if method is None:
         return PlainRule()
     unit = row_weight(table.n_rows, table.weights[0].sum())
@@ -37,8 +49,9 @@ def fitted_calibrator(method: str | None, table: ScoreTable) -> Calibrator:
     if method == "sigmoid":
         slopes, offsets = np.array([platt(*each) for each in bins]).T
         return PlattSigmoid(slopes, offsets)
-    steps = [_isotonic(*each) for each in bins]
-    return IsotonicSteps(tuple(x for x, _ in steps), tuple(p for _, p in steps))
+    curve, made = (_isotonic, IsotonicSteps) if method == "isotonic" else (_spline, LogOddsSpline)
+    curves = [curve(*each) for each in bins]
+    return made(tuple(x for x, _ in curves), tuple(v for _, v in curves))
 
 
 def row_weight(n_rows: int, weight: float) -> float:
@@ -58,26 +71,48 @@ def platt(scores: Floats, weights: Floats, shares: Floats) -> tuple[float, float
     Lin, Lin and Weng (2007), "A note on Platt's probabilistic outputs for support vector machines",
     for Newton's method with steps halved.
     """
-    N, rest = weights @ shares, weights @ (1.0 - shares)
-    targets = shares * (N + 1.0) / (N + 2.0) + (1.0 - shares) / (rest + 2.0)
-    level, mean = np.log((N + 1.0) / (rest + 1.0)), np.average(targets, weights=weights)
+    targets, level = _smoothed(weights, shares)
+    mean = np.average(targets, weights=weights)
     constant = 0.0, float(np.log(mean / (1.0 - mean)))
-    centre = np.average(scores, weights=weights)
-    spread = np.sqrt(np.average((scores - centre) ** 2, weights=weights))
+    centre, spread = _moments(scores, weights)
     if not spread > 0:
         return constant
     inputs = np.column_stack([(scores - centre) / spread, np.ones(len(scores))])
+    w = _most_likely(inputs, weights, targets, np.array([0.0, level]))
+    if w[0] <= 0:
+        return constant
+    return float(w[0] / spread), float(w[1] - w[0] * centre / spread)
+
+
+def _smoothed(weights: Floats, shares: Floats) -> tuple[Floats, float]:
+    """Return Platt's targets (m,), and the log-odds of the class."""
+    N, rest = weights @ shares, weights @ (1.0 - shares)
+    targets = shares * (N + 1.0) / (N + 2.0) + (1.0 - shares) / (rest + 2.0)
+    return targets, float(np.log((N + 1.0) / (rest + 1.0)))
+
+
+def _moments(scores: Floats, weights: Floats) -> tuple[Any, Any]:
+    """Return the mean and the deviation of scores."""
+    centre = np.average(scores, weights=weights)
+    return centre, np.sqrt(np.average((scores - centre) ** 2, weights=weights))
+
+
+def _most_likely(
+    inputs: Floats, weights: Floats, targets: Floats, w: Floats, penalty: Floats | float = 0.0
+) -> Floats:
+    """Return the coefficients of largest likelihood, from w, less penalty * w^2 / 2."""
 
     def loss(w: Floats) -> float:
         odds = inputs @ w
-        return float(weights @ (np.logaddexp(0.0, odds) - targets * odds))
+        of_rows = weights @ (np.logaddexp(0.0, odds) - targets * odds)
+        return float(of_rows + np.sum(penalty * w * w) / 2.0)
 
-    w, least = np.array([0.0, level]), np.inf
+    least = np.inf
     for _ in range(_MOST_STEPS):
         p = 1.0 / (1.0 + np.exp(-np.clip(inputs @ w, -700, 700)))
-        gradient = inputs.T @ (weights * (p - targets))
+        gradient = inputs.T @ (weights * (p - targets)) + penalty * w
         curved = inputs.T @ ((weights * p * (1.0 - p))[:, None] * inputs)
-        curved[np.diag_indices(2)] += _SMALL_STEP * max(np.trace(curved), 1e-300)
+        curved[np.diag_indices(len(w))] += penalty + _SMALL_STEP * max(np.trace(curved), 1e-300)
         step, least = np.linalg.solve(curved, gradient), loss(w)
         decrement, length = float(gradient @ step), 1.0
         if decrement <= _SMALL_STEP * max(least, 1.0):
@@ -87,9 +122,40 @@ def platt(scores: Floats, weights: Floats, shares: Floats) -> tuple[float, float
             if length < _SMALL_STEP:
                 break
         w = w - length * step
-    if w[0] <= 0:
-        return constant
-    return float(w[0] / spread), float(w[1] - w[0] * centre / spread)
+    return w
+
+
+def _spline(scores: Floats, weights: Floats, shares: Floats) -> tuple[Floats, Floats]:
+    """Return points and log-odds of the spline of largest likelihood, which bends as it must.
+
+    Its knots are quantiles of the scores, and changes of slope are penalised.
+
+    Eilers and Marx (1996), "Flexible smoothing with B-splines and penalties".
+    """
+    from sklearn.isotonic import isotonic_regression  # noqa: PLC0415  slow
+
+    slope, offset = platt(scores, weights, shares)
+    centre, spread = _moments(scores, weights)
+    if not slope > 0:
+        return np.array([centre]), np.array([offset])
+    inputs = (scores - centre) / spread
+    quantiles = np.linspace(0.0, 1.0, _KNOTS + 2)[1:-1]
+    knots = _apart(np.interp(quantiles, np.cumsum(weights) / weights.sum(), inputs))
+
+    def bent(inputs: Floats) -> Floats:
+        hinges = np.maximum(inputs[:, None] - knots, 0.0)
+        return np.column_stack([inputs, np.ones(len(inputs)), hinges])
+
+    begun = np.zeros(2 + len(knots))
+    begun[:2] = slope * spread, offset + slope * centre
+    penalty = np.where(np.arange(len(begun)) < 2, 0.0, _BENT)
+    w = _most_likely(bent(inputs), weights, _smoothed(weights, shares)[0], begun, penalty)
+    points = _apart(np.concatenate([inputs[:1], knots, inputs[-1:]]))
+    return centre + spread * points, isotonic_regression(bent(points) @ w)
+
+
+def _apart(points: Floats) -> Floats:
+    return np.unique(points.round(_DECIMALS))
 
 
 def _isotonic(scores: Floats, weights: Floats, shares: Floats) -> tuple[Floats, Floats]:

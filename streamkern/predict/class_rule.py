@@ -85,15 +85,40 @@ class IsotonicSteps(Calibrator):
 
     @classmethod
     def from_dict(cls, parameters: dict[str, Any], n_targets: int) -> IsotonicSteps:
-        points = [_numbers(each) for each in parameters["scores"]]
-        values = [_numbers(each) for each in parameters["probabilities"]]
-        if not len(points) == len(values) == n_targets:
-            raise ValueError(f"{len(points)} and {len(values)} functions of {n_targets} scores")
-        for x, p in zip(points, values, strict=True):
-            rising = len(x) == len(p) > 0 and (np.diff(x) > 0).all() and (np.diff(p) >= 0).all()
-            if not (rising and p[0] > 0 and p[-1] < 1):
-                raise ValueError("probabilities that fall, or are not between 0 and 1")
-        return cls(tuple(points), tuple(values))
+        points, values = _rising(parameters["scores"], parameters["probabilities"], n_targets)
+        if not all(p[0] > 0 and p[-1] < 1 for p in values):
+            raise ValueError("probabilities that are not between 0 and 1")
+        return cls(points, values)
+
+
+@dataclass(frozen=True)
+class LogOddsSpline(Calibrator):
+    """Log-odds that never fall, straight between points of every score, and on beyond the last."""
+
+    scores: tuple[Floats, ...]
+    odds: tuple[Floats, ...]
+
+    name: ClassVar[str] = "spline"
+
+    def log_odds(self, scores: Floats) -> Floats:
+        found = np.empty_like(scores, dtype=np.float64)
+        for j, (x, v) in enumerate(zip(self.scores, self.odds, strict=True)):
+            s, (first, last) = scores[:, j], end_rises(x, v)
+            found[:, j] = np.interp(s, x, v)
+            found[:, j] += np.minimum(s - x[0], 0.0) * first + np.maximum(s - x[-1], 0.0) * last
+        return found
+
+    @classmethod
+    def from_dict(cls, parameters: dict[str, Any], n_targets: int) -> LogOddsSpline:
+        return cls(*_rising(parameters["scores"], parameters["odds"], n_targets))
+
+
+def end_rises(points: Floats, values: Floats) -> tuple[float, float]:
+    """Return by how much a function rises before its second point, and after the last but one."""
+    if len(points) == 1:
+        return 0.0, 0.0
+    rises = np.diff(values) / np.diff(points)
+    return float(rises[0]), float(rises[-1])
 
 
 @dataclass(frozen=True)
@@ -141,7 +166,8 @@ class AdditiveVotes(FixedRule):
 
 
 CALIBRATORS: dict[str, type[Calibrator]] = {
-    each.name: each for each in (PlattSigmoid, IsotonicSteps, PlainRule, AdditiveVotes)
+    each.name: each
+    for each in (LogOddsSpline, PlattSigmoid, IsotonicSteps, PlainRule, AdditiveVotes)
 }
 
 
@@ -150,6 +176,17 @@ def _numbers(values: Any, n: int | None = None) -> Floats:
     if found.ndim != 1 or (n is not None and len(found) != n) or not np.isfinite(found).all():
         raise ValueError(f"parameters of shape {found.shape}")
     return found
+
+
+def _rising(scores: Any, values: Any, n_targets: int) -> tuple[tuple[Floats, ...], ...]:
+    """Return the points and values of functions of q scores that do not fall."""
+    points, found = (tuple(map(_numbers, each)) for each in (scores, values))
+    if not len(points) == len(found) == n_targets:
+        raise ValueError(f"{len(points)} and {len(found)} functions of {n_targets} scores")
+    for x, v in zip(points, found, strict=True):
+        if not (len(x) == len(v) > 0 and (np.diff(x) > 0).all() and (np.diff(v) >= 0).all()):
+            raise ValueError("a function that falls")
+    return points, found
 
 
 def codes_of(values: Floats) -> Array:

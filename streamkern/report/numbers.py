@@ -1,7 +1,5 @@
 """Number formats for people."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

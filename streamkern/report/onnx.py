@@ -14,7 +14,15 @@ from streamkern.models.component_fit import FittedComponents
 from streamkern.models.fitted_classes import FittedClassifier
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.loading import fitted_of
-from streamkern.predict.class_rule import LEAST, Calibrator, ClassRule, IsotonicSteps, PlattSigmoid
+from streamkern.predict.class_rule import (
+    LEAST,
+    Calibrator,
+    ClassRule,
+    IsotonicSteps,
+    LogOddsSpline,
+    PlattSigmoid,
+    end_rises,
+)
 from streamkern.report.onnx_graph import Graph, feature_parts
 from streamkern.storage.outputs import replacing
 
@@ -131,15 +139,19 @@ def _probabilities(graph: Graph, rule: ClassRule, scores: str) -> str:
 def _log_odds(graph: Graph, calibrator: Calibrator, scores: str) -> str:
     if isinstance(calibrator, PlattSigmoid):
         return graph("Add", graph("Mul", scores, calibrator.slope), calibrator.offset)
-    if isinstance(calibrator, IsotonicSteps):
-        functions = zip(calibrator.scores, calibrator.probabilities, strict=True)
-        columns = [_interpolated(graph, scores, j, *each) for j, each in enumerate(functions)]
-        p = graph("Concat", *columns, axis=1)
+    if isinstance(calibrator, LogOddsSpline):
+        functions = zip(calibrator.scores, calibrator.odds, strict=True)
+        columns = [_extended(graph, scores, j, *each) for j, each in enumerate(functions)]
+        odds = graph("Concat", *columns, axis=1)
     else:
-        half = graph.constant(0.5)
-        p = _between(graph, graph("Add", graph("Mul", scores, half), half), LEAST, 1.0 - LEAST)
-    rest = graph("Sub", 1.0, p)
-    odds = graph("Sub", graph("Log", p), graph("Log", rest))
+        if isinstance(calibrator, IsotonicSteps):
+            functions = zip(calibrator.scores, calibrator.probabilities, strict=True)
+            columns = [_interpolated(graph, scores, j, *each) for j, each in enumerate(functions)]
+            p = graph("Concat", *columns, axis=1)
+        else:
+            half = graph.constant(0.5)
+            p = _between(graph, graph("Add", graph("Mul", scores, half), half), LEAST, 1.0 - LEAST)
+        odds = graph("Sub", graph("Log", p), graph("Log", graph("Sub", 1.0, p)))
     # Runtimes differ in what the larger of NaN and a number is.
     return graph("Add", odds, graph("Sub", scores, scores))
 
@@ -152,6 +164,15 @@ def _interpolated(graph: Graph, scores: str, column: int, points: Floats, values
     passed = graph("Sub", _between(graph, score, points[:-1], points[1:]), points[:-1])
     rises = np.diff(values) / np.diff(points)
     return graph("Add", graph("MatMul", passed, rises[:, None]), values[0])
+
+
+def _extended(graph: Graph, scores: str, column: int, points: Floats, values: Floats) -> str:
+    """Return the function (n, 1) of a score that goes on outside of its points as at the ends."""
+    within = _interpolated(graph, scores, column, points, values)
+    score, (first, last) = graph.columns(scores, [column]), end_rises(points, values)
+    below = graph("Min", graph("Sub", score, points[0]), 0.0)
+    above = graph("Max", graph("Sub", score, points[-1]), 0.0)
+    return graph("Sum", within, graph("Mul", below, first), graph("Mul", above, last))
 
 
 def _between(graph: Graph, value: str, least: Floats | float, most: Floats | float) -> str:

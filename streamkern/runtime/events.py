@@ -7,8 +7,6 @@ Tasks tell of shards and merges, and `worker` is the address of theirs, or empty
 started the job.  All else is told by that process.
 """
 
-from __future__ import annotations
-
 import logging
 import uuid
 from collections.abc import Callable, Iterator

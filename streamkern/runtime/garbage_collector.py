@@ -4,8 +4,6 @@ It runs in whichever thread makes an object.  In the thread that answers for a s
 upon an object of h5py, whose end waits for the lock of HDF5, which waits for that answer.
 """
 
-from __future__ import annotations
-
 import gc
 import os
 import threading

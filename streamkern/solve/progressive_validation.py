@@ -8,8 +8,6 @@ Blum, Kalai and Langford (1999), "Beating the hold-out: bounds for k-fold and pr
 cross-validation".
 """
 
-from __future__ import annotations
-
 from functools import reduce
 from typing import Any
 

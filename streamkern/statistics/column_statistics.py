@@ -25,10 +25,6 @@ _VALUES_AT_ONCE = 15_000
 _EXACT = 2.0**53
 
 
-def _first(one: int | None, other: int | None) -> int | None:
-    return min((row for row in (one, other) if row is not None), default=None)
-
-
 class ColumnStatistics(Statistic):
     """Statistics of the p inputs and q targets, the targets last, over their finite values.
 
@@ -43,7 +39,9 @@ class ColumnStatistics(Statistic):
     maximum: Floats = maximum("n_columns")
     n_nonfinite: Array = total("n_columns", dtype=np.int64)
     n_bad_rows: int = total(dtype=int)  # rows with a value, or a weight, that is not finite
-    first_bad_row: int | None = merged_by(_first)
+    first_bad_row: int | None = merged_by(
+        lambda *rows: min((row for row in rows if row is not None), default=None)
+    )
 
     @property
     def variance(self) -> Floats:

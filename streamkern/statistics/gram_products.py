@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from streamkern.features.base import slices
 from streamkern.runtime.scratch import Scratch
 from streamkern.runtime.timing import timed
 from streamkern.statistics.base import Statistic
@@ -20,8 +21,9 @@ if TYPE_CHECKING:
     from streamkern.features import FeatureMap
     from streamkern.sources import Block
 
-# Rows of features that are multiplied at once, or as many as there are vectors, if that is more.
-_ROWS = 64
+# Rows of features that are multiplied at once, or as many as there are vectors, if that is more,
+# by so many features.
+_ROWS, _FEATURES = 64, 8192
 
 
 class GramProducts(Statistic):
@@ -47,29 +49,43 @@ class GramProducts(Statistic):
         return Work(4.0 * D * b, D, self.vectors.dtype.str)
 
     def update(self, blocks: Iterable[Block]) -> None:
-        scratch, vectors, dtype = self.scratch or Scratch(), self.vectors, self.vectors.dtype
-        made, step = scratch.array("products", vectors.shape, dtype), max(_ROWS, self.n_vectors)
+        scratch, step = self.scratch or Scratch(), max(_ROWS, self.n_vectors)
         for block in blocks:
             self.feature_map.check(block.X.shape)
-            shape, of_features = (len(block), len(vectors)), dtype_of_features(self.precision)
+            shape, of_features = (len(block), len(self.vectors)), dtype_of_features(self.precision)
             features = scratch.array("features", shape, of_features)
             shift = self.feature_shift.astype(of_features)
-            weights = None if block.weights is None else block.weights.astype(dtype)[:, None]
             begun, evaluated = 0, self.feature_map.evaluated(block.X, features, shift, scratch)
             if scratch.store is not None:
                 places = block.places()[[0, -1]]
                 key = *places.tolist(), len(block)
                 evaluated = scratch.store.evaluated(key, features, evaluated)
             for rows in evaluated:
-                if rows.stop - begun < step and rows.stop < len(block):
-                    continue
-                with timed("products"):
-                    some = features[begun : rows.stop]
-                    if dtype != of_features:
-                        some = scratch.array("wide features", some.shape, dtype)
-                        np.copyto(some, features[begun : rows.stop])
-                    along = some @ vectors
-                    if weights is not None:
-                        along *= weights[begun : rows.stop]
-                    self.products += np.matmul(some.T, along, out=made)
-                begun = rows.stop
+                if rows.stop - begun >= step or rows.stop == len(block):
+                    ready = slice(begun, rows.stop)
+                    weights = None if block.weights is None else block.weights[ready]
+                    with timed("products"):
+                        self._multiply(features[ready], weights, scratch)
+                    begun = rows.stop
+
+    def _multiply(self, features: Array, weights: Floats | None, scratch: Scratch) -> None:
+        """Add the products of some rows, by parts of their features that stay in cache."""
+        (n, D), dtype = features.shape, self.vectors.dtype
+        wide = features.dtype != dtype
+        along = np.zeros((n, self.n_vectors), dtype)
+        made = scratch.array("products", (min(D, _FEATURES), self.n_vectors), dtype)
+
+        def part_of(some: slice) -> Array:
+            part = features[:, some]
+            if wide:
+                part = scratch.array("wide features", part.shape, dtype)
+                np.copyto(part, features[:, some])
+            return part
+
+        for some in slices(D, _FEATURES):
+            along += part_of(some) @ self.vectors[some]
+        if weights is not None:
+            along *= weights.astype(dtype)[:, None]
+        for some in slices(D, _FEATURES):
+            part = part_of(some)
+            self.products[some] += np.matmul(part.T, along, out=made[: part.shape[1]])

@@ -1,7 +1,5 @@
 """The arithmetic of a statistic, and how fast this machine does it."""
 
-from __future__ import annotations
-
 import time
 from functools import cache
 from typing import NamedTuple

@@ -2,9 +2,8 @@
 
 The column pass brings a spread sample along.  On it, many length scales of every kernel and family
 of maps are tried at a reduced number of features, by cross-validation over the whole grid of
-penalties; the best of them, and what is near, go on to twice as many features, and so on.  Trials
-of one kernel share their projections where its features are functions of some.  The winner gets the
-one full pass.
+penalties; the best of them, and what is near, go on to twice as many features, and so on.  The
+winner gets the one full pass.
 """
 
 from __future__ import annotations

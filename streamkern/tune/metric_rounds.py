@@ -176,7 +176,7 @@ class HeldOutTrial:
         return self.standardizer(X[there]), None if weights is None else weights[there]
 
     def _training(self, X: Array, y: Floats, weights: Floats | None) -> Iterator[Block]:
-        return Targets(y, weights).blocks(np.arange(self.n_training), X.__getitem__)
+        return Targets(y, weights).blocks(np.arange(self.n_training), X)
 
 
 class Round(NamedTuple):

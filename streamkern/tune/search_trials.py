@@ -157,7 +157,7 @@ class SearchTrials:
     ) -> list[Attempt]:
         plan, options = self.ledger.plan, self.options
         tasks, places, sent = [], [], shared(folds)
-        for arm, mine in _shared_projections(candidates, plan.n_slots):
+        for arm, mine in _dealt(candidates, plan.n_slots):
             _, kernel, family, metric, place = self.arms[arm]
             own = replace(options, kernel=kernel, feature_map=family)
             D = self._n_inputs if own.is_identity else n_components
@@ -200,9 +200,7 @@ def _arms_of(
         yield arm
 
 
-def _shared_projections(
-    candidates: Sequence[Candidate], n_slots: int
-) -> Iterator[tuple[int, list[int]]]:
+def _dealt(candidates: Sequence[Candidate], n_slots: int) -> Iterator[tuple[int, list[int]]]:
     """Deal candidates to tasks: some of one arm each, by their places."""
     size = max(-(-len(candidates) // n_slots), 1)
     places = sorted(range(len(candidates)), key=lambda i: candidates[i].arm)

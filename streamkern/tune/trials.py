@@ -8,15 +8,13 @@ gives the errors of a whole grid of penalties.  Kernels and maps are cross-valid
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from functools import reduce
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
-from streamkern.features import FeatureMap, Identity, RandomFourierFeatures
-from streamkern.features.base import cached_slices
-from streamkern.runtime.scratch import Scratch
+from streamkern.features import FeatureMap, Identity
 from streamkern.solve import Eigenbasis, decomposition_bytes
 from streamkern.solve.cross_validation import HeldOut, held_out_errors
 from streamkern.solve.penalty_curve import PenaltyCurve
@@ -25,7 +23,7 @@ from streamkern.sources import Block
 from streamkern.statistics import Moments, Triangle, dtype_of_features
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from streamkern._typing import Array, Floats
     from streamkern.kernels import ShiftInvariantKernel
@@ -50,12 +48,12 @@ class Targets(NamedTuple):
     values: Floats
     weights: Floats | None
 
-    def blocks(self, places: Array, features: Callable[[Any], Array]) -> Iterator[Block]:
-        """Yield the rows at some places, some at a time, with what `features` makes of each."""
+    def blocks(self, places: Array, X: Array) -> Iterator[Block]:
+        """Yield the rows at some places, some at a time."""
         for start in range(0, len(places), _BLOCK_ROWS):
             rows = places[start : start + _BLOCK_ROWS]
             weights = None if self.weights is None else self.weights[rows]
-            yield Block(features(rows), self.values[rows], int(rows[0]), weights)
+            yield Block(X[rows], self.values[rows], int(rows[0]), weights)
 
 
 def moments_about(feature_map: FeatureMap, some: Array, n_targets: int) -> Moments:
@@ -133,16 +131,12 @@ class Trial:
             cuts = np.linspace(0, len(y), N_FOLDS + 1).astype(int)[1:]
             folds = np.searchsorted(cuts, np.arange(len(y)), side="right")
         places = [np.flatnonzero(folds == number) for number in np.unique(folds)]
-        targets = Targets(y, weights)
-        feature_map = self._map(1.0)
-        if isinstance(feature_map, RandomFourierFeatures) and self.kernel.stretches_frequencies:
-            return self._with_shared_angles(feature_map, X, targets, places, factors)
         begun = time.thread_time()
-        chosen = feature_map.representatives(X, weights)
+        chosen = self._map(1.0).representatives(X, weights)
         made_from = (X, weights) if chosen is None else (chosen, None)
         once = time.thread_time() - begun
         return [
-            self._alone(X, targets, places, factor, made_from=made_from, once=once)
+            self._attempt(X, Targets(y, weights), places, factor, made_from, once)
             for factor in factors
         ]
 
@@ -151,43 +145,16 @@ class Trial:
             return Identity()
         return self.options.map_of(self.kernel.stretched(factor), self.n_components)
 
-    def _with_shared_angles(
-        self,
-        feature_map: RandomFourierFeatures,
-        X: Array,
-        y: Targets,
-        places: list[Array],
-        factors: Sequence[float],
-    ) -> list[Attempt]:
-        """Cross-validate on projections that are made once: the factors divide them."""
-        begun = time.thread_time()
-        drawn = feature_map.draw(X.shape[1], X)
-        made = time.thread_time()
-        angles = X @ drawn.frequencies.T.astype(X.dtype)
-        drawing, once = made - begun, time.thread_time() - made
-        held = np.empty((min(_BLOCK_ROWS, len(X)), drawn.n_components), dtype=X.dtype)
-        attempts = []
-        for factor in factors:
-            begun = time.thread_time() - once
-            waves = _Waves(drawn, angles, factor, held)
-            some = waves.features(slice(0, min(len(X), SHIFT_ROWS)))
-            empty = moments_about(Identity().draw(drawn.n_components), some, y.values.shape[1])
-            folds = _summed(empty, y, places, waves.features)
-            attempt = self._attempt(folds, factor, (drawing, time.thread_time() - begun))
-            attempts.append(replace(attempt, alpha=attempt.alpha * drawn.scale**2))
-        return attempts
-
-    def _alone(
+    def _attempt(  # noqa: PLR0917  rows and folds, and how the map is made
         self,
         X: Array,
         y: Targets,
         places: list[Array],
         factor: float,
-        *,
         made_from: tuple[Array, Floats | None],
         once: float,
     ) -> Attempt:
-        """Cross-validate a map that is drawn from rows, on the features that a pass would sum."""
+        """Leave out each fold in turn, at the penalties of the grid that matter."""
         begun = time.thread_time() - once
         feature_map = self._map(factor)
         drawn = feature_map.draw(X.shape[1], feature_map.chosen(*made_from))
@@ -198,13 +165,11 @@ class Trial:
         some = np.empty((min(len(X), SHIFT_ROWS), drawn.n_components), dtype=dtype)
         summed.evaluate(X[: len(some)], some)
         empty = moments_about(summed, some, y.values.shape[1])
-        folds = _summed(empty, y, places, X.__getitem__)
-        cost = made - begun, time.thread_time() - made
-        return self._attempt([fold.solvable() for fold in folds], factor, cost)
-
-    def _attempt(self, folds: list[Moments], factor: float, cost: tuple[float, float]) -> Attempt:
-        """Leave out each fold in turn, at the penalties of the grid that matter."""
-        begun = time.thread_time()
+        sums = [empty.zero() for _ in places]
+        for fold, mine in zip(sums, places, strict=True):
+            fold.update(y.blocks(mine, X))
+        ended = time.thread_time()
+        folds = [fold.solvable() for fold in sums]
         total = reduce(Moments.merge, folds)
         intercept = self.options.fit_intercept
         basis = Eigenbasis.of(total.centred(intercept=intercept), total.n_rows - intercept)
@@ -222,7 +187,7 @@ class Trial:
             score,
             error,
             float(curve.alphas[chosen[0]]),
-            Cost(*cost, time.thread_time() - begun),
+            Cost(made - begun, ended - made, time.thread_time() - ended),
             len(folds),
             curve.fold_errors(chosen).tolist(),
         )
@@ -255,36 +220,10 @@ def _near_the_best(basis: Eigenbasis, total: Moments, folds: Sequence[Moments]) 
     return curve
 
 
-def _summed(
-    empty: Moments, y: Targets, places: list[Array], features: Callable[[Any], Array]
-) -> list[Moments]:
-    folds = [empty.zero() for _ in places]
-    for fold, mine in zip(folds, places, strict=True):
-        fold.update(y.blocks(mine, features))
-    return folds
-
-
-class _Waves(NamedTuple):
-    """Features of projections (m, L), without phases, at a multiple of their length scale."""
-
-    map: RandomFourierFeatures
-    angles: Array
-    factor: float
-    held: Array
-
-    def features(self, rows: Array | slice) -> Array:
-        """Return the features of some rows, without their scale, in memory that is used again."""
-        inside, dtype, scratch = self.angles[rows], self.angles.dtype, Scratch()
-        offsets, out = self.map.offsets.astype(dtype), self.held[: len(inside)]
-        for part in cached_slices(len(out), self.map.n_components):
-            self.map.waves(inside[part] / dtype.type(self.factor) + offsets, out[part], scratch)
-        return out
-
-
 def trial_bytes(
     n_rows: int, n_features: int, n_components: int, itemsize: int, n_folds: int = N_FOLDS
 ) -> int:
     m, p, D = n_rows, n_features, n_components
-    rows = itemsize * (m * (p + D) + (_BLOCK_ROWS + D) * D)
+    rows = itemsize * (m * p + (_BLOCK_ROWS + SHIFT_ROWS + D) * D)
     sums = (n_folds + 2) * 8 * Triangle.size(D)
     return int(rows + sums + decomposition_bytes(D) + 8 * _SQUARES * D**2)

@@ -1,7 +1,5 @@
 """An adaptive cluster keeps the workers that hold sums, until these are merged."""
 
-from __future__ import annotations
-
 import time
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Cluster files: what one may say by itself, what takes trust, and those of the repository."""
 
-from __future__ import annotations
-
 import re
 import socket
 import threading

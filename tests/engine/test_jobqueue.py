@@ -1,7 +1,5 @@
 """Job scripts of Slurm, PBS and LSF, as dask-jobqueue writes them for files of the repository."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

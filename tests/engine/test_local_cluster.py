@@ -1,7 +1,5 @@
 """Workers on this machine: a LocalCluster of a file, and processes started by hand."""
 
-from __future__ import annotations
-
 import signal
 import sys
 

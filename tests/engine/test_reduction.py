@@ -1,7 +1,5 @@
 """The pass: every row once, in a fixed tree, on any scheduler, with a small graph."""
 
-from __future__ import annotations
-
 import operator
 from types import SimpleNamespace
 

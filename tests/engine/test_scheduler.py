@@ -1,7 +1,5 @@
 """What the current scheduler offers, and results in order."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import signal

@@ -1,7 +1,5 @@
 """Encrypted clusters by configuration: with certificates one gets in, without them nobody does."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

@@ -5,8 +5,6 @@ kept: arrays, plain values, and dictionaries of them.  Both run in a folder of t
 the rows.  Of the package only public names are used, so that a case outlives every module.
 """
 
-from __future__ import annotations
-
 import os
 import pickle
 import shutil

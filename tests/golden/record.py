@@ -7,8 +7,6 @@ The bits of an array depend on the processor and the libraries, so hashes are co
 are those of the record, and elsewhere norms and projections, as far as a case says.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import hashlib

@@ -1,7 +1,5 @@
 """What tests of models have in common."""
 
-from __future__ import annotations
-
 import dask
 import pytest
 

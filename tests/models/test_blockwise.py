@@ -1,7 +1,5 @@
 """Lazy predictions: a graph holds the model once, and a little for every block of rows."""
 
-from __future__ import annotations
-
 import cloudpickle
 import dask
 import dask.array as da

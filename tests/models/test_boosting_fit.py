@@ -1,7 +1,5 @@
 """Rounds of boosting are those of the textbooks, though no weight of a row is ever kept."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

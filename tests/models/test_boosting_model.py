@@ -1,7 +1,5 @@
 """A boosted classifier is a classifier as any other: on arrays, Dask arrays and files."""
 
-from __future__ import annotations
-
 import re
 
 import dask

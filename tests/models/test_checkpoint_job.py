@@ -1,7 +1,5 @@
 """A fit that was stopped goes on where it was, to the same bits, or says why it cannot."""
 
-from __future__ import annotations
-
 import math
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Choosing the penalty, as a user of the estimator meets it."""
 
-from __future__ import annotations
-
 import warnings
 
 import naive

@@ -1,7 +1,5 @@
 """Classification by ridge regression on +1 and -1, against scikit-learn and plain loops."""
 
-from __future__ import annotations
-
 import copy
 
 import dask
@@ -94,7 +92,7 @@ def test_predictions_are_labels_of_their_own_type_also_from_a_file(labels, optio
 def test_calibration_is_by_scores_of_rows_that_the_model_has_not_seen(n_classes):
     X, y = rows(n_classes=n_classes)
     weights = np.random.default_rng(2).random(len(X)) + 0.5
-    model = classifier(n_folds=4).fit(X, y, weights)
+    model = classifier(n_folds=4, calibration="sigmoid").fit(X, y, weights)
     Phi, targets = model.transform(X), signs(y, model.classes_)
     folds, scores = np.array([naive.fold_of_row(i, 4, 0) for i in range(len(X))]), 0.0 * targets
     for k in range(4):
@@ -117,12 +115,12 @@ def test_held_out_rows_calibrate_too_and_weigh_as_if_repeated_but_not_a_copy_of_
     assert np.abs(model.predict_proba(X) - other.predict_proba(X)).max() < 1e-9
     assert np.abs(model.predict_proba(X) - plain).max() > 0.01
     assert np.array_equal(copied.predict_proba(X), plain)
-    for each, name in ((model, "sigmoid"), (copied, "none")):
+    for each, name in ((model, "spline"), (copied, "none")):
         each.save(tmp_path / f"{name}.h5")
         assert streamkern.load(tmp_path / f"{name}.h5").report_ == each.report_
         assert each.report_["calibration"] == name
     assert np.array_equal(model.calibrate(new, labels, calibration=None).predict_proba(X), plain)
-    with pytest.raises(ParameterError, match="calibration must be one of sigmoid, isotonic, or No"):
+    with pytest.raises(ParameterError, match="calibration must be one of auto, spline, sigmoid"):
         model.calibrate(new, labels, calibration="temperature")
     assert model.calibrate(new, labels, calibration="isotonic").report_["calibration"] == "isotonic"
     assert model.get_params()["calibration"] is None
@@ -216,7 +214,7 @@ def test_moments_are_solved_as_rows_are_fitted_and_calibrate_as_rows_that_come_d
     assert classifier().solve(found, keep_moments=True).moments_ is found
     with pytest.raises(ParameterError, match="calibration 'isotonic' reads the rows again"):
         classifier(calibration="isotonic").solve(found)
-    with pytest.raises(ParameterError, match="calibration 'sigmoid' needs 2 folds or more, and"):
+    with pytest.raises(ParameterError, match="calibration 'auto' needs 2 folds or more, and"):
         classifier().solve(classifier(calibration=None, alpha=1.0, n_folds=1).moments(X, Y))
 
 
@@ -236,7 +234,8 @@ def test_moments_are_solved_with_the_weights_of_classes_that_they_have():
 
 def test_classes_do_not_depend_on_the_unit_of_weights():
     weights = np.full(len(Y), 1e-6)
-    for calibration, fit in (("sigmoid", "fit"), ("isotonic", "fit"), ("sigmoid", "partial_fit")):
+    ways = ("auto", "fit"), ("sigmoid", "fit"), ("isotonic", "fit"), ("auto", "partial_fit")
+    for calibration, fit in ways:
         model = classifier(calibration=calibration, alpha="cv")
         alike, found = (
             getattr(clone(model), fit)(X, Y, sample_weight=each) for each in (None, weights)

@@ -1,7 +1,5 @@
 """Principal components of random features, against scikit-learn's and Dask-ML's of the same."""
 
-from __future__ import annotations
-
 import h5py
 import numpy as np
 import pandas as pd

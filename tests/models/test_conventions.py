@@ -1,7 +1,5 @@
 """Estimators as users of scikit-learn put them together: searches, pipelines, frames, weights."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import dask.array as da

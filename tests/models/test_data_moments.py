@@ -1,7 +1,5 @@
 """Moments of data sets: merged, with rows removed, and solved, they say what a fit would say."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Random-feature ridge regression, as a user of scikit-learn and Dask meets it."""
 
-from __future__ import annotations
-
 import warnings
 
 import dask

@@ -1,7 +1,5 @@
 """Exact kernel ridge regression against scikit-learn, refits and the primal."""
 
-from __future__ import annotations
-
 import warnings
 from functools import partial
 

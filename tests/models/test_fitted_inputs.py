@@ -1,7 +1,5 @@
 """What columns are called: models take them by name, and make recipes of data frames."""
 
-from __future__ import annotations
-
 import warnings
 from copy import deepcopy
 

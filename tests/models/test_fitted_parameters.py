@@ -1,7 +1,5 @@
 """Parameters set after a fit: files, reports and templates say what the model was fitted with."""
 
-from __future__ import annotations
-
 import json
 from functools import partial
 

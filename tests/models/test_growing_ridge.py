@@ -1,7 +1,5 @@
 """Rows that come and go: the same model as one fit on the rows that are in."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 import threading

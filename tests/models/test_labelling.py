@@ -1,7 +1,5 @@
 """Rows with labels: which classes there are, what they weigh, and what targets they become."""
 
-from __future__ import annotations
-
 import dask
 import dask.array as da
 import h5py

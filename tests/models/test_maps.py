@@ -1,7 +1,5 @@
 """Maps that are no Fourier maps, from the rows of a file to predictions."""
 
-from __future__ import annotations
-
 import naive
 import numpy as np
 import pytest

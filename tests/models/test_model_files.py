@@ -1,7 +1,5 @@
 """Files of models and moments: what was fitted comes back bit for bit, nothing damaged is used."""
 
-from __future__ import annotations
-
 import io
 import json
 import pickle

@@ -1,7 +1,5 @@
 """Choosing the number of features from one reading of the rows."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """A predictor applied to every row: into a file, and against the targets."""
 
-from __future__ import annotations
-
 import json
 import tracemalloc
 from functools import cache

@@ -1,7 +1,5 @@
 """Features that are there already: scikit-learn's RidgeCV, out of core."""
 
-from __future__ import annotations
-
 import naive
 import numpy as np
 import pytest

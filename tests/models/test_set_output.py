@@ -1,7 +1,5 @@
 """What `set_output` asks for comes lazily of what is lazy, and is never computed on the way."""
 
-from __future__ import annotations
-
 import dask
 import dask.array as da
 import dask.dataframe as dd

@@ -1,7 +1,5 @@
 """skops takes fitted estimators to files and back, and needs no types to be trusted but ours."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import skops.io

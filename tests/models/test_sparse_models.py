@@ -1,7 +1,5 @@
 """Models of few features: made from fitted ones, or fitted, and normal in every way."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import naive

@@ -1,7 +1,5 @@
 """Products in strips of the triangle, where a worker cannot hold the whole with its partials."""
 
-from __future__ import annotations
-
 from itertools import pairwise, product
 
 import naive

@@ -1,7 +1,5 @@
 """Maps as transformers: drawn when they are fitted, from arrays, Dask arrays and files alike."""
 
-from __future__ import annotations
-
 import dask.array as da
 import h5py
 import numpy as np

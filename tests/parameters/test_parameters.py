@@ -1,7 +1,5 @@
 """The table of parameters: what estimators, commands and the contract make of it is the same."""
 
-from __future__ import annotations
-
 from inspect import signature
 
 import click

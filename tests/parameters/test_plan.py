@@ -1,7 +1,5 @@
 """The plan: known before the first read, and cut by the data and the options alone."""
 
-from __future__ import annotations
-
 import json
 import re
 

@@ -8,6 +8,7 @@ from sklearn.isotonic import IsotonicRegression
 
 from streamkern.errors import ParameterError
 from streamkern.predict.calibration_fit import (
+    METHODS,
     ScoreSums,
     _likely,
     checked_method,
@@ -84,7 +85,7 @@ def test_weights_count_as_rows_that_are_there_more_often():
     scores, is_class, _ = rows()
     times = np.random.default_rng(1).integers(0, 4, len(scores))
     repeated = table(scores.repeat(times), is_class.repeat(times), None)
-    for method in ("sigmoid", "isotonic"):
+    for method in ("spline", "sigmoid", "isotonic"):
         weighted = fitted_calibrator(method, table(scores, is_class, times.astype(float)))
         expected = fitted_calibrator(method, repeated)
         at = np.linspace(-3, 3, 50)[:, None]
@@ -102,7 +103,47 @@ def test_isotonic_probabilities_are_those_of_scikit_learn():
     assert (np.diff(p[np.argsort(scores)]) >= -1e-15).all()
 
 
-@pytest.mark.parametrize("method", ["sigmoid", "isotonic", None])
+@pytest.mark.parametrize("curve", [lambda s: 2.0 * s - 0.7, lambda s: 3.0 * np.sinh(s) - 1.0])
+def test_a_spline_finds_log_odds_of_any_shape_that_rises(curve):
+    rng = np.random.default_rng(0)
+    scores, at = rng.standard_normal(40_000), np.linspace(-1.5, 1.5, 30)
+    is_class = rng.random(len(scores)) < 1 / (1 + np.exp(-curve(scores)))
+    scored = table(scores, is_class, None)
+    found = {m: fitted_calibrator(m, scored).log_odds(at[:, None])[:, 0] for m in METHODS[1:3]}
+    off = {
+        m: np.abs(1 / (1 + np.exp(-odds)) - 1 / (1 + np.exp(-curve(at)))).max()
+        for m, odds in found.items()
+    }
+    assert off["spline"] < 0.02
+    assert off["spline"] < off["sigmoid"] or off["sigmoid"] < 0.01
+
+
+def test_a_spline_never_falls_and_goes_on_beyond_its_points():
+    rng = np.random.default_rng(0)
+    scores = rng.standard_normal(300).round(1)
+    found = fitted_calibrator(
+        "spline", table(scores, rng.random(300) < 0.4 + 0.1 * np.sign(scores), None)
+    )
+    odds = found.log_odds(np.linspace(-20, 20, 400)[:, None])[:, 0]
+    assert (np.diff(odds) >= 0).all()
+    far = np.array([[-1000.0], [-1001.0], [1000.0], [1001.0], [np.nan]])
+    low, lower, high, higher, unknown = found.log_odds(far)[:, 0]
+    (x,), (v,) = found.scores, found.odds
+    assert low - lower == pytest.approx((v[1] - v[0]) / (x[1] - x[0]))
+    assert higher - high == pytest.approx((v[-1] - v[-2]) / (x[-1] - x[-2]))
+    assert np.isnan(unknown)
+
+
+def test_a_spline_of_scores_that_tell_nothing_is_the_share_of_the_class():
+    scores, is_class = np.repeat([-1.0, 1.0], 50), np.tile([True, False, False, False, False], 20)
+    found = fitted_calibrator("auto", table(scores, is_class, None))
+    assert found.name == "spline"
+    alike = fitted_calibrator("sigmoid", table(scores, is_class, None)).log_odds(scores[:, None])
+    np.testing.assert_allclose(found.log_odds(scores[:, None]), alike, rtol=1e-12)
+    assert alike[0, 0] == pytest.approx(np.log(20 / 80), abs=0.01)
+
+
+@pytest.mark.parametrize("method", ["auto", "sigmoid", "isotonic", None])
 def test_a_calibrator_goes_through_its_parameters(method):
     found = fitted_calibrator(method, table(*rows()))
     again = CALIBRATORS[found.name].from_dict(found.as_dict(), 1)
@@ -120,6 +161,9 @@ def test_a_calibrator_goes_through_its_parameters(method):
         ("isotonic", {"scores": [[0.0, 1.0]], "probabilities": [[0.5, 0.2]]}),
         ("isotonic", {"scores": [[0.0, 1.0]], "probabilities": [[0.0, 0.2]]}),
         ("isotonic", {"scores": [], "probabilities": []}),
+        ("spline", {"scores": [[0.0, 1.0]], "odds": [[0.5, 0.2]]}),
+        ("spline", {"scores": [[0.0, 0.0]], "odds": [[0.0, 0.2]]}),
+        ("spline", {"scores": [[0.0, 1.0]], "odds": [[0.5]]}),
     ],
 )
 def test_parameters_that_were_tampered_with_are_refused(name, parameters):
@@ -128,7 +172,9 @@ def test_parameters_that_were_tampered_with_are_refused(name, parameters):
 
 
 def test_a_calibration_that_is_none_of_them_is_refused():
-    with pytest.raises(ParameterError, match="must be one of sigmoid, isotonic, or None"):
+    with pytest.raises(
+        ParameterError, match="must be one of auto, spline, sigmoid, isotonic, or None"
+    ):
         checked_method("temperature")
 
 

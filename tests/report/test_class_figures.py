@@ -100,7 +100,7 @@ def test_the_page_shows_classes_and_no_intervals(k, tmp_path):
     assert "Kernel classification" in page.text
     assert f"{k} classes" in page.text
     assert page.value_of("classes") == f"{k}: {', '.join(NAMES[:k])}"
-    assert page.value_of("calibration") == "sigmoid"
+    assert page.value_of("calibration") == "spline"
     assert f"{100 * found.measure.accuracy:.1f}%" in page.text
     shown = ("ROC curve", "Calibration", "recall", "precision", "log loss")
     assert all(name in page.text for name in shown)

@@ -97,7 +97,7 @@ def test_kernels_at_landmarks_are_made_in_double(kernel, tmp_path):
     assert apart(model, tmp_path / "model.onnx", new, "single") < 1e-5
 
 
-@pytest.mark.parametrize("calibration", ["sigmoid", "isotonic", None])
+@pytest.mark.parametrize("calibration", ["spline", "sigmoid", "isotonic", None])
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_a_classifier_gives_the_probabilities_of_its_classes(n_classes, calibration, tmp_path):
     X, y = rows()

@@ -73,7 +73,7 @@ def test_classes_are_told_by_their_rows_or_by_their_weights():
         rows = dict(report_rows.class_rows(model.fit(X, y).report_))
         assert rows["classes"] == "3: ash, elm, oak"
         assert rows[name] == value
-        assert rows["calibration"] == "sigmoid"
+        assert rows["calibration"] == "spline"
 
 
 def test_the_best_of_every_size_has_a_star_and_what_is_dominated_is_left_out():

@@ -1,7 +1,5 @@
 """What a fit takes is what was projected, and does not grow with the rows."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

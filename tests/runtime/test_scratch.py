@@ -1,7 +1,5 @@
 """Arrays' memory: bits do not depend on where one lies, and what is worked in is taken once."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import dask

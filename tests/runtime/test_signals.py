@@ -1,7 +1,5 @@
 """Signals that stop a program raise once, wait where they must, and end it at the second."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

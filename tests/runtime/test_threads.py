@@ -1,7 +1,5 @@
 """A fixed number of BLAS threads, whichever threads the tasks run on."""
 
-from __future__ import annotations
-
 import threading
 from concurrent.futures import ThreadPoolExecutor
 

@@ -1,7 +1,5 @@
 """Seconds are counted by activity, where somebody asked for them."""
 
-from __future__ import annotations
-
 import threading
 import time
 from contextvars import copy_context

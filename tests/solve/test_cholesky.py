@@ -1,7 +1,5 @@
 """Cholesky factors in panels, against LAPACK's of the whole matrix."""
 
-from __future__ import annotations
-
 import tracemalloc
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Errors on rows left out, against models that are fitted again without them."""
 
-from __future__ import annotations
-
 import tracemalloc
 from collections import Counter
 from typing import NamedTuple

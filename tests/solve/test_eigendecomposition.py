@@ -1,7 +1,5 @@
 """Eigenvectors found side by side, against LAPACK's."""
 
-from __future__ import annotations
-
 import threading
 import tracemalloc
 

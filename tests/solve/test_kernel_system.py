@@ -1,7 +1,5 @@
 """Kernel matrices: one penalty by Cholesky, every penalty by one eigendecomposition."""
 
-from __future__ import annotations
-
 import naive
 import numpy as np
 import pytest

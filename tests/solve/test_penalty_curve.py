@@ -1,7 +1,5 @@
 """Which penalties are tried, what a criterion says of them, and which is chosen."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import replace

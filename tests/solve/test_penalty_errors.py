@@ -1,7 +1,5 @@
 """Leave-one-out errors of every penalty, without fitting again."""
 
-from __future__ import annotations
-
 import naive
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """The error on rows to come, from sums, is that of the same model fitted and scored on rows."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

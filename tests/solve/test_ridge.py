@@ -1,7 +1,5 @@
 """Ridge regression on systems with prescribed spectra, singular ones included."""
 
-from __future__ import annotations
-
 import copy
 import math
 import tracemalloc

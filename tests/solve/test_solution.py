@@ -1,7 +1,5 @@
 """The normal equations that a model keeps."""
 
-from __future__ import annotations
-
 import naive
 import numpy as np
 import pytest

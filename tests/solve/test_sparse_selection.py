@@ -1,7 +1,5 @@
 """Which features forward selection, matching pursuit and the lasso choose from G and C."""
 
-from __future__ import annotations
-
 import json
 
 import naive

@@ -1,7 +1,5 @@
 """What the eigendecomposition says of every penalty, against matrices of rows by rows."""
 
-from __future__ import annotations
-
 import math
 
 import naive

@@ -1,7 +1,5 @@
 """Rows of NumPy and Dask arrays."""
 
-from __future__ import annotations
-
 import pickle
 
 import dask

@@ -1,7 +1,5 @@
 """Labels of any kind, and the classes that they name."""
 
-from __future__ import annotations
-
 import json
 from datetime import date
 

@@ -1,7 +1,5 @@
 """Columns become what pandas and scikit-learn make of them, or a sentence says why not."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Data frames, lazy ones and truth values as rows: fitted in place of arrays, predicted lazily."""
 
-from __future__ import annotations
-
 import dask
 import dask.array as da
 import dask.dataframe as dd

@@ -1,7 +1,5 @@
 """The recipe of a table follows from all its rows by rules, however they are cut into pieces."""
 
-from __future__ import annotations
-
 import io
 import math
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The garbage collector and HDF5, each in a thread of its own."""
 
-from __future__ import annotations
-
 import gc
 import os
 import threading

@@ -1,7 +1,5 @@
 """Rows in HDF5 files: every storage, every type, every way of being wrong."""
 
-from __future__ import annotations
-
 import json
 import pickle
 import tempfile

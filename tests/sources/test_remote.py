@@ -1,7 +1,5 @@
 """Rows in object stores and on web servers: real servers on loopback, well and unwell."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import re

@@ -1,7 +1,5 @@
 """Where rows are cut: between storage chunks, once, and by the data and the option alone."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Sums of waves on a lattice have the moments of the features, without products of these."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

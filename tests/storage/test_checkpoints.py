@@ -1,7 +1,5 @@
 """A folder of checkpoints: of one job, for one process at a time, and never half a file."""
 
-from __future__ import annotations
-
 import fcntl
 
 import pytest

@@ -1,7 +1,5 @@
 """Tables written a piece at a time."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Plain values come back from a file as they were, or not at all."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """Tables in other formats become HDF5 with the same numbers, or a sentence."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import json

@@ -1,7 +1,5 @@
 """A budget is counted, kept, and makes a search wider; costs of what was tried are the trials'."""
 
-from __future__ import annotations
-
 import json
 from functools import cache
 from itertools import pairwise

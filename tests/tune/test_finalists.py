@@ -1,7 +1,5 @@
 """A search within seconds chooses scale, metric, kernel, map and D, no worse than a plain fit."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """From the moments of folds to a solution: what is chosen, what it is worth, and where it runs."""
 
-from __future__ import annotations
-
 import tracemalloc
 from types import SimpleNamespace
 

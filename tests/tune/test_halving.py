@@ -1,7 +1,5 @@
 """Choosing kernel and length scale on a sample: what is found, and what it is worth."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 
@@ -405,7 +403,7 @@ def test_an_attempt_is_a_cross_validation_of_the_kernel_itself(n, kernel, factor
     D, intercept = 16, options.get("fit_intercept", True)
     X, y = smooth(n, q=2)
     y = (y - y.mean(axis=0)) / y.std(axis=0)
-    # With others before and after it, since projections are shared.
+    # With others before and after it.
     *_, attempt, _ = tried(X, y, kernel, D, [4.0, factor, 0.1], **options)
     scale = np.array(kernel.length_scale) * factor
     stretched = kernel.with_length_scale(tuple(scale) if scale.ndim else float(scale))

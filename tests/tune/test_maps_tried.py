@@ -1,7 +1,5 @@
 """Choosing among maps: what suits the function is found, where it is affordable, and reported."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from click.testing import CliRunner

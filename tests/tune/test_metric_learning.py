@@ -1,7 +1,5 @@
 """A metric that is learnt: the directions that matter, on any scheduler, never for the worse."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from itertools import pairwise, product

@@ -1,7 +1,5 @@
 """The kernel 'auto': what small fits to a sample choose, where they choose, and who is told."""
 
-from __future__ import annotations
-
 import dask
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """Numpydoc sections of estimators: what several of them say alike is written here once."""
 
-from __future__ import annotations
-
 import re
 from inspect import cleandoc, getmembers, isdatadescriptor, signature
 from textwrap import fill

@@ -1,7 +1,5 @@
 """Paths that estimators are given as rows: HDF5 as it is, CSV and Parquet converted meanwhile."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 import weakref

@@ -88,9 +88,6 @@ class RandomFeatureAdaBoost(ClassEstimator):
         """What to do about rows that are not finite, or have no label, as `estimator` says."""
         return getattr(self.estimator, "on_bad_rows", "error")
 
-    def _boosting(self) -> Boosting:
-        return Boosting(self.n_estimators, self.algorithm, self.learning_rate, self.class_weight)
-
     def _parameters(self) -> Parameters:
         if self.estimator is None:
             return Boosting.parameters_of_a_round()
@@ -117,7 +114,8 @@ class RandomFeatureAdaBoost(ClassEstimator):
         fit that was stopped goes on in its round.  DataError is raised too if the first round does
         no better than chance.
         """
-        boosting, parameters = self._boosting(), self._parameters()
+        options = self.n_estimators, self.algorithm, self.learning_rate, self.class_weight
+        boosting, parameters = Boosting(*options), self._parameters()
         boosting.check(parameters)
         rows = self._tables(X, y, sample_weight, first=True, fewest=2)
         return holding(self, boosting.fit(parameters, rows, checkpoint=checkpoint))

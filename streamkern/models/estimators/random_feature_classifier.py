@@ -126,10 +126,11 @@ class RandomFeatureClassifier(ClassEstimator, FeatureEstimator):
 
     Parameters
     ----------
-    calibration : {'sigmoid', 'isotonic'}, optional
-        Platt's sigmoid, or a function that never falls, for each class against the rest.  With
-        None the probability is (1 + s) / 2 of a score s, cut off at 0 and 1, no folds are made for
-        it, and the rows are read once less.
+    calibration : {'auto', 'spline', 'sigmoid', 'isotonic'}, optional
+        Log-odds that are straight between a few quantiles of the scores, Platt's sigmoid, or steps
+        that never fall, for each class against the rest; 'auto' is the spline, but of moments
+        alone the sigmoid.  With None the probability is (1 + s) / 2 of a score s, cut off at 0 and
+        1, no folds are made for it, and the rows are read once less.
 
     References
     ----------
@@ -164,7 +165,7 @@ class RandomFeatureClassifier(ClassEstimator, FeatureEstimator):
         on_bad_rows: str = "error",
         random_state: int = 0,
         class_weight: str | Mapping[Any, float] | None = None,
-        calibration: str | None = "sigmoid",
+        calibration: str | None = "auto",
     ) -> None:
         keep_parameters(self, locals())
 
@@ -189,17 +190,12 @@ class RandomFeatureClassifier(ClassEstimator, FeatureEstimator):
 
         `classes` (K,) are all labels that there will be; by default those of `like`, or of the
         first call.  ParameterError is raised if they are others than in the first call, or
-        `class_weight` is 'balanced' or `calibration` 'isotonic'.
+        `class_weight` is 'balanced' or `calibration` 'spline' or 'isotonic'.
         """
         return self._begin_or_grow(X, y, sample_weight, like, classes)
 
     def calibrate(
-        self,
-        X: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        *,
-        calibration: str | None = "sigmoid",
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, calibration: str | None = "auto"
     ) -> Self:
         """Calibrate the probabilities by rows that the model was not fitted on, in one pass.
 
