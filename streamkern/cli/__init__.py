@@ -1,20 +1,16 @@
 """The command line: one click command a file, imported when it is asked for."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import click
 
 from streamkern._version import __version__
 from streamkern.errors.formatting import unknown
 from streamkern.errors.urls import without_secrets
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 # Names and one-line helps stand here so that `streamkern --help` imports no command.
 COMMANDS = {

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import time
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import click
 
+from streamkern._typing import Array
 from streamkern.cli.console import Say, command
 from streamkern.cli.job import place_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from streamkern._typing import Array
 
 _NOISE = 0.5
 _INPUTS = 8

@@ -1,15 +1,11 @@
 """Help of commands: options in groups, examples after them, and names that were nearly right."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import click
 
 from streamkern.errors.formatting import meant
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 # By the names of parameters; what is of one command alone stands first, without a group.
 GROUPS = {

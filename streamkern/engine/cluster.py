@@ -1,15 +1,15 @@
 """Connections to Dask clusters: of a cluster file, an address, a scheduler file, or our own."""
 
-from __future__ import annotations
-
 import inspect
 import logging
 import os
 import time
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import dask
 from dask.utils import parse_bytes, parse_timedelta
@@ -26,10 +26,6 @@ from streamkern.monitor.scheduler_plugin import Watch
 from streamkern.runtime.memory import usable_cores
 from streamkern.runtime.resources import LOST
 from streamkern.storage.outputs import local_path
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 _LARGE_GRAPH = "distributed.admin.large-graph-warning-threshold"
 _LINK = "distributed.dashboard.link"

@@ -4,13 +4,13 @@ A cluster file is shared and copied, so it may start clusters but not run code: 
 in a known package, its options in `cluster_options.py`, unless the user trusts whoever wrote it.
 """
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import shutil
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import dask
 from distributed import SpecCluster, SSHCluster
@@ -21,10 +21,6 @@ from streamkern.engine.plain_yaml import mapping_in
 from streamkern.errors import ClusterError, ParameterError, first_line
 from streamkern.errors.checks import is_integer
 from streamkern.runtime.signals import handlers_kept
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 _PACKAGES = (
     *("distributed", "dask_jobqueue", "dask_kubernetes", "dask_cloudprovider", "dask_gateway"),

@@ -6,17 +6,12 @@ and times, with the form that a value must have; of security, a file may ask for
 for files whose author the user trusts, and for the user's own Dask configuration.
 """
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from streamkern.errors import ParameterError
 from streamkern.errors.formatting import printable
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 OWN_OPTIONS = "streamkern.cluster-options"  # of the user's own configuration
 

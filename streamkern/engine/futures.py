@@ -1,13 +1,12 @@
 """Futures of tasks that a client sends: what they need on the workers, and how long to wait."""
 
-from __future__ import annotations
-
 import importlib.util
 import time
 import uuid
+from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakSet
 
 import dask
@@ -16,9 +15,6 @@ from dask.utils import parse_timedelta
 from streamkern.engine.heartbeat import heartbeat_of
 from streamkern.errors import ClusterError, WorkersLostError
 from streamkern.runtime.resources import LOST, check_installed, reaching
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 NO_WORKERS, _NO_WORKERS_DEFAULT = "distributed.scheduler.no-workers-timeout", "5 minutes"
 _SPAN = {"name": ("streamkern",), "ids": (str(uuid.uuid4()),)}

@@ -1,17 +1,13 @@
 """Plain YAML: small files of whoever wrote them, read without aliases, tags and long waits."""
 
-from __future__ import annotations
-
 import re
 import stat
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import yaml
 
 from streamkern.errors import ParameterError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 # Of a file that anybody may have written; YAML takes long to read.
 _MOST_BYTES, _MOST_BRACKETS = 32 << 10, 1000

@@ -1,7 +1,5 @@
 """A scheduler that runs already: its address, in a file or by itself, and a client of it."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re
@@ -9,16 +7,13 @@ import socket
 import threading
 import time
 from concurrent.futures import Future
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from distributed import Client, Security, rpc
 
 from streamkern.engine.plain_yaml import text_of
 from streamkern.errors import ClusterError, ParameterError, first_line
 from streamkern.errors.urls import shown
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 # Seconds within which something must listen at an address.
 _CONNECTING = 3.0

@@ -1,15 +1,14 @@
 """Dask tasks: on a distributed client if there is one, else in this process."""
 
-from __future__ import annotations
-
 import os
 import sys
 import threading
 import time
 import uuid
+from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import dask
@@ -23,9 +22,6 @@ from streamkern.errors import ClusterError
 from streamkern.runtime.resources import LOST, current_client, local_scheduler, reaching
 from streamkern.runtime.scratch import aligned
 from streamkern.runtime.threads import blas_threads
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 # What was sent to workers, by the futures that stand for it, to be sent again if they die.
 _sent: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()

@@ -1,15 +1,11 @@
 """Checks of an integer (a bool is none, and those of NumPy are) and of a choice."""
 
-from __future__ import annotations
-
+from collections.abc import Collection
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import Any, TypeGuard
 
 from streamkern.errors import ParameterError
 from streamkern.errors.formatting import unknown
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
 
 
 def is_integer(value: Any, least: int | None = None) -> TypeGuard[int]:

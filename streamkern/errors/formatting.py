@@ -1,14 +1,10 @@
 """Texts and names that others gave, fit to be shown; and values as JSON."""
 
-from __future__ import annotations
-
 import json
 import math
+from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 
 def printable(text: str) -> str:

@@ -4,16 +4,11 @@ Styles are on the elements themselves, since notebooks drop style sheets of outp
 trust.  Colours are those of the page, so tables can be read on light and dark ones.
 """
 
-from __future__ import annotations
-
+from collections.abc import Iterable, Sequence
 from html import escape
-from typing import TYPE_CHECKING
 
 from streamkern.errors.formatting import printable
 from streamkern.errors.urls import without_secrets
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 _LINE = "rgba(128,128,128,.35)"
 _TABLE = "border-collapse:collapse;border:0;margin:4px 0 8px;color:inherit;font-size:13px"

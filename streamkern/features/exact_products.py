@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from streamkern._typing import Floats
 from streamkern.errors import OverflowedError
-
-if TYPE_CHECKING:
-    from streamkern._typing import Floats
 
 _MANTISSA = np.finfo(float).nmant + 1
 # Of means and deviations that are to be the same, whoever computes them.

@@ -8,17 +8,13 @@ of an array: P times the sum of the orders, and not P^2, multiply-adds.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from streamkern._typing import Array, Floats
 from streamkern.errors import ParameterError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from streamkern._typing import Array, Floats
 
 # Orders of matrices that are no products of smaller ones, by which sizes can be near any number.
 _OTHER_ORDERS = (1, 12, 20)

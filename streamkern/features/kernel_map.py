@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping
 from inspect import signature
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from streamkern._typing import Array, Floats
 from streamkern.errors import ParameterError
 from streamkern.features.base import FeatureMap, cached_slices, checked_n_components, checked_seed
 from streamkern.features.families import inner_arrays, restored_inner
 from streamkern.kernels import Gaussian, Kernel, kernel_from
 from streamkern.runtime.scratch import Scratch
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from streamkern._typing import Array, Floats
 
 
 class WrittenFeatures(FeatureMap):

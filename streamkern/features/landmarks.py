@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from streamkern._typing import Floats
 from streamkern.features.base import stream
 from streamkern.kernels import Kernel, ShiftInvariantKernel
 from streamkern.kernels.scaled import DistanceKernel
-
-if TYPE_CHECKING:
-    from streamkern._typing import Floats
 
 # Lloyd's iterations: the first few move centres most, and a map is no better for the others.
 _ITERATIONS = 10

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
+from streamkern._typing import Array, Floats
 from streamkern.errors import ParameterError
 from streamkern.features import FeatureMap, Standardized, Standardizer
 from streamkern.kernels import Combined, Kernel, Periodic, ShiftInvariantKernel
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from streamkern._typing import Array, Floats
 
 N_ROUNDS = 4
 _MOST_ROUNDS = 20

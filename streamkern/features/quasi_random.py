@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
+from streamkern._typing import Array, Floats
 from streamkern.errors import ParameterError
 from streamkern.features.base import stream
 from streamkern.features.projection import Frequencies
 from streamkern.features.spectral import SpectralFeatures
-
-if TYPE_CHECKING:
-    from streamkern._typing import Array, Floats
 
 # Dimensions that SciPy has direction numbers for.
 _MOST_DIMENSIONS = 21201

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
+from streamkern._typing import Array, Floats
 from streamkern.features.base import stream
 from streamkern.features.hadamard import block_size
 from streamkern.features.projection import Frequencies, HadamardProjection
 from streamkern.features.spectral import SpectralFeatures
 from streamkern.kernels import RadialKernel, ShiftInvariantKernel
-
-if TYPE_CHECKING:
-    from streamkern._typing import Array, Floats
 
 # Streams of random numbers, kept apart so that more of one never changes another.
 DIRECTIONS, UNIFORMS, PHASES, LENGTHS = range(4)

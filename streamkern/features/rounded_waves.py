@@ -6,17 +6,14 @@ operation of IEEE arithmetic after the other, compiled without liberties.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.polynomial import Chebyshev, Polynomial
 
+from streamkern._typing import Array
 from streamkern.runtime.compiled import compiled
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from streamkern._typing import Array
 
 # Of cos(2 pi r) and sin(2 pi r) / r in r^2, for r up to half a turn: off by 1e-8.
 _DEGREE = 6

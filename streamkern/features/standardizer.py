@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from streamkern._typing import Array, Floats
 from streamkern.errors import ParameterError
 from streamkern.features.base import cached_slices
 from streamkern.features.exact_products import SURE_BITS, coarse, factor_bits, sure
 from streamkern.runtime.scratch import Scratch
-
-if TYPE_CHECKING:
-    from streamkern._typing import Array, Floats
 
 # Rows are cast to double and back, which takes more of the cache than features do.
 _DOUBLES = 4

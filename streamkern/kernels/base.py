@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from streamkern._typing import Floats
 from streamkern.errors import ParameterError
 from streamkern.errors.html_table import html_table
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from numpy.typing import ArrayLike
-
-    from streamkern._typing import Floats
 
 # Kernels by their families: declaring a class is enough for options, texts and files to find it.
 DECLARED: dict[str, type[Kernel]] = {}

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from streamkern._typing import Array, Floats
 from streamkern.errors import ParameterError
 from streamkern.kernels.base import checked_rows
 from streamkern.kernels.combined import Combined, Reduced
 from streamkern.kernels.scaled import ScaledKernel
 from streamkern.kernels.shift_invariant import OPERATIONS, ShiftInvariantKernel
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import ArrayLike
-
-    from streamkern._typing import Array, Floats
 
 
 @dataclass(frozen=True, repr=False)

@@ -8,23 +8,18 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from streamkern._typing import Array, Floats
 from streamkern.errors import ParameterError
 from streamkern.kernels.base import value_text
 from streamkern.kernels.shift_invariant import OPERATIONS, LengthScale, ShiftInvariantKernel
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from numpy.typing import ArrayLike
-
-    from streamkern._typing import Array, Floats
-
 
 Reduced = tuple[float, ShiftInvariantKernel | None]
 

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from streamkern._typing import Floats
 from streamkern.errors import ParameterError
 from streamkern.errors.checks import checked_integer
 from streamkern.kernels.base import Kernel
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-    from streamkern._typing import Floats
 
 
 @dataclass(frozen=True)

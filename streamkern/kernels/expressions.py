@@ -8,10 +8,9 @@ value    a number, several in parentheses, or a word
 columns  numbers from 0 and first-last, with commas between
 """
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Mapping
+from typing import Any, NoReturn
 
 from streamkern.errors import ModelFileError, ParameterError
 from streamkern.kernels.base import Kernel
@@ -19,9 +18,6 @@ from streamkern.kernels.catalogue import KERNELS, declared_kernel, simple_kernel
 from streamkern.kernels.combined import added
 from streamkern.kernels.products import multiplied
 from streamkern.kernels.shift_invariant import LengthScale, ShiftInvariantKernel
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _TOKENS = re.compile(
     r"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)"

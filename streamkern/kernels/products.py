@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from streamkern._typing import Array, Floats
 from streamkern.errors import ParameterError
 from streamkern.kernels.combined import Reduced, Several, Sum, reduced
 from streamkern.kernels.shift_invariant import OPERATIONS, ShiftInvariantKernel
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import ArrayLike
-
-    from streamkern._typing import Array, Floats
 
 # Frequencies take as many sets of normal numbers; and texts of strangers' files are kernels.
 _MOST_FACTORS = 2000

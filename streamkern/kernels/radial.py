@@ -5,14 +5,11 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from streamkern._typing import Floats
 from streamkern.kernels.scaled import DistanceKernel, distances
-
-if TYPE_CHECKING:
-    from streamkern._typing import Floats
 
 
 class RadialKernel(DistanceKernel):

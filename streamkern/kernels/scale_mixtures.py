@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
+from streamkern._typing import Floats
 from streamkern.errors import ParameterError
 from streamkern.kernels.radial import RadialKernel
-
-if TYPE_CHECKING:
-    from streamkern._typing import Floats
 
 # Longer frequencies are as good as random, and have no place in single precision.
 _LONGEST = 1e18

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from streamkern._typing import Array, Floats
 from streamkern.errors import DataError, ParameterError
 from streamkern.kernels.base import checked_rows
 from streamkern.kernels.shift_invariant import LengthScale, ShiftInvariantKernel
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import ArrayLike
-
-    from streamkern._typing import Array, Floats
 
 _ROWS_AT_ONCE = 1024
 # Rows whose pairs the median is taken over: half a million pairs.

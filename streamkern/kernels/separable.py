@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from streamkern._typing import Floats
 from streamkern.errors import ParameterError
 from streamkern.kernels.scaled import ScaledKernel, checked_numbers, distances, spread
-
-if TYPE_CHECKING:
-    from streamkern._typing import Floats
 
 # Beyond this concentration the frequencies of a periodic kernel are rounded normal numbers, to a
 # relative 1e-7 of their probabilities.

@@ -1,20 +1,15 @@
 """Jobs under way and past, from the events that were heard of them."""
 
-from __future__ import annotations
-
 import threading
 import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from streamkern.monitor.passes import Pass, is_due
 from streamkern.runtime.events import FIELDS, Event
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
 
 # Jobs that are over are kept, up to so many.
 _KEPT = 20

@@ -6,14 +6,13 @@
     client.register_plugin(streamkern.monitor.scheduler_plugin.Watch())
 """
 
-from __future__ import annotations
-
 import importlib.util
 import logging
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from distributed import SchedulerPlugin
 from tornado.ioloop import PeriodicCallback
@@ -21,10 +20,6 @@ from tornado.ioloop import PeriodicCallback
 from streamkern.monitor import metrics
 from streamkern.monitor.jobs import Jobs
 from streamkern.runtime.events import TOPIC, Event
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 
 logger = logging.getLogger(__name__)
 _LOOK_MS = 1000

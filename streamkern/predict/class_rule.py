@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from streamkern._typing import Array, Floats
 from streamkern.errors import DataError
 from streamkern.sources.class_labels import Classes
-
-if TYPE_CHECKING:
-    from streamkern._typing import Array, Floats
 
 # Probabilities are no nearer to 0 and 1 than this in a logarithm, as in scikit-learn.
 LEAST = float(np.finfo(np.float64).eps)

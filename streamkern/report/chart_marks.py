@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
+from streamkern._typing import Array, Floats
 from streamkern.report.numbers import number, percent, power, shortened
 from streamkern.report.rendering import palette
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from streamkern._typing import Array, Floats
 
 # Colours, marks and dashes of series, in the order that they are taken.
 KINDS = ("first", "second", "third", "fourth")

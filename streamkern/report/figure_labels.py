@@ -1,11 +1,7 @@
 """Labels of figures: what the fields of reports and comparisons are called, and their formats."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 
 class Label(NamedTuple):

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from streamkern._typing import Floats
 from streamkern.predict.class_errors import ClassErrors, is_known
 from streamkern.predict.class_rule import ClassRule, PlainRule, codes_of
 from streamkern.predict.deviation import Largest
 from streamkern.predict.evaluation import Measure
 from streamkern.sources import Block
 from streamkern.statistics import RowSample, part
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from streamkern._typing import Floats
 
 _WORST = 10
 # Penalties of linear ridge, for a row.

@@ -1,8 +1,8 @@
 """Fitted models side by side: what their cards say, errors on the same rows, and curves."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 from streamkern.report import chart_marks as chart
 from streamkern.report.figure_labels import LABELS
@@ -12,10 +12,6 @@ from streamkern.report.rendering import Figure
 from streamkern.report.trial_tables import Table
 from streamkern.report.validation_curves import penalty_curve
 from streamkern.runtime.memory import in_words
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
 # What of a report is compared, and what it is called.
 _FACTS = {

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial, reduce
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from streamkern._typing import Array, Floats
 from streamkern._version import __version__
 from streamkern.errors import OutputError, ParameterError
 from streamkern.features import (
@@ -33,11 +35,6 @@ from streamkern.kernels import (
 from streamkern.kernels.column_kernels import OnColumns
 from streamkern.kernels.combined import Sum
 from streamkern.runtime.memory import in_words
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from streamkern._typing import Array, Floats
 
 # What protocol buffers hold, with room for the nodes.
 _MOST_BYTES = 2_000_000_000

@@ -5,22 +5,18 @@ page has them for light, for dark and for paper; and nothing needs a style of it
 or a font: texts stay texts, which the writer of the XML escapes.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 import re
 import warnings
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from xml.etree import ElementTree as ET
 
 from markupsafe import Markup
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
 
 # Of a picture, in pixels where the page is as wide as a telephone.
 WIDTH = 360.0

@@ -1,12 +1,8 @@
 """Functions compiled by Numba, which releases the interpreter's lock while they run."""
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from functools import cache, wraps
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from typing import Any
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -5,18 +5,15 @@ from __future__ import annotations
 import os
 import tempfile
 import threading
+from collections.abc import Hashable, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakValueDictionary, finalize
 
+from streamkern._typing import Array
 from streamkern.runtime.memory import available_bytes
 from streamkern.runtime.resources import current_worker
 from streamkern.runtime.timing import timed
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator
-
-    from streamkern._typing import Array
 
 # How names of stores begin.
 STORE = "features-"

@@ -14,14 +14,12 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
+from streamkern._typing import Array
 from streamkern.errors import ParameterError
-
-if TYPE_CHECKING:
-    from streamkern._typing import Array
 
 # Rows whose products of two bytes, at most 2^14 each, sum to no more than 32 bits hold, and to no
 # more than float32 holds exactly: 2^30 and 2^24.

@@ -1,20 +1,15 @@
 """Memory and cores that this process may use: cgroups(7), proc(5) and getrlimit(2) of Linux."""
 
-from __future__ import annotations
-
 import math
 import os
 import resource
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
 
 import psutil
 
 from streamkern.errors import InsufficientMemoryError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _SELF = Path("/proc/self")
 _UNLIMITED = 1 << 62

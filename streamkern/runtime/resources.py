@@ -1,10 +1,9 @@
 """Workers, threads and memory that tasks run on: of a Dask client, else of this process."""
 
-from __future__ import annotations
-
 import sys
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import dask
 from dask.base import named_schedulers
@@ -12,9 +11,6 @@ from dask.base import named_schedulers
 from streamkern._version import __version__
 from streamkern.errors import ClusterError, StreamkernError, first_line
 from streamkern.runtime.memory import available_bytes, thread_bytes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 # What a thread holds of a block of rows, at least.
 _BLOCK_BYTES = 256 << 20

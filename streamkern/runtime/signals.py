@@ -1,18 +1,14 @@
 """Signals that stop a program: Ctrl-C, SIGTERM of a batch system, SIGHUP of a terminal."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys
 import threading
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from types import CodeType, FrameType
+from types import CodeType, FrameType
+from typing import Any, TypeVar
 
 F = TypeVar("F", bound="Callable[..., Any]")
 

@@ -1,19 +1,15 @@
 """BLAS threads, a fixed number while tasks run, and what this machine computes with."""
 
-from __future__ import annotations
-
 import os
 import platform
 import threading
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import threadpoolctl
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _lock = threading.RLock()
 # A child must not be forked while another thread holds it.

@@ -1,15 +1,11 @@
 """Timers: the seconds of a task by activity."""
 
-from __future__ import annotations
-
 import time
 from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, TypeVar
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+from typing import TypeVar
 
 T = TypeVar("T")
 

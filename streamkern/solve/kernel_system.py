@@ -12,17 +12,14 @@ the place of the ones.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.linalg import lapack
 
+from streamkern._typing import Floats
 from streamkern.errors import SingularSystemError
 from streamkern.features.base import slices
 from streamkern.solve.penalty_grid import even_grid
-
-if TYPE_CHECKING:
-    from streamkern._typing import Floats
 
 _ROWS_AT_ONCE = 1024
 

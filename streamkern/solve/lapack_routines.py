@@ -1,16 +1,12 @@
 """LAPACK's routines without the interpreter's lock, from SciPy's interface for Cython."""
 
-from __future__ import annotations
-
 import ctypes
+from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.linalg import cython_blas, cython_lapack
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _NAME_OF = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(
     ("PyCapsule_GetName", ctypes.pythonapi)

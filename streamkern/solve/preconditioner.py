@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from streamkern._typing import Floats
+from streamkern._typing import Floats
 
 # Eigenvalues of a sketch below this share of the largest are rounding.
 _ROUNDING = {"single": 1e-6, "double": 1e-13}

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from streamkern._typing import Floats
 from streamkern.errors import OverflowedError
 from streamkern.statistics import CentredMoments, Precision, Triangle
-
-if TYPE_CHECKING:
-    from streamkern._typing import Floats
 
 # Relative to the largest eigenvalue of G: the noise that products leave in it.  In single
 # precision the measured error of G is 1e-8 to 1e-7 of its norm; in double, a few units of D eps.

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from dask import delayed
 from dask.base import tokenize
 
+from streamkern._typing import Array
 from streamkern.errors import DataError
 from streamkern.runtime.sparse_rows import SparseRows, is_sparse
 from streamkern.sources.base import (
@@ -32,11 +34,6 @@ from streamkern.sources.containers import (
     with_known_chunks,
 )
 from streamkern.sources.labelled_source import ArrayLabels, LabelColumn, tasks_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from streamkern._typing import Array
 
 
 def as_source(X: Any, y: Any = None, sample_weight: Any = None) -> Source:

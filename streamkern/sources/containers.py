@@ -3,11 +3,10 @@
 No library but the core of Dask is imported for others than those who hold an object of it.
 """
 
-from __future__ import annotations
-
 import math
+from collections.abc import Callable, Collection
 from functools import wraps
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from dask import compute, delayed
@@ -17,9 +16,6 @@ from streamkern.errors import DataError
 from streamkern.errors.formatting import listed
 from streamkern.runtime.sparse_rows import SparseRows, is_sparse
 from streamkern.sources.preprocessing.cells import LazyModule
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
 
 da: Any = LazyModule("dask.array")
 dd: Any = LazyModule("dask.dataframe")

@@ -1,11 +1,10 @@
 """Checks of datasets: they hold numbers, can be decoded and were written to their end."""
 
-from __future__ import annotations
-
 import math
 import os
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import h5py
 import numpy as np
@@ -21,9 +20,6 @@ from streamkern.sources.external_files import (
     volume,
 )
 from streamkern.sources.filters import check_chunk_sizes, check_filters
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 # Virtual datasets of virtual ones, and so on; one of itself ends in a crash of HDF5.
 _DEEPEST = 8

@@ -8,20 +8,16 @@ from __future__ import annotations
 import math
 import os
 import stat
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import h5py
 import numpy as np
 
+from streamkern._typing import Array
 from streamkern.errors import DataError, first_line
 from streamkern.sources.object_stores import StoredFile
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from streamkern._typing import Array
 
 # Links that lead on to others, of which HDF5 follows as many.
 _MOST_LINKS = 16

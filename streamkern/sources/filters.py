@@ -1,17 +1,13 @@
 """Filters of HDF5: compression and checksums, and whether chunks can be decoded safely."""
 
-from __future__ import annotations
-
 import math
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import h5py
 
 from streamkern.errors import DataError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 # Shuffle, checksum, n-bit, scale-offset and two that round, which make no more of a chunk than it
 # holds.

@@ -1,14 +1,13 @@
 """Opening HDF5 files, here and in stores, with retries, or saying why one cannot be opened."""
 
-from __future__ import annotations
-
 import errno
 import os
 import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from traceback import clear_frames
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import h5py
 
@@ -16,9 +15,6 @@ from streamkern.errors import DataError
 from streamkern.sources.external_files import check_plain_file
 from streamkern.sources.object_stores import StoredFile
 from streamkern.sources.range_file import RangeFile
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 # HDF5's own default; a chunk cache is raised above it where a row of chunks is larger.
 CHUNK_CACHE_BYTES = 8 << 20

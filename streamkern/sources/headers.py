@@ -1,12 +1,11 @@
 """Headers of HDF5 files: what they say of rows, checked before any is read, and of all datasets."""
 
-from __future__ import annotations
-
 import glob
 import math
 import os
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import h5py
 
@@ -18,9 +17,6 @@ from streamkern.sources.filters import compression
 from streamkern.sources.hdf5_opening import opened, undamaged
 from streamkern.sources.object_stores import StoredFile, files_at
 from streamkern.sources.preprocessing import RECIPE, Recipe
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
 
 # Of URLs that are paths.
 _LOCAL = ("file", "local")

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from dask import delayed
 from dask.base import is_dask_collection, tokenize
 
+from streamkern._typing import Array, Floats
 from streamkern.errors import DataError
 from streamkern.sources.base import Block, Reader, Segment, Shard, Source
 from streamkern.sources.class_labels import UNKNOWN, Classes, plain_labels
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from streamkern._typing import Array, Floats
 
 # Labels that are held at a time before they are codes.
 LABELS_AT_ONCE = 1 << 15

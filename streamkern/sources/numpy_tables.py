@@ -6,19 +6,16 @@ import lzma
 import tokenize
 import zipfile
 import zlib
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
+from streamkern._typing import Array
 from streamkern.errors import DataError, first_line
 from streamkern.runtime.memory import available_bytes, in_words
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
-    from streamkern._typing import Array
 
 _PIECE_BYTES = 4 << 20
 _UNREADABLE = (

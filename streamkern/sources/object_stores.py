@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import time
 import uuid
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from streamkern.errors import DataError
 from streamkern.errors.urls import shown
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
 
 # Requests under way at a time.
 AT_ONCE = 16

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from streamkern._typing import Array
 from streamkern.errors import DataError, ParameterError
 from streamkern.errors.formatting import listed, unknown
 from streamkern.sources.numpy_tables import NotNumbersError, Table, read_npy, read_npz, reading
 from streamkern.sources.preprocessing import Recipe, RecipeOptions, discover
 from streamkern.sources.preprocessing.cells import SINGLE_EXACT, csv, is_number, pa, parquet
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-    from pathlib import Path
-
-    from streamkern._typing import Array
 
 _PIECE_BYTES = 4 << 20
 TABLES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")

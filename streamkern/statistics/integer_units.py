@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from streamkern._typing import Floats
 from streamkern.features import LEVELS
 from streamkern.features.exact_products import sure
-
-if TYPE_CHECKING:
-    from streamkern._typing import Floats
 
 # Targets and weights in units that keep so many bits of their deviation and of their mean.
 TARGET_BITS, WEIGHT_BITS = 20, 10

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from tlz import partition_all
 
+from streamkern._typing import Array, Floats
 from streamkern.errors import ParameterError
-
-if TYPE_CHECKING:
-    from streamkern._typing import Array, Floats
 
 # Narrow beside D, so that little more than the triangle is held.
 PANEL = 512

@@ -5,14 +5,12 @@ All but the last word are from 0 to 2^56 - 1, so that equal numbers have equal w
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from streamkern._typing import Array, Floats
 from streamkern.statistics.declared_sums import Sum, declared
-
-if TYPE_CHECKING:
-    from streamkern._typing import Array, Floats
 
 N_WORDS, _BITS = 3, 56
 _MASK = (1 << _BITS) - 1

@@ -10,17 +10,16 @@ for the job and for all that the sums of a pass depend on, so that nobody takes 
 whoever else writes to the folder.
 """
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import json
 import os
 import warnings
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from streamkern.errors import CheckpointError, StreamkernWarning, first_line
 from streamkern.storage.codec import plain
@@ -28,9 +27,6 @@ from streamkern.storage.outputs import make_folder, replacing
 from streamkern.storage.plain_values import is_whole, read_plain, write_plain
 from streamkern.storage.temporary_paths import remove_abandoned
 from streamkern.storage.untrusted import json_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _JOB, _LOCK = "job.json", "lock"
 _GROUP, _TOTAL = "group", "up-to"

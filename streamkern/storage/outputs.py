@@ -1,21 +1,16 @@
 """Output files that appear whole or not at all."""
 
-from __future__ import annotations
-
 import errno
 import os
 import stat
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from streamkern.errors import OutputError, ParameterError
 from streamkern.errors.urls import is_url, shown
 from streamkern.runtime.signals import held
 from streamkern.storage.temporary_paths import temporary_path
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 # What endings of names say.

@@ -3,12 +3,11 @@
 Every group says what kind of value it holds, so nothing that is read is more than numbers.
 """
 
-from __future__ import annotations
-
 import hashlib
+from collections.abc import Iterable, Iterator
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import h5py
 import numpy as np
@@ -17,9 +16,6 @@ from streamkern.errors import CheckpointError, first_line
 from streamkern.statistics.triangle import Triangle
 from streamkern.storage.hdf5_files import new_hdf5
 from streamkern.storage.untrusted import DAMAGE, array, check_contents, fixed, mark, opened
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 _FORMAT, _DTYPES = "streamkern-sums", "fiub"
 

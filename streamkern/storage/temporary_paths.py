@@ -1,21 +1,16 @@
 """Temporary files and folders: locked by the job that writes them, removed when it has ended."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import shutil
 import socket
 import time
 import uuid
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from streamkern.runtime.signals import held
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 # Seconds after which nobody is taken to write any more.
 _OLD = 7 * 24 * 3600

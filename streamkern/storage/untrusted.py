@@ -12,16 +12,14 @@ from __future__ import annotations
 import json
 import math
 import stat
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import h5py
 import numpy as np
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from streamkern._typing import Array
+from streamkern._typing import Array
 
 # What values of other types and sizes than expected can lead to, and reading them besides.
 WRONG_VALUES = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)

@@ -1,15 +1,11 @@
 """Moments of folds, where they are: which there are, one of them, and their total."""
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from streamkern.engine.scheduler import task
 from streamkern.statistics import ByFold, FeatureSums
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 def folds_with_rows(folds: ByFold) -> list[int]:

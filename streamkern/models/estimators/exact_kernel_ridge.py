@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Sequence
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from streamkern._typing import Array, Floats
 from streamkern.errors import DataError, InsufficientMemoryError, ParameterError
 from streamkern.features import Standardizer
 from streamkern.features.metric import (
@@ -37,11 +39,6 @@ from streamkern.sources.arrays import as_rows
 from streamkern.sources.containers import in_memory, keeps_coordinates, unwrapped
 from streamkern.sources.nonfinite_rows import bad_rows_error, none_left_error
 from streamkern.statistics import ColumnStatistics, RowSample
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from streamkern._typing import Array, Floats
 
 _ROWS_AT_ONCE = 1024
 # One eigendecomposition serves them all: about five to a factor of ten.

@@ -1,8 +1,8 @@
 """AdaBoost with random-feature ridge, as scikit-learn's users meet it."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self
 
 from streamkern.errors import ParameterError
 from streamkern.models.boosting import Boosting, FittedEnsemble
@@ -13,10 +13,6 @@ from streamkern.models.estimators.random_feature_classifier import ClassEstimato
 from streamkern.models.estimators.random_feature_ridge import RandomFeatureRidge
 from streamkern.parameters.parameters import Parameters
 from streamkern.runtime.events import job
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
 
 
 @documented

@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 from inspect import cleandoc, signature
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin
 from sklearn.utils.validation import check_is_fitted
 
 from streamkern import features
+from streamkern._typing import Array, Floats
 from streamkern.engine.reduction import accumulate
 from streamkern.errors import DataError
 from streamkern.features import FeatureMap, KernelMap
@@ -34,9 +35,6 @@ from streamkern.sources import Source, as_source
 from streamkern.sources.arrays import as_rows
 from streamkern.statistics import ColumnStatistics, RowSample, Together
 from streamkern.tune.column_pass import check_rows
-
-if TYPE_CHECKING:
-    from streamkern._typing import Array, Floats
 
 _PRECISIONS = [np.float64, np.float32]
 _KERNEL = r"""\1 or str

@@ -6,18 +6,15 @@ missing are missing, whatever a column holds.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from streamkern._typing import Array, Floats
 from streamkern.errors import DataError, first_line
 from streamkern.errors.formatting import listed
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from streamkern._typing import Array, Floats
 
 
 class LazyModule:

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from streamkern._typing import Floats
 from streamkern.errors import DataError
 from streamkern.sources.preprocessing import cells
 from streamkern.sources.preprocessing.cells import compute, pa, types
 from streamkern.sources.preprocessing.column_encoders import PERIODS
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from streamkern._typing import Floats
 
 # Beyond either a column is not one of categories.
 MOST_LEVELS = 10_000

@@ -5,19 +5,16 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
+from streamkern._typing import Array, Floats
 from streamkern.errors import StreamkernWarning
 from streamkern.errors.formatting import listed
 from streamkern.sources.preprocessing.cells import numbers, places, seconds
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from streamkern._typing import Array, Floats
 
 # Seconds; a year is that of the Gregorian calendar, on average.
 PERIODS = {"day": 86_400.0, "week": 604_800.0, "year": 31_556_952.0}

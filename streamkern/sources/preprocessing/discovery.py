@@ -1,9 +1,8 @@
 """Type inference: the recipe of a table, from one pass over its rows."""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from streamkern.errors import DataError, ParameterError
 from streamkern.errors.formatting import listed
@@ -18,9 +17,6 @@ from streamkern.sources.preprocessing.column_encoders import (
     level_name,
 )
 from streamkern.sources.preprocessing.recipe import RECIPE, Recipe
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 MAX_LEVELS = 64
 # A target of text.

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
+from streamkern._typing import Array, Floats
 from streamkern.errors import DataError
 from streamkern.errors.formatting import listed
 from streamkern.errors.html_table import html_table
@@ -26,11 +28,6 @@ from streamkern.sources.preprocessing.column_encoders import (
     Tally,
     with_lists,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from streamkern._typing import Array, Floats
 
 # The dataset of a file that holds its JSON.
 RECIPE = "streamkern-recipe"
