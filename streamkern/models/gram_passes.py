@@ -6,7 +6,10 @@ from functools import reduce
 from operator import add
 from typing import TYPE_CHECKING, Any
 
-from streamkern.statistics import ByFold, GramProducts, RangeFolds
+import numpy as np
+
+from streamkern.solve.preconditioner import BlockPreconditioner
+from streamkern.statistics import ByFold, GramProducts, RangeFolds, ToeplitzMoments
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -14,6 +17,9 @@ if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
     from streamkern.engine.feature_stores import FeatureStores
     from streamkern.engine.reduction import PassResult
+
+# Features of the block that preconditions transforms.
+_LEADING = 4096
 
 
 class GramPasses:
@@ -30,6 +36,7 @@ class GramPasses:
     """
 
     far, slow, patience = 4.0, 4, 8
+    preconditioner = None  # but what products tell
 
     def __init__(
         self, read: Callable[..., PassResult[Any]], sums: ByFold, stores: FeatureStores | None
@@ -62,11 +69,13 @@ class GramPasses:
 class GramTransforms:
     """Products by Fourier transforms, of sums of waves on a lattice: no row is read again."""
 
-    far, slow, patience = 64.0, 16, 40  # which cost less
+    far, slow, patience = 4.0, 1 << 30, 40  # which cost less
     passes = ()
 
-    def __init__(self, sums: ByFold, n_threads: int) -> None:
+    def __init__(self, sums: ByFold, n_threads: int, *, intercept: bool) -> None:
         parts: dict[int, Any] = dict(sorted(sums.parts.items()))
+        total = reduce(ToeplitzMoments.merge, parts.values())
+        self.preconditioner = block_preconditioner(total, intercept=intercept)
         self.operators = {fold: part.gram_operator(n_threads) for fold, part in parts.items()}
         self.whole = reduce(add, self.operators.values())
 
@@ -76,3 +85,10 @@ class GramTransforms:
     def of_all(self, vectors: Array, label: str) -> Floats:  # noqa: ARG002  as of passes
         products: Floats = self.whole.times(vectors)
         return products
+
+
+def block_preconditioner(sums: Any, *, intercept: bool) -> BlockPreconditioner:
+    """Return the preconditioner that sums of waves tell, about their means if so."""
+    D, (_, _, amplitudes) = sums.feature_map.n_components, sums.feature_map.lattice
+    block = sums.with_gram(min(D, _LEADING)).centred(intercept=intercept).gram
+    return BlockPreconditioner(block, 0.5 * sums.weight * np.repeat(amplitudes**2, 2)[:D])

@@ -146,7 +146,7 @@ def moments_pass(
 def _products(rows: RowPasses, read: Any, sums: ByFold) -> Iterator[GramPasses | GramTransforms]:
     """Hold what multiplies vectors with the Gram matrices of folds."""
     if isinstance(sums.empty, ToeplitzMoments):
-        yield GramTransforms(sums, usable_cores())
+        yield GramTransforms(sums, usable_cores(), intercept=rows.options.fit_intercept)
         return
     with FeatureStores(rows.plan.stored_bytes) as stores:
         yield GramPasses(read, sums, stores)

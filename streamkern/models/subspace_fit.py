@@ -164,7 +164,8 @@ class SubspaceSearch:
         followers = [System(k, i) for k in self.left_out for i in beside]
         of_model = [k is None and i in chosen for k, i in systems]
         tolerances = np.where(of_model, _SOLVED, usual)
-        self.made.sharpen(float(self.alphas[min(penalties)]))
+        if not self.made.products.preconditioner:
+            self.made.sharpen(float(self.alphas[min(penalties)]))
         before, last_errors = self.n_iterations, np.full(len(self.least), np.inf)
         while True:
             if self.n_iterations - before == self.made.products.slow:
@@ -250,8 +251,11 @@ class SubspaceSearch:
         ]
         left = self.subspace.residuals([each.left_out for each in systems], alphas, coefs)
         every = np.column_stack(left)
-        directions = self.made.preconditioner.solve(every, np.repeat(alphas, self.n_targets))
-        squares = np.einsum("dq,dq->q", every, directions).reshape(n, self.n_targets)
+        penalties = np.repeat(alphas, self.n_targets)
+        # Which is at least the inverse in all directions; other preconditioners are only near it.
+        above = self.made.preconditioner.solve(every, penalties)
+        squares = np.einsum("dq,dq->q", every, above).reshape(n, self.n_targets)
+        directions = self.made.precondition(every, penalties)
         units = np.array([basis.spectrum.target for basis in bases])
         bounds = np.maximum(squares, 0.0) / np.where(units > 0, units, np.inf)
         return np.sqrt(bounds.max(axis=1)), np.split(directions, n, axis=1)

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from streamkern.models.gram_passes import GramPasses, GramTransforms
 
 # Eigenvectors are added whose eigenvalue is more than this share of the penalty, as many as that at
-# most, and so many random vectors tell what is left.
-_SHARE, _LEADING, _PROBES = 0.25, 1024, 32
+# most and as these bytes hold, and so many random vectors tell what is left.
+_SHARE, _LEADING, _BYTES, _PROBES = 0.25, 1024, 256 << 20, 32
 _STREAM = 5
 
 
@@ -54,6 +54,11 @@ class SubspacePasses:
         self.subspace = Subspace(turned, intercept=intercept)
         self.preconditioner = NystroemPreconditioner.none(feature_map.n_components)
 
+    def precondition(self, columns: Floats, alphas: Floats) -> Floats:
+        """Return columns (D, k) times a matrix near (G + alpha I)^-1, at a penalty each."""
+        found: Floats = (self.products.preconditioner or self.preconditioner).solve(columns, alphas)
+        return found
+
     def sharpen(self, alpha: float) -> None:
         """Enlarge the sketch until it tells directions apart that matter at a penalty."""
         while self.preconditioner.least_eigenvalue > self.products.far * alpha and self.sketch():
@@ -75,11 +80,12 @@ class SubspacePasses:
 
         The solution does not need them; its degrees of freedom and deviations do.
         """
-        leading = self.preconditioner
         D, n_folds = self.feature_map.n_components, max(len(self.subspace.sums), 1)
         step = max(largest_sketch(D) // n_folds, _PROBES)
+        most = min(_LEADING, max(_BYTES // (4 * D), _PROBES))
         with blas_threads(1):
-            kept = leading.vectors[:, leading.values > _SHARE * alpha][:, :_LEADING]
+            known = self.products.preconditioner or self.preconditioner
+            kept = known.leading(_SHARE * alpha, most)
             # With the mean, so that what is left out of a row is that of the row less the mean.
             new = self.subspace.independent([self.subspace.feature_mean, kept])
         for start in range(0, new.shape[1], step):

@@ -1,17 +1,25 @@
-"""A preconditioner of a Gram matrix that is known by products with it alone."""
+"""Preconditioners of a Gram matrix: by products with it, or by its leading block."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from streamkern._typing import Floats
+from streamkern.solve.cholesky import Cholesky
+
+if TYPE_CHECKING:
+    from streamkern.statistics import Triangle
 
 # Eigenvalues of a sketch below this share of the largest are rounding.
 _ROUNDING = {"single": 1e-6, "double": 1e-13}
 # Vectors of the first sketch and of the largest, and the bytes of that.
 _FIRST, _MOST, _BYTES = 128, 2048, 256 << 20
+# Factors of a leading block that are kept, each at a penalty, and the order of its part whose
+# eigenvectors are taken.
+_FACTORS, _EIGEN = 4, 2048
 
 
 @dataclass(frozen=True)
@@ -60,11 +68,50 @@ class NystroemPreconditioner:
         """The least eigenvalue that is known, 0 where others are rounding."""
         return float(self.values[-1]) if len(self.values) == self.n_vectors else 0.0
 
+    def leading(self, least: float, most: int) -> Floats:
+        """Return up to so many eigenvectors (D, r) of larger eigenvalues, the largest first."""
+        return self.vectors[:, self.values > least][:, :most]
+
     def solve(self, columns: Floats, alphas: float | Floats) -> Floats:
         """Return the preconditioner at a penalty, or at one each, times columns (D, k)."""
         inside = self.vectors.T @ columns
         inside *= 1.0 / (self.values[:, None] + alphas) - 1.0 / alphas
         return columns / alphas + self.vectors @ inside
+
+
+class BlockPreconditioner:
+    """(G_11 + alpha I)^-1 of the leading features, and the inverse diagonal of the others.
+
+    It converges fast where features come by their weight, of which most have little.
+    """
+
+    def __init__(self, block: Triangle, diagonal: Floats) -> None:
+        self.block, self.diagonal = block, diagonal
+        self._factors: dict[float, Cholesky] = {}
+
+    def leading(self, least: float, most: int) -> Floats:
+        """Return up to so many eigenvectors (D, r) of larger eigenvalues of the first features."""
+        n = min(_EIGEN, self.block.order)
+        values, vectors = np.linalg.eigh(self.block.dense()[:n, :n])
+        kept = vectors[:, values > least][:, ::-1][:, :most]
+        return np.pad(kept, ((0, len(self.diagonal) - n), (0, 0)))
+
+    def solve(self, columns: Floats, alphas: Floats) -> Floats:
+        """Return the preconditioner at a penalty each times columns (D, k)."""
+        found = columns / (self.diagonal[:, None] + alphas)
+        for alpha in np.unique(alphas):
+            mine = np.flatnonzero(alphas == alpha)
+            part = columns[: self.block.order, mine]
+            found[: self.block.order, mine] = self._factor(float(alpha)).solve(part)
+        return found
+
+    def _factor(self, alpha: float) -> Cholesky:
+        if alpha not in self._factors:
+            if len(self._factors) == _FACTORS:
+                del self._factors[next(iter(self._factors))]
+            least = _ROUNDING["single"] * float(self.diagonal.max())
+            self._factors[alpha] = Cholesky.of_shifted(self.block, max(alpha, least))
+        return self._factors[alpha]
 
 
 def sketch_size(n_components: int, n_known: int) -> int:

@@ -10,8 +10,10 @@ from hearing import killer_of_workers
 from threadpoolctl import threadpool_limits
 
 import streamkern
+from streamkern import Matern
 from streamkern.errors import ParameterError, StreamkernWarning
 from streamkern.features.base import stream
+from streamkern.models import gram_passes
 from streamkern.models.tasks import Regression
 from streamkern.parameters import plan
 from streamkern.report.report_rows import fit_rows
@@ -136,6 +138,17 @@ def rows_of_one_input():
     rng = stream(1)
     X = rng.uniform(-2.0, 2.0, (N, 1))
     return X, np.sin(3.0 * X[:, 0]) + 0.3 * rng.standard_normal(N)
+
+
+def test_waves_beyond_the_block_take_few_iterations(monkeypatch):
+    monkeypatch.setattr(gram_passes, "_LEADING", 128)
+    X = stream(3).random((20_000, 2))
+    y = np.cos(2.0 * np.pi * (X @ [4.0, 3.0])) + 0.1 * stream(4).standard_normal(len(X))
+    found, expected = both(
+        (X, y), kernel=Matern(0.5), n_components=400, feature_map="grid", alpha=30.0
+    )
+    check_alike(found, expected, X, y, tolerance=1e-4)
+    assert found.report_["iterations"] <= 20
 
 
 def test_waves_of_several_targets_are_solved_with_a_penalty_each():

@@ -8,10 +8,10 @@ import pytest
 from streamkern.features import RandomFourierFeatures
 from streamkern.features.kernel_map import Combinations
 from streamkern.kernels import Gaussian
-from streamkern.solve.preconditioner import NystroemPreconditioner
+from streamkern.solve.preconditioner import BlockPreconditioner, NystroemPreconditioner
 from streamkern.solve.subspace import Remainder, Subspace, orthonormal
 from streamkern.sources import Block
-from streamkern.statistics import GramProducts, Moments
+from streamkern.statistics import GramProducts, Moments, Triangle
 
 N, P, D, ALPHA = 200, 2, 24, 0.3
 
@@ -33,6 +33,23 @@ def gram_of(X, weights, feature_map):
     phi = feature_map.transform(X)
     mean = weights @ phi / weights.sum()
     return (phi * weights[:, None]).T @ phi - weights.sum() * np.outer(mean, mean), phi
+
+
+def test_a_block_preconditions_as_the_whole_matrix_with_nothing_between_the_block_and_the_rest():
+    rng, alphas = np.random.default_rng(0), np.array([0.1, 2.0, 0.1, 5.0, 7.0, 9.0])
+    factor, diagonal = rng.standard_normal((6, 9)), rng.random(10) + 0.5
+    block, columns = factor @ factor.T, rng.standard_normal((10, len(alphas)))
+    found = BlockPreconditioner(Triangle.of(block), diagonal)
+    whole = np.diag(diagonal)
+    whole[:6, :6] = block
+    each = zip(alphas, columns.T, strict=True)
+    expected = [np.linalg.solve(whole + a * np.eye(10), c) for a, c in each]
+    for _ in range(2):  # with factors that were kept, and without
+        np.testing.assert_allclose(found.solve(columns, alphas), np.transpose(expected))
+    vectors, values = found.leading(1.0, 3), np.linalg.eigvalsh(block)[::-1]
+    assert vectors.shape == (10, 3)
+    np.testing.assert_allclose(whole @ vectors, vectors * values[:3], atol=1e-12)
+    assert found.leading(float(values[1]) - 1e-6, 9).shape == (10, 2)
 
 
 @pytest.mark.parametrize(("k", "apart"), [(0, 1.0), (1, 1.0), (30, 1.0), (2, 1e-5)])

@@ -141,9 +141,9 @@ def test_a_budget_in_seconds_stops_the_search(monkeypatch):
     clock = [0.0]  # of our own: every trial takes a second, whatever its size
     attempt = Trial._attempt
 
-    def timed(trial, folds, factor, cost):
+    def timed(*arguments):
         clock[0] += 1.0
-        return attempt(trial, folds, factor, cost)
+        return attempt(*arguments)
 
     monkeypatch.setattr("streamkern.tune.budget.perf_counter", lambda: clock[0])
     ours = SimpleNamespace(perf_counter=lambda: clock[0])
