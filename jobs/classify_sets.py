@@ -19,6 +19,7 @@ import numpy as np
 from accuracies.sets import read_classes
 
 import streamkern
+from streamkern.predict.calibration_fit import METHODS
 
 # What suits a set; landmarks had the least cross-validated error of adult_a9a.
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -33,7 +34,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("sets", nargs="+", type=Path, help="folders with data.npz")
     parser.add_argument("--components", type=int, default=2048, help="D")
-    parser.add_argument("--calibration", default="sigmoid", choices=["sigmoid", "isotonic"])
+    parser.add_argument("--calibration", default="auto", choices=METHODS)
     options = parser.parse_args()
     for folder in options.sets:
         X, y, X_test, y_test = read_classes(folder)

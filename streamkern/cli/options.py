@@ -127,8 +127,9 @@ def calibration_option(*methods: str, default: str | None = "auto") -> Decorator
         "--calibration",
         type=click.Choice(methods),
         default=default,
-        show_default=bool(default) or "sigmoid",
-        help="How scores of classes become probabilities, by rows left out in turn.",
+        show_default=bool(default) or "auto",
+        help="How scores of classes become probabilities, by rows left out in turn; auto: by a "
+        "spline, or of moments alone by a sigmoid.",
     )
 
 

@@ -22,7 +22,7 @@ from streamkern.cli.saving import save_model, show_model
             "default all.",
         },
     ),
-    shared.calibration_option("sigmoid", "none", default=None),
+    shared.calibration_option("auto", "sigmoid", "none", default=None),
     click.option(
         "--compact",
         is_flag=True,
@@ -54,7 +54,7 @@ def solve(say: Say, **options: Any) -> None:
         )
     is_classifier = "classes" in moments.report
     if is_classifier and options["calibration"] is None:
-        options["calibration"] = "sigmoid" if moments.n_folds > 1 else "none"
+        options["calibration"] = "auto" if moments.n_folds > 1 else "none"
         if moments.n_folds == 1:
             say.note("there are no folds to calibrate by: probabilities are of plain scores.")
     parameters = Parameters(**moments.options.parameters() | chosen)

@@ -40,6 +40,10 @@ class ProjectedFeatures(WrittenFeatures):
         return self.phases
 
     @property
+    def n_factors(self) -> int:  # type: ignore[override]
+        return self.projection.n_factors
+
+    @property
     def frequencies(self) -> Floats:
         return self.projection.frequencies
 
@@ -100,7 +104,7 @@ class ProjectedFeatures(WrittenFeatures):
         pull_back = projection.pulled_back(dtype, scratch)
         # -sin t = cos(t + pi / 2).
         phases, weights = (single.phases + math.pi / 2).astype(dtype), weights.astype(dtype)
-        for rows in cached_slices(len(X), projection.n_draws):
+        for rows in cached_slices(len(X), projection.n_draws, self.n_factors):
             slopes = scratch.array("slopes", (len(X[rows]), projection.n_draws), dtype)
             project(X[rows], slopes)
             slopes += phases

@@ -20,11 +20,8 @@ from streamkern.runtime.scratch import Scratch
 class WrittenFeatures(FeatureMap):
     # Numbers a row that are to stay in cache, where they are others than the features.
     width: int = 0
-
-    @property
-    def n_factors(self) -> int:
-        """Numbers a feature that every slice of rows reads, so that slices be not too small."""
-        return self.n_features
+    # Numbers a feature that are read for every slice of rows, which is to be no smaller.
+    n_factors: int = 0
 
     @abstractmethod
     def prepared(self, dtype: np.dtype[Any], scratch: Scratch) -> Callable[[Array, Array], None]:

@@ -42,6 +42,7 @@ class Frequencies:
         # In the order that a file gives them back in, or products would differ in their last bits.
         self.frequencies = np.ascontiguousarray(frequencies)
         self.n_draws, self.n_features = frequencies.shape
+        self.n_factors = self.n_features  # that are read for an angle
 
     def prepared(self, dtype: Any, scratch: Scratch) -> Callable[[Array, Array], None]:
         """Return a function that writes the angles (n, L) of rows (n, p) to its second argument."""
@@ -113,6 +114,7 @@ class FoldedFrequencies:
     def __init__(self, by_inputs: Array, offsets: Array) -> None:
         self.by_inputs, self.offsets = by_inputs, offsets
         self.n_features, self.n_draws = by_inputs.shape
+        self.n_factors = self.n_features
 
     def prepared(self, dtype: Any, scratch: Scratch) -> Callable[[Any, Array], None]:  # noqa: ARG002
         def project(X: SparseRows, angles: Array) -> None:
@@ -148,7 +150,7 @@ class HadamardProjection:
             )
         small_matrices(P)
         self.inputs, self.signs, self.lengths = inputs, signs, lengths
-        self.n_draws, self.n_features = L, inputs.shape[1]
+        self.n_draws, self.n_features, self.n_factors = L, inputs.shape[1], 3
 
     @property
     def frequencies(self) -> Floats:

@@ -116,7 +116,6 @@ class StructuredFourierFeatures(SpectralFeatures):
     kernels = RadialKernel
     takes_sparse = False
     projected_by = HadamardProjection
-    n_factors = 3  # diagonals
 
     def draw(self, n_features: int, rows: Array | None = None) -> Self:  # noqa: ARG002  rows do not matter
         self.check_some_inputs(n_features)

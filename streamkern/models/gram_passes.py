@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamkern.solve.preconditioner import BlockPreconditioner
+from streamkern.solve.preconditioner import LEADING, BlockPreconditioner
 from streamkern.statistics import ByFold, GramProducts, RangeFolds, ToeplitzMoments
 
 if TYPE_CHECKING:
@@ -18,25 +18,24 @@ if TYPE_CHECKING:
     from streamkern.engine.feature_stores import FeatureStores
     from streamkern.engine.reduction import PassResult
 
-# Features of the block that preconditions transforms.
-_LEADING = 4096
-
 
 class GramPasses:
     """Products by passes over the rows, which make their features again or keep them.
 
     Attributes
     ----------
+    block : BlockPreconditioner or None
+        What preconditions in the place of the sketch.
     far : float
         The sketch is made larger while its least eigenvalue is so many times the penalty,
-    slow : int
+    slow : int or None
         and after so many iterations at some penalties, when it saves more of them than it costs.
     patience : int
         Iterations over which a bound must fall by half.
     """
 
     far, slow, patience = 4.0, 4, 8
-    preconditioner = None  # but what products tell
+    block = None
 
     def __init__(
         self, read: Callable[..., PassResult[Any]], sums: ByFold, stores: FeatureStores | None
@@ -69,13 +68,13 @@ class GramPasses:
 class GramTransforms:
     """Products by Fourier transforms, of sums of waves on a lattice: no row is read again."""
 
-    far, slow, patience = 4.0, 1 << 30, 40  # which cost less
+    far, slow, patience = np.inf, None, 40  # a block preconditions, and products cost less
     passes = ()
 
     def __init__(self, sums: ByFold, n_threads: int, *, intercept: bool) -> None:
         parts: dict[int, Any] = dict(sorted(sums.parts.items()))
         total = reduce(ToeplitzMoments.merge, parts.values())
-        self.preconditioner = block_preconditioner(total, intercept=intercept)
+        self.block = block_preconditioner(total, intercept=intercept)
         self.operators = {fold: part.gram_operator(n_threads) for fold, part in parts.items()}
         self.whole = reduce(add, self.operators.values())
 
@@ -90,5 +89,5 @@ class GramTransforms:
 def block_preconditioner(sums: Any, *, intercept: bool) -> BlockPreconditioner:
     """Return the preconditioner that sums of waves tell, about their means if so."""
     D, (_, _, amplitudes) = sums.feature_map.n_components, sums.feature_map.lattice
-    block = sums.with_gram(min(D, _LEADING)).centred(intercept=intercept).gram
+    block = sums.with_gram(min(D, LEADING)).centred(intercept=intercept).gram
     return BlockPreconditioner(block, 0.5 * sums.weight * np.repeat(amplitudes**2, 2)[:D])

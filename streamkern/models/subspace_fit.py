@@ -115,6 +115,7 @@ class SubspaceSearch:
             "n_components": self.made.feature_map.n_components,
             "vectors": self.n_vectors,
             "sketch": self.made.preconditioner.n_vectors,
+            "block": 0 if self.made.products.block is None else self.made.products.block.order,
             "bound": self.bound,
             "tried_from": self.tried_from,
             "by_sums": not self.made.products.passes,
@@ -164,8 +165,7 @@ class SubspaceSearch:
         followers = [System(k, i) for k in self.left_out for i in beside]
         of_model = [k is None and i in chosen for k, i in systems]
         tolerances = np.where(of_model, _SOLVED, usual)
-        if not self.made.products.preconditioner:
-            self.made.sharpen(float(self.alphas[min(penalties)]))
+        self.made.sharpen(float(self.alphas[min(penalties)]))
         before, last_errors = self.n_iterations, np.full(len(self.least), np.inf)
         while True:
             if self.n_iterations - before == self.made.products.slow:

@@ -13,7 +13,12 @@ import numpy as np
 
 from streamkern.features.base import stream
 from streamkern.runtime.threads import blas_threads
-from streamkern.solve.preconditioner import NystroemPreconditioner, largest_sketch, sketch_size
+from streamkern.solve.preconditioner import (
+    NystroemPreconditioner,
+    largest_sketch,
+    most_leading,
+    sketch_size,
+)
 from streamkern.solve.subspace import Remainder, Subspace, orthonormal
 from streamkern.statistics import ByFold, dtype_of_features, precision_of_features
 
@@ -24,9 +29,9 @@ if TYPE_CHECKING:
     from streamkern.features import FeatureMap
     from streamkern.models.gram_passes import GramPasses, GramTransforms
 
-# Eigenvectors are added whose eigenvalue is more than this share of the penalty, as many as that at
-# most and as these bytes hold, and so many random vectors tell what is left.
-_SHARE, _LEADING, _BYTES, _PROBES = 0.25, 1024, 256 << 20, 32
+# Eigenvectors are added whose eigenvalue is more than this share of the penalty, and so many random
+# vectors tell what is left.
+_SHARE, _PROBES = 0.25, 32
 _STREAM = 5
 
 
@@ -56,7 +61,7 @@ class SubspacePasses:
 
     def precondition(self, columns: Floats, alphas: Floats) -> Floats:
         """Return columns (D, k) times a matrix near (G + alpha I)^-1, at a penalty each."""
-        found: Floats = (self.products.preconditioner or self.preconditioner).solve(columns, alphas)
+        found: Floats = (self.products.block or self.preconditioner).solve(columns, alphas)
         return found
 
     def sharpen(self, alpha: float) -> None:
@@ -82,10 +87,9 @@ class SubspacePasses:
         """
         D, n_folds = self.feature_map.n_components, max(len(self.subspace.sums), 1)
         step = max(largest_sketch(D) // n_folds, _PROBES)
-        most = min(_LEADING, max(_BYTES // (4 * D), _PROBES))
         with blas_threads(1):
-            known = self.products.preconditioner or self.preconditioner
-            kept = known.leading(_SHARE * alpha, most)
+            known = self.products.block or self.preconditioner
+            kept = known.leading(_SHARE * alpha, most_leading(D))
             # With the mean, so that what is left out of a row is that of the row less the mean.
             new = self.subspace.independent([self.subspace.feature_mean, kept])
         for start in range(0, new.shape[1], step):

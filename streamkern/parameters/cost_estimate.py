@@ -10,7 +10,7 @@ from streamkern.parameters.fit_options import SAMPLE_ROWS
 from streamkern.runtime.memory import thread_bytes
 from streamkern.solve import decomposition_bytes, inverting_bytes
 from streamkern.solve.penalty_errors import PenaltyErrors
-from streamkern.solve.preconditioner import largest_sketch
+from streamkern.solve.preconditioner import block_bytes, largest_sketch, most_leading, sketch_size
 from streamkern.statistics import Triangle, update_bytes
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ _PROCESS_BYTES = 256 << 20
 _INDEX_BYTES = 16
 # Copies of the index: in a process that merges it, and where it is put in order.
 _INDEX_MERGED, _INDEX_ORDERED = 3, 5
+# Rows that features are made for at a time where they are many, with some room.
+_SLICE = 80
 # Strips are spread over workers as evenly as whole strips go.
 _UNEVEN = 1.25
 # Passes of conjugate gradients, vectors that they multiply in all besides those of the sketch, of
@@ -152,7 +154,8 @@ class Footprint:
             + 2 * (self.block_rows * 2 * (row_bytes + 8 * (q + weighted)) + self.reading)
             # Roots of the weights, and a block without the rows that do not count.
             + (self.block_rows * (row_bytes + 8 * (q + 2)) if weighted else 0)
-            + (16 << 20)  # rows in cache, and chunks in the reader
+            # Rows in cache, and chunks in the reader; of so many features too few rows to fit.
+            + max(16 << 20, _SLICE * self.itemsize * D)
         )
 
     def accumulating(self, threads: int, n_strips: int, n_workers: int) -> int:
@@ -226,7 +229,8 @@ class Footprint:
             # and squares of a fold and without it, with what decomposes them.
             sketch, vectors = largest_sketch(D, whole=True), most_vectors(D, self.source.n_targets)
             if self.sums_waves:  # of all folds, and their transforms
-                held += (2 * self.n_folds + 4) * self.sums()
+                held += (2 * self.n_folds + 4) * self.sums() + block_bytes(D)
+                sketch = max(most_leading(D), sketch_size(D, 0))
             held += 64 * D * sketch + (8 + self.itemsize * (self.n_folds + 1)) * D * vectors
             held += 8 * (3 * self.n_folds + 3) * (sketch + vectors) ** 2
         model = _MODEL_COPIES * 8 * D * self.source.n_targets

@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from streamkern.predict.class_errors import ScoreTable
 
 METHODS = ("auto", "spline", "sigmoid", "isotonic")
-# Knots of a spline, and what a square of one's change of slope costs, of a score over its spread.
-_KNOTS, _BENT, _DECIMALS = 8, 0.3, 6
+# Knots of a spline, and what a square of one's change of slope costs, of a score over its spread;
+# decimals of that which tell knots apart, and the least slope, as a part of the sigmoid's.
+_KNOTS, _BENT, _DECIMALS, _LEAST = 8, 3.0, 6, 0.05
 # Points of a quadrature, and steps between the sigmoid that is safe and the likely one.
 _POINTS, _STEPS = 32, 1000
 _MOST_STEPS, _SMALL_STEP, _ENOUGH = 100, 1e-10, 1e-4
@@ -126,11 +127,11 @@ def _most_likely(
 
 
 def _spline(scores: Floats, weights: Floats, shares: Floats) -> tuple[Floats, Floats]:
-    """Return points and log-odds of the spline of largest likelihood, which bends as it must.
+    """Return points and log-odds of the linear spline of largest likelihood, which always rises.
 
     Its knots are quantiles of the scores, and changes of slope are penalised.
 
-    Eilers and Marx (1996), "Flexible smoothing with B-splines and penalties".
+    Ruppert, Wand and Carroll (2003), "Semiparametric regression", chapter 3.
     """
     from sklearn.isotonic import isotonic_regression  # noqa: PLC0415  slow
 
@@ -151,7 +152,8 @@ def _spline(scores: Floats, weights: Floats, shares: Floats) -> tuple[Floats, Fl
     penalty = np.where(np.arange(len(begun)) < 2, 0.0, _BENT)
     w = _most_likely(bent(inputs), weights, _smoothed(weights, shares)[0], begun, penalty)
     points = _apart(np.concatenate([inputs[:1], knots, inputs[-1:]]))
-    return centre + spread * points, isotonic_regression(bent(points) @ w)
+    line = _LEAST * slope * spread * points
+    return centre + spread * points, line + isotonic_regression(bent(points) @ w - line)
 
 
 def _apart(points: Floats) -> Floats:

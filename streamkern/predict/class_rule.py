@@ -91,7 +91,10 @@ class IsotonicSteps(Calibrator):
 
 @dataclass(frozen=True)
 class LogOddsSpline(Calibrator):
-    """Log-odds that never fall, straight between points of every score, and on beyond the last."""
+    """Log-odds that rise, straight between points of every score, and go on beyond the last.
+
+    They are level where a score tells nothing, which has one point.
+    """
 
     scores: tuple[Floats, ...]
     odds: tuple[Floats, ...]
@@ -103,7 +106,10 @@ class LogOddsSpline(Calibrator):
         for j, (x, v) in enumerate(zip(self.scores, self.odds, strict=True)):
             s, (first, last) = scores[:, j], end_rises(x, v)
             found[:, j] = np.interp(s, x, v)
-            found[:, j] += np.minimum(s - x[0], 0.0) * first + np.maximum(s - x[-1], 0.0) * last
+            if first:
+                found[:, j] += np.minimum(s - x[0], 0.0) * first
+            if last:
+                found[:, j] += np.maximum(s - x[-1], 0.0) * last
         return found
 
     @classmethod

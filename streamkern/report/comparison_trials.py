@@ -167,7 +167,7 @@ def run_of(model: Any, rows: Split, seed: int | None = None, kernel: Kernel | No
     held_out, kernel_error = report.get("cv_rmse"), None
     order = columns = len(rows.X) if is_exact else report["n_components"]
     if gradients := report.get("gradients"):
-        columns = gradients["vectors"] + gradients["sketch"]
+        columns = gradients["vectors"] + (gradients.get("block") or gradients["sketch"])
     if kernel is not None:
         some = rows.X_test[:_KERNEL_ROWS]
         features = model.transform(some)

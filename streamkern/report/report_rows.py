@@ -78,7 +78,10 @@ def _gradients(report: FitReport, number: Number) -> list[Row]:
     taken = f"{n} of {report['passes']} passes of {seconds} s"
     if found.get("by_sums"):
         taken = f"{n} by transforms of sums, {seconds} s each"
-    taken += f", {found['vectors']} vectors beside a sketch of {found['sketch']}"
+    beside = f"a sketch of {found['sketch']}"
+    if found.get("block"):
+        beside = f"a block of {found['block']:,}"
+    taken += f", {found['vectors']} vectors beside {beside}"
     rows = [("iterations", taken), ("left to solve", number(found["bound"]))]
     if found["tried_from"] is not None:
         rows.append(("penalties tried from", number(found["tried_from"])))

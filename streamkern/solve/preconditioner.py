@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from streamkern._typing import Floats
 from streamkern.solve.cholesky import Cholesky
-
-if TYPE_CHECKING:
-    from streamkern.statistics import Triangle
+from streamkern.statistics import Triangle
 
 # Eigenvalues of a sketch below this share of the largest are rounding.
 _ROUNDING = {"single": 1e-6, "double": 1e-13}
 # Vectors of the first sketch and of the largest, and the bytes of that.
 _FIRST, _MOST, _BYTES = 128, 2048, 256 << 20
-# Factors of a leading block that are kept, each at a penalty, and the order of its part whose
-# eigenvectors are taken.
-_FACTORS, _EIGEN = 4, 2048
+# The order of a leading block, factors of it that are kept, each at a penalty, and the order of its
+# part whose eigenvectors are taken.
+LEADING, _FACTORS, _EIGEN = 4096, 6, 2048
 
 
 @dataclass(frozen=True)
@@ -80,19 +78,24 @@ class NystroemPreconditioner:
 
 
 class BlockPreconditioner:
-    """(G_11 + alpha I)^-1 of the leading features, and the inverse diagonal of the others.
+    """(G_11 + alpha I)^-1 of the leading features, and 1 / (d + alpha) of the others.
 
-    It converges fast where features come by their weight, of which most have little.
+    It converges fast where features come by their weight, of which most have little; d is near the
+    diagonal of G.  Factors of the block are at powers of 4, which is as good.
     """
 
     def __init__(self, block: Triangle, diagonal: Floats) -> None:
         self.block, self.diagonal = block, diagonal
-        self._factors: dict[float, Cholesky] = {}
+        self._factors: dict[int, Cholesky] = {}
+
+    @property
+    def order(self) -> int:
+        return self.block.order
 
     def leading(self, least: float, most: int) -> Floats:
         """Return up to so many eigenvectors (D, r) of larger eigenvalues of the first features."""
-        n = min(_EIGEN, self.block.order)
-        values, vectors = np.linalg.eigh(self.block.dense()[:n, :n])
+        n = min(_EIGEN, self.order)
+        values, vectors = np.linalg.eigh(self.block.leading(n).dense())
         kept = vectors[:, values > least][:, ::-1][:, :most]
         return np.pad(kept, ((0, len(self.diagonal) - n), (0, 0)))
 
@@ -101,17 +104,34 @@ class BlockPreconditioner:
         found = columns / (self.diagonal[:, None] + alphas)
         for alpha in np.unique(alphas):
             mine = np.flatnonzero(alphas == alpha)
-            part = columns[: self.block.order, mine]
-            found[: self.block.order, mine] = self._factor(float(alpha)).solve(part)
+            part = columns[: self.order, mine]
+            found[: self.order, mine] = self._factor(float(alpha)).solve(part)
         return found
 
     def _factor(self, alpha: float) -> Cholesky:
-        if alpha not in self._factors:
+        power = round(math.log(alpha, 4.0))
+        if power not in self._factors:
             if len(self._factors) == _FACTORS:
                 del self._factors[next(iter(self._factors))]
-            least = _ROUNDING["single"] * float(self.diagonal.max())
-            self._factors[alpha] = Cholesky.of_shifted(self.block, max(alpha, least))
-        return self._factors[alpha]
+            self._factors[power] = self._factorised(power)
+        return self._factors[power]
+
+    def _factorised(self, power: int) -> Cholesky:
+        try:
+            return Cholesky.of_shifted(self.block, 4.0**power)
+        except np.linalg.LinAlgError:  # rounding makes the block indefinite
+            return self._factorised(power + 1)
+
+
+def most_leading(n_components: int) -> int:
+    """Return the most leading eigenvectors that a subspace gets in the end."""
+    return min(_MOST // 2, max(_BYTES // (8 * n_components), _FIRST))
+
+
+def block_bytes(n_components: int) -> int:
+    """Return what a leading block takes with its factors, or with the eigenvectors of its part."""
+    order = min(n_components, LEADING)
+    return 8 * (_FACTORS + 2) * Triangle.size(order) + 24 * min(order, _EIGEN) ** 2
 
 
 def sketch_size(n_components: int, n_known: int) -> int:

@@ -141,7 +141,7 @@ def rows_of_one_input():
 
 
 def test_waves_beyond_the_block_take_few_iterations(monkeypatch):
-    monkeypatch.setattr(gram_passes, "_LEADING", 128)
+    monkeypatch.setattr(gram_passes, "LEADING", 128)
     X = stream(3).random((20_000, 2))
     y = np.cos(2.0 * np.pi * (X @ [4.0, 3.0])) + 0.1 * stream(4).standard_normal(len(X))
     found, expected = both(

@@ -36,7 +36,7 @@ def gram_of(X, weights, feature_map):
 
 
 def test_a_block_preconditions_as_the_whole_matrix_with_nothing_between_the_block_and_the_rest():
-    rng, alphas = np.random.default_rng(0), np.array([0.1, 2.0, 0.1, 5.0, 7.0, 9.0])
+    rng, alphas = np.random.default_rng(0), 4.0 ** np.array([-1, 0, -1, 1, 2, 3, 4, 5])
     factor, diagonal = rng.standard_normal((6, 9)), rng.random(10) + 0.5
     block, columns = factor @ factor.T, rng.standard_normal((10, len(alphas)))
     found = BlockPreconditioner(Triangle.of(block), diagonal)
@@ -46,6 +46,9 @@ def test_a_block_preconditions_as_the_whole_matrix_with_nothing_between_the_bloc
     expected = [np.linalg.solve(whole + a * np.eye(10), c) for a, c in each]
     for _ in range(2):  # with factors that were kept, and without
         np.testing.assert_allclose(found.solve(columns, alphas), np.transpose(expected))
+    indefinite = block - 2.0 * np.eye(6)
+    shifted = BlockPreconditioner(Triangle.of(indefinite), diagonal).solve(columns, 0.01 * alphas)
+    assert np.isfinite(shifted).all()
     vectors, values = found.leading(1.0, 3), np.linalg.eigvalsh(block)[::-1]
     assert vectors.shape == (10, 3)
     np.testing.assert_allclose(whole @ vectors, vectors * values[:3], atol=1e-12)
