@@ -184,11 +184,42 @@ def test_maps_are_compared_by_their_kernels_and_on_a_field(tmp_path):
     assert header.split() == ["D", "iid", "orthogonal", "sorf", "qmc"]
     like = [float(each) for each in re.findall(r"\( *([\d.]+)x\)", found)]
     assert like[0] == 1.0 < like[1] < like[3]
-    options = ("--rows", 3000, "--components", 400, "--length-scale", 0.1)
+    options = ("--rows", 3000, "--components", 200, "--length-scale", 0.1)
     said = job(tmp_path, "maps.py", "field", *options)
-    errors = [float(each) for each in re.findall(r"error ([\d.]+) of the field", said)]
-    assert len(errors) == 4
-    assert errors[3] < errors[2] < 0.5
+    of_names = re.findall(r"(\w+|nearest 30): errors ([\d.]+) and ([\d.]+)", said)
+    *_, random, _, _, grid, finer, nearest = [float(error) for _, error, _ in of_names]
+    assert len(of_names) == 12
+    assert finer <= grid < random < 0.5
+    assert abs(finer - nearest) < 0.1 * nearest
+
+
+def test_grids_are_compared_with_the_exact_process(tmp_path):
+    said = job(tmp_path, "exact_fields.py", "--rows", 300, "--most-components", 256)
+    rows = [line.split(" | ") for line in said.splitlines()[2:]]
+    assert [row[0] for row in rows] == [
+        "| Gaussian", "| Matern 1/2", "| Matern 3/2", "| Matern 5/2", "| rational quadratic"
+    ]  # fmt: skip
+    means, deviations = ([float(row[i]) for row in rows] for i in (3, 4))
+    assert means[0] < 1e-9 > deviations[0]
+    assert means[0] < means[3] < means[2] < means[1] < 1.0
+
+
+def test_iterations_are_fewer_with_a_preconditioner(tmp_path):
+    options = ("--rows", 1e5, "--modes", 70, "--most", 150)
+    said = job(tmp_path, "field_iterations.py", *options).splitlines()[2:]
+    taken = [line.split(" | ")[5] for line in said]
+    assert taken[0::2] == ["more than 150"] * 2
+    assert 0 < int(taken[1]) < int(taken[3]) < 150
+
+
+def test_calibrations_are_compared(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((600, 3))
+    write_set(tmp_path, X=X, y=np.sin(X[:, 0]) + 0.5 * rng.standard_normal(600))
+    said = job(tmp_path, "calibrations.py", "some", "--components", 32).splitlines()
+    assert said[0].split() == ["table", "spline", "sigmoid", "isotonic"]
+    assert all(0 < float(each) < 1 for line in said[1:3] for each in line.split()[-3:])
+    assert said[-2].split()[-2] == "1.0000"
 
 
 @pytest.mark.slow
