@@ -21,9 +21,7 @@ def main() -> None:
     options = parser.parse_args()
 
     source = streamkern.open_hdf5(options.data)
-    model = streamkern.RandomFeatureRidge(
-        streamkern.Gaussian("median"), n_components=options.components
-    )
+    model = streamkern.RandomFeatureRidge(n_components=options.components)
     with (
         streamkern.connect(
             cluster=options.cluster,
