@@ -73,7 +73,7 @@ def after_a_fit():
     """The addresses where the processes of a cluster of two workers serve, after a fit there."""
     X = np.random.default_rng(0).standard_normal((40_000, 4))
     with streamkern.connect(n_workers=2) as client:
-        streamkern.RandomFeatureRidge(n_components=64).fit(X, X[:, 0])
+        streamkern.RandomFeatureRidge("gaussian", n_components=64).fit(X, X[:, 0])
         info = client.scheduler_info(n_workers=-1)
         workers = info["workers"].values()
         yield [f"127.0.0.1:{each['services']['dashboard']}" for each in (*workers, info)]
