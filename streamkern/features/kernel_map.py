@@ -34,8 +34,7 @@ class WrittenFeatures(FeatureMap):
         self, X: Array, out: Array, shift: Array | float = 0.0, scratch: Scratch | None = None
     ) -> Iterator[slice]:
         write, shifted = self.prepared(out.dtype, scratch or Scratch()), np.any(shift)
-        at_once = cached_slices(len(out), self.width or self.n_components, self.n_factors)
-        for rows in at_once:
+        for rows in cached_slices(len(out), self.width or self.n_components, self.n_factors):
             features = out[rows]
             write(X[rows], features)
             if shifted:

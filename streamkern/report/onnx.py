@@ -140,20 +140,26 @@ def _log_odds(graph: Graph, calibrator: Calibrator, scores: str) -> str:
     if isinstance(calibrator, PlattSigmoid):
         return graph("Add", graph("Mul", scores, calibrator.slope), calibrator.offset)
     if isinstance(calibrator, LogOddsSpline):
-        functions = zip(calibrator.scores, calibrator.odds, strict=True)
-        columns = [_extended(graph, scores, j, *each) for j, each in enumerate(functions)]
-        odds = graph("Concat", *columns, axis=1)
+        odds = _by_score(graph, scores, _extended, calibrator.scores, calibrator.odds)
+    elif isinstance(calibrator, IsotonicSteps):
+        values = calibrator.probabilities
+        odds = _logit(graph, _by_score(graph, scores, _interpolated, calibrator.scores, values))
     else:
-        if isinstance(calibrator, IsotonicSteps):
-            functions = zip(calibrator.scores, calibrator.probabilities, strict=True)
-            columns = [_interpolated(graph, scores, j, *each) for j, each in enumerate(functions)]
-            p = graph("Concat", *columns, axis=1)
-        else:
-            half = graph.constant(0.5)
-            p = _between(graph, graph("Add", graph("Mul", scores, half), half), LEAST, 1.0 - LEAST)
-        odds = graph("Sub", graph("Log", p), graph("Log", graph("Sub", 1.0, p)))
+        half = graph.constant(0.5)
+        p = graph("Add", graph("Mul", scores, half), half)
+        odds = _logit(graph, _between(graph, p, LEAST, 1.0 - LEAST))
     # Runtimes differ in what the larger of NaN and a number is.
     return graph("Add", odds, graph("Sub", scores, scores))
+
+
+def _logit(graph: Graph, p: str) -> str:
+    return graph("Sub", graph("Log", p), graph("Log", graph("Sub", 1.0, p)))
+
+
+def _by_score(graph: Graph, scores: str, function: Any, points: Any, values: Any) -> str:
+    """Return a function (n, q) of every score, by its points and the values there."""
+    each = enumerate(zip(points, values, strict=True))
+    return graph("Concat", *(function(graph, scores, j, *both) for j, both in each), axis=1)
 
 
 def _interpolated(graph: Graph, scores: str, column: int, points: Floats, values: Floats) -> str:

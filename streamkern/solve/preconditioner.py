@@ -15,8 +15,8 @@ from streamkern.statistics import Triangle
 _ROUNDING = {"single": 1e-6, "double": 1e-13}
 # Vectors of the first sketch and of the largest, and the bytes of that.
 _FIRST, _MOST, _BYTES = 128, 2048, 256 << 20
-# The order of a leading block, factors of it that are kept, each at a penalty, and the order of its
-# part whose eigenvectors are taken.
+# The order of a leading block, factors of it that are kept, and the order of its part whose
+# eigenvectors are taken.
 LEADING, _FACTORS, _EIGEN = 4096, 6, 2048
 
 
