@@ -1,5 +1,6 @@
 """`streamkern predict`."""
 
+import time
 from functools import partial
 from typing import Any
 
@@ -7,25 +8,39 @@ import click
 
 from streamkern.cli import options as shared
 from streamkern.cli.console import Say, command
-from streamkern.cli.parameter_options import parameter_options
+from streamkern.cli.job import place_of
+from streamkern.cli.parameter_options import numbers_of, parameter_options
 from streamkern.cli.row_files import write_rows
 from streamkern.errors import ModelFileError, ParameterError
 
 
 @command(
     click.argument("model"),
-    shared.rows_argument,
+    click.argument("data", nargs=-1, metavar="[DATA...]"),
     shared.x_option,
     shared.delimiter_option,
     shared.out_option("PRED.h5", "What to write; also .csv, .parquet."),
     click.option("--proba", is_flag=True, help="Write the probabilities of classes, as y_proba."),
     click.option("--std", is_flag=True, help="Write standard deviations of new targets, as y_std."),
+    click.option(
+        "--grid",
+        metavar="N[,N...]",
+        help="Predict a grid in the place of DATA, of so many points along every input; PRED.h5 "
+        "may be .nc or .zarr then, which take xarray.",
+    ),
+    click.option(
+        "--extent",
+        metavar="LOW,HIGH[,LOW,HIGH...]",
+        help="Where the grid begins and ends along every input; by default the range of the rows "
+        "of the fit.",
+    ),
     *parameter_options("on_bad_rows"),
     *shared.place_options,
     shared.force_option,
     examples=(
         "streamkern predict model.h5 new.csv --out predictions.csv",
         "streamkern predict model.h5 test.h5 --out predictions.h5 --std",
+        "streamkern predict field.h5 --grid 400,300 --out map.h5 --std",
     ),
 )
 def predict(say: Say, **options: Any) -> None:
@@ -39,6 +54,9 @@ def predict(say: Say, **options: Any) -> None:
     Of a classifier, y_pred holds labels, and a dataset classes all of them; with --proba, a
     dataset y_proba holds a column of probabilities for each.
 
+    With --grid, a field of up to three inputs is predicted on a grid: y_pred has a dimension for
+    every input, along which a dataset of its name, or x0 and so on, holds the coordinates.
+
     With --on-bad-rows skip, rows with NaN or infinite values are predicted as NaN, or as an empty
     text.
     """
@@ -48,6 +66,8 @@ def predict(say: Say, **options: Any) -> None:
 
     model: Any = load_fitted(options["model"], components=False, with_equations=options["std"])
     is_classifier = isinstance(model, FittedClasses)
+    if not (options["grid"] or options["extent"] or options["data"]):
+        raise ParameterError("there is nothing to predict; name files of rows, or give --grid.")
     if options["proba"] and not is_classifier:
         raise ParameterError(
             f"--proba is for classifiers, but {options['model']} is a regression; leave it out."
@@ -61,6 +81,9 @@ def predict(say: Say, **options: Any) -> None:
             f"--std needs the normal equations, but {options['model']} was saved without them; fit "
             f"it again without --compact."
         )
+    if options["grid"] or options["extent"]:
+        _predict_grid(say, model, options)
+        return
     if is_classifier:
         write: Any = partial(model.predict_to_hdf5, probabilities=options["proba"])
     else:
@@ -70,3 +93,25 @@ def predict(say: Say, **options: Any) -> None:
     missing, out = "without a class" if is_classifier else "NaN", options["out"]
     what = f"predictions in {out}:y_pred{more}"
     write_rows(say, options, model, write, what=what, missing=missing, predictions=out)
+
+
+def _predict_grid(say: Say, model: Any, options: dict[str, Any]) -> None:
+    from streamkern.models.fitted_ridge import FittedRidge
+    from streamkern.models.grid_prediction import grid_to_file
+
+    if options["data"] or not options["grid"] or not isinstance(model, FittedRidge):
+        raise ParameterError(
+            "a grid (--grid, and where it ends --extent) is predicted in the place of DATA, by a "
+            "regression; leave out either it or the rows."
+        )
+    points, extent = numbers_of(options["grid"], "--grid", kind=int), None
+    if options["extent"]:
+        ends = numbers_of(options["extent"], "--extent")
+        extent = [ends[j : j + 2] for j in range(0, len(ends), 2)]
+    begun, out = time.perf_counter(), options["out"]
+    with place_of(say, options):
+        how: Any = {"return_std": options["std"], "force": options["force"]}
+        shape = grid_to_file(model, points, out, extent, **how)
+    more = " and y_std" * options["std"]
+    say.line(f"{' x '.join(f'{n:,}' for n in shape)} predictions in {out}:y_pred{more}")
+    say.result({"shape": list(shape), "seconds": time.perf_counter() - begun})

@@ -85,6 +85,13 @@ class FeatureMap(ABC):
     n_components: int
     scale: float
 
+    @property
+    def left_out(self) -> float:
+        """What of k(x, x) = 1 the squares of features leave out, of waves on a lattice; else 0."""
+        if self.lattice is None:
+            return 0.0
+        return max(1.0 - float(np.square(self.lattice.amplitudes).sum()), 0.0)
+
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if "name" in vars(cls):

@@ -11,6 +11,7 @@ from streamkern.errors import ParameterError
 from streamkern.features.lattice import Lattice
 from streamkern.features.projection import Frequencies
 from streamkern.features.spectral import SpectralFeatures
+from streamkern.kernels import Matern
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,8 +20,9 @@ if TYPE_CHECKING:
     from streamkern.kernels import ShiftInvariantKernel
 
 _MOST_INPUTS = 3
-# Errors that may be balanced: there is no better one in double, and no use in a worse one.
-_ERRORS = (1e-12, 0.9)
+# Errors that may be balanced: there is no better one in double, and no use in a worse one.  Weight
+# that is missing counts at every row, what comes back only near the ends, where it may be larger.
+_ERRORS, _AT_ENDS = (1e-12, 0.9), 30.0
 _HALVINGS = 16
 # The farthest that waves may repeat, in ranges of an input, where the kernel hardly falls off.
 _FARTHEST = 100.0
@@ -37,7 +39,7 @@ class GridFourierFeatures(SpectralFeatures):
     zero, so each stands for its opposite too, and none has a sine that is zero.  Nothing is random.
 
     Cells follow from the range of the rows: the covariance that comes back at the ends of the
-    range, since the sum repeats with the period 2 pi / h_j, is made as large as the weight that is
+    range, since the sum repeats with the period 2 pi / h_j, is made 30 times the weight that is
     missing beyond the grid.  Rows far beyond the range are predicted from the other end of it.
 
     Parameters
@@ -57,6 +59,7 @@ class GridFourierFeatures(SpectralFeatures):
 
     name = "grid"
     families: ClassVar = {"grid": ("a grid of frequencies, for one to three inputs", {})}
+    usual_kernel = Matern("median", nu=0.5)
 
     def __init__(self, kernel: ShiftInvariantKernel, n_components: int = 2048) -> None:
         super().__init__(kernel, n_components, paired=True)
@@ -86,6 +89,13 @@ class GridFourierFeatures(SpectralFeatures):
         frequencies, weights = balanced_grid(self.kernel, self.n_draws, ranges)
         projection = Frequencies(frequencies)
         return self._drawn(projection, np.zeros(self.n_draws), np.sqrt(2.0 * weights))
+
+    def of_kernel(self, kernel: ShiftInvariantKernel) -> Self:
+        """Return the map of another kernel at the same frequencies."""
+        cell = 2.0 * np.abs(self.frequencies).min(axis=0)
+        weights = kernel.density(self.frequencies) * cell.prod()
+        other, amplitudes = type(self)(kernel, self.n_components), np.sqrt(2.0 * weights)
+        return other._drawn(self.projection, self.phases, amplitudes)  # noqa: SLF001  its own class
 
     @property
     def lattice(self) -> Lattice | None:  # type: ignore[override]
@@ -122,7 +132,7 @@ def _bisected(below: Callable[[float], bool], low: float, high: float) -> float:
 
 
 def _periods(kernel: ShiftInvariantKernel, ranges: Floats, error: float) -> Floats:
-    """Return the periods (p,) with which rows at the ends of all ranges have this covariance.
+    """Return the periods (p,) with which rows at the ends have so many times this covariance.
 
     Beside a range that is short they are longer, for a row to have little more with itself.
     """
@@ -139,7 +149,7 @@ def _periods(kernel: ShiftInvariantKernel, ranges: Floats, error: float) -> Floa
         farthest = _FARTHEST * (ranges[j] if ranges[j] > 0 else 1.0)
         return _bisected(above, 1e-9 * farthest, farthest)
 
-    ends, beside = error / p, error / (4 * p)
+    ends, beside = min(_AT_ENDS * error, _ERRORS[1]) / p, error / (4 * p)
     return np.array([max(ranges[j] + distance(j, ends), distance(j, beside)) for j in range(p)])
 
 

@@ -190,6 +190,8 @@ class Combinations(OfInner):
         known = self.inner.kernel_diagonal(X)
         if known is not None:
             return known
+        if self.inner.lattice is not None:
+            return np.full(len(X), 1.0 - self.inner.left_out)
         squares = np.empty(len(X))
         for rows in cached_slices(len(X), self.width):
             squares[rows] = np.square(self.inner.transform(X[rows])).sum(axis=1)

@@ -44,6 +44,10 @@ class RowPasses(NamedTuple):
     few_rows: bool = False  # that need not reach every fold
     scaled: FitReport | None = None  # what is reported of the inputs' scale
 
+    def fold_of(self, shard: Shard) -> int:
+        """Return the fold that the first row of a shard is dealt to."""
+        return int(self.folds.of(np.array([shard.start]))[0])
+
     def read(
         self, statistic: Any, label: str, *, block_rows: int | None = None, **how: Any
     ) -> PassResult[Any]:

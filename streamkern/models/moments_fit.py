@@ -10,6 +10,7 @@ from streamkern.errors import ParameterError
 from streamkern.features.metric import GivenMetric
 from streamkern.models.checkpoint_job import RowPasses, checkpointed
 from streamkern.models.moments_pass import moments_pass
+from streamkern.models.wave_choice import with_chosen_kernel
 from streamkern.parameters.fit_options import SAMPLE_ROWS, FitOptions
 from streamkern.parameters.plan import plan_for
 from streamkern.statistics import Folds, RowFolds, RowIndex, block_folds, shard_folds
@@ -45,7 +46,8 @@ def fit_moments(
     of features that the choice of the penalty and the solution need.  `job` is as of `fit_job`.
     """
     with fit_job(source, options, checkpoint, **job) as (rows, (best, *_), learnt):
-        return moments_pass(rows, best.column_pass, learnt=learnt, penalty=penalty)
+        passes = with_chosen_kernel(rows, best.column_pass)
+        return moments_pass(passes, best.column_pass, learnt=learnt, penalty=penalty)
 
 
 @contextmanager
@@ -94,7 +96,8 @@ def fit_job(
         seen = run_column_pass(source, options, plan, n_sample, checkpoint=saved, **how)
         wanted = options if like is None else replace(options, metric=None)  # its map has one
         scaled: FitReport = {"scale": options.scale}
-        plain, given_scale, kernel_is_open = seen, options.scale, options.chooses_kernel
+        plain, given_scale = seen, options.scale
+        kernel_is_open = options.chooses_kernel and not options.has_grid
         if (options.scale == "auto" or kernel_is_open) and like is None:
             seen, options, scaled = chosen_on_sample(seen, options)
             wanted = replace(wanted, scale=options.scale)

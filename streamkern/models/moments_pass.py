@@ -55,6 +55,9 @@ if TYPE_CHECKING:
     from streamkern.tune.column_pass import ColumnPass
     from streamkern.tune.metric_learning import LearntMetric
 
+# Inputs up to which a model knows their range, for predictions on a grid.
+_MOST_RANGES = 3
+
 
 def moments_pass(
     rows: RowPasses,
@@ -88,7 +91,7 @@ def moments_pass(
     if penalty is not None and not isinstance(empty, ToeplitzMoments):
         # Sums without products of features.
         strips = [replace(empty, first_row=feature_map.n_components)]
-    read = partial(rows.read, group=lambda shard: int(rule.of(np.array([shard.start]))[0]))
+    read = partial(rows.read, group=rows.fold_of)
     passes = [
         read(
             ByFold(rule, strip, weighting),
@@ -165,6 +168,9 @@ def _report(
     first, data = passes[0], without_folders(source.describe())
     names = input_names({"data": data})
     named: FitReport = {} if names is None else {"feature_names": names}
+    if source.n_features <= _MOST_RANGES:
+        ends = np.stack([seen.columns.minimum, seen.columns.maximum], axis=1)
+        named["input_range"] = ends[: source.n_features].tolist()
     report: FitReport = {
         "rows": first.n_rows,
         "n_features": source.n_features,
@@ -188,9 +194,9 @@ def _report(
         "nearly_constant_columns": list(seen.nearly_constant),
         "data": data,
         **class_facts(source),
-        "passes": len(every),
     }
     choice: FitReport = scaled or {}
+    choice = choice | {"passes": len(every) + choice.get("passes", 0)}
     spent = choice.get("seconds", {})
     return with_seconds(report | choice | {"seconds": report["seconds"]}, **spent)
 
@@ -219,9 +225,8 @@ def _empty_moments(
 ) -> FeatureSums:
     source, options = passes.source, passes.options
     p, columns, rows = source.n_features, seen.columns, seen.sample.X[:SAMPLE_ROWS]
-    mean, deviation = columns.mean[p:], np.sqrt(columns.variance[p:])
     precision, units = options.precision, {}
-    target: Any = {"target_shift": mean, "target_unit": np.where(deviation > 0, deviation, 1.0)}
+    target: Any = seen.target_scale
     plan, waves = passes.plan, options.sums_waves
     if not plan.solves_by_passes:
         waves = plan.n_strips == 1 and precision not in LEVELS
@@ -229,7 +234,8 @@ def _empty_moments(
     if waves:
         return ToeplitzMoments(feature_map, source.n_targets, precision=precision, **target)
     if precision in LEVELS:
-        units = integer_units(mean, np.where(constant_columns(source, columns)[p:], 0.0, deviation))
+        varies = ~constant_columns(source, columns)[p:]
+        units = integer_units(columns.mean[p:], varies * np.sqrt(columns.variance[p:]))
         units["weight_unit"] = 1.0
         if reweighted or source.weighted_by is not None:
             whole = not (reweighted or np.any(seen.sample.weights % 1.0))

@@ -51,6 +51,10 @@ _WEIGHTS_NOTE = (
     "weights are below 1 on average and so do not count rows: standard deviations take them over "
     "their mean."
 )
+_UNRESOLVED = (
+    "the best alpha is as small as the weight of the kernel that the grid leaves out, {:.2g}: more "
+    "components would resolve more."
+)
 _ROUNDING = 1e-9
 # What is told of a solution.
 _OF_SOLUTION: Final = ("seconds", "alpha", "alpha_curve", "cv_rmse", "train_rmse")
@@ -124,6 +128,7 @@ def solve_moments(
     # Too common for warnings.
     notes = [
         edge,
+        _unresolved(given.feature_map, solution.alpha) * (not parameters.penalty.is_fixed),
         report.get("tuning_note", ""),
         note * (errors.source == "rows"),
         _WEIGHTS_NOTE * (equations.row_weight < 1.0 - _ROUNDING),
@@ -166,6 +171,14 @@ def solve_moments(
         moments=given,
         size=leading,
     )
+
+
+def _unresolved(feature_map: FeatureMap, alpha: Any) -> str:
+    """Return a note if the penalty is the least that a map allows, or ''."""
+    left_out = feature_map.left_out
+    if not 0 < np.min(alpha) <= (1.0 + _ROUNDING) * left_out:
+        return ""
+    return _UNRESOLVED.format(left_out)
 
 
 class LeaveOneOutPass:

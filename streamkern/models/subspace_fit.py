@@ -231,7 +231,9 @@ class SubspaceSearch:
         if self.penalty.is_fixed:
             grid = (self.penalty.alpha,)
         floor = relative_floor(self.basis.spectrum.precision, self.made.feature_map.n_components)
-        self.alphas = even_grid(floor * largest, largest) if grid is None else np.array(grid)
+        left_out = self.made.feature_map.left_out
+        even = even_grid(floor * largest, largest, left_out=left_out)
+        self.alphas = even if grid is None else np.array(grid)
 
     @blas_threads(1)
     def _residuals(self, systems: Sequence[System]) -> tuple[Floats, Sequence[Floats]]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamkern.errors import ParameterError
 from streamkern.errors.checks import check_choice, checked_integer
-from streamkern.features import FAMILIES, LEVELS, Family, FeatureMap, Identity
+from streamkern.features import FAMILIES, LEVELS, Family, FeatureMap, GridFourierFeatures, Identity
 from streamkern.features.base import checked_seed
 from streamkern.features.metric import GivenMetric, check_metric, checked_metric, learning_of
 from streamkern.kernels import (
@@ -60,7 +60,7 @@ class FitOptions:
     fold_by: str = "auto"
     metric: str | GivenMetric | None = None
     scale: str = "standard"
-    chooses_kernel: bool = False  # and its length scale, on the sample
+    chooses_kernel: bool = False  # and its length scale, on the sample or from sums of waves
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kernel", as_kernel(self.kernel))
@@ -116,6 +116,11 @@ class FitOptions:
     @property
     def family(self) -> Family:
         return FAMILIES[self.feature_map]
+
+    @property
+    def has_grid(self) -> bool:
+        """Whether features are waves on a grid, whose kernel sums of all rows tell."""
+        return self.family.made is GridFourierFeatures
 
     @property
     def is_nested(self) -> bool:

@@ -9,6 +9,7 @@ class FitReport(TypedDict, total=False):
     # The rows.
     rows: int  # that were used
     n_features: int  # p
+    input_range: list[list[float]]  # the least and the largest value of every one of few inputs
     n_targets: int  # q
     skipped_rows: int  # with values that are not finite
     weightless_rows: int  # of weight 0

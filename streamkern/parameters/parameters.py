@@ -192,10 +192,15 @@ class Parameters:
         return {name: getattr(self, name) for name in NAMES}
 
     def chooses_kernel(self, feature_map: str) -> bool:
-        """Say whether a fit with a map chooses the kernel, its length scale and the scale."""
+        """Say whether a fit with a map chooses the kernel, its length scale and the scale.
+
+        Of a grid that is by the folds, and of all rows.
+        """
         family = FAMILIES.get(feature_map)
-        suits = family is not None and family.made not in (Identity, GridFourierFeatures)
-        return self.kernel == AUTO and self.metric is None and suits
+        if family is None or self.kernel != AUTO or self.metric is not None:
+            return False
+        is_grid = family.made is GridFourierFeatures
+        return self.penalty.needs_folds if is_grid else family.made is not Identity
 
     @property
     def scale_is_open(self) -> bool:
@@ -278,7 +283,8 @@ class Parameters:
         if kernel is None and self.chooses_kernel(values["feature_map"]):
             made: Any = FAMILIES[values["feature_map"]].made
             values |= {"kernel": made.usual_kernel, "chooses_kernel": True}
-            values["scale"] = AUTO if self.scale_is_open else values["scale"]
+            if self.scale_is_open and made is not GridFourierFeatures:
+                values["scale"] = AUTO
         if self.precision != AUTO:
             return FitOptions(**values)
         options = FitOptions(**values | {"precision": "single"})

@@ -18,6 +18,7 @@ from streamkern.models.fitted_classes import FittedClassifier
 from streamkern.models.loading import rows_of
 from streamkern.report import choice_figures, numbers, page_facts, report_rows, validation_curves
 from streamkern.report.class_figures import class_section
+from streamkern.report.field_maps import field_maps
 from streamkern.report.python_call import python_call
 from streamkern.report.rendering import style_sheet
 from streamkern.report.target_section import target_section
@@ -101,6 +102,7 @@ def write_report(
         class_section(found, report["data"]) if is_classifier else target_section(fitted, found)
     )
     section |= page_facts.effects_section(fitted, found)
+    section["maps"] = [] if is_classifier else field_maps(fitted)
     call = python_call(fitted, source) if command is None else command
     write_page(
         "report.html",

@@ -68,11 +68,18 @@ def checked_grid(alphas: Any) -> tuple[float, ...]:
 
 def default_grid(spectrum: Spectrum) -> Floats:
     """Return penalties from the precision floor to the largest eigenvalue."""
-    return even_grid(spectrum.floor, float(spectrum.values[-1]))
+    return even_grid(spectrum.floor, float(spectrum.values[-1]), left_out=spectrum.left_out)
 
 
-def even_grid(least: float, largest: float, n_alphas: int = N_ALPHAS) -> Floats:
-    """Return penalties evenly in their log; one, of any size, if the largest eigenvalue is 0."""
+def even_grid(
+    least: float, largest: float, n_alphas: int = N_ALPHAS, *, left_out: float = 0.0
+) -> Floats:
+    """Return penalties evenly in their log; one, of any size, if the largest eigenvalue is 0.
+
+    What features leave out of a kernel is noise to them, beside which a smaller penalty would be
+    too small: held-out rows near others hardly tell, and rows in a gap would be far off.
+    Rasmussen and Williams (2006), "Gaussian processes for machine learning", section 8.3.4.
+    """
     if not largest > 0:
         return np.ones(1)
-    return np.geomspace(least, largest, n_alphas)
+    return np.geomspace(max(least, left_out), max(largest, left_out), n_alphas)

@@ -39,6 +39,7 @@ class Spectrum:
     intercept: bool
     precision: Precision = "double"  # of the products that G and C are sums of
     row_weight: float = 1.0  # the mean weight of the rows where that is less than 1
+    left_out: float = 0.0  # of the kernel by the features
 
     def counting_rows(self) -> Spectrum:
         """Return the spectrum with weights over their mean, where they do not count rows."""
@@ -115,6 +116,7 @@ class Eigenbasis:
             intercept=moments.intercept,
             precision=moments.precision,
             row_weight=moments.row_weight,
+            left_out=moments.left_out,
         )
         return cls(spectrum, vectors, moments.feature_mean, moments.target_mean)
 

@@ -7,6 +7,7 @@ points, and a non-uniform fast Fourier transform makes these for far less than D
 
 from __future__ import annotations
 
+from copy import copy
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -131,6 +132,15 @@ class ToeplitzMoments(Moments):
         found = Moments(feature_map, self.n_targets, **target)
         found.n_rows, found.weight, found.cross = self.n_rows, self.weight, cross
         found.target, found.target_sum = self.target.copy(), self.target_sum.copy()
+        return found
+
+    def of_amplitudes(self, feature_map: FeatureMap) -> ToeplitzMoments:
+        """Return the sums of a map on the same lattice, with other amplitudes."""
+        found, lattice = copy(self), feature_map.lattice
+        assert lattice is not None  # noqa: S101  for the type checker
+        change = np.repeat(lattice.amplitudes / self._lattice.amplitudes, 2)[: len(self.cross)]
+        found.feature_map, found.cross = feature_map, self.cross * change[:, None]
+        vars(found).pop("_lattice", None)
         return found
 
     def gram_operator(self, n_threads: int = 1) -> ToeplitzGram:

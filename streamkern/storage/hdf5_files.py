@@ -19,7 +19,7 @@ from streamkern.storage.outputs import check_format, check_output, replacing
 from streamkern.storage.temporary_paths import temporary_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from typing_extensions import Buffer
 
@@ -125,6 +125,14 @@ class RowWriter:
         if self.release and self._held >= _RELEASED_BYTES:
             os.posix_fadvise(self.disk.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
             self._held = 0
+
+    def attach(self, axes: Mapping[str, Array], names: Sequence[str]) -> None:
+        """Write the coordinates along the dimensions of datasets, as their scales."""
+        for j, (axis, coordinates) in enumerate(axes.items()):
+            self.append(axis, coordinates)
+            self.file[axis].make_scale(axis)
+            for name in names:
+                self.file[name].dims[j].attach_scale(self.file[axis])
 
     def note(self, name: str, text: str) -> None:
         """Attach a text to the file: an attribute, or a dataset of that name where it is long."""

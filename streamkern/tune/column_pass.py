@@ -61,11 +61,18 @@ class ColumnPass:
         return self.sample.counts
 
     @property
+    def target_scale(self) -> dict[str, Floats]:
+        """The mean of every target, and its deviation, or 1 of one that is constant, (q,)."""
+        p = self.standardizer.n_features
+        deviation = np.sqrt(self.columns.variance[p:])
+        unit = np.where(deviation > 0, deviation, 1.0)
+        return {"target_shift": self.columns.mean[p:], "target_unit": unit}
+
+    @property
     def targets(self) -> Floats:
         """Those of the sample (m, q), of mean 0 and deviation 1 over all rows."""
-        p = self.standardizer.n_features
-        mean, variance = self.columns.mean[p:], self.columns.variance[p:]
-        targets: Floats = (self.sample.y - mean) / np.sqrt(np.where(variance > 0, variance, 1.0))
+        scale = self.target_scale
+        targets: Floats = (self.sample.y - scale["target_shift"]) / scale["target_unit"]
         return targets
 
 

@@ -173,7 +173,7 @@ class Trial:
         total = reduce(Moments.merge, folds)
         intercept = self.options.fit_intercept
         basis = Eigenbasis.of(total.centred(intercept=intercept), total.n_rows - intercept)
-        curve = _near_the_best(basis, total, folds)
+        curve = near_the_best(basis, total, folds)
         chosen = curve.choose()
         score, error = curve.combined(chosen)
         kernel = None if self.options.is_identity else self.kernel.stretched(factor)
@@ -193,7 +193,7 @@ class Trial:
         )
 
 
-def _near_the_best(basis: Eigenbasis, total: Moments, folds: Sequence[Moments]) -> PenaltyCurve:
+def near_the_best(basis: Eigenbasis, total: Moments, folds: Sequence[Moments]) -> PenaltyCurve:
     """Return the errors of penalties about the best, from where robust GCV is least.
 
     Small ones take longest, and are mostly far from it.  Of few rows, which say too little of where

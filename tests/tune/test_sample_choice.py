@@ -43,14 +43,9 @@ def test_half_and_twice_the_median_length_scale_are_tried_too():
 
 @pytest.mark.parametrize(
     ("rows", "options"),
-    [
-        (X[:29], {}),
-        (X[:29], {"standardize": False}),
-        (X, {"metric": "learn:1"}),
-        (X[:, :2], {"feature_map": "grid"}),
-    ],
+    [(X[:29], {}), (X[:29], {"standardize": False}), (X, {"metric": "learn:1"})],
 )
-def test_nothing_is_chosen_of_few_rows_in_a_metric_and_on_a_grid(rows, options):
+def test_nothing_is_chosen_of_few_rows_and_in_a_metric(rows, options):
     model = ridge(n_components=64, **options).fit(rows, SMOOTH[: len(rows)])
     scale = "standard" if model.standardize else "none"
     assert (model.report_["kernel"], model.report_["scale"]) == ("gaussian", scale)

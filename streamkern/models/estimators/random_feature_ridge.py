@@ -11,6 +11,7 @@ from streamkern.models.estimators.base import fitted
 from streamkern.models.estimators.conventions import keep_parameters
 from streamkern.models.estimators.docstrings import documented
 from streamkern.models.estimators.feature_estimator import FeatureEstimator
+from streamkern.models.grid_prediction import GridPrediction, predicted_grid
 from streamkern.models.tasks import Regression, Task
 from streamkern.parameters.parameters import AUTO
 from streamkern.runtime.events import job
@@ -113,6 +114,34 @@ class RandomFeatureRidge(MultiOutputMixin, RegressorMixin, FeatureEstimator):  #
         model was saved without what standard deviations need.
         """
         return self.model_.predict(self._rows(X), return_std=return_std)
+
+    def predict_grid(
+        self, points: Sequence[Any], extent: Any = None, *, return_std: bool = False
+    ) -> GridPrediction:
+        """Predict all points of a grid, an axis for every input.
+
+        Parameters
+        ----------
+        points : sequence of int or array
+            For every input how many points, evenly from one end of the extent to the other, or
+            coordinates (n_j,).
+        extent : array (p, 2), optional
+            Where the axes begin and end, in the units of the inputs; by default the range of the
+            rows of the fit, which a model of up to three inputs knows.
+        return_std : bool
+            Standard deviations of new targets, too.
+
+        Returns
+        -------
+        GridPrediction
+            `mean` (n_1, ..., n_p), `std` and `axes`; `to_xarray` makes a dataset of it.
+
+        Raises
+        ------
+        ParameterError
+            If there is not an axis for every input, or no extent is known.
+        """
+        return predicted_grid(self._current_model, points, extent, return_std=return_std)
 
     def normal_equations(self) -> NormalEquations:
         """Return the normal equations, or raise ModelFileError if they were not saved."""

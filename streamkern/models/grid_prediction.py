@@ -1,0 +1,151 @@
+"""Predictions of the points of a grid, slab by slab: as arrays, or as a file."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from streamkern.errors import DataError, ParameterError
+from streamkern.models.prediction import predicted_shards
+from streamkern.runtime.memory import check_free
+from streamkern.sources.grid import GridSource
+from streamkern.sources.preprocessing.column_names import input_names
+from streamkern.storage.hdf5_files import RowWriter
+from streamkern.storage.outputs import check_output, replacing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from streamkern._typing import Floats
+    from streamkern.models.fitted_ridge import FittedRidge
+
+# What xarray writes, by the endings of names.
+_BY_XARRAY = (".nc", ".zarr")
+
+
+class GridPrediction(NamedTuple):
+    """Predictions at all points of a grid.
+
+    Attributes
+    ----------
+    mean : array
+        Predictions (n_1, ..., n_p), or (n_1, ..., n_p, q) of several targets.
+    std : array or None
+        The standard deviations of new targets there, if they were asked for.
+    axes : dict
+        The coordinates (n_j,) along every input, by its name.
+    """
+
+    mean: Floats
+    std: Floats | None
+    axes: dict[str, Floats]
+
+    def to_xarray(self) -> Any:
+        """Return an `xarray.Dataset` of `y_pred`, and of `y_std` if it is there."""
+        import xarray  # noqa: PLC0415  not among the dependencies
+
+        names = (*self.axes, "target")[: self.mean.ndim]
+        layers = {"y_pred": self.mean} | ({} if self.std is None else {"y_std": self.std})
+        return xarray.Dataset({name: (names, each) for name, each in layers.items()}, self.axes)
+
+
+def predicted_grid(
+    model: FittedRidge, points: Sequence[Any], extent: Any = None, *, return_std: bool = False
+) -> GridPrediction:
+    """Return predictions in memory; parameters are as of `RandomFeatureRidge.predict_grid`."""
+    axes = _axes(model, points, extent)
+    n_values = math.prod(map(len, axes.values())) * model.predictor.n_targets
+    check_free(2 * 8 * n_values * (1 + return_std), "a prediction on a grid")
+    parts = list(_slabs(model, axes, return_std=return_std))
+    mean, std = (
+        np.concatenate([part[name] for part in parts]) if name in parts[0] else None
+        for name in ("y_pred", "y_std")
+    )
+    return GridPrediction(mean, std, axes)  # type: ignore[arg-type]
+
+
+def grid_to_file(
+    model: FittedRidge,
+    points: Sequence[Any],
+    path: str | Path,
+    extent: Any = None,
+    *,
+    return_std: bool = False,
+    force: bool = False,
+) -> tuple[int, ...]:
+    """Write predictions to HDF5, NetCDF (.nc) or Zarr (.zarr), and return the shape of the grid.
+
+    In HDF5 they are datasets `y_pred` and `y_std`, with dimension scales named like the inputs.
+    """
+    axes, ending = _axes(model, points, extent), Path(path).suffix.lower()
+    if ending not in _BY_XARRAY:
+        with RowWriter.create(path, force=force, release=True) as writer:
+            for made in _slabs(model, axes, return_std=return_std):
+                for name, values in made.items():
+                    writer.append(name, values)
+            writer.attach(axes, list(made))
+        return tuple(map(len, axes.values()))
+    check_output(path, force=force)
+    found = predicted_grid(model, list(axes.values()), return_std=return_std)
+    try:
+        dataset = found.to_xarray()
+    except ImportError as error:
+        raise ParameterError(
+            f"{path} is written by xarray, which is not installed; pip install xarray, or write "
+            f"HDF5 (.h5)."
+        ) from error
+    if ending == ".zarr":
+        dataset.to_zarr(path, mode="w-", zarr_format=2)
+    else:
+        with replacing(path, force=force) as temporary:
+            dataset.to_netcdf(temporary)
+    return found.mean.shape[: len(axes)]
+
+
+def _axes(model: FittedRidge, points: Sequence[Any], extent: Any) -> dict[str, Floats]:
+    """Return the coordinates along every input by its name, or raise ParameterError."""
+    p = model.n_features
+    if len(points) != p:
+        raise ParameterError(
+            f"a grid has an axis for every input, {p} here, not {len(points)}; give {p} numbers of "
+            f"points, or coordinates."
+        )
+    known: Any = model.report.get("input_range") if extent is None else extent
+    if np.shape(known) != (p, 2) and any(np.ndim(each) == 0 for each in points):
+        raise ParameterError(
+            f"numbers of points are spread over an extent, two numbers for each of {p} inputs, not "
+            f"{known}; give that (--extent), or coordinates."
+        )
+    axes = []
+    for j, each in enumerate(points):
+        is_number = np.ndim(each) == 0
+        if is_number and not (float(each).is_integer() and each >= 1):
+            raise ParameterError(f"an axis has 1 point or more, not {each}; give how many.")
+        axis: Any = each if not is_number else np.linspace(known[j][0], known[j][1], int(each))
+        axis = np.asarray(axis, dtype=float)
+        if axis.ndim != 1 or not len(axis) or not np.isfinite(axis).all():
+            raise ParameterError(
+                f"coordinates along an axis are one row of finite numbers, not {each!r}; give such."
+            )
+        axes.append(axis)
+    names = input_names(model.report) or [f"x{j}" for j in range(p)]
+    return {name.replace("/", "_"): axis for name, axis in zip(names, axes, strict=True)}
+
+
+def _slabs(
+    model: FittedRidge, axes: dict[str, Floats], *, return_std: bool
+) -> Iterator[dict[str, Floats]]:
+    """Yield predictions at some points of the first axis and all of the others, in order."""
+    grid = GridSource(tuple(axes.values()))
+    equations = model.normal_equations if return_std else None
+    for _, made in predicted_shards(model.predictor, grid, equations):
+        slab = {
+            name: values.reshape(-1, *grid.shape[1:], *values.shape[1:])
+            for name, values in made.items()
+        }
+        if not np.isfinite(slab["y_pred"]).all():
+            raise DataError("points of the grid overflow; give an extent near that of the rows.")
+        yield slab

@@ -1,0 +1,115 @@
+"""The choice of kernel and length scale of waves on a lattice, from the sums of one pass.
+
+Waves on a lattice are those of every kernel; only their amplitudes are others.  So sums over all
+rows tell the cross-validated error of each, and no row is read again.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from functools import reduce
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from streamkern.engine.scheduler import run_all, shared, task
+from streamkern.features import Standardized
+from streamkern.kernels import Gaussian, Matern
+from streamkern.runtime.threads import blas_threads
+from streamkern.solve import Eigenbasis
+from streamkern.statistics import ByFold, Moments, ToeplitzMoments
+from streamkern.tune.trials import near_the_best
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from streamkern.kernels import ScaledKernel
+    from streamkern.models.checkpoint_job import RowPasses
+    from streamkern.tune.column_pass import ColumnPass
+
+# From rough to smooth.
+_KERNELS = Matern(nu=0.5), Matern(nu=1.5), Matern(nu=2.5), Gaussian()
+# Half octaves from one length scale to the next, at first and in the end, and from the median to
+# the longest and the shortest.
+_STEPS, _PLACES = (2, 1), range(-14, 3)
+# Features of the search at the most.
+_COMPONENTS = 1024
+# A penalty this much above what features leave out of a kernel is not there for that.
+_ABOVE = 1.01
+
+
+class _Tried(NamedTuple):
+    error: float  # the mean square of held-out errors, over the variance of the target
+    is_resolved: bool  # whether the best penalty is larger than what features leave out
+
+
+def with_chosen_kernel(rows: RowPasses, seen: ColumnPass) -> RowPasses:
+    """Read the rows once if a kernel is to be chosen, and return passes with the best.
+
+    That is the kernel of least error by the folds of the fit, of those that the features of the
+    search resolve; where they resolve none, it is the roughest: of the others held-out rows near
+    to rows would not tell how wrong they are in a gap.
+    """
+    begun, options = time.perf_counter(), rows.options
+    if not options.chooses_kernel:
+        return rows
+    with blas_threads(1):  # frequencies are part of the result
+        few = replace(options, n_components=min(options.n_components, _COMPONENTS))
+        sample = seen.standardizer(seen.sample.X)
+        inner, median = few.map_for(seen.standardizer.outputs, sample, seen.weights)
+    scale: Any = seen.target_scale
+    feature_map = Standardized(seen.standardizer, inner)
+    empty = ToeplitzMoments(feature_map, rows.source.n_targets, precision="single", **scale)
+    passed = rows.read(ByFold(rows.folds, empty), "kernels", group=rows.fold_of)
+    errors, kernel = _best(passed.statistic, median, intercept=options.fit_intercept)
+    report: Any = {**(rows.scaled or {}), "kernel_errors": errors, "passes": 1}
+    report["seconds"] = {**report.get("seconds", {}), "kernels": time.perf_counter() - begun}
+    return rows._replace(
+        options=replace(options, kernel=kernel, chooses_kernel=False), scaled=report
+    )
+
+
+def _best(sums: Any, median: Any, *, intercept: bool) -> tuple[dict[str, float], ScaledKernel]:
+    """Return the root mean squared errors of kernels by name, and the best kernel."""
+    sent, errors, start = shared(sums), dict[str, float](), 0
+    least, chosen = float("inf"), median
+    for kernel in _KERNELS:
+
+        def stretched(place: int, kernel: Any = kernel) -> Any:
+            return kernel.with_length_scale(median.length_scale).stretched(2.0 ** (place / 2))
+
+        def tried(places: Iterable[int], stretched: Any = stretched) -> list[_Tried]:
+            several = map(stretched, places)
+            return run_all([task(_tried, sent, each, intercept, name="waves") for each in several])
+
+        found, start = _downhill(tried, start)
+        errors[kernel.name] = found.error**0.5
+        if chosen is median or (found.is_resolved and found.error < least):
+            least, chosen = found.error if found.is_resolved else least, stretched(start)
+        if not (found.is_resolved or kernel is _KERNELS[0]):
+            break  # smoother ones are not resolved either
+    return errors, chosen
+
+
+def _downhill(tried: Callable[[Iterable[int]], list[_Tried]], start: int) -> tuple[_Tried, int]:
+    """Return what is least in error of places on both sides of a start, and where that is."""
+    known, best = dict(zip([start], tried([start]), strict=True)), start
+    for step in _STEPS:
+        while new := sorted({best - step, best + step} & set(_PLACES) - set(known)):
+            known |= zip(new, tried(new), strict=True)
+            best = min(known, key=lambda place: known[place].error)
+    return known[best], best
+
+
+@blas_threads(1)  # the choice is part of the result
+def _tried(sums: ByFold, kernel: Any, intercept: bool) -> _Tried:
+    empty: Any = sums.empty
+    parts: dict[int, Any] = dict(sorted(sums.parts.items()))
+    standardized = empty.feature_map
+    feature_map = Standardized(standardized.standardizer, standardized.inner.of_kernel(kernel))
+    folds = [part.of_amplitudes(feature_map).with_gram() for part in parts.values()]
+    total = reduce(Moments.merge, folds)
+    basis = Eigenbasis.of(total.centred(intercept=intercept), total.n_rows - intercept)
+    curve = near_the_best(basis, total, folds)
+    chosen = curve.choose()
+    alpha = float(curve.alphas[chosen[0]])
+    return _Tried(curve.combined(chosen)[0], alpha > _ABOVE * feature_map.left_out)

@@ -1,0 +1,75 @@
+"""Predictions on a grid are those of its points."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from streamkern import Matern, RandomFeatureRidge
+from streamkern.errors import DataError, ParameterError
+from streamkern.models import prediction
+
+N = 400
+
+
+def fitted(p=2, q=None, **options):
+    X = pd.DataFrame(np.random.default_rng(0).uniform(-1, 3, (N, p)), columns=list("abc")[:p])
+    y = np.sin(X.to_numpy() @ np.arange(1.0, p + 1)) + 0.1 * np.cos(9 * np.arange(N))
+    y = y if q is None else np.stack([y] * q, axis=1) * np.arange(1, q + 1)
+    options = {"feature_map": "grid", "n_components": 64, "alpha": 0.1} | options
+    return RandomFeatureRidge(Matern(1.0), **options).fit(X, y), X
+
+
+@pytest.mark.parametrize(("p", "q"), [(1, None), (2, None), (3, None), (2, 2)])
+def test_a_grid_has_the_predictions_of_its_points(monkeypatch, p, q):
+    monkeypatch.setattr(prediction, "_SHARD_BYTES", 1 << 9)  # in several slabs
+    model, X = fitted(p, q)
+    shape = (5, 7, 3)[:p]
+    found = model.predict_grid(shape, return_std=True)
+    assert list(found.axes) == list(X)
+    assert found.mean.shape == found.std.shape == (*shape, *([] if q is None else [q]))
+    for name, axis, n in zip(X, found.axes.values(), shape, strict=True):
+        assert np.array_equal(axis, np.linspace(X[name].min(), X[name].max(), n))
+    points = np.stack(np.meshgrid(*found.axes.values(), indexing="ij"), axis=-1).reshape(-1, p)
+    mean, std = model.predict(pd.DataFrame(points, columns=list(X)), return_std=True)
+    np.testing.assert_allclose(found.mean, mean.reshape(found.mean.shape), atol=1e-6)
+    np.testing.assert_allclose(found.std, std.reshape(found.std.shape), rtol=1e-5)
+    plain = model.predict_grid(shape)
+    assert plain.std is None
+    np.testing.assert_allclose(plain.mean, found.mean, atol=1e-6)
+    assert set(found.to_xarray()) == {"y_pred", "y_std"}
+
+
+def test_other_maps_other_extents_and_coordinates_have_grids_too():
+    model, _ = fitted(feature_map="orthogonal")
+    found = model.predict_grid((3, [0.5, 0.25]), extent=[[0, 1], [7, 8]])
+    assert np.array_equal(found.axes["a"], [0, 0.5, 1])
+    assert np.array_equal(found.axes["b"], [0.5, 0.25])
+    points = pd.DataFrame({"a": [0, 0, 0.5, 0.5, 1, 1], "b": [0.5, 0.25] * 3})
+    np.testing.assert_allclose(found.mean.ravel(), model.predict(points), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("points", "extent", "said"),
+    [
+        ((3,), None, "an axis for every input, 2 here, not 1"),
+        ((3, 0), None, "1 point or more, not 0"),
+        ((3, 2.5), None, "1 point or more, not 2.5"),
+        ((3, [np.nan]), None, "one row of finite numbers"),
+        ((3, [[1.0]]), None, "one row of finite numbers"),
+        ((3, 3), [[0, 1]], "two numbers for each of 2 inputs"),
+    ],
+)
+def test_what_is_no_grid_is_refused(points, extent, said):
+    with pytest.raises(ParameterError, match=said):
+        fitted()[0].predict_grid(points, extent)
+
+
+def test_points_that_overflow_and_models_that_know_no_range_are_refused():
+    model, _ = fitted(feature_map="orthogonal")
+    with pytest.raises(DataError, match="points of the grid overflow"):
+        model.predict_grid((2, 2), [[0, 1], [0, 1e308]])
+    X = np.random.default_rng(0).normal(size=(50, 4))
+    wide = RandomFeatureRidge(n_components=16).fit(X, X[:, 0])
+    with pytest.raises(ParameterError, match="spread over an extent"):
+        wide.predict_grid((2, 2, 2, 2))
+    assert wide.predict_grid(([0.0],) * 4).mean.shape == (1, 1, 1, 1)
