@@ -1,7 +1,5 @@
 """ONNX graphs, a node at a time, and those of feature maps."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial, reduce
