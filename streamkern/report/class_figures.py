@@ -23,7 +23,6 @@ _MOST_CLASSES = 12
 
 
 def class_section(found: Validation | None, data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the page shows of predictions of classes."""
     if found is None:
         return {"tiles": []}
     errors: ClassErrors = found.measure

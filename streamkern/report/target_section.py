@@ -28,7 +28,6 @@ _MOST_ROWS = 20
 
 
 def target_section(model: FittedRidge, found: Validation | None) -> dict[str, Any]:
-    """Return what the page shows of predictions of targets."""
     tiles, names = [_error_tile(model, found)], shown_targets(model.report)
     section: dict[str, Any] = {"tiles": tiles, "intervals": []}
     if found is None:
