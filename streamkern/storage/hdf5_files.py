@@ -97,17 +97,13 @@ class RowWriter:
     def append(self, name: str, rows: Array) -> None:
         """Append rows (n, ...) to the dataset `name`, which the first rows make."""
         if name not in self.file:
-            kind = rows.dtype.kind
-            row_bytes = max(int(np.prod(rows.shape[1:])) * rows.dtype.itemsize, 1)
-            self.file.create_dataset(
-                name,
-                shape=(0, *rows.shape[1:]),
-                maxshape=(None, *rows.shape[1:]),
-                chunks=(max(min(_CHUNK_BYTES // row_bytes, len(rows)), 1), *rows.shape[1:]),
-                dtype=h5py.string_dtype("utf-8", rows.dtype.itemsize if kind == "S" else None)
-                if kind in "SO"
-                else rows.dtype,
-            )
+            kind, row = rows.dtype.kind, rows.shape[1:]
+            row_bytes = max(int(np.prod(row)) * rows.dtype.itemsize, 1)
+            tall = max(min(_CHUNK_BYTES // row_bytes, len(rows)), 1)
+            text = h5py.string_dtype("utf-8", rows.dtype.itemsize if kind == "S" else None)
+            dtype = text if kind in "SO" else rows.dtype
+            how = {"chunks": (tall, *row), "maxshape": (None, *row)}
+            self.file.create_dataset(name, (0, *row), dtype, **how)
         dataset = self.file[name]
         start = len(dataset)
         dataset.resize(start + len(rows), axis=0)

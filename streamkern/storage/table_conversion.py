@@ -117,18 +117,8 @@ def convert(
     source = local_path(src)
     if source != Path(dst):
         check_format(dst, "HDF5")
-    options = RecipeOptions(
-        categorical,
-        ordinal or {},
-        missing,
-        drop,
-        weights,
-        max_levels,
-        impute,
-        header,
-        ids,
-        delimiter,
-    )
+    columns = categorical, ordinal or {}, missing, drop, weights, max_levels, impute
+    options = RecipeOptions(*columns, header, ids, delimiter)
     if options.is_given and not is_table(source):
         raise ParameterError(f"{source} is no CSV or Parquet; such options are for these alone.")
     if like is not None and (options.is_given or targets):
