@@ -59,15 +59,10 @@ def compare_models(say: Say, **options: Any) -> None:
         force = options["force"]
         compared.write_comparison(models, found, where, options["report"], force=force)
     cards = compared.compared_cards(models)
-    say.result(
-        {
-            "models": [
-                {"model": path, **{key: values[j] for key, values in cards.items()}}
-                | ({"evaluation": found[j]} if found else {})
-                for j, path in enumerate(paths)
-            ],
-            "differs": [
-                key for key, values in cards.items() if any(v != values[0] for v in values)
-            ],
-        }
-    )
+    told = [
+        {"model": path, **{key: values[j] for key, values in cards.items()}}
+        | ({"evaluation": found[j]} if found else {})
+        for j, path in enumerate(paths)
+    ]
+    differs = [key for key, values in cards.items() if any(v != values[0] for v in values)]
+    say.result({"models": told, "differs": differs})

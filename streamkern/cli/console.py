@@ -1,14 +1,13 @@
 """What commands print: results, notes and errors, for people and for programs."""
 
-from __future__ import annotations
-
 import errno
 import functools
 import sys
 import traceback
 import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -18,10 +17,7 @@ from streamkern.errors.formatting import json_text, printable
 from streamkern.errors.urls import without_secrets
 from streamkern.runtime.signals import end_at_once, raised, stoppable
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    Function = Callable[..., Any]
+Function = Callable[..., Any]
 
 # What standard output says where it cannot be written: full, gone, too large.
 _UNWRITTEN = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}

@@ -1,8 +1,6 @@
 """`streamkern fit`."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -12,9 +10,7 @@ from streamkern.cli.parameter_options import OF_LIKE, parameter_options, paramet
 from streamkern.cli.row_files import prepared
 from streamkern.cli.saving import json_report, save_model, show_model
 from streamkern.errors import ParameterError
-
-if TYPE_CHECKING:
-    from streamkern.parameters.parameters import Parameters
+from streamkern.parameters.parameters import Parameters
 
 # What rounds take no part in: they have maps of their own, and votes for probabilities.
 _NOT_BOOSTED = ("like", "calibration", "report")

@@ -38,14 +38,12 @@ class Command(click.Command):
         return {name: options for name, options in groups.items() if options}
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write a section a group."""
         for heading, options in self.option_groups(ctx).items():
             records = [record for each in options if (record := each.get_help_record(ctx))]
             with formatter.section(heading):
                 formatter.write_dl(records)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """Write the examples."""
         if self.examples:
             with formatter.section("Examples"):
                 for line in self.examples:
@@ -56,6 +54,5 @@ class NearChoice(click.Choice[str]):
     """A choice that names the nearest value."""
 
     def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
-        """Return what is wrong with a value."""
         told = super().get_invalid_choice_message(value, ctx)
         return told.removesuffix(".") + meant(str(value), map(str, self.choices)) + "."

@@ -3,8 +3,6 @@
 After Ctrl-C or SIGTERM what there is of the cluster closes.
 """
 
-from __future__ import annotations
-
 import asyncio
 import importlib.util
 import inspect
@@ -14,10 +12,12 @@ import shlex
 import signal
 import threading
 import time
+from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from contextvars import copy_context
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import dask
 import psutil
@@ -27,10 +27,6 @@ from distributed.deploy.utils import nprocesses_nthreads
 from streamkern.engine.futures import NO_WORKERS
 from streamkern.runtime.memory import worker_bytes
 from streamkern.runtime.signals import held, is_asked_to_stop
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from functools import partial
 
 # Seconds between two looks; in which a start may still end by itself, a job be submitted, and all
 # be closed.

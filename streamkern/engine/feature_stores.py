@@ -1,20 +1,15 @@
 """A store of features in every process of the current scheduler, for passes over the same rows."""
 
-from __future__ import annotations
-
 import uuid
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Sequence
+from typing import Any, Self
 
 import dask
 
 from streamkern.engine.futures import submitting
 from streamkern.runtime.feature_store import STORE, store_here
 from streamkern.runtime.resources import current_client, reaching
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from streamkern.sources import Shard
+from streamkern.sources import Shard
 
 # Annotations of a caller that say themselves where tasks may run.
 _OF_CALLERS = {"workers", "resources"}

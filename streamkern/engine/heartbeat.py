@@ -5,8 +5,6 @@ would wait for ever.  So it is asked for a sign of life now and then; to close i
 wait.
 """
 
-from __future__ import annotations
-
 import asyncio
 import warnings
 from contextlib import suppress
@@ -29,7 +27,6 @@ _REMEDY = (
     f"resume or restart it, and run this again (--checkpoint DIR keeps what is done), or set "
     f"{_PATIENCE} in the Dask configuration to wait longer"
 )
-_heartbeats: WeakKeyDictionary[Any, Heartbeat] = WeakKeyDictionary()
 
 
 class Heartbeat:
@@ -62,6 +59,9 @@ class Heartbeat:
                 if client.scheduler_comm is not None:  # which it is while it connects again
                     client.scheduler_comm.abort()
                 await client._close(fast=True)  # noqa: SLF001  closing in order asks the scheduler
+
+
+_heartbeats: WeakKeyDictionary[Any, Heartbeat] = WeakKeyDictionary()
 
 
 async def _answers(client: Any, seconds: float) -> bool:

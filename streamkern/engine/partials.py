@@ -1,10 +1,9 @@
 """Partial sums of a pass: merged in a fixed order, and saved in a checkpoint."""
 
-from __future__ import annotations
-
 import time
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from dask import delayed
 
@@ -12,13 +11,9 @@ from streamkern.errors import IncompletePassError
 from streamkern.runtime.events import tell_from_task
 from streamkern.runtime.memory import peak_bytes
 from streamkern.runtime.resources import metered
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from streamkern.sources import Shard
-    from streamkern.statistics import Statistic
-    from streamkern.storage.checkpoints import SavedPass
+from streamkern.sources import Shard
+from streamkern.statistics import Statistic
+from streamkern.storage.checkpoints import SavedPass
 
 
 class Partial(NamedTuple):
@@ -31,7 +26,7 @@ class Partial(NamedTuple):
     peak_bytes: int
     n_weightless: int = 0
 
-    def counts(self) -> Partial:
+    def counts(self) -> Self:
         return self._replace(statistic=None)
 
     def whole(self, zero: Statistic) -> Any:

@@ -10,20 +10,20 @@
 The graph depends on the source and the options alone, and runs on whatever scheduler is current.
 """
 
-from __future__ import annotations
-
 import math
 import time
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import dask
 from dask import delayed
 from dask.base import tokenize
 from tlz import partition_all
 
+from streamkern.engine.feature_stores import FeatureStores
 from streamkern.engine.partials import SAVED, Partial, PassOptions, check_complete, merge_groups
 from streamkern.engine.retries import Attempts, restarting_stragglers
 from streamkern.engine.scheduler import is_task, kept, run, task
@@ -31,17 +31,12 @@ from streamkern.engine.shard_task import ComputeSlots, accumulate_shard, pass_fa
 from streamkern.runtime.events import passing, tell
 from streamkern.runtime.memory import reset_peak
 from streamkern.runtime.resources import current_client, local_threads
+from streamkern.sources import Shard, Source
 from streamkern.sources.base import naming_rows
+from streamkern.statistics import Statistic
+from streamkern.storage.checkpoints import Checkpoint
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from streamkern.engine.feature_stores import FeatureStores
-    from streamkern.sources import Shard, Source
-    from streamkern.statistics import Statistic
-    from streamkern.storage.checkpoints import Checkpoint
-
-S = TypeVar("S", bound="Statistic")
+S = TypeVar("S", bound=Statistic)
 
 # What to do where workers die faster than sums are made.
 _LONGER = "give a checkpoint (--checkpoint DIR), which keeps them, or workers that live longer"

@@ -1,25 +1,20 @@
 """Retries of shards, and stragglers: workers that stay at one shard far too long."""
 
-from __future__ import annotations
-
 import threading
 import time
 import warnings
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import dask
 from dask.utils import parse_timedelta
 
 from streamkern.errors import ClusterError, StreamkernWarning
+from streamkern.runtime.events import Event
 from streamkern.runtime.feature_store import STORE
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from streamkern.runtime.events import Event
 
 _PATIENCE, _ATTEMPTS = "streamkern.straggler-timeout", "streamkern.shard-attempts"
 # A shard is late when it takes so many times as long as the slowest that ended; seconds for that

@@ -5,13 +5,12 @@ lets the worker begin the next one, which reads its first block and then waits f
 neither slow storage nor the way to the scheduler keeps a core idle.
 """
 
-from __future__ import annotations
-
 import threading
 import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from queue import LifoQueue
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from streamkern.engine.partials import SAVED, Partial, PassOptions
 from streamkern.monitor.metrics import add_to_totals, expose_totals
@@ -25,11 +24,7 @@ from streamkern.runtime.threads import blas_threads
 from streamkern.runtime.timing import timed_each, timing
 from streamkern.sources import Block, Reader, Shard, Source, reading_ahead
 from streamkern.sources.nonfinite_rows import finite_rows
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from streamkern.statistics import Statistic, Work
+from streamkern.statistics import Statistic, Work
 
 # Activities of the thread that reads ahead, beside the one that computes.
 _BESIDE = ("reading", "decoding")

@@ -1,14 +1,13 @@
 """Streams of tasks, such as those of a source's shards: results in order, few tasks at a time."""
 
-from __future__ import annotations
-
 import uuid
 from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import dask
 from dask import delayed
@@ -20,13 +19,9 @@ from streamkern.engine.scheduler import is_task, kept
 from streamkern.engine.shard_task import ComputeSlots, apply_to_shard, pass_facts
 from streamkern.runtime.events import passing
 from streamkern.runtime.resources import current_client, local_scheduler, local_threads, reaching
+from streamkern.runtime.scratch import Scratch
 from streamkern.sources import Block, Shard, Source
 from streamkern.sources.base import naming_rows
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from streamkern.runtime.scratch import Scratch
 
 
 def stream(tasks: Iterator[Any]) -> Iterator[Any]:

@@ -5,17 +5,13 @@ and hold sums that would gather on the others, where no plan foresaw them.  Dask
 worker that died while it was being started, had been asked to leave, or lost its scheduler.
 """
 
-from __future__ import annotations
-
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from distributed import LocalCluster, Scheduler, SchedulerPlugin
+from distributed.scheduler import WorkerState
 from tornado.ioloop import PeriodicCallback
-
-if TYPE_CHECKING:
-    from distributed.scheduler import WorkerState
 
 # Milliseconds between two looks, and seconds that a nanny has to bring its worker back.
 _LOOK, _PATIENCE = 1000.0, 10.0

@@ -1,9 +1,7 @@
 """The Bokeh page of streamkern on a scheduler's dashboard: a choice of jobs, a panel, charts."""
 
-from __future__ import annotations
-
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bokeh.layouts import column, row
 from bokeh.models import ColumnDataSource, Div, InlineStyleSheet, NumeralTickFormatter, Select
@@ -15,12 +13,10 @@ from tornado.ioloop import IOLoop
 
 from streamkern.monitor import job_text
 from streamkern.monitor.job_panel import CSS, panel, title
+from streamkern.monitor.jobs import Job, Jobs
+from streamkern.monitor.passes import Pass
 
-if TYPE_CHECKING:
-    from streamkern.monitor.jobs import Job, Jobs
-    from streamkern.monitor.passes import Pass
-
-    Points = list[tuple[float, float]]
+Points = list[tuple[float, float]]
 
 _NAME = "streamkern"
 _EVERY_MS = 2000

@@ -4,22 +4,16 @@ Its tables are not Bokeh's DataTable, which has a fixed height and would need a 
 formats of its own.
 """
 
-from __future__ import annotations
-
+from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
 import jinja2
 
 from streamkern.errors.formatting import printable
 from streamkern.monitor import job_text
+from streamkern.monitor.jobs import Job
+from streamkern.monitor.passes import Pass
 from streamkern.runtime.memory import in_words
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from streamkern.monitor.jobs import Job
-    from streamkern.monitor.passes import Pass
 
 # Okabe and Ito's colours, and grey for what is still to come.
 _STATES = {

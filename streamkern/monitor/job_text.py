@@ -1,15 +1,9 @@
 """Figures of a job in words, for every view."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from streamkern.monitor.jobs import SHORT, Job
+from streamkern.monitor.passes import Pass
+from streamkern.runtime.events import Event
 from streamkern.runtime.memory import in_words
-
-if TYPE_CHECKING:
-    from streamkern.monitor.passes import Pass
-    from streamkern.runtime.events import Event
 
 
 def duration(seconds: float | None) -> str:

@@ -1,21 +1,17 @@
 """Prometheus series: of the jobs that a scheduler hears of, and of a worker's tasks."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import threading
 from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+from streamkern.monitor.jobs import Jobs
 
-    from streamkern.monitor.jobs import Jobs
-
-    Value = Callable[[Any, float], float | None]
+Value = Callable[[Any, float], float | None]
 
 # `job` is Prometheus' own.
 _LABELS = ["id", "name"]

@@ -1,19 +1,14 @@
 """Live progress in the output of a notebook's cell: HTML that is written anew, no widget."""
 
-from __future__ import annotations
-
 import sys
 import threading
 import uuid
 from contextvars import copy_context
-from typing import TYPE_CHECKING
 
 from streamkern.errors.formatting import printable
 from streamkern.monitor import job_text
-
-if TYPE_CHECKING:
-    from streamkern.monitor.jobs import Jobs
-    from streamkern.runtime.events import Event
+from streamkern.monitor.jobs import Jobs
+from streamkern.runtime.events import Event
 
 # Seconds between two looks at the jobs.
 _LOOK = 0.5

@@ -1,16 +1,12 @@
 """Figures of a pass, from the events that were heard of it; every view shows them."""
 
-from __future__ import annotations
-
 from collections import Counter, deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from streamkern.runtime.events import Event
+from streamkern.runtime.events import Event
 
 # What is left is estimated from so many seconds, or from such a part of those since the beginning.
 _WINDOW, _PART = 15.0, 1 / 3

@@ -1,9 +1,5 @@
 """Live progress lines on a terminal."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.progress_bar import ProgressBar
@@ -12,10 +8,8 @@ from rich.text import Text
 
 from streamkern.errors.formatting import printable
 from streamkern.monitor import job_text
-
-if TYPE_CHECKING:
-    from streamkern.monitor.jobs import Job, Jobs
-    from streamkern.runtime.events import Event
+from streamkern.monitor.jobs import Job, Jobs
+from streamkern.runtime.events import Event
 
 _BAR = 30
 

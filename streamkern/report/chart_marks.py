@@ -1,7 +1,5 @@
 """Parts of charts on matplotlib Axes: axes with plain numbers, series, cells, labels."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from typing import Any

@@ -1,25 +1,20 @@
 """Charts of what was chosen: the penalty, the number of features, and what a search tried."""
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from itertools import groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from streamkern.parameters.fit_report import FitReport
 from streamkern.report import chart_marks as chart
 from streamkern.report.figure_labels import LABELS
 from streamkern.report.numbers import number
 from streamkern.report.rendering import Figure
 from streamkern.report.trial_tables import error_of, first_scale
+from streamkern.report.validation_curves import Curve
 from streamkern.tune.search_result import map_in_words
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from streamkern.parameters.fit_report import FitReport
-    from streamkern.report.validation_curves import Curve
 
 # A little above the error of predicting the mean; and how many times the least error is shown.
 _MEAN, _TIMES = 1.1, 2.0

@@ -1,13 +1,14 @@
 """Charts and tables of predictions of held-out rows' classes: calibration, ROC, confusion."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
+from streamkern._typing import Array, Floats
 from streamkern.engine.scheduler import run, task
 from streamkern.errors.formatting import printable
+from streamkern.predict.class_errors import ClassErrors
 from streamkern.report import chart_marks as chart
 from streamkern.report.held_out_rows import linear_accuracy, place_of
 from streamkern.report.numbers import number, percent, shortened
@@ -15,20 +16,13 @@ from streamkern.report.prediction_figures import ROWS_A_MEAN, SQUARE
 from streamkern.report.rendering import Figure
 from streamkern.report.report_rows import class_error_rows
 from streamkern.report.trial_tables import Table
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from streamkern._typing import Array, Floats
-    from streamkern.predict.class_errors import ClassErrors
-    from streamkern.report.validation_pass import Validation
+from streamkern.report.validation_pass import Validation
 
 # Classes that have a row and a column in tables.
 _MOST_CLASSES = 12
 
 
 def class_section(found: Validation | None, data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the page shows of predictions of classes."""
     if found is None:
         return {"tiles": []}
     errors: ClassErrors = found.measure

@@ -1,13 +1,12 @@
 """Benchmark of random features against exact kernel ridge regression on the same rows."""
 
-from __future__ import annotations
-
 import uuid
 import warnings
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain, count
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,17 +17,13 @@ from streamkern.kernels import Kernel, Linear, ShiftInvariantKernel, length_scal
 from streamkern.models.estimators.exact_kernel_ridge import ExactKernelRidge, check_memory
 from streamkern.models.estimators.random_feature_ridge import RandomFeatureRidge
 from streamkern.parameters.parameters import Parameters, first_kernel_of
+from streamkern.parameters.penalty_options import PenaltyOptions
 from streamkern.parameters.plan import plan_for
 from streamkern.report.comparison_rows import Split, check_split, sampled_split
 from streamkern.report.comparison_trials import Comparison, Run, Trial, rmse_of, run_of
 from streamkern.runtime.events import current_listener, observed, passing, tell, unheard
 from streamkern.runtime.threads import blas_threads
 from streamkern.sources import ArraySource, Source
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from streamkern.parameters.penalty_options import PenaltyOptions
 
 COMPONENTS = (64, 128, 256, 512, 1024, 2048)
 # What a comparison calls a map, and the options of a model that draw it.

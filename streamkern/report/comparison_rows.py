@@ -1,18 +1,14 @@
 """The train/test split of a comparison: a uniform sample of the rows."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from streamkern._typing import Floats
 from streamkern.engine.reduction import accumulate
 from streamkern.errors import DataError, ParameterError
+from streamkern.sources import Source
 from streamkern.sources.nonfinite_rows import bad_rows_error
 from streamkern.statistics import ColumnStatistics, RowSample, Together
-
-if TYPE_CHECKING:
-    from streamkern._typing import Floats
-    from streamkern.sources import Source
 
 # The fewest rows to draw from, and to test on, and how many are tested at least if there are.
 _FEWEST, _FEWEST_TESTED, _TEST_ROWS = 10, 2, 1000

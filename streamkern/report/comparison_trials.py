@@ -1,26 +1,20 @@
 """Trials of a comparison: models fitted to the same rows, map by map."""
 
-from __future__ import annotations
-
 import time
 import warnings
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 import numpy as np
 from scipy.special import stdtrit
 
+from streamkern._typing import Floats
 from streamkern.engine.scheduler import run, task
 from streamkern.errors import StreamkernWarning
+from streamkern.kernels import Kernel
 from streamkern.models.estimators.exact_kernel_ridge import ExactKernelRidge
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from streamkern._typing import Floats
-    from streamkern.kernels import Kernel
-    from streamkern.parameters.fit_report import FitReport
-    from streamkern.report.comparison_rows import Split
+from streamkern.report.comparison_rows import Split
 
 CONFIDENCE = 0.95
 INTERVAL = (
@@ -86,7 +80,7 @@ class Trial:
         *,
         n_components: int | None = None,
         map_name: str | None = None,
-    ) -> Trial:
+    ) -> Self:
         values = {name: [getattr(run, name) for run in runs] for name in Run.__dataclass_fields__}
         errors = ("test_rmse", "cv_rmse", "loo_rmse", "kernel_error")
         means: dict[str, Any] = {
@@ -163,7 +157,7 @@ def run_of(model: Any, rows: Split, seed: int | None = None, kernel: Kernel | No
     fitted = time.perf_counter()
     errors = model.predict(rows.X_test) - rows.y_test
     predicted = time.perf_counter()
-    report: FitReport = {} if is_exact else model.report_
+    report: dict[str, Any] = {} if is_exact else model.report_
     held_out, kernel_error = report.get("cv_rmse"), None
     order = columns = len(rows.X) if is_exact else report["n_components"]
     if gradients := report.get("gradients"):

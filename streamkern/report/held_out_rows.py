@@ -1,7 +1,5 @@
 """The rows that are predicted worst, and what the simplest models do on the same rows."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any

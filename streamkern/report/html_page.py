@@ -1,21 +1,21 @@
 """HTML report of a model: one file that needs nothing else and runs nothing."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import time
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from streamkern.errors.formatting import printable
 from streamkern.models.fitted_classes import FittedClassifier
+from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.loading import rows_of
+from streamkern.parameters.fit_report import FitReport
 from streamkern.report import choice_figures, numbers, page_facts, report_rows, validation_curves
 from streamkern.report.class_figures import class_section
 from streamkern.report.field_maps import field_maps
@@ -29,10 +29,6 @@ from streamkern.solve.penalty_grid import CRITERIA
 from streamkern.sources import as_source
 from streamkern.sources.preprocessing import recipe_of
 from streamkern.storage.outputs import check_output, replacing
-
-if TYPE_CHECKING:
-    from streamkern.models.fitted_ridge import FittedRidge
-    from streamkern.parameters.fit_report import FitReport
 
 _TEMPLATES = Environment(
     loader=PackageLoader("streamkern.report"),

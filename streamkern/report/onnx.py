@@ -1,13 +1,13 @@
 """ONNX export: predictions as graphs that many runtimes take."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from streamkern._typing import Floats
 from streamkern.errors import ParameterError
 from streamkern.features import Similarities
 from streamkern.models.component_fit import FittedComponents
@@ -23,14 +23,9 @@ from streamkern.predict.class_rule import (
     PlattSigmoid,
     end_rises,
 )
+from streamkern.predict.predictor import Predictor
 from streamkern.report.onnx_graph import Graph, feature_parts
 from streamkern.storage.outputs import replacing
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from streamkern._typing import Floats
-    from streamkern.predict.predictor import Predictor
 
 _PRECISIONS: dict[str, Any] = {"single": np.dtype(np.float32), "double": np.dtype(np.float64)}
 _OUTPUTS: dict[Any, str] = {

@@ -1,7 +1,5 @@
 """ONNX graphs, a node at a time, and those of feature maps."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial, reduce
@@ -9,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from streamkern import kernels
 from streamkern._typing import Array, Floats
 from streamkern._version import __version__
 from streamkern.errors import OutputError, ParameterError
@@ -21,17 +20,6 @@ from streamkern.features import (
     Standardizer,
 )
 from streamkern.features.spectral import SpectralFeatures
-from streamkern.kernels import (
-    Gaussian,
-    InverseMultiquadric,
-    Kernel,
-    Laplacian,
-    Linear,
-    Matern,
-    Polynomial,
-    RadialKernel,
-    RationalQuadratic,
-)
 from streamkern.kernels.column_kernels import OnColumns
 from streamkern.kernels.combined import Sum
 from streamkern.runtime.memory import in_words
@@ -179,7 +167,7 @@ def _waves(
             yield features, slice(step * draws.start + place, step * draws.stop, step)
 
 
-def _similarities(graph: Graph, kernel: Kernel, landmarks: Floats, rows: str) -> str:
+def _similarities(graph: Graph, kernel: kernels.Kernel, landmarks: Floats, rows: str) -> str:
     """Add the values of a kernel of rows and landmarks, those of sums term by term."""
     if isinstance(kernel, OnColumns):
         columns = list(kernel.columns)
@@ -191,12 +179,12 @@ def _similarities(graph: Graph, kernel: Kernel, landmarks: Floats, rows: str) ->
             for term, share in zip(kernel.terms, kernel.shares, strict=True)
         ]
         return reduce(partial(graph, "Add"), terms)
-    if isinstance(kernel, (Linear, Polynomial)):
+    if isinstance(kernel, (kernels.Linear, kernels.Polynomial)):
         products = graph("MatMul", rows, landmarks.T)
-        if isinstance(kernel, Linear):
+        if isinstance(kernel, kernels.Linear):
             return products
         return graph("Pow", graph("Add", products, kernel.constant), kernel.degree)
-    if isinstance(kernel, Laplacian):
+    if isinstance(kernel, kernels.Laplacian):
         scales = kernel.scales(landmarks.shape[1])
         rows, about = graph("Div", rows, scales), landmarks / scales
         apart = [
@@ -207,13 +195,13 @@ def _similarities(graph: Graph, kernel: Kernel, landmarks: Floats, rows: str) ->
     return _radial(graph, kernel, landmarks, rows)
 
 
-def _radial(graph: Graph, kernel: Kernel, landmarks: Floats, rows: str) -> str:
-    if isinstance(kernel, Gaussian):
+def _radial(graph: Graph, kernel: kernels.Kernel, landmarks: Floats, rows: str) -> str:
+    if isinstance(kernel, kernels.Gaussian):
         return graph("Exp", graph("Mul", _squares(graph, kernel, landmarks, rows), -0.5))
-    if isinstance(kernel, (RationalQuadratic, InverseMultiquadric)):
+    if isinstance(kernel, (kernels.RationalQuadratic, kernels.InverseMultiquadric)):
         over = graph("Mul", _squares(graph, kernel, landmarks, rows), 0.5 / kernel.shape)
         return graph("Pow", graph("Add", over, 1.0), -kernel.shape)
-    if isinstance(kernel, Matern) and kernel.nu in _MATERN:
+    if isinstance(kernel, kernels.Matern) and kernel.nu in _MATERN:
         distances = graph("Sqrt", _squares(graph, kernel, landmarks, rows))
         a = graph("Mul", distances, math.sqrt(2.0 * kernel.nu))
         first, *others = _MATERN[kernel.nu]
@@ -227,7 +215,7 @@ def _radial(graph: Graph, kernel: Kernel, landmarks: Floats, rows: str) -> str:
     )
 
 
-def _squares(graph: Graph, kernel: RadialKernel, landmarks: Floats, rows: str) -> str:
+def _squares(graph: Graph, kernel: kernels.RadialKernel, landmarks: Floats, rows: str) -> str:
     """Add squared distances, |x|^2 - 2 x z + |z|^2 about the landmarks' mean, of scaled rows."""
     centre, scales = landmarks.mean(axis=0), kernel.scales(landmarks.shape[1])
     about = (landmarks - centre) / scales

@@ -1,14 +1,14 @@
 """Tables and headline figures of the page: what only a fitted model, not its report, can tell."""
 
-from __future__ import annotations
-
 import math
 import platform
+from collections.abc import Sequence
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from streamkern._typing import Array
 from streamkern._version import __version__
 from streamkern.errors import ParameterError
 from streamkern.errors.formatting import printable
@@ -16,6 +16,7 @@ from streamkern.models.fitted_classes import FittedClassifier
 from streamkern.models.fitted_model import LIBRARIES
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.loading import fitted_of
+from streamkern.parameters.fit_report import FitReport
 from streamkern.report.figure_labels import LABELS, figure, figure_row
 from streamkern.report.input_effects import (
     MOST_CURVES,
@@ -26,21 +27,15 @@ from streamkern.report.input_effects import (
     partial_dependence,
 )
 from streamkern.report.numbers import counted, number, percent, seconds, shortened
+from streamkern.report.rendering import Figure
 from streamkern.report.report_rows import Row, fit_rows
 from streamkern.report.trial_tables import error_of
+from streamkern.report.validation_pass import Validation
 from streamkern.runtime.threads import blas_libraries, processor
 from streamkern.sources.preprocessing.column_names import named_inputs, target_names
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from streamkern._typing import Array
-    from streamkern.parameters.fit_report import FitReport
-    from streamkern.report.rendering import Figure
-    from streamkern.report.validation_pass import Validation
-
-    # A name, a figure, what explains it, and its share of the largest or the whole.
-    Bar = tuple[str, str, str, float]
+# A name, a figure, what explains it, and its share of the largest or the whole.
+Bar = tuple[str, str, str, float]
 
 _MOST_INPUTS = 40
 # Directions of a metric, inputs that are named of one, and the part of the largest of those that

@@ -1,22 +1,17 @@
 """Charts of predictions of held-out rows: residuals, intervals, and how normal errors are."""
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
+from streamkern._typing import Array, Floats
+from streamkern.predict.evaluation import PairCounts
 from streamkern.report import chart_marks as chart
 from streamkern.report.numbers import counted, percent
 from streamkern.report.rendering import Figure
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from streamkern._typing import Array, Floats
-    from streamkern.predict.evaluation import PairCounts
 
 LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 _SHADES = 6

@@ -1,19 +1,15 @@
 """The Python statements that fit the model of a report again."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from streamkern.kernels import as_kernel, simple_kernels
 from streamkern.models.classification import Classification
 from streamkern.models.fitted_classes import FittedClassifier
 from streamkern.models.fitted_model import restored_kernel
+from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.parameters.parameters import AUTO, Parameters
 from streamkern.sources import LabelledSource, Source
 from streamkern.sources.tables import is_table
-
-if TYPE_CHECKING:
-    from streamkern.models.fitted_ridge import FittedRidge
 
 
 def python_call(model: FittedRidge | FittedClassifier, source: Source | None) -> str:

@@ -4,27 +4,22 @@ Functions take the report of a model, of moments or of components, and `number`,
 writes figures: `brief` for a terminal, `numbers.number` for a page.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Literal
 
 from streamkern.errors.formatting import listed
 from streamkern.models.report_facts import brief
+from streamkern.parameters.fit_report import FitReport
 from streamkern.report.figure_labels import LABELS, figure_row
 from streamkern.runtime.memory import in_words
 from streamkern.sources.preprocessing import recipe_of
 from streamkern.sources.preprocessing.column_names import input_names, named_inputs, target_names
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from streamkern.parameters.fit_report import FitReport
-
-    Number = Callable[[Any], str]
-    _Columns = Literal["dropped_columns", "nearly_constant_columns"]
-    _Count = Literal[
-        "skipped_rows", "weightless_rows", "forgotten_rows", "resumed_shards", "retried_shards"
-    ]
+Number = Callable[[Any], str]
+_Columns = Literal["dropped_columns", "nearly_constant_columns"]
+_Count = Literal[
+    "skipped_rows", "weightless_rows", "forgotten_rows", "resumed_shards", "retried_shards"
+]
 
 Row = tuple[str, str]  # a name and what stands beside it
 # How many values, columns and files are named.

@@ -1,13 +1,13 @@
 """Tables and headline figures of predictions of held-out rows, where targets are numbers."""
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from streamkern.engine.scheduler import run, task
+from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.report.held_out_rows import linear_rmse, place_of
 from streamkern.report.numbers import counted, number, percent
 from streamkern.report.page_facts import shown_targets
@@ -21,19 +21,13 @@ from streamkern.report.prediction_figures import (
 from streamkern.report.trial_tables import Table
 from streamkern.report.validation_pass import MOST_TARGETS, Validation
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from streamkern.models.fitted_ridge import FittedRidge
-
-    Tile = tuple[str, str, str]  # a name, a figure, and what explains it
+Tile = tuple[str, str, str]  # a name, a figure, and what explains it
 
 # Targets that have a row in a table.
 _MOST_ROWS = 20
 
 
 def target_section(model: FittedRidge, found: Validation | None) -> dict[str, Any]:
-    """Return what the page shows of predictions of targets."""
     tiles, names = [_error_tile(model, found)], shown_targets(model.report)
     section: dict[str, Any] = {"tiles": tiles, "intervals": []}
     if found is None:

@@ -1,19 +1,14 @@
 """Tables of what was tried: rounds of boosting, configurations of a search, and their cost."""
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from streamkern.parameters.fit_report import FitReport
 from streamkern.report.figure_labels import figure
 from streamkern.tune.search_result import map_in_words
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from streamkern.parameters.fit_report import FitReport
 
 
 class Table(NamedTuple):

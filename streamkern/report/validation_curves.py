@@ -4,21 +4,17 @@ All errors are roots of mean squares over the standard deviation of the target, 
 predicting the mean costs; of several targets, the mean of the squares.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from streamkern._typing import Floats
+from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.held_out_predictors import folds_of
 from streamkern.solve.penalty_curve import PenaltyCurve, errors_of_roots
 from streamkern.tune.fold_solution import nested_sizes
 from streamkern.tune.penalty_search import solve_sizes
-
-if TYPE_CHECKING:
-    from streamkern._typing import Floats
-    from streamkern.models.fitted_ridge import FittedRidge
 
 
 @dataclass(frozen=True)

@@ -5,30 +5,26 @@ counted in bins; standard deviations cost D^2 a row, so they are found for a spr
 folds, rows of that sample are predicted by the model without each of them, in closed form.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from streamkern._typing import Array, Floats
 from streamkern.engine.scheduler import run, run_all, shared, task
 from streamkern.errors import DataError
 from streamkern.models.fitted_classes import FittedClassifier
+from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.held_out_predictors import folds_of, unseen_by
 from streamkern.models.scoring import check_fitted_rows, scored
 from streamkern.predict.class_errors import ClassErrors
 from streamkern.predict.deviation import WHOLE, Deviation, Largest
 from streamkern.predict.evaluation import Evaluation, FoldPredictors, PairCounts, PredictionErrors
+from streamkern.predict.predictor import Predictor
 from streamkern.report.held_out_rows import WorstRows
+from streamkern.solve import NormalEquations
 from streamkern.sources import Block, Source
 from streamkern.statistics import ByFold, ColumnStatistics, ListedFolds, RowSample, Together
-
-if TYPE_CHECKING:
-    from streamkern._typing import Array, Floats
-    from streamkern.models.fitted_ridge import FittedRidge
-    from streamkern.predict.predictor import Predictor
-    from streamkern.solve import NormalEquations
-    from streamkern.tune.held_out_models import LeftOut
+from streamkern.tune.held_out_models import LeftOut
 
 # Rows whose standard deviations are found, and targets whose pairs are counted.
 _SAMPLE_ROWS = 4096

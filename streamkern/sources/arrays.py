@@ -111,13 +111,21 @@ class NamedRows:
         return np.array(self.X, dtype=dtype, copy=copy)
 
 
+def _description(X: Any, y: Any) -> dict[str, Any]:
+    """Return what inputs and targets say of their columns; tables in memory have become rows."""
+    if isinstance(X, NamedRows):
+        return X.described
+    lazy = {"feature_names": column_names(X), "target_names": column_names(y)} if is_lazy(X) else {}
+    return {what: names for what, names in lazy.items() if names}
+
+
 class Arrays(Source):
     """Rows of NumPy or of Dask arrays; parameters as in `as_source`."""
 
     kind: str
 
     def __init__(self, X: Any, y: Any = None, sample_weight: Any = None) -> None:
-        self.described: dict[str, Any] = self._description(X, y)
+        self.described = _description(X, y)
         given = {"X": (X, (2,)), "y": (y, (1, 2)), "sample_weight": (sample_weight, (1,))}
         arrays = (
             None if values is None else _checked(name, self._array(name, values), ndims)
@@ -132,10 +140,6 @@ class Arrays(Source):
         self.dtype = self.X.dtype
         self.rounding = rounding_of(self.dtype)
         self.sparse_row_bytes = self.X.row_bytes if isinstance(self.X, SparseRows) else 0
-
-    @abstractmethod
-    def _description(self, X: Any, y: Any) -> dict[str, Any]:
-        """Return what inputs and targets say of their columns."""
 
     @abstractmethod
     def _array(self, name: str, values: Any) -> Any:
@@ -166,10 +170,6 @@ class Arrays(Source):
 class ArraySource(Arrays):
     kind = "array"
 
-    def _description(self, X: Any, y: Any) -> dict[str, Any]:  # noqa: ARG002  targets say nothing
-        described: dict[str, Any] = getattr(X, "described", {})
-        return described
-
     def _array(self, name: str, values: Any) -> Any:
         values = values.X if isinstance(values, NamedRows) else values
         return as_table(name, values) if name == "X" else np.asarray(values)
@@ -196,10 +196,6 @@ class DaskSource(Arrays):
 
     kind = "dask array"
     loads_whole_shards = True
-
-    def _description(self, X: Any, y: Any) -> dict[str, Any]:
-        named = {"feature_names": column_names(X), "target_names": column_names(y)}
-        return {what: names for what, names in named.items() if names}
 
     def _array(self, name: str, values: Any) -> Any:
         return lazy_array(name, values)

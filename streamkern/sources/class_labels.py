@@ -1,11 +1,9 @@
 """Class labels of any kind, and the classes that they name."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -29,7 +27,7 @@ class Classes:
     values: Array
 
     @classmethod
-    def of(cls, labels: Any) -> Classes:
+    def of(cls, labels: Any) -> Self:
         """Return the classes among labels (n,), without missing ones."""
         values, missing = plain_labels(labels)
         return cls(_check_count(np.unique(values[~missing])))
@@ -48,13 +46,13 @@ class Classes:
         """The targets that stand for them one against the rest: K, but 1 for two classes."""
         return 1 if len(self) <= 2 else len(self)
 
-    def merge(self, other: Classes) -> Classes:
+    def merge(self, other: Self) -> Self:
         if not len(self):
             return other
         if not len(other):
             return self
         values = _as_kind_of(other.values, self.values)
-        return Classes(_check_count(np.union1d(self.values, values)))
+        return type(self)(_check_count(np.union1d(self.values, values)))
 
     def codes(self, labels: Any) -> Array:
         """Return the place of every label (n,) among the classes, or `MISSING`, or `UNKNOWN`."""
@@ -89,7 +87,7 @@ class Classes:
         return {"kind": kind, "values": values}
 
     @classmethod
-    def from_dict(cls, described: dict[str, Any]) -> Classes:
+    def from_dict(cls, described: dict[str, Any]) -> Self:
         kind, values = described["kind"], described["values"]
         if kind == "bytes":
             values = [value.encode("latin-1") for value in values]

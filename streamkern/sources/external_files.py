@@ -3,8 +3,6 @@
 HDF5 opens whatever a link or a virtual dataset names, and waits for ever where that is a pipe.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import stat

@@ -1,11 +1,10 @@
 """Rows in HDF5 files: checked from their headers, cut along storage chunks, read on the worker."""
 
-from __future__ import annotations
-
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 import numpy as np
 from tlz import partition_all
@@ -15,16 +14,116 @@ from streamkern.errors.urls import is_url
 from streamkern.sources.base import Segment, Shard, Source, rounding_of
 from streamkern.sources.hdf5_opening import CHUNK_CACHE_BYTES
 from streamkern.sources.headers import FileRows, describe_rows, matching
+from streamkern.sources.labelled_source import LabelColumn
 from streamkern.sources.object_stores import StoredFile, in_threads
 from streamkern.sources.range_file import FRONTS, HELD_BYTES, fetch_fronts
 from streamkern.sources.shard_reader import Column, HDF5Labels, HDF5Reader, Piece
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from streamkern.sources.labelled_source import LabelColumn
-
 _SINGLE_EXACT = {"b1", "f2", "f4", "i1", "u1", "i2", "u2"}
+
+
+@dataclass(frozen=True, repr=False)
+class HDF5Source(Source):
+    """Rows in HDF5 files; made by `open_hdf5`."""
+
+    files: tuple[FileRows, ...]
+    x: str
+    y: str | None
+    weighted_by: str | None = None
+    is_tolerant: bool = False
+    labels: str | None = None
+    folders: bool = False
+    kept: Any = field(default=None, compare=False, repr=False)  # what files vanish with
+
+    def __post_init__(self) -> None:
+        first, dtypes = self.files[0], [np.dtype(file.dtype) for file in self.files]
+        # Blocks are single where that holds every stored value exactly.
+        is_single = all(file.dtype in _SINGLE_EXACT for file in self.files)
+        largest = max(file.chunk_bytes for file in self.files)
+        is_stored = any(isinstance(file.path, StoredFile) for file in self.files)
+        vars(self).update(  # frozen for all others
+            n_samples=sum(file.n_rows for file in self.files),
+            n_features=first.n_features,
+            n_targets=sum(first.target_shape) if first.target_shape else 1,
+            target_ndim=1 + len(first.target_shape),
+            dtype=np.dtype(np.float32 if is_single else np.float64),
+            rounding=max(map(rounding_of, dtypes)),
+            # What is fetched ahead counts too.
+            chunk_bytes=2 * largest + HELD_BYTES if is_stored else largest,
+            paths=[path for file in self.files for path in file.paths],
+            ids=first.ids if all(file.ids == first.ids for file in self.files) else (),
+        )
+
+    def tolerant(self) -> Self:
+        return replace(self, is_tolerant=True)
+
+    def labelled(self) -> tuple[Source, LabelColumn]:
+        name = self.labels or self.y
+        if name is None:
+            return super().labelled()
+        if self.n_targets > 1:
+            raise DataError(
+                f"labels must have shape (n,), but {name} has {self.n_targets} columns; store one "
+                f"label a row."
+            )
+        files = tuple(file._replace(target_shape=(0,)) for file in self.files)
+        rows = replace(self, files=files, y=None, labels=None)
+        return rows, HDF5Labels(rows, name)
+
+    def segments(self) -> list[Segment]:
+        stops = np.cumsum([file.n_rows for file in self.files]).tolist()
+        return [
+            Segment(stop - file.n_rows, stop, file.chunk_rows)
+            for file, stop in zip(self.files, stops, strict=True)
+        ]
+
+    def pieces_of(self, shard: Shard) -> tuple[Piece, ...]:
+        pieces = []
+        for file, (begin, end, _) in zip(self.files, self.segments(), strict=True):
+            start, stop = max(shard.start, begin), min(shard.stop, end)
+            if start < stop:
+                pieces.append(Piece(file.path, start - begin, stop - begin))
+        return tuple(pieces)
+
+    def reader(self, shard: Shard) -> HDF5Reader:
+        columns = (
+            Column("X", self.x, (self.n_features,), self.dtype.str),
+            *([Column("y", self.y, (self.n_targets,), "f8")] if self.y else []),
+            *([Column("weights", self.weighted_by, (), "f8")] if self.weighted_by else []),
+        )
+        cache_bytes = max(CHUNK_CACHE_BYTES, *(file.chunk_bytes for file in self.files))
+        pieces = self.pieces_of(shard)
+        return HDF5Reader(pieces, columns, shard.start, cache_bytes, self.is_tolerant)
+
+    def locate(self, row: int) -> str:
+        for file, segment in zip(self.files, self.segments(), strict=True):
+            if row < segment.stop:
+                return f"{file.name}, row {row - segment.start:,}"
+        return f"row {row:,}"
+
+    def check_unchanged(self) -> None:
+        same = in_threads(FileRows.is_unchanged, [(file,) for file in self.files])
+        for file, is_same in zip(self.files, same, strict=True):
+            if not is_same:
+                raise DataError(f"{file.name} changed while it was in use; start again.")
+
+    def describe(self) -> dict[str, Any]:
+        recipe, files = self.files[0].recipe, [file._asdict() for file in self.files]
+        for file in files:
+            del file["recipe"], file["ids"]  # the same of all
+            if table := file.pop("table"):
+                path = str(Path(table[0]).resolve())
+                file |= {"path": path, "file_bytes": table[1], "modified": table[2]}
+        return {
+            "kind": "hdf5",
+            "x": self.x,
+            "y": self.labels or self.y,
+            "weights": self.weighted_by,
+            "rows": self.n_samples,
+            "files": files,
+            **({"folders": True} if self.folders else {}),
+            **({"recipe": json.loads(recipe)} if recipe else {}),
+        }
 
 
 def open_hdf5(
@@ -107,110 +206,6 @@ def open_hdf5(
     if not sum(file.n_rows for file in files):
         raise DataError(f"{first.path} has zero rows; at least one is needed.")
     return HDF5Source(tuple(files), x, y, weights, labels=column, folders=folders)
-
-
-@dataclass(frozen=True, repr=False)
-class HDF5Source(Source):
-    """Rows in HDF5 files; made by `open_hdf5`."""
-
-    files: tuple[FileRows, ...]
-    x: str
-    y: str | None
-    weighted_by: str | None = None
-    is_tolerant: bool = False
-    labels: str | None = None
-    folders: bool = False
-    kept: Any = field(default=None, compare=False, repr=False)  # what files vanish with
-
-    def __post_init__(self) -> None:
-        first, dtypes = self.files[0], [np.dtype(file.dtype) for file in self.files]
-        # Blocks are single where that holds every stored value exactly.
-        is_single = all(file.dtype in _SINGLE_EXACT for file in self.files)
-        largest = max(file.chunk_bytes for file in self.files)
-        is_stored = any(isinstance(file.path, StoredFile) for file in self.files)
-        vars(self).update(  # frozen for all others
-            n_samples=sum(file.n_rows for file in self.files),
-            n_features=first.n_features,
-            n_targets=sum(first.target_shape) if first.target_shape else 1,
-            target_ndim=1 + len(first.target_shape),
-            dtype=np.dtype(np.float32 if is_single else np.float64),
-            rounding=max(map(rounding_of, dtypes)),
-            # What is fetched ahead counts too.
-            chunk_bytes=2 * largest + HELD_BYTES if is_stored else largest,
-            paths=[path for file in self.files for path in file.paths],
-            ids=first.ids if all(file.ids == first.ids for file in self.files) else (),
-        )
-
-    def tolerant(self) -> HDF5Source:
-        return replace(self, is_tolerant=True)
-
-    def labelled(self) -> tuple[Source, LabelColumn]:
-        name = self.labels or self.y
-        if name is None:
-            return super().labelled()
-        if self.n_targets > 1:
-            raise DataError(
-                f"labels must have shape (n,), but {name} has {self.n_targets} columns; store one "
-                f"label a row."
-            )
-        files = tuple(file._replace(target_shape=(0,)) for file in self.files)
-        rows = replace(self, files=files, y=None, labels=None)
-        return rows, HDF5Labels(rows, name)
-
-    def segments(self) -> list[Segment]:
-        stops = np.cumsum([file.n_rows for file in self.files]).tolist()
-        return [
-            Segment(stop - file.n_rows, stop, file.chunk_rows)
-            for file, stop in zip(self.files, stops, strict=True)
-        ]
-
-    def pieces_of(self, shard: Shard) -> tuple[Piece, ...]:
-        pieces = []
-        for file, (begin, end, _) in zip(self.files, self.segments(), strict=True):
-            start, stop = max(shard.start, begin), min(shard.stop, end)
-            if start < stop:
-                pieces.append(Piece(file.path, start - begin, stop - begin))
-        return tuple(pieces)
-
-    def reader(self, shard: Shard) -> HDF5Reader:
-        columns = (
-            Column("X", self.x, (self.n_features,), self.dtype.str),
-            *([Column("y", self.y, (self.n_targets,), "f8")] if self.y else []),
-            *([Column("weights", self.weighted_by, (), "f8")] if self.weighted_by else []),
-        )
-        cache_bytes = max(CHUNK_CACHE_BYTES, *(file.chunk_bytes for file in self.files))
-        pieces = self.pieces_of(shard)
-        return HDF5Reader(pieces, columns, shard.start, cache_bytes, self.is_tolerant)
-
-    def locate(self, row: int) -> str:
-        for file, segment in zip(self.files, self.segments(), strict=True):
-            if row < segment.stop:
-                return f"{file.name}, row {row - segment.start:,}"
-        return f"row {row:,}"
-
-    def check_unchanged(self) -> None:
-        same = in_threads(FileRows.is_unchanged, [(file,) for file in self.files])
-        for file, is_same in zip(self.files, same, strict=True):
-            if not is_same:
-                raise DataError(f"{file.name} changed while it was in use; start again.")
-
-    def describe(self) -> dict[str, Any]:
-        recipe, files = self.files[0].recipe, [file._asdict() for file in self.files]
-        for file in files:
-            del file["recipe"], file["ids"]  # the same of all
-            if table := file.pop("table"):
-                path = str(Path(table[0]).resolve())
-                file |= {"path": path, "file_bytes": table[1], "modified": table[2]}
-        return {
-            "kind": "hdf5",
-            "x": self.x,
-            "y": self.labels or self.y,
-            "weights": self.weighted_by,
-            "rows": self.n_samples,
-            "files": files,
-            **({"folders": True} if self.folders else {}),
-            **({"recipe": json.loads(recipe)} if recipe else {}),
-        }
 
 
 def without_folders(data: dict[str, Any]) -> dict[str, Any]:

@@ -4,22 +4,17 @@ The statistics of columns count such values (`statistics/column_statistics.py`).
 rows out where bad rows are skipped; else the fit ends with `bad_rows_error`.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
+from streamkern._typing import Array
 from streamkern.errors import DataError
 from streamkern.errors.formatting import listed
 from streamkern.runtime.sparse_rows import SparseRows
+from streamkern.sources.base import Block, Source
 from streamkern.sources.preprocessing.column_names import MOST_NAMED, names_of_source
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from streamkern._typing import Array
-    from streamkern.sources.base import Block, Source
 
 
 def finite_rows(block: Block) -> Array:

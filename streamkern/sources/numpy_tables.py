@@ -1,7 +1,5 @@
 """Tables in NumPy files, and what readers of all tables share."""
 
-from __future__ import annotations
-
 import lzma
 import tokenize
 import zipfile

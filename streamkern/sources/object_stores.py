@@ -4,14 +4,12 @@ URLs, options and the errors of other libraries may hold secrets.  So their erro
 words of our own.
 """
 
-from __future__ import annotations
-
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from streamkern.errors import DataError
 from streamkern.errors.urls import shown
@@ -62,7 +60,7 @@ class StoredFile(str):
     size: int
     version: str
 
-    def __new__(cls, name: str, target: Target, size: int, version: str) -> StoredFile:
+    def __new__(cls, name: str, target: Target, size: int, version: str) -> Self:
         made = super().__new__(cls, name)
         made.target, made.size, made.version = target, size, version
         return made

@@ -1,7 +1,5 @@
 """Tables in CSV and Parquet files, read a piece at a time."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -4,12 +4,13 @@ The card says what the arrays are.  Whoever wrote a file, reading it runs nothin
 memory than the file has bytes.
 """
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
+import h5py
 import numpy as np
 
 from streamkern.errors import DataError, ModelFileError, first_line
@@ -21,12 +22,6 @@ from streamkern.statistics.triangle import Triangle
 from streamkern.storage import untrusted
 from streamkern.storage.hdf5_files import new_hdf5
 from streamkern.storage.outputs import local_path
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    import h5py
 
 
 class Kind(NamedTuple):

@@ -1,29 +1,22 @@
 """New HDF5 files on a disk that may be full, and tables of rows in HDF5, CSV and Parquet."""
 
-from __future__ import annotations
-
 import json
 import os
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from io import FileIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 import h5py
 import numpy as np
 
+from streamkern._typing import Array
 from streamkern.runtime.signals import between_callbacks, not_interrupted
 from streamkern.sources.preprocessing.cells import csv, pa, parquet
 from streamkern.storage.outputs import check_format, check_output, replacing
 from streamkern.storage.temporary_paths import temporary_path
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from typing_extensions import Buffer
-
-    from streamkern._typing import Array
 
 _CHUNK_BYTES = 1 << 20
 # HDF5 refuses an attribute of 64 KiB.
@@ -43,7 +36,7 @@ class Disk(FileIO):
     error: OSError | None = None
 
     @not_interrupted
-    def write(self, data: Buffer) -> int:
+    def write(self, data: Any) -> int:
         view = memoryview(data).cast("B")
         done = 0
         try:
@@ -92,7 +85,7 @@ class RowWriter:
     @contextmanager
     def create(
         cls, path: str | Path, *, force: bool = False, release: bool = False
-    ) -> Iterator[RowWriter]:
+    ) -> Iterator[Self]:
         """Write a new file, which takes its name when everything is in it.
 
         `release` keeps what was written out of the operating system's cache: a long file is written
@@ -104,17 +97,13 @@ class RowWriter:
     def append(self, name: str, rows: Array) -> None:
         """Append rows (n, ...) to the dataset `name`, which the first rows make."""
         if name not in self.file:
-            kind = rows.dtype.kind
-            row_bytes = max(int(np.prod(rows.shape[1:])) * rows.dtype.itemsize, 1)
-            self.file.create_dataset(
-                name,
-                shape=(0, *rows.shape[1:]),
-                maxshape=(None, *rows.shape[1:]),
-                chunks=(max(min(_CHUNK_BYTES // row_bytes, len(rows)), 1), *rows.shape[1:]),
-                dtype=h5py.string_dtype("utf-8", rows.dtype.itemsize if kind == "S" else None)
-                if kind in "SO"
-                else rows.dtype,
-            )
+            kind, row = rows.dtype.kind, rows.shape[1:]
+            row_bytes = max(int(np.prod(row)) * rows.dtype.itemsize, 1)
+            tall = max(min(_CHUNK_BYTES // row_bytes, len(rows)), 1)
+            text = h5py.string_dtype("utf-8", rows.dtype.itemsize if kind == "S" else None)
+            dtype = text if kind in "SO" else rows.dtype
+            how = {"chunks": (tall, *row), "maxshape": (None, *row)}
+            self.file.create_dataset(name, (0, *row), dtype, **how)
         dataset = self.file[name]
         start = len(dataset)
         dataset.resize(start + len(rows), axis=0)

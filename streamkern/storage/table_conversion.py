@@ -1,14 +1,14 @@
 """Tables in other formats, written to chunked HDF5 a piece at a time, as numbers or by a recipe."""
 
-from __future__ import annotations
-
 import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from streamkern._typing import Array, Floats
 from streamkern.errors import DataError, ParameterError
 from streamkern.errors.formatting import listed, unknown
 from streamkern.sources.numpy_tables import NotNumbersError
@@ -20,13 +20,8 @@ from streamkern.storage.hdf5_files import RowWriter
 from streamkern.storage.outputs import check_format, check_output, local_path
 from streamkern.storage.untrusted import fixed
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from streamkern._typing import Array, Floats
-
-    # X, y, weights and ids of some rows.
-    Rows = tuple[Array, Array | None, Floats | None, dict[str, Array]]
+# X, y, weights and ids of some rows.
+Rows = tuple[Array, Array | None, Floats | None, dict[str, Array]]
 
 # Of the inputs that are made at once.
 _PIECE_BYTES = 16 << 20
@@ -122,18 +117,8 @@ def convert(
     source = local_path(src)
     if source != Path(dst):
         check_format(dst, "HDF5")
-    options = RecipeOptions(
-        categorical,
-        ordinal or {},
-        missing,
-        drop,
-        weights,
-        max_levels,
-        impute,
-        header,
-        ids,
-        delimiter,
-    )
+    columns = categorical, ordinal or {}, missing, drop, weights, max_levels, impute
+    options = RecipeOptions(*columns, header, ids, delimiter)
     if options.is_given and not is_table(source):
         raise ParameterError(f"{source} is no CSV or Parquet; such options are for these alone.")
     if like is not None and (options.is_given or targets):

@@ -1,15 +1,15 @@
 """Rows of tables, converted to HDF5 for as long as a job reads them."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from streamkern.errors import DataError, OutputError
 from streamkern.errors.urls import is_url
 from streamkern.sources import open_hdf5
+from streamkern.sources.hdf5 import HDF5Source
 from streamkern.sources.headers import matching, size_and_time
 from streamkern.sources.numpy_tables import NotNumbersError
 from streamkern.sources.preprocessing import Recipe, RecipeOptions
@@ -19,11 +19,6 @@ from streamkern.storage.codec import read_recipe
 from streamkern.storage.outputs import local_path
 from streamkern.storage.table_conversion import write_encoded, write_plain
 from streamkern.storage.temporary_paths import temporary_path
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from streamkern.sources.hdf5 import HDF5Source
 
 
 class Opened(NamedTuple):

@@ -7,8 +7,6 @@ them make a gigabyte of a kilobyte.
 All functions that read a value raise ValueError if it is not what they are to return.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import stat

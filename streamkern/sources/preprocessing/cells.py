@@ -4,8 +4,6 @@ Columns are arrays of Arrow.  Texts are read without the spaces around them, and
 missing are missing, whatever a column holds.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Any

@@ -1,17 +1,12 @@
 """Names of inputs and targets, from a report or a source."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from streamkern.errors import DataError
 from streamkern.errors.formatting import listed_apart
+from streamkern.sources.base import Source
 from streamkern.sources.preprocessing.recipe import recipe_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from streamkern.sources.base import Source
 
 # Columns that are named in an error.
 MOST_NAMED = 5

@@ -1,7 +1,5 @@
 """Recipe: how rows of a table become inputs and targets, as one value that a file can hold."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -93,7 +91,7 @@ class Recipe:
         """The type of inputs."""
         return np.dtype(np.float32 if self.single else np.float64)
 
-    def encodes_like(self, other: Recipe) -> bool:
+    def encodes_like(self, other: Self) -> bool:
         """Say whether the same cells become the same inputs, but for what missing ones become."""
         mine, theirs = (
             [{**column.as_dict(), "fill": None} for column in recipe.columns]
