@@ -57,7 +57,7 @@ METHODS = {
     | FEATURES
     | MOMENTS
     | {"diagnose", "normal_equations", "gradient_outer_product", "set_predict_request"}
-    | {"equations_", "penalty_curve_"},
+    | {"equations_", "penalty_curve_", "predict_grid"},
     "RandomFeatureClassifier": FITS
     | PREDICTS
     | GROWS

@@ -1,23 +1,17 @@
 """Quadrature of the spectral integral on an equispaced grid of frequencies, for few inputs."""
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING, ClassVar, Self
+from collections.abc import Callable
+from typing import ClassVar, Self
 
 import numpy as np
 
+from streamkern._typing import Array, Floats
 from streamkern.errors import ParameterError
 from streamkern.features.lattice import Lattice
 from streamkern.features.projection import Frequencies
 from streamkern.features.spectral import SpectralFeatures
-from streamkern.kernels import Matern
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from streamkern._typing import Array, Floats
-    from streamkern.kernels import ShiftInvariantKernel
+from streamkern.kernels import Matern, ShiftInvariantKernel
 
 _MOST_INPUTS = 3
 # Errors that may be balanced: there is no better one in double, and no use in a worse one.  Weight

@@ -1,18 +1,14 @@
 """Values of kernels of the Euclidean distance, and their gradients, by matrix products."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from streamkern._typing import Array, Floats
 from streamkern.features.base import cached_slices
+from streamkern.kernels import RadialKernel
 from streamkern.kernels.scaled import distances
-
-if TYPE_CHECKING:
-    from streamkern._typing import Array, Floats
-    from streamkern.kernels import RadialKernel
-    from streamkern.runtime.scratch import Scratch
+from streamkern.runtime.scratch import Scratch
 
 # Up to so many inputs, squared distances are made in double, which costs little then.
 _FEW_INPUTS = 64

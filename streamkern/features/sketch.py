@@ -1,22 +1,17 @@
 """TensorSketch: products of inputs, hashed."""
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from streamkern._typing import Array
 from streamkern.errors import ParameterError
 from streamkern.features.base import stream
 from streamkern.features.kernel_map import Chosen, KernelMap
 from streamkern.kernels import Kernel, Polynomial
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from streamkern._typing import Array
-    from streamkern.runtime.scratch import Scratch
+from streamkern.runtime.scratch import Scratch
 
 
 class TensorSketch(KernelMap):

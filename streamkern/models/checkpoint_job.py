@@ -1,32 +1,27 @@
 """The job of a fit: its passes over the rows, and the checkpoint that their sums are saved in."""
 
-from __future__ import annotations
-
 import hashlib
 import platform
 import shutil
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from streamkern._typing import Array
 from streamkern._version import __version__
 from streamkern.engine.reduction import PassResult, accumulate
 from streamkern.engine.scheduler import run_all, task
 from streamkern.errors import OutputError
+from streamkern.parameters.fit_options import FitOptions
+from streamkern.parameters.fit_report import FitReport
+from streamkern.parameters.job_plan import Plan
+from streamkern.parameters.template import Template
 from streamkern.runtime.memory import in_words
 from streamkern.sources import Reader, Shard, Source
 from streamkern.storage.checkpoints import Checkpoint, opened_checkpoint
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from streamkern._typing import Array
-    from streamkern.parameters.fit_options import FitOptions
-    from streamkern.parameters.fit_report import FitReport
-    from streamkern.parameters.job_plan import Plan
-    from streamkern.parameters.template import Template
 
 # Places in the rows that are looked at, and how many rows there.
 _PLACES, _ROWS = 8, 64

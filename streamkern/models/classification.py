@@ -1,13 +1,13 @@
 """Classification by regression on +1 for a class and -1 for the rest."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from streamkern.errors import ParameterError
+from streamkern.models.data_moments import DataMoments
 from streamkern.models.fitted_classes import FittedClassifier
+from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.labelling import (
     checked_class_weight,
     classes_of_first_rows,
@@ -18,16 +18,12 @@ from streamkern.models.labelling import (
 from streamkern.models.score_calibration import calibrated_by_folds, calibrated_by_moments
 from streamkern.models.tasks import Rows, Task
 from streamkern.parameters.fit_report import with_seconds
+from streamkern.parameters.parameters import Parameters
+from streamkern.parameters.template import Template
 from streamkern.predict.calibration_fit import checked_method
 from streamkern.predict.class_rule import ClassRule, PlainRule
 from streamkern.sources import LabelledSource, Source, labelled_rows
 from streamkern.sources.class_labels import Classes
-
-if TYPE_CHECKING:
-    from streamkern.models.data_moments import DataMoments
-    from streamkern.models.fitted_ridge import FittedRidge
-    from streamkern.parameters.parameters import Parameters
-    from streamkern.parameters.template import Template
 
 
 @dataclass(frozen=True)

@@ -1,19 +1,15 @@
 """How much of a model's error is the rounding of its features, and what precision that asks for."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from streamkern._typing import Array, Floats
 from streamkern.features import LEVELS, FeatureMap
 from streamkern.features.base import cached_slices
+from streamkern.parameters.fit_report import FitReport
 from streamkern.runtime.scratch import Scratch
-
-if TYPE_CHECKING:
-    from streamkern._typing import Array, Floats
-    from streamkern.parameters.fit_report import FitReport
-    from streamkern.statistics.centred_moments import AnyPrecision
+from streamkern.statistics.centred_moments import AnyPrecision
 
 # What `auto` tries, and the share of the squared error from which it takes the next finer.
 ROUNDED: tuple[AnyPrecision, ...] = ("int8", "int16")

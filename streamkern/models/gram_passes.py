@@ -1,22 +1,17 @@
 """Products of the Gram matrices of folds with vectors: by passes over the rows, or without rows."""
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from functools import reduce
 from operator import add
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from streamkern._typing import Array, Floats
+from streamkern.engine.feature_stores import FeatureStores
+from streamkern.engine.reduction import PassResult
 from streamkern.solve.preconditioner import LEADING, BlockPreconditioner
 from streamkern.statistics import ByFold, GramProducts, RangeFolds, ToeplitzMoments
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from streamkern._typing import Array, Floats
-    from streamkern.engine.feature_stores import FeatureStores
-    from streamkern.engine.reduction import PassResult
 
 
 class GramPasses:

@@ -1,26 +1,21 @@
 """Predictions of the points of a grid, slab by slab: as arrays, or as a file."""
 
-from __future__ import annotations
-
 import math
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from streamkern._typing import Floats
 from streamkern.errors import DataError, ParameterError
+from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.prediction import predicted_shards
 from streamkern.runtime.memory import check_free
 from streamkern.sources.grid import GridSource
 from streamkern.sources.preprocessing.column_names import input_names
 from streamkern.storage.hdf5_files import RowWriter
 from streamkern.storage.outputs import check_output, replacing
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from streamkern._typing import Floats
-    from streamkern.models.fitted_ridge import FittedRidge
 
 # What xarray writes, by the endings of names.
 _BY_XARRAY = (".nc", ".zarr")

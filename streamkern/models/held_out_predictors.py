@@ -1,24 +1,20 @@
 """Models without each fold of the rows, from kept moments."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from streamkern._typing import Array, Floats
 from streamkern.engine.scheduler import run, run_all, task
+from streamkern.features import FeatureMap
+from streamkern.models.fitted_ridge import FittedRidge
+from streamkern.predict.predictor import Predictor
 from streamkern.solve.sparse_selection import Sparsifier
+from streamkern.statistics import Folds
 from streamkern.tune.fold_moments import folds_with_rows
 from streamkern.tune.held_out_models import LeftOut, solve_without
-
-if TYPE_CHECKING:
-    from streamkern._typing import Array, Floats
-    from streamkern.features import FeatureMap
-    from streamkern.models.fitted_ridge import FittedRidge
-    from streamkern.predict.predictor import Predictor
-    from streamkern.statistics import Folds
 
 
 class Unseen(NamedTuple):

@@ -1,18 +1,23 @@
 """The job of a fit: columns and a sample first, then moments."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streamkern.errors import ParameterError
 from streamkern.features.metric import GivenMetric
 from streamkern.models.checkpoint_job import RowPasses, checkpointed
+from streamkern.models.data_moments import DataMoments
 from streamkern.models.moments_pass import moments_pass
 from streamkern.models.wave_choice import with_chosen_kernel
 from streamkern.parameters.fit_options import SAMPLE_ROWS, FitOptions
+from streamkern.parameters.job_plan import Plan
+from streamkern.parameters.penalty_options import PenaltyOptions
 from streamkern.parameters.plan import plan_for
+from streamkern.parameters.template import Template
+from streamkern.sources import Source
 from streamkern.statistics import Folds, RowFolds, RowIndex, block_folds, shard_folds
 from streamkern.tune.candidates import Contender
 from streamkern.tune.column_pass import run_column_pass, warn_of_outliers
@@ -21,15 +26,7 @@ from streamkern.tune.sample_choice import chosen_on_sample
 from streamkern.tune.trials import ISOTROPIC, STANDARD
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
-    from streamkern.models.data_moments import DataMoments
     from streamkern.parameters.fit_report import FitReport
-    from streamkern.parameters.job_plan import Plan
-    from streamkern.parameters.penalty_options import PenaltyOptions
-    from streamkern.parameters.template import Template
-    from streamkern.sources import Source
 
 
 def fit_moments(

@@ -1,20 +1,22 @@
 """The main passes of a fit: for moments, or for those of the combinations that solve it."""
 
-from __future__ import annotations
-
 import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from streamkern._typing import Array
 from streamkern.engine.feature_stores import FeatureStores
+from streamkern.engine.reduction import PassResult
 from streamkern.engine.scheduler import run, task
 from streamkern.errors import DataError
 from streamkern.features import LEVELS, FeatureMap, Standardized
 from streamkern.features.metric import metric_facts, standardizer_of
+from streamkern.models.checkpoint_job import RowPasses
 from streamkern.models.data_moments import DataMoments
 from streamkern.models.feature_rounding import MEASURED_ROWS, rounding_of
 from streamkern.models.gram_passes import GramPasses, GramTransforms
@@ -23,6 +25,8 @@ from streamkern.models.subspace_fit import SubspaceChoice, SubspaceSearch
 from streamkern.models.subspace_passes import SubspacePasses
 from streamkern.parameters.fit_options import SAMPLE_ROWS
 from streamkern.parameters.fit_report import FitReport, with_seconds
+from streamkern.parameters.penalty_options import PenaltyOptions
+from streamkern.predict.ensemble import Ensemble
 from streamkern.runtime.integer_products import integer_products
 from streamkern.runtime.memory import usable_cores
 from streamkern.runtime.threads import blas_threads
@@ -42,18 +46,9 @@ from streamkern.statistics import (
     moment_strips,
     unit_of_weights,
 )
+from streamkern.tune.column_pass import ColumnPass
 from streamkern.tune.column_scaling import constant_columns
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from streamkern._typing import Array
-    from streamkern.engine.reduction import PassResult
-    from streamkern.models.checkpoint_job import RowPasses
-    from streamkern.parameters.penalty_options import PenaltyOptions
-    from streamkern.predict.ensemble import Ensemble
-    from streamkern.tune.column_pass import ColumnPass
-    from streamkern.tune.metric_learning import LearntMetric
+from streamkern.tune.metric_learning import LearntMetric
 
 # Inputs up to which a model knows their range, for predictions on a grid.
 _MOST_RANGES = 3

@@ -1,15 +1,18 @@
 """Downdating moments: rows taken out of those of folds."""
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from streamkern._typing import Floats
+from streamkern.engine.reduction import PassResult
 from streamkern.errors import DataError
 from streamkern.models.checkpoint_job import RowPasses
+from streamkern.parameters.fit_options import FitOptions
 from streamkern.parameters.plan import plan_for
+from streamkern.sources import Source
 from streamkern.statistics import (
     ByFold,
     ColumnStatistics,
@@ -19,14 +22,6 @@ from streamkern.statistics import (
     unplaced_folds,
 )
 from streamkern.tune.column_pass import check_rows
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from streamkern._typing import Floats
-    from streamkern.engine.reduction import PassResult
-    from streamkern.parameters.fit_options import FitOptions
-    from streamkern.sources import Source
 
 # Squares of rows that may go, over those of the rows that are left: so C and S keep five digits.
 _MOST_TAKEN = {"single": 1e4, "double": 1e10}

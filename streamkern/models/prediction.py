@@ -1,30 +1,25 @@
 """Predictions and features of every row: of an array, lazily, or of a source, shard by shard."""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from streamkern._typing import Floats
 from streamkern.engine.scheduler import kept, shared, task
 from streamkern.engine.task_stream import map_shards
+from streamkern.features import FeatureMap
 from streamkern.parameters.plan import cut
 from streamkern.predict.deviation import Deviation
 from streamkern.predict.predictor import Predictor, RowFunction
+from streamkern.runtime.scratch import Scratch
 from streamkern.runtime.sparse_rows import is_sparse
+from streamkern.solve import NormalEquations
 from streamkern.sources import Block, Shard, Source
 from streamkern.sources.arrays import as_rows
 from streamkern.sources.containers import as_table, is_dask_array, is_lazy, once
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from streamkern._typing import Floats
-    from streamkern.features import FeatureMap
-    from streamkern.runtime.scratch import Scratch
-    from streamkern.solve import NormalEquations
 
 # What the predictions of one shard may take on their way to the writer.
 _SHARD_BYTES = 32 << 20

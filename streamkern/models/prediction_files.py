@@ -1,15 +1,18 @@
 """Predictions of the rows of a source, written to an HDF5 file shard by shard."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import numpy as np
 
+from streamkern._typing import Array
 from streamkern.engine.reduction import accumulate
 from streamkern.errors import DataError
 from streamkern.models.prediction import predicted_shards
+from streamkern.predict.class_rule import ClassRule
+from streamkern.predict.predictor import RowFunction
+from streamkern.solve import NormalEquations
 from streamkern.sources import Shard, Source
 from streamkern.sources.nonfinite_rows import bad_inputs
 from streamkern.sources.shard_reader import HDF5Labels
@@ -17,17 +20,8 @@ from streamkern.statistics import ColumnStatistics
 from streamkern.storage.hdf5_files import IDS, RowWriter, texts_of
 from streamkern.storage.outputs import check_output
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from streamkern._typing import Array
-    from streamkern.predict.class_rule import ClassRule
-    from streamkern.predict.predictor import RowFunction
-    from streamkern.solve import NormalEquations
-
-    # Places of rows without a prediction, and what is written of a part of the rows.
-    Written = Iterator[tuple[Array, dict[str, Array]]]
+# Places of rows without a prediction, and what is written of a part of the rows.
+Written = Iterator[tuple[Array, dict[str, Array]]]
 
 _NONE = np.empty(0, dtype=np.int64)
 

@@ -1,22 +1,16 @@
 """Figures of a fit report: those of a kernel, of a solution, and of numbers of features."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
+from streamkern._typing import Floats
 from streamkern.errors.formatting import listed
 from streamkern.kernels import Kernel, length_scale_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from streamkern._typing import Floats
-    from streamkern.parameters.fit_report import FitReport
-    from streamkern.solve import NormalEquations, RidgeSolution
-    from streamkern.tune.penalty_search import Size
-
+from streamkern.parameters.fit_report import FitReport
+from streamkern.solve import NormalEquations, RidgeSolution
+from streamkern.tune.penalty_search import Size
 
 _MOST_CLASSES = 8
 # Rows of a summary that a line has no room for.

@@ -9,41 +9,37 @@ A solution may need passes besides that for moments.  Leaving out every row in t
 The models stay on the workers; what comes back is a sum for every penalty and target.
 """
 
-from __future__ import annotations
-
 import time
 import warnings
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
+from streamkern._typing import Floats
 from streamkern.engine.reduction import PassResult, accumulate
 from streamkern.engine.scheduler import task
 from streamkern.errors import DataError, StreamkernWarning
+from streamkern.features import FeatureMap
+from streamkern.models.data_moments import DataMoments
 from streamkern.models.feature_rounding import rounding_errors, rounding_note
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.held_out_predictors import Unseen, unseen
 from streamkern.models.report_facts import as_stored, facts_of, kernel_facts, sizes_as_dict
 from streamkern.models.squared_errors import squared_errors_of
 from streamkern.parameters.fit_report import FitReport, with_seconds
+from streamkern.parameters.parameters import Parameters
 from streamkern.parameters.plan import cut
 from streamkern.predict.predictor import Predictor
 from streamkern.runtime.events import tell_of_job
+from streamkern.solve import Eigenbasis, Spectrum
 from streamkern.solve.penalty_curve import PenaltyCurve
 from streamkern.solve.penalty_errors import PenaltyErrors, PenaltyModels
 from streamkern.solve.sparse_selection import Sparsifier
+from streamkern.sources import Source
 from streamkern.statistics import dtype_of_features, precision_of_features
 from streamkern.tune.fold_solution import nested_sizes, solve_folds
 from streamkern.tune.held_out_models import solve_sparse
-
-if TYPE_CHECKING:
-    from streamkern._typing import Floats
-    from streamkern.features import FeatureMap
-    from streamkern.models.data_moments import DataMoments
-    from streamkern.parameters.parameters import Parameters
-    from streamkern.solve import Eigenbasis, Spectrum
-    from streamkern.sources import Source
 
 # Below this 1 - h, an error without the row itself is rounding, in the precision of the features.
 _LEAST_SPARE = {"single": 1e-4, "double": 1e-10}
@@ -176,9 +172,8 @@ def solve_moments(
 def _unresolved(feature_map: FeatureMap, alpha: Any) -> str:
     """Return a note if the penalty is the least that a map allows, or ''."""
     left_out = feature_map.left_out
-    if not 0 < np.min(alpha) <= (1.0 + _ROUNDING) * left_out:
-        return ""
-    return _UNRESOLVED.format(left_out)
+    is_least = 0 < np.min(alpha) <= (1.0 + _ROUNDING) * left_out
+    return _UNRESOLVED.format(left_out) if is_least else ""
 
 
 class LeaveOneOutPass:

@@ -1,28 +1,24 @@
 """Calibration of the scores of a classifier by rows, or folds of them, that it has not seen."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from streamkern._typing import Floats
 from streamkern.engine.scheduler import run_all, task
 from streamkern.errors import DataError
+from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.held_out_predictors import folds_of, unseen_by
 from streamkern.models.scoring import scored
 from streamkern.predict.calibration_fit import ScoreSums, fitted_calibrator, sigmoid_of_sums
 from streamkern.predict.class_errors import ClassErrors, ScoreTable
 from streamkern.predict.class_rule import Calibrator, ClassRule, PlainRule
 from streamkern.predict.evaluation import Evaluation, FoldPredictors, Measure
+from streamkern.predict.predictor import RowFunction
+from streamkern.sources import LabelledSource
+from streamkern.statistics import ByFold
 from streamkern.tune.fold_moments import part_of
-
-if TYPE_CHECKING:
-    from streamkern._typing import Floats
-    from streamkern.models.fitted_ridge import FittedRidge
-    from streamkern.predict.predictor import RowFunction
-    from streamkern.sources import LabelledSource
-    from streamkern.statistics import ByFold
-    from streamkern.tune.held_out_models import LeftOut
+from streamkern.tune.held_out_models import LeftOut
 
 # The least that scores are taken to spread by, as a part of the targets' variance.
 _LEAST_SPREAD = 1e-6

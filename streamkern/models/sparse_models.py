@@ -1,25 +1,20 @@
 """A model of few features, made of one of many without reading a row."""
 
-from __future__ import annotations
-
 import time
 import warnings
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from streamkern._typing import Array, Floats
 from streamkern.engine.scheduler import run, shared, task
 from streamkern.errors import ParameterError, StreamkernWarning
 from streamkern.models.estimators.load import estimator_of
 from streamkern.models.estimators.random_feature_ridge import RandomFeatureRidge
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.report_facts import facts_of
+from streamkern.solve import NormalEquations, RidgeSolution
 from streamkern.solve.sparse_selection import Sparsifier, checked_method, checked_size
-
-if TYPE_CHECKING:
-    from streamkern._typing import Array, Floats
-    from streamkern.solve import NormalEquations, RidgeSolution
 
 
 def sparsify(

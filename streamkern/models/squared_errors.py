@@ -5,26 +5,21 @@ well above what rounding makes of such a difference, one light pass predicts the
 those of each fold by the model without it.  Without the rows, rounding is added for a bound.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from streamkern._typing import Floats
+from streamkern.engine.reduction import PassResult
+from streamkern.models.held_out_predictors import Unseen
 from streamkern.models.scoring import rounding_at_landmarks, scored
 from streamkern.predict.evaluation import Evaluation, FoldPredictors, PredictionErrors
+from streamkern.predict.predictor import Predictor
 from streamkern.solve import rounding_variance
+from streamkern.sources import Source
 from streamkern.statistics import Together
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from streamkern._typing import Floats
-    from streamkern.engine.reduction import PassResult
-    from streamkern.models.held_out_predictors import Unseen
-    from streamkern.predict.predictor import Predictor
-    from streamkern.sources import Source
-    from streamkern.tune.fold_solution import Solved
+from streamkern.tune.fold_solution import Solved
 
 # Times its rounding that a sum of squares must be, to be off by a twentieth at most.
 _RESOLVED = 20.0

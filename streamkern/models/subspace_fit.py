@@ -5,31 +5,26 @@ fold, from large penalties to small ones until the cross-validated error has ris
 are moments of W^T phi, from which all else follows as from those of phi.
 """
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from streamkern._typing import Floats
 from streamkern.features.kernel_map import Combinations
+from streamkern.models.subspace_passes import SubspacePasses
 from streamkern.parameters.cost_estimate import most_vectors
+from streamkern.parameters.penalty_options import PenaltyOptions
 from streamkern.runtime.threads import blas_threads
 from streamkern.solve import Eigenbasis
 from streamkern.solve.cross_validation import held_out_errors
 from streamkern.solve.penalty_curve import PenaltyCurve
 from streamkern.solve.penalty_grid import even_grid
 from streamkern.solve.solution import relative_floor
+from streamkern.solve.subspace import Remainder
 from streamkern.statistics import ByFold, FeatureSums
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from streamkern._typing import Floats
-    from streamkern.models.subspace_passes import SubspacePasses
-    from streamkern.parameters.penalty_options import PenaltyOptions
-    from streamkern.solve.subspace import Remainder
 
 # Bounds on what is left to move predictions of the rows by: of the model, in deviations of the
 # targets; of models without a fold, and of those that only tell where the error stops falling, over

@@ -4,14 +4,16 @@ Products with random vectors sketch the matrix, and make the preconditioner.  Pr
 residuals, and in the end with its leading eigenvectors, make the subspace.
 """
 
-from __future__ import annotations
-
+from collections.abc import Callable, Iterable
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from streamkern._typing import Array, Floats
+from streamkern.features import FeatureMap
 from streamkern.features.base import stream
+from streamkern.models.gram_passes import GramPasses, GramTransforms
 from streamkern.runtime.threads import blas_threads
 from streamkern.solve.preconditioner import (
     NystroemPreconditioner,
@@ -21,13 +23,6 @@ from streamkern.solve.preconditioner import (
 )
 from streamkern.solve.subspace import Remainder, Subspace, orthonormal
 from streamkern.statistics import ByFold, dtype_of_features, precision_of_features
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from streamkern._typing import Array, Floats
-    from streamkern.features import FeatureMap
-    from streamkern.models.gram_passes import GramPasses, GramTransforms
 
 # Eigenvectors are added whose eigenvalue is more than this share of the penalty, and so many random
 # vectors tell what is left.

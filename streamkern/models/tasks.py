@@ -3,16 +3,17 @@
 rows --> task.source --> moments --> regression --> task.model --> fitted model
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from streamkern.errors import OverflowedError, ParameterError
 from streamkern.features.base import checked_n_components
+from streamkern.models.data_moments import DataMoments
 from streamkern.models.feature_rounding import LARGEST_SHARE, ROUNDED, share_of_rounding
+from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.moments_fit import fit_moments
 from streamkern.models.ridge_solution import solve_moments
 from streamkern.models.tuned_fit import Choice
@@ -21,16 +22,10 @@ from streamkern.parameters.fit_options import SAMPLE_ROWS, FitOptions
 from streamkern.parameters.fit_report import with_seconds
 from streamkern.parameters.parameters import AUTO, Parameters
 from streamkern.parameters.plan import Job, tell_of_solution
+from streamkern.parameters.template import Template
 from streamkern.runtime.memory import check_free
 from streamkern.runtime.resources import current_resources
 from streamkern.sources import Source, as_source
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from streamkern.models.data_moments import DataMoments
-    from streamkern.models.fitted_ridge import FittedRidge
-    from streamkern.parameters.template import Template
 
 Rows = tuple[Any, Any, Any]
 

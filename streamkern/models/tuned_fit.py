@@ -1,15 +1,16 @@
 """From rows to the moments of a kernel, map and metric that were chosen on a sample of them."""
 
-from __future__ import annotations
-
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from streamkern.errors import DataError, ParameterError
 from streamkern.kernels import Gaussian, Kernel, Linear
+from streamkern.models.data_moments import DataMoments
 from streamkern.models.fitted_model import described_kernel
 from streamkern.models.moments_fit import fit_job
 from streamkern.models.moments_pass import moments_pass
@@ -17,6 +18,7 @@ from streamkern.parameters.fit_options import FitOptions, large_sample
 from streamkern.parameters.fit_report import FitReport, with_seconds
 from streamkern.parameters.parameters import AUTO, Parameters, first_kernel_of
 from streamkern.parameters.plan import tell_of_solution
+from streamkern.sources import Source
 from streamkern.tune.budget import Budget, Ledger, Spent
 from streamkern.tune.candidates import Contender, kernels_to_try, maps_to_try, pairs_to_try
 from streamkern.tune.finalists import compare
@@ -24,13 +26,6 @@ from streamkern.tune.halving import budgeted_rows, search
 from streamkern.tune.metric_learning import check_metric_of
 from streamkern.tune.search_trials import SearchTrials
 from streamkern.tune.trials import LEARNT
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from streamkern.models.data_moments import DataMoments
-    from streamkern.sources import Source
 
 # Of a search: more are thirds.
 _MOST_FOLDS = 10

@@ -4,27 +4,21 @@ Waves on a lattice are those of every kernel; only their amplitudes are others. 
 rows tell the cross-validated error of each, and no row is read again.
 """
 
-from __future__ import annotations
-
 import time
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import reduce
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from streamkern.engine.scheduler import run_all, shared, task
 from streamkern.features import Standardized
-from streamkern.kernels import Gaussian, Matern
+from streamkern.kernels import Gaussian, Matern, ScaledKernel
+from streamkern.models.checkpoint_job import RowPasses
 from streamkern.runtime.threads import blas_threads
 from streamkern.solve import Eigenbasis
 from streamkern.statistics import ByFold, Moments, ToeplitzMoments
+from streamkern.tune.column_pass import ColumnPass
 from streamkern.tune.trials import near_the_best
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from streamkern.kernels import ScaledKernel
-    from streamkern.models.checkpoint_job import RowPasses
-    from streamkern.tune.column_pass import ColumnPass
 
 # From rough to smooth.
 _KERNELS = Matern(nu=0.5), Matern(nu=1.5), Matern(nu=2.5), Gaussian()
@@ -63,9 +57,8 @@ def with_chosen_kernel(rows: RowPasses, seen: ColumnPass) -> RowPasses:
     errors, kernel = _best(passed.statistic, median, intercept=options.fit_intercept)
     report: Any = {**(rows.scaled or {}), "kernel_errors": errors, "passes": 1}
     report["seconds"] = {**report.get("seconds", {}), "kernels": time.perf_counter() - begun}
-    return rows._replace(
-        options=replace(options, kernel=kernel, chooses_kernel=False), scaled=report
-    )
+    options = replace(options, kernel=kernel, chooses_kernel=False)
+    return rows._replace(options=options, scaled=report)
 
 
 def _best(sums: Any, median: Any, *, intercept: bool) -> tuple[dict[str, float], ScaledKernel]:

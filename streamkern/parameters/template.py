@@ -1,22 +1,18 @@
 """What moments of more rows take over from others, so that the two go together."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from streamkern.errors import DataError, ParameterError
 from streamkern.errors.formatting import listed_apart
 from streamkern.features import Standardized
+from streamkern.kernels import Kernel
+from streamkern.parameters.fit_options import FitOptions
 from streamkern.parameters.fit_report import FitReport
+from streamkern.sources import Source
 from streamkern.sources.preprocessing import Recipe, recipe_of
 from streamkern.sources.preprocessing.column_names import input_names, names_of_source
-
-if TYPE_CHECKING:
-    from streamkern.kernels import Kernel
-    from streamkern.parameters.fit_options import FitOptions
-    from streamkern.sources import Source
-    from streamkern.statistics import FeatureSums
+from streamkern.statistics import FeatureSums
 
 
 @dataclass(frozen=True)

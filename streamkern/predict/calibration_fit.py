@@ -1,12 +1,13 @@
 """Calibration: splines, Platt's sigmoid and isotonic regression, of scores in bins or sums."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from streamkern._typing import Floats
 from streamkern.errors.checks import check_choice
+from streamkern.predict.class_errors import ScoreTable
 from streamkern.predict.class_rule import (
     LEAST,
     Calibrator,
@@ -15,12 +16,6 @@ from streamkern.predict.class_rule import (
     PlainRule,
     PlattSigmoid,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from streamkern._typing import Floats
-    from streamkern.predict.class_errors import ScoreTable
 
 METHODS = ("auto", "spline", "sigmoid", "isotonic")
 # Knots of a spline, and what a square of one's change of slope costs, of a score over its spread;

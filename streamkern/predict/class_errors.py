@@ -1,18 +1,12 @@
 """Sums over rows of what classes are judged by: errors, probabilities, and scores in fine bins."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from streamkern._typing import Array, Floats
 from streamkern.predict.class_rule import LEAST, ClassRule, codes_of
 from streamkern.predict.evaluation import Measure
+from streamkern.sources import Block
 from streamkern.statistics import part, total
-
-if TYPE_CHECKING:
-    from streamkern._typing import Array, Floats
-    from streamkern.sources import Block
 
 # Bins of a score, and of all scores together at the most.
 _BINS, _ALL_BINS = (256, 4096), 1 << 19

@@ -1,22 +1,17 @@
 """The average gradient outer product of a fitted function: which directions of the input matter."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
+from streamkern._typing import Floats
 from streamkern.errors import ParameterError
 from streamkern.features import Standardized, Standardizer
+from streamkern.predict.predictor import Predictor
 from streamkern.runtime.scratch import Scratch
+from streamkern.sources import Block
 from streamkern.statistics import Statistic, Work, total
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from streamkern._typing import Floats
-    from streamkern.predict.predictor import Predictor
-    from streamkern.sources import Block
 
 
 class GradientOuterProduct(Statistic):

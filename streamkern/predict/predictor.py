@@ -1,24 +1,19 @@
 """Predictors: linear functions of features, which workers compute."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from streamkern._typing import Array, Floats
 from streamkern.features import FeatureMap, Identity, Standardized
 from streamkern.features.base import slices
 from streamkern.predict.wave_predictions import WavePredictions
 from streamkern.runtime.scratch import Scratch
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from streamkern._typing import Array, Floats
-    from streamkern.sources import Block
+from streamkern.sources import Block
 
 # Features of so many rows are held at a time, of fewer where they take more bytes than this.
 _ROWS_AT_ONCE = (128, 4096)

@@ -1,19 +1,15 @@
 """Kernel principal components: the directions of features in which rows vary most."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from streamkern._typing import Floats
 from streamkern.errors.checks import checked_integer
+from streamkern.features import FeatureMap
 from streamkern.predict.predictor import Predictor
-
-if TYPE_CHECKING:
-    from streamkern._typing import Floats
-    from streamkern.features import FeatureMap
 
 
 @dataclass(frozen=True)

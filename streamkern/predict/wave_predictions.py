@@ -1,17 +1,13 @@
 """Predictions of a function that is a sum of waves on a lattice, without features of rows."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from streamkern._typing import Array, Floats
+from streamkern.features import FeatureMap
 from streamkern.features.base import slices
 from streamkern.features.lattice import angles_of, half_cell, places, values_of_rows
-
-if TYPE_CHECKING:
-    from streamkern._typing import Array, Floats
-    from streamkern.features import FeatureMap
 
 # Numbers of rows and targets that are transformed at a time.
 _VALUES = 1 << 18

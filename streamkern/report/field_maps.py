@@ -30,18 +30,17 @@ def field_maps(model: FittedRidge) -> list[Figure]:
     found = predicted_grid(model, middles, return_std=has_std)
     edges = [np.linspace(a, b, _CELLS + 1) for a, b in ranges]
     names, target = input_labels(model.report, [0, 1]), shown_targets(model.report)[0]
-    shape = _CELLS, _CELLS
-    maps = [_map(f"Predicted {target}", found.mean.reshape(shape), edges, names)]
+    maps = [_map(f"Predicted {target}", found.mean, edges, names)]
     if found.std is not None and np.isfinite(found.std).all():
         title = "Standard deviation of a new row"
-        maps.append(_map(title, found.std.reshape(shape), edges, names))
+        maps.append(_map(title, found.std, edges, names))
     return maps
 
 
 def _map(title: str, values: Floats, edges: list[Floats], names: list[str]) -> Figure:
     """Draw values (x, y) in shades that as many cells have each."""
     bounds = np.quantile(values, np.arange(1, _SHADES) / _SHADES)
-    levels = 1 + np.searchsorted(bounds, values, side="right")
+    levels = 1 + np.searchsorted(bounds, values.reshape(_CELLS, _CELLS), side="right")
     ends = [float(values.min()), *bounds.tolist(), float(values.max())]
     shades = tuple(f"{number(a)} to {number(b)}" for a, b in pairwise(ends))
 

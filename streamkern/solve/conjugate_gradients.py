@@ -1,15 +1,10 @@
 """Preconditioned conjugate gradients for many right-hand sides and penalties at once."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-if TYPE_CHECKING:
-    from streamkern._typing import Array, Floats
-    from streamkern.solve import Eigenbasis
-    from streamkern.statistics import Triangle
+from streamkern._typing import Array, Floats
+from streamkern.solve import Eigenbasis
+from streamkern.statistics import Triangle
 
 _MOST_ITERATIONS = 60
 # If more than the second number are expected after the first, a decomposition takes less time.

@@ -6,21 +6,16 @@ of threads, which therefore changes no bit.  With BLAS's own threads it would; a
 each other in loops, which takes many times as long where another process wants a core.
 """
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from streamkern._typing import Floats
 from streamkern.runtime.memory import usable_cores
 from streamkern.runtime.threads import blas_threads
 from streamkern.solve.lapack_routines import has_c_integers, routine
-
-if TYPE_CHECKING:
-    from streamkern._typing import Floats
-    from streamkern.statistics import Triangle
+from streamkern.statistics import Triangle
 
 # Up to this order LAPACK does all in one call, above the second one its integers are too small.
 _SMALL, _LARGE = 1024, 46_000

@@ -1,14 +1,9 @@
 """Sentences about a penalty that was chosen: ordered rows, the edge of the grid, the precision."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-if TYPE_CHECKING:
-    from streamkern._typing import Array
-    from streamkern.solve.penalty_curve import PenaltyCurve
+from streamkern._typing import Array
+from streamkern.solve.penalty_curve import PenaltyCurve
 
 # Random folds of N rows differ by about sqrt(kurtosis / N); ordered ones by much more.
 _ORDERED = 0.25, 6.0

@@ -1,12 +1,11 @@
 """Ridge regression on the D x D system at one penalty."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import numpy as np
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
+from streamkern._typing import Floats
 from streamkern.runtime.memory import check_free
 from streamkern.runtime.threads import blas_threads
 from streamkern.solve.cholesky import Cholesky
@@ -14,12 +13,7 @@ from streamkern.solve.eigendecomposition import decomposition_bytes
 from streamkern.solve.penalty_grid import checked_alpha
 from streamkern.solve.solution import RidgeSolution, check_finite, precision_floor, rss_rounding
 from streamkern.solve.spectrum import Eigenbasis
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from streamkern._typing import Floats
-    from streamkern.statistics import CentredMoments, Triangle
+from streamkern.statistics import CentredMoments, Triangle
 
 
 def solve_ridge(

@@ -6,24 +6,19 @@ sqrt(alpha) I with targets 0 stood below the others.  So that neither features n
 their size, G + alpha I is scaled to a unit diagonal, and targets to unit variance.
 """
 
-from __future__ import annotations
-
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from streamkern._typing import Array, Floats
 from streamkern.errors import ParameterError
 from streamkern.errors.checks import check_choice, checked_integer
 from streamkern.solve import NormalEquations, RidgeSolution, solve_each
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from streamkern._typing import Array, Floats
-    from streamkern.statistics import CentredMoments
+from streamkern.statistics import CentredMoments
 
 
 def checked_size(n_components: Any, available: int | None = None) -> int:

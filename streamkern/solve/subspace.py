@@ -8,20 +8,15 @@ these are conjugate gradients for all systems at once, each of which gains by th
 Saad (2003), "Iterative methods for sparse linear systems", chapters 5 and 6.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import solve_triangular
 
+from streamkern._typing import Array, Floats
+from streamkern.features import FeatureMap
 from streamkern.statistics import FeatureSums, Triangle
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from streamkern._typing import Array, Floats
-    from streamkern.features import FeatureMap
 
 # New vectors that others leave less of are none.
 _DEPENDENT = 1e-5

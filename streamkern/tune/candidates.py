@@ -1,29 +1,24 @@
 """What a search tries: kernels, families of maps, and length scales."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from streamkern._typing import Floats
 from streamkern.errors import DataError, ParameterError
 from streamkern.errors.checks import check_choice
 from streamkern.features import FAMILIES
 from streamkern.kernels import KERNELS, Kernel, ScaledKernel, ShiftInvariantKernel, as_kernel
 from streamkern.kernels.scaled import DistanceKernel
+from streamkern.parameters.fit_options import FitOptions
 from streamkern.parameters.parameters import AUTO, FEWEST_ROWS
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from streamkern._typing import Floats
-    from streamkern.parameters.fit_options import FitOptions
-    from streamkern.sources import Source
-    from streamkern.tune.column_pass import ColumnPass
-    from streamkern.tune.trials import Attempt
+from streamkern.sources import Source
+from streamkern.tune.column_pass import ColumnPass
+from streamkern.tune.trials import Attempt
 
 # From smooth to rough; and the one that is rough along every input by itself.
 _AUTO_KERNELS = ("gaussian", "matern52", "matern32", "matern12", "laplacian")

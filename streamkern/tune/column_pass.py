@@ -1,20 +1,24 @@
 """The first pass of a fit, a light one: what the columns hold, and a sample of the rows."""
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from streamkern._typing import Floats
 from streamkern.engine.reduction import PassResult, accumulate
 from streamkern.errors import DataError
 from streamkern.errors.formatting import listed
 from streamkern.features import LEVELS, Standardizer
 from streamkern.parameters.fit_options import SAMPLE_ROWS, FitOptions
+from streamkern.parameters.job_plan import Plan
+from streamkern.parameters.template import Template
+from streamkern.sources import Source
 from streamkern.sources.nonfinite_rows import bad_rows_error, none_left_error
 from streamkern.sources.preprocessing.column_names import names_of_source
 from streamkern.statistics import ColumnStatistics, RowIndex, RowSample, Together
+from streamkern.storage.checkpoints import Checkpoint
 from streamkern.tune.column_scaling import (
     common,
     constant_columns,
@@ -25,15 +29,6 @@ from streamkern.tune.column_scaling import (
     standardizer_of,
     warn,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from streamkern._typing import Floats
-    from streamkern.parameters.job_plan import Plan
-    from streamkern.parameters.template import Template
-    from streamkern.sources import Source
-    from streamkern.storage.checkpoints import Checkpoint
 
 # A standard deviation so many times as wide as half of the rows is that of a few values.
 _WIDE = 25.0

@@ -1,24 +1,20 @@
 """The scaling of columns: which are constant, and by what deviation the others are divided."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from streamkern._typing import Array, Floats
 from streamkern.errors import DataError, StreamkernWarning
 from streamkern.errors.formatting import listed
 from streamkern.features import Standardizer
 from streamkern.kernels import Linear, ShiftInvariantKernel
+from streamkern.parameters.fit_options import FitOptions
+from streamkern.sources import Source
 from streamkern.sources.preprocessing.column_names import names_of_source
-
-if TYPE_CHECKING:
-    from streamkern._typing import Array, Floats
-    from streamkern.parameters.fit_options import FitOptions
-    from streamkern.sources import Source
-    from streamkern.statistics import ColumnStatistics, RowSample
+from streamkern.statistics import ColumnStatistics, RowSample
 
 # Deviations from zero at which single precision was off by a tenth of those of the targets.
 _FAR_FROM_ZERO = 5.0

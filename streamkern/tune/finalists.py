@@ -6,10 +6,8 @@ kernels are added, each in its own metric: what is smooth along some directions 
 others.
 """
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,13 +15,9 @@ from streamkern.kernels import ScaledKernel
 from streamkern.parameters.cost_estimate import fit_seconds
 from streamkern.statistics import dtype_of_features
 from streamkern.tune.candidates import Candidate, Contender, near
+from streamkern.tune.search_result import Search
+from streamkern.tune.search_trials import SearchTrials
 from streamkern.tune.trials import ADDED, Attempt, trial_bytes
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from streamkern.tune.search_result import Search
-    from streamkern.tune.search_trials import SearchTrials
 
 # Half octaves from the length scale of a metric that are tried at the most.
 _FARTHEST = 6

@@ -6,23 +6,19 @@ penalties; the best of them, and what is near, go on to twice as many features, 
 winner gets the one full pass.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from streamkern.parameters.cost_estimate import fit_flops
 from streamkern.parameters.fit_options import FitOptions, large_sample
 from streamkern.runtime.resources import current_resources
+from streamkern.sources import Source
+from streamkern.tune.budget import Budget
 from streamkern.tune.candidates import Candidate, near, octaves
+from streamkern.tune.search_result import Search
+from streamkern.tune.search_trials import SearchTrials
 from streamkern.tune.trials import N_FOLDS
-
-if TYPE_CHECKING:
-    from streamkern.sources import Source
-    from streamkern.tune.budget import Budget
-    from streamkern.tune.search_result import Search
-    from streamkern.tune.search_trials import SearchTrials
 
 # Length scales are tried at these powers of 2 times the kernel's own.
 _OCTAVES = (np.arange(-6, 7) / 2).tolist()

@@ -7,28 +7,23 @@
 Features for a fold are chosen without it, so the held-out error counts what choosing costs, too.
 """
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from streamkern._typing import Array, Floats
 from streamkern.engine.scheduler import kept, run, run_all, task
+from streamkern.parameters.penalty_options import SparseOptions
 from streamkern.solve import NormalEquations, RidgeSolution, solve_each
 from streamkern.solve.cross_validation import HeldOut, squared_errors
 from streamkern.solve.sparse_selection import Sparsifier, checked_size
 from streamkern.solve.sparsity_curve import SparsityCurve, sparse_errors, sparse_sizes
+from streamkern.statistics import FeatureSums
 from streamkern.tune.fold_moments import fold_parts, folds_with_rows, total_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from streamkern._typing import Array, Floats
-    from streamkern.parameters.penalty_options import SparseOptions
-    from streamkern.statistics import FeatureSums
-    from streamkern.tune.fold_solution import Solved
-    from streamkern.tune.penalty_search import Size
+from streamkern.tune.fold_solution import Solved
+from streamkern.tune.penalty_search import Size
 
 
 class LeftOut(NamedTuple):

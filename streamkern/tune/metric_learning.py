@@ -5,35 +5,30 @@ changes along.  Taken for the metric of the kernel, it makes those directions co
 function fits better; so a few rounds of fit, gradients and new metric follow each other.
 """
 
-from __future__ import annotations
-
 import time
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from streamkern._typing import Floats
 from streamkern.engine.scheduler import run_all, shared
 from streamkern.errors import DataError
+from streamkern.features import Standardizer
 from streamkern.features.metric import GivenMetric, check_kernel_in_metric, learning_of
 from streamkern.kernels import Kernel, Linear
 from streamkern.parameters.fit_options import FitOptions, large_sample
 from streamkern.parameters.fit_report import FitReport, with_seconds
 from streamkern.runtime.threads import blas_threads
+from streamkern.sources import Source
 from streamkern.tune.budget import Spent
 from streamkern.tune.candidates import Contender
+from streamkern.tune.column_pass import ColumnPass
 from streamkern.tune.metric_rounds import HeldOutTrial, Round, Sample, rounds_of
 from streamkern.tune.trials import ISOTROPIC, LEARNT
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from streamkern._typing import Floats
-    from streamkern.features import Standardizer
-    from streamkern.sources import Source
-    from streamkern.tune.column_pass import ColumnPass
 
 # A kernel with a length scale, and the family of its maps.
 Pair = tuple[Any, str]

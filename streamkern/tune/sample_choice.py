@@ -1,28 +1,23 @@
 """The choice of the inputs' scale and of the kernel, by small fits and their held-out errors."""
 
-from __future__ import annotations
-
 import math
 import time
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from streamkern.engine.scheduler import run_all, shared, task
 from streamkern.errors import ParameterError
 from streamkern.features import LEVELS, Standardizer
 from streamkern.kernels import Gaussian, Laplacian, ShiftInvariantKernel
 from streamkern.parameters.fit_options import CHOICE_ROWS, FitOptions
+from streamkern.parameters.fit_report import FitReport
 from streamkern.runtime.threads import blas_threads
 from streamkern.tune.candidates import far_factors
+from streamkern.tune.column_pass import ColumnPass
 from streamkern.tune.column_scaling import common, robust
 from streamkern.tune.metric_rounds import HeldOutTrial, Tried
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from streamkern.parameters.fit_report import FitReport
-    from streamkern.tune.column_pass import ColumnPass
 
 # What the kernel 'auto' is chosen from: what suits most tables, and what is smooth.
 _KERNELS = Laplacian(), Gaussian()

@@ -1,22 +1,17 @@
 """What a search found: kernel, map and metric, and error against cost of what was tried."""
 
-from __future__ import annotations
-
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from streamkern.kernels import Combined
 from streamkern.parameters.cost_estimate import fit_flops, solve_flops
+from streamkern.parameters.fit_report import FitReport
+from streamkern.parameters.job_plan import Plan
+from streamkern.tune.candidates import Arm
 from streamkern.tune.trials import ISOTROPIC, Attempt
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from streamkern.parameters.fit_report import FitReport
-    from streamkern.parameters.job_plan import Plan
-    from streamkern.tune.candidates import Arm
 
 # Fewer length scales than these have edges that say nothing: rounds of a metric tried others.
 _FEWEST_TRIED = 3

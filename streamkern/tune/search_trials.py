@@ -1,25 +1,20 @@
 """The trials of a search: as many as its budget pays for, some to a task, and their best."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from streamkern._typing import Array, Floats
 from streamkern.engine.scheduler import run_all, shared, task
+from streamkern.parameters.fit_options import FitOptions
 from streamkern.runtime.threads import blas_threads
 from streamkern.statistics import dtype_of_features
+from streamkern.tune.budget import Ledger
 from streamkern.tune.candidates import Arm, Candidate, Contender, beyond, sober, tiers
 from streamkern.tune.search_result import Search, configurations
 from streamkern.tune.trials import N_FOLDS, Attempt, Trial, trial_bytes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from streamkern._typing import Array, Floats
-    from streamkern.parameters.fit_options import FitOptions
-    from streamkern.tune.budget import Ledger
 
 
 class SearchTrials:

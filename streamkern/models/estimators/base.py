@@ -1,8 +1,7 @@
 """What estimators have in common: they hold a fitted model, and check tables of rows."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, is_classifier
@@ -20,18 +19,14 @@ from streamkern.models.estimators.conventions import (
 from streamkern.models.estimators.paths import are_paths, opened_paths
 from streamkern.models.fitted_model import FittedModel, columns_of, through
 from streamkern.models.growing import Growing
+from streamkern.parameters.fit_report import FitReport
+from streamkern.parameters.template import Template
 from streamkern.sources import Source, as_source
 from streamkern.sources.arrays import NamedRows
 from streamkern.sources.containers import as_table, column_names, is_frame, is_lazy, unwrapped
 from streamkern.sources.preprocessing import Recipe, recipe_of
 from streamkern.sources.preprocessing.column_names import check_same_inputs
 from streamkern.sources.preprocessing.discovery import recipe_of_frame
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from streamkern.parameters.fit_report import FitReport
-    from streamkern.parameters.template import Template
 
 Estimator = TypeVar("Estimator")
 

@@ -1,12 +1,11 @@
 """scikit-learn's conventions: parameters and their names, checks of tables, and `set_output`."""
 
-from __future__ import annotations
-
 import warnings
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from inspect import Parameter, Signature
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -16,6 +15,7 @@ from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from streamkern.errors import DataError, ParameterError, StreamkernWarning
 from streamkern.errors.formatting import listed
+from streamkern.kernels import Kernel
 from streamkern.kernels.base import split_names
 from streamkern.models.estimators.paths import are_paths
 from streamkern.parameters.parameters import first_kernel_of
@@ -32,14 +32,8 @@ from streamkern.sources.containers import (
     with_coordinates,
 )
 from streamkern.sources.nonfinite_rows import bad_columns
+from streamkern.sources.preprocessing import Recipe
 from streamkern.sources.preprocessing.column_encoders import Tally
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from streamkern.kernels import Kernel
-    from streamkern.sources.preprocessing import Recipe
-
 
 # Parameters.
 

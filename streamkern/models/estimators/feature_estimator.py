@@ -1,27 +1,22 @@
 """Estimators of one task: they fit, tune, solve and grow by the same calls, whatever the task."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
+from collections.abc import Sequence
 from copy import copy
-from typing import TYPE_CHECKING, Any, Self
+from pathlib import Path
+from typing import Any, Self
 
 import streamkern
 from streamkern.errors import ParameterError
+from streamkern.kernels import Kernel
+from streamkern.models.data_moments import DataMoments
 from streamkern.models.estimators.base import TableEstimator, fitted, holding
 from streamkern.models.estimators.conventions import KernelFeatures, refuse_paths
 from streamkern.models.growing import Growing, rows_lock
 from streamkern.models.loading import template_of
+from streamkern.models.tasks import Task
 from streamkern.parameters.parameters import Parameters
 from streamkern.runtime.events import job
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from streamkern.kernels import Kernel
-    from streamkern.models.data_moments import DataMoments
-    from streamkern.models.tasks import Task
 
 
 class FeatureEstimator(KernelFeatures, TableEstimator):

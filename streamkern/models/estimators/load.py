@@ -1,8 +1,7 @@
 """Estimators from files."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from streamkern.models.boosting import FittedEnsemble
 from streamkern.models.component_fit import FittedComponents
@@ -12,13 +11,9 @@ from streamkern.models.estimators.random_feature_classifier import RandomFeature
 from streamkern.models.estimators.random_feature_pca import RandomFeaturePCA
 from streamkern.models.estimators.random_feature_ridge import RandomFeatureRidge
 from streamkern.models.fitted_classes import FittedClassifier
+from streamkern.models.fitted_model import FittedModel
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.loading import load_fitted
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from streamkern.models.fitted_model import FittedModel
 
 
 def load(

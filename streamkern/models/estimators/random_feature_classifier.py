@@ -1,18 +1,21 @@
 """Kernel classification by random features, as scikit-learn's users meet it."""
 
-from __future__ import annotations
-
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
 
+from streamkern._typing import Floats
+from streamkern.kernels import Kernel
 from streamkern.models.classification import Classification
 from streamkern.models.estimators.base import TableEstimator, fitted, holding
 from streamkern.models.estimators.conventions import keep_parameters
 from streamkern.models.estimators.docstrings import documented
 from streamkern.models.estimators.feature_estimator import FeatureEstimator
 from streamkern.models.estimators.paths import are_paths
+from streamkern.models.tasks import Task
 from streamkern.parameters.parameters import AUTO
 from streamkern.runtime.events import job
 from streamkern.sources import Source, labelled_rows
@@ -20,13 +23,7 @@ from streamkern.sources.containers import is_lazy, keeps_coordinates
 from streamkern.sources.nonfinite_rows import none_left_error
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
-    from streamkern._typing import Floats
-    from streamkern.kernels import Kernel
     from streamkern.models.fitted_classes import FittedClasses, FittedClassifier
-    from streamkern.models.tasks import Task
 
 
 class ClassEstimator(ClassifierMixin, TableEstimator):  # type: ignore[misc]

@@ -1,23 +1,18 @@
 """Kernel principal components, as scikit-learn's users meet them."""
 
-from __future__ import annotations
-
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, Self
+from pathlib import Path
+from typing import Any, Self
 
+from streamkern.kernels import Kernel
 from streamkern.models.component_fit import ComponentOptions, FittedComponents, principal_components
+from streamkern.models.data_moments import DataMoments
 from streamkern.models.estimators.base import TableEstimator, fitted, holding
 from streamkern.models.estimators.conventions import KernelFeatures, keep_parameters
 from streamkern.models.estimators.docstrings import documented
 from streamkern.parameters.parameters import DEFAULT_KERNEL
 from streamkern.runtime.events import job
 from streamkern.sources import as_source
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from streamkern.kernels import Kernel
-    from streamkern.models.data_moments import DataMoments
 
 
 @documented

@@ -1,12 +1,14 @@
 """Kernel ridge regression by random features, as scikit-learn's users meet it."""
 
-from __future__ import annotations
-
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 
+from streamkern._typing import Floats
+from streamkern.kernels import Kernel
 from streamkern.models.estimators.base import fitted
 from streamkern.models.estimators.conventions import keep_parameters
 from streamkern.models.estimators.docstrings import documented
@@ -15,16 +17,11 @@ from streamkern.models.grid_prediction import GridPrediction, predicted_grid
 from streamkern.models.tasks import Regression, Task
 from streamkern.parameters.parameters import AUTO
 from streamkern.runtime.events import job
+from streamkern.solve import NormalEquations
 from streamkern.sources.containers import keeps_coordinates
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from streamkern._typing import Floats
-    from streamkern.kernels import Kernel
     from streamkern.models.fitted_ridge import FittedRidge
-    from streamkern.solve import NormalEquations
 
 
 @documented
