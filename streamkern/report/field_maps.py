@@ -50,4 +50,4 @@ def _map(title: str, values: Floats, edges: list[Floats], names: list[str]) -> F
         chart.name_axes(axes, *names)
 
     caption = "Over the range of the rows; every shade has as many cells."
-    return Figure(title, caption, draw, SQUARE, shades)
+    return Figure(title, caption, draw, SQUARE, shades, "from")

@@ -29,7 +29,8 @@ _TURNED_BY_NOTHING = re.compile(r"rotate\(-?0(\.0)? ")
 class Figure(NamedTuple):
     """A picture with a title, and sentences that say what it shows.
 
-    `draw` draws it on a matplotlib Axes; `shades` are what the shades of its cells stand for.
+    `draw` draws it on a matplotlib Axes; `shades` are what the shades of its cells stand for, and
+    `shaded` is what that is.
     """
 
     title: str
@@ -37,6 +38,7 @@ class Figure(NamedTuple):
     draw: Callable[[Any], object]
     height: float = 256.0
     shades: tuple[str, ...] = ()
+    shaded: str = "rows in a cell"
 
     @property
     def picture(self) -> Markup:
