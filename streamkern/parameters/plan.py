@@ -4,11 +4,10 @@ Shards and blocks follow from the data, the options and the solver alone, so tha
 depend on who computes them.  Workers and threads follow from the machine.
 """
 
-from __future__ import annotations
-
 import math
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from streamkern.errors import DataError
 from streamkern.parameters.cost_estimate import (
@@ -23,12 +22,8 @@ from streamkern.parameters.job_plan import Plan
 from streamkern.runtime.events import tell_of_job
 from streamkern.runtime.memory import available_bytes, usable_cores
 from streamkern.runtime.resources import current_resources
+from streamkern.sources import Source
 from streamkern.statistics import dtype_of_features
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from streamkern.sources import Source
 
 # A block of features should be tall enough for the product and small beside the Gram matrix.
 _BLOCK_BYTES = 128 << 20
