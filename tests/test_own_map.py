@@ -1,7 +1,9 @@
 """A map in a user's own module is fitted, searched, reported, saved, loaded and a transformer."""
 
+import multiprocessing
 import subprocess
 import sys
+from concurrent.futures import ProcessPoolExecutor
 
 import dask
 import numpy as np
@@ -63,9 +65,12 @@ def test_a_map_is_its_class(tmp_path, monkeypatch):
     from own_map import Ramps, RampsTransformer
 
     X, y = np.random.default_rng(0).standard_normal((2, 300, 2))
-    with dask.config.set(scheduler="processes", num_workers=2):
-        model = streamkern.RandomFeatureRidge("wide", feature_map="ramps", n_components=32)
-        model.set_params(alpha=1.0).fit(X, y)
+    model = streamkern.RandomFeatureRidge("wide", feature_map="ramps", n_components=32, alpha=1.0)
+    with (
+        ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool,
+        dask.config.set(scheduler="processes", pool=pool),
+    ):
+        model.fit(X, y)
     assert isinstance(model.kernel_, own_kernel.Wide)
     model.tune(X, y, kernels=["gaussian"], maps=["ramps"])
     assert isinstance(model.feature_map_.inner, Ramps)
