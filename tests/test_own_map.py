@@ -1,12 +1,11 @@
 """A map in a user's own module is fitted, searched, reported, saved, loaded and a transformer."""
 
 import multiprocessing
-import subprocess
-import sys
 from concurrent.futures import ProcessPoolExecutor
 
 import dask
 import numpy as np
+from rows_read import python
 from test_own_kernel import MODULE as KERNEL
 
 import streamkern
@@ -77,8 +76,8 @@ def test_a_map_is_its_class(tmp_path, monkeypatch):
     streamkern.write_report(model.set_params(feature_map="ramps").fit(X, y), tmp_path / "m.html")
     model.save(tmp_path / "m.h5")
     assert np.array_equal(streamkern.load(tmp_path / "m.h5").predict(X), model.predict(X))
-    load = [sys.executable, "-c", f"import streamkern; streamkern.load({str(tmp_path / 'm.h5')!r})"]
-    error = subprocess.run(load, capture_output=True, text=True, check=False).stderr
+    load = "import streamkern, sys; streamkern.load(sys.argv[1])"
+    error = python(load, tmp_path / "m.h5").stderr
     assert "the map 'ramps' of the file is not declared here; import the module" in error
     drawn = RampsTransformer("gaussian", n_components=8, random_state=1).fit(X)
     assert drawn.get_params()["n_components"] == drawn.transform(X).shape[1] == 8

@@ -7,9 +7,9 @@ import re
 import subprocess
 import sys
 
-import h5py
 import numpy as np
 import pytest
+from commandline import write
 from monitor.events import Story
 from rich.console import Console
 
@@ -77,9 +77,7 @@ def test_a_long_name_breaks_no_line_and_a_hostile_one_does_not_steer_the_termina
 @pytest.fixture
 def data(tmp_path):
     X = np.random.default_rng(0).standard_normal((50_000, 8)).astype(np.float32)
-    with h5py.File(tmp_path / "data.h5", "w") as file:
-        file["X"], file["y"] = X, X[:, 0]
-    return tmp_path / "data.h5"
+    return write(tmp_path / "data.h5", X, X[:, 0])
 
 
 SLOWLY = """

@@ -24,16 +24,6 @@ def rows(n=N, q=2):
     return X, (y + 0.1 * rng.standard_normal((n, 2)))[:, :q]
 
 
-def left_out(K, y, alpha, *, intercept):
-    """y_i less the prediction for row i, by n refits of the bordered system."""
-    errors = np.empty_like(y)
-    for i in range(len(y)):
-        kept = np.arange(len(y)) != i
-        dual, mu = naive.kernel_ridge(K[np.ix_(kept, kept)], y[kept], alpha, intercept=intercept)
-        errors[i] = y[i] - (K[i, kept] @ dual + mu)
-    return errors
-
-
 @kernels
 @with_and_without
 @alphas
@@ -43,7 +33,7 @@ def test_both_ways_solve_the_bordered_system_and_leave_one_row_out_as_n_refits_d
     X, y = rows()
     K = kernel(X, X)
     dual, mu = naive.kernel_ridge(K, y, alpha, intercept=intercept)
-    expected = left_out(K, y, alpha, intercept=intercept)
+    expected = naive.kernel_left_out_errors(K, y, alpha, intercept=intercept)
     basis = KernelBasis.of(K.copy(), y, intercept=intercept)
     for solution in (
         solve_dual(K.copy(), y, alpha, intercept=intercept, leave_one_out=True),
