@@ -10,6 +10,7 @@ import time
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+import dask
 import pytest
 
 SECONDS_TO_START = 60
@@ -106,6 +107,20 @@ def external_scheduler(external_scheduler_file):
     """The address of a running scheduler with two workers of one thread each."""
     address: str = json.loads(external_scheduler_file.read_text())["address"]
     return address
+
+
+@pytest.fixture
+def in_this_thread():
+    """Compute everything in the calling thread."""
+    with dask.config.set(scheduler="synchronous"):
+        yield
+
+
+@pytest.fixture(scope="module")
+def frames_in_this_thread():
+    """Compute everything in the calling thread, and leave texts of data frames as they are."""
+    with dask.config.set({"scheduler": "synchronous", "dataframe.convert-string": False}):
+        yield
 
 
 @pytest.fixture

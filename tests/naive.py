@@ -286,6 +286,16 @@ def left_out_errors(Phi, y, s, alpha, *, intercept):
     return errors
 
 
+def kernel_left_out_errors(K, y, alpha, *, intercept):
+    """The error (n, q) of every row, from a fit in dual variables to all the others."""
+    errors = np.empty_like(y)
+    for i in range(len(y)):
+        others = np.arange(len(y)) != i
+        dual, mu = kernel_ridge(K[np.ix_(others, others)], y[others], alpha, intercept=intercept)
+        errors[i] = y[i] - (K[i, others] @ dual + mu)
+    return errors
+
+
 def error_without(Phi, y, s, alpha, held, *, intercept):
     """The sum of squared errors on rows that are held out (n,), bool, of every target."""
     w, mu = weighted_ridge(Phi[~held], y[~held], s[~held], alpha, intercept=intercept)

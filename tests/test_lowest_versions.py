@@ -1,13 +1,12 @@
 """Lowest versions are those of pyproject.toml, and the package can be imported with them."""
 
 import importlib
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 from pkgutil import walk_packages
 
 from packaging.requirements import Requirement
+from rows_read import python
 
 import streamkern
 
@@ -30,8 +29,7 @@ def test_estimators_are_fitted_where_scikit_learn_has_no_callbacks(tmp_path):
         "import sys; sys.modules['sklearn.callback'] = None; import streamkern\n"
         "streamkern.RandomFeatureRidge(n_components=8, alpha=1.0).fit([[1.0], [2.0]], [1, 2])"
     )
-    run = [sys.executable, "-c", script]
-    done = subprocess.run(run, cwd=tmp_path, check=False, capture_output=True, text=True)
+    done = python(script, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
 
 

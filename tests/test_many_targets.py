@@ -1,11 +1,11 @@
 """Thousands of targets: as few at a time as memory is planned for, each as if it were alone."""
 
-import subprocess
-import sys
+import json
 
 import h5py
 import numpy as np
 import pytest
+from rows_read import python
 from tolerances import assert_close
 
 from streamkern import RandomFeatureRidge
@@ -81,13 +81,12 @@ def test_blocks_have_fewer_rows_where_these_have_many_targets():
 
 @pytest.mark.parametrize("alpha", ["cv", "loo"])
 def test_a_fit_of_many_targets_takes_no_more_memory_than_projected(tmp_path, alpha):
-    path, script = tmp_path / "a.h5", tmp_path / "fit.py"
+    path = tmp_path / "a.h5"
     X, y = rows(3000, 200)
     with h5py.File(path, "w") as file:
         file.create_dataset("X", data=X, dtype="f4", chunks=(1000, 200))
         file.create_dataset("y", data=y, dtype="f4", chunks=(1000, 500))
-    script.write_text(FIT)
-    command = [sys.executable, script, path, alpha]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    peak, projected = map(int, done.stdout.strip("[]\n").split(","))
+    done = python(FIT, path, alpha)
+    assert done.returncode == 0, done.stderr
+    peak, projected = json.loads(done.stdout)
     assert 0 < peak <= projected

@@ -7,6 +7,7 @@ import h5py
 import numpy as np
 import pandas as pd
 import pytest
+from commandline import write
 from sklearn.base import is_classifier
 
 import streamkern
@@ -208,8 +209,7 @@ def test_options_of_tables_are_for_tables(tmp_path):
 
 
 def test_a_file_without_a_recipe_is_no_pattern(tmp_path):
-    with h5py.File(tmp_path / "o.h5", "w") as file:
-        file["X"] = np.zeros((3, 2))
+    write(tmp_path / "o.h5", np.zeros((3, 2)))
     with pytest.raises(DataError, match=r"o\.h5 has no recipe of a table"):
         read_recipe(tmp_path / "o.h5")
     with pytest.raises(DataError, match=r"none\.h5 has no recipe that can be read"):

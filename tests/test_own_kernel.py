@@ -1,9 +1,7 @@
 """A kernel in a user's own module is fitted, searched, reported, saved and loaded."""
 
-import subprocess
-import sys
-
 import numpy as np
+from rows_read import python
 
 import streamkern
 
@@ -35,6 +33,6 @@ def test_a_kernel_is_its_class(tmp_path, monkeypatch):
     assert "from own_kernel import Wide" in (tmp_path / "report.html").read_text()
     model.save(tmp_path / "m.h5")
     assert np.array_equal(streamkern.load(tmp_path / "m.h5").predict(X), model.predict(X))
-    load = [sys.executable, "-c", f"import streamkern; streamkern.load({str(tmp_path / 'm.h5')!r})"]
-    error = subprocess.run(load, capture_output=True, text=True, check=False).stderr
+    load = "import streamkern, sys; streamkern.load(sys.argv[1])"
+    error = python(load, tmp_path / "m.h5").stderr
     assert "kernel 'wide' of the file is not declared here; import the module" in error

@@ -1,10 +1,11 @@
 """A map in a user's own module is fitted, searched, reported, saved, loaded and a transformer."""
 
-import subprocess
-import sys
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor
 
 import dask
 import numpy as np
+from rows_read import python
 from test_own_kernel import MODULE as KERNEL
 
 import streamkern
@@ -63,17 +64,20 @@ def test_a_map_is_its_class(tmp_path, monkeypatch):
     from own_map import Ramps, RampsTransformer
 
     X, y = np.random.default_rng(0).standard_normal((2, 300, 2))
-    with dask.config.set(scheduler="processes", num_workers=2):
-        model = streamkern.RandomFeatureRidge("wide", feature_map="ramps", n_components=32)
-        model.set_params(alpha=1.0).fit(X, y)
+    model = streamkern.RandomFeatureRidge("wide", feature_map="ramps", n_components=32, alpha=1.0)
+    with (
+        ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool,
+        dask.config.set(scheduler="processes", pool=pool),
+    ):
+        model.fit(X, y)
     assert isinstance(model.kernel_, own_kernel.Wide)
     model.tune(X, y, kernels=["gaussian"], maps=["ramps"])
     assert isinstance(model.feature_map_.inner, Ramps)
     streamkern.write_report(model.set_params(feature_map="ramps").fit(X, y), tmp_path / "m.html")
     model.save(tmp_path / "m.h5")
     assert np.array_equal(streamkern.load(tmp_path / "m.h5").predict(X), model.predict(X))
-    load = [sys.executable, "-c", f"import streamkern; streamkern.load({str(tmp_path / 'm.h5')!r})"]
-    error = subprocess.run(load, capture_output=True, text=True, check=False).stderr
+    load = "import streamkern, sys; streamkern.load(sys.argv[1])"
+    error = python(load, tmp_path / "m.h5").stderr
     assert "the map 'ramps' of the file is not declared here; import the module" in error
     drawn = RampsTransformer("gaussian", n_components=8, random_state=1).fit(X)
     assert drawn.get_params()["n_components"] == drawn.transform(X).shape[1] == 8

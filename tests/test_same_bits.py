@@ -1,8 +1,6 @@
 """The same coefficients, to the bit, wherever a fit runs and whoever dies on the way."""
 
 import os
-import subprocess
-import sys
 from functools import partial
 
 import cloudpickle
@@ -15,6 +13,7 @@ import psutil
 import pytest
 from conftest import wait_until
 from hearing import killer_of_workers
+from rows_read import python
 
 import streamkern
 from streamkern.features import FAMILIES
@@ -140,30 +139,29 @@ def test_every_map_gives_the_same_bits(tmp_path, feature_map, paired):
     assert len(found) == 1
 
 
-@pytest.mark.parametrize(
-    ("n", "options"),
-    [(20_000, "n_components=512, standardize=False"), (506, "n_components=2048, alpha='cv'")],
+HASHES = """
+import hashlib, sys
+from streamkern import RandomFeatureRidge, open_hdf5
+
+many, few = map(open_hdf5, sys.argv[1:])
+models = (
+    RandomFeatureRidge(n_components=512, standardize=False).fit(many),
+    RandomFeatureRidge(n_components=512, alpha="cv").fit(few),
 )
-def test_the_number_of_cores_of_the_callers_process_changes_no_bit(tmp_path, n, options):
-    path = tmp_path / "train.h5"
-    write(path, n)
-    program = f"""
-import hashlib, streamkern
-model = streamkern.RandomFeatureRidge({options})
-model.fit(streamkern.open_hdf5({str(path)!r}))
-print(hashlib.sha256(model.coef_.tobytes()).hexdigest())
+print([hashlib.sha256(model.coef_.tobytes()).hexdigest() for model in models])
 """
-    found = {
-        subprocess.run(
-            [sys.executable, "-c", program],
-            env=os.environ | {"OPENBLAS_NUM_THREADS": threads},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
+
+
+def test_the_number_of_cores_of_the_callers_process_changes_no_bit(tmp_path):
+    paths = tmp_path / "many.h5", tmp_path / "few.h5"
+    for path, n in zip(paths, (20_000, 506), strict=True):
+        write(path, n)
+    one, two = (
+        python(HASHES, *paths, env=os.environ | {"OPENBLAS_NUM_THREADS": threads})
         for threads in ("1", "2")
-    }
-    assert len(found) == 1
+    )
+    assert (one.returncode, two.returncode) == (0, 0), one.stderr + two.stderr
+    assert one.stdout == two.stdout
 
 
 @pytest.mark.cluster

@@ -1,11 +1,11 @@
 """Credentials of stores reach the workers, and nothing that anybody reads."""
 
-import h5py
 import numpy as np
 import pytest
-from commandline import invoke
+from commandline import invoke, write
 from commandline import streamkern as command
 from distributed import Client
+from rows_read import store
 from servers import KEY, SECRET, Bucket, late_proxy, s3_server
 
 import streamkern
@@ -27,10 +27,7 @@ def url(tmp_path, bucket):
 
 def put(bucket, path, seed=0):
     X = np.random.default_rng(seed).standard_normal((N, 3))
-    with h5py.File(path, "w") as file:
-        file.create_dataset("X", data=X, chunks=(500, 3))
-        file["y"] = np.sin(X[:, 0])
-    return bucket.put(path)
+    return bucket.put(store(path, X, np.sin(X[:, 0]), chunks=(500, 3)))
 
 
 @pytest.fixture
@@ -124,8 +121,7 @@ MODES = ([], ["--debug"], ["--log-json"])
 @pytest.mark.parametrize("number", range(len(TOLD)))
 def test_no_option_has_a_secret_of_a_url_told(number, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    with h5py.File("rows.h5", "w") as file:
-        file["X"], file["y"] = np.eye(20, 3), np.arange(20.0)
+    write("rows.h5", np.eye(20, 3), np.arange(20.0))
     (tmp_path / "table.csv").write_text("x,y\n1,2\n")
     result = invoke(*TOLD[number], *MODES[number % 3])
     assert result.exit_code > 0

@@ -7,6 +7,7 @@ import dask.array as da
 import h5py
 import numpy as np
 import pytest
+from commandline import write
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,12 +23,7 @@ from streamkern.sources import ArraySource
 
 N, P = 240, 3
 PRECISION = 1e-9
-
-
-@pytest.fixture(autouse=True)
-def in_this_process():
-    with dask.config.set(scheduler="synchronous"):
-        yield
+pytestmark = pytest.mark.usefixtures("in_this_thread")
 
 
 def table(n=N, q=None, seed=0):
@@ -162,9 +158,7 @@ def test_merged_moments_weigh_what_both_do(tmp_path):
 
 def test_another_dataset_of_weights_is_another_job(tmp_path):
     X, y, _ = table()
-    with h5py.File(tmp_path / "a.h5", "w") as file:
-        file["X"], file["y"] = X, y
-        file["w"] = file["v"] = np.ones(N)
+    write(tmp_path / "a.h5", X, y, w=np.ones(N), v=np.ones(N))
     options = Parameters.of(ridge()).passes()
     for name, refused in (("w", nullcontext()), ("v", pytest.raises(CheckpointError))):
         source = open_hdf5(tmp_path / "a.h5", weights=name)
@@ -321,10 +315,7 @@ def test_the_exact_model_refuses_weights_that_count_nothing(weights, why):
 )
 def test_datasets_that_are_no_weights_are_refused_from_their_header(tmp_path, stored, why):
     X, y, _ = table()
-    with h5py.File(tmp_path / "a.h5", "w") as file:
-        file["X"], file["y"] = X, y
-        if stored is not None:
-            file["w"] = stored
+    write(tmp_path / "a.h5", X, y, w=stored)
     with pytest.raises(DataError, match=why):
         open_hdf5(tmp_path / "a.h5", weights="w")
 

@@ -13,12 +13,7 @@ from streamkern.features import Nystroem, RandomFourierFeatures
 from streamkern.kernels import Cauchy, Gaussian, Laplacian, Matern, Periodic, RationalQuadratic
 
 N = 4000
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    with dask.config.set(scheduler="synchronous"):
-        yield
+pytestmark = pytest.mark.usefixtures("in_this_thread")
 
 
 def rows(seed=0):

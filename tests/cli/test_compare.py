@@ -5,10 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
-from commandline import refused, report_of, rows, streamkern, write
+from commandline import invoke, refused, report_of, rows, streamkern, write
 
-from streamkern.cli import main
 from streamkern.cli.console import Say
 
 pytestmark = pytest.mark.usefixtures("folder")
@@ -92,7 +90,7 @@ def test_an_existing_result_is_found_out_before_the_work(folder, name):
     ],
 )
 def test_impossible_options_are_wrong_usage_and_make_no_folder(folder, option, value):
-    result = CliRunner().invoke(main, [*map(str, COMPARE), f"--{option}", value])
+    result = invoke(*COMPARE, f"--{option}", value)
     assert result.exit_code == 2, result.output
     assert result.stderr.count("Error: ") == 1
     assert option.replace("-", "_") in result.stderr.replace("-", "_")

@@ -3,13 +3,11 @@
 from inspect import signature
 from unittest.mock import create_autospec
 
-import h5py
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from commandline import invoke, write
 
 import streamkern
-from streamkern.cli import main
 from streamkern.errors import DataError
 from streamkern.models.boosting import Boosting
 from streamkern.models.classification import Classification
@@ -23,13 +21,12 @@ from streamkern.report import comparison
 def run(tmp_path, monkeypatch):
     """Call a command, and return what it handed to a function, whose defaults are then checked."""
     monkeypatch.chdir(tmp_path)
-    with h5py.File("data.h5", "w") as file:
-        file["X"], file["y"] = np.random.default_rng(0).random((60, 3)), np.arange(60) % 2
+    write("data.h5", np.random.default_rng(0).random((60, 3)), np.arange(60) % 2)
 
     def run(line, owner, name, **chosen):
         handed = create_autospec(getattr(owner, name), side_effect=DataError("that was all."))
         monkeypatch.setattr(owner, name, handed)
-        assert "that was all" in CliRunner().invoke(main, line.split()).output
+        assert "that was all" in invoke(*line.split()).output
         known = signature(handed).parameters
         for key, value in handed.call_args.kwargs.items():
             if key in known:

@@ -5,11 +5,9 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
-from click.testing import CliRunner
-from commandline import job, refused, report_of, rows, small_files, streamkern, write
+from commandline import invoke, job, refused, report_of, rows, small_files, streamkern, write
 
 from streamkern import RandomFeatureRidge, load, load_moments
-from streamkern.cli import main
 from streamkern.models.data_moments import DataMoments
 
 OPTIONS = ("--components", 32, "--precision", "double", "--quiet")
@@ -249,7 +247,7 @@ def test_of_two_jobs_that_forget_rows_of_one_file_at_once_the_second_is_refused(
         return true(moments, source)
 
     monkeypatch.setattr(DataMoments, "forget", forget)
-    result = CliRunner().invoke(main, ["forget", "M.h5", "b.h5", "--quiet"])
+    result = invoke("forget", "M.h5", "b.h5", "--quiet")
     assert "M.h5 was changed by another job meanwhile, and is kept; run" in result.stderr
     assert result.exit_code == 1
     assert load_moments("M.h5").report["rows"] == 100

@@ -17,6 +17,7 @@ import numpy as np
 import psutil
 import pytest
 from commandline import invoke, rows, write
+from rows_read import store
 
 import streamkern
 from streamkern._version import __version__
@@ -48,9 +49,7 @@ RUNS = {
 
 def large(path, n=100_000, p=3):
     X = np.random.default_rng(0).standard_normal((n, p), dtype=np.float32)
-    with h5py.File(path, "w") as file:
-        file.create_dataset("X", data=X, chunks=(4096, p))
-        file["y"] = np.sin(X[:, 0])
+    store(path, X, np.sin(X[:, 0]), chunks=(4096, p))
 
 
 @pytest.fixture(scope="module")
@@ -235,10 +234,9 @@ def test_an_error_that_nobody_thought_of_is_one_sentence_too(folder, monkeypatch
 
 
 @pytest.mark.parametrize("command", ["inspect", "fit", "predict"])
-def test_names_in_files_give_a_terminal_no_orders(folder, command):
+def test_names_in_files_give_a_terminal_no_orders(command):
     name = "\x1b]0;owned\x07\x1b[31m[bold red]X\r\n"
-    with h5py.File(folder / "data.h5", "w") as file:
-        file[name], file["y"] = np.ones((5, 2)), np.ones(5)
+    write("data.h5", np.ones((5, 2)), np.ones(5), x_name=name)
     said = invoke(*RUNS[command]).output
     assert "[bold red]X" in said
     assert "\\x1b]0;owned" in said

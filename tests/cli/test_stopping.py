@@ -16,9 +16,10 @@ import numpy as np
 import psutil
 import pytest
 from click.testing import CliRunner
+from commandline import invoke
 from conftest import wait_until
+from rows_read import store
 
-from streamkern.cli import main
 from streamkern.cli.console import command
 from streamkern.runtime.signals import Stopped, stoppable
 from streamkern.storage import hdf5_files
@@ -30,11 +31,8 @@ N = 400_000
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
     path = tmp_path_factory.mktemp("stopping") / "data.h5"
-    with h5py.File(path, "w") as file:
-        X = np.random.default_rng(0).standard_normal((N, 8), dtype=np.float32)
-        file.create_dataset("X", data=X, chunks=(4096, 8))
-        file["y"] = np.sin(X[:, 0])
-    return path
+    X = np.random.default_rng(0).standard_normal((N, 8), dtype=np.float32)
+    return store(path, X, np.sin(X[:, 0]), chunks=(4096, 8))
 
 
 def fit(data, out, *options):
@@ -116,7 +114,7 @@ def test_ctrl_c_while_a_command_is_imported_is_one_sentence(monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(importlib, "import_module", interrupted)
-    done = CliRunner().invoke(main, ["show", "model.h5"])
+    done = invoke("show", "model.h5")
     assert (done.exit_code, done.stderr) == (130, "Error: interrupted.\n")
 
 

@@ -29,7 +29,7 @@ jsonschema = pytest.importorskip("jsonschema", reason="schemas are checked by js
 
 def schema_of(kind: str) -> dict[str, Any]:
     chart = files("dask_kubernetes") / "operator/deployment/helm/dask-kubernetes-operator"
-    definition = yaml.safe_load((chart / "crds" / f"{kind.lower()}.yaml").read_text())
+    definition = yaml.load((chart / "crds" / f"{kind.lower()}.yaml").read_text(), yaml.CSafeLoader)
     (version,) = (each for each in definition["spec"]["versions"] if each["name"] == "v1")
     schema: dict[str, Any] = version["schema"]["openAPIV3Schema"]
     return schema

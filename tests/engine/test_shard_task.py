@@ -10,6 +10,7 @@ import dask
 import h5py
 import numpy as np
 import pytest
+from commandline import write
 from distributed import Client, LocalCluster
 
 import streamkern
@@ -188,8 +189,7 @@ def test_seconds_add_up_on_workers_too_where_a_task_begins_within_another(
     tmp_path, external_scheduler
 ):
     X, y = normal_rows(200_000)
-    with h5py.File(tmp_path / "data.h5", "w") as file:
-        file["X"], file["y"] = X, y
+    write(tmp_path / "data.h5", X, y)
     with streamkern.connect(scheduler=external_scheduler):
         events = told_of(streamkern.open_hdf5(tmp_path / "data.h5"), moments())
     assert len(events) > 10

@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 
 import dask
-import h5py
 import numpy as np
 import pytest
+from commandline import write
 from distributed import Client
 from distributed.security import Security
 from places import adjusted
@@ -88,8 +88,7 @@ def test_no_secret_is_in_what_a_job_writes_or_says(cluster_file, certificates, t
     config = tls(certificates) | {"gateway.password": "open-sesame"}
     place = ("--cluster", cluster_file(kwargs=TLS, config=config), "--trust-cluster-file")
     X = np.random.default_rng(0).standard_normal((500, 3))
-    with h5py.File(tmp_path / "data.h5", "w") as file:
-        file["X"], file["y"] = X, X[:, 0]
+    write(tmp_path / "data.h5", X, X[:, 0])
     place += ("--checkpoint", tmp_path / "saved")
     command = ("fit", tmp_path / "data.h5", "--components", "16", "--out", tmp_path / "model.h5")
     program = Path(sys.executable).with_name("streamkern")

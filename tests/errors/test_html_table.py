@@ -1,10 +1,10 @@
 """Tables of objects in notebooks: what they say, and that no text in them is more than text."""
 
-import h5py
 import numpy as np
 import pandas as pd
 import pytest
 from pages import Page
+from rows_read import store
 
 import streamkern
 from streamkern import Gaussian, Matern
@@ -37,9 +37,7 @@ def test_every_text_is_escaped_and_secrets_are_left_out():
 
 def test_a_file_with_hostile_names_is_shown_as_text(rows, tmp_path):
     for i in range(12):
-        with h5py.File(tmp_path / f"<b>{i:02}.h5", "w") as file:
-            file.create_dataset(HOSTILE, data=rows[0], chunks=(100, 2))
-            file["y"] = rows[1]
+        store(tmp_path / f"<b>{i:02}.h5", *rows, x_name=HOSTILE, chunks=(100, 2))
     source = streamkern.open_hdf5(str(tmp_path / "*.h5"), x=HOSTILE)
     page = tables(source)
     assert not page.all("img")

@@ -1,16 +1,8 @@
 """What tests of models have in common."""
 
-import dask
 import pytest
 
 from streamkern.parameters import plan
-
-
-@pytest.fixture
-def in_this_thread():
-    """Compute everything in the calling thread."""
-    with dask.config.set(scheduler="synchronous"):
-        yield
 
 
 @pytest.fixture

@@ -20,7 +20,10 @@ from streamkern import (
 
 P = 4
 # Models are fitted to arrays, and take data frames of whatever names.
-pytestmark = pytest.mark.filterwarnings("ignore:X has feature names")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:X has feature names"),
+    pytest.mark.usefixtures("frames_in_this_thread"),
+]
 KERNEL = Gaussian(2.0)
 OPTIONS = {"n_components": 256, "feature_map": "nystroem", "alpha": 0.1}
 # What one more block may add to a graph, and what the smallest model of these takes at least.
@@ -37,14 +40,8 @@ def table():
 X, Y, LABELS = table()
 
 
-@pytest.fixture(scope="module", autouse=True)
-def in_this_process():
-    with dask.config.set({"scheduler": "synchronous", "dataframe.convert-string": False}):
-        yield
-
-
 @pytest.fixture(scope="module")
-def made(in_this_process):
+def made(frames_in_this_thread):
     """What is made of rows, by every model."""
     ridge = RandomFeatureRidge(KERNEL, **OPTIONS).fit(X, Y)
     options = {"calibration": "isotonic", "n_folds": 2}

@@ -194,7 +194,7 @@ def test_changed_data_or_options_are_refused_with_what_differs(data, tmp_path):
 
 @pytest.mark.parametrize("what", ["X", "y", "sample_weight"])
 def test_one_other_value_in_memory_is_refused(tmp_path, what):
-    X = np.random.default_rng(0).standard_normal((5000, 3))
+    X = np.random.default_rng(0).standard_normal((2000, 3))
     rows = {"X": X, "y": X[:, 0].copy(), "sample_weight": np.ones(len(X))}
     model().fit(**rows, checkpoint=tmp_path / "saved")
     rows = {name: values.copy() for name, values in rows.items()}
@@ -207,7 +207,7 @@ def test_one_other_value_in_memory_is_refused(tmp_path, what):
 
 @pytest.mark.parametrize("what", ["Dask arrays", "NumPy integers"])
 def test_whatever_can_be_fitted_can_be_saved(tmp_path, what):
-    X = np.random.default_rng(0).standard_normal((5000, 3))
+    X = np.random.default_rng(0).standard_normal((2000, 3))
     options = {"n_components": np.int64(16), "random_state": np.int32(3)}
     rows = (X, X[:, 0])
     if what == "Dask arrays":
@@ -250,8 +250,8 @@ def test_what_a_checkpoint_takes_is_in_the_plan(data, tmp_path, monkeypatch):
             largest[0] = max(largest[0], size)
 
     monkeypatch.setattr(SavedPass, "write_total", watched)
-    planned = plan.plan_fit(opened(data, ""), 512, n_folds=5)
-    model("folds by shards", n_components=512).fit(opened(data, ""), checkpoint=tmp_path / "saved")
+    planned = plan.plan_fit(opened(data, ""), 256, n_folds=5)
+    model("folds by shards", n_components=256).fit(opened(data, ""), checkpoint=tmp_path / "saved")
     assert planned.checkpoint_bytes / 10 < largest[0] <= planned.checkpoint_bytes
 
 

@@ -3,10 +3,10 @@
 import copy
 
 import dask
-import h5py
 import naive
 import numpy as np
 import pytest
+from commandline import write
 from distributed import Client
 from harvests import NAMES, classifier, signs
 from harvests import labelled_rows as rows
@@ -296,8 +296,7 @@ def test_parameters_that_cannot_be_are_refused_before_rows_are_read_and_so_is_on
 @pytest.mark.cluster
 def test_processes_give_the_same_bits(tmp_path, external_scheduler):
     X, y = rows(3000)
-    with h5py.File(tmp_path / "a.h5", "w") as file:
-        file["X"], file["y"] = X, y.astype("S")
+    write(tmp_path / "a.h5", X, y)
     source = streamkern.open_hdf5(tmp_path / "a.h5", labels=True)
     here = classifier(precision="single", class_weight="balanced").fit(source)
     with Client(external_scheduler, set_as_default=True):

@@ -4,6 +4,7 @@ import h5py
 import numpy as np
 import pandas as pd
 import pytest
+from rows_read import store
 from sklearn.base import clone
 from sklearn.decomposition import PCA, KernelPCA
 from sklearn.preprocessing import StandardScaler
@@ -105,8 +106,7 @@ def test_weights_are_as_good_as_repeated_rows():
 
 def test_targets_do_not_matter(tmp_path):
     X = rows()
-    with h5py.File(tmp_path / "rows.h5", "w") as file:
-        file["X"], file["y"] = X, X[:, 0] ** 2
+    store(tmp_path / "rows.h5", X, X[:, 0] ** 2)
     found = pca().fit(X)
     assert_same(pca().fit(X, np.full(len(X), np.nan)), found, 1e-15)
     assert_same(pca().fit(open_hdf5(tmp_path / "rows.h5", y=None)), found, 1e-15)
@@ -124,9 +124,7 @@ def test_moments_give_the_components_without_reading_again(feature_map, tmp_path
 
 def test_files_are_transformed_in_pieces(tmp_path):
     X = rows(3000)
-    with h5py.File(tmp_path / "rows.h5", "w") as file:
-        file.create_dataset("X", data=X, chunks=(500, P))
-    source = open_hdf5(tmp_path / "rows.h5", y=None)
+    source = open_hdf5(store(tmp_path / "rows.h5", X, chunks=(500, P)), y=None)
     found = pca().fit(source)
     scores = found.transform(X)
     assert scores.shape == (3000, 6)

@@ -4,12 +4,12 @@ import warnings
 
 import dask
 import dask.array as da
-import h5py
 import naive
 import numpy as np
 import pytest
 from harvests import ridge, same_bits
 from harvests import smooth_rows as rows
+from rows_read import store
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, Ridge
@@ -66,9 +66,7 @@ def test_files_and_dask_arrays_give_the_bits_that_arrays_give(table, tmp_path):
     X, y, model = table
     for storage in ({}, {"chunks": (2048, P), "compression": "gzip"}):
         for i, part in enumerate((slice(0, 16384), slice(16384, None))):
-            with h5py.File(tmp_path / f"part-{i}.h5", "w") as file:
-                file.create_dataset("X", data=X[part], **storage)
-                file["y"] = y[part]
+            store(tmp_path / f"part-{i}.h5", X[part], y[part], **storage)
         assert same_bits(clone(model).fit(open_hdf5(tmp_path / "part-*.h5")), model)
     lazy = da.from_array(X, chunks=(2048, 2)), da.from_array(y, chunks=(2048, 1))
     assert same_bits(clone(model).fit(*lazy), model)

@@ -4,12 +4,12 @@ import warnings
 from copy import deepcopy
 
 import dask.dataframe as dd
-import h5py
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from rows_read import store
 from sklearn.base import clone
 
 import streamkern
@@ -196,8 +196,7 @@ def test_rows_that_are_not_finite_are_named_by_column(tmp_path):
     why = r"in 2 of 120 rows, in 'age' \(2\), 'share' \(1\); on_bad_rows 'skip' .*, or fill"
     with pytest.raises(DataError, match=why):
         model.predict(bad)
-    with h5py.File(tmp_path / "t.h5", "w") as file:
-        file["X"], file["y"] = bad, y
+    store(tmp_path / "t.h5", bad, y)
     why = r"2 of 120 rows hold NaN or infinite values, in column 1 \(2\), column 2 \(1\), the .*"
     for rows in ((bad.to_numpy(), y), (streamkern.open_hdf5(tmp_path / "t.h5"),)):
         with pytest.raises(DataError, match=why + r"\(--on-bad-rows skip\).* --impute"):

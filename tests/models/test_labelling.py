@@ -5,6 +5,7 @@ import dask.array as da
 import h5py
 import numpy as np
 import pytest
+from rows_read import store
 from sklearn.utils.class_weight import compute_class_weight
 
 from streamkern.errors import DataError, ParameterError
@@ -56,9 +57,7 @@ def test_labels_in_files_are_those_of_arrays_whatever_their_type(stored, tmp_pat
     order = np.argsort(y, kind="stable")  # no file has rows of all classes
     X, y = X[order], y[order]
     for i, part in enumerate((slice(0, 45), slice(45, N))):
-        with h5py.File(tmp_path / f"{i}.h5", "w") as file:
-            file.create_dataset("X", data=X[part], chunks=(10, P))
-            file["y"] = stored(y[part])
+        store(tmp_path / f"{i}.h5", X[part], stored(y[part]), chunks=(10, P))
     source = labelled_source(open_hdf5(tmp_path / "*.h5", labels=True))
     np.testing.assert_array_equal(read(source)[0], one_hot(y))
     np.testing.assert_array_equal(source.class_counts, np.unique(y, return_counts=True)[1])
@@ -134,10 +133,7 @@ def test_files_without_labels_are_refused(tmp_path):
         (np.zeros(N, "c8"), "must hold text, booleans"),
         (np.full(N, b"\xff\xfe"), "are no text in UTF-8"),
     ):
-        with h5py.File(tmp_path / "a.h5", "w") as file:
-            file["X"] = rows()[0]
-            if y is not None:
-                file["y"] = y
+        store(tmp_path / "a.h5", rows()[0], y)
         with pytest.raises(DataError, match=words):
             labelled_source(open_hdf5(tmp_path / "a.h5", labels=True))
 

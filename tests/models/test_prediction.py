@@ -11,6 +11,7 @@ import h5py
 import naive
 import numpy as np
 import pytest
+from rows_read import store
 from sklearn.base import clone
 from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_error
 from tolerances import assert_close
@@ -116,9 +117,8 @@ def test_many_targets_are_predicted_in_shards_of_bounded_size(
 ):
     monkeypatch.setattr(prediction, "_SHARD_BYTES", 400_000)
     predictor, (X, _) = wide(), rows(n=5000)
-    with h5py.File(tmp_path / "new.h5", "w") as file:
-        file.create_dataset("X", data=X, chunks=(chunk_rows, P))
-    source, made = open_hdf5(tmp_path / "new.h5", y=None), []
+    path, made = store(tmp_path / "new.h5", X, chunks=(chunk_rows, P)), []
+    source = open_hdf5(path, y=None)
     with dask.config.set(scheduler=scheduler, num_workers=3):
         for shard, part in prediction.predicted_shards(predictor, source):
             assert part["y_pred"].nbytes <= 400_000
@@ -138,9 +138,8 @@ def test_finite_predictions_whose_sum_is_not_are_no_bad_rows(tmp_path):
 def test_memory_of_predictions_is_that_of_the_shards_under_way(tmp_path, monkeypatch):
     monkeypatch.setattr(prediction, "_SHARD_BYTES", 4 << 20)
     predictor, n = wide(1000), 60_000
-    with h5py.File(tmp_path / "new.h5", "w") as file:
-        file.create_dataset("X", data=rows(n=n)[0], chunks=(n, P))
-    source = open_hdf5(tmp_path / "new.h5", y=None)
+    path = store(tmp_path / "new.h5", rows(n=n)[0], chunks=(n, P))
+    source = open_hdf5(path, y=None)
     tracemalloc.start()
     try:
         with dask.config.set(scheduler="threads", num_workers=2):

@@ -1,6 +1,5 @@
 """What `set_output` asks for comes lazily of what is lazy, and is never computed on the way."""
 
-import dask
 import dask.array as da
 import dask.dataframe as dd
 import numpy as np
@@ -12,6 +11,11 @@ import streamkern
 from streamkern import Gaussian
 from streamkern.errors import ParameterError
 
+# Arrays have no names, which a model of a frame says.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:X does not have valid feature names"),
+    pytest.mark.usefixtures("frames_in_this_thread"),
+]
 KERNEL = Gaussian(2.0)
 MODELS = {
     "map": lambda: streamkern.RandomFourierFeatures(KERNEL, 8),
@@ -23,12 +27,6 @@ MODELS = {
     "components": lambda: streamkern.RandomFeaturePCA(KERNEL, n_random_features=8),
 }
 every_model = pytest.mark.parametrize("name", list(MODELS))
-
-
-@pytest.fixture(autouse=True)
-def in_this_process():
-    with dask.config.set({"scheduler": "synchronous", "dataframe.convert-string": False}):
-        yield
 
 
 class Rows:
@@ -53,8 +51,6 @@ class Rows:
 
 
 kinds = pytest.mark.parametrize("kind", ["frame", "array"])
-# Arrays have no names, which a model of a frame says.
-pytestmark = pytest.mark.filterwarnings("ignore:X does not have valid feature names")
 
 
 @every_model

@@ -1,9 +1,9 @@
 """Maps as transformers: drawn when they are fitted, from arrays, Dask arrays and files alike."""
 
 import dask.array as da
-import h5py
 import numpy as np
 import pytest
+from rows_read import store
 from scipy.spatial.distance import pdist
 from sklearn.exceptions import NotFittedError
 
@@ -54,8 +54,7 @@ def test_arrays_dask_arrays_and_files_give_the_same_features_lazily_where_rows_a
     name, tmp_path
 ):
     X = rows(3000)
-    with h5py.File(tmp_path / "rows.h5", "w") as file:
-        file["X"] = X
+    store(tmp_path / "rows.h5", X)
     fitted = map_of(name).fit(X)
     for other in (da.from_array(X, chunks=(700, 2)), open_hdf5(tmp_path / "rows.h5", y=None)):
         again = map_of(name).fit(other)

@@ -9,11 +9,11 @@ import urllib.request
 
 import dask
 import distributed
-import h5py
 import numpy as np
 import pytest
 from browser import Watched, opened_browser
 from conftest import running_scheduler, running_worker, wait_until
+from rows_read import store
 
 import streamkern
 from streamkern.runtime.events import TOPIC
@@ -31,10 +31,8 @@ def browser():
 def data(folder, n=20_000):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n, 8)).astype(np.float32)
-    with h5py.File(folder / "train.h5", "w") as file:
-        file.create_dataset("X", data=X, chunks=(4096, 8))
-        file["y"] = np.sin(X[:, 0]) + 0.1 * rng.standard_normal(n)
-    return streamkern.open_hdf5(folder / "train.h5")
+    y = np.sin(X[:, 0]) + 0.1 * rng.standard_normal(n)
+    return streamkern.open_hdf5(store(folder / "train.h5", X, y, chunks=(4096, 8)))
 
 
 def root_of(client):

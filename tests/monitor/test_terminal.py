@@ -6,11 +6,10 @@ import pty
 import re
 import subprocess
 import sys
-from pathlib import Path
 
-import h5py
 import numpy as np
 import pytest
+from commandline import write
 from monitor.events import Story
 from rich.console import Console
 
@@ -78,15 +77,32 @@ def test_a_long_name_breaks_no_line_and_a_hostile_one_does_not_steer_the_termina
 @pytest.fixture
 def data(tmp_path):
     X = np.random.default_rng(0).standard_normal((50_000, 8)).astype(np.float32)
-    with h5py.File(tmp_path / "data.h5", "w") as file:
-        file["X"], file["y"] = X, X[:, 0]
-    return tmp_path / "data.h5"
+    return write(tmp_path / "data.h5", X, X[:, 0])
+
+
+SLOWLY = """
+import time
+from streamkern.cli import main
+from streamkern.sources.shard_reader import HDF5Reader
+
+usual = HDF5Reader.blocks
+
+def blocks(reader, n_rows):
+    time.sleep(0.2)
+    yield from usual(reader, n_rows)
+
+HDF5Reader.blocks = blocks
+main()
+"""
 
 
 def on_a_terminal(*arguments, cwd):
-    """Return what a command writes to standard error, where that is a terminal, and to output."""
+    """Return what a command writes to standard error, where that is a terminal, and to output.
+
+    It waits before every shard, so that it is watched for as long on any machine.
+    """
     ours, theirs = pty.openpty()
-    command = [Path(sys.executable).with_name("streamkern"), *arguments]
+    command = [sys.executable, "-c", SLOWLY, *arguments]
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120", "LINES": "40"}
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=theirs, cwd=cwd, env=environment
@@ -108,13 +124,13 @@ def on_a_terminal(*arguments, cwd):
 
 
 def test_a_fit_on_a_terminal_is_shown_while_it_runs_and_then_left_there(data):
-    fit = ("fit", data.name, "--out", "model.h5", "--alpha", "1", "--json", "--components")
-    said, output = on_a_terminal(*fit, "2048", cwd=data.parent)
+    fit = ("fit", data.name, "--out", "model.h5", "--alpha", "1", "--json", "--components", "16")
+    said, output = on_a_terminal(*fit, cwd=data.parent)
     assert "fit model.h5" in said
     assert "\x1b[" in said  # lines are written anew
     assert len(re.findall("left", said)) >= 2
     assert re.search(r"moments.* left", said)
     assert re.search(r"moments.*100%.*50,000 rows.*in ", said)
     assert len(output.splitlines()) == 1
-    quiet, _ = on_a_terminal(*fit, "16", "--quiet", "--force", cwd=data.parent)
+    quiet, _ = on_a_terminal(*fit, "--quiet", "--force", cwd=data.parent)
     assert quiet == ""

@@ -8,11 +8,10 @@ import subprocess
 import sys
 from types import SimpleNamespace
 
-import h5py
 import numpy as np
 import pytest
 from commandline import write
-from rows_read import python
+from rows_read import python, store
 
 from streamkern.runtime import memory
 from streamkern.runtime.memory import in_words, usable_cores
@@ -30,11 +29,8 @@ if __name__ == "__main__":
 
 def measured(tmp_path, n, *where):
     path, script = tmp_path / f"{n}.h5", tmp_path / "fit.py"
-    rng = np.random.default_rng(0)
-    with h5py.File(path, "w") as file:
-        X = file.create_dataset("X", (n, 8), "f4", chunks=(8192, 8))
-        X[:] = rng.standard_normal((n, 8), dtype=np.float32)
-        file["y"] = np.sin(X[:, 0])
+    X = np.random.default_rng(0).standard_normal((n, 8), dtype=np.float32)
+    store(path, X, np.sin(X[:, 0]), chunks=(8192, 8))
     script.write_text(FIT)
     done = subprocess.run(
         [sys.executable, script, path, *where], capture_output=True, text=True, check=True

@@ -1,6 +1,5 @@
 """Data frames, lazy ones and truth values as rows: fitted in place of arrays, predicted lazily."""
 
-import dask
 import dask.array as da
 import dask.dataframe as dd
 import h5py
@@ -14,11 +13,7 @@ from streamkern.sources import as_source
 from streamkern.sources.arrays import as_rows
 from streamkern.sources.containers import as_table, lazy_array
 
-
-@pytest.fixture(autouse=True)
-def in_this_process():
-    with dask.config.set({"scheduler": "synchronous", "dataframe.convert-string": False}):
-        yield
+pytestmark = pytest.mark.usefixtures("frames_in_this_thread")
 
 
 def table(n=120):

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import h5py
 import numpy as np
 import pytest
-from rows_read import python
+from rows_read import python, store
 
 from streamkern import open_hdf5
 from streamkern.errors import DataError
@@ -26,9 +26,7 @@ READ = "import sys, streamkern; print(streamkern.open_hdf5(sys.argv[1]).n_sample
 
 @pytest.fixture
 def path(tmp_path):
-    with h5py.File(tmp_path / "a.h5", "w") as file:
-        file["X"], file["y"] = np.zeros((7, 2)), np.zeros(7)
-    return tmp_path / "a.h5"
+    return store(tmp_path / "a.h5", np.zeros((7, 2)), np.zeros(7))
 
 
 @contextmanager

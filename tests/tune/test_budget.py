@@ -149,7 +149,8 @@ def test_a_budget_in_seconds_stops_the_search(monkeypatch):
     ours = SimpleNamespace(perf_counter=lambda: clock[0])
     monkeypatch.setattr("streamkern.models.tuned_fit.time", ours)
     monkeypatch.setattr(Trial, "_attempt", timed)
-    report = ridge(scale="robust", precision="double").tune(*rows(), budget="12s").report_
+    given = {"scale": "robust", "metric": np.eye(P), "precision": "double"}
+    report = ridge(**given).tune(*rows(), budget="12s").report_
     # As many run at a time as there are threads, and their last ones may begin in time.
     assert 3 <= clock[0] <= 12 + 2
     assert len(report["tuning"]) == clock[0]

@@ -1,6 +1,5 @@
 """What the first pass makes of the columns: what is constant, nearly constant, and centred."""
 
-import dask
 import numpy as np
 import pytest
 
@@ -9,12 +8,7 @@ from streamkern.errors import StreamkernWarning
 from streamkern.kernels import Gaussian, Linear, Matern, Polynomial
 
 N = 400
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    with dask.config.set(scheduler="synchronous"):
-        yield
+pytestmark = pytest.mark.usefixtures("in_this_thread")
 
 
 def rows(n=N):

@@ -2,13 +2,11 @@
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
-from commandline import report_of, streamkern, write
+from commandline import invoke, report_of, streamkern, write
 from harvests import same_bits
 
 import streamkern as library
 from streamkern import Cauchy, Gaussian, Laplacian, Linear, Matern, Periodic, RandomFeatureRidge
-from streamkern.cli import main
 from streamkern.errors import ParameterError
 from streamkern.sources.arrays import ArraySource
 from streamkern.tune.candidates import kernels_to_try, maps_to_try
@@ -243,7 +241,7 @@ def test_a_command_is_the_call_of_python(arguments, named):
 )
 @pytest.mark.usefixtures("data")
 def test_what_cannot_be_is_wrong_usage(arguments, match):
-    result = CliRunner().invoke(main, [*map(str, arguments)])
+    result = invoke(*arguments)
     assert result.exit_code == 2
     assert match in result.output
 
