@@ -99,10 +99,14 @@ def _predict_grid(say: Say, model: Any, options: dict[str, Any]) -> None:
     from streamkern.models.fitted_ridge import FittedRidge
     from streamkern.models.grid_prediction import grid_to_file
 
-    if options["data"] or not options["grid"] or not isinstance(model, FittedRidge):
+    if options["data"] or not options["grid"]:
         raise ParameterError(
-            "a grid (--grid, and where it ends --extent) is predicted in the place of DATA, by a "
-            "regression; leave out either it or the rows."
+            "a grid, whose ends are --extent, is predicted in the place of DATA; give either rows "
+            "or --grid."
+        )
+    if not isinstance(model, FittedRidge):
+        raise ParameterError(
+            f"a grid is predicted by one regression, which {options['model']} is not; predict rows."
         )
     points, extent = numbers_of(options["grid"], "--grid", kind=int), None
     if options["extent"]:

@@ -11,7 +11,7 @@ from streamkern.errors import ParameterError
 from streamkern.features.lattice import Lattice
 from streamkern.features.projection import Frequencies
 from streamkern.features.spectral import SpectralFeatures
-from streamkern.kernels import Matern, ShiftInvariantKernel
+from streamkern.kernels import ShiftInvariantKernel
 
 _MOST_INPUTS = 3
 # Errors that may be balanced: there is no better one in double, and no use in a worse one.  Weight
@@ -53,7 +53,6 @@ class GridFourierFeatures(SpectralFeatures):
 
     name = "grid"
     families: ClassVar = {"grid": ("a grid of frequencies, for one to three inputs", {})}
-    usual_kernel = Matern("median", nu=0.5)
 
     def __init__(self, kernel: ShiftInvariantKernel, n_components: int = 2048) -> None:
         super().__init__(kernel, n_components, paired=True)

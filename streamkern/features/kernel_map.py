@@ -171,6 +171,10 @@ class Combinations(OfInner):
         self.exact_rows = inner.exact_rows  # type: ignore[misc]
         self.has_gradients = inner.has_gradients
 
+    @property
+    def left_out(self) -> float:
+        return self.inner.left_out
+
     def prepared(self, dtype: Any, scratch: Scratch) -> Callable[[Array, Array], None]:
         weights = scratch.array("combined by", self.weights.shape, dtype)
         weights[...] = self.weights
@@ -190,7 +194,7 @@ class Combinations(OfInner):
         known = self.inner.kernel_diagonal(X)
         if known is not None:
             return known
-        if self.inner.lattice is not None:
+        if self.inner.lattice is not None and self.width % 2 == 0:
             return np.full(len(X), 1.0 - self.inner.left_out)
         squares = np.empty(len(X))
         for rows in cached_slices(len(X), self.width):

@@ -62,6 +62,10 @@ class Standardized(FeatureMap):
         return self.inner.lattice
 
     @property
+    def left_out(self) -> float:
+        return self.inner.left_out
+
+    @property
     def bounds(self) -> Floats | float | None:
         return self.inner.bounds
 

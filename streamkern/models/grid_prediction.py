@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,9 +17,12 @@ from streamkern.sources.grid import GridSource
 from streamkern.sources.preprocessing.column_names import input_names
 from streamkern.storage.hdf5_files import RowWriter
 from streamkern.storage.outputs import check_output, replacing
+from streamkern.storage.temporary_paths import temporary_path
 
 # What xarray writes, by the endings of names.
 _BY_XARRAY = (".nc", ".zarr")
+# Names that inputs cannot have beside predictions.
+_TAKEN = {"y_pred", "y_std", "target", "", "."}
 
 
 class GridPrediction(NamedTuple):
@@ -83,33 +87,36 @@ def grid_to_file(
                     writer.append(name, values)
             writer.attach(axes, list(made))
         return tuple(map(len, axes.values()))
-    check_output(path, force=force)
-    found = predicted_grid(model, list(axes.values()), return_std=return_std)
-    try:
-        dataset = found.to_xarray()
-    except ImportError as error:
-        raise ParameterError(
-            f"{path} is written by xarray, which is not installed; pip install xarray, or write "
-            f"HDF5 (.h5)."
-        ) from error
+    for name in ("xarray", *(["zarr"] if ending == ".zarr" else [])):
+        if find_spec(name) is None:
+            raise ParameterError(
+                f"{path} takes the package {name}, which is not installed; pip install {name}, or "
+                f"write HDF5 (.h5)."
+            )
+    target = check_output(path, force=force)
+    dataset = predicted_grid(model, list(axes.values()), return_std=return_std).to_xarray()
     if ending == ".zarr":
-        dataset.to_zarr(path, mode="w-", zarr_format=2)
+        with temporary_path(target.parent) as store:
+            dataset.to_zarr(store, zarr_format=2)  # of which every program can read the metadata
+            store.rename(target)
     else:
         with replacing(path, force=force) as temporary:
             dataset.to_netcdf(temporary)
-    return found.mean.shape[: len(axes)]
+    return tuple(map(len, axes.values()))
 
 
 def _axes(model: FittedRidge, points: Sequence[Any], extent: Any) -> dict[str, Floats]:
     """Return the coordinates along every input by its name, or raise ParameterError."""
     p = model.n_features
-    if len(points) != p:
+    if not hasattr(points, "__len__") or len(points) != p:
         raise ParameterError(
-            f"a grid has an axis for every input, {p} here, not {len(points)}; give {p} numbers of "
+            f"a grid has an axis for every input, {p} here, not {points!r}; give {p} numbers of "
             f"points, or coordinates."
         )
     known: Any = model.report.get("input_range") if extent is None else extent
-    if np.shape(known) != (p, 2) and any(np.ndim(each) == 0 for each in points):
+    ends = list(known) if hasattr(known, "__len__") else []
+    is_known = len(ends) == p and all(np.shape(each) == (2,) for each in ends)
+    if not is_known and any(np.ndim(each) == 0 for each in points):
         raise ParameterError(
             f"numbers of points are spread over an extent, two numbers for each of {p} inputs, not "
             f"{known}; give that (--extent), or coordinates."
@@ -126,8 +133,10 @@ def _axes(model: FittedRidge, points: Sequence[Any], extent: Any) -> dict[str, F
                 f"coordinates along an axis are one row of finite numbers, not {each!r}; give such."
             )
         axes.append(axis)
-    names = input_names(model.report) or [f"x{j}" for j in range(p)]
-    return {name.replace("/", "_"): axis for name, axis in zip(names, axes, strict=True)}
+    names = input_names(model.report) or []
+    if len(set(names) - _TAKEN) < p or any("/" in name for name in names):
+        names = [f"x{j}" for j in range(p)]
+    return dict(zip(names, axes, strict=True))
 
 
 def _slabs(
@@ -136,11 +145,16 @@ def _slabs(
     """Yield predictions at some points of the first axis and all of the others, in order."""
     grid = GridSource(tuple(axes.values()))
     equations = model.normal_equations if return_std else None
+    slab, held = math.prod(grid.shape[1:]), dict[str, Floats]()
     for _, made in predicted_shards(model.predictor, grid, equations):
-        slab = {
-            name: values.reshape(-1, *grid.shape[1:], *values.shape[1:])
-            for name, values in made.items()
-        }
-        if not np.isfinite(slab["y_pred"]).all():
+        for name, values in made.items():
+            held[name] = np.concatenate([held[name], values]) if name in held else values
+        whole = len(held["y_pred"]) // slab * slab
+        if not np.isfinite(held["y_pred"]).all():
             raise DataError("points of the grid overflow; give an extent near that of the rows.")
-        yield slab
+        if whole:
+            yield {
+                name: values[:whole].reshape(-1, *grid.shape[1:], *values.shape[1:])
+                for name, values in held.items()
+            }
+            held = {name: values[whole:] for name, values in held.items()}

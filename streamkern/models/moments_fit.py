@@ -96,7 +96,11 @@ def fit_job(
         plain, given_scale = seen, options.scale
         kernel_is_open = options.chooses_kernel and not options.has_grid
         if (options.scale == "auto" or kernel_is_open) and like is None:
-            seen, options, scaled = chosen_on_sample(seen, options)
+            choosing = replace(options, chooses_kernel=kernel_is_open)
+            seen, chosen_options, scaled = chosen_on_sample(seen, choosing)
+            # The kernel of a grid is still to be chosen, from sums of all rows.
+            still = options.chooses_kernel and not kernel_is_open
+            options = replace(chosen_options, chooses_kernel=still)
             wanted = replace(wanted, scale=options.scale)
             given = given if pairs else [(options.kernel, options.feature_map)]
         if like is None:

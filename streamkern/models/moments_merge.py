@@ -156,6 +156,9 @@ def joined_reports(left: FitReport, right: FitReport) -> FitReport:
     targets = data[0].get("target_names") or data[1].get("target_names")
     if names:
         joined["feature_names"] = names
+    if ranges := left.get("input_range"):
+        both = zip(ranges, right.get("input_range", ranges), strict=True)
+        joined["input_range"] = [[min(a[0], b[0]), max(a[1], b[1])] for a, b in both]
     peaks = left["peak_worker_bytes"], right["peak_worker_bytes"]
     planned = left["projected_worker_bytes"], right["projected_worker_bytes"]
     return joined | {

@@ -32,7 +32,7 @@ from streamkern.parameters.parameters import Parameters
 from streamkern.parameters.plan import cut
 from streamkern.predict.predictor import Predictor
 from streamkern.runtime.events import tell_of_job
-from streamkern.solve import Eigenbasis, Spectrum
+from streamkern.solve import Eigenbasis, NormalEquations, Spectrum
 from streamkern.solve.penalty_curve import PenaltyCurve
 from streamkern.solve.penalty_errors import PenaltyErrors, PenaltyModels
 from streamkern.solve.sparse_selection import Sparsifier
@@ -124,7 +124,7 @@ def solve_moments(
     # Too common for warnings.
     notes = [
         edge,
-        _unresolved(given.feature_map, solution.alpha) * (not parameters.penalty.is_fixed),
+        _unresolved(whole_map, equations, report["rows"]) * (not parameters.penalty.is_fixed),
         report.get("tuning_note", ""),
         note * (errors.source == "rows"),
         _WEIGHTS_NOTE * (equations.row_weight < 1.0 - _ROUNDING),
@@ -169,10 +169,10 @@ def solve_moments(
     )
 
 
-def _unresolved(feature_map: FeatureMap, alpha: Any) -> str:
+def _unresolved(feature_map: FeatureMap, equations: NormalEquations, n_rows: int) -> str:
     """Return a note if the penalty is the least that a map allows, or ''."""
     left_out = feature_map.left_out
-    is_least = 0 < np.min(alpha) <= (1.0 + _ROUNDING) * left_out
+    is_least = 0 < equations.alphas.min() <= 1.001 * left_out * equations.weight / n_rows
     return _UNRESOLVED.format(left_out) if is_least else ""
 
 

@@ -226,7 +226,7 @@ class SubspaceSearch:
         if self.penalty.is_fixed:
             grid = (self.penalty.alpha,)
         floor = relative_floor(self.basis.spectrum.precision, self.made.feature_map.n_components)
-        left_out = self.made.feature_map.left_out
+        left_out = self.made.feature_map.left_out * self.total.weight / self.total.n_rows
         even = even_grid(floor * largest, largest, left_out=left_out)
         self.alphas = even if grid is None else np.array(grid)
 

@@ -32,6 +32,7 @@ _ABOVE = 1.01
 
 
 class _Tried(NamedTuple):
+    kernel: ScaledKernel
     error: float  # the mean square of held-out errors, over the variance of the target
     is_resolved: bool  # whether the best penalty is larger than what features leave out
 
@@ -44,43 +45,42 @@ def with_chosen_kernel(rows: RowPasses, seen: ColumnPass) -> RowPasses:
     to rows would not tell how wrong they are in a gap.
     """
     begun, options = time.perf_counter(), rows.options
-    if not options.chooses_kernel:
+    if not options.chooses_kernel or rows.like is not None:
         return rows
     with blas_threads(1):  # frequencies are part of the result
-        few = replace(options, n_components=min(options.n_components, _COMPONENTS))
+        D = min(options.n_components, _COMPONENTS)
+        few = replace(options, n_components=D, kernel=_KERNELS[0])
         sample = seen.standardizer(seen.sample.X)
         inner, median = few.map_for(seen.standardizer.outputs, sample, seen.weights)
     scale: Any = seen.target_scale
     feature_map = Standardized(seen.standardizer, inner)
     empty = ToeplitzMoments(feature_map, rows.source.n_targets, precision="single", **scale)
-    passed = rows.read(ByFold(rows.folds, empty), "kernels", group=rows.fold_of)
-    errors, kernel = _best(passed.statistic, median, intercept=options.fit_intercept)
+    sums: Any = rows.read(ByFold(rows.folds, empty), "kernels", group=rows.fold_of).statistic
+    if any(fold not in sums.parts for fold in range(rows.folds.n_folds)):
+        return rows  # the next pass says which fold has no rows
+    found = _best_of_kernels(sums, median, intercept=options.fit_intercept)
+    resolved = [each for each in found if each.is_resolved]
+    kernel = min(resolved, key=lambda each: each.error).kernel if resolved else found[0].kernel
+    errors = {each.kernel.name: each.error**0.5 for each in found}
     report: Any = {**(rows.scaled or {}), "kernel_errors": errors, "passes": 1}
     report["seconds"] = {**report.get("seconds", {}), "kernels": time.perf_counter() - begun}
     options = replace(options, kernel=kernel, chooses_kernel=False)
     return rows._replace(options=options, scaled=report)
 
 
-def _best(sums: Any, median: Any, *, intercept: bool) -> tuple[dict[str, float], ScaledKernel]:
-    """Return the root mean squared errors of kernels by name, and the best kernel."""
-    sent, errors, start = shared(sums), dict[str, float](), 0
-    least, chosen = float("inf"), median
+def _best_of_kernels(sums: ByFold, median: Any, *, intercept: bool) -> list[_Tried]:
+    """Return every kernel at the length scale of least error."""
+    sent, found, start = shared(sums), list[_Tried](), 0
     for kernel in _KERNELS:
+        at_median = kernel.with_length_scale(median.length_scale)
 
-        def stretched(place: int, kernel: Any = kernel) -> Any:
-            return kernel.with_length_scale(median.length_scale).stretched(2.0 ** (place / 2))
-
-        def tried(places: Iterable[int], stretched: Any = stretched) -> list[_Tried]:
-            several = map(stretched, places)
+        def tried(places: Iterable[int], at_median: Any = at_median) -> list[_Tried]:
+            several = [at_median.stretched(2.0 ** (place / 2)) for place in places]
             return run_all([task(_tried, sent, each, intercept, name="waves") for each in several])
 
-        found, start = _downhill(tried, start)
-        errors[kernel.name] = found.error**0.5
-        if chosen is median or (found.is_resolved and found.error < least):
-            least, chosen = found.error if found.is_resolved else least, stretched(start)
-        if not (found.is_resolved or kernel is _KERNELS[0]):
-            break  # smoother ones are not resolved either
-    return errors, chosen
+        best, start = _downhill(tried, start)
+        found.append(best)
+    return found
 
 
 def _downhill(tried: Callable[[Iterable[int]], list[_Tried]], start: int) -> tuple[_Tried, int]:
@@ -104,5 +104,5 @@ def _tried(sums: ByFold, kernel: Any, intercept: bool) -> _Tried:
     basis = Eigenbasis.of(total.centred(intercept=intercept), total.n_rows - intercept)
     curve = near_the_best(basis, total, folds)
     chosen = curve.choose()
-    alpha = float(curve.alphas[chosen[0]])
-    return _Tried(curve.combined(chosen)[0], alpha > _ABOVE * feature_map.left_out)
+    alpha, least = float(curve.alphas[chosen[0]]), _ABOVE * basis.spectrum.left_out
+    return _Tried(kernel, curve.combined(chosen)[0], alpha > least)

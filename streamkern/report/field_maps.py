@@ -17,6 +17,8 @@ from streamkern.report.rendering import Figure
 
 # Cells along an input, and shades of them.
 _CELLS, _SHADES = 60, 6
+# Features of which deviations are drawn at the most: they take D^3 operations.
+_COMPONENTS = 4096
 
 
 def field_maps(model: FittedRidge) -> list[Figure]:
@@ -24,7 +26,7 @@ def field_maps(model: FittedRidge) -> list[Figure]:
     ranges = model.report.get("input_range", [])
     if len(ranges) != 2 or model.predictor.n_targets != 1 or any(a == b for a, b in ranges):
         return []
-    has_std = model.equations is not None
+    has_std = model.equations is not None and len(model.predictor.coef) <= _COMPONENTS
     # The middles of cells.
     middles = [np.linspace(a, b, 2 * _CELLS + 1)[1::2] for a, b in ranges]
     found = predicted_grid(model, middles, return_std=has_std)

@@ -80,6 +80,6 @@ def even_grid(
     too small: held-out rows near others hardly tell, and rows in a gap would be far off.
     Rasmussen and Williams (2006), "Gaussian processes for machine learning", section 8.3.4.
     """
-    if not largest > 0:
-        return np.ones(1)
-    return np.geomspace(max(least, left_out), max(largest, left_out), n_alphas)
+    if not largest > left_out:
+        return np.array([left_out or 1.0])
+    return np.geomspace(max(least, left_out), largest, n_alphas)

@@ -39,13 +39,13 @@ class Spectrum:
     intercept: bool
     precision: Precision = "double"  # of the products that G and C are sums of
     row_weight: float = 1.0  # the mean weight of the rows where that is less than 1
-    left_out: float = 0.0  # of the kernel by the features
+    left_out: float = 0.0  # of the kernel by the features, as a penalty
 
     def counting_rows(self) -> Spectrum:
         """Return the spectrum with weights over their mean, where they do not count rows."""
         if self.row_weight == 1.0:
             return self
-        parts = ("values", "projections", "target", "weight", "floor", "row_weight")
+        parts = ("values", "projections", "target", "weight", "floor", "row_weight", "left_out")
         return replace(self, **{name: getattr(self, name) / self.row_weight for name in parts})
 
     def rss(self, alphas: Floats) -> Floats:

@@ -43,7 +43,10 @@ class GridSource(Source):
         return [Segment(0, self.n_samples, prod(self.shape[1:]))]
 
     def reader(self, shard: Shard) -> Reader:
-        return _GridReader(self.axes, shard)
+        # Of the first axis, what the shard needs.
+        slab = prod(self.shape[1:])
+        first, last = shard.start // slab, -(-shard.stop // slab)
+        return _GridReader((self.axes[0][first:last], *self.axes[1:]), shard, first * slab)
 
     def check_unchanged(self) -> None:
         """Trust the grid."""
@@ -59,10 +62,12 @@ class GridSource(Source):
 class _GridReader(Reader):
     axes: Sequence[Array]
     shard: Shard
+    origin: int  # the place of the first point of these axes
 
     def blocks(self, n_rows: int) -> Iterator[Block]:
         shape, stop = tuple(map(len, self.axes)), self.shard.stop
         for start in range(self.shard.start, stop, n_rows):
-            places = np.unravel_index(np.arange(start, min(start + n_rows, stop)), shape)
+            rows = np.arange(start, min(start + n_rows, stop)) - self.origin
+            places = np.unravel_index(rows, shape)
             X = np.stack([axis[at] for axis, at in zip(self.axes, places, strict=True)], axis=1)
             yield Block(X, np.empty((len(X), 0)), start)

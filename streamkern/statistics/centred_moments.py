@@ -44,7 +44,7 @@ class CentredMoments:
     intercept: bool = True
     # The mean weight of rows where that is less than 1, so that weights cannot count rows; else 1.
     row_weight: float = 1.0
-    # What of the kernel the features leave out, which is noise to them.
+    # What of the kernel the features leave out, times the mean weight: a penalty for that noise.
     left_out: float = 0.0
 
     def subset(self, indices: Array) -> CentredMoments:

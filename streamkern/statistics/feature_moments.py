@@ -217,5 +217,5 @@ class Moments(FeatureSums):
             precision_of_features(self.precision),
             intercept,
             min(1.0, N / self.n_rows),
-            self.feature_map.left_out,
+            self.feature_map.left_out * N / self.n_rows,
         )

@@ -48,7 +48,7 @@ def test_commands_that_name_no_grid_or_rows_too_are_refused_and_write_nothing(fo
         ("model.h5", [], "there is nothing to predict"),
         ("model.h5", ["--extent", "0,1,0,1"], "in the place of DATA"),
         ("model.h5", ["new.h5", "--grid", "2,2"], "in the place of DATA"),
-        ("classes.h5", ["--grid", "2,2"], "by a regression"),
+        ("classes.h5", ["--grid", "2,2"], "by one regression"),
         ("model.h5", ["--grid", "2,x"], "whole numbers with commas between"),
         ("model.h5", ["--grid", "2"], "an axis for every input"),
     ):

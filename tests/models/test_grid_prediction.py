@@ -19,9 +19,10 @@ def fitted(p=2, q=None, **options):
     return RandomFeatureRidge(Matern(1.0), **options).fit(X, y), X
 
 
+@pytest.mark.parametrize("shard_bytes", [1 << 9, 1 << 6])  # of several slabs, and of parts of one
 @pytest.mark.parametrize(("p", "q"), [(1, None), (2, None), (3, None), (2, 2)])
-def test_a_grid_has_the_predictions_of_its_points(monkeypatch, p, q):
-    monkeypatch.setattr(prediction, "_SHARD_BYTES", 1 << 9)  # in several slabs
+def test_a_grid_has_the_predictions_of_its_points(monkeypatch, p, q, shard_bytes):
+    monkeypatch.setattr(prediction, "_SHARD_BYTES", shard_bytes)
     model, X = fitted(p, q)
     shape = (5, 7, 3)[:p]
     found = model.predict_grid(shape, return_std=True)
@@ -51,17 +52,36 @@ def test_other_maps_other_extents_and_coordinates_have_grids_too():
 @pytest.mark.parametrize(
     ("points", "extent", "said"),
     [
-        ((3,), None, "an axis for every input, 2 here, not 1"),
+        ((3,), None, "an axis for every input, 2 here, not"),
         ((3, 0), None, "1 point or more, not 0"),
         ((3, 2.5), None, "1 point or more, not 2.5"),
         ((3, [np.nan]), None, "one row of finite numbers"),
         ((3, [[1.0]]), None, "one row of finite numbers"),
         ((3, 3), [[0, 1]], "two numbers for each of 2 inputs"),
+        ((3, 3), [[0, 1], [0]], "two numbers for each of 2 inputs"),
+        ((3, 3), 5, "two numbers for each of 2 inputs"),
+        (3, None, "an axis for every input, 2 here, not 3"),
     ],
 )
 def test_what_is_no_grid_is_refused(points, extent, said):
     with pytest.raises(ParameterError, match=said):
         fitted()[0].predict_grid(points, extent)
+
+
+@pytest.mark.parametrize("names", [["y_pred", "b"], ["a", "a/b"], [".", "b"], ["target", "b"]])
+def test_inputs_of_names_that_no_axis_can_have_are_numbered(names):
+    model, X = fitted()
+    model.fit(X.set_axis(names, axis=1), np.sin(X["a"]))
+    assert list(model.predict_grid((2, 2)).axes) == ["x0", "x1"]
+
+
+def test_a_model_that_goes_on_growing_reaches_over_all_of_its_rows():
+    _, X = fitted()
+    model = RandomFeatureRidge(Matern(1.0), n_components=32, alpha=1.0)
+    for part in (X["a"] < 1, X["a"] >= 1):
+        model.partial_fit(X[part], np.sin(X["a"][part]))
+    axis = model.predict_grid((2, 2)).axes["a"]
+    assert (axis[0], axis[-1]) == (X["a"].min(), X["a"].max())
 
 
 def test_points_that_overflow_and_models_that_know_no_range_are_refused():

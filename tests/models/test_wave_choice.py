@@ -60,7 +60,7 @@ def test_the_chosen_kernel_does_as_well_as_the_true_one(kernel, p):
     report = chosen.report_
     assert report["passes"] == 3
     assert report["kernel"] in report["kernel_errors"]
-    assert set(report["kernel_errors"]) >= {"matern12", "matern32"}
+    assert set(report["kernel_errors"]) == {"matern12", "matern32", "matern52", "gaussian"}
     assert report["seconds"]["kernels"] > 0
 
 
@@ -83,6 +83,31 @@ def test_no_penalty_below_what_the_grid_leaves_out_is_tried_unless_it_is_given(o
     assert min(model.report_["alpha_curve"]["alphas"]) >= model.model_.feature_map.left_out * 0.999
     given = RandomFeatureRidge(Matern(0.15, nu=1.5), **options | {"alpha": 1e-3}).fit(X, y)
     assert given.alpha_ == 1e-3
+
+
+@pytest.mark.parametrize("solver", ["direct", "cg"])
+def test_weights_of_any_size_give_the_same_choice(solver):
+    X, _, y = field(Matern(0.15, nu=1.5))
+    X, y = X[:2000], y[:2000]
+    options = {"feature_map": "grid", "n_components": 200, "solver": solver}
+    plain = RandomFeatureRidge(**options).fit(X, y)
+    for weight in (1 / 800, 1000.0):
+        model = RandomFeatureRidge(**options).fit(X, y, sample_weight=np.full(len(y), weight))
+        assert model.kernel_.name == plain.kernel_.name
+        assert model.kernel_.length_scale == pytest.approx(plain.kernel_.length_scale)
+        assert model.alpha_ == pytest.approx(weight * plain.alpha_, rel=1e-3)
+        assert "more components would resolve more" in model.report_["note"]
+        np.testing.assert_allclose(model.predict(X), plain.predict(X), atol=1e-2)
+
+
+def test_the_scale_of_inputs_is_chosen_beside_the_kernel():
+    X, _, y = field(Gaussian(0.5))
+    report = (
+        RandomFeatureRidge(feature_map="grid", n_components=100, scale="auto").fit(X, y).report_
+    )
+    assert set(report["scale_errors"]) == {"standard", "robust", "common"}
+    assert len(report["kernel_errors"]) == 4
+    assert report["passes"] == 3
 
 
 def test_the_choice_is_the_same_again_and_in_files(tmp_path):
