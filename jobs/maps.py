@@ -106,7 +106,9 @@ def field(n: int, D: int, length_scale: float) -> None:
             },
             "grid": partial(features, kernel, "grid", D),
             "finer grid": partial(features, kernel, "grid", 16 * D),
-            "chosen grid": partial(chosen, D),
+            "cv grid": partial(chosen, D, kernel),
+            "any penalty": partial(chosen, D, kernel, alphas=np.geomspace(1e-7, 1, 29)),
+            "chosen grid": partial(chosen, D, "auto"),
             "nearest 30": partial(nearest, kernel),
         }
         for name, fitted in contenders.items():
@@ -124,10 +126,10 @@ def features(kernel: Any, name: str, D: int, X: Any, y: Any) -> Any:
     return streamkern.RandomFeatureRidge(kernel, **options).fit(X, y).predict
 
 
-def chosen(D: int, X: Any, y: Any) -> Any:
-    """Return what predicts by a grid that chooses kernel, length scale and penalty."""
-    options = {"n_components": D, "feature_map": "grid", "standardize": False}
-    return streamkern.RandomFeatureRidge(**options).fit(X, y).predict
+def chosen(D: int, kernel: Any, X: Any, y: Any, **options: Any) -> Any:
+    """Return what predicts by a grid that chooses its penalty, and the kernel if it is open."""
+    options |= {"n_components": D, "feature_map": "grid", "standardize": False}
+    return streamkern.RandomFeatureRidge(kernel, **options).fit(X, y).predict
 
 
 def nearest(kernel: Any, X: Any, y: Any, n: int = 30) -> Any:

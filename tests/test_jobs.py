@@ -187,8 +187,10 @@ def test_maps_are_compared_by_their_kernels_and_on_a_field(tmp_path):
     options = ("--rows", 3000, "--components", 200, "--length-scale", 0.1)
     said = job(tmp_path, "maps.py", "field", *options)
     of_names = re.findall(r"(\w+|nearest 30): errors ([\d.]+) and ([\d.]+)", said)
-    *_, random, _, _, grid, finer, nearest = [float(error) for _, error, _ in of_names]
-    assert len(of_names) == 12
+    errors = [float(error) for _, error, _ in of_names]
+    *_, random, _, _, grid, finer, by_folds, _, chosen, nearest = errors
+    assert len(of_names) == 18
+    assert max(by_folds, chosen) < random
     assert finer <= grid < random < 0.5
     assert abs(finer - nearest) < 0.1 * nearest
 

@@ -69,7 +69,10 @@ def with_chosen_kernel(rows: RowPasses, seen: ColumnPass) -> RowPasses:
 
 
 def _best_of_kernels(sums: ByFold, median: Any, *, intercept: bool) -> list[_Tried]:
-    """Return every kernel at the length scale of least error."""
+    """Return kernels at the length scale of least error, from rough to the first not resolved.
+
+    Of a rough field the smoothest would look resolved: they take for noise what they leave out.
+    """
     sent, found, start = shared(sums), list[_Tried](), 0
     for kernel in _KERNELS:
         at_median = kernel.with_length_scale(median.length_scale)
@@ -80,6 +83,8 @@ def _best_of_kernels(sums: ByFold, median: Any, *, intercept: bool) -> list[_Tri
 
         best, start = _downhill(tried, start)
         found.append(best)
+        if not (best.is_resolved or kernel is _KERNELS[0]):
+            break
     return found
 
 

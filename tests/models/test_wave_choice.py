@@ -60,7 +60,7 @@ def test_the_chosen_kernel_does_as_well_as_the_true_one(kernel, p):
     report = chosen.report_
     assert report["passes"] == 3
     assert report["kernel"] in report["kernel_errors"]
-    assert set(report["kernel_errors"]) == {"matern12", "matern32", "matern52", "gaussian"}
+    assert set(report["kernel_errors"]) >= {"matern12", "matern32"}
     assert report["seconds"]["kernels"] > 0
 
 
@@ -69,6 +69,7 @@ def test_a_field_that_is_not_resolved_gets_a_rough_kernel_and_stays_near_in_gaps
     gap = ((X - np.sqrt(3)) ** 2).sum(axis=1) < 0.5
     model = RandomFeatureRidge(feature_map="grid", n_components=300).fit(X[~gap], y[~gap])
     assert model.report_["kernel"] == "matern12"
+    assert set(model.report_["kernel_errors"]) == {"matern12", "matern32"}
     assert "more components would resolve more" in model.report_["note"]
     assert model.alpha_ == pytest.approx(model.model_.feature_map.left_out)
     # Without the least penalty it is off by many deviations of the field there.
@@ -106,7 +107,7 @@ def test_the_scale_of_inputs_is_chosen_beside_the_kernel():
         RandomFeatureRidge(feature_map="grid", n_components=100, scale="auto").fit(X, y).report_
     )
     assert set(report["scale_errors"]) == {"standard", "robust", "common"}
-    assert len(report["kernel_errors"]) == 4
+    assert set(report["kernel_errors"]) >= {"matern12", "matern32"}
     assert report["passes"] == 3
 
 
