@@ -80,13 +80,14 @@ def grid_to_file(
     In HDF5 they are datasets `y_pred` and `y_std`, with dimension scales named like the inputs.
     """
     axes, ending = _axes(model, points, extent), Path(path).suffix.lower()
+    shape = tuple(map(len, axes.values()))
     if ending not in _BY_XARRAY:
         with RowWriter.create(path, force=force, release=True) as writer:
             for made in _slabs(model, axes, return_std=return_std):
                 for name, values in made.items():
                     writer.append(name, values)
             writer.attach(axes, list(made))
-        return tuple(map(len, axes.values()))
+        return shape
     for name in ("xarray", *(["zarr"] if ending == ".zarr" else [])):
         if find_spec(name) is None:
             raise ParameterError(
@@ -102,7 +103,7 @@ def grid_to_file(
     else:
         with replacing(path, force=force) as temporary:
             dataset.to_netcdf(temporary)
-    return tuple(map(len, axes.values()))
+    return shape
 
 
 def _axes(model: FittedRidge, points: Sequence[Any], extent: Any) -> dict[str, Floats]:

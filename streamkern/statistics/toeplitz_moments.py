@@ -7,7 +7,6 @@ points, and a non-uniform fast Fourier transform makes these for far less than D
 
 from __future__ import annotations
 
-from copy import copy
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -136,10 +135,9 @@ class ToeplitzMoments(Moments):
 
     def of_amplitudes(self, feature_map: FeatureMap) -> ToeplitzMoments:
         """Return the sums of a map on the same lattice, with other amplitudes."""
-        found, lattice = copy(self), feature_map.lattice
-        assert lattice is not None  # noqa: S101  for the type checker
+        lattice: Any = feature_map.lattice
         change = np.repeat(lattice.amplitudes / self._lattice.amplitudes, 2)[: len(self.cross)]
-        found.feature_map, found.cross = feature_map, self.cross * change[:, None]
+        found = self.of_features(feature_map, self.feature_shift, self.cross * change[:, None])
         vars(found).pop("_lattice", None)
         return found
 
