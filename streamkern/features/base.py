@@ -187,6 +187,11 @@ class FeatureMap(ABC):
         combined: FeatureMap = made(self, weights)
         return combined
 
+    @property
+    def uncombined(self) -> FeatureMap:
+        """The map whose features those of this one are combinations of, or this one."""
+        return self
+
     def kernel_diagonal(self, X: Array) -> Floats | None:  # noqa: ARG002
         """Return k(x, x) of rows (n,), where phi(x)^T phi(x) is less, as at landmarks, or None."""
         return None

@@ -175,6 +175,10 @@ class Combinations(OfInner):
     def left_out(self) -> float:
         return self.inner.left_out
 
+    @property
+    def uncombined(self) -> FeatureMap:
+        return self.inner
+
     def prepared(self, dtype: Any, scratch: Scratch) -> Callable[[Array, Array], None]:
         weights = scratch.array("combined by", self.weights.shape, dtype)
         weights[...] = self.weights

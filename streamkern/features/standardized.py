@@ -126,6 +126,10 @@ class Standardized(FeatureMap):
     def combined(self, weights: Floats) -> Standardized:
         return Standardized(self.standardizer, self.inner.combined(weights))
 
+    @property
+    def uncombined(self) -> Standardized:
+        return Standardized(self.standardizer, self.inner.uncombined)
+
     def condensed(self, coef: Floats, *, alike: bool = False) -> tuple[FeatureMap, Floats]:
         inner, coef = self.inner.condensed(coef, alike=alike)
         return self if inner is self.inner else Standardized(self.standardizer, inner), coef

@@ -174,9 +174,18 @@ def restored_predictor(group: h5py.Group, card: dict[str, Any], *, flat: bool) -
     return Predictor(feature_map, coef, intercept, precision=card["precision"], flat=flat)
 
 
-def restored_equations(group: h5py.Group, D: int, q: int) -> NormalEquations:
-    from streamkern.solve import NormalEquations  # noqa: PLC0415  slow, with SciPy
+def stored_equations(equations: NormalEquations) -> dict[str, Any]:
+    arrays = vars(equations) | {"intercept": int(equations.intercept)}
+    samples = arrays.pop("samples")
+    return arrays if samples is None else {**arrays, "samples": samples._asdict()}
 
+
+def restored_equations(group: h5py.Group, predictor: Predictor) -> NormalEquations:
+    # Slow, with SciPy.
+    from streamkern.solve import NormalEquations  # noqa: PLC0415
+    from streamkern.solve.posterior_samples import PosteriorSamples  # noqa: PLC0415
+
+    D, q = predictor.coef.shape
     gram = Triangle.unpacked(finite_array(group, "gram", (D * (D + 1) // 2,)))
     mean = finite_array(group, "feature_mean", (D,))
     vectors = dict.fromkeys(("alphas", "effective_dof", "train_rss"), (q,))
@@ -189,7 +198,12 @@ def restored_equations(group: h5py.Group, D: int, q: int) -> NormalEquations:
     for name, values in found.items():
         if (values < 0).any():
             raise ValueError(f"{name} holds numbers below zero")
+    samples = None
+    if "samples" in group:
+        names = PosteriorSamples._fields
+        samples = PosteriorSamples(*(finite_array(group["samples"], name) for name in names))
+        samples.check(predictor.feature_map.uncombined.n_components)
     return NormalEquations(
         gram, mean, weight=weight, intercept=intercept, floor=floor,
-        row_weight=float(row_weight), **found,
+        row_weight=float(row_weight), samples=samples, **found,
     )  # fmt: skip

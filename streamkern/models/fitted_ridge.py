@@ -19,6 +19,7 @@ from streamkern.models.fitted_model import (
     restored_equations,
     restored_parameters,
     restored_predictor,
+    stored_equations,
     through,
 )
 from streamkern.models.prediction import (
@@ -177,15 +178,14 @@ class FittedRidge(FittedModel):
         options, kernel = described_parameters(self.parameters)
         card = {"options": options, "option_kernel": kernel, "flat": predictor.flat}
         if self.equations is not None and not compact:
-            intercept = {"intercept": int(self.equations.intercept)}
-            arrays["equations"] = vars(self.equations) | intercept
+            arrays["equations"] = stored_equations(self.equations)
         return card | map_card(predictor.feature_map, predictor.precision), arrays
 
     @classmethod
     def restored(cls, file: h5py.File, card: dict[str, Any], *, with_equations: bool) -> Self:
         predictor, equations = restored_predictor(file, card, flat=card["flat"]), None
         if with_equations and "equations" in file:
-            equations = restored_equations(file["equations"], *predictor.coef.shape)
+            equations = restored_equations(file["equations"], predictor)
         kernel, feature_map = card["option_kernel"], predictor.feature_map
         parameters = restored_parameters(card["options"], kernel, feature_map)
         report, names = card["report"], card.get("feature_names")

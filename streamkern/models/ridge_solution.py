@@ -84,7 +84,7 @@ def solve_moments(
         leave_one_out=leaving,
     )
     if moments.choice is not None:
-        solved = solved.with_remainder(moments.choice.remainder)
+        solved = solved.with_rest(moments.choice.rest)
     size = len(solved.solution.coef)
     if size < D:
         feature_map = feature_map.first(size)

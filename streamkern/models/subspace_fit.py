@@ -22,6 +22,7 @@ from streamkern.solve import Eigenbasis
 from streamkern.solve.cross_validation import held_out_errors
 from streamkern.solve.penalty_curve import PenaltyCurve
 from streamkern.solve.penalty_grid import even_grid
+from streamkern.solve.posterior_samples import PosteriorSamples
 from streamkern.solve.solution import relative_floor
 from streamkern.solve.subspace import Remainder
 from streamkern.statistics import ByFold, FeatureSums
@@ -53,7 +54,7 @@ class SubspaceChoice:
     """How the penalty is chosen from moments in a subspace, and what that leaves out."""
 
     penalty: PenaltyOptions
-    remainder: Remainder
+    rest: Remainder | PosteriorSamples
 
 
 class SubspaceSearch:
@@ -66,7 +67,7 @@ class SubspaceSearch:
         self.n_targets = next(iter(folds.values())).n_targets
         self.bound, self.is_solved = np.inf, False
         self.tried_from: float | None = None
-        self.n_iterations = self.n_vectors = 0
+        self.n_iterations = self.n_vectors = self.n_samples = 0
         # The least errors on the way down: of every target, or of all together.
         self.least = np.full(self.n_targets if penalty.per_target else 1, np.inf)
 
@@ -88,13 +89,15 @@ class SubspaceSearch:
             else:
                 penalty = replace(penalty, alphas=grid)
         self.n_vectors = self.subspace.n_vectors
-        remainder = self.made.complete(float(self.alphas[min(chosen)]))
+        rest = self.made.completed(self.alphas[sorted(chosen)])
+        if isinstance(rest, PosteriorSamples):
+            self.n_samples = len(rest.means) // len(rest.alphas)
         with blas_threads(1):
             feature_map = self.made.feature_map.combined(self.subspace.vectors.astype(float))
             parts: dict[int, Any] = self.subspace.moments(feature_map)
         whole = ByFold(self.made.rule, next(iter(parts.values())).zero())
         whole.parts = dict(parts)
-        return whole, SubspaceChoice(penalty, remainder)
+        return whole, SubspaceChoice(penalty, rest)
 
     def facts(self) -> dict[str, Any]:
         """Return what the report says of the iterations."""
@@ -111,6 +114,7 @@ class SubspaceSearch:
             "vectors": self.n_vectors,
             "sketch": self.made.preconditioner.n_vectors,
             "block": 0 if self.made.products.block is None else self.made.products.block.order,
+            "samples": self.n_samples,
             "bound": self.bound,
             "tried_from": self.tried_from,
             "by_sums": not self.made.products.passes,

@@ -15,6 +15,7 @@ from streamkern.features import FeatureMap
 from streamkern.features.base import stream
 from streamkern.models.gram_passes import GramPasses, GramTransforms
 from streamkern.runtime.threads import blas_threads
+from streamkern.solve.posterior_samples import PosteriorSamples, sample_posterior
 from streamkern.solve.preconditioner import (
     NystroemPreconditioner,
     largest_sketch,
@@ -75,16 +76,29 @@ class SubspacePasses:
                 self.subspace.extend(vectors, products)
         return bool(vectors.shape[1])
 
-    def complete(self, alpha: float) -> Remainder:
-        """Add all directions that matter at a penalty, and return what is left of the matrix.
+    def completed(self, alphas: Floats) -> Remainder | PosteriorSamples:
+        """Return what degrees of freedom and deviations need besides the solution, at penalties."""
+        known = self.products.block
+        if known is None:
+            return self._remainder(float(alphas[0]))
 
-        The solution does not need them; its degrees of freedom and deviations do.
-        """
+        def times(vectors: Floats) -> Floats:
+            products = self.products.of_all(self.feature_map.turned(vectors), "samples")
+            products = self.feature_map.turned(products, back=True)
+            return self.subspace.about_means(products, vectors, None)
+
+        with blas_threads(1):
+            made = [sample_posterior(times, known, float(alpha)) for alpha in alphas]
+            vectors = np.column_stack([each for each, _ in made])
+            means = self.feature_map.scale * (self.subspace.feature_mean @ vectors)
+        return PosteriorSamples(alphas, vectors, means, np.array([dof for _, dof in made]))
+
+    def _remainder(self, alpha: float) -> Remainder:
+        """Add all directions that matter at a penalty, and return what is left of the matrix."""
         D, n_folds = self.feature_map.n_components, max(len(self.subspace.sums), 1)
         step = max(largest_sketch(D) // n_folds, _PROBES)
         with blas_threads(1):
-            known = self.products.block or self.preconditioner
-            kept = known.leading(_SHARE * alpha, most_leading(D))
+            kept = self.preconditioner.leading(_SHARE * alpha, most_leading(D))
             # With the mean, so that what is left out of a row is that of the row less the mean.
             new = self.subspace.independent([self.subspace.feature_mean, kept])
         for start in range(0, new.shape[1], step):

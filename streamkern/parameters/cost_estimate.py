@@ -10,7 +10,8 @@ from streamkern.parameters.fit_options import SAMPLE_ROWS
 from streamkern.runtime.memory import thread_bytes
 from streamkern.solve import decomposition_bytes, inverting_bytes
 from streamkern.solve.penalty_errors import PenaltyErrors
-from streamkern.solve.preconditioner import block_bytes, largest_sketch, most_leading, sketch_size
+from streamkern.solve.posterior_samples import sampling_bytes
+from streamkern.solve.preconditioner import block_bytes, largest_sketch, sketch_size
 from streamkern.statistics import Triangle, update_bytes
 
 if TYPE_CHECKING:
@@ -229,8 +230,8 @@ class Footprint:
             # and squares of a fold and without it, with what decomposes them.
             sketch, vectors = largest_sketch(D, whole=True), most_vectors(D, self.source.n_targets)
             if self.sums_waves:  # of all folds, and their transforms
-                held += (2 * self.n_folds + 4) * self.sums() + block_bytes(D)
-                sketch = max(most_leading(D), sketch_size(D, 0))
+                held += (2 * self.n_folds + 4) * self.sums() + block_bytes(D) + sampling_bytes(D)
+                sketch = sketch_size(D, 0)
             held += 64 * D * sketch + (8 + self.itemsize * (self.n_folds + 1)) * D * vectors
             held += 8 * (3 * self.n_folds + 3) * (sketch + vectors) ** 2
         model = _MODEL_COPIES * 8 * D * self.source.n_targets

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamkern.features.base import cached_slices
+from streamkern.features.base import cached_slices, slices
 from streamkern.predict.evaluation import Measure
+from streamkern.predict.predictor import Predictor
+from streamkern.predict.wave_predictions import WavePredictions
 from streamkern.solve import Cholesky, NormalEquations, decomposed
 from streamkern.statistics import Sums, Triangle, joint, part, total
 
 if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
     from streamkern.features import FeatureMap
+    from streamkern.solve.posterior_samples import PosteriorSamples
     from streamkern.sources import Block
 
 _ROWS_AT_ONCE = 4096
@@ -36,7 +40,7 @@ class Deviation:
     """
 
     feature_map: FeatureMap
-    # phibar / scale, (D,).
+    # phibar / scale, (D,); of samples B^T phibar.
     centre: Floats
     # B (D, D), in the precision of the features and with the scale of the map, and weights (D, t),
     # such that (G + alpha I)^-1 = B diag(weights) B^T; one column for all targets, or one for each.
@@ -54,7 +58,12 @@ class Deviation:
     def of(
         cls, feature_map: FeatureMap, equations: NormalEquations, flat: bool = False
     ) -> Deviation:
-        """Factorise G + alpha I: D^3 / 3 multiply-adds, more where targets have their own alpha."""
+        """Factorise G + alpha I: D^3 / 3 multiply-adds, more where targets have their own alpha.
+
+        Where there are samples of the posterior, they take the place of B.
+        """
+        if equations.samples is not None:
+            return SampledDeviation.of_samples(feature_map, equations, equations.samples, flat)
         gram, alphas, floor = equations.gram, np.unique(equations.alphas), equations.floor
         dtype, scale = gram.panels[0].dtype, feature_map.scale
         basis, weights = None, np.ones((gram.order, 1))
@@ -122,6 +131,59 @@ class Deviation:
         variances = 1.0 + self.spread(X)[1]
         deviations: Floats = np.sqrt(self.noise_variance * variances)
         return deviations[:, 0] if self.flat else deviations
+
+
+@dataclass(frozen=True)
+class SampledDeviation(Deviation):
+    """The same by samples of the posterior: B^T (phi(x) - phibar) are predictions by these."""
+
+    @classmethod
+    def of_samples(
+        cls,
+        feature_map: FeatureMap,
+        equations: NormalEquations,
+        samples: PosteriorSamples,
+        flat: bool,
+    ) -> SampledDeviation:
+        alphas = np.unique(equations.alphas)
+        each = alphas if len(alphas) == 1 else equations.alphas
+        return cls(
+            feature_map.uncombined,
+            samples.means,
+            samples.vectors,
+            samples.weights(each),
+            1.0 / equations.weight if equations.intercept else 0.0,
+            equations.noise_variance,
+            each,
+            equations.row_weight,
+            flat,
+        )
+
+    @cached_property
+    def _predictors(self) -> list[tuple[slice, Predictor]]:
+        """Some samples at a time, so that there is room for their waves."""
+        n_samples, room = self.basis.shape[1], WavePredictions.room(self.feature_map)
+        return [
+            (
+                some,
+                Predictor(
+                    self.feature_map,
+                    self.basis[:, some].astype(float),
+                    -self.centre[some],
+                    precision="single",
+                ),
+            )
+            for some in slices(n_samples, room or n_samples)
+        ]
+
+    def _sums(self, X: Array, *, with_squares: bool = False) -> tuple[Floats, Floats | None]:  # noqa: ARG002  waves leave nothing else out
+        leverages = np.full((len(X), self.weights.shape[1]), self.base)
+        for some, predictor in self._predictors:
+            leverages += predictor.predict(X) ** 2 @ self.weights[some]
+        return leverages, None
+
+    def __getstate__(self) -> dict[str, Any]:  # without what is cached
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
 def _inverse_root(gram: Triangle, alpha: float, scale: float, dtype: Any) -> Array | None:

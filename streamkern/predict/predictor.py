@@ -113,7 +113,7 @@ class Predictor(RowFunction):
     def _waves(self) -> WavePredictions | None:
         whole = self.coef * self.feature_map.scale
         feature_map, coef = self.feature_map.condensed(whole, alike=True)
-        if not WavePredictions.has_room(feature_map, self.n_targets):
+        if self.n_targets > WavePredictions.room(feature_map):
             return None
         return WavePredictions(feature_map, coef, self.intercept, self.precision)
 

@@ -29,12 +29,12 @@ class WavePredictions:
         self.waves = waves.reshape(-1, *lattice.modes)
 
     @staticmethod
-    def has_room(feature_map: FeatureMap, n_targets: int) -> bool:
-        """Say whether the waves of a map are on a lattice that there is room for."""
+    def room(feature_map: FeatureMap) -> int:
+        """Return for how many targets there is room, 0 if waves are not on a lattice."""
         lattice = feature_map.lattice
         if lattice is None or len(lattice.cell) not in _ROW:
-            return False
-        return bool(n_targets * np.prod(2.0 * lattice.modes) <= _MOST_POINTS)
+            return 0
+        return int(_MOST_POINTS / np.prod(2.0 * lattice.modes))
 
     def take_less(self, n_rows: int) -> bool:
         """Say whether transforms of so many rows take less than their features."""

@@ -78,6 +78,8 @@ def _gradients(report: FitReport, number: Number) -> list[Row]:
         beside = f"a block of {found['block']:,}"
     taken += f", {found['vectors']} vectors beside {beside}"
     rows = [("iterations", taken), ("left to solve", number(found["bound"]))]
+    if found.get("samples"):
+        rows.append(("deviations", f"by {found['samples']} samples of the posterior"))
     if found["tried_from"] is not None:
         rows.append(("penalties tried from", number(found["tried_from"])))
     return rows

@@ -104,9 +104,12 @@ def _by_fold(model: FittedRidge | FittedClassifier, source: Source, folds: Any) 
     standardized = np.empty((0, len(errors.squared)))
     if isinstance(measure, PairCounts):
         numbers, tasks = unseen.rule.of(sample.places), []
+        equations = model.ridge.normal_equations
+        whole = None if equations.samples is None else shared(equations)
         for k in np.unique(numbers).tolist():
-            mine = sample.X[numbers == k], sample.y[numbers == k]
-            of_fold = unseen.left_out[k], unseen.predictors[k]
+            rows = numbers == k
+            mine = sample.X[rows], sample.y[rows], sample.weights[rows]
+            of_fold = unseen.left_out[k] if whole is None else whole, unseen.predictors[k]
             tasks.append(task(_without_fold, *of_fold, *mine, name=f"std-{k}"))
         standardized = np.concatenate(run_all(tasks))
     r2 = _explained(errors.squared, columns)
@@ -155,29 +158,43 @@ def _explained(squared: Floats, columns: ColumnStatistics) -> Floats:
     return np.where(spread > 0, 1.0 - squared / np.where(spread > 0, spread, 1.0), 0.0)
 
 
-def _without_fold(left: LeftOut, predictor: Predictor, X: Array, y: Floats) -> Floats:
-    """Return the residuals of rows (n, p) over their standard deviations, (n, q)."""
-    deviation = Deviation.of(predictor.feature_map, left.equations)
+def _without_fold(
+    left: LeftOut | NormalEquations, predictor: Predictor, X: Array, y: Floats, weights: Floats
+) -> Floats:
+    """Return the residuals of rows (n, p) over their standard deviations, (n, q).
+
+    By the equations of all rows, as samples of the posterior are, without each row alone.
+    """
     residuals = y - predictor.predict(X).reshape(y.shape)
+    if isinstance(left, NormalEquations):
+        return _over(residuals, _without_rows(predictor, left, X, weights)[1])
+    deviation = Deviation.of(predictor.feature_map, left.equations)
     return _over(residuals, deviation.standard_deviations(X))
 
 
 def _without_each(
     predictor: Predictor, equations: NormalEquations, X: Array, y: Floats, weights: Floats
 ) -> tuple[Floats, Floats]:
-    """Return the residuals of rows without each of them, (n, q), and over standard deviations.
+    """Return the residuals of rows without each of them, (n, q), and over standard deviations."""
+    spare, deviations = _without_rows(predictor, equations, X, weights)
+    residuals = (y - predictor.predict(X).reshape(y.shape)) / spare
+    return residuals, _over(residuals, deviations)
+
+
+def _without_rows(
+    predictor: Predictor, equations: NormalEquations, X: Array, weights: Floats
+) -> tuple[Floats, Floats]:
+    """Return what residuals of rows are over those without each, and deviations without each.
 
     Without row i, of leverage h_i and weight s_i, the residual is e_i / (1 - s_i h_i) and the
     leverage h_i / (1 - s_i h_i).  A row that determines its own prediction has NaN.
     """
-    deviation = Deviation.of(predictor.feature_map, equations)
-    leverages, variances = deviation.spread(X)
+    leverages, variances = Deviation.of(predictor.feature_map, equations).spread(X)
     spare = 1.0 - weights[:, None] * leverages
     spare = np.where(spare > 1.0 - WHOLE, spare, np.nan)
-    residuals = (y - predictor.predict(X).reshape(y.shape)) / spare
     # What the other rows do not tell of this one is added to what all leave open.
     variance = 1.0 + variances + equations.row_weight * leverages * (1.0 / spare - 1.0)
-    return residuals, _over(residuals, np.sqrt(equations.noise_variance * variance))
+    return spare, np.sqrt(equations.noise_variance * variance)
 
 
 def _over(residuals: Floats, deviations: Floats) -> Floats:

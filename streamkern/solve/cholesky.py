@@ -75,12 +75,22 @@ class Cholesky:
 
     def solve(self, columns: Floats) -> Floats:
         """Return A^-1 C of columns C (D, k)."""
+        return self.solve_upper(self.solve_lower(columns))
+
+    def solve_lower(self, columns: Floats) -> Floats:
+        """Return L^-1 C of columns C (D, k)."""
         X = np.array(columns)
         with blas_threads(1):
             for panel, block in zip(self.panels, self.blocks, strict=True):
                 start, stop = rows_of(panel)
                 X[start:stop] -= panel[:, :start] @ X[:start]
                 _solve_block(block, X[start:stop])
+        return X
+
+    def solve_upper(self, columns: Floats) -> Floats:
+        """Return L^-T C of columns C (D, k)."""
+        X = np.array(columns)
+        with blas_threads(1):
             for panel, block in zip(self.panels[::-1], self.blocks[::-1], strict=True):
                 start, stop = rows_of(panel)
                 _solve_block(block, X[start:stop], transposed=True)

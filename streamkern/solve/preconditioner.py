@@ -15,9 +15,8 @@ from streamkern.statistics import Triangle
 _ROUNDING = {"single": 1e-6, "double": 1e-13}
 # Vectors of the first sketch and of the largest, and the bytes of that.
 _FIRST, _MOST, _BYTES = 128, 2048, 256 << 20
-# The order of a leading block, factors of it that are kept, and the order of its part whose
-# eigenvectors are taken.
-LEADING, _FACTORS, _EIGEN = 4096, 6, 2048
+# The order of a leading block, and factors of it that are kept.
+LEADING, _FACTORS = 4096, 6
 
 
 @dataclass(frozen=True)
@@ -92,13 +91,6 @@ class BlockPreconditioner:
     def order(self) -> int:
         return self.block.order
 
-    def leading(self, least: float, most: int) -> Floats:
-        """Return up to so many eigenvectors (D, r) of larger eigenvalues of the first features."""
-        n = min(_EIGEN, self.order)
-        values, vectors = np.linalg.eigh(self.block.leading(n).dense())
-        kept = vectors[:, values > least][:, ::-1][:, :most]
-        return np.pad(kept, ((0, len(self.diagonal) - n), (0, 0)))
-
     def solve(self, columns: Floats, alphas: Floats) -> Floats:
         """Return the preconditioner at a penalty each times columns (D, k)."""
         found = columns / (self.diagonal[:, None] + alphas)
@@ -106,6 +98,13 @@ class BlockPreconditioner:
             mine = np.flatnonzero(alphas == alpha)
             part = columns[: self.order, mine]
             found[: self.order, mine] = self._factor(float(alpha)).solve(part)
+        return found
+
+    def whitened(self, columns: Floats, alpha: float, *, transposed: bool = False) -> Floats:
+        """Return S^-1 C, or S^-T C, of columns (D, k), S S^T being what is solved at a penalty."""
+        factor, found = self._factor(alpha), columns / np.sqrt(self.diagonal[:, None] + alpha)
+        half = factor.solve_upper if transposed else factor.solve_lower
+        found[: self.order] = half(columns[: self.order])
         return found
 
     def _factor(self, alpha: float) -> Cholesky:
@@ -129,9 +128,8 @@ def most_leading(n_components: int) -> int:
 
 
 def block_bytes(n_components: int) -> int:
-    """Return what a leading block takes with its factors, or with the eigenvectors of its part."""
-    order = min(n_components, LEADING)
-    return 8 * (_FACTORS + 2) * Triangle.size(order) + 24 * min(order, _EIGEN) ** 2
+    """Return what a leading block takes with its factors."""
+    return 8 * (_FACTORS + 2) * Triangle.size(min(n_components, LEADING))
 
 
 def sketch_size(n_components: int, n_known: int) -> int:

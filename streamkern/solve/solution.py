@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from streamkern._typing import Floats
 from streamkern.errors import OverflowedError
 from streamkern.statistics import CentredMoments, Precision, Triangle
+
+if TYPE_CHECKING:
+    from streamkern.solve.posterior_samples import PosteriorSamples
 
 # Relative to the largest eigenvalue of G: the noise that products leave in it.  In single
 # precision the measured error of G is 1e-8 to 1e-7 of its norm; in double, a few units of D eps.
@@ -92,6 +96,8 @@ class NormalEquations:
     intercept: bool
     floor: float  # eigenvalues of G below it were left out for alphas below it
     row_weight: float = 1.0  # the mean weight of the rows where that is less than 1
+    # Of the features that those of G are combinations of, where G has not all that matters.
+    samples: PosteriorSamples | None = None
 
     @classmethod
     def of(

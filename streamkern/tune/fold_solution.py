@@ -20,6 +20,7 @@ from streamkern.engine.scheduler import kept, run, task
 from streamkern.errors import ParameterError
 from streamkern.solve import Eigenbasis, NormalEquations, RidgeSolution, kept_gram, solve_ridge
 from streamkern.solve.penalty_notes import at_the_edge, ordered_rows, short_of_precision
+from streamkern.solve.subspace import Remainder
 from streamkern.tune.fold_moments import total_of
 from streamkern.tune.penalty_search import LeaveOneOutCurve, Size, solve_sizes
 
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
 
     from streamkern._typing import Array, Floats
     from streamkern.parameters.penalty_options import PenaltyOptions
+    from streamkern.solve.posterior_samples import PosteriorSamples
     from streamkern.solve.sparsity_curve import SparsityCurve
-    from streamkern.solve.subspace import Remainder
     from streamkern.statistics import CentredMoments, FeatureSums
 
 _SMALLEST_SIZE = 64
@@ -46,12 +47,18 @@ class Solved:
     support: Array | None = None
     sparsity: SparsityCurve | None = None
 
-    def with_remainder(self, remainder: Remainder) -> Solved:
+    def with_rest(self, rest: Remainder | PosteriorSamples) -> Solved:
         """Return the same with the degrees of freedom of what the features are a subspace of."""
-        more = remainder.effective_dof(self.solution.alpha)
-        dof = {"effective_dof": self.solution.effective_dof + more}
-        equations = replace(self.equations, effective_dof=self.equations.effective_dof + more)
-        return replace(self, solution=replace(self.solution, **dof), equations=equations)
+        solution, equations = self.solution, self.equations
+        if isinstance(rest, Remainder):
+            more = rest.effective_dof(solution.alpha)
+            dof, of_targets = solution.effective_dof + more, equations.effective_dof + more
+        else:
+            dof = rest.dof_at(solution.alpha) + equations.intercept
+            of_targets = rest.dof_at(equations.alphas) + equations.intercept
+            equations = replace(equations, samples=rest)
+        equations = replace(equations, effective_dof=of_targets)
+        return replace(self, solution=replace(solution, effective_dof=dof), equations=equations)
 
     @property
     def cv_rmse(self) -> Floats | None:

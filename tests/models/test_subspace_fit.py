@@ -3,6 +3,7 @@
 import os
 
 import dask
+import h5py
 import numpy as np
 import pytest
 from dask.callbacks import Callback
@@ -11,12 +12,13 @@ from threadpoolctl import threadpool_limits
 
 import streamkern
 from streamkern import Matern
-from streamkern.errors import ParameterError, StreamkernWarning
+from streamkern.errors import ModelFileError, ParameterError, StreamkernWarning
 from streamkern.features.base import stream
 from streamkern.models import gram_passes
 from streamkern.models.tasks import Regression
 from streamkern.parameters import plan
 from streamkern.report.report_rows import fit_rows
+from streamkern.report.validation_pass import validated
 from streamkern.runtime.events import observed
 from streamkern.runtime.feature_store import FeatureStore
 from streamkern.sources import ArraySource
@@ -151,10 +153,54 @@ def test_waves_beyond_the_block_take_few_iterations(monkeypatch):
     assert found.report_["iterations"] <= 20
 
 
-def test_waves_of_several_targets_are_solved_with_a_penalty_each():
+def test_waves_of_several_targets_are_solved_with_a_penalty_each(tmp_path):
     X, y = rows(p=2, q=2)
+    y[:, 1] += 5.0 * stream(6).standard_normal(N)
     found, expected = both((X, y), feature_map="grid", per_target=True)
     check_alike(found, expected, X, y)
+    assert len(set(found.report_["alpha"])) == 2
+    deviations = check_deviations(found, expected, X)
+    found.save(tmp_path / "waves.h5")
+    loaded = streamkern.load(tmp_path / "waves.h5")
+    assert np.array_equal(loaded.predict(X, return_std=True)[1], deviations)
+    with h5py.File(tmp_path / "waves.h5", "r+") as file:
+        samples = file["equations/samples"]
+        means = samples["means"][:-1]
+        del samples["means"]
+        samples["means"] = means
+    with pytest.raises(ModelFileError, match="is a damaged model"):
+        streamkern.load(tmp_path / "waves.h5")
+
+
+def check_deviations(found, expected, X):
+    """Compare deviations by samples of the posterior, and return them."""
+    _, deviations = found.predict(X, return_std=True)
+    ratio = deviations / expected.predict(X, return_std=True)[1]
+    assert ratio.mean() == pytest.approx(1.0, abs=0.02)
+    assert ((ratio > 0.8) & (ratio < 1.25)).all()
+    return deviations
+
+
+def test_waves_in_gaps_are_as_uncertain_as_those_of_the_system(monkeypatch):
+    monkeypatch.setattr(gram_passes, "LEADING", 128)
+    X = stream(3).random((3000, 2))
+    X = X[(np.abs(X - 0.5) > 0.15).any(axis=1)]
+    y = np.cos(2.0 * np.pi * (X @ [4.0, 3.0])) + 0.1 * stream(4).standard_normal(len(X))
+    options = {"feature_map": "grid", "kernel": Matern(0.3, nu=0.5), "n_components": 800}
+    found, expected = (
+        ridge(alpha=[0.1, 0.2], solver=solver, **options).fit(X, y, keep_moments=True)
+        for solver in ("cg", "direct")
+    )
+    assert found.report_["effective_dof"] == pytest.approx(
+        expected.report_["effective_dof"], rel=0.02
+    )
+    gap = 0.4 + 0.2 * stream(5).random((500, 2))
+    check_deviations(found, expected, np.concatenate([X, gap]))
+    assert dict(fit_rows(found.report_))["deviations"] == "by 128 samples of the posterior"
+    # Those without the folds of rows are told by samples of all rows.
+    told, of_system = (validated(each.model_, ArraySource(X, y)) for each in (found, expected))
+    ratio = told.standardized.std() / of_system.standardized.std()
+    assert ratio == pytest.approx(1.0, abs=0.05)
 
 
 def test_waves_are_planned_where_all_that_is_searched_has_them():

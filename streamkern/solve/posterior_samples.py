@@ -1,0 +1,133 @@
+"""Vectors whose outer products are (G + alpha I)^-1 in the mean, by products with G alone.
+
+Of Gaussian vectors z they are S^-T M^(-1/2) z, with M = S^-1 (G + alpha I) S^-T and S S^T a
+preconditioner, so that M is near to I and few steps of Lanczos's process tell its root.
+
+Chow and Saad (2014), "Preconditioned Krylov subspace methods for sampling multivariate Gaussian
+distributions".
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from streamkern._typing import Array, Floats
+from streamkern.features.base import stream
+from streamkern.solve.preconditioner import BlockPreconditioner
+
+# Vectors of a penalty, and the bytes from which on they are fewer.
+_FEWEST, _MOST, _BYTES = 64, 128, 256 << 20
+# Steps at the most, and how often it is looked whether vectors still change by more than a share,
+# of which the square is what their variances are off by.
+_STEPS, _EVERY, _CHANGE = 60, 5, 0.1
+_STREAM = 6
+
+
+class PosteriorSamples(NamedTuple):
+    """Samples of the posterior of coefficients about their mean, over the deviation of the noise.
+
+    Variances by n of them are off by sqrt(2 / n) of their size.
+    """
+
+    alphas: Floats  # (A,), ascending
+    vectors: Array  # (D, A n), in the order of the penalties
+    means: Floats  # (A n,), of phi(x)^T vectors over the rows
+    effective_dof: Floats  # (A,)
+
+    def check(self, n_components: int) -> None:
+        """Raise ValueError unless they are of so many features, and go together."""
+        A, n = self.alphas.size, self.means.size
+        expected = (A,), (n_components, n), (n,), (A,)
+        shapes = tuple(each.shape for each in self)
+        if not A or n % A or not n or shapes != expected or not (self.alphas > 0).all():
+            raise ValueError(f"samples of shapes {shapes} of {n_components} features")
+
+    def dof_at(self, alpha: float | Floats) -> Any:
+        """Return the degrees of freedom at the penalties nearest to others."""
+        return self.effective_dof[self._nearest(alpha)]
+
+    def weights(self, alphas: Floats) -> Floats:
+        """Return the weights (A n, t) of squares of phi^T vectors at the nearest penalties (t,)."""
+        n = len(self.means) // len(self.alphas)
+        of_sample = np.repeat(np.arange(len(self.alphas)), n)
+        return np.asarray((of_sample[:, None] == self._nearest(alphas)) / n)
+
+    def _nearest(self, alphas: float | Floats) -> Any:
+        return np.abs(np.log(self.alphas / np.asarray(alphas)[..., None])).argmin(axis=-1)
+
+
+def sample_posterior(
+    times: Callable[[Floats], Floats], known: BlockPreconditioner, alpha: float
+) -> tuple[Array, float]:
+    """Return samples (D, n) at a penalty, and the degrees of freedom there.
+
+    `times` returns G v of vectors v (D, k).  The degrees of freedom tr(G (G + alpha I)^-1) are the
+    mean of x^T G x = z^T z - alpha x^T x over samples x.
+    """
+    D, n = len(known.diagonal), n_samples(len(known.diagonal))
+    samples, dof = np.empty((D, n), np.float32), 0.0
+    width = _width(D)
+    for start in range(0, n, width):
+        z = stream(start, _STREAM).standard_normal((D, min(width, n - start)))
+        x = _sampled(times, known, alpha, z)
+        samples[:, start : start + width] = x
+        dof += float(np.vdot(z, z) - alpha * np.vdot(x, x)) / n
+    return samples, dof
+
+
+def _sampled(
+    times: Callable[[Floats], Floats], known: BlockPreconditioner, alpha: float, z: Floats
+) -> Floats:
+    """Return S^-T M^(-1/2) z of columns z (D, k), each by a process of its own."""
+    norms = np.linalg.norm(z, axis=0)
+    vector, before, beta = z / norms, np.zeros_like(z), np.zeros(z.shape[1])
+    basis, diagonal, beside = list[Array](), list[Floats](), list[Floats]()
+    found = np.zeros_like(z)
+    for step in range(1, _STEPS + 1):
+        basis.append(vector.astype(np.float32))
+        half = known.whitened(vector, alpha, transposed=True)
+        after = known.whitened(times(half) + alpha * half, alpha) - beta * before
+        diagonal.append(np.einsum("dk,dk->k", after, vector))
+        after -= diagonal[-1] * vector
+        beta = np.linalg.norm(after, axis=0)
+        beside.append(beta)
+        before, vector = vector, after / np.maximum(beta, np.finfo(float).tiny)
+        if step % _EVERY and (beta > _CHANGE * 1e-3).any():
+            continue
+        last, found = found, np.zeros_like(z)
+        weights = _inverse_root(np.array(diagonal), np.array(beside[:-1])) * norms
+        for each, weight in zip(basis, weights, strict=True):
+            found += each * weight
+        change = np.linalg.norm(found - last)
+        if change < _CHANGE * np.linalg.norm(found) or not (beta > _CHANGE * 1e-3).any():
+            break
+    return known.whitened(found, alpha, transposed=True)
+
+
+def _inverse_root(diagonal: Floats, beside: Floats) -> Floats:
+    """Return the first columns (s, k) of T^(-1/2) of tridiagonal matrices T."""
+    steps = np.arange(len(diagonal))
+    matrices = np.zeros((diagonal.shape[1], len(steps), len(steps)))
+    matrices[:, steps, steps] = diagonal.T
+    matrices[:, steps[1:], steps[:-1]] = beside.T
+    values, vectors = np.linalg.eigh(matrices)
+    values = np.maximum(values, np.finfo(float).tiny)
+    made: Floats = np.einsum("ksv,kv->sk", vectors, vectors[:, 0] / np.sqrt(values))
+    return made
+
+
+def n_samples(n_components: int) -> int:
+    """Return the number of samples of a penalty."""
+    return int(np.clip(_BYTES // (8 * n_components), _FEWEST, _MOST))
+
+
+def sampling_bytes(n_components: int) -> int:
+    """Return what sampling takes besides what products do, with the samples of one penalty."""
+    D, width = n_components, _width(n_components)
+    return 4 * D * (n_samples(D) + width * _STEPS) + 8 * 8 * D * width
+
+
+def _width(n_components: int) -> int:
+    """Return how many samples are made at a time."""
+    return int(np.clip(_BYTES // (4 * n_components * _STEPS), 4, 32))
