@@ -83,13 +83,6 @@ class GridFourierFeatures(SpectralFeatures):
         projection = Frequencies(frequencies)
         return self._drawn(projection, np.zeros(self.n_draws), np.sqrt(2.0 * weights))
 
-    def of_kernel(self, kernel: ShiftInvariantKernel) -> Self:
-        """Return the map of another kernel at the same frequencies."""
-        cell = 2.0 * np.abs(self.frequencies).min(axis=0)
-        weights = kernel.density(self.frequencies) * cell.prod()
-        other, amplitudes = type(self)(kernel, self.n_components), np.sqrt(2.0 * weights)
-        return other._drawn(self.projection, self.phases, amplitudes)  # noqa: SLF001  its own class
-
     @property
     def lattice(self) -> Lattice | None:  # type: ignore[override]
         frequencies, amplitudes = self.frequencies, self.amplitudes

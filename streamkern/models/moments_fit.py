@@ -10,8 +10,8 @@ from streamkern.errors import ParameterError
 from streamkern.features.metric import GivenMetric
 from streamkern.models.checkpoint_job import RowPasses, checkpointed
 from streamkern.models.data_moments import DataMoments
+from streamkern.models.field_kernel import with_chosen_kernel
 from streamkern.models.moments_pass import moments_pass
-from streamkern.models.wave_choice import with_chosen_kernel
 from streamkern.parameters.fit_options import SAMPLE_ROWS, FitOptions
 from streamkern.parameters.job_plan import Plan
 from streamkern.parameters.penalty_options import PenaltyOptions
@@ -98,7 +98,7 @@ def fit_job(
         if (options.scale == "auto" or kernel_is_open) and like is None:
             choosing = replace(options, chooses_kernel=kernel_is_open)
             seen, chosen_options, scaled = chosen_on_sample(seen, choosing)
-            # The kernel of a grid is still to be chosen, from sums of all rows.
+            # The kernel of a field is still to be chosen, in windows.
             still = options.chooses_kernel and not kernel_is_open
             options = replace(chosen_options, chooses_kernel=still)
             wanted = replace(wanted, scale=options.scale)

@@ -60,7 +60,7 @@ class FitOptions:
     fold_by: str = "auto"
     metric: str | GivenMetric | None = None
     scale: str = "standard"
-    chooses_kernel: bool = False  # and its length scale, on the sample or from sums of waves
+    chooses_kernel: bool = False  # and its length scale, on the sample or in windows of a field
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kernel", as_kernel(self.kernel))

@@ -40,6 +40,7 @@ class FitReport(TypedDict, total=False):
     scale: str  # of the inputs: "standard", "robust", "common" or "none"
     scale_errors: dict[str, float]  # of rows held out, by the scales that were tried
     kernel_errors: dict[str, float]  # likewise by kernels, in the scale that was chosen
+    kernel_evidence: dict[str, float]  # its logarithm for a row of a field, by kernels
     # The solution.
     n_folds: int  # with rows; 0 for none
     fold_by: str | None  # what is dealt to folds: "shards", "blocks" or "rows"

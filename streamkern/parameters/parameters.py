@@ -192,15 +192,10 @@ class Parameters:
         return {name: getattr(self, name) for name in NAMES}
 
     def chooses_kernel(self, feature_map: str) -> bool:
-        """Say whether a fit with a map chooses the kernel, its length scale and the scale.
-
-        Of a grid that is by the folds, and of all rows.
-        """
+        """Say whether a fit with a map chooses the kernel, its length scale and the scale."""
         family = FAMILIES.get(feature_map)
-        if family is None or self.kernel != AUTO or self.metric is not None:
-            return False
-        is_grid = family.made is GridFourierFeatures
-        return self.penalty.needs_folds if is_grid else family.made is not Identity
+        is_open = self.kernel == AUTO and self.metric is None
+        return is_open and family is not None and family.made is not Identity
 
     @property
     def scale_is_open(self) -> bool:

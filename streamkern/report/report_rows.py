@@ -63,6 +63,9 @@ def _choices(report: FitReport, number: Number) -> Iterator[Row]:
         if errors:
             tried = ", ".join(f"{name} {number(error)}" for name, error in errors.items())
             yield f"choice of {what}", f"{report[what]}; errors of small fits: {tried}"
+    if evidence := report.get("kernel_evidence"):
+        tried = ", ".join(f"{name} {number(each)}" for name, each in evidence.items())
+        yield "choice of kernel", f"{report['kernel']}; evidence a row of windows: {tried}"
 
 
 def _gradients(report: FitReport, number: Number) -> list[Row]:

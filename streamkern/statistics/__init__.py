@@ -21,13 +21,14 @@ from streamkern.statistics.integer_units import integer_units, unit_of_weights
 from streamkern.statistics.row_hashes import RowIndex, RowSample
 from streamkern.statistics.toeplitz_moments import ToeplitzMoments, is_summed_by_waves
 from streamkern.statistics.triangle import Triangle
+from streamkern.statistics.window_samples import WindowSamples
 from streamkern.statistics.work import Work
 
 __all__ = [
     "ByFold", "CentredMoments", "ColumnStatistics", "FeatureSums", "Folds", "GramProducts",
     "IntegerMoments", "ListedFolds", "Moments", "Precision", "RangeFolds", "RowFolds", "RowIndex",
-    "RowSample", "Statistic", "Sums", "ToeplitzMoments", "Together", "Triangle", "Work",
-    "block_folds", "concatenated", "dtype_of_features", "empty_moments", "integer_units",
+    "RowSample", "Statistic", "Sums", "ToeplitzMoments", "Together", "Triangle", "WindowSamples",
+    "Work", "block_folds", "concatenated", "dtype_of_features", "empty_moments", "integer_units",
     "is_summed_by_waves", "joined_moments", "joint", "maximum", "merged_by", "minimum",
     "moment_strips", "part", "parts", "precision_of_features", "rows_by_fold", "shard_folds",
     "total", "unit_of_weights", "unplaced_folds", "update_bytes",

@@ -133,14 +133,6 @@ class ToeplitzMoments(Moments):
         found.target, found.target_sum = self.target.copy(), self.target_sum.copy()
         return found
 
-    def of_amplitudes(self, feature_map: FeatureMap) -> ToeplitzMoments:
-        """Return the sums of a map on the same lattice, with other amplitudes."""
-        lattice: Any = feature_map.lattice
-        change = np.repeat(lattice.amplitudes / self._lattice.amplitudes, 2)[: len(self.cross)]
-        found = self.of_features(feature_map, self.feature_shift, self.cross * change[:, None])
-        vars(found).pop("_lattice", None)
-        return found
-
     def gram_operator(self, n_threads: int = 1) -> ToeplitzGram:
         """Return what multiplies vectors by the Gram matrix, which is not made."""
         waves = self.waves.view(complex).reshape(2 * self._lattice.modes)

@@ -1,12 +1,10 @@
-"""Kernel and length scale of a grid are chosen from the sums of one pass."""
+"""Kernel and length scales of a field are those of most evidence in windows of it."""
 
 import numpy as np
 import pytest
 
 from streamkern import Gaussian, Matern, RandomFeatureRidge, load
-from streamkern.features import GridFourierFeatures
-from streamkern.sources import Block
-from streamkern.statistics import ToeplitzMoments
+from streamkern.errors import StreamkernWarning
 
 # Of the usual kernel, whose errors go on falling.
 pytestmark = pytest.mark.filterwarnings("ignore:the error still falls")
@@ -30,21 +28,6 @@ def field(kernel, p=2, noise=0.1):
     return X, f, f + noise * np.random.default_rng(2).standard_normal(len(X))
 
 
-def test_sums_of_one_kernel_are_those_of_another():
-    X, _, y = field(Gaussian(0.5))
-    X, y = X[:500], y[:500, None]
-    drawn = GridFourierFeatures(Matern(0.7, nu=0.5), 201).draw(2, X)
-    other = drawn.of_kernel(Gaussian(0.4))
-    assert np.array_equal(other.frequencies, drawn.frequencies)
-    made, expected = (ToeplitzMoments(each, 1, precision="double") for each in (drawn, other))
-    for moments in (made, expected):
-        moments.update([Block(X, y, 0)])
-    found = made.of_amplitudes(other).with_gram().centred()
-    wanted = expected.with_gram().centred()
-    np.testing.assert_allclose(found.gram.dense(), wanted.gram.dense(), atol=1e-10)
-    np.testing.assert_allclose(found.cross, wanted.cross, atol=1e-10)
-
-
 @pytest.mark.parametrize(
     ("kernel", "p"), [(Gaussian(0.5), 2), (Matern(0.6, nu=1.5), 1), (Matern(0.4, nu=0.5), 2)]
 )
@@ -55,25 +38,44 @@ def test_the_chosen_kernel_does_as_well_as_the_true_one(kernel, p):
     true = RandomFeatureRidge(kernel, **options).fit(X[:N], y[:N])
     usual = RandomFeatureRidge(Gaussian(), **options).fit(X[:N], y[:N])
     rmse = [np.sqrt(np.mean((m.predict(X[N:]) - f[N:]) ** 2)) for m in (chosen, true, usual)]
-    assert rmse[0] < 1.1 * rmse[1]
     assert rmse[0] < 0.7 * rmse[2]
     report = chosen.report_
     assert report["passes"] == 3
-    assert report["kernel"] in report["kernel_errors"]
-    assert set(report["kernel_errors"]) >= {"matern12", "matern32"}
+    evidence = report["kernel_evidence"]
+    assert list(evidence) == ["matern12", "matern32", "matern52", "gaussian"]
+    assert report["kernel"] == max(evidence, key=evidence.get)
+    assert rmse[0] < 1.02 * rmse[1]
     assert report["seconds"]["kernels"] > 0
 
 
-def test_a_field_that_is_not_resolved_gets_a_rough_kernel_and_stays_near_in_gaps():
+def test_a_field_that_is_not_resolved_stays_near_in_gaps():
     X, f, y = field(Matern(0.15, nu=1.5))
     gap = ((X - np.sqrt(3)) ** 2).sum(axis=1) < 0.5
     model = RandomFeatureRidge(feature_map="grid", n_components=300).fit(X[~gap], y[~gap])
-    assert model.report_["kernel"] == "matern12"
-    assert set(model.report_["kernel_errors"]) == {"matern12", "matern32"}
+    assert model.report_["kernel"] == "matern32"
     assert "more components would resolve more" in model.report_["note"]
     assert model.alpha_ == pytest.approx(model.model_.feature_map.left_out)
     # Without the least penalty it is off by many deviations of the field there.
-    assert np.sqrt(np.mean((model.predict(X[gap]) - f[gap]) ** 2)) < 2 * f.std()
+    assert np.sqrt(np.mean((model.predict(X[gap]) - f[gap]) ** 2)) < 1.5 * f.std()
+
+
+def test_every_input_has_its_own_length_scale():
+    X, _, _ = field(Gaussian(0.5))
+    X = np.insert(X, 1, 7.0, axis=1)
+    f = np.sin(4.0 * X[:, 0] + 0.3 * X[:, 2])
+    y = f + 0.1 * np.random.default_rng(2).standard_normal(len(X))
+    with pytest.warns(StreamkernWarning, match="1 constant column of X left out"):
+        model = RandomFeatureRidge(feature_map="grid", n_components=300).fit(X[:N], y[:N])
+    first, last = model.report_["length_scale"]
+    assert last > 5 * first
+    assert np.sqrt(np.mean((model.predict(X[N:]) - f[N:]) ** 2)) < 0.05
+
+
+def test_noise_alone_is_not_taken_for_a_field():
+    X, _, _ = field(Gaussian(0.5))
+    y = np.random.default_rng(5).standard_normal((len(X), 2))
+    model = RandomFeatureRidge(feature_map="grid", n_components=300).fit(X[:N], y[:N])
+    assert np.abs(model.predict(X[N:])).max() < 0.3
 
 
 @pytest.mark.parametrize("options", [{}, {"alpha": "gcv"}, {"solver": "cg"}])
@@ -95,9 +97,8 @@ def test_weights_of_any_size_give_the_same_choice(solver):
     for weight in (1 / 800, 1000.0):
         model = RandomFeatureRidge(**options).fit(X, y, sample_weight=np.full(len(y), weight))
         assert model.kernel_.name == plain.kernel_.name
-        assert model.kernel_.length_scale == pytest.approx(plain.kernel_.length_scale)
-        assert model.alpha_ == pytest.approx(weight * plain.alpha_, rel=1e-3)
-        assert "more components would resolve more" in model.report_["note"]
+        assert model.kernel_.length_scale == pytest.approx(plain.kernel_.length_scale, rel=0.01)
+        assert model.alpha_ == pytest.approx(weight * plain.alpha_, rel=0.01)
         np.testing.assert_allclose(model.predict(X), plain.predict(X), atol=1e-2)
 
 
@@ -107,7 +108,7 @@ def test_the_scale_of_inputs_is_chosen_beside_the_kernel():
         RandomFeatureRidge(feature_map="grid", n_components=100, scale="auto").fit(X, y).report_
     )
     assert set(report["scale_errors"]) == {"standard", "robust", "common"}
-    assert set(report["kernel_errors"]) >= {"matern12", "matern32"}
+    assert report["kernel"] in report["kernel_evidence"]
     assert report["passes"] == 3
 
 
@@ -125,8 +126,10 @@ def test_the_choice_is_the_same_again_and_in_files(tmp_path):
 
 
 @pytest.mark.parametrize("options", [{"alpha": 1.0}, {"alpha": "gcv"}])
-def test_without_folds_no_kernel_is_chosen(options):
-    X, _, y = field(Gaussian(0.5))
-    model = RandomFeatureRidge(feature_map="grid", n_components=64, **options).fit(X, y)
-    assert model.report_["kernel"] == "gaussian"
-    assert model.report_["passes"] == 2
+def test_a_kernel_is_chosen_at_any_penalty_but_not_of_few_rows(options):
+    X, _, y = field(Matern(0.5, nu=0.5))
+    options = {"feature_map": "grid", "n_components": 64, **options}
+    model = RandomFeatureRidge(**options).fit(X, y)
+    assert (model.report_["kernel"], model.report_["passes"]) == ("matern12", 3)
+    model = RandomFeatureRidge(**options).fit(X[:25], y[:25])
+    assert (model.report_["kernel"], model.report_["passes"]) == ("gaussian", 2)

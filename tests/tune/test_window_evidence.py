@@ -1,0 +1,61 @@
+"""The evidence of windows is that of Gaussian processes, and tells kernel, lengths and noise."""
+
+import numpy as np
+import pytest
+from scipy.stats import multivariate_normal
+
+from streamkern import Gaussian, Matern
+from streamkern.features.base import stream
+from streamkern.tune import window_evidence
+from streamkern.tune.window_evidence import Window, by_evidence
+
+LENGTHS, NOISE = np.array([0.3, 0.9]), 0.04
+
+
+def window(kernel, n, side, seed):
+    """Rows of a process with that kernel, with noise of variance 1 / weight of NOISE."""
+    rng = stream(seed)
+    places, weights = side * rng.random((n, 2)), rng.random(n) + 0.5
+    gram = kernel.with_length_scale(tuple(LENGTHS))(places, places)
+    factor = np.linalg.cholesky(gram + np.diag(NOISE / weights))
+    return Window(places, 3.0 + 2.0 * factor @ rng.standard_normal((n, 2)), weights)
+
+
+@pytest.mark.parametrize("kernel", [Matern(nu=0.5), Matern(nu=1.5), Gaussian()])
+def test_evidence_is_the_density_of_targets_at_the_best_means_and_variances(kernel):
+    windows = [window(kernel, 30, 1.0, 0), window(kernel, 40, 3.0, 1)]
+    parameters = np.log([*LENGTHS, NOISE])
+    found = window_evidence._log_evidence(kernel, parameters, windows)
+    n, q, squares, grams, rests = 70, 2, np.zeros(2), [], []
+    for places, targets, weights in windows:
+        gram = kernel.with_length_scale(tuple(LENGTHS))(places, places) + np.diag(NOISE / weights)
+        one = np.linalg.solve(gram, np.ones(len(gram)))
+        rests.append(targets - one @ targets / one.sum())
+        grams.append(gram)
+        squares += np.einsum("nq,nm,mq->q", rests[-1], np.linalg.inv(gram), rests[-1])
+    density = sum(
+        multivariate_normal(cov=gram * squares[j] / n).logpdf(rest[:, j])
+        for gram, rest in zip(grams, rests, strict=True)
+        for j in range(q)
+    )
+    # The mean over targets, without what is the same for all kernels.
+    assert found == pytest.approx(density / q + 0.5 * n * (1.0 + np.log(2.0 * np.pi)))
+
+
+@pytest.mark.parametrize("kernel", [Matern(nu=0.5), Matern(nu=1.5), Gaussian()])
+def test_kernel_lengths_and_noise_are_found(kernel):
+    windows = [window(kernel, 150, side, seed) for seed, side in enumerate([0.5, 0.5, 2, 2, 6, 6])]
+    found = by_evidence(windows, np.array([6.0, 6.0]))
+    assert [each.kernel.name for each in found] == ["matern12", "matern32", "matern52", "gaussian"]
+    best = max(found, key=lambda each: each.per_row)
+    assert best.kernel.name == kernel.name
+    assert np.allclose(best.length_scales, LENGTHS, rtol=0.35)
+    assert best.noise == pytest.approx(NOISE, rel=0.5)
+
+
+def test_rows_at_the_same_places_without_noise_have_some():
+    places = np.repeat(stream(0).random((20, 1)), 5, axis=0)
+    one = Window(places, np.sin(9.0 * places), np.ones(100))
+    for found in by_evidence([one], np.ones(1)):
+        assert np.isfinite(found.per_row)
+        assert found.noise == pytest.approx(1e-6)
