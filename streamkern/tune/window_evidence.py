@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import lapack, solve_triangular
-from scipy.optimize import minimize
 
 from streamkern._typing import Floats
 from streamkern.kernels import Gaussian, Matern
@@ -49,9 +48,10 @@ def by_evidence(windows: Sequence[Window], ranges: Floats) -> list[Evidence]:
     A field has the same kernel and noise in every window, and a mean of its own; targets have the
     same but for their variance.
     """
+    from scipy.optimize import minimize  # noqa: PLC0415  slow, and for fields alone
+
     p, n_rows = len(ranges), sum(len(each.places) for each in windows)
-    low, high = np.log([_LENGTHS, _NOISES]).T
-    bounds = [*np.log(np.outer(ranges, _LENGTHS)), (low[1], high[1])]
+    bounds = [*np.log(np.outer(ranges, _LENGTHS)), tuple(np.log(_NOISES))]
     starts = [np.append(np.log(ranges * each), math.log(_START_NOISE)) for each in _STARTS]
     found = list[Evidence]()
     for kernel in KERNELS:
