@@ -64,10 +64,6 @@ class FitOptions:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kernel", as_kernel(self.kernel))
-        if self.feature_map == "auto":
-            raise ParameterError(
-                "the map 'auto' is chosen by a search; take `tune` instead, or name a map."
-            )
         for name, allowed in CHOICES.items():
             check_choice(name, getattr(self, name), allowed)
         checked_seed(self.random_state)

@@ -14,7 +14,7 @@ from streamkern.errors import ParameterError
 from streamkern.errors.checks import check_choice
 from streamkern.features import FAMILIES, LEVELS, GridFourierFeatures, Identity
 from streamkern.features.metric import checked_metric
-from streamkern.kernels import KERNELS, Gaussian, Kernel, as_kernel
+from streamkern.kernels import KERNELS, Gaussian, Kernel, Linear, as_kernel
 from streamkern.parameters.fit_options import CHOICES, GIVEN, FitOptions
 from streamkern.parameters.penalty_options import PenaltyOptions, SparseOptions
 
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 DEFAULT_KERNEL = Gaussian("median")
 AUTO = "auto"
 AUTO_COMPONENTS = 4096
+# The map unless another is given.
+DEFAULT_MAP = "orthogonal"
 # Of fewer rows no kernel is chosen.
 FEWEST_ROWS = 30
 # The most components whose D x D system the solver 'auto' makes.
@@ -61,7 +63,7 @@ def _kernels() -> str:
 
 def _maps() -> str:
     each = "; ".join(f"{name}: {family.help}" for name, family in FAMILIES.items())
-    return f"{each}; auto: `tune` chooses among those that suit the inputs."
+    return f"{each}; auto: nystroem where it can be, or orthogonal; `tune` chooses by their errors."
 
 
 def option(default: Any, *args: Any, **named: Any) -> Any:
@@ -128,7 +130,7 @@ class Parameters:
         choices=(AUTO, "direct", "cg"),
     )
     feature_map: str = option(
-        "orthogonal",
+        DEFAULT_MAP,
         "How features are made",
         name="map",
         choices=CHOICES["feature_map"],
@@ -198,6 +200,21 @@ class Parameters:
         return is_open and family is not None and family.made is not Identity
 
     @property
+    def usual_map(self) -> str:
+        """The map that is given, of 'auto' landmarks where they go with the rest, as of a fit."""
+        if self.feature_map != AUTO:
+            return self.feature_map
+        D, is_plain = self.n_components, self.metric is None and self.sparse is None and self.paired
+        suits = is_plain and not isinstance(first_kernel_of(self.kernel), Linear)
+        suits = suits and D != AUTO and int(D) <= DIRECT_COMPONENTS
+        return "nystroem" if suits and self.precision in ("single", "double") else DEFAULT_MAP
+
+    @property
+    def growing_map(self) -> str:
+        """The same of rows that others follow, which may be far from landmarks among them."""
+        return DEFAULT_MAP if self.feature_map == AUTO else self.feature_map
+
+    @property
     def scale_is_open(self) -> bool:
         """Whether a choice of the kernel or a search may choose the scale, too."""
         return self.scale is None and self.standardize
@@ -260,8 +277,9 @@ class Parameters:
 
     def moments(self, template: Template | None = None) -> FitOptions:
         """Return the options of the passes of moments, which are dealt to folds in any case."""
-        options = self.map_options()
-        return options if template is None else template.applied(options)
+        if template is None:
+            return replace(self, feature_map=self.growing_map).map_options()
+        return template.applied(self.map_options())
 
     def map_options(
         self, feature_map: str | None = None, kernel: Kernel | None = None
@@ -270,7 +288,7 @@ class Parameters:
         values: dict[str, Any] = {name: getattr(self, name) for name in GIVEN}
         D = AUTO_COMPONENTS if self.n_components == AUTO else self.n_components
         values |= {"metric": checked_metric(self.metric), "n_components": D}
-        values |= {"feature_map": feature_map or self.feature_map}
+        values |= {"feature_map": feature_map or self.usual_map}
         values["kernel"] = kernel or first_kernel_of(self.kernel)
         values["scale"] = self.scale or "standard"
         if self.scale == "none" or not self.standardize:
@@ -295,6 +313,8 @@ class Parameters:
         leave no zeros.
         """
         few = source.n_samples < FEWEST_ROWS
+        if self.feature_map == AUTO and template is None and source.sparse_row_bytes:
+            options = replace(options, feature_map=DEFAULT_MAP)
         if options.chooses_kernel and (few or source.sparse_row_bytes):
             scale = "standard" if self.scale_is_open else options.scale
             options = replace(options, chooses_kernel=not few, scale=scale)

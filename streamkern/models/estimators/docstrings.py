@@ -52,7 +52,8 @@ feature_map : str
     hundreds of inputs ('sorf'); quasi-Monte Carlo ('qmc'); on a 'grid' for one to three
     inputs.  The kernel at landmarks: 'nystroem'.
     'binning' for the Laplacian kernel, 'sketch' for the polynomial one, 'identity' for the
-    inputs as features, and 'auto', in `tune` alone.
+    inputs as features.  'auto' is 'nystroem' of up to 8,192 features, and 'orthogonal' of sparse
+    rows, a metric, sparse models, integers, and rows that others follow; `tune` chooses.
 paired : bool
     Cosine and sine of every frequency, or cosines with random phases.
 metric : str, or ndarray of shape (p, p), optional
