@@ -1,7 +1,5 @@
 """Kernels: what all of them offer, and how they are declared."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
@@ -15,7 +13,7 @@ from streamkern.errors import ParameterError
 from streamkern.errors.html_table import html_table
 
 # Kernels by their families: declaring a class is enough for options, texts and files to find it.
-DECLARED: dict[str, type[Kernel]] = {}
+DECLARED: "dict[str, type[Kernel]]" = {}
 
 
 def declare(declared: dict[str, type[Any]], name: str, declaration: type) -> None:
@@ -126,7 +124,7 @@ class Kernel(ABC):
             changed = changed.of_parts(list(parts.values()))
         return changed  # type: ignore[no-any-return]
 
-    def _named_parts(self) -> dict[str, Kernel]:
+    def _named_parts(self) -> "dict[str, Kernel]":
         """Return the kernels that it is made of: by their argument, or by place in it."""
         found: dict[str, Kernel] = {}
         for name, value in self.get_params(deep=False).items():

@@ -1,7 +1,5 @@
 """Kernels of some of the inputs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self

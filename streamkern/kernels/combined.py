@@ -4,8 +4,6 @@ They are kept in one form: sums of products of kernels on columns, with sums in 
 factors.  Every one of them has k(x, x) = 1, since weights count by their share of the sum.
 """
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,26 +1,22 @@
 """Which classes there are among the labels of rows, and what each of them weighs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from streamkern._typing import Floats
 from streamkern.engine.scheduler import task
 from streamkern.engine.task_stream import stream
 from streamkern.errors import DataError, ParameterError
+from streamkern.parameters.fit_report import FitReport
 from streamkern.parameters.plan import cut
 from streamkern.sources import Classes, LabelledSource, Reader, Source, labelled_rows
+from streamkern.sources.labelled_source import LabelColumn
 from streamkern.sources.nonfinite_rows import finite_rows
-
-if TYPE_CHECKING:
-    from streamkern._typing import Floats
-    from streamkern.parameters.fit_report import FitReport
-    from streamkern.sources.labelled_source import LabelColumn
 
 _BLOCK_ROWS = 8192
 
@@ -32,7 +28,7 @@ class ClassCounts:
     classes: Classes
     weights: Floats
 
-    def merge(self, other: ClassCounts) -> ClassCounts:
+    def merge(self, other: "ClassCounts") -> "ClassCounts":
         classes = self.classes.merge(other.classes)
         weights = np.zeros(len(classes))
         for part in (self, other):

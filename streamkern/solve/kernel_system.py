@@ -9,8 +9,6 @@ the roots r of the weights: there the matrix is R K R + alpha I, the targets are
 the place of the ones.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -110,7 +108,7 @@ class KernelBasis:
     @classmethod
     def of(
         cls, K: Floats, y: Floats, weights: Floats | None = None, *, intercept: bool
-    ) -> KernelBasis:
+    ) -> "KernelBasis":
         """Decompose K (n, n), which is overwritten: about 9 n^3 operations."""
         n, q = y.shape
         if not intercept:

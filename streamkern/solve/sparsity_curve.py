@@ -1,20 +1,15 @@
 """The number of features of a sparse model, chosen by cross-validation from moments."""
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from streamkern._typing import Floats
 from streamkern.solve.cross_validation import HeldOut, squared_errors
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from streamkern._typing import Floats
-    from streamkern.solve.sparse_selection import Sparsifier
-    from streamkern.statistics import FeatureSums
+from streamkern.solve.sparse_selection import Sparsifier
+from streamkern.statistics import FeatureSums
 
 
 def sparse_sizes(n_components: int) -> list[int]:
@@ -53,7 +48,7 @@ class SparsityCurve:
     @classmethod
     def of_folds(
         cls, sizes: Sequence[int], folds: Sequence[HeldOut], scale: Floats
-    ) -> SparsityCurve:
+    ) -> "SparsityCurve":
         weights = np.array([fold.weight for fold in folds])
         scores = np.array([fold.sse / fold.weight for fold in folds])
         return cls(tuple(sizes), scores, weights, scale)
