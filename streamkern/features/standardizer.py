@@ -1,7 +1,5 @@
 """The scaling of inputs, and the linear map of a metric behind it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -49,7 +47,7 @@ class Standardizer:
             return np.eye(len(self.columns))
         return self.linear if self.linear.ndim == 2 else np.diag(self.linear)
 
-    def beside(self, other: Standardizer, factors: Floats) -> Standardizer:
+    def beside(self, other: "Standardizer", factors: Floats) -> "Standardizer":
         """Return the one of the numbers of this and then of another of the same inputs and scale.
 
         They are multiplied by one factor each.
@@ -114,16 +112,16 @@ class Standardizer:
         out[...] = 0.0
         out[:, self.columns] = gradients / self.deviation
 
-    def coarsened(self) -> Standardizer:
+    def coarsened(self) -> "Standardizer":
         """Return the one with means and deviations of 20 bits, for their sums' rounding to go."""
         deviation = sure(self.deviation)
         unit = np.ldexp(1.0, np.frexp(deviation)[1] - SURE_BITS)
         return replace(self, mean=np.rint(self.mean / unit) * unit, deviation=deviation)
 
-    def with_linear(self, linear: Floats | None) -> Standardizer:
+    def with_linear(self, linear: Floats | None) -> "Standardizer":
         return replace(self, linear=linear)
 
-    def then(self, other: Standardizer) -> Standardizer:
+    def then(self, other: "Standardizer") -> "Standardizer":
         """Return the standardizer that does what this one and then another one do."""
         if self.linear is not None or self.bound is not None:
             raise ParameterError(
