@@ -159,9 +159,7 @@ class HadamardProjection:
         inputs, signs, lengths, matrices = self._as(dtype)
 
         def project(X: Array, angles: Array) -> None:
-            values, other = (
-                scratch.array(f"transform {i}", (len(X), B, P), dtype) for i in range(2)
-            )
+            values, other = (scratch.array(f"blocks {i}", (len(X), B, P), dtype) for i in range(2))
             np.multiply(X[:, None, :], inputs, out=values[:, :, :p], casting="same_kind")
             values[:, :, p:] = 0.0
             if bits is not None:
@@ -193,10 +191,9 @@ class HadamardProjection:
         inputs, signs, lengths, matrices = self._as(dtype)
 
         def pull_back(slopes: Array, out: Array) -> None:
-            values, other = (
-                scratch.array(f"transform {i}", (len(slopes), B, P), dtype) for i in range(2)
-            )
-            flat = values.reshape(len(slopes), B * P)
+            n = len(slopes)
+            values, other = (scratch.array(f"blocks {i}", (n, B, P), dtype) for i in range(2))
+            flat = values.reshape(n, B * P)
             np.multiply(slopes, lengths, out=flat[:, :L])
             flat[:, L:] = 0.0
             values, other = transform(values, other, matrices, transposed=True)

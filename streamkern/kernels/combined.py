@@ -28,9 +28,7 @@ class Combined(ShiftInvariantKernel):
         """The kernels that it is made of, in order."""
         return list(self._named_parts().values())
 
-    def _combine(
-        self, used_columns: Iterable[int] | None, normal_sets: int, n_uniforms: int
-    ) -> None:
+    def _hold(self, used_columns: Iterable[int] | None, normal_sets: int, n_uniforms: int) -> None:
         """Hold what follows from the arguments."""
         used = None if used_columns is None else tuple(sorted(used_columns))
         vars(self).update(used_columns=used, normal_sets=normal_sets, n_uniforms=n_uniforms)
@@ -77,7 +75,7 @@ class Several(Combined):
         used = [part.used_columns for part in self.parts]
         known = [columns for columns in used if columns is not None]
         every = set().union(*known) if len(known) == len(used) else None
-        self._combine(every, *self._count_draws())
+        self._hold(every, *self._count_draws())
 
     @abstractmethod
     def _count_draws(self) -> tuple[int, int]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -46,9 +46,7 @@ class SparsityCurve:
     scale: Floats  # the variances of the targets, which make them comparable
 
     @classmethod
-    def of_folds(
-        cls, sizes: Sequence[int], folds: Sequence[HeldOut], scale: Floats
-    ) -> "SparsityCurve":
+    def of_folds(cls, sizes: Sequence[int], folds: Sequence[HeldOut], scale: Floats) -> Self:
         weights = np.array([fold.weight for fold in folds])
         scores = np.array([fold.sse / fold.weight for fold in folds])
         return cls(tuple(sizes), scores, weights, scale)

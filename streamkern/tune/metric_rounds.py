@@ -224,9 +224,7 @@ def rounds_of(
     least, begun, number, side = np.inf, 0, 0, -1
     while True:
         most = _MOST_STEPS if brackets or not number else 1
-        found = [
-            _length_scale(trial, sample, kernel, steps, most, far=not number) for trial in trials
-        ]
+        found = [_length_scale(one, sample, kernel, steps, most, far=not number) for one in trials]
         trial, best, own, middle, _ = min(found, key=lambda each: each.best.relative_mse)
         # Few rows say little of a length scale: in plain distances the kernel's own stays.
         taken = best if number or best.beats(own) else own
