@@ -128,11 +128,7 @@ class Standardizer:
                 "inputs in a metric, or in a bounded scale, are not inputs any more, and cannot be "
                 "standardised again; leave out the metric, or take scale 'standard'."
             )
-        mean, deviation = self.mean[other.columns], self.deviation[other.columns]
-        return Standardizer(
-            self.columns[other.columns],
-            mean + deviation * other.mean,
-            deviation * other.deviation,
-            self.n_features,
-            other.linear,
-        )
+        columns, deviation = self.columns[other.columns], self.deviation[other.columns]
+        mean = self.mean[other.columns] + deviation * other.mean
+        deviation = deviation * other.deviation
+        return Standardizer(columns, mean, deviation, self.n_features, other.linear)

@@ -111,10 +111,8 @@ class Sum(Several):
                 f"the weights of a sum of kernels must be positive and finite, not "
                 f"{list(self.weights)}; leave out terms that do not count."
             )
-        return (
-            max(term.normal_sets for term in self.terms),
-            max(1, *(term.n_uniforms for term in self.terms)),
-        )
+        normal_sets = max(term.normal_sets for term in self.terms)
+        return normal_sets, max(1, *(term.n_uniforms for term in self.terms))
 
     @property
     def name(self) -> str:

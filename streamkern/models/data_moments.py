@@ -146,19 +146,14 @@ class DataMoments:
         check_free(remote + max(self.nbytes, other.nbytes), "merging moments")
         folds = merged_folds(self.gathered().folds, other.gathered().folds, turns)
         skip = "skip" in (self.options.on_bad_rows, other.options.on_bad_rows)
-        return self._changed(
-            folds,
-            self.known_rows().merge(other.known_rows()).in_order() if known else None,
-            joined_reports(self.report, other.report),
-            options=replace(self.options, on_bad_rows="skip" if skip else "error"),
-        )
+        options = replace(self.options, on_bad_rows="skip" if skip else "error")
+        index = self.known_rows().merge(other.known_rows()).in_order() if known else None
+        joined = joined_reports(self.report, other.report)
+        return replace(self._changed(folds, index, joined), options=options)
 
-    def _changed(
-        self, folds: ByFold, index: RowIndex | None, report: FitReport, **others: Any
-    ) -> "DataMoments":
-        n_folds = len(folds.parts) if self.n_folds > 1 else 0
-        report = report | {"n_folds": n_folds}
-        return replace(self, folds=folds, index=index, report=report, **others)
+    def _changed(self, folds: ByFold, index: RowIndex | None, report: FitReport) -> "DataMoments":
+        report = report | {"n_folds": len(folds.parts) if self.n_folds > 1 else 0}
+        return replace(self, folds=folds, index=index, report=report)
 
     def forget(self, X: Any, y: Any = None, sample_weight: Any = None) -> "DataMoments":
         """Return the moments without some rows, which are read twice.

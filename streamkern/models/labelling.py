@@ -187,11 +187,8 @@ def class_facts(source: Source) -> FitReport:
     """Return what a report says of the classes of labelled rows, as plain JSON values."""
     if not isinstance(source, LabelledSource):
         return {}
-    factors = source.class_weight
-    return {
-        "classes": source.classes.as_dict(),
-        "class_factors": None if factors is None else factors.tolist(),
-    }
+    factors = None if source.class_weight is None else source.class_weight.tolist()
+    return {"classes": source.classes.as_dict(), "class_factors": factors}
 
 
 def classes_of_report(report: FitReport) -> tuple[Classes, Floats | None] | None:

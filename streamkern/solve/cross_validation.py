@@ -152,13 +152,9 @@ def _by_gradients(
     """Solve by conjugate gradients, and by factors where these do not converge."""
     D, q = cross.shape
     columns, shifts = np.repeat(cross[:, None, :], len(alphas), axis=1), np.repeat(alphas, q)
+    share, tolerance = training.weight / basis.spectrum.weight, _TOLERANCE[training.precision]
     coef, left = preconditioned_solution(
-        training.gram,
-        shifts,
-        columns.reshape(D, -1),
-        basis,
-        share=training.weight / basis.spectrum.weight,
-        tolerance=_TOLERANCE[training.precision],
+        training.gram, shifts, columns.reshape(D, -1), basis, share=share, tolerance=tolerance
     )
     if len(left):
         coef = coef.reshape(D, -1, q)

@@ -10,6 +10,7 @@ the place of the ones.
 """
 
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from scipy.linalg import lapack
@@ -106,9 +107,7 @@ class KernelBasis:
     roots: Floats  # of the weights, (n,)
 
     @classmethod
-    def of(
-        cls, K: Floats, y: Floats, weights: Floats | None = None, *, intercept: bool
-    ) -> "KernelBasis":
+    def of(cls, K: Floats, y: Floats, weights: Floats | None = None, *, intercept: bool) -> Self:
         """Decompose K (n, n), which is overwritten: about 9 n^3 operations."""
         n, q = y.shape
         if not intercept:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -32,27 +32,20 @@ class PenaltyCurve:
     fold_rows: Array | None = None  # how many rows the folds have, (K,)
 
     @classmethod
-    def of_folds(
-        cls, alphas: Floats, folds: Sequence[HeldOut], target_variance: Floats
-    ) -> "PenaltyCurve":
+    def of_folds(cls, alphas: Floats, folds: Sequence[HeldOut], target_variance: Floats) -> Self:
         weights = np.array([fold.weight for fold in folds])
         sse = np.array([fold.sse for fold in folds])
-        return cls(
-            "cv",
-            alphas,
-            sse.sum(axis=0) / weights.sum(),
-            _scale(target_variance),
-            sse / weights[:, None, None],
-            np.array([fold.n_rows for fold in folds]),
-        )
+        scores, scale = sse.sum(axis=0) / weights.sum(), _scale(target_variance)
+        fold_rows = np.array([fold.n_rows for fold in folds])
+        return cls("cv", alphas, scores, scale, sse / weights[:, None, None], fold_rows)
 
     @classmethod
-    def of_rows(cls, alphas: Floats, scores: Floats, target_variance: Floats) -> "PenaltyCurve":
+    def of_rows(cls, alphas: Floats, scores: Floats, target_variance: Floats) -> Self:
         varies = target_variance > 0
         return cls("loo", alphas, scores, _scale(np.where(varies, target_variance.mean(), 0.0)))
 
     @classmethod
-    def of_spectrum(cls, criterion: str, alphas: Floats, spectrum: Spectrum) -> "PenaltyCurve":
+    def of_spectrum(cls, criterion: str, alphas: Floats, spectrum: Spectrum) -> Self:
         """Return the curve of robust GCV or of the evidence.
 
         Both take residuals to be no smaller than the precision of the sums can tell from none.

@@ -46,9 +46,5 @@ class CentredMoments:
 
     def subset(self, indices: Array) -> "CentredMoments":
         """Return the moments of some of the features, (K,) ascending, with all targets."""
-        return replace(
-            self,
-            gram=self.gram.subset(indices),
-            cross=self.cross[indices],
-            feature_mean=self.feature_mean[indices],
-        )
+        gram, cross = self.gram.subset(indices), self.cross[indices]
+        return replace(self, gram=gram, cross=cross, feature_mean=self.feature_mean[indices])

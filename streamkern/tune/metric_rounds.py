@@ -262,13 +262,7 @@ class Found(NamedTuple):
 
 
 def _length_scale(
-    trial: HeldOutTrial,
-    sample: Sample,
-    kernel: Any,
-    steps: Sequence[int],
-    most_steps: int,
-    *,
-    far: bool,
+    trial: HeldOutTrial, sample: Sample, kernel: Any, steps: Sequence[int], most: int, *, far: bool
 ) -> Found:
     """Try length scales so many half octaves from the kernel's own, and about the best of them.
 
@@ -281,7 +275,7 @@ def _length_scale(
     chosen = task(trial.representatives, own, sample.X, sample.s, name="metric-landmarks")
     trial = replace(trial, made_from=run(chosen))
     tried: dict[int, Tried] = {}
-    for _ in range(most_steps):
+    for _ in range(most):
         new = [step for step in steps if step not in tried]
         tasks = [trial.task(own, step, sample) for step in new]
         tried.update(zip(new, run_all(tasks), strict=True))
