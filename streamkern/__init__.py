@@ -3,8 +3,6 @@
 The public names are imported when they are first used, so that `import streamkern` costs nothing.
 """
 
-from __future__ import annotations
-
 import importlib
 from typing import TYPE_CHECKING, Any
 
@@ -55,96 +53,49 @@ if TYPE_CHECKING:
     from streamkern.storage.codec import read_recipe
     from streamkern.storage.table_conversion import convert
 
-_HOMES = {
-    "Cauchy": "kernels",
-    "ColumnStatistics": "statistics",
-    "DataMoments": "models.data_moments",
-    "ExactKernelRidge": "models.estimators.exact_kernel_ridge",
-    "FeatureMap": "features",
-    "Gaussian": "kernels",
-    "GridFourierFeatures": "models.estimators.transformers",
-    "Identity": "models.estimators.transformers",
-    "IntegerMoments": "statistics",
-    "InverseMultiquadric": "kernels",
-    "Kernel": "kernels",
-    "Laplacian": "kernels",
-    "Linear": "kernels",
-    "Matern": "kernels",
-    "ModelPlots": "report.model_plots",
-    "Moments": "statistics",
-    "Nystroem": "models.estimators.transformers",
-    "Periodic": "kernels",
-    "Polynomial": "kernels",
-    "QuasiRandomFourierFeatures": "models.estimators.transformers",
-    "RandomBinning": "models.estimators.transformers",
-    "RandomFeatureAdaBoost": "models.estimators.random_feature_adaboost",
-    "RandomFeatureClassifier": "models.estimators.random_feature_classifier",
-    "RandomFeaturePCA": "models.estimators.random_feature_pca",
-    "RandomFeatureRidge": "models.estimators.random_feature_ridge",
-    "RandomFourierFeatures": "models.estimators.transformers",
-    "RationalQuadratic": "kernels",
-    "Recipe": "sources.preprocessing",
-    "StructuredFourierFeatures": "models.estimators.transformers",
-    "TensorSketch": "models.estimators.transformers",
-    "accumulate": "engine.reduction",
-    "compare": "report.comparison",
-    "connect": "engine.cluster",
-    "convert": "storage.table_conversion",
-    "load": "models.estimators.load",
-    "load_moments": "models.data_moments",
-    "open_hdf5": "sources",
-    "progress": "monitor",
-    "read_recipe": "storage.codec",
-    "sparsify": "models.sparse_models",
-    "to_onnx": "report.onnx",
-    "write_report": "report.html_page",
+_NAMES = {
+    "engine.cluster": "connect",
+    "engine.reduction": "accumulate",
+    "features": "FeatureMap",
+    "kernels": (
+        "Cauchy Gaussian InverseMultiquadric Kernel Laplacian Linear Matern Periodic Polynomial "
+        "RationalQuadratic"
+    ),
+    "models.data_moments": "DataMoments load_moments",
+    "models.estimators.exact_kernel_ridge": "ExactKernelRidge",
+    "models.estimators.load": "load",
+    "models.estimators.random_feature_adaboost": "RandomFeatureAdaBoost",
+    "models.estimators.random_feature_classifier": "RandomFeatureClassifier",
+    "models.estimators.random_feature_pca": "RandomFeaturePCA",
+    "models.estimators.random_feature_ridge": "RandomFeatureRidge",
+    "models.estimators.transformers": (
+        "GridFourierFeatures Identity Nystroem QuasiRandomFourierFeatures RandomBinning "
+        "RandomFourierFeatures StructuredFourierFeatures TensorSketch"
+    ),
+    "models.sparse_models": "sparsify",
+    "monitor": "progress",
+    "report.comparison": "compare",
+    "report.html_page": "write_report",
+    "report.model_plots": "ModelPlots",
+    "report.onnx": "to_onnx",
+    "sources": "open_hdf5",
+    "sources.preprocessing": "Recipe",
+    "statistics": "ColumnStatistics IntegerMoments Moments",
+    "storage.codec": "read_recipe",
+    "storage.table_conversion": "convert",
 }
+_HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
 
 __all__ = [
-    "Cauchy",
-    "ColumnStatistics",
-    "DataMoments",
-    "ExactKernelRidge",
-    "FeatureMap",
-    "Gaussian",
-    "GridFourierFeatures",
-    "Identity",
-    "IntegerMoments",
-    "InverseMultiquadric",
-    "Kernel",
-    "Laplacian",
-    "Linear",
-    "Matern",
-    "ModelPlots",
-    "Moments",
-    "Nystroem",
-    "Periodic",
-    "Polynomial",
-    "QuasiRandomFourierFeatures",
-    "RandomBinning",
-    "RandomFeatureAdaBoost",
-    "RandomFeatureClassifier",
-    "RandomFeaturePCA",
-    "RandomFeatureRidge",
-    "RandomFourierFeatures",
-    "RationalQuadratic",
-    "Recipe",
-    "StructuredFourierFeatures",
-    "TensorSketch",
-    "__version__",
-    "accumulate",
-    "compare",
-    "connect",
-    "convert",
-    "load",
-    "load_moments",
-    "open_hdf5",
-    "progress",
-    "read_recipe",
-    "sparsify",
-    "to_onnx",
-    "write_report",
-]
+    "Cauchy", "ColumnStatistics", "DataMoments", "ExactKernelRidge", "FeatureMap", "Gaussian",
+    "GridFourierFeatures", "Identity", "IntegerMoments", "InverseMultiquadric", "Kernel",
+    "Laplacian", "Linear", "Matern", "ModelPlots", "Moments", "Nystroem", "Periodic", "Polynomial",
+    "QuasiRandomFourierFeatures", "RandomBinning", "RandomFeatureAdaBoost",
+    "RandomFeatureClassifier", "RandomFeaturePCA", "RandomFeatureRidge", "RandomFourierFeatures",
+    "RationalQuadratic", "Recipe", "StructuredFourierFeatures", "TensorSketch", "__version__",
+    "accumulate", "compare", "connect", "convert", "load", "load_moments", "open_hdf5", "progress",
+    "read_recipe", "sparsify", "to_onnx", "write_report",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

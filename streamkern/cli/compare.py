@@ -38,11 +38,8 @@ _COLUMNS = ("relative_rmse", "kernel_error", "fit_seconds", "predict_seconds")
         help="Numbers of random features.",
     ),
     click.option("--seeds", type=int, default=5, help="How many times every map is drawn."),
-    click.option(
-        "--rows",
-        type=click.IntRange(min=2),
-        default=4000,
-        help="Rows to fit, a uniform sample; exact kernel ridge needs their square.",
+    shared.count_option(
+        "--rows", 2, 4000, "Rows to fit, a uniform sample; exact kernel ridge needs their square."
     ),
     *parameter_options(
         *("kernel", "alpha", "n_folds", "solver", "on_bad_rows", "random_state"),

@@ -43,12 +43,7 @@ _SHOWN = 50
     ),
     click.option("--drop", multiple=True, metavar="NAME", help="Column to leave out."),
     click.option("--weights", metavar="NAME", help="Column of weights of rows."),
-    click.option(
-        "--max-levels",
-        type=click.IntRange(min=2),
-        default=64,
-        help="Inputs that a column of categories may become.",
-    ),
+    shared.count_option("--max-levels", 2, 64, "Inputs that a column of categories may become."),
     click.option("--impute", is_flag=True, help="Fill missing numbers of later tables too."),
     shared.id_option,
     shared.delimiter_option,

@@ -15,11 +15,8 @@ from streamkern.cli.row_files import opened_rows
     click.argument("model"),
     *shared.data_options,
     shared.delimiter_option,
-    click.option(
-        "--largest",
-        type=click.IntRange(min=1),
-        default=10,
-        help="How many rows of largest leverage, and of largest error, to name.",
+    shared.count_option(
+        "--largest", 1, 10, "How many rows of largest leverage, and of largest error, to name."
     ),
     *parameter_options("on_bad_rows"),
     *shared.place_options,

@@ -55,13 +55,8 @@ def fit(say: Say, **options: Any) -> None:
         return
     task, template = shared.task_of(options), template_of(like)
     with prepared(say, options, task.job(given, template), template) as source:
-        model = task.fit(
-            given,
-            (source, None, None),
-            template=template,
-            checkpoint=options["checkpoint"],
-            keep_moments=bool(options["report"]),
-        )
+        how: Any = {"checkpoint": options["checkpoint"], "keep_moments": bool(options["report"])}
+        model = task.fit(given, (source, None, None), template=template, **how)
         save_model(say, model, options, source)
     show_model(say, "Fitted", model, options["out"])
     given_more = like or options["checkpoint"] or shared.given_options(_CHOSEN)

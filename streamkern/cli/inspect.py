@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from streamkern.cli import options as shared
 from streamkern.cli.console import Say, command
 from streamkern.cli.row_files import opened_rows
@@ -23,12 +21,7 @@ _HEADER = ("dataset", "shape", "type", "chunks", "filters", "bytes", "stored")
 
 @command(
     *shared.rows_options,
-    click.option(
-        "--components",
-        type=click.IntRange(min=1),
-        default=2048,
-        help="Number of random features to plan for.",
-    ),
+    shared.count_option("--components", 1, 2048, "Number of random features to plan for."),
     shared.classify_option,
     examples=("streamkern inspect houses.csv", "streamkern inspect 'train-*.h5' --components 4096"),
 )

@@ -21,6 +21,10 @@ def out_option(metavar: str, text: str) -> Decorator:
     return click.option("--out", required=True, metavar=metavar, help=text)
 
 
+def count_option(name: str, least: int, default: int, text: str) -> Decorator:
+    return click.option(name, type=click.IntRange(min=least), default=default, help=text)
+
+
 def given_options(names: Collection[str]) -> list[click.Parameter]:
     """Return those of the options named that the command line gives a value to."""
     context = click.get_current_context()

@@ -56,9 +56,7 @@ def configuration(blas_threads: int) -> dict[str, Any]:
     """Return the Dask configuration of clusters of our own, which changes Dask's defaults alone."""
     # Without a limit, tasks would wait for ever for workers that are all gone.
     settings = {NO_WORKERS: dask.config.get(NO_WORKERS, None) or "60s"}
-    settings |= {
-        key: ours for key, (default, ours) in _OURS.items() if dask.config.get(key) == default
-    }
+    settings |= {key: ours for key, (usual, ours) in _OURS.items() if dask.config.get(key) == usual}
     environment = dict(dask.config.get(_SPAWN) or {})
     if environment.get(_TRIM) == 65536:
         # What one task frees the next one takes: to give it back at once costs 5% of all cores.

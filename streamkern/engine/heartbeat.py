@@ -49,11 +49,9 @@ class Heartbeat:
             silent += look  # and not what has passed: this process may have stood still too
             if silent >= _PART * patience and not is_said:
                 is_said = True
-                text = (
-                    f"{where} has not answered for {silent:.3g} s; given up after {patience:g} s."
-                )
+                why = f"{where} has not answered for {silent:.3g} s; given up after {patience:g} s."
                 with suppress(StreamkernWarning):  # where warnings are errors
-                    warnings.warn(text, StreamkernWarning, stacklevel=1)
+                    warnings.warn(why, StreamkernWarning, stacklevel=1)
             if silent >= patience or self.is_left or stopping.is_set():
                 self.given_up = f"{where} has not answered for {silent:.3g} s; {_REMEDY}."
                 if client.scheduler_comm is not None:  # which it is while it connects again

@@ -62,9 +62,7 @@ def _alone(function: Callable[..., Any], *arguments: Any) -> Any:
         return function(*aligned(arguments))
 
 
-def run(
-    root: Any, n_threads: int | None = None, *, check: Callable[[], object] | None = None
-) -> Any:
+def run(root: Any, n_threads: int | None = None, *, check: Callable[[], Any] | None = None) -> Any:
     """Return the value of a task, or raise what it raises, or `check`, called now and then."""
     client = current_client()
     if client is None:

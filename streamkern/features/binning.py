@@ -1,22 +1,17 @@
 """Random binning: cells of random grids, hashed."""
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from streamkern._typing import Array, Floats
 from streamkern.errors import OverflowedError, ParameterError
 from streamkern.features.base import cached_slices, checked_n_components, stream
 from streamkern.features.kernel_map import Chosen, KernelMap
 from streamkern.kernels import Kernel, Laplacian
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from streamkern._typing import Array, Floats
-    from streamkern.runtime.scratch import Scratch
+from streamkern.runtime.scratch import Scratch
 
 # Entries of a grid, where D is a multiple.
 _ENTRIES = 8
@@ -138,7 +133,7 @@ class RandomBinning(KernelMap):
                 raise OverflowedError("inputs are not finite numbers; standardise or rescale them.")
             np.multiply(features.T, levels, out=out[:, rows], casting="unsafe")
 
-    def first(self, n_components: int) -> RandomBinning:
+    def first(self, n_components: int) -> "RandomBinning":
         self.check_drawn()
         B = self.n_entries
         if not 1 <= n_components <= self.n_components or n_components % B:

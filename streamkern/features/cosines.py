@@ -5,26 +5,21 @@ as long: cos t = 2 / (1 + tan(t / 2)^2) - 1 and sin t = tan(t / 2) (1 + cos t). 
 absolute rounding of 3e-16.
 """
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
+from collections.abc import Callable, Mapping
 from copy import copy
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
+from streamkern._typing import Array, Floats
 from streamkern.errors import ParameterError
 from streamkern.features.base import cached_slices
 from streamkern.features.kernel_map import ChosenFeatures, WrittenFeatures
 from streamkern.features.projection import Frequencies, Projection
+from streamkern.features.standardizer import Standardizer
 from streamkern.runtime.scratch import Scratch
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from streamkern._typing import Array, Floats
-    from streamkern.features.standardizer import Standardizer
 
 
 class ProjectedFeatures(WrittenFeatures):
@@ -91,7 +86,7 @@ class ProjectedFeatures(WrittenFeatures):
         """Write the features at the angles (n, L), which are lost, into `out` (n, D)."""
 
     @abstractmethod
-    def as_cosines(self, coef: Floats) -> tuple[Cosines, Floats]:
+    def as_cosines(self, coef: Floats) -> "tuple[Cosines, Floats]":
         """Return one cosine an angle, and coefficients (L,) for the function of those (D,)."""
 
     def gradients(self, X: Array, coef: Floats, scratch: Scratch | None = None) -> Array:
@@ -146,13 +141,13 @@ class Cosines(ChosenFeatures, ProjectedFeatures):
         if self.amplitudes is not None:
             out *= self.amplitudes.astype(out.dtype)
 
-    def subset(self, indices: Array) -> Cosines:
+    def subset(self, indices: Array) -> "Cosines":
         chosen = self.checked_subset(indices)
         amplitudes = None if self.amplitudes is None else self.amplitudes[chosen]
         rows = Frequencies(self.projection.rows(chosen))
         return Cosines(rows, self.phases[chosen], self.scale, amplitudes)
 
-    def as_cosines(self, coef: Floats) -> tuple[Cosines, Floats]:
+    def as_cosines(self, coef: Floats) -> "tuple[Cosines, Floats]":
         if self.amplitudes is None:
             return self, coef
         return Cosines(self.projection, self.phases, self.scale), coef * self.amplitudes

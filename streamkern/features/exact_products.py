@@ -1,7 +1,5 @@
 """Products of matrices that no order of summation and no library rounds."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from streamkern._typing import Floats

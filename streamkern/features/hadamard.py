@@ -5,8 +5,6 @@ Kronecker product of theirs, so a row of P numbers is transformed by small matri
 of an array: P times the sum of the orders, and not P^2, multiply-adds.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from functools import cache

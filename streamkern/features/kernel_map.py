@@ -1,7 +1,5 @@
 """Maps that write features a few rows at a time: drawn for a kernel, or made of another map's."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from inspect import signature
@@ -142,7 +140,7 @@ class Chosen(OfInner):
             self.inner.round_into(X[rows], levels, every, scratch)
             out[:, rows] = every[self.indices]
 
-    def subset(self, indices: Array) -> Chosen:
+    def subset(self, indices: Array) -> "Chosen":
         return Chosen(self.inner, self.indices[self.checked_subset(indices)])
 
     def arrays(self) -> dict[str, Array]:
@@ -190,7 +188,7 @@ class Combinations(OfInner):
 
         return write
 
-    def subset(self, indices: Array) -> Combinations:
+    def subset(self, indices: Array) -> "Combinations":
         return Combinations(self.inner, self.weights[:, self.checked_subset(indices)])
 
     def kernel_diagonal(self, X: Array) -> Floats:
@@ -215,5 +213,5 @@ class Combinations(OfInner):
         return {"weights": self.weights, **inner_arrays(self.inner)}
 
     @classmethod
-    def restore(cls, parameters: Mapping[str, Any], arrays: Mapping[str, Array]) -> Combinations:
+    def restore(cls, parameters: Mapping[str, Any], arrays: Mapping[str, Array]) -> "Combinations":
         return cls(restored_inner(parameters, arrays), arrays["weights"])

@@ -1,7 +1,5 @@
 """Values of a kernel at given rows, as features."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any, Self
 
@@ -41,7 +39,7 @@ class Similarities(ChosenFeatures):
     def prepared(self, dtype: Any, scratch: Scratch) -> Callable[[Array, Array], None]:
         return _prepared(self.kernel, self.landmarks, np.dtype(dtype), scratch)
 
-    def subset(self, indices: Array) -> Similarities:
+    def subset(self, indices: Array) -> "Similarities":
         return Similarities(self.kernel, self.landmarks[self.checked_subset(indices)])
 
     def gradients(self, X: Array, coef: Floats, scratch: Scratch | None = None) -> Array:
@@ -109,7 +107,7 @@ class Projected(LandmarkFeatures, ChosenFeatures):
         self.n_features, self.n_components = similarities.n_features, weights.shape[1]
         self.width, self.has_gradients = m, similarities.has_gradients
 
-    def subset(self, indices: Array) -> Projected:
+    def subset(self, indices: Array) -> "Projected":
         chosen = self.checked_subset(indices)
         return Projected(self.similarities, np.ascontiguousarray(self.weights[:, chosen]))
 

@@ -1,7 +1,5 @@
 """Landmarks: rows that stand for all, chosen by weighted k-means."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

@@ -4,15 +4,12 @@ Barnett, Magland and af Klinteberg (2019), "A parallel nonuniform fast Fourier t
 based on an exponential of semicircle kernel".
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from streamkern._typing import Array, Floats
-    from streamkern.features.base import FeatureMap
+from streamkern._typing import Array, Floats
+from streamkern.features.base import FeatureMap
 
 # Of a sum of waves of size 1, what transforms may be off by, and in double.
 _TOLERANCE, _IN_DOUBLE = 1e-9, 1e-14

@@ -1,7 +1,5 @@
 """Metrics: the distance that a kernel takes of two rows, as a matrix, given or learnt."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Mapping

@@ -1,26 +1,20 @@
 """The Nystroem map: features from the kernel at landmarks, for every kernel."""
 
-from __future__ import annotations
-
+from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from streamkern._typing import Array, Floats
 from streamkern.errors import ParameterError
 from streamkern.features.base import given_rows, stream
 from streamkern.features.kernel_map import KernelMap
 from streamkern.features.kernel_values import LandmarkFeatures, Projected, Similarities, has_slopes
 from streamkern.features.landmarks import diagonal, landmarks
 from streamkern.features.levelled import LevelledSimilarities
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from numpy.typing import ArrayLike
-
-    from streamkern._typing import Array, Floats
-    from streamkern.kernels import Kernel
+from streamkern.kernels import Kernel
 
 # More landmarks are looked at in their own order, since pivots take several times as long.
 _PIVOTED = 8192
@@ -126,12 +120,11 @@ class Nystroem(KernelMap, LandmarkFeatures):
         """Return the map whose products are summed: no whitening a row, and as good digits."""
         return LevelledSimilarities.of(self)
 
-    def first(self, n_components: int) -> Nystroem:
+    def first(self, n_components: int) -> "Nystroem":
         k = self.checked_part(n_components)
         smaller = Nystroem(self.kernel, **{**self.arguments(), "n_components": k})
-        return smaller._drawn(
-            self.similarities.landmarks[:k], np.ascontiguousarray(self.factor[:k, :k])
-        )
+        factor = np.ascontiguousarray(self.factor[:k, :k])
+        return smaller._drawn(self.similarities.landmarks[:k], factor)
 
     def subset(self, indices: Array) -> Projected:
         chosen = self.checked_subset(indices)
@@ -152,7 +145,7 @@ class Nystroem(KernelMap, LandmarkFeatures):
         )
         return turned
 
-    def combined(self, weights: Floats) -> CombinedLandmarks:
+    def combined(self, weights: Floats) -> "CombinedLandmarks":
         return CombinedLandmarks(self.similarities, np.ascontiguousarray(self.turned(weights)))
 
     def kernel_diagonal(self, X: Array) -> Floats:

@@ -3,25 +3,20 @@
 A projection makes the angles w_k^T x of rows x, for L frequencies w_k of p numbers each.
 """
 
-from __future__ import annotations
-
 import math
+from collections.abc import Callable, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 
+from streamkern._typing import Array, Floats
 from streamkern.errors import ParameterError
 from streamkern.features.exact_products import coarse, coarse_bits, factor_bits
 from streamkern.features.hadamard import small_matrices, transform
+from streamkern.features.standardizer import Standardizer
 from streamkern.runtime.scratch import Scratch
 from streamkern.runtime.sparse_rows import SparseRows
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from streamkern._typing import Array, Floats
-    from streamkern.features.standardizer import Standardizer
 
 # Deviations from zero of a mean whose products, in single precision, would lose digits.
 _FAR = 64.0
@@ -79,7 +74,7 @@ class Frequencies:
 
         return pull_back
 
-    def folded(self, standardizer: Standardizer, dtype: Any) -> FoldedFrequencies:
+    def folded(self, standardizer: Standardizer, dtype: Any) -> "FoldedFrequencies":
         """Return the projection of sparse rows that this one is of standardised rows."""
         by_inputs, offsets = standardizer.folded(self.frequencies)
         far = np.abs(standardizer.mean / standardizer.deviation).max() > _FAR
@@ -94,7 +89,7 @@ class Frequencies:
     def rows(self, indices: Array) -> Floats:
         return self.frequencies[indices]
 
-    def first(self, n_draws: int) -> Frequencies:
+    def first(self, n_draws: int) -> "Frequencies":
         return Frequencies(self.frequencies[:n_draws])
 
     def arrays(self) -> dict[str, Array]:
@@ -164,9 +159,7 @@ class HadamardProjection:
         inputs, signs, lengths, matrices = self._as(dtype)
 
         def project(X: Array, angles: Array) -> None:
-            values, other = (
-                scratch.array(f"transform {i}", (len(X), B, P), dtype) for i in range(2)
-            )
+            values, other = (scratch.array(f"blocks {i}", (len(X), B, P), dtype) for i in range(2))
             np.multiply(X[:, None, :], inputs, out=values[:, :, :p], casting="same_kind")
             values[:, :, p:] = 0.0
             if bits is not None:
@@ -198,10 +191,9 @@ class HadamardProjection:
         inputs, signs, lengths, matrices = self._as(dtype)
 
         def pull_back(slopes: Array, out: Array) -> None:
-            values, other = (
-                scratch.array(f"transform {i}", (len(slopes), B, P), dtype) for i in range(2)
-            )
-            flat = values.reshape(len(slopes), B * P)
+            n = len(slopes)
+            values, other = (scratch.array(f"blocks {i}", (n, B, P), dtype) for i in range(2))
+            flat = values.reshape(n, B * P)
             np.multiply(slopes, lengths, out=flat[:, :L])
             flat[:, L:] = 0.0
             values, other = transform(values, other, matrices, transposed=True)
@@ -237,7 +229,7 @@ class HadamardProjection:
                 frequencies[some] = found
         return frequencies
 
-    def first(self, n_draws: int) -> HadamardProjection:
+    def first(self, n_draws: int) -> "HadamardProjection":
         """Return the projection on the first frequencies, with no more blocks than they need."""
         n_blocks = -(-n_draws // self.signs.shape[2])
         return HadamardProjection(

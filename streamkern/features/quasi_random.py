@@ -1,7 +1,5 @@
 """Quasi-Monte Carlo features: frequencies at Sobol points."""
 
-from __future__ import annotations
-
 import math
 from typing import ClassVar, Self
 

@@ -1,7 +1,5 @@
 """Random Fourier features: independent, orthogonal, or orthogonal by fast transforms."""
 
-from __future__ import annotations
-
 import math
 from typing import ClassVar, Self
 

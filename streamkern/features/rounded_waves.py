@@ -4,8 +4,6 @@ Angles come in turns, exact sums in double (`exact_products`).  From there on ev
 operation of IEEE arithmetic after the other, compiled without liberties.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

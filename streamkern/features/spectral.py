@@ -1,24 +1,19 @@
 """Features of shift-invariant kernels, by frequencies of their spectral distributions."""
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING, ClassVar, Self
+from collections.abc import Mapping
+from typing import ClassVar, Self
 
 import numpy as np
 
+from streamkern._typing import Array, Floats
 from streamkern.errors import ParameterError
+from streamkern.features.base import FeatureMap
 from streamkern.features.cosines import Cosines, ProjectedFeatures, cosines, cosines_and_sines
 from streamkern.features.kernel_map import KernelMap
 from streamkern.features.projection import Frequencies, Projection
 from streamkern.kernels import Kernel, ShiftInvariantKernel
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from streamkern._typing import Array, Floats
-    from streamkern.features.base import FeatureMap
-    from streamkern.runtime.scratch import Scratch
+from streamkern.runtime.scratch import Scratch
 
 
 class SpectralFeatures(KernelMap, ProjectedFeatures):

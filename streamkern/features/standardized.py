@@ -1,24 +1,19 @@
 """Maps of standardised rows, which fitted models hold, and inputs as features."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from streamkern._typing import Array, Floats
 from streamkern.errors import ParameterError
 from streamkern.features.base import FeatureMap, cached_slices
 from streamkern.features.cosines import ProjectedFeatures
 from streamkern.features.families import inner_arrays, restored_inner
+from streamkern.features.lattice import Lattice
 from streamkern.features.standardizer import Standardizer
 from streamkern.runtime.scratch import Scratch
 from streamkern.runtime.sparse_rows import SparseRows
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from streamkern._typing import Array, Floats
-    from streamkern.features.lattice import Lattice
 
 # That a file may claim: no array in it has as many numbers as a row.
 _MOST_FEATURES = 1 << 22
@@ -99,35 +94,35 @@ class Standardized(FeatureMap):
         self.standardizer.pull_back(self.inner.gradients(rows, coef, scratch), X, pulled)
         return pulled
 
-    def first(self, n_components: int) -> Standardized:
+    def first(self, n_components: int) -> "Standardized":
         return Standardized(self.standardizer, self.inner.first(n_components))
 
-    def subset(self, indices: Array) -> Standardized:
+    def subset(self, indices: Array) -> "Standardized":
         """Return some features of the inner map; where those are inputs, only they are read."""
         inner = self.inner.subset(indices)
         if isinstance(inner, Standardized) and self.standardizer.linear is None:
             return Standardized(self.standardizer.then(inner.standardizer), inner.inner)
         return Standardized(self.standardizer, inner)
 
-    def summed(self) -> Standardized:
+    def summed(self) -> "Standardized":
         return Standardized(self.standardizer, self.inner.summed())
 
     def solved(self, n_components: int | None = None) -> tuple[FeatureMap, Floats | None]:
         inner, turning = self.inner.solved(n_components)
         return Standardized(self.standardizer, inner), turning
 
-    def plain(self) -> Standardized:
+    def plain(self) -> "Standardized":
         inner = self.inner.plain()
         return self if inner is self.inner else Standardized(self.standardizer, inner)
 
     def turned(self, vectors: Floats, *, back: bool = False) -> Floats:
         return self.inner.turned(vectors, back=back)
 
-    def combined(self, weights: Floats) -> Standardized:
+    def combined(self, weights: Floats) -> "Standardized":
         return Standardized(self.standardizer, self.inner.combined(weights))
 
     @property
-    def uncombined(self) -> Standardized:
+    def uncombined(self) -> "Standardized":
         return Standardized(self.standardizer, self.inner.uncombined)
 
     def condensed(self, coef: Floats, *, alike: bool = False) -> tuple[FeatureMap, Floats]:
@@ -153,7 +148,7 @@ class Standardized(FeatureMap):
         }
 
     @classmethod
-    def restore(cls, parameters: Mapping[str, Any], arrays: Mapping[str, Array]) -> Standardized:
+    def restore(cls, parameters: Mapping[str, Any], arrays: Mapping[str, Array]) -> "Standardized":
         inner = restored_inner(parameters, arrays)
         columns, mean, deviation = arrays["columns"], arrays["mean"], arrays["deviation"]
         linear = arrays.get("linear")

@@ -1,7 +1,5 @@
 """The scaling of inputs, and the linear map of a metric behind it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -49,7 +47,7 @@ class Standardizer:
             return np.eye(len(self.columns))
         return self.linear if self.linear.ndim == 2 else np.diag(self.linear)
 
-    def beside(self, other: Standardizer, factors: Floats) -> Standardizer:
+    def beside(self, other: "Standardizer", factors: Floats) -> "Standardizer":
         """Return the one of the numbers of this and then of another of the same inputs and scale.
 
         They are multiplied by one factor each.
@@ -114,27 +112,23 @@ class Standardizer:
         out[...] = 0.0
         out[:, self.columns] = gradients / self.deviation
 
-    def coarsened(self) -> Standardizer:
+    def coarsened(self) -> "Standardizer":
         """Return the one with means and deviations of 20 bits, for their sums' rounding to go."""
         deviation = sure(self.deviation)
         unit = np.ldexp(1.0, np.frexp(deviation)[1] - SURE_BITS)
         return replace(self, mean=np.rint(self.mean / unit) * unit, deviation=deviation)
 
-    def with_linear(self, linear: Floats | None) -> Standardizer:
+    def with_linear(self, linear: Floats | None) -> "Standardizer":
         return replace(self, linear=linear)
 
-    def then(self, other: Standardizer) -> Standardizer:
+    def then(self, other: "Standardizer") -> "Standardizer":
         """Return the standardizer that does what this one and then another one do."""
         if self.linear is not None or self.bound is not None:
             raise ParameterError(
                 "inputs in a metric, or in a bounded scale, are not inputs any more, and cannot be "
                 "standardised again; leave out the metric, or take scale 'standard'."
             )
-        mean, deviation = self.mean[other.columns], self.deviation[other.columns]
-        return Standardizer(
-            self.columns[other.columns],
-            mean + deviation * other.mean,
-            deviation * other.deviation,
-            self.n_features,
-            other.linear,
-        )
+        columns, deviation = self.columns[other.columns], self.deviation[other.columns]
+        mean = self.mean[other.columns] + deviation * other.mean
+        deviation = deviation * other.deviation
+        return Standardizer(columns, mean, deviation, self.n_features, other.linear)

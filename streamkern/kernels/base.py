@@ -1,7 +1,5 @@
 """Kernels: what all of them offer, and how they are declared."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
@@ -15,7 +13,7 @@ from streamkern.errors import ParameterError
 from streamkern.errors.html_table import html_table
 
 # Kernels by their families: declaring a class is enough for options, texts and files to find it.
-DECLARED: dict[str, type[Kernel]] = {}
+DECLARED: "dict[str, type[Kernel]]" = {}
 
 
 def declare(declared: dict[str, type[Any]], name: str, declaration: type) -> None:
@@ -64,25 +62,20 @@ class Kernel(ABC):
     @property
     def name(self) -> str:
         """The name in texts and files: with unusual parameters, and without length scales."""
-        named = [field for field in fields(self) if field.name != "length_scale"]
+        values = {f: getattr(self, f.name) for f in fields(self) if f.name != "length_scale"}
         for spelling, parameters in self.spellings.items():
-            if all(getattr(self, f.name) == parameters.get(f.name, f.default) for f in named):
+            if all(value == parameters.get(f.name, f.default) for f, value in values.items()):
                 return spelling
-        values = [
-            (f.name, getattr(self, f.name)) for f in named if getattr(self, f.name) != f.default
-        ]
-        unusual = ",".join(f"{name}={value_text(value)}" for name, value in values)
-        return f"{self.family}({unusual})" if unusual else self.family
+        unusual = [f"{f.name}={value_text(v)}" for f, v in values.items() if v != f.default]
+        return f"{self.family}({','.join(unusual)})" if unusual else self.family
 
     def _repr_html_(self) -> str:
         parts = self._formulas()
         if len(parts) > 1:
             return html_table(repr(self), parts)
         formula = [("k(x, x')", parts[0][1])] * bool(parts[0][1])
-        own = self.get_params().items()
-        return html_table(
-            repr(self), formula + [each for each in own if not _holds_kernel(each[1])]
-        )
+        own = [each for each in self.get_params().items() if not _holds_kernel(each[1])]
+        return html_table(repr(self), formula + own)
 
     def _formulas(self) -> list[tuple[str, str]]:
         """Return the kernels that it is made of, and their formulas; its own if it is of one."""
@@ -126,7 +119,7 @@ class Kernel(ABC):
             changed = changed.of_parts(list(parts.values()))
         return changed  # type: ignore[no-any-return]
 
-    def _named_parts(self) -> dict[str, Kernel]:
+    def _named_parts(self) -> "dict[str, Kernel]":
         """Return the kernels that it is made of: by their argument, or by place in it."""
         found: dict[str, Kernel] = {}
         for name, value in self.get_params(deep=False).items():
@@ -140,9 +133,8 @@ class Kernel(ABC):
 
 
 def _holds_kernel(value: Any) -> bool:
-    return any(
-        isinstance(each, Kernel) for each in (value if isinstance(value, tuple) else [value])
-    )
+    values = value if isinstance(value, tuple) else (value,)
+    return any(isinstance(each, Kernel) for each in values)
 
 
 def _plain(value: Any) -> Any:

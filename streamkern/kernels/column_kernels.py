@@ -1,7 +1,5 @@
 """Kernels of some of the inputs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -29,7 +27,7 @@ class OnColumns(Combined):
             raise TypeError(self.kernel)
         object.__setattr__(self, "columns", checked_columns(self.columns))
         self.kernel.check_inputs(len(self.columns))
-        self._combine(self.columns, self.kernel.normal_sets, self.kernel.n_uniforms)
+        self._hold(self.columns, self.kernel.normal_sets, self.kernel.n_uniforms)
 
     @property
     def name(self) -> str:

@@ -4,8 +4,6 @@ They are kept in one form: sums of products of kernels on columns, with sums in 
 factors.  Every one of them has k(x, x) = 1, since weights count by their share of the sum.
 """
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
@@ -30,9 +28,7 @@ class Combined(ShiftInvariantKernel):
         """The kernels that it is made of, in order."""
         return list(self._named_parts().values())
 
-    def _combine(
-        self, used_columns: Iterable[int] | None, normal_sets: int, n_uniforms: int
-    ) -> None:
+    def _hold(self, used_columns: Iterable[int] | None, normal_sets: int, n_uniforms: int) -> None:
         """Hold what follows from the arguments."""
         used = None if used_columns is None else tuple(sorted(used_columns))
         vars(self).update(used_columns=used, normal_sets=normal_sets, n_uniforms=n_uniforms)
@@ -79,7 +75,7 @@ class Several(Combined):
         used = [part.used_columns for part in self.parts]
         known = [columns for columns in used if columns is not None]
         every = set().union(*known) if len(known) == len(used) else None
-        self._combine(every, *self._count_draws())
+        self._hold(every, *self._count_draws())
 
     @abstractmethod
     def _count_draws(self) -> tuple[int, int]:
@@ -115,10 +111,8 @@ class Sum(Several):
                 f"the weights of a sum of kernels must be positive and finite, not "
                 f"{list(self.weights)}; leave out terms that do not count."
             )
-        return (
-            max(term.normal_sets for term in self.terms),
-            max(1, *(term.n_uniforms for term in self.terms)),
-        )
+        normal_sets = max(term.normal_sets for term in self.terms)
+        return normal_sets, max(1, *(term.n_uniforms for term in self.terms))
 
     @property
     def name(self) -> str:

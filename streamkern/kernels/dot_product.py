@@ -1,7 +1,5 @@
 """Dot-product kernels."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Products of kernels."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Kernels of a distance: radial kernels, and the Laplacian, which is of the Manhattan distance."""
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Gaussians of many widths, mixed: the Matern and the rational quadratic kernel."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any, ClassVar

@@ -1,7 +1,5 @@
 """Kernels of differences over a length scale."""
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Separable kernels: products over inputs."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

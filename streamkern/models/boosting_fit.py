@@ -145,10 +145,8 @@ class _Job:
         )
         weighted = Evaluation(solved.predictor, RoundErrors(before, rate))
         (errors,) = self.read(weighted, f"round-{number + 1}").measures
-        error = errors.wrong / errors.weight
-        step = ALGORITHMS[before.algorithm].step(
-            error, errors.after / errors.weight, rate, before.n_classes
-        )
+        error, after = errors.wrong / errors.weight, errors.after / errors.weight
+        step = ALGORITHMS[before.algorithm].step(error, after, rate, before.n_classes)
         if not step.is_forward:
             return before, [], f"round {number + 1} does no better than chance on its weights"
         found = {

@@ -124,9 +124,7 @@ def _hash_of_rows(source: Source) -> str:
 
 
 def _rows_hashed(reader: Reader) -> bytes:
-    arrays = (
-        array for block in reader.blocks(_ROWS) for array in (block.X, block.y, block.weights)
-    )
+    arrays = (each for block in reader.blocks(_ROWS) for each in (block.X, block.y, block.weights))
     return _hash_of(arrays).encode()
 
 

@@ -1,14 +1,15 @@
 """The moments of the rows of a data set: kept, merged, and taken rows out of."""
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from streamkern.engine.scheduler import is_task, kept, run, shared, task
 from streamkern.errors import ParameterError
 from streamkern.errors.html_table import html_table
+from streamkern.features import FeatureMap
+from streamkern.kernels import Kernel
 from streamkern.models.labelling import classes_of_report
 from streamkern.models.moments_files import read_moments, write_moments
 from streamkern.models.moments_merge import (
@@ -20,20 +21,14 @@ from streamkern.models.moments_merge import (
 )
 from streamkern.models.moments_removal import without_rows
 from streamkern.models.report_facts import kernel_facts, summary_line, summary_rows
+from streamkern.models.subspace_fit import SubspaceChoice
+from streamkern.parameters.fit_options import FitOptions
 from streamkern.parameters.fit_report import FitReport, with_seconds
 from streamkern.parameters.template import Template, check_targets
 from streamkern.runtime.memory import check_free, in_words
 from streamkern.sources import LabelledSource, Source, as_source, labelled_rows
 from streamkern.statistics import ByFold, FeatureSums, RowIndex, Triangle
 from streamkern.tune.fold_moments import folds_with_rows
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from streamkern.features import FeatureMap
-    from streamkern.kernels import Kernel
-    from streamkern.models.subspace_fit import SubspaceChoice
-    from streamkern.parameters.fit_options import FitOptions
 
 
 @dataclass(frozen=True, repr=False)
@@ -76,7 +71,7 @@ class DataMoments:
                 "again, or with solver 'direct' (--solver direct)."
             )
 
-    def gathered(self) -> DataMoments:
+    def gathered(self) -> "DataMoments":
         """Return the same moments, all in this process."""
         return replace(self, folds=run(self.folds)) if is_task(self.folds) else self
 
@@ -96,7 +91,7 @@ class DataMoments:
         part = 8 * Triangle.size(D) + 16 * D * (self.n_targets + 1)
         return self.n_folds * part + (9 * len(self.index) if self.index else 0)
 
-    def solvable(self) -> DataMoments:
+    def solvable(self) -> "DataMoments":
         """Return the moments of the map whose features are solved for.
 
         These, but where what was summed is to be turned: a task a fold, where the moments are.
@@ -125,7 +120,7 @@ class DataMoments:
             )
         return self.index
 
-    def merge(self, other: DataMoments, *, repeated_rows: bool = False) -> DataMoments:
+    def merge(self, other: "DataMoments", *, repeated_rows: bool = False) -> "DataMoments":
         """Return the moments of both sets of rows, fold by fold.
 
         Shifts that differ are reconciled, and so are means of inputs that are not standardised,
@@ -151,21 +146,16 @@ class DataMoments:
         check_free(remote + max(self.nbytes, other.nbytes), "merging moments")
         folds = merged_folds(self.gathered().folds, other.gathered().folds, turns)
         skip = "skip" in (self.options.on_bad_rows, other.options.on_bad_rows)
-        return self._changed(
-            folds,
-            self.known_rows().merge(other.known_rows()).in_order() if known else None,
-            joined_reports(self.report, other.report),
-            options=replace(self.options, on_bad_rows="skip" if skip else "error"),
-        )
+        options = replace(self.options, on_bad_rows="skip" if skip else "error")
+        index = self.known_rows().merge(other.known_rows()).in_order() if known else None
+        joined = joined_reports(self.report, other.report)
+        return replace(self._changed(folds, index, joined), options=options)
 
-    def _changed(
-        self, folds: ByFold, index: RowIndex | None, report: FitReport, **others: Any
-    ) -> DataMoments:
-        n_folds = len(folds.parts) if self.n_folds > 1 else 0
-        report = report | {"n_folds": n_folds}
-        return replace(self, folds=folds, index=index, report=report, **others)
+    def _changed(self, folds: ByFold, index: RowIndex | None, report: FitReport) -> "DataMoments":
+        report = report | {"n_folds": len(folds.parts) if self.n_folds > 1 else 0}
+        return replace(self, folds=folds, index=index, report=report)
 
-    def forget(self, X: Any, y: Any = None, sample_weight: Any = None) -> DataMoments:
+    def forget(self, X: Any, y: Any = None, sample_weight: Any = None) -> "DataMoments":
         """Return the moments without some rows, which are read twice.
 
         Rows that were read in one pass and are forgotten in one leave nothing but rounding in

@@ -73,9 +73,8 @@ class FittedClasses(FittedModel):
         """Return labelled rows of these classes, with their weights in the fit or without."""
         self.check_inputs(X)
         rows, labels = labelled_rows(X, y, sample_weight)
-        return LabelledSource(
-            rows, labels, self.rule.classes, self.class_factors if weighted else None
-        )
+        factors = self.class_factors if weighted else None
+        return LabelledSource(rows, labels, self.rule.classes, factors)
 
     def labels_of_scores(self, scores: Floats) -> Array:
         """Return the classes that scores (n,) or (n, q) in memory choose."""

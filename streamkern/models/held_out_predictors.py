@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamkern._typing import Array, Floats
+from streamkern._typing import Floats
 from streamkern.engine.scheduler import run, run_all, task
 from streamkern.features import FeatureMap
 from streamkern.models.fitted_ridge import FittedRidge
@@ -14,7 +14,9 @@ from streamkern.predict.predictor import Predictor
 from streamkern.solve.sparse_selection import Sparsifier
 from streamkern.statistics import Folds
 from streamkern.tune.fold_moments import folds_with_rows
-from streamkern.tune.held_out_models import LeftOut, solve_without
+from streamkern.tune.held_out_models import solve_without
+
+_SOLUTION = attrgetter("solution.coef", "solution.intercept", "support", "errors")
 
 
 class Unseen(NamedTuple):
@@ -63,14 +65,10 @@ def unseen(
     left_out = solve_without(
         folds, sparsifier.alpha, n_components=size, intercept=intercept, few=few
     )
-    solutions = run_all([task(_solution, left, name="solution") for left in left_out.values()])
+    solutions = run_all([task(_SOLUTION, left, name="solution") for left in left_out.values()])
     predictors = {}
     for k, (coef, level, support, _) in zip(left_out, solutions, strict=True):
         part = feature_map if support is None else feature_map.subset(support)
         predictors[k] = replace(predictor, feature_map=part, coef=coef, intercept=level)
     errors: Floats = np.sum([each for *_, each in solutions], axis=0)
     return Unseen(run(task(attrgetter("rule"), folds, name="rule")), predictors, left_out, errors)
-
-
-def _solution(left: LeftOut) -> tuple[Floats, Floats, Array | None, Floats]:
-    return left.solution.coef, left.solution.intercept, left.support, left.errors

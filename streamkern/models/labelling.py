@@ -1,26 +1,22 @@
 """Which classes there are among the labels of rows, and what each of them weighs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from streamkern._typing import Floats
 from streamkern.engine.scheduler import task
 from streamkern.engine.task_stream import stream
 from streamkern.errors import DataError, ParameterError
+from streamkern.parameters.fit_report import FitReport
 from streamkern.parameters.plan import cut
 from streamkern.sources import Classes, LabelledSource, Reader, Source, labelled_rows
+from streamkern.sources.labelled_source import LabelColumn
 from streamkern.sources.nonfinite_rows import finite_rows
-
-if TYPE_CHECKING:
-    from streamkern._typing import Floats
-    from streamkern.parameters.fit_report import FitReport
-    from streamkern.sources.labelled_source import LabelColumn
 
 _BLOCK_ROWS = 8192
 
@@ -32,7 +28,7 @@ class ClassCounts:
     classes: Classes
     weights: Floats
 
-    def merge(self, other: ClassCounts) -> ClassCounts:
+    def merge(self, other: "ClassCounts") -> "ClassCounts":
         classes = self.classes.merge(other.classes)
         weights = np.zeros(len(classes))
         for part in (self, other):
@@ -191,11 +187,8 @@ def class_facts(source: Source) -> FitReport:
     """Return what a report says of the classes of labelled rows, as plain JSON values."""
     if not isinstance(source, LabelledSource):
         return {}
-    factors = source.class_weight
-    return {
-        "classes": source.classes.as_dict(),
-        "class_factors": None if factors is None else factors.tolist(),
-    }
+    factors = None if source.class_weight is None else source.class_weight.tolist()
+    return {"classes": source.classes.as_dict(), "class_factors": factors}
 
 
 def classes_of_report(report: FitReport) -> tuple[Classes, Floats | None] | None:

@@ -133,12 +133,8 @@ def merged_folds(left: ByFold, right: ByFold, turns: Floats | None = None) -> By
 
 # What reports count.
 _COUNTS: Final = (
-    "rows",
-    "skipped_rows",
-    "weightless_rows",
-    "forgotten_rows",
-    "retried_shards",
-    "resumed_shards",
+    *("rows", "skipped_rows", "weightless_rows", "forgotten_rows"),
+    *("retried_shards", "resumed_shards"),
 )
 
 

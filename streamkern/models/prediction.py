@@ -95,11 +95,10 @@ def predicted_shards(
     deviations `y_std` of the same shape.
     """
     predictor.check((source.n_samples, source.n_features))
-    # Blocks of 2 MiB, if that is not too few rows: two are held, one of them to be read ahead.
-    shard_rows, block_rows = cut(source, 64 * source.row_bytes)
     made_bytes = 8 * predictor.n_targets * (1 if equations is None else 2)
     most_rows = max(_SHARD_BYTES // made_bytes, 1)
-    block_rows = min(block_rows, most_rows)
+    # Blocks of 2 MiB, if that is not too few rows: two are held, one of them to be read ahead.
+    shard_rows, block_rows = (min(n, most_rows) for n in cut(source, 64 * source.row_bytes))
     function: Any = _PredictShard(predictor, block_rows)
     if equations is not None:
         assert isinstance(predictor, Predictor)  # noqa: S101  for the type checker
@@ -109,7 +108,7 @@ def predicted_shards(
     return map_shards(
         source,
         function,
-        shard_rows=min(shard_rows, most_rows),
+        shard_rows=shard_rows,
         block_rows=block_rows,
         most_rows=most_rows,
         label="predict",

@@ -67,24 +67,18 @@ def solve_moments(
 
     The model keeps the moments.
     """
-    leading = size
-    begun, moments = time.perf_counter(), given.solvable()
-    feature_map, flat = moments.feature_map, moments.flat
+    begun, leading, moments = time.perf_counter(), size, given.solvable()
+    feature_map, flat, options = moments.feature_map, moments.flat, moments.options
     D = feature_map.n_components
-    automatic = parameters.n_components == "auto" and not moments.options.is_identity
+    automatic = parameters.n_components == "auto" and not options.is_identity
     sizes = nested_sizes(D, feature_map.nesting) if automatic else [size or D]
     sparse, intercept = parameters.sparse_options(sizes[-1]), parameters.fit_intercept
     leaving = None if source is None else LeaveOneOutPass(source, moments)
-    folds = moments.shared_folds()
-    solved = solve_folds(
-        folds,
-        parameters.penalty if moments.choice is None else moments.choice.penalty,
-        intercept=intercept,
-        sizes=sizes,
-        leave_one_out=leaving,
-    )
-    if moments.choice is not None:
-        solved = solved.with_rest(moments.choice.rest)
+    folds, choice = moments.shared_folds(), moments.choice
+    penalty = parameters.penalty if choice is None else choice.penalty
+    solved = solve_folds(folds, penalty, intercept=intercept, sizes=sizes, leave_one_out=leaving)
+    if choice is not None:
+        solved = solved.with_rest(choice.rest)
     size = len(solved.solution.coef)
     if size < D:
         feature_map = feature_map.first(size)
@@ -94,33 +88,23 @@ def solve_moments(
         if solved.support is not None:
             feature_map = feature_map.subset(solved.support)
     solution, equations, report = solved.solution, solved.equations, moments.report
+    precision, skip = precision_of_features(report["precision"]), options.on_bad_rows == "skip"
     predictor = Predictor(
-        feature_map,
-        solution.coef,
-        solution.intercept,
-        precision=precision_of_features(report["precision"]),
-        flat=flat,
+        feature_map, solution.coef, solution.intercept, precision=precision, flat=flat
     )
 
     def without_folds() -> Unseen:
         sparsifier = Sparsifier(parameters.sparse_method, solution.alpha, solution.floor)
         return unseen(folds, predictor, whole_map, sparsifier, intercept=intercept)
 
-    errors = squared_errors_of(
-        solved,
-        predictor,
-        source,
-        without_folds,
-        skip_bad_rows=moments.options.on_bad_rows == "skip",
-    )
-    cv_rmse = solved.cv_rmse
+    errors = squared_errors_of(solved, predictor, source, without_folds, skip_bad_rows=skip)
+    cv_rmse, curve = solved.cv_rmse, None if solved.size is None else solved.size.curve
     if errors.source != "moments":
         equations = replace(equations, train_rss=errors.train * equations.weight)
         cv_rmse = cv_rmse if errors.held_out is None else np.sqrt(errors.held_out)
     note, fold_by = errors.note(report["precision"]), report["fold_by"] or "rows"
     ordered, short, edge = solved.penalty_notes(report["precision"], fold_by)
-    told = [solution.note, ordered, short, note * (errors.source == "bound")]
-    warned = list(filter(None, told))
+    warned = [*filter(None, (solution.note, ordered, short, note * (errors.source == "bound")))]
     # Too common for warnings.
     notes = [
         edge,
@@ -129,7 +113,7 @@ def solve_moments(
         note * (errors.source == "rows"),
         _WEIGHTS_NOTE * (equations.row_weight < 1.0 - _ROUNDING),
     ]
-    curve = solved.sparsity if sparse is not None and sparse.is_chosen else None
+    sparsity = solved.sparsity if sparse is not None and sparse.is_chosen else None
     passes = {"leave-one-out": leaving.passed if leaving else None, "residuals": errors.passed}
     done = {name: passed for name, passed in passes.items() if passed is not None}
     spent = {name: passed.seconds for name, passed in done.items()}
@@ -139,12 +123,12 @@ def solve_moments(
     figures: FitReport = {
         "peak_worker_bytes": max(peaks),
         **kernel_facts(moments.kernel),
-        "alpha_curve": None if solved.size is None else solved.size.curve.as_dict(),
+        "alpha_curve": None if curve is None else curve.as_dict(),
         "components_curve": sizes_as_dict(solved.sizes, flat) or None,
         "cv_rmse": None if cv_rmse is None else as_stored(cv_rmse, flat),
         "sparse_of": None if sparse is None else size,
         "sparse_method": None if sparse is None else sparse.method,
-        "sparse_curve": None if curve is None else curve.as_dict(flat=flat),
+        "sparse_curve": None if sparsity is None else sparsity.as_dict(flat=flat),
         **facts_of(solution, equations, flat),
         **({"rounding_rmse": as_stored(rounding, flat)} if rounding.any() else {}),
         "errors_from": errors.source,
@@ -159,13 +143,7 @@ def solve_moments(
         warnings.warn(warning, StreamkernWarning, stacklevel=4)
     tell_of_job("solved", **{name: report[name] for name in _OF_SOLUTION})
     return FittedRidge(
-        parameters,
-        predictor,
-        report,
-        equations,
-        penalty_curve=None if solved.size is None else solved.size.curve,
-        moments=given,
-        size=leading,
+        parameters, predictor, report, equations, penalty_curve=curve, moments=given, size=leading
     )
 
 

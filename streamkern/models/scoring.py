@@ -72,15 +72,14 @@ def evaluate_classes(
     result, found, _ = scored(source, empty, empty, row_bytes, "evaluate", skip_bad_rows)
     (errors,) = found.measures
     confusion = errors.confusion
+    shown = confusion if source.is_weighted else confusion.round().astype(int)
     return {
         "rows": result.n_rows,
         "skipped_rows": result.n_skipped,
         **errors.figures(),
         "baseline": {"accuracy": float(confusion.sum(axis=1).max()) / errors.weight},
         "classes": rule.classes.as_dict()["values"],
-        "confusion_matrix": (
-            confusion if source.is_weighted else confusion.round().astype(int)
-        ).tolist(),
+        "confusion_matrix": shown.tolist(),
     }
 
 

@@ -71,16 +71,10 @@ def sparse_model(model: FittedRidge, n_components: int, method: str = "forward")
         support, solution, equations = run(task(_chosen, *arguments, name="sparsify"))
         if solution.note:
             warnings.warn(solution.note, StreamkernWarning, stacklevel=3)
-        predictor = replace(
-            full,
-            feature_map=full.feature_map.subset(support),
-            coef=solution.coef,
-            intercept=solution.intercept,
-        )
-        report |= facts_of(solution, equations, full.flat) | {
-            "note": solution.note,
-            "cv_rmse": None,
-        }
+        part, coef, intercept = full.feature_map.subset(support), solution.coef, solution.intercept
+        predictor = replace(full, feature_map=part, coef=coef, intercept=intercept)
+        report |= facts_of(solution, equations, full.flat)
+        report |= {"note": solution.note, "cv_rmse": None}
     origin = report.get("sparse_of") or D
     parameters = replace(model.parameters, sparse=K, sparse_method=method)
     if parameters.n_components == "auto":

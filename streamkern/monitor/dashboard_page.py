@@ -33,11 +33,9 @@ def add_page(scheduler: Any, jobs: Jobs) -> None:
         return
     shared = template_variables(scheduler)
     shared["pages"].append(_NAME)  # the very list that all pages show
+    pages = {f"/{_NAME}": partial(_document, jobs)}
     application = BokehApplication(
-        {f"/{_NAME}": partial(_document, jobs)},
-        scheduler,
-        prefix=dashboards[0].prefix,
-        template_variables=shared,
+        pages, scheduler, prefix=dashboards[0].prefix, template_variables=shared
     )
     served.add_application(application)
     application.initialize(IOLoop.current())

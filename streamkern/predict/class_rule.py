@@ -1,7 +1,5 @@
 """From scores to classes and their probabilities, by a calibrator of every score."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Self
@@ -57,7 +55,7 @@ class PlattSigmoid(Calibrator):
         return scores * self.slope + self.offset
 
     @classmethod
-    def from_dict(cls, parameters: dict[str, Any], n_targets: int) -> PlattSigmoid:
+    def from_dict(cls, parameters: dict[str, Any], n_targets: int) -> "PlattSigmoid":
         return cls(*(_numbers(parameters[name], n_targets) for name in ("slope", "offset")))
 
 
@@ -82,7 +80,7 @@ class IsotonicSteps(Calibrator):
         return odds
 
     @classmethod
-    def from_dict(cls, parameters: dict[str, Any], n_targets: int) -> IsotonicSteps:
+    def from_dict(cls, parameters: dict[str, Any], n_targets: int) -> "IsotonicSteps":
         points, values = _rising(parameters["scores"], parameters["probabilities"], n_targets)
         if not all(p[0] > 0 and p[-1] < 1 for p in values):
             raise ValueError("probabilities that are not between 0 and 1")
@@ -113,7 +111,7 @@ class LogOddsSpline(Calibrator):
         return found
 
     @classmethod
-    def from_dict(cls, parameters: dict[str, Any], n_targets: int) -> LogOddsSpline:
+    def from_dict(cls, parameters: dict[str, Any], n_targets: int) -> "LogOddsSpline":
         return cls(*_rising(parameters["scores"], parameters["odds"], n_targets))
 
 
@@ -249,7 +247,7 @@ class ClassRule:
         }
 
     @classmethod
-    def from_dict(cls, described: dict[str, Any]) -> ClassRule:
+    def from_dict(cls, described: dict[str, Any]) -> "ClassRule":
         """Return the rule that `as_dict` described; errors are those of `WRONG_VALUES`."""
         classes = Classes.from_dict(described["classes"])
         calibrator = CALIBRATORS[described["calibration"]]

@@ -5,25 +5,20 @@ the next round weighs a row of class y by s exp(-V_y): that is AdaBoost, whichev
 votes.
 """
 
-from __future__ import annotations
-
 import math
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from streamkern._typing import Array, Floats
 from streamkern.predict.class_rule import codes_of
 from streamkern.predict.evaluation import Measure
 from streamkern.predict.predictor import Predictor, RowFunction
+from streamkern.runtime.scratch import Scratch
+from streamkern.sources import Block
 from streamkern.statistics import Statistic, total
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from streamkern._typing import Array, Floats
-    from streamkern.runtime.scratch import Scratch
-    from streamkern.sources import Block
 
 # What least squares says of probabilities is no nearer to 0 and 1 than this in a logarithm.
 _LEAST = 0.01
@@ -137,7 +132,7 @@ class Ensemble(RowFunction):
     def check(self, shape: tuple[int, ...]) -> None:
         self.rounds[0].predictor.check(shape)
 
-    def grown(self, predictor: Predictor, step: Step) -> Ensemble:
+    def grown(self, predictor: Predictor, step: Step) -> "Ensemble":
         rounds = (*self.rounds, Round(predictor, step.size))
         return replace(self, rounds=rounds, log_unit=self.log_unit + math.log(step.shrinkage))
 

@@ -94,18 +94,16 @@ def write_report(
         check_output(path, force=force, inputs=source.paths)
         found = validated(fitted, source)
     report = fitted.report  # that of a classifier says how it is calibrated
-    section = (
-        class_section(found, report["data"]) if is_classifier else target_section(fitted, found)
-    )
-    section |= page_facts.effects_section(fitted, found)
-    section["maps"] = [] if is_classifier else field_maps(fitted)
+    facts = class_section(found, report["data"]) if is_classifier else target_section(fitted, found)
+    facts |= page_facts.effects_section(fitted, found)
+    facts["maps"] = [] if is_classifier else field_maps(fitted)
     call = python_call(fitted, source) if command is None else command
     write_page(
         "report.html",
         path,
         force=force,
         **_page(fitted.ridge, report),
-        **section,
+        **facts,
         found=found,
         rows_were_read=source is not None,
         title=title or f"Kernel {'classification' if is_classifier else 'ridge regression'}",

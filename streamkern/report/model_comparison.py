@@ -86,9 +86,7 @@ def write_comparison(
 def _curves(models: Mapping[str, Any]) -> list[Figure]:
     """Draw the errors of all models over their penalties, where these were chosen by errors."""
     curves = {name: penalty_curve(model.ridge) for name, model in models.items()}
-    known = {
-        name: curve for name, curve in curves.items() if curve and curve.criterion != "evidence"
-    }
+    known = {key: curve for key, curve in curves.items() if curve and curve.criterion != "evidence"}
     if not known:
         return []
     least = min(curve.values.min() for curve in known.values())

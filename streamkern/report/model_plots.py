@@ -1,11 +1,10 @@
 """Pictures of a fitted model on matplotlib Axes, as `model.plot` gives them."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from streamkern._typing import Array
 from streamkern.errors import ParameterError
 from streamkern.errors.formatting import unknown
 from streamkern.models.loading import rows_of
@@ -16,14 +15,11 @@ from streamkern.report import choice_figures, page_facts, validation_curves
 from streamkern.report.class_figures import probability_figure
 from streamkern.report.input_effects import effects_figure, input_effects, weights_figure
 from streamkern.report.prediction_figures import pairs_figures
+from streamkern.report.rendering import Figure
 from streamkern.report.validation_pass import MOST_TARGETS, pair_counts
 from streamkern.sources import Source, as_source
 from streamkern.sources.preprocessing.column_names import named_inputs
 from streamkern.statistics import RowSample
-
-if TYPE_CHECKING:
-    from streamkern._typing import Array
-    from streamkern.report.rendering import Figure
 
 # Rows that effects of inputs are found on.
 _SAMPLE_ROWS = 1024

@@ -63,8 +63,6 @@ def _rows_of_call(data: dict[str, Any], source: Source) -> str:
     paths = [file["path"] for file in data["files"]]
     if is_table(paths[0]):
         targets = list(data["recipe"]["targets"])
-        return (
-            f"{paths!r}, y={targets!r}"
-            + f", sample_weight={data['recipe']['weights']!r}" * bool(how)
-        )
+        weights = f", sample_weight={data['recipe']['weights']!r}" if how else ""
+        return f"{paths!r}, y={targets!r}{weights}"
     return f"streamkern.open_hdf5({paths!r}, {data['x']!r}, {data['y']!r}{how})"

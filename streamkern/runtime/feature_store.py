@@ -1,7 +1,5 @@
 """Features that are kept in a file, for passes over the same rows that need them again."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 import threading
@@ -18,7 +16,7 @@ from streamkern.runtime.timing import timed
 # How names of stores begin.
 STORE = "features-"
 # The stores of this process, as long as somebody holds them.
-_stores: WeakValueDictionary[str, FeatureStore] = WeakValueDictionary()
+_stores: "WeakValueDictionary[str, FeatureStore]" = WeakValueDictionary()
 _lock = threading.Lock()
 
 

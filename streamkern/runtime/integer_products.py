@@ -3,8 +3,6 @@
 All make the same integers, so which it is says nothing of a result but how long it took.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import sys

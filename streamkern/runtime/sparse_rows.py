@@ -1,7 +1,5 @@
 """Rows of a sparse matrix, which are cut like an array and dense only where they must be."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -44,7 +42,7 @@ class SparseRows:
         return cls(csr)
 
     @classmethod
-    def stacked(cls, parts: Sequence[SparseRows]) -> Self:
+    def stacked(cls, parts: "Sequence[SparseRows]") -> Self:
         from scipy.sparse import vstack  # noqa: PLC0415  whoever has such rows has imported it
 
         return cls(vstack([part.csr for part in parts], format="csr"))

@@ -6,25 +6,20 @@ no bit.  NumPy's products run without the interpreter's lock; SciPy's wrappers, 
 compute only blocks of the diagonal, a millisecond each.
 """
 
-from __future__ import annotations
-
 import math
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.linalg import blas, lapack
 
+from streamkern._typing import Array, Floats
 from streamkern.runtime.memory import usable_cores
 from streamkern.runtime.threads import blas_threads
+from streamkern.statistics import Triangle
 from streamkern.statistics.triangle import PANEL, rows_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from streamkern._typing import Array, Floats
-    from streamkern.statistics import Triangle
 
 # Rows, and columns of the inverse, that are one piece of work; a triangle that is solved at once.
 _STRIP, _COLUMNS, _LEAF = 256, 128, 64
@@ -41,7 +36,7 @@ class Cholesky:
     n_threads: int
 
     @classmethod
-    def of(cls, matrix: Triangle, n_threads: int | None = None) -> Cholesky:
+    def of(cls, matrix: Triangle, n_threads: int | None = None) -> "Cholesky":
         """Factorise a matrix of double precision in place: D^3 / 6 multiply-adds.
 
         Its panels are lost also where it is not positive definite, which raises LinAlgError.
@@ -63,7 +58,7 @@ class Cholesky:
         return cls(matrix.panels, blocks, n_threads)
 
     @classmethod
-    def of_shifted(cls, gram: Triangle, alpha: float, n_threads: int | None = None) -> Cholesky:
+    def of_shifted(cls, gram: Triangle, alpha: float, n_threads: int | None = None) -> "Cholesky":
         """Factorise G + alpha I in a copy of G."""
         shifted = gram.astype(np.float64)
         shifted.add_diagonal(float(alpha))

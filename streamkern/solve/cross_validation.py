@@ -12,23 +12,18 @@ hardly more rows than features.  With fewer rows, the problem is solved in the e
 rows can span.  Many targets are scored in the eigenbasis, too.
 """
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from streamkern._typing import Floats
 from streamkern.features.base import slices
 from streamkern.solve import Cholesky, Eigenbasis, RidgeSolution, decomposed
 from streamkern.solve.conjugate_gradients import FEW, preconditioned_solution
 from streamkern.solve.solution import precision_floor, relative_rounding
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from streamkern._typing import Floats
-    from streamkern.statistics import CentredMoments, FeatureSums
+from streamkern.statistics import CentredMoments, FeatureSums
 
 # Relative to the right-hand side, in the preconditioned norm: below what the sums are good for.
 _TOLERANCE = {"single": 1e-7, "double": 1e-11}
@@ -93,7 +88,7 @@ def _at_least_rounding(errors: Floats, held: CentredMoments) -> Floats:
 
 def _solutions(
     training: CentredMoments, alphas: Floats, basis: Eigenbasis, freedom: int, n_threads: int
-) -> Callable[[Floats], Floats] | _InEigenbasis:
+) -> "Callable[[Floats], Floats] | _InEigenbasis":
     """Return what solves (G + alpha I) w = C at every penalty: (D, q) to (D, A, q).
 
     `freedom` is the rank that the rows of all folds allow, or more.
@@ -157,13 +152,9 @@ def _by_gradients(
     """Solve by conjugate gradients, and by factors where these do not converge."""
     D, q = cross.shape
     columns, shifts = np.repeat(cross[:, None, :], len(alphas), axis=1), np.repeat(alphas, q)
+    share, tolerance = training.weight / basis.spectrum.weight, _TOLERANCE[training.precision]
     coef, left = preconditioned_solution(
-        training.gram,
-        shifts,
-        columns.reshape(D, -1),
-        basis,
-        share=training.weight / basis.spectrum.weight,
-        tolerance=_TOLERANCE[training.precision],
+        training.gram, shifts, columns.reshape(D, -1), basis, share=share, tolerance=tolerance
     )
     if len(left):
         coef = coef.reshape(D, -1, q)

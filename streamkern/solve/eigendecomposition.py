@@ -85,10 +85,8 @@ def decomposed_in_range(
 def _in_one_call(matrix: Floats) -> tuple[Floats, Floats]:
     D = len(matrix)
     values, work = np.empty(D), np.empty(1 + 6 * D + 2 * D**2)
-    integers = np.empty(3 + 5 * D, dtype=np.intc)
-    routine("dsyevd")(
-        "V", "L", D, matrix, max(D, 1), values, work, len(work), integers, len(integers)
-    )
+    iwork = np.empty(3 + 5 * D, dtype=np.intc)
+    routine("dsyevd")("V", "L", D, matrix, max(D, 1), values, work, len(work), iwork, len(iwork))
     return values, matrix.T
 
 
@@ -131,10 +129,8 @@ def _of_tridiagonal(diagonal: Floats, beside: Floats) -> Floats:
     """Return the eigenvectors of T in rows; its diagonal becomes the eigenvalues."""
     D = len(diagonal)
     vectors, work = np.empty((D, D)), np.empty(1 + 4 * D + D**2)
-    integers = np.empty(3 + 5 * D, dtype=np.intc)
-    routine("dstedc")(
-        "I", D, diagonal, beside, vectors, D, work, len(work), integers, len(integers)
-    )
+    iwork = np.empty(3 + 5 * D, dtype=np.intc)
+    routine("dstedc")("I", D, diagonal, beside, vectors, D, work, len(work), iwork, len(iwork))
     return vectors
 
 

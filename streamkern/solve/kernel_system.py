@@ -9,9 +9,8 @@ the roots r of the weights: there the matrix is R K R + alpha I, the targets are
 the place of the ones.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from scipy.linalg import lapack
@@ -108,9 +107,7 @@ class KernelBasis:
     roots: Floats  # of the weights, (n,)
 
     @classmethod
-    def of(
-        cls, K: Floats, y: Floats, weights: Floats | None = None, *, intercept: bool
-    ) -> KernelBasis:
+    def of(cls, K: Floats, y: Floats, weights: Floats | None = None, *, intercept: bool) -> Self:
         """Decompose K (n, n), which is overwritten: about 9 n^3 operations."""
         n, q = y.shape
         if not intercept:

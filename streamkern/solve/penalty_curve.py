@@ -1,20 +1,15 @@
 """The choice of the penalty: a criterion over a grid of them, and the rules that choose."""
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 import numpy as np
 
+from streamkern._typing import Array, Floats
 from streamkern.errors import DataError, ParameterError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from streamkern._typing import Array, Floats
-    from streamkern.solve import Spectrum
-    from streamkern.solve.cross_validation import HeldOut
+from streamkern.solve import Spectrum
+from streamkern.solve.cross_validation import HeldOut
 
 # Of robust GCV: 1 would be GCV itself.  Of 0.05 to 0.4, that which does best on real data.
 _ROBUST = 0.2
@@ -37,27 +32,20 @@ class PenaltyCurve:
     fold_rows: Array | None = None  # how many rows the folds have, (K,)
 
     @classmethod
-    def of_folds(
-        cls, alphas: Floats, folds: Sequence[HeldOut], target_variance: Floats
-    ) -> PenaltyCurve:
+    def of_folds(cls, alphas: Floats, folds: Sequence[HeldOut], target_variance: Floats) -> Self:
         weights = np.array([fold.weight for fold in folds])
         sse = np.array([fold.sse for fold in folds])
-        return cls(
-            "cv",
-            alphas,
-            sse.sum(axis=0) / weights.sum(),
-            _scale(target_variance),
-            sse / weights[:, None, None],
-            np.array([fold.n_rows for fold in folds]),
-        )
+        scores, scale = sse.sum(axis=0) / weights.sum(), _scale(target_variance)
+        fold_rows = np.array([fold.n_rows for fold in folds])
+        return cls("cv", alphas, scores, scale, sse / weights[:, None, None], fold_rows)
 
     @classmethod
-    def of_rows(cls, alphas: Floats, scores: Floats, target_variance: Floats) -> PenaltyCurve:
+    def of_rows(cls, alphas: Floats, scores: Floats, target_variance: Floats) -> Self:
         varies = target_variance > 0
         return cls("loo", alphas, scores, _scale(np.where(varies, target_variance.mean(), 0.0)))
 
     @classmethod
-    def of_spectrum(cls, criterion: str, alphas: Floats, spectrum: Spectrum) -> PenaltyCurve:
+    def of_spectrum(cls, criterion: str, alphas: Floats, spectrum: Spectrum) -> Self:
         """Return the curve of robust GCV or of the evidence.
 
         Both take residuals to be no smaller than the precision of the sums can tell from none.
@@ -99,7 +87,7 @@ class PenaltyCurve:
         scores *= _ROBUST + (1.0 - _ROBUST) * squares / N
         return cls(criterion, given, scores, _scale(spectrum.target / N))
 
-    def since(self, first: int) -> PenaltyCurve:
+    def since(self, first: int) -> "PenaltyCurve":
         """Return the curve from a penalty of the grid on."""
         folds = None if self.fold_scores is None else self.fold_scores[:, first:]
         alphas, scores = self.alphas[first:], self.scores[first:]

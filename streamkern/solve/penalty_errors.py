@@ -8,7 +8,7 @@ z = V^T C.  So p is found once a row, and serves every penalty and every target.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -46,9 +46,7 @@ class PenaltyModels:
     target_unit: Floats  # targets are taken minus their mean, over their unit
 
     @classmethod
-    def of(
-        cls, feature_map: FeatureMap, basis: Eigenbasis, alphas: Floats, precision: str
-    ) -> PenaltyModels:
+    def of(cls, feature_map: FeatureMap, basis: Eigenbasis, alphas: Floats, precision: str) -> Self:
         """Return the models that a basis has at some penalties, ascending and positive."""
         spectrum, scale = basis.spectrum, feature_map.scale
         dtype: Any = dtype_of_features(precision)

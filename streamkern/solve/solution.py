@@ -1,18 +1,13 @@
 """The solution of a ridge regression, its normal equations, and how far sums can be trusted."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from streamkern._typing import Floats
 from streamkern.errors import OverflowedError
+from streamkern.solve.posterior_samples import PosteriorSamples
 from streamkern.statistics import CentredMoments, Precision, Triangle
-
-if TYPE_CHECKING:
-    from streamkern.solve.posterior_samples import PosteriorSamples
 
 # Relative to the largest eigenvalue of G: the noise that products leave in it.  In single
 # precision the measured error of G is 1e-8 to 1e-7 of its norm; in double, a few units of D eps.
@@ -102,7 +97,7 @@ class NormalEquations:
     @classmethod
     def of(
         cls, moments: CentredMoments, solution: RidgeSolution, gram: Triangle | None = None
-    ) -> NormalEquations:
+    ) -> "NormalEquations":
         """Return the equations of a solution; `gram` is a `kept_gram`, if that was overwritten."""
         q = len(solution.train_rss)
         return cls(

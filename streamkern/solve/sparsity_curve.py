@@ -1,20 +1,15 @@
 """The number of features of a sparse model, chosen by cross-validation from moments."""
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 import numpy as np
 
+from streamkern._typing import Floats
 from streamkern.solve.cross_validation import HeldOut, squared_errors
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from streamkern._typing import Floats
-    from streamkern.solve.sparse_selection import Sparsifier
-    from streamkern.statistics import FeatureSums
+from streamkern.solve.sparse_selection import Sparsifier
+from streamkern.statistics import FeatureSums
 
 
 def sparse_sizes(n_components: int) -> list[int]:
@@ -51,9 +46,7 @@ class SparsityCurve:
     scale: Floats  # the variances of the targets, which make them comparable
 
     @classmethod
-    def of_folds(
-        cls, sizes: Sequence[int], folds: Sequence[HeldOut], scale: Floats
-    ) -> SparsityCurve:
+    def of_folds(cls, sizes: Sequence[int], folds: Sequence[HeldOut], scale: Floats) -> Self:
         weights = np.array([fold.weight for fold in folds])
         scores = np.array([fold.sse / fold.weight for fold in folds])
         return cls(tuple(sizes), scores, weights, scale)

@@ -5,21 +5,16 @@ d and z: w = V z / (d + alpha), RSS = S - sum z^2 (d + 2 alpha) / (d + alpha)^2,
 df = sum d / (d + alpha).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from streamkern._typing import Floats
 from streamkern.errors import SingularSystemError
 from streamkern.features.base import slices
 from streamkern.solve.eigendecomposition import decomposed, decomposed_in_range
 from streamkern.solve.solution import RidgeSolution, check_finite, precision_floor, rss_rounding
-
-if TYPE_CHECKING:
-    from streamkern._typing import Floats
-    from streamkern.statistics import CentredMoments, Precision
+from streamkern.statistics import CentredMoments, Precision
 
 # A rank below this share of D is worth looking for the range.
 _LOW_RANK = 0.375
@@ -41,7 +36,7 @@ class Spectrum:
     row_weight: float = 1.0  # the mean weight of the rows where that is less than 1
     left_out: float = 0.0  # of the kernel by the features, as a penalty
 
-    def counting_rows(self) -> Spectrum:
+    def counting_rows(self) -> "Spectrum":
         """Return the spectrum with weights over their mean, where they do not count rows."""
         if self.row_weight == 1.0:
             return self
@@ -99,7 +94,7 @@ class Eigenbasis:
     target_mean: Floats  # (q,)
 
     @classmethod
-    def of(cls, moments: CentredMoments, rank: int | None = None) -> Eigenbasis:
+    def of(cls, moments: CentredMoments, rank: int | None = None) -> "Eigenbasis":
         """Decompose: 5 D^3 multiply-adds, or 3 D^2 rank where rows allow a rank far below D."""
         check_finite(moments)
         if rank is not None and rank < _LOW_RANK * moments.gram.order:

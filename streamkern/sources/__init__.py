@@ -8,16 +8,6 @@ from streamkern.sources.labelled_source import LabelledSource
 from streamkern.sources.read_ahead import reading_ahead
 
 __all__ = [
-    "ArraySource",
-    "Block",
-    "Classes",
-    "HDF5Source",
-    "LabelledSource",
-    "Reader",
-    "Shard",
-    "Source",
-    "as_source",
-    "labelled_rows",
-    "open_hdf5",
-    "reading_ahead",
-]
+    "ArraySource", "Block", "Classes", "HDF5Source", "LabelledSource", "Reader", "Shard", "Source",
+    "as_source", "labelled_rows", "open_hdf5", "reading_ahead",
+]  # fmt: skip

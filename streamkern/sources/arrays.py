@@ -1,7 +1,5 @@
 """Rows of arrays: in memory, which data frames become too, and of Dask, which stay lazy."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -184,7 +182,7 @@ class ArraySource(Arrays):
     def segments(self) -> list[Segment]:
         return [Segment(0, self.n_samples, 1)]
 
-    def reader(self, shard: Shard) -> ArrayReader:
+    def reader(self, shard: Shard) -> "ArrayReader":
         rows = slice(shard.start, shard.stop)
         arrays = (self.X, self.y, self.weights)
         X, y, weights = (() if array is None else (array[rows],) for array in arrays)

@@ -175,9 +175,7 @@ def with_coordinates(made: Any, X: Any) -> Any:
 
 def _kind(values: Any, known: Collection[str]) -> str:
     """Return the library and name of the first of a type's bases that is known, if one is."""
-    names = (
-        f"{base.__module__.partition('.')[0]}.{base.__name__}" for base in type(values).__mro__
-    )
+    names = (f"{cls.__module__.partition('.')[0]}.{cls.__name__}" for cls in type(values).__mro__)
     return next((name for name in names if name in known), "")
 
 

@@ -1,7 +1,5 @@
 """One-vs-rest targets: labels of rows, in memory or lazy, as +1 and -1."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -27,7 +25,7 @@ class LabelColumn(ABC):
     def reader(self, shard: Shard) -> Any:
         """Return the labels of a shard, an iterable of arrays, or a Dask task that makes one."""
 
-    def tolerant(self) -> LabelColumn:
+    def tolerant(self) -> "LabelColumn":
         """Return the same labels, with None for those that are stored but cannot be read."""
         return self
 
@@ -111,7 +109,7 @@ class LabelledSource(Source):
             make = delayed(make, traverse=False)
         return make(rows, labels, self.classes, self.class_weight, shard.start, shard.n_rows)
 
-    def tolerant(self) -> LabelledSource:
+    def tolerant(self) -> "LabelledSource":
         rows, labels = self.rows.tolerant(), self.labels.tolerant()
         return LabelledSource(rows, labels, self.classes, self.class_weight)
 

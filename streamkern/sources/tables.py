@@ -178,9 +178,8 @@ def _csv_batches(source: Path, header: bool, delimiter: str | None) -> Batches:
     def read(wanted: list[str]) -> Iterator[Any]:
         columns = [called[name] for name in wanted]
         needed = list(dict.fromkeys([*columns, found[-1]]))
-        texts = csv.ConvertOptions(
-            include_columns=needed, column_types=dict.fromkeys(needed, pa.string())
-        )
+        types = dict.fromkeys(needed, pa.string())
+        texts = csv.ConvertOptions(include_columns=needed, column_types=types)
         last = None
         with reading(source):
             for batch in _opened_csv(source, texts, **how):

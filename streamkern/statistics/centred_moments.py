@@ -1,15 +1,12 @@
 """Moments about the means: the centred Gram matrix and products that a solver is given."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from streamkern._typing import Array, Floats
-    from streamkern.statistics.triangle import Triangle
+from streamkern._typing import Array, Floats
+from streamkern.statistics.triangle import Triangle
 
 Precision = Literal["single", "double"]
 AnyPrecision = Literal["single", "double", "int8", "int16"]
@@ -47,11 +44,7 @@ class CentredMoments:
     # What of the kernel the features leave out, times the mean weight: a penalty for that noise.
     left_out: float = 0.0
 
-    def subset(self, indices: Array) -> CentredMoments:
+    def subset(self, indices: Array) -> "CentredMoments":
         """Return the moments of some of the features, (K,) ascending, with all targets."""
-        return replace(
-            self,
-            gram=self.gram.subset(indices),
-            cross=self.cross[indices],
-            feature_mean=self.feature_mean[indices],
-        )
+        gram, cross = self.gram.subset(indices), self.cross[indices]
+        return replace(self, gram=gram, cross=cross, feature_mean=self.feature_mean[indices])

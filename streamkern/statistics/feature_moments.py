@@ -178,11 +178,9 @@ class Moments(FeatureSums):
         feature_map, turning = self.feature_map.solved(n_components)
         if turning is None:
             return self.leading(feature_map.n_components)
-        turned = self.of_features(
-            feature_map, turning.T @ self.feature_shift, turning.T @ self.cross
-        )
-        turned.gram = None if self.gram is None else self.gram.turned(turning)
-        return turned
+        made = self.of_features(feature_map, turning.T @ self.feature_shift, turning.T @ self.cross)
+        made.gram = None if self.gram is None else self.gram.turned(turning)
+        return made
 
     def centred(self, *, intercept: bool = True) -> CentredMoments:
         """Return the moments about the means, or about zero where there is no intercept.

@@ -68,11 +68,8 @@ class FeatureSums(Statistic):
             )
         self.feature_map.check_drawn()
         D, q = self.feature_map.n_components, self.n_targets
-        for name, default in (
-            ("feature_shift", np.zeros(D)),
-            ("target_shift", np.zeros(q)),
-            ("target_unit", np.ones(q)),
-        ):
+        defaults = {"feature_shift": np.zeros(D), "target_shift": np.zeros(q)}
+        for name, default in {**defaults, "target_unit": np.ones(q)}.items():
             if getattr(self, name) is None:
                 setattr(self, name, default)
         super().__post_init__()
@@ -112,11 +109,8 @@ class FeatureSums(Statistic):
         """
         if n_components == self.feature_map.n_components:
             return self
-        part = self.of_features(
-            self.feature_map.first(n_components),
-            self.feature_shift[:n_components],
-            self.cross[:n_components],
-        )
+        feature_map, first = self.feature_map.first(n_components), slice(n_components)
+        part = self.of_features(feature_map, self.feature_shift[first], self.cross[first])
         part.gram = None if self.gram is None else self.gram.leading(n_components)
         return part
 

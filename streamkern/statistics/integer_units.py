@@ -1,7 +1,5 @@
 """The units in which targets and weights are integers."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,16 +1,12 @@
 """Products of the Gram matrix of waves on a lattice with vectors, by fast Fourier transforms."""
 
-from __future__ import annotations
-
 from copy import copy
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.fft import fftn, ifftn, next_fast_len
 
-if TYPE_CHECKING:
-    from streamkern._typing import Array, Floats
-    from streamkern.features.lattice import Lattice
+from streamkern._typing import Array, Floats
+from streamkern.features.lattice import Lattice
 
 
 class ToeplitzGram:
@@ -36,7 +32,7 @@ class ToeplitzGram:
             for each in (lattice.indices, -lattice.indices - 1)
         )
 
-    def __add__(self, other: ToeplitzGram) -> ToeplitzGram:
+    def __add__(self, other: "ToeplitzGram") -> "ToeplitzGram":
         """Return that of the sums over both sets of rows."""
         both = copy(self)
         both.spectrum = self.spectrum + other.spectrum

@@ -3,8 +3,6 @@
 All but the last word are from 0 to 2^56 - 1, so that equal numbers have equal words.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

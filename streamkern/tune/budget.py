@@ -1,12 +1,11 @@
 """The budget of a search, in passes or seconds, and what is spent of it."""
 
-from __future__ import annotations
-
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from streamkern.errors import ParameterError
 from streamkern.parameters.cost_estimate import (
@@ -15,16 +14,12 @@ from streamkern.parameters.cost_estimate import (
     gradient_seconds,
     rough_flops_per_second,
 )
+from streamkern.parameters.fit_options import FitOptions
+from streamkern.parameters.job_plan import Plan
 from streamkern.parameters.parameters import DIRECT_COMPONENTS, Parameters
 from streamkern.parameters.plan import plan_here
+from streamkern.sources import Source
 from streamkern.tune.trials import N_FOLDS, Attempt
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from streamkern.parameters.fit_options import FitOptions
-    from streamkern.parameters.job_plan import Plan
-    from streamkern.sources import Source
 
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 # Of a budget in seconds: what the fit after the search may take, what its D is multiplied by, and
@@ -42,7 +37,7 @@ class Budget:
     in_seconds: bool = False
 
     @classmethod
-    def of(cls, value: Any) -> Budget | None:
+    def of(cls, value: Any) -> "Budget | None":
         """Return the budget that a number of passes or a text such as '5m' stands for."""
         if value is None or isinstance(value, Budget):
             return value
@@ -80,7 +75,7 @@ class Budget:
                 return times * D
         return D
 
-    def searching(self, parameters: Parameters, options: FitOptions, source: Source) -> Budget:
+    def searching(self, parameters: Parameters, options: FitOptions, source: Source) -> "Budget":
         """Return what of the seconds is left beside the fit, but half of them at the least."""
         plan = plan_here(source, options, **parameters.solution_by_passes(options))
         rest = self.amount - _seconds(plan, options)

@@ -127,9 +127,8 @@ def run_column_pass(
 def check_rows(source: Source, columns: ColumnStatistics, passed: PassResult[Any]) -> None:
     """Raise DataError if rows are not finite and were not skipped, or if none is left."""
     if columns.n_bad_rows:
-        raise bad_rows_error(
-            source, columns.n_bad_rows, columns.first_bad_row or 0, columns.n_nonfinite
-        )
+        first = columns.first_bad_row or 0
+        raise bad_rows_error(source, columns.n_bad_rows, first, columns.n_nonfinite)
     if not passed.n_rows:
         raise none_left_error(source, passed.n_skipped, passed.n_weightless)
 

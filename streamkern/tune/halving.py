@@ -63,11 +63,9 @@ def search(trials: SearchTrials, feature_map: str | None) -> Search:
         _even(int(max(rung.share * D, min(_FEWEST_COMPONENTS, D))), options) for rung in _RUNGS
     ]
     # The largest number of features that the sample says something of.
-    enough = (
-        D if trials.n_rows >= ledger.plan.n_rows else min(D, trials.n_rows // _ROWS_A_COMPONENT)
-    )
-    if _even(enough, options) > sizes[-1]:
-        sizes.append(_even(enough, options))
+    most = D if trials.n_rows >= ledger.plan.n_rows else min(D, trials.n_rows // _ROWS_A_COMPONENT)
+    if _even(most, options) > sizes[-1]:
+        sizes.append(_even(most, options))
     candidates, finer = octaves(arms, _OCTAVES), []
     if ledger.budget is not None:
         sizes = ledger.payable(sorted(set(sizes)), trials.n_rows, trials.n_folds)

@@ -4,35 +4,30 @@ Every fit is to a part of the sample; by its errors on the rest a round chooses 
 penalty, and rounds are compared.
 """
 
-from __future__ import annotations
-
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from streamkern._typing import Array, Floats
 from streamkern.engine.scheduler import run, run_all, task
 from streamkern.features import FeatureMap, Standardized, Standardizer
 from streamkern.features.metric import Learning, metric_of, root_of
+from streamkern.kernels import ShiftInvariantKernel
 from streamkern.parameters.cost_estimate import fit_flops
+from streamkern.parameters.fit_options import FitOptions
 from streamkern.predict.gradients import GradientOuterProduct
 from streamkern.predict.predictor import Predictor
 from streamkern.solve import Cholesky
 from streamkern.solve.penalty_grid import even_grid
 from streamkern.solve.ridge import largest_eigenvalue
 from streamkern.solve.solution import precision_floor
+from streamkern.sources import Block
 from streamkern.statistics import dtype_of_features, precision_of_features
 from streamkern.tune.candidates import far_factors
 from streamkern.tune.trials import SHIFT_ROWS, Targets, moments_about
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from streamkern._typing import Array, Floats
-    from streamkern.kernels import ShiftInvariantKernel
-    from streamkern.parameters.fit_options import FitOptions
-    from streamkern.sources import Block
 
 # Half octaves about the kernel's own length scale, in the first round; later about the last best.
 _FIRST, _NEXT = (-4, -3, -2, -1, 0, 1, 2), (-1, 0, 1)
@@ -69,7 +64,7 @@ class Tried(NamedTuple):
     squares: Floats  # of the errors of rows that are held out, the means over targets
     weights: Floats  # how often these rows count
 
-    def beats(self, other: Tried) -> bool:
+    def beats(self, other: "Tried") -> bool:
         """Return whether the error is smaller by more than a standard error of the difference."""
         less, weights = other.squares - self.squares, self.weights
         mean = np.average(less, weights=weights)
@@ -87,12 +82,12 @@ class HeldOutTrial:
     made_from: Array | None = None  # what maps are drawn from, where that was found already
 
     @classmethod
-    def of(cls, options: FitOptions, standardizer: Standardizer, n_rows: int) -> HeldOutTrial:
+    def of(cls, options: FitOptions, standardizer: Standardizer, n_rows: int) -> "HeldOutTrial":
         """Return the fits to so many rows, at no more features than these can bear."""
         made = cls(options, standardizer, options.n_components, n_rows)
         return made.with_components(max(options.n_components, _FEWEST_COMPONENTS))
 
-    def with_components(self, D: int) -> HeldOutTrial:
+    def with_components(self, D: int) -> "HeldOutTrial":
         D = min(D, max(self.n_training // _ROWS_A_FEATURE, 2))
         return replace(self, n_components=D - D % 2, made_from=None)
 
@@ -229,9 +224,7 @@ def rounds_of(
     least, begun, number, side = np.inf, 0, 0, -1
     while True:
         most = _MOST_STEPS if brackets or not number else 1
-        found = [
-            _length_scale(trial, sample, kernel, steps, most, far=not number) for trial in trials
-        ]
+        found = [_length_scale(one, sample, kernel, steps, most, far=not number) for one in trials]
         trial, best, own, middle, _ = min(found, key=lambda each: each.best.relative_mse)
         # Few rows say little of a length scale: in plain distances the kernel's own stays.
         taken = best if number or best.beats(own) else own
@@ -269,13 +262,7 @@ class Found(NamedTuple):
 
 
 def _length_scale(
-    trial: HeldOutTrial,
-    sample: Sample,
-    kernel: Any,
-    steps: Sequence[int],
-    most_steps: int,
-    *,
-    far: bool,
+    trial: HeldOutTrial, sample: Sample, kernel: Any, steps: Sequence[int], most: int, *, far: bool
 ) -> Found:
     """Try length scales so many half octaves from the kernel's own, and about the best of them.
 
@@ -288,7 +275,7 @@ def _length_scale(
     chosen = task(trial.representatives, own, sample.X, sample.s, name="metric-landmarks")
     trial = replace(trial, made_from=run(chosen))
     tried: dict[int, Tried] = {}
-    for _ in range(most_steps):
+    for _ in range(most):
         new = [step for step in steps if step not in tried]
         tasks = [trial.task(own, step, sample) for step in new]
         tried.update(zip(new, run_all(tasks), strict=True))

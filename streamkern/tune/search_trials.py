@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from streamkern._typing import Array, Floats
+from streamkern._typing import Array
 from streamkern.engine.scheduler import run_all, shared, task
 from streamkern.parameters.fit_options import FitOptions
 from streamkern.runtime.threads import blas_threads
@@ -50,7 +50,13 @@ class SearchTrials:
         with blas_threads(1):  # the turned rows are part of the result
             rows = seen.standardizer(seen.sample.X[:n_rows])
         weights = None if seen.weights is None else seen.weights[:n_rows]
-        self.arms += _arms_of(len(self.contenders), contender, rows, weights)
+        columns, place = seen.standardizer.outputs, len(self.contenders)
+        for kernel, feature_map in contender.pairs:
+            arm = Arm(kernel, kernel, feature_map, contender.metric, place)
+            if not arm.is_linear:
+                resolved = kernel.resolved(rows, columns, weights)
+                arm = arm._replace(kernel=resolved, tried=resolved.restricted(columns))
+            self.arms.append(arm)
         self.contenders.append(contender)
         self._rows.append(shared(rows.astype(dtype_of_features(self.options.precision))))
         return before
@@ -174,25 +180,9 @@ class SearchTrials:
         if not arm.is_linear:
             kernel, tried = arm.kernel.stretched(factor), arm.tried.stretched(factor)
             arm = arm._replace(kernel=kernel, tried=tried)
-        return Search(
-            arm,
-            self.attempts,
-            configurations(self.attempts, chosen, self.ledger.plan, self.options.n_folds),
-            self.ledger.passes,
-            self.ledger.seconds,
-        )
-
-
-def _arms_of(
-    place: int, contender: Contender, rows: Floats, weights: Floats | None
-) -> Iterator[Arm]:
-    columns = contender.column_pass.standardizer.outputs
-    for kernel, feature_map in contender.pairs:
-        arm = Arm(kernel, kernel, feature_map, contender.metric, place)
-        if not arm.is_linear:
-            resolved = kernel.resolved(rows, columns, weights)
-            arm = arm._replace(kernel=resolved, tried=resolved.restricted(columns))
-        yield arm
+        ledger, n_folds = self.ledger, self.options.n_folds
+        tried_sizes = configurations(self.attempts, chosen, ledger.plan, n_folds)
+        return Search(arm, self.attempts, tried_sizes, ledger.passes, ledger.seconds)
 
 
 def _dealt(candidates: Sequence[Candidate], n_slots: int) -> Iterator[tuple[int, list[int]]]:

@@ -5,29 +5,24 @@ gives the errors of a whole grid of penalties.  Kernels and maps are cross-valid
 `metric_rounds` holds a part of it out.
 """
 
-from __future__ import annotations
-
 import time
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import reduce
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
+from streamkern._typing import Array, Floats
 from streamkern.features import FeatureMap, Identity
+from streamkern.kernels import ShiftInvariantKernel
+from streamkern.parameters.fit_options import FitOptions
 from streamkern.solve import Eigenbasis, decomposition_bytes
 from streamkern.solve.cross_validation import HeldOut, held_out_errors
 from streamkern.solve.penalty_curve import PenaltyCurve
 from streamkern.solve.penalty_grid import default_grid
 from streamkern.sources import Block
 from streamkern.statistics import Moments, Triangle, dtype_of_features
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from streamkern._typing import Array, Floats
-    from streamkern.kernels import ShiftInvariantKernel
-    from streamkern.parameters.fit_options import FitOptions
 
 # The metric of plain distances, what it is called of inputs that are standardised where another
 # scale was chosen, and those of kernels that are added.
@@ -88,7 +83,7 @@ class Attempt:
     n_folds: int = N_FOLDS
     of_folds: Sequence[float] = field(default=(), compare=False)  # relative_mse in each
 
-    def beats(self, other: Attempt) -> bool:
+    def beats(self, other: "Attempt") -> bool:
         """Return whether the error is smaller by a standard error, or else fold by fold.
 
         That is by factors, since a few rows far out make the errors of their folds, and so the

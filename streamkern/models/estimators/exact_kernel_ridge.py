@@ -1,7 +1,5 @@
 """Exact kernel ridge regression: the baseline, for as many rows as n^2 numbers fit."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, Self
 

@@ -32,10 +32,8 @@ def opened_paths(
     Rows of tables are converted in TMPDIR, and go when the source does.
     """
     paths = list(map(os.fspath, X if isinstance(X, (list, tuple)) else [X]))
-    tables, named = (
-        table_files(paths),
-        () if y is None else (y,) if isinstance(y, str) else tuple(y),
-    )
+    tables = table_files(paths)
+    named = () if y is None else (y,) if isinstance(y, str) else tuple(y)
     are_names = all(isinstance(name, str) for name in named) and isinstance(weights, str | None)
     if not are_names or (len(named) > 1 and not tables):
         raise DataError(
@@ -45,19 +43,14 @@ def opened_paths(
     if not tables:
         y = (named or ("y",))[0] if targets else None
         return open_hdf5(paths, y=y, weights=weights, labels=labels and targets)
-    options: Any = RecipeOptions(weights=weights)
+    asked: Any = RecipeOptions(weights=weights)
     if recipe is not None:
-        options = replace(
-            recipe, weights=weights or recipe.weights, targets=named or recipe.targets
-        )
-    how: Any = {
-        "targets": named if targets else None,
-        "with_targets": targets or weights is not None,
-    }
+        asked = replace(recipe, weights=weights or recipe.weights, targets=named or recipe.targets)
+    how: Any = {"with_ids": not targets, "with_targets": targets or weights is not None}
+    how |= {"targets": named if targets else None, "labels": labels}
     folder = Path(tempfile.gettempdir())
     with ExitStack() as stack:
-        opening = opened_tables(tables, options, folder, with_ids=not targets, labels=labels, **how)
-        opened = stack.enter_context(opening)
+        opened = stack.enter_context(opened_tables(tables, asked, folder, **how))
         kept = _Kept()
         weakref.finalize(kept, stack.pop_all().close)
     return replace(opened.source, kept=kept)

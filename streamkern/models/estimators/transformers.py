@@ -4,8 +4,6 @@ Every transformer takes its parameters and its docstring from the map that it ma
 scikit-learn.
 """
 
-from __future__ import annotations
-
 import re
 from inspect import cleandoc, signature
 from operator import attrgetter

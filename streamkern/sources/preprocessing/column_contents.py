@@ -1,7 +1,5 @@
 """Column statistics: what the cells of one column hold, for type inference."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -136,7 +134,7 @@ class ColumnContents:
     def is_truth(self) -> bool:
         return self._is_open and bool(self.levels) and {w.lower() for w in self.levels} <= _TRUTH
 
-    def measured_truth(self) -> _Summary:
+    def measured_truth(self) -> "_Summary":
         measured = _Summary()
         values = [float(level.lower() == "true") for level in self.levels]
         measured.update(np.array(values), np.array(list(self.levels.values()), dtype=float))

@@ -1,7 +1,5 @@
 """Column encoders: numbers, one-hot and ordinal categories, times."""
 
-from __future__ import annotations
-
 import warnings
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -129,7 +127,7 @@ def _unseen(cells: Any, found: Array) -> list[str]:
     return [str(cells[int(j)].as_py()).strip() for j in np.flatnonzero(found == -1)]
 
 
-def _filled(values: Floats, column: Numbers | Ordinal | Times, out: Array) -> int:
+def _filled(values: Floats, column: "Numbers | Ordinal | Times", out: Array) -> int:
     """Write values to the first input, and whether they were missing to the last; count these."""
     absent = np.isnan(values)
     out[:, 0] = values if column.fill is None else np.where(absent, column.fill, values)

@@ -239,9 +239,7 @@ class Recipe:
         left = self.left_out
         if not isinstance(left, dict) or not all(isinstance(why, str) for why in left.values()):
             raise ValueError("a recipe that does not say what it leaves out")
-        if not all(
-            each is None or isinstance(each, str) for each in (self.weights, self.delimiter)
-        ):
+        if not all(isinstance(each, str | None) for each in (self.weights, self.delimiter)):
             raise ValueError("a recipe with weights of no name, or a delimiter that is no text")
         if not (isinstance(self.single, bool) and isinstance(self.header, bool)):
             raise ValueError("a recipe with neither yes nor no")  # noqa: TRY004  damage
