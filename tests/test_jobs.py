@@ -214,6 +214,15 @@ def test_iterations_are_fewer_with_a_preconditioner(tmp_path):
     assert 0 < int(taken[1]) < int(taken[3]) < 150
 
 
+def test_coordinates_are_compared(tmp_path):
+    said = job(tmp_path, "coordinates.py", "--rows", 2000, "--components", 128).splitlines()
+    assert [line.split(":")[0].strip() for line in said] == [
+        "degrees", "three coordinates", "times", "place in the year"
+    ]  # fmt: skip
+    times, seasons = (float(re.search(r"0.7 years ([\d.]+)", line)[1]) for line in said[2:])
+    assert seasons < 0.1 < times
+
+
 def test_calibrations_are_compared(tmp_path):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((600, 3))

@@ -1,0 +1,90 @@
+"""Fields on a sphere and with seasons: errors by the coordinates that rows have.
+
+python jobs/coordinates.py --components 2048
+"""
+
+import argparse
+import warnings
+from typing import Any
+
+import numpy as np
+
+import streamkern
+from streamkern.errors import StreamkernWarning
+
+WAVES, NOISE, BLOCK = 4000, 0.1, 4096
+
+
+def on_sphere(longitudes: Any, latitudes: Any) -> Any:
+    """Return three coordinates (n, 3) of places in degrees."""
+    a, b = np.radians(longitudes), np.radians(latitudes)
+    return np.column_stack([np.cos(b) * np.cos(a), np.cos(b) * np.sin(a), np.sin(b)])
+
+
+def seasonal(times: Any) -> Any:
+    """Return the place in the year (n, 2), and times in years."""
+    angles = 2 * np.pi * times
+    return np.column_stack([np.cos(angles), np.sin(angles), times])
+
+
+def sphere(D: int, n: int = 30_000) -> None:
+    rng = np.random.default_rng(0)
+    longitudes = rng.uniform(-180, 180, n)
+    latitudes = np.degrees(np.arcsin(rng.uniform(-1, 1, n)))
+    places, kernel = on_sphere(longitudes, latitudes), streamkern.Matern(0.3, nu=1.5)
+    # A sum of many waves of the spectral distribution is nearly a Gaussian field.
+    uniforms = 1.0 - rng.random((WAVES, kernel.n_uniforms))
+    w = kernel.spectral(rng.standard_normal((WAVES, 3)), uniforms)
+    phases, f = 2 * np.pi * rng.random(WAVES), np.empty(n)
+    for start in range(0, n, BLOCK):
+        rows = slice(start, start + BLOCK)
+        f[rows] = np.cos(places[rows] @ w.T + phases).sum(axis=1) * np.sqrt(2 / WAVES)
+    y, held = f + NOISE * rng.standard_normal(n), rng.random(n) < 1 / 6
+    for name, X in (
+        ("degrees", np.column_stack([longitudes, latitudes])),
+        ("three coordinates", places),
+    ):
+        model = streamkern.RandomFeatureRidge(feature_map="grid", n_components=D)
+        model.fit(X[~held], y[~held])
+        parts = {
+            "all": held,
+            "within 5 degrees of the seam": held & (np.abs(longitudes) > 175),
+            "within 10 degrees of a pole": held & (np.abs(latitudes) > 80),
+        }
+        told = [f"{part} {rmse(model, X[each], f[each]):.3f}" for part, each in parts.items()]
+        print(f"{name:>18}: errors about the field {', '.join(told)}", flush=True)
+
+
+def seasons(n: int = 4000) -> None:
+    rng = np.random.default_rng(0)
+    times = np.sort(rng.uniform(0, 10, n))
+    angles = 2 * np.pi * times
+    f = (1 + 0.03 * times) * np.sin(angles) + 0.5 * np.cos(2 * angles + 0.3) + 0.05 * times
+    y, gap = f + 0.3 * rng.standard_normal(n), (times > 6) & (times < 6.7)
+    for name, X in (("times", times[:, None]), ("place in the year", seasonal(times))):
+        model = streamkern.RandomFeatureRidge(feature_map="grid", n_components=1024)
+        model.fit(X[~gap], y[~gap])
+        predicted, deviations = model.predict(X[gap], return_std=True)
+        held = np.mean(np.abs(y[gap] - predicted) < 1.96 * deviations)
+        print(
+            f"{name:>18}: errors in a gap of 0.7 years {rmse(model, X[gap], f[gap]):.3f}, else "
+            f"{rmse(model, X[~gap], f[~gap]):.3f}; 95% intervals hold {held:.0%} in the gap"
+        )
+
+
+def rmse(model: Any, X: Any, f: Any) -> float:
+    return float(np.sqrt(np.mean((model.predict(X) - f) ** 2)))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--components", type=int, default=2048)
+    parser.add_argument("--rows", type=int, default=30_000)
+    options = parser.parse_args()
+    warnings.simplefilter("ignore", StreamkernWarning)
+    sphere(options.components, options.rows)
+    seasons()
+
+
+if __name__ == "__main__":
+    main()
