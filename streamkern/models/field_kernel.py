@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from streamkern._typing import Array
 from streamkern.engine.scheduler import run, shared, task
 from streamkern.models.checkpoint_job import RowPasses
+from streamkern.parameters.parameters import FEWEST_ROWS
 from streamkern.runtime.threads import blas_threads
 from streamkern.statistics import WindowSamples
 from streamkern.tune.column_pass import ColumnPass
@@ -30,12 +32,16 @@ def with_chosen_kernel(rows: RowPasses, seen: ColumnPass) -> RowPasses:
     begun, options = time.perf_counter(), rows.options
     if not options.chooses_kernel or rows.like is not None:
         return rows
-    standardizer, sample = seen.standardizer, seen.sample
-    placed = standardizer(sample.X)
+    standardizer, varied = seen.standardizer, ~seen.columns.constant(0.0)
+    varied = np.flatnonzero(varied[rows.source.n_features :])[:_MOST_TARGETS]
+    placed = standardizer(seen.sample.X)
+    if len(placed) < FEWEST_ROWS or not len(varied):
+        return rows
     ranges = np.ptp(np.quantile(placed, [_ENDS, 1.0 - _ENDS], axis=0), axis=0)
     ranges = np.where(ranges > 0, ranges, np.ptp(placed, axis=0))
+    ranges = np.where(ranges > 0, ranges, 1.0)  # of an input that is constant in the sample
     p = len(ranges)
-    n_sizes = math.ceil(math.log(options.n_components) / p / math.log(_SMALLER))
+    n_sizes = max(math.ceil(math.log(options.n_components) / p / math.log(_SMALLER)), 1)
     # Of the whole field, too.
     sizes = 0.5 * _SMALLER ** -np.arange(1.0, n_sizes + 1)
     centres = np.repeat(placed[:_PLACES], n_sizes, axis=0)
@@ -43,13 +49,13 @@ def with_chosen_kernel(rows: RowPasses, seen: ColumnPass) -> RowPasses:
     centres = np.concatenate([np.zeros((1, p)), centres])
     empty = WindowSamples(standardizer, centres, halves, _ROWS, options.random_state)
     read: Any = rows.read(empty, "kernels").statistic
-    windows = _told(read, n_sizes, seen)
+    windows = _told(read, n_sizes, seen, varied)
+    if p < rows.source.n_features:  # one for each would be numbers for other inputs
+        ranges = np.exp(np.log(ranges).mean(keepdims=True))
     found = run(task(_chosen, shared(windows), ranges, name="evidence"))
     best = max(found, key=lambda each: each.per_row)
-    lengths = np.ones(rows.source.n_features)
-    lengths[standardizer.columns] = best.length_scales
-    scales: Any = tuple(lengths.tolist()) if len(lengths) > 1 else float(lengths[0])
-    kernel = best.kernel.with_length_scale(scales)
+    scales: Any = tuple(best.length_scales.tolist())
+    kernel = best.kernel.with_length_scale(scales if len(scales) > 1 else scales[0])
     report: Any = {**(rows.scaled or {}), "passes": 1}
     report["kernel_evidence"] = {each.kernel.name: each.per_row for each in found}
     report["seconds"] = {**report.get("seconds", {}), "kernels": time.perf_counter() - begun}
@@ -62,7 +68,7 @@ def _chosen(windows: list[Window], ranges: Any) -> list[Evidence]:
     return by_evidence(windows, ranges)
 
 
-def _told(read: WindowSamples, n_sizes: int, seen: ColumnPass) -> list[Window]:
+def _told(read: WindowSamples, n_sizes: int, seen: ColumnPass, targets: Array) -> list[Window]:
     """Return the windows with rows enough, less those that are in others with all their rows."""
     whole, *others = read.samples
     kept = [whole]
@@ -70,17 +76,14 @@ def _told(read: WindowSamples, n_sizes: int, seen: ColumnPass) -> list[Window]:
         around = others[start] if len(whole.hashes) == _ROWS else None
         for each in others[start : start + n_sizes]:
             if around is None or len(each.hashes) < _FEWEST:
-                break
+                break  # as those in it have
             kept.append(each)
             around = each if len(each.hashes) == _ROWS else None
     weight = float(np.mean([each.weights.mean() for each in kept]))
-    scale = seen.target_scale
+    shift, unit = (each[targets] for each in seen.target_scale.values())
     return [
         Window(
-            seen.standardizer(each.X),
-            (each.y[:, :_MOST_TARGETS] - scale["target_shift"][:_MOST_TARGETS])
-            / scale["target_unit"][:_MOST_TARGETS],
-            each.weights / weight,
+            seen.standardizer(each.X), (each.y[:, targets] - shift) / unit, each.weights / weight
         )
         for each in kept
     ]

@@ -38,6 +38,8 @@ _STRIDE, _LONG, _STEEP, _RISE, _FALL, _STEPS = 3, 6, 0.9, 1.01, 0.999, 2
 # What a bound may be in units of its goal where it does not fall any more, in single precision
 # mostly.
 _NEAR = 10.0
+# Changes of samples that are told: their squares are what variances are off by.
+_SAMPLED = 0.3
 # Of the residuals that are made at once, of which some five copies are in memory.
 _COLUMN_BYTES = 64 << 20
 
@@ -89,7 +91,8 @@ class SubspaceSearch:
             else:
                 penalty = replace(penalty, alphas=grid)
         self.n_vectors = self.subspace.n_vectors
-        rest = self.made.completed(self.alphas[sorted(chosen)])
+        # Below the floor eigenvalues are rounding, of which a solution takes none.
+        rest = self.made.completed(np.unique(np.maximum(self.alphas[sorted(chosen)], self.floor)))
         if isinstance(rest, PosteriorSamples):
             self.n_samples = len(rest.means) // len(rest.alphas)
         with blas_threads(1):
@@ -109,6 +112,12 @@ class SubspaceSearch:
             f"{self.bound:.1g} of the targets' deviation, and that hardly falls any more; take "
             f"larger penalties{finer}."
         )
+        change = max(self.made.sampled_to, default=0.0)
+        unsure = (
+            f"samples of the posterior still changed by {change:.0%} when their making ended, so "
+            f"deviations may be off; take larger penalties."
+        )
+        notes = [note] * (not self.is_solved) + [unsure] * (change > _SAMPLED)
         return {
             "n_components": self.made.feature_map.n_components,
             "vectors": self.n_vectors,
@@ -119,7 +128,7 @@ class SubspaceSearch:
             "tried_from": self.tried_from,
             "by_sums": not self.made.products.passes,
             "seconds_a_pass": float(np.median(seconds)),
-            "note": "" if self.is_solved else note,
+            "note": " ".join(notes),
         }
 
     def _chosen(self) -> tuple[int, list[int]]:
@@ -230,8 +239,9 @@ class SubspaceSearch:
         if self.penalty.is_fixed:
             grid = (self.penalty.alpha,)
         floor = relative_floor(self.basis.spectrum.precision, self.made.feature_map.n_components)
+        self.floor = floor * largest
         left_out = self.made.feature_map.left_out * self.total.weight / self.total.n_rows
-        even = even_grid(floor * largest, largest, left_out=left_out)
+        even = even_grid(self.floor, largest, left_out=left_out)
         self.alphas = even if grid is None else np.array(grid)
 
     @blas_threads(1)

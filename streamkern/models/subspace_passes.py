@@ -4,7 +4,7 @@ Products with random vectors sketch the matrix, and make the preconditioner.  Pr
 residuals, and in the end with its leading eigenvectors, make the subspace.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from time import perf_counter
 from typing import Any
 
@@ -15,7 +15,7 @@ from streamkern.features import FeatureMap
 from streamkern.features.base import stream
 from streamkern.models.gram_passes import GramPasses, GramTransforms
 from streamkern.runtime.threads import blas_threads
-from streamkern.solve.posterior_samples import PosteriorSamples, sample_posterior
+from streamkern.solve.posterior_samples import PosteriorSamples, n_samples, sample_posterior
 from streamkern.solve.preconditioner import (
     NystroemPreconditioner,
     largest_sketch,
@@ -46,6 +46,7 @@ class SubspacePasses:
         empty: Any = sums.empty
         self.products, self.rule, self.feature_map = products, sums.rule, feature_map
         self.precision, self.seconds = empty.precision, list[float]()
+        self.sampled_to: Sequence[float] = ()  # by what samples changed last, by penalties
         turned: dict[int, Any] = {}
         for fold, part in sorted(sums.parts.items()):
             of: Any = part
@@ -88,10 +89,12 @@ class SubspacePasses:
             return self.subspace.about_means(products, vectors, None)
 
         with blas_threads(1):
-            made = [sample_posterior(times, known, float(alpha)) for alpha in alphas]
-            vectors = np.column_stack([each for each, _ in made])
-            means = self.feature_map.scale * (self.subspace.feature_mean @ vectors)
-        return PosteriorSamples(alphas, vectors, means, np.array([dof for _, dof in made]))
+            n = n_samples(len(known.diagonal), len(alphas))
+            made = [sample_posterior(times, known, float(alpha), n) for alpha in alphas]
+            vectors, dofs, self.sampled_to = zip(*made, strict=True)
+            whole = np.column_stack(vectors)
+            means = self.feature_map.scale * (self.subspace.feature_mean @ whole)
+        return PosteriorSamples(alphas, whole, means, np.array(dofs))
 
     def _remainder(self, alpha: float) -> Remainder:
         """Add all directions that matter at a penalty, and return what is left of the matrix."""

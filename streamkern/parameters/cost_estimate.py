@@ -230,7 +230,11 @@ class Footprint:
             # and squares of a fold and without it, with what decomposes them.
             sketch, vectors = largest_sketch(D, whole=True), most_vectors(D, self.source.n_targets)
             if self.sums_waves:  # of all folds, and their transforms
-                held += (2 * self.n_folds + 4) * self.sums() + block_bytes(D) + sampling_bytes(D)
+                held += (
+                    (2 * self.n_folds + 4) * self.sums()
+                    + block_bytes(D)
+                    + sampling_bytes(D, self.source.n_targets)
+                )
                 sketch = sketch_size(D, 0)
             held += 64 * D * sketch + (8 + self.itemsize * (self.n_folds + 1)) * D * vectors
             held += 8 * (3 * self.n_folds + 3) * (sketch + vectors) ** 2

@@ -115,7 +115,7 @@ class FitOptions:
 
     @property
     def has_grid(self) -> bool:
-        """Whether features are waves on a grid, whose kernel sums of all rows tell."""
+        """Whether features are waves on a grid, whose kernel is chosen in windows."""
         return self.family.made is GridFourierFeatures
 
     @property

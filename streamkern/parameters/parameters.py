@@ -206,7 +206,7 @@ class Parameters:
             return self.feature_map
         D, is_plain = self.n_components, self.metric is None and self.sparse is None and self.paired
         suits = is_plain and not isinstance(first_kernel_of(self.kernel), Linear)
-        suits = suits and D != AUTO and int(D) <= DIRECT_COMPONENTS
+        suits = suits and isinstance(D, int) and D <= DIRECT_COMPONENTS
         return "nystroem" if suits and self.precision in ("single", "double") else DEFAULT_MAP
 
     @property

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from streamkern.solve.posterior_samples import PosteriorSamples
     from streamkern.sources import Block
 
-_ROWS_AT_ONCE = 4096
+# Rows at a time, also of those that samples of the posterior are predicted at.
+_ROWS_AT_ONCE, _SAMPLED_AT_ONCE = 4096, 1 << 16
 # A row with this leverage or more determines its own prediction: it has no error without itself.
 WHOLE = 1.0 - 1e-9
 
@@ -178,8 +179,9 @@ class SampledDeviation(Deviation):
 
     def _sums(self, X: Array, *, with_squares: bool = False) -> tuple[Floats, Floats | None]:  # noqa: ARG002  waves leave nothing else out
         leverages = np.full((len(X), self.weights.shape[1]), self.base)
-        for some, predictor in self._predictors:
-            leverages += predictor.predict(X) ** 2 @ self.weights[some]
+        for rows in slices(len(X), _SAMPLED_AT_ONCE):
+            for some, predictor in self._predictors:
+                leverages[rows] += predictor.predict(X[rows]) ** 2 @ self.weights[some]
         return leverages, None
 
     def __getstate__(self) -> dict[str, Any]:  # without what is cached

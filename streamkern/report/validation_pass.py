@@ -31,6 +31,8 @@ _SAMPLE_ROWS = 4096
 MOST_TARGETS = 4
 # Folds of single precision are known to so much of their squared errors, small penalties included.
 _ROUGHLY = 0.05
+# What leverages by samples leave to a row without itself at the least.
+_LEAST_SPARE = 0.1
 
 
 class Validation(NamedTuple):
@@ -191,7 +193,10 @@ def _without_rows(
     """
     leverages, variances = Deviation.of(predictor.feature_map, equations).spread(X)
     spare = 1.0 - weights[:, None] * leverages
-    spare = np.where(spare > 1.0 - WHOLE, spare, np.nan)
+    if equations.samples is None:
+        spare = np.where(spare > 1.0 - WHOLE, spare, np.nan)
+    else:  # which are off by an eighth
+        spare = np.maximum(spare, _LEAST_SPARE)
     # What the other rows do not tell of this one is added to what all leave open.
     variance = 1.0 + variances + equations.row_weight * leverages * (1.0 / spare - 1.0)
     return spare, np.sqrt(equations.noise_variance * variance)

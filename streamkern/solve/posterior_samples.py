@@ -22,6 +22,9 @@ _FEWEST, _MOST, _BYTES = 64, 128, 256 << 20
 # of which the square is what their variances are off by.
 _STEPS, _EVERY, _CHANGE = 60, 5, 0.1
 _STREAM = 6
+# Samples of each of many penalties at the least, and the share of the largest eigenvalue that is
+# rounding.
+_LEAST, _ROUNDING = 16, 1e-12
 
 
 class PosteriorSamples(NamedTuple):
@@ -58,32 +61,35 @@ class PosteriorSamples(NamedTuple):
 
 
 def sample_posterior(
-    times: Callable[[Floats], Floats], known: BlockPreconditioner, alpha: float
-) -> tuple[Array, float]:
-    """Return samples (D, n) at a penalty, and the degrees of freedom there.
+    times: Callable[[Floats], Floats], known: BlockPreconditioner, alpha: float, n: int
+) -> tuple[Array, float, float]:
+    """Return samples (D, n) at a penalty, the degrees of freedom, and by what they changed last.
 
     `times` returns G v of vectors v (D, k).  The degrees of freedom tr(G (G + alpha I)^-1) are the
     mean of x^T G x = z^T z - alpha x^T x over samples x.
     """
-    D, n = len(known.diagonal), n_samples(len(known.diagonal))
-    samples, dof = np.empty((D, n), np.float32), 0.0
-    width = _width(D)
+    D, dof, changed = len(known.diagonal), 0.0, 0.0
+    samples, width = np.empty((D, n), np.float32), _width(D)
     for start in range(0, n, width):
         z = stream(start, _STREAM).standard_normal((D, min(width, n - start)))
-        x = _sampled(times, known, alpha, z)
+        x, change = _sampled(times, known, alpha, z)
+        changed = max(changed, change)
         samples[:, start : start + width] = x
         dof += float(np.vdot(z, z) - alpha * np.vdot(x, x)) / n
-    return samples, dof
+    return samples, dof, changed
 
 
 def _sampled(
     times: Callable[[Floats], Floats], known: BlockPreconditioner, alpha: float, z: Floats
-) -> Floats:
-    """Return S^-T M^(-1/2) z of columns z (D, k), each by a process of its own."""
+) -> tuple[Floats, float]:
+    """Return S^-T M^(-1/2) z of columns z (D, k), and by what share of it the last steps were.
+
+    Each column has a process of its own.
+    """
     norms = np.linalg.norm(z, axis=0)
     vector, before, beta = z / norms, np.zeros_like(z), np.zeros(z.shape[1])
     basis, diagonal, beside = list[Array](), list[Floats](), list[Floats]()
-    found = np.zeros_like(z)
+    found, change = np.zeros_like(z), 1.0
     for step in range(1, _STEPS + 1):
         basis.append(vector.astype(np.float32))
         half = known.whitened(vector, alpha, transposed=True)
@@ -93,16 +99,17 @@ def _sampled(
         beta = np.linalg.norm(after, axis=0)
         beside.append(beta)
         before, vector = vector, after / np.maximum(beta, np.finfo(float).tiny)
-        if step % _EVERY and (beta > _CHANGE * 1e-3).any():
+        is_whole = not (beta > _CHANGE * 1e-3).any()  # there are no more directions
+        if step % _EVERY and not is_whole:
             continue
         last, found = found, np.zeros_like(z)
         weights = _inverse_root(np.array(diagonal), np.array(beside[:-1])) * norms
         for each, weight in zip(basis, weights, strict=True):
             found += each * weight
-        change = np.linalg.norm(found - last)
-        if change < _CHANGE * np.linalg.norm(found) or not (beta > _CHANGE * 1e-3).any():
+        change = 0.0 if is_whole else float(np.linalg.norm(found - last) / np.linalg.norm(found))
+        if change < _CHANGE:
             break
-    return known.whitened(found, alpha, transposed=True)
+    return known.whitened(found, alpha, transposed=True), change
 
 
 def _inverse_root(diagonal: Floats, beside: Floats) -> Floats:
@@ -112,20 +119,22 @@ def _inverse_root(diagonal: Floats, beside: Floats) -> Floats:
     matrices[:, steps, steps] = diagonal.T
     matrices[:, steps[1:], steps[:-1]] = beside.T
     values, vectors = np.linalg.eigh(matrices)
-    values = np.maximum(values, np.finfo(float).tiny)
+    values = np.maximum(values, _ROUNDING * values.max(axis=1, keepdims=True))
     made: Floats = np.einsum("ksv,kv->sk", vectors, vectors[:, 0] / np.sqrt(values))
     return made
 
 
-def n_samples(n_components: int) -> int:
-    """Return the number of samples of a penalty."""
-    return int(np.clip(_BYTES // (8 * n_components), _FEWEST, _MOST))
+def n_samples(n_components: int, n_penalties: int = 1) -> int:
+    """Return the number of samples at each of some penalties."""
+    n = int(np.clip(_BYTES // (8 * n_components), _FEWEST, _MOST))
+    return max(n // n_penalties, _LEAST)
 
 
-def sampling_bytes(n_components: int) -> int:
-    """Return what sampling takes besides what products do, with the samples of one penalty."""
+def sampling_bytes(n_components: int, n_penalties: int) -> int:
+    """Return what sampling takes besides what products do, with the samples of all penalties."""
     D, width = n_components, _width(n_components)
-    return 4 * D * (n_samples(D) + width * _STEPS) + 8 * 8 * D * width
+    n = n_penalties * n_samples(D, n_penalties)
+    return 4 * D * (2 * n + width * _STEPS) + 8 * 8 * D * width
 
 
 def _width(n_components: int) -> int:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from streamkern.statistics.base import Statistic
-from streamkern.statistics.declared_sums import parts
+from streamkern.statistics.base import Statistic, Together
+from streamkern.statistics.declared_sums import part
 from streamkern.statistics.row_hashes import RowSample
 
 if TYPE_CHECKING:
@@ -23,18 +23,18 @@ class WindowSamples(Statistic):
     Boxes have centres (w, p) and half sides (w, p) in what `placed` makes of rows.
     """
 
-    samples: tuple[RowSample, ...] = parts()
+    placed: Callable[[Array], Floats]
+    centres: Floats
+    halves: Floats
+    n_rows: int
+    random_state: int = 0
+    windows: Together = part(
+        lambda own: Together(*(RowSample(own.n_rows, own.random_state) for _ in own.centres))
+    )
 
-    def __init__(
-        self,
-        placed: Callable[[Array], Floats],
-        centres: Floats,
-        halves: Floats,
-        n_rows: int,
-        random_state: int = 0,
-    ) -> None:
-        self.placed, self.centres, self.halves = placed, centres, halves
-        self.samples = tuple(RowSample(n_rows, random_state) for _ in centres)
+    @property
+    def samples(self) -> tuple[RowSample, ...]:
+        return self.windows.parts  # type: ignore[return-value]
 
     def update(self, blocks: Iterable[Block]) -> None:
         for block in blocks:

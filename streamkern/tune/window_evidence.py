@@ -25,6 +25,8 @@ _LENGTHS, _NOISES = (1e-5, 30.0), (1e-6, 1e4)
 # How far length scales of the inputs are from each other before any row, in logarithms.
 _APART = 1.5
 _MOST_STEPS = 30
+# The logarithm of the evidence where there is none.
+_NONE = -1e30
 
 
 class Window(NamedTuple):
@@ -43,7 +45,9 @@ class Evidence(NamedTuple):
 
 
 def by_evidence(windows: Sequence[Window], ranges: Floats) -> list[Evidence]:
-    """Return every kernel at its length scales (p,) and noise of most evidence, rough to smooth.
+    """Return every kernel at its length scales and noise of most evidence, from rough to smooth.
+
+    There is a length scale for every one of the ranges: (p,), or (1,) for one of all inputs.
 
     A field has the same kernel and noise in every window, and a mean of its own; targets have the
     same but for their variance.
@@ -64,7 +68,9 @@ def by_evidence(windows: Sequence[Window], ranges: Floats) -> list[Evidence]:
         start = min(starts, key=surprise)
         options: Any = {"maxiter": _MOST_STEPS, "ftol": 1e-7}
         best = minimize(surprise, start, method="L-BFGS-B", bounds=bounds, options=options)
-        lengths, noise = np.exp(best.x[:p]), math.exp(best.x[p])
+        # To so many digits they are the same on any processor.
+        lengths = np.array([float(f"{each:.3g}") for each in np.exp(best.x[:p])])
+        noise = math.exp(best.x[p])
         found.append(Evidence(kernel, lengths, noise, -float(best.fun) / n_rows))
         starts = [best.x]
     return found
@@ -80,7 +86,7 @@ def _log_evidence(kernel: Any, parameters: Floats, windows: Sequence[Window]) ->
         gram[np.diag_indices(len(gram))] += noise / weights
         factor, failed = lapack.dpotrf(gram, lower=1)
         if failed:
-            return -np.inf
+            return _NONE
         both = np.column_stack([np.ones(len(places)), targets])
         white = solve_triangular(factor, both, lower=True, check_finite=False)
         one, rest = white[:, 0], white[:, 1:]

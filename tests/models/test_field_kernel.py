@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from streamkern import Gaussian, Matern, RandomFeatureRidge, load
-from streamkern.errors import StreamkernWarning
 
 # Of the usual kernel, whose errors go on falling.
 pytestmark = pytest.mark.filterwarnings("ignore:the error still falls")
@@ -61,14 +60,48 @@ def test_a_field_that_is_not_resolved_stays_near_in_gaps():
 
 def test_every_input_has_its_own_length_scale():
     X, _, _ = field(Gaussian(0.5))
-    X = np.insert(X, 1, 7.0, axis=1)
-    f = np.sin(4.0 * X[:, 0] + 0.3 * X[:, 2])
+    f = np.sin(4.0 * X[:, 0] + 0.3 * X[:, 1])
     y = f + 0.1 * np.random.default_rng(2).standard_normal(len(X))
-    with pytest.warns(StreamkernWarning, match="1 constant column of X left out"):
-        model = RandomFeatureRidge(feature_map="grid", n_components=300).fit(X[:N], y[:N])
+    model = RandomFeatureRidge(feature_map="grid", n_components=300).fit(X[:N], y[:N])
     first, last = model.report_["length_scale"]
     assert last > 5 * first
     assert np.sqrt(np.mean((model.predict(X[N:]) - f[N:]) ** 2)) < 0.05
+
+
+@pytest.mark.filterwarnings("ignore:1 constant column of X left out")
+def test_beside_a_constant_input_there_is_one_length_scale_which_others_take(tmp_path):
+    X, _, y = field(Matern(0.5, nu=0.5))
+    X = np.insert(X, 1, 7.0, axis=1)
+    options = {"feature_map": "grid", "n_components": 100}
+    model = RandomFeatureRidge(**options).fit(X, y)
+    assert isinstance(model.report_["length_scale"], float)
+    again = RandomFeatureRidge(model.kernel_, **options).fit(X, y)
+    np.testing.assert_allclose(again.predict(X), model.predict(X), atol=0.02)
+    like = RandomFeatureRidge().fit(X, y, like=model)
+    np.testing.assert_allclose(like.predict(X), model.predict(X), atol=1e-3)
+    smooth = np.sin(X[:, 0])
+    assert np.isfinite(RandomFeatureRidge(precision="auto", **options).fit(X, smooth).alpha_)
+
+
+def test_a_constant_target_says_nothing():
+    X, _, y = field(Matern(0.5, nu=0.5))
+    options = {"feature_map": "grid", "n_components": 100}
+    alone = RandomFeatureRidge(**options).fit(X, y)
+    beside = RandomFeatureRidge(**options).fit(X, np.column_stack([np.full(len(y), 0.1), y]))
+    assert beside.kernel_ == alone.kernel_
+
+
+@pytest.mark.filterwarnings("ignore:1 constant column of X left out")
+def test_an_input_that_is_constant_in_the_sample_and_few_features_or_rows_are_enough():
+    X, _, y = field(Matern(0.5, nu=0.5))
+    X[:, 1] = 1.0
+    X[13, 1] = 2.0
+    for D in (1, 64):
+        model = RandomFeatureRidge(feature_map="grid", n_components=D).fit(X, y)
+        assert np.isfinite(model.predict(X)).all()
+    X[3:60] = np.nan
+    few = RandomFeatureRidge(feature_map="grid", n_components=8, on_bad_rows="skip", alpha=1.0)
+    assert few.fit(X[:60], y[:60]).report_["passes"] == 2
 
 
 def test_noise_alone_is_not_taken_for_a_field():

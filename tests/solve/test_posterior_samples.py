@@ -27,8 +27,9 @@ def preconditioner(gram):
 
 def test_samples_are_the_inverse_root_times_normal_vectors(gram, monkeypatch):
     monkeypatch.setattr(posterior_samples, "_CHANGE", 1e-6)
-    found, dof = sample_posterior(lambda vectors: gram @ vectors, preconditioner(gram), ALPHA)
     n = n_samples(D)
+    found, dof, changed = sample_posterior(lambda v: gram @ v, preconditioner(gram), ALPHA, n)
+    assert changed < 1e-6
     assert found.shape == (D, n)
     # S S^T is what the preconditioner solves, and S^-1 (G + alpha I) S^-T has a root.
     known = preconditioner(gram)
@@ -56,14 +57,15 @@ def test_few_steps_are_enough_and_a_block_of_all_takes_one_look(gram):
         taken.append(vectors.shape[1])
         return gram @ vectors
 
-    rough, _ = sample_posterior(times, preconditioner(gram), ALPHA)
+    rough, _, changed = sample_posterior(times, preconditioner(gram), ALPHA, n_samples(D))
+    assert 0.0 < changed < 0.1
     assert len(taken) <= 4 * 15
     inverse = np.linalg.inv(gram + ALPHA * np.eye(D))
     assert np.trace(rough @ rough.T) / n_samples(D) == pytest.approx(np.trace(inverse), rel=0.1)
     taken.clear()
     whole = BlockPreconditioner(Triangle.of(gram), np.diagonal(gram).copy())
     alpha = 4.0**-2  # of which the factor is that of the matrix
-    found, dof = sample_posterior(times, whole, alpha)
+    found, dof, _ = sample_posterior(times, whole, alpha, n_samples(D))
     assert len(taken) <= 4 * 5
     exact = D - alpha * np.trace(np.linalg.inv(gram + alpha * np.eye(D)))
     assert dof == pytest.approx(exact, abs=5 * np.sqrt(2 * exact / n_samples(D)))
@@ -79,6 +81,14 @@ def test_samples_are_those_of_the_nearest_penalty_and_fewer_of_many_features():
     assert np.array_equal(samples.dof_at(np.array([9.0, 0.05])), [2.0, 7.0])
     assert samples.dof_at(100.0) == 2.0
     assert (n_samples(100), n_samples(400_000), n_samples(10**7)) == (128, 83, 64)
+    assert (n_samples(100, 2), n_samples(100, 20)) == (64, 16)
     for change in ({"means": np.zeros(3)}, {"alphas": np.zeros(2)}, {"vectors": vectors[:2]}):
         with pytest.raises(ValueError, match="of 3 features"):
             samples._replace(**change).check(3)
+
+
+def test_steps_that_are_not_enough_are_told(gram, monkeypatch):
+    monkeypatch.setattr(posterior_samples, "_STEPS", 5)
+    nothing = BlockPreconditioner(Triangle.of(gram[:1, :1]), np.zeros(D))
+    _, _, changed = sample_posterior(lambda vectors: gram @ vectors, nothing, 1e-3, 16)
+    assert changed > 0.3

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from dask.tokenize import tokenize
 
 from streamkern.features.base import stream
 from streamkern.sources import Block
@@ -35,3 +36,9 @@ def test_windows_sample_the_rows_in_boxes(cuts):
         assert np.array_equal(sample.weights, expected.weights)
     assert len(found.samples[0].places) == 40 > len(found.samples[1].places) > 5
     assert not len(found.samples[2].places)
+
+
+def test_other_boxes_are_another_statistic():
+    one, other = (WindowSamples(doubled, CENTRES, HALVES * k, 40) for k in (1.0, 2.0))
+    assert tokenize(one) == tokenize(one.zero())
+    assert tokenize(one) != tokenize(other)
