@@ -14,6 +14,7 @@ import argparse
 import time
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,8 @@ from streamkern.runtime.threads import blas_threads
 COMPARED = ("iid", "orthogonal", "sorf", "qmc")
 ROWS, SEEDS = 500, 20
 WAVES, BLOCK, NOISE = 16_384, 2048, 0.3
+# Whose intervals are looked at: by the D x D system, and by samples of the posterior.
+HAVE_DEVIATIONS = {"grid", "finer grid", "by gradients"}
 
 
 def squared_error(name: str, D: int, X: Any, kernel: Any, exact: Any) -> float:
@@ -109,27 +112,35 @@ def field(n: int, D: int, length_scale: float) -> None:
             "cv grid": partial(chosen, D, kernel),
             "any penalty": partial(chosen, D, kernel, alphas=np.geomspace(1e-7, 1, 29)),
             "chosen grid": partial(chosen, D, "auto"),
+            "by gradients": partial(chosen, D, kernel, alpha=NOISE**2, solver="cg"),
             "nearest 30": partial(nearest, kernel),
         }
         for name, fitted in contenders.items():
             begun = time.perf_counter()
-            predict = fitted(X[seen], y[seen])
-            made = [
-                np.sqrt(np.mean((predict(X[each]) - f[each]) ** 2)) for each in (scattered, clouded)
-            ]
+            model, parts = fitted(X[seen], y[seen]), (scattered, clouded)
+            made = [np.sqrt(np.mean((model.predict(X[each]) - f[each]) ** 2)) for each in parts]
             taken = time.perf_counter() - begun
-            print(f"{name:>12}: errors {made[0]:.4f} and {made[1]:.4f}, {taken:.0f} s", flush=True)
+            told = f"{name:>12}: errors {made[0]:.4f} and {made[1]:.4f}, {taken:.0f} s"
+            if name in HAVE_DEVIATIONS:
+                held = [intervals_hold(model, X[each][:5000], y[each][:5000]) for each in parts]
+                told += f"; 95% intervals hold {held[0]:.1%} and {held[1]:.1%}"
+            print(told, flush=True)
+
+
+def intervals_hold(model: Any, X: Any, y: Any) -> float:
+    predicted, deviations = model.predict(X, return_std=True)
+    return float(np.mean(np.abs(y - predicted) < 1.96 * deviations))
 
 
 def features(kernel: Any, name: str, D: int, X: Any, y: Any) -> Any:
     options = {"n_components": D, "alpha": NOISE**2, "feature_map": name, "standardize": False}
-    return streamkern.RandomFeatureRidge(kernel, **options).fit(X, y).predict
+    return streamkern.RandomFeatureRidge(kernel, **options).fit(X, y)
 
 
 def chosen(D: int, kernel: Any, X: Any, y: Any, **options: Any) -> Any:
-    """Return what predicts by a grid that chooses its penalty, and the kernel if it is open."""
+    """Return a model of a grid that chooses its penalty, and the kernel if it is open."""
     options |= {"n_components": D, "feature_map": "grid", "standardize": False}
-    return streamkern.RandomFeatureRidge(kernel, **options).fit(X, y).predict
+    return streamkern.RandomFeatureRidge(kernel, **options).fit(X, y)
 
 
 def nearest(kernel: Any, X: Any, y: Any, n: int = 30) -> Any:
@@ -144,7 +155,7 @@ def nearest(kernel: Any, X: Any, y: Any, n: int = 30) -> Any:
             made[i] = mean + (along @ np.linalg.solve(gram, y[places] - mean))[0]
         return made
 
-    return predict
+    return SimpleNamespace(predict=predict)
 
 
 def main() -> None:

@@ -188,8 +188,9 @@ def test_maps_are_compared_by_their_kernels_and_on_a_field(tmp_path):
     said = job(tmp_path, "maps.py", "field", *options)
     of_names = re.findall(r"(\w+|nearest 30): errors ([\d.]+) and ([\d.]+)", said)
     errors = [float(error) for _, error, _ in of_names]
-    *_, random, _, _, grid, finer, by_folds, _, chosen, nearest = errors
-    assert len(of_names) == 18
+    *_, random, _, _, grid, finer, by_folds, _, chosen, _, nearest = errors
+    assert len(of_names) == 20
+    assert said.count("95% intervals hold") == 6
     assert max(by_folds, chosen) < random
     assert finer <= grid < random < 0.5
     assert abs(finer - nearest) < 0.1 * nearest

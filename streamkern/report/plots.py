@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 # Okabe and Ito's colours, which readers of every colour vision can tell apart, with markers that
 # tell the lines apart in grey.
-_COLOURS, _MARKERS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"), "os^DvP"
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+LINES = tuple(zip(_COLOURS, "os^DvP", strict=True))
 GREY = "#555555"
 _DOTTED, _DASHED = (0, (1, 1.5)), (0, (5, 2))
 # Of a label in the margin, as a share of the height of the axes.
@@ -79,8 +80,7 @@ def plot_comparison(comparison: Comparison, path: str | Path, *, force: bool = F
 
 def _draw_lines(axes: Any, lines: dict[str, list[Trial]], measure: str, sizes: list[int]) -> None:
     """Draw a measure of every map against D: means, and bands for their intervals."""
-    marks = cycle(zip(_COLOURS, _MARKERS, strict=True))
-    for (name, trials), (colour, marker) in zip(lines.items(), marks, strict=False):
+    for (name, trials), (colour, marker) in zip(lines.items(), cycle(LINES), strict=False):
         D = [trial.n_components for trial in trials]
         means = [getattr(trial, measure) for trial in trials]
         axes.plot(D, means, marker=marker, mec="white", mew=0.6, color=colour, label=name, zorder=3)
