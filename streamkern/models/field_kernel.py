@@ -42,11 +42,9 @@ def with_chosen_kernel(rows: RowPasses, seen: ColumnPass) -> RowPasses:
     ranges = np.where(ranges > 0, ranges, 1.0)  # of an input that is constant in the sample
     p = len(ranges)
     n_sizes = max(math.ceil(math.log(options.n_components) / p / math.log(_SMALLER)), 1)
-    # Of the whole field, too.
     sizes = 0.5 * _SMALLER ** -np.arange(1.0, n_sizes + 1)
     centres = np.repeat(placed[:_PLACES], n_sizes, axis=0)
-    halves = np.concatenate([np.full((1, p), np.inf), np.outer(np.tile(sizes, _PLACES), ranges)])
-    centres = np.concatenate([np.zeros((1, p)), centres])
+    halves = np.outer(np.tile(sizes, _PLACES), ranges)
     empty = WindowSamples(standardizer, centres, halves, _ROWS, options.random_state)
     read: Any = rows.read(empty, "kernels").statistic
     windows = _told(read, n_sizes, seen, varied)
@@ -69,21 +67,19 @@ def _chosen(windows: list[Window], ranges: Any) -> list[Evidence]:
 
 
 def _told(read: WindowSamples, n_sizes: int, seen: ColumnPass, targets: Array) -> list[Window]:
-    """Return the windows with rows enough, less those that are in others with all their rows."""
-    whole, *others = read.samples
-    kept = [whole]
-    for start in range(0, len(others), n_sizes):
-        around = others[start] if len(whole.hashes) == _ROWS else None
-        for each in others[start : start + n_sizes]:
-            if around is None or len(each.hashes) < _FEWEST:
+    """Return the whole field, and windows with rows enough that are not all in another."""
+    kept = [seen.sample.first(_ROWS)]
+    for start in range(0, len(read.samples), n_sizes):
+        around = kept[0]
+        for each in read.samples[start : start + n_sizes]:
+            if len(around.hashes) < _ROWS or len(each.hashes) < _FEWEST:
                 break  # as those in it have
             kept.append(each)
-            around = each if len(each.hashes) == _ROWS else None
+            around = each
     weight = float(np.mean([each.weights.mean() for each in kept]))
     shift, unit = (each[targets] for each in seen.target_scale.values())
+    scaled = [(each.y[:, targets] - shift) / unit for each in kept]
     return [
-        Window(
-            seen.standardizer(each.X), (each.y[:, targets] - shift) / unit, each.weights / weight
-        )
-        for each in kept
+        Window(seen.standardizer(each.X), y, each.weights / weight)
+        for each, y in zip(kept, scaled, strict=True)
     ]

@@ -198,7 +198,7 @@ class Task(ABC):
         parameters.check_direct()
         template = template if before is None else before.template()
         if template is None:
-            parameters = replace(parameters, feature_map=parameters.growing_map)
+            parameters = parameters.growing()
         options = parameters.passes(template)
         parameters.penalty.check_without_rows()
         if before is not None:  # alpha may have changed

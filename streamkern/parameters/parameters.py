@@ -209,10 +209,9 @@ class Parameters:
         suits = suits and isinstance(D, int) and D <= DIRECT_COMPONENTS
         return "nystroem" if suits and self.precision in ("single", "double") else DEFAULT_MAP
 
-    @property
-    def growing_map(self) -> str:
-        """The same of rows that others follow, which may be far from landmarks among them."""
-        return DEFAULT_MAP if self.feature_map == AUTO else self.feature_map
+    def growing(self) -> Self:
+        """Return those of rows that others follow, which may be far from landmarks among them."""
+        return replace(self, feature_map=DEFAULT_MAP) if self.feature_map == AUTO else self
 
     @property
     def scale_is_open(self) -> bool:
@@ -278,7 +277,7 @@ class Parameters:
     def moments(self, template: Template | None = None) -> FitOptions:
         """Return the options of the passes of moments, which are dealt to folds in any case."""
         if template is None:
-            return replace(self, feature_map=self.growing_map).map_options()
+            return self.growing().map_options()
         return template.applied(self.map_options())
 
     def map_options(

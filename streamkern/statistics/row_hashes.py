@@ -46,6 +46,12 @@ class RowSample(Statistic):
         """The weights, (k,), None where all rows count once."""
         return None if (self.weights == 1.0).all() else self.weights
 
+    def first(self, n_rows: int) -> RowSample:
+        """Return the sample of fewer rows."""
+        found, rows = RowSample(n_rows, self.random_state), (self.X, self.y, self.weights)
+        vars(found).update(found._smallest(self.hashes, self.places, *rows))
+        return found
+
     def update(self, blocks: Iterable[Block]) -> None:
         for block in blocks:
             places = block.places()

@@ -48,7 +48,6 @@ def by_evidence(windows: Sequence[Window], ranges: Floats) -> list[Evidence]:
     """Return every kernel at its length scales and noise of most evidence, from rough to smooth.
 
     There is a length scale for every one of the ranges: (p,), or (1,) for one of all inputs.
-
     A field has the same kernel and noise in every window, and a mean of its own; targets have the
     same but for their variance.
     """
