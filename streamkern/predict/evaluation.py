@@ -97,12 +97,7 @@ class PredictionErrors(Measure):
 
     @property
     def r2(self) -> Floats:
-        """Coefficient of determination, (q,); scikit-learn's values where a target is constant."""
-        # Rounding leaves a constant target a spread; its range is exact.
-        spread = np.where(self.targets.constant(0.0), 0.0, self.targets.squares)
-        constant = np.where(self.squared == 0, 1.0, 0.0)
-        safe = np.where(spread > 0, spread, 1.0)
-        return np.where(spread > 0, 1.0 - self.squared / safe, constant)
+        return r2_of(self.squared, self.targets)
 
     def add(self, rows: Block, predicted: Floats) -> None:
         errors = predicted - rows.y
@@ -112,6 +107,17 @@ class PredictionErrors(Measure):
         self.weight += float(weights.sum())
         self.n_rows += len(rows)
         self.targets.update([type(rows)(rows.X[:, :0], rows.y, rows.start, rows.weights)])
+
+
+def r2_of(squared: Floats, columns: ColumnStatistics) -> Floats:
+    """Return the coefficients of determination (q,) of targets with such sums of squared errors.
+
+    The targets are the last columns.  Where one is constant, the value is scikit-learn's.
+    """
+    # Rounding leaves a constant target a spread; its range is exact.
+    spread = np.where(columns.constant(0.0), 0.0, columns.squares)[-len(squared) :]
+    constant = np.where(squared == 0, 1.0, 0.0)
+    return np.where(spread > 0, 1.0 - squared / np.where(spread > 0, spread, 1.0), constant)
 
 
 class PairCounts(Measure):

@@ -47,6 +47,12 @@ def test_a_table_that_is_wider_than_the_terminal_keeps_every_digit(capsys):
     assert all(cell in output for cell in cells)
 
 
+def test_cells_are_shown_as_they_are_whatever_stands_in_them(capsys):
+    cells = ("C:\\rows\\", "[bold]:smile:[/bold]")
+    Say(as_json=False, quiet=True).table("A [title] \\", [cells])
+    assert capsys.readouterr().out.split() == ["A", "[title]", "\\", *cells]
+
+
 def test_options_reach_the_models_and_test_rows_may_be_given():
     write("test.h5", *rows(77, seed=1))
     options = ("--kernel", "matern52", "--length-scale", "2.5", "--alpha", 3, "--rows", 50)
