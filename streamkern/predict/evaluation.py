@@ -1,14 +1,16 @@
 """Evaluation: rows are predicted once, and any number of measures add up what comes of it."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Self
 
 import numpy as np
 
+from streamkern._typing import Array, Floats
 from streamkern.errors import DataError
+from streamkern.predict.predictor import Predictor, RowFunction
+from streamkern.sources import Block
 from streamkern.statistics import (
     ColumnStatistics,
     Folds,
@@ -19,13 +21,6 @@ from streamkern.statistics import (
     rows_by_fold,
     total,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from streamkern._typing import Array, Floats
-    from streamkern.predict.predictor import Predictor, RowFunction
-    from streamkern.sources import Block
 
 # How far bins reach to both sides, in standard deviations of a target and in errors, and how many.
 _VALUES, _VALUE_BINS = 4.0, 96
@@ -136,7 +131,7 @@ class PairCounts(Measure):
         return len(self.values)
 
     @classmethod
-    def about(cls, mean: Floats, deviation: Floats, error: Floats) -> PairCounts:
+    def about(cls, mean: Floats, deviation: Floats, error: Floats) -> Self:
         """Return no counts yet, in bins that reach far enough for targets (t,) with such errors."""
 
         def edges(centre: Floats, reach: Floats, n_bins: int) -> Floats:
