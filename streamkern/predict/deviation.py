@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from streamkern.features.base import cached_slices, slices
 from streamkern.predict.evaluation import Measure
-from streamkern.predict.predictor import Predictor
+from streamkern.predict.predictor import Predictor, Uncached
 from streamkern.predict.wave_predictions import WavePredictions
 from streamkern.solve import Cholesky, NormalEquations, decomposed
 from streamkern.statistics import Sums, Triangle, joint, part, total
@@ -28,7 +28,7 @@ WHOLE = 1.0 - 1e-9
 
 
 @dataclass(frozen=True)
-class Deviation:
+class Deviation(Uncached):
     """Leverages of rows, and the standard deviations of what is predicted for them.
 
     With c = phi(x) - phibar, the leverage of a row is h = 1/N + c^T (G + alpha I)^-1 c and the
@@ -183,9 +183,6 @@ class SampledDeviation(Deviation):
             for some, predictor in self._predictors:
                 leverages[rows] += predictor.predict(X[rows]) ** 2 @ self.weights[some]
         return leverages, None
-
-    def __getstate__(self) -> dict[str, Any]:  # without what is cached
-        return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
 def _inverse_root(gram: Triangle, alpha: float, scale: float, dtype: Any) -> Array | None:
