@@ -5,6 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from commandline import invoke, refused, report_of, streamkern, write
+from rows_read import inside
 
 from streamkern import load
 from streamkern.errors import StreamkernWarning
@@ -33,10 +34,6 @@ def table(folder):
 def run_all(*commands):
     for command in commands:
         streamkern(*command.split())
-
-
-def inside(folder):
-    return sorted(path.name for path in folder.iterdir())
 
 
 def test_what_became_of_every_column_is_said(table):

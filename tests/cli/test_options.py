@@ -197,15 +197,6 @@ def test_the_exit_status_says_success_failure_or_wrong_usage(arguments, status):
     assert (done.stderr.count("Error: ") == 1) == (status > 0)
 
 
-@pytest.mark.parametrize("command", list(COMMANDS))
-def test_every_command_explains_itself_and_its_common_options(command):
-    result = invoke(command, "--help")
-    assert result.exit_code == 0
-    assert {"--json", "--quiet", "--debug"} <= set(result.stdout.split())
-    assert result.stdout == invoke(command, "-h").stdout
-    assert not {"\\", "\b"} & set(result.stdout)  # no marks of its source
-
-
 def test_the_program_tells_its_version_and_every_command_with_its_help():
     assert invoke("--version").stdout.strip().endswith(__version__)
     result = invoke("--help")

@@ -7,12 +7,10 @@ import h5py
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
-from commandline import refused, report_of, rows, streamkern, write
+from commandline import invoke, refused, report_of, rows, streamkern, write
 from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_error
 
 from streamkern import load
-from streamkern.cli import main
 
 pytestmark = pytest.mark.usefixtures("folder")
 
@@ -57,7 +55,7 @@ def test_a_name_that_ends_like_another_format_is_refused():
         "convert t.csv p.parquet --target b",
         "export model.h5 --out p.h5",
     ):
-        done = CliRunner().invoke(main, command.split())
+        done = invoke(*command.split())
         assert done.exit_code == 2, command
         assert re.search(r"p\.\w+ ends like .*, but what is written there is .*; give", done.stderr)
     assert not list(Path().glob("p.*"))

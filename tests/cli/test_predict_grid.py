@@ -5,11 +5,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from click.testing import CliRunner
 from commandline import refused, streamkern
 
 from streamkern import Matern, RandomFeatureClassifier, RandomFeatureRidge
-from streamkern.cli import main
 
 pytestmark = pytest.mark.usefixtures("folder")
 
@@ -59,4 +57,4 @@ def test_commands_that_name_no_grid_or_rows_too_are_refused_and_write_nothing(fo
 
 
 def test_the_help_shows_a_grid():
-    assert "--grid 400,300" in CliRunner().invoke(main, ["predict", "--help"]).output
+    assert "--grid 400,300" in streamkern("predict", "--help").output
