@@ -45,6 +45,24 @@ def refused(*arguments, status=1):
     return sentence
 
 
+def contents(folder):
+    """Everything below a folder, hidden files and empty folders included."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
+        for path in folder.rglob("*")
+    }
+
+
+def unchanged_by(folder, *arguments, status=1):
+    """The one sentence that a command refuses its arguments with, having changed nothing."""
+    before = contents(folder)
+    sentence = refused(*arguments, status=status)
+    assert "\n" not in sentence
+    assert sentence.endswith(".")
+    assert contents(folder) == before
+    return sentence
+
+
 def job(folder, name, *arguments, dies=False):
     """What a job says on standard output; of workers that die Dask logs on the other stream."""
     done = subprocess.run(

@@ -8,7 +8,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
-from commandline import invoke, rows, small_files, streamkern, write
+from commandline import invoke, rows, small_files, streamkern, unchanged_by, write
 
 from streamkern.parameters import plan
 
@@ -63,6 +63,7 @@ def test_what_cannot_be_written_is_one_sentence_and_leaves_what_was(folder, name
     arguments = (*WRITERS[name], "--quiet")
     if old is not None:
         (folder / "out.h5").write_bytes(old)
+        assert "out.h5 exists already; give --force" in unchanged_by(folder, *arguments)
         arguments = (*arguments, "--force")
     before = contents(folder)
     with small_files():
@@ -75,6 +76,8 @@ def test_what_cannot_be_written_is_one_sentence_and_leaves_what_was(folder, name
     assert {Path(each).name for each in left} <= {"job.json", "lock"}
     assert not left or name == "fit with a checkpoint"
     assert {each: after[each] for each in before} == before
+    streamkern(*arguments)
+    assert h5py.is_hdf5("out.h5")
 
 
 OTHERS = {

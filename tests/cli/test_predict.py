@@ -61,18 +61,6 @@ def test_a_name_that_ends_like_another_format_is_refused():
     assert not list(Path().glob("p.*"))
 
 
-def test_skipped_rows_are_counted_and_noted():
-    fitted()
-    X, _ = rows()
-    X[[4, 9]] = np.nan
-    write("new.h5", X)
-    output = streamkern(
-        "predict", "model.h5", "new.h5", "--out", "p.h5", "--on-bad-rows", "skip"
-    ).stdout
-    assert "300 predictions in p.h5:y_pred, 2 of them NaN" in output
-    assert np.flatnonzero(np.isnan(predictions())).tolist() == [4, 9]
-
-
 def test_missing_inputs_are_refused_before_anything_is_written(folder):
     fitted()
     before = sorted(folder.iterdir())
@@ -142,14 +130,3 @@ def test_several_files_and_other_names_are_one_data_set():
     whole = report_of("evaluate", "model.h5", "whole.h5")
     parts = report_of("evaluate", "model.h5", "[ab].h5", "--x", "inputs", "--y", "target")
     assert parts == whole
-
-
-def test_skipped_rows_are_no_part_of_errors():
-    fitted()
-    X, y = rows()
-    X[3], y[7] = np.nan, np.inf
-    write("test.h5", X, y)
-    arguments = ("evaluate", "model.h5", "test.h5", "--on-bad-rows", "skip")
-    found = report_of(*arguments)
-    assert (found["rows"], found["skipped_rows"]) == (298, 2)
-    assert "rows skipped" in streamkern(*arguments).stdout
