@@ -31,9 +31,12 @@ def invoke(*arguments):
 
 
 def refused(*arguments, status=1):
-    """The one sentence that a command refuses its arguments with, and nothing else."""
+    """The one sentence that a command refuses its arguments with, and nothing else.
+
+    The status is one, or any of several.
+    """
     result = invoke(*arguments)
-    assert result.exit_code == status, result.output
+    assert result.exit_code in np.atleast_1d(status), result.output
     assert isinstance(result.exception, SystemExit), result.exception
     assert result.stdout == ""
     assert result.stderr.count("Error: ") == 1

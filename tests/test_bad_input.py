@@ -194,6 +194,7 @@ NO_MODEL = "is not a streamkern model"
 REFUSALS = {
     "fit absent.h5 --out out.h5": ("Error: absent.h5 does not exist",),
     "fit part-*.h5 --out out.h5": ("no file matches part-*.h5",),
+    "predict model.h5 good.h5 --out out.h5 --x absent": ("no dataset 'absent'",),
     "inspect absent.h5": ("does not exist; check the path.",),
     "inspect none-*.h5": ("no file matches",),
     "inspect empty.csv": ("cannot be read",),

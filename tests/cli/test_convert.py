@@ -51,15 +51,6 @@ def test_a_table_to_be_predicted_has_no_target(table, tmp_path):
     assert not (tmp_path / "p.h5").exists()
 
 
-def test_an_existing_output_needs_force(table, tmp_path):
-    (tmp_path / "o.h5").write_bytes(b"old")
-    sentence = refused("convert", table, tmp_path / "o.h5", "--target", "price")
-    assert "exists already; give --force" in sentence
-    assert (tmp_path / "o.h5").read_bytes() == b"old"
-    streamkern("convert", table, tmp_path / "o.h5", "--target", "price", "--force")
-    assert h5py.is_hdf5(tmp_path / "o.h5")
-
-
 @pytest.mark.parametrize("arguments", [(), ("t.csv",), ("t.csv", "o.h5", "x.h5"), ("--nothing",)])
 def test_wrong_usage_is_status_two(arguments):
     done = invoke("convert", *arguments)

@@ -15,7 +15,7 @@ import h5py
 import numpy as np
 import psutil
 import pytest
-from commandline import invoke, write
+from commandline import contents, invoke, write
 from rows_read import store
 
 from streamkern._version import __version__
@@ -50,10 +50,6 @@ RUNS = {
 def large(path, n=100_000, p=3):
     X = np.random.default_rng(0).standard_normal((n, p), dtype=np.float32)
     store(path, X, np.sin(X[:, 0]), chunks=(4096, p))
-
-
-def files(folder):
-    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
 
 
 def strictly(text):
@@ -175,14 +171,14 @@ UNEXPECTED = {
 
 @pytest.mark.parametrize("error", UNEXPECTED, ids=repr)
 def test_an_error_that_nobody_thought_of_is_one_sentence_too(folder, monkeypatch, error):
-    before = files(folder)
+    before = contents(folder)
     monkeypatch.setattr(Regression, "fit", Mock(side_effect=error))
     result = invoke(*FIT, "--quiet")
     assert result.exit_code == 1
     assert result.stderr.startswith(f"Error: {UNEXPECTED[error]}")
     assert "Traceback" not in result.stderr
     assert "Traceback" in invoke(*FIT, "--quiet", "--debug").stderr
-    assert files(folder) == before
+    assert contents(folder) == before
 
 
 @pytest.mark.parametrize("command", ["inspect", "fit", "predict"])
@@ -205,13 +201,13 @@ def test_an_interrupted_prediction_leaves_nothing_behind(folder, monkeypatch):
         predict(buffers, X, out)
 
     large("data.h5")
-    before = files(folder)
+    before = contents(folder)
     monkeypatch.setattr(PredictionBuffers, "predict", interrupted)
     result = invoke(*RUNS["predict"], "--quiet")
     assert len(calls) > 3
     assert result.exit_code == 130
     assert result.stderr == "Error: interrupted; the output was not written.\n"
-    assert files(folder) == before
+    assert contents(folder) == before
 
 
 def open_in(process, path):
@@ -226,7 +222,7 @@ def open_in(process, path):
 @pytest.mark.parametrize("place", [(), pytest.param(("--workers", "2"), marks=pytest.mark.cluster)])
 def test_a_fit_is_interrupted_with_one_sentence_and_nothing_left_behind(folder, place):
     large("large.h5", n=400_000, p=20)
-    before = files(folder)
+    before = contents(folder)
     process = subprocess.Popen(
         [SCRIPT, "fit", "large.h5", "--out", "out.h5", "--quiet", *place],
         stdout=subprocess.PIPE,
@@ -249,7 +245,7 @@ def test_a_fit_is_interrupted_with_one_sentence_and_nothing_left_behind(folder, 
         one.kill()
     assert (process.returncode, alive) == (130, [])
     assert said == ("", "Error: interrupted; the output was not written.\n")
-    assert files(folder) == before
+    assert contents(folder) == before
 
 
 def test_what_starts_a_cluster_can_be_told_to_trust_its_file():
