@@ -32,8 +32,7 @@ class Lattice(NamedTuple):
         """Return c (L, k): features times vectors (D, k) are the real part of sum c exp(i t)."""
         pairs = np.zeros((2 * len(self.indices), vectors.shape[1]))
         pairs[: len(vectors)] = vectors  # of an odd D the last sine is not there
-        found: Array = self.amplitudes[:, None] * (pairs[0::2] - 1j * pairs[1::2])
-        return found
+        return self.amplitudes[:, None] * (pairs[0::2] - 1j * pairs[1::2])
 
 
 def places(indices: Array, modes: Array) -> Array:

@@ -73,8 +73,7 @@ def turns_between(left: Any, right: Any, precision: str) -> Floats | None:
         why = "inputs in a bounded scale are about other medians, which no turn makes up for"
     elif isinstance(left.inner, SpectralFeatures) and 2 * left.inner.n_draws == left.n_components:
         means = replace(mine, columns=np.arange(len(mine.mean)), n_features=len(mine.mean))
-        turns: Floats = left.inner.frequencies @ means(theirs.mean[None])[0]
-        return turns
+        return left.inner.frequencies @ means(theirs.mean[None])[0]
     else:
         why = "the inputs of the two are about other means, which only pairs of waves make up for"
     raise DataError(

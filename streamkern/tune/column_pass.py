@@ -67,8 +67,7 @@ class ColumnPass:
     def targets(self) -> Floats:
         """Those of the sample (m, q), of mean 0 and deviation 1 over all rows."""
         scale = self.target_scale
-        targets: Floats = (self.sample.y - scale["target_shift"]) / scale["target_unit"]
-        return targets
+        return (self.sample.y - scale["target_shift"]) / scale["target_unit"]
 
 
 def run_column_pass(

@@ -116,8 +116,7 @@ def quartiles_of(sample: RowSample) -> Floats:
     """Return lower quartiles, medians and upper quartiles (3, p + q) of inputs and targets."""
     values, counts = np.hstack([sample.X, sample.y]), sample.counts
     method: Any = "linear" if counts is None else "inverted_cdf"
-    quartiles: Floats = np.quantile(values, _QUARTERS, axis=0, method=method, weights=counts)
-    return quartiles
+    return np.quantile(values, _QUARTERS, axis=0, method=method, weights=counts)
 
 
 def robust(standardizer: Standardizer, quartiles: Floats, constant: Array) -> Standardizer:
