@@ -16,7 +16,7 @@ from streamkern.parameters.fit_report import FitReport
 from streamkern.runtime.threads import blas_threads
 from streamkern.tune.candidates import far_factors
 from streamkern.tune.column_pass import ColumnPass
-from streamkern.tune.column_scaling import common, robust
+from streamkern.tune.column_scaling import common, normal_scores, robust
 from streamkern.tune.metric_rounds import HeldOutTrial, Tried
 
 # What the kernel 'auto' is chosen from: what suits most tables, and what is smooth.
@@ -49,6 +49,9 @@ def chosen_on_sample(
             "standard": seen.standardizer,
             "robust": robust(seen.standardizer, seen.quartiles, seen.constant),
             "common": common(seen.standardizer, seen.columns, seen.constant),
+            "quantile": normal_scores(
+                seen.standardizer, seen.quartiles, seen.constant, seen.sample
+            ),
         }
     if options.is_identity or not isinstance(options.kernel, ShiftInvariantKernel):
         return seen, replace(options, chooses_kernel=False), {"scale": options.scale}
@@ -69,7 +72,7 @@ def chosen_on_sample(
         # The last of every name is the best.
         report["kernel_errors"] = {fit.tried.kernel.name: fit.error for fit in mine}
     report["seconds"] = {"scale": time.perf_counter() - begun}
-    enlarged = () if best.scale == "common" else seen.nearly_constant
+    enlarged = () if best.scale in ("common", "quantile") else seen.nearly_constant
     seen = replace(seen, standardizer=scales[best.scale], nearly_constant=enlarged)
     return seen, replace(options, scale=best.scale), report
 
