@@ -178,7 +178,7 @@ class Standardized(FeatureMap):
             knots.ndim != 3 or knots.shape[:2] != (2, n_kept) or not (np.diff(knots) > 0).all()
         ):
             raise ParameterError(
-                f"expected knots of {n_kept} columns that rise, found shape {knots.shape}; the file "
+                f"expected rising knots of {n_kept} columns, found shape {knots.shape}; the file "
                 f"is damaged."
             )
         standardizer = Standardizer(columns, mean, deviation, p, linear, bound, knots)

@@ -115,7 +115,6 @@ def run_column_pass(
                 standardizer = robust(standardizer, quartiles, constant)
             elif options.scale == "quantile":
                 standardizer = normal_scores(standardizer, quartiles, constant, sample)
-                nearly_constant = []
         if options.scale == "common":
             standardizer, nearly_constant = common(standardizer, columns, constant), []
         if options.precision in LEVELS:

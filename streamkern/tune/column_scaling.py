@@ -156,14 +156,14 @@ def normal_scores(
     knots = np.tile(np.linspace(-_BOUND, _BOUND, _KNOTS), (2, rows.shape[1], 1))
     for j in np.flatnonzero(~constant[plain.columns]).tolist():
         found, places = np.unique(rows[:, j], return_inverse=True)
-        if len(found) <= 2:  # noqa: PLR2004
+        if len(found) <= 2:
             continue
         weights = np.bincount(places, sample.counts)
         shares = (np.cumsum(weights) - weights / 2.0) / weights.sum()
         scores = ndtri(np.clip(shares, _RAREST, 1.0 - _RAREST))
-        even, step = np.linspace(scores[0], scores[-1], _KNOTS - 2, retstep=True)
+        even = np.linspace(scores[0], scores[-1], _KNOTS - 2)
         inner = np.interp(even, scores, found)
-        first, last = np.diff(inner)[[0, -1]] / step
+        first, last = np.diff(inner)[[0, -1]] / (even[1] - even[0])
         knots[0, j] = [inner[0] - first, *inner, inner[-1] + last]
         knots[1, j] = [even[0] - 1.0, *even, even[-1] + 1.0]
     return replace(plain, knots=knots)

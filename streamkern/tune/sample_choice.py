@@ -72,7 +72,7 @@ def chosen_on_sample(
         # The last of every name is the best.
         report["kernel_errors"] = {fit.tried.kernel.name: fit.error for fit in mine}
     report["seconds"] = {"scale": time.perf_counter() - begun}
-    enlarged = () if best.scale in ("common", "quantile") else seen.nearly_constant
+    enlarged = () if best.scale == "common" else seen.nearly_constant
     seen = replace(seen, standardizer=scales[best.scale], nearly_constant=enlarged)
     return seen, replace(options, scale=best.scale), report
 
