@@ -16,7 +16,7 @@ from streamkern.parameters.fit_report import FitReport
 from streamkern.runtime.threads import blas_threads
 from streamkern.tune.candidates import far_factors
 from streamkern.tune.column_pass import ColumnPass
-from streamkern.tune.column_scaling import common, normal_scores, robust
+from streamkern.tune.column_scaling import common, robust
 from streamkern.tune.metric_rounds import HeldOutTrial, Tried
 
 # What the kernel 'auto' is chosen from: what suits most tables, and what is smooth.
@@ -49,9 +49,6 @@ def chosen_on_sample(
             "standard": seen.standardizer,
             "robust": robust(seen.standardizer, seen.quartiles, seen.constant),
             "common": common(seen.standardizer, seen.columns, seen.constant),
-            "quantile": normal_scores(
-                seen.standardizer, seen.quartiles, seen.constant, seen.sample
-            ),
         }
     if options.is_identity or not isinstance(options.kernel, ShiftInvariantKernel):
         return seen, replace(options, chooses_kernel=False), {"scale": options.scale}
