@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 CHOICES: dict[str, Collection[str]] = {
     "feature_map": FAMILIES,  # to which a user's own module may add
-    "scale": ("auto", "standard", "robust", "common", "none"),
+    "scale": ("auto", "standard", "robust", "common", "quantile", "none"),
     "precision": ("single", "double", "int8", "int16"),
     "on_bad_rows": ("error", "skip"),
     "fold_by": ("auto", "shards", "rows", "blocks"),
@@ -73,7 +73,7 @@ class FitOptions:
         )
         checked_integer(self.n_folds, sentence, 1)  # 1 is for no folds at all
         checked_metric(self.metric)
-        if self.scale == "robust" and self.is_identity:
+        if self.scale in ("robust", "quantile") and self.is_identity:
             raise ParameterError(
                 "a linear model has no bounded scale; take scale 'standard' (--scale standard), or "
                 "a kernel."
