@@ -40,7 +40,7 @@ def chosen_on_sample(
     """Return the column pass and options that predict best, and what is reported of the choice.
 
     Chosen are the scale, if it is 'auto', and the kernel with its length scale, if that is open.
-    The first of either stays unless another is better by more than a standard error.
+    The first of either stays unless others are better by more than a standard error.
     """
     begun, scales = time.perf_counter(), {options.scale: seen.standardizer}
     if options.scale == "auto":
@@ -57,9 +57,8 @@ def chosen_on_sample(
     fits = list(_small_fits(seen, options, scales))
     by_error = sorted(fits, key=lambda fit: fit.error)
     of_scales = {name: next(fit for fit in by_error if fit.scale == name) for name in scales}
-    best, first = by_error[0], fits[0] if options.chooses_kernel else of_scales[options.scale]
-    if not best.tried.beats(first.tried):
-        best = first
+    first = fits[0] if options.chooses_kernel else of_scales[options.scale]
+    best = next((fit for fit in by_error if fit.tried.beats(first.tried)), first)
     report: FitReport = {"scale": best.scale}
     if len(scales) > 1:
         report["scale_errors"] = {name: fit.error for name, fit in of_scales.items()}
