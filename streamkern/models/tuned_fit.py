@@ -67,6 +67,11 @@ class Choice:
         checkpoint: str | Path | None,
         keep_moments: bool = False,
     ) -> None:
+        if parameters.trend is not None:
+            raise ParameterError(
+                "a search compares maps that have no trend; leave the trend out, or take `fit`, "
+                "which chooses the kernel of a field by itself."
+            )
         self.parameters, self.checkpoint = parameters, checkpoint
         self.keep_moments = keep_moments
         kernel = first_kernel_of(parameters.kernel)
