@@ -47,6 +47,12 @@ class Trend(NamedTuple):
         return found
 
 
+def trended(feature_map: FeatureMap) -> "Trended | None":
+    """Return the trend with the field beside it in the map of a model, None if it has none."""
+    inner = getattr(feature_map.uncombined, "inner", None)
+    return inner if isinstance(inner, Trended) else None
+
+
 class Trended(FeatureMap):
     """Terms of a trend, times the deviation of their coefficients, and features of coordinates.
 
@@ -67,6 +73,10 @@ class Trended(FeatureMap):
         self.inner, self.trend, self.centre, self.unit = inner, trend, centre, unit
         self.n_features, self.n_components = p, k + inner.n_components
         self.has_gradients = inner.has_gradients
+
+    @property
+    def has_covariates(self) -> bool:
+        return bool({j for term in self.trend.terms for j in term} - {*self.trend.along.tolist()})
 
     @classmethod
     def beside(cls, inner: FeatureMap, trend: Trend, rows: Floats) -> "Trended":

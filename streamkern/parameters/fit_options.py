@@ -11,8 +11,8 @@ from streamkern.errors import ParameterError
 from streamkern.errors.checks import check_choice, checked_integer
 from streamkern.features import FAMILIES, LEVELS, Family, FeatureMap, GridFourierFeatures, Identity
 from streamkern.features.base import checked_seed
-from streamkern.features.trend import DEGREES, Trend, Trended
 from streamkern.features.metric import GivenMetric, check_metric, checked_metric, learning_of
+from streamkern.features.trend import DEGREES, Trend, Trended
 from streamkern.kernels import (
     Gaussian,
     Kernel,

@@ -16,8 +16,8 @@ from streamkern.features import FAMILIES, LEVELS, GridFourierFeatures, Identity
 from streamkern.features.metric import checked_metric
 from streamkern.kernels import KERNELS, Gaussian, Kernel, Linear, as_kernel
 from streamkern.parameters.fit_options import CHOICES, GIVEN, FitOptions
-from streamkern.parameters.trend_columns import checked_trend, trend_of_source
 from streamkern.parameters.penalty_options import PenaltyOptions, SparseOptions
+from streamkern.parameters.trend_columns import checked_trend, trend_of_source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -147,8 +147,8 @@ class Parameters:
     )
     trend: Any = option(
         None,
-        "Of --map grid, inputs that count by straight lines beside the field of the others, by name "
-        "or number; linear, quadratic: a polynomial of its coordinates, too.",
+        "Of --map grid, inputs that count by straight lines beside the field of the others, by "
+        "name or number; linear, quadratic: a polynomial of its coordinates, too.",
         form="COLUMN|linear|quadratic[,...]",
     )
     scale: str | None = option(

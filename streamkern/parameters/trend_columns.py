@@ -20,7 +20,9 @@ def checked_trend(trend: Any) -> Asked | None:
         return None
     parts = trend.split(",") if isinstance(trend, str) else np.atleast_1d(np.array(trend, object))
     asked = tuple(each.strip() if isinstance(each, str) else each for each in parts)
-    if not asked or not all(each if isinstance(each, str) else is_integer(each, 0) for each in asked):
+    if not asked or not all(
+        each if isinstance(each, str) else is_integer(each, 0) for each in asked
+    ):
         raise ParameterError(
             f"a trend must be names or numbers of columns, 'linear' or 'quadratic', not {trend!r}; "
             f"give some, or leave the trend out."

@@ -46,8 +46,8 @@ class Spectrum:
         """Return the spectrum with weights over their mean, where they do not count rows."""
         if self.row_weight == 1.0:
             return self
-        parts = ("values", "projections", "target", "weight", "floor", "row_weight", "left_out")
-        parts = (*parts, "most")
+        parts = ["values", "projections", "target", "weight", "floor", "row_weight", "left_out"]
+        parts.append("most")
         return replace(self, **{name: getattr(self, name) / self.row_weight for name in parts})
 
     def rss(self, alphas: Floats) -> Floats:

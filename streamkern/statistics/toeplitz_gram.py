@@ -18,9 +18,7 @@ class ToeplitzGram:
     Chan and Ng (1996), "Conjugate gradient methods for Toeplitz systems".
     """
 
-    def __init__(
-        self, lattice: Lattice, waves: Array, beside: Floats, n_threads: int = 1
-    ) -> None:
+    def __init__(self, lattice: Lattice, waves: Array, beside: Floats, n_threads: int = 1) -> None:
         """Take the sums (2 n_1, ...) of waves of the frequencies -n to n - 1 along every input.
 
         The first rows (k, D) of G are `beside`, where a trend comes before the waves.
