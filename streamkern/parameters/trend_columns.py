@@ -18,11 +18,10 @@ def checked_trend(trend: Any) -> Asked | None:
     """Return what is asked for, each once, from text with commas or a list; None for no trend."""
     if trend is None:
         return None
-    parts = trend.split(",") if isinstance(trend, str) else np.atleast_1d(np.array(trend, object))
+    parts: Any = trend.split(",") if isinstance(trend, str) else np.atleast_1d(np.array(trend, "O"))
     asked = tuple(each.strip() if isinstance(each, str) else each for each in parts)
-    if not asked or not all(
-        each if isinstance(each, str) else is_integer(each, 0) for each in asked
-    ):
+    right = (each if isinstance(each, str) else is_integer(each, 0) for each in asked)
+    if not asked or not all(right):
         raise ParameterError(
             f"a trend must be names or numbers of columns, 'linear' or 'quadratic', not {trend!r}; "
             f"give some, or leave the trend out."
