@@ -3,7 +3,7 @@
 Cressie (1993), "Statistics for spatial data", section 3.4, for universal kriging.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations_with_replacement
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ from streamkern._typing import Array, Floats
 from streamkern.errors import ParameterError
 from streamkern.features.base import FeatureMap
 from streamkern.features.families import inner_arrays, restored_inner
-from streamkern.features.kernel_map import Chosen
+from streamkern.features.kernel_map import Chosen, OfInner
 from streamkern.features.lattice import Lattice
 from streamkern.runtime.scratch import Scratch
 
@@ -53,7 +53,7 @@ def trended(feature_map: FeatureMap) -> "Trended | None":
     return inner if isinstance(inner, Trended) else None
 
 
-class Trended(FeatureMap):
+class Trended(OfInner):
     """Terms of a trend, times the deviation of their coefficients, and features of coordinates.
 
     The covariance is that of the field plus that of the trend, whose prior is nearly flat.
@@ -62,21 +62,18 @@ class Trended(FeatureMap):
     name = "trend"
     has_trend = True
     scale = 1.0
+    inner: Any
 
     def __init__(self, inner: FeatureMap, trend: Trend, centre: Floats, unit: Floats) -> None:
         """Take a drawn map of the coordinates; terms are less a centre (k,), over a unit (k,)."""
-        k, p = len(trend.terms), len({*trend.along.tolist(), *(j for t in trend.terms for j in t)})
-        known = {*range(p)} == {*trend.along.tolist(), *(j for t in trend.terms for j in t)}
+        k, inputs = len(trend.terms), {*trend.along.tolist(), *sum(trend.terms, ())}
         shapes = centre.shape, unit.shape, trend.along.shape
-        if not known or shapes != ((k,), (k,), (inner.n_features,)) or not (unit > 0).all():
+        alike = shapes == ((k,), (k,), (inner.n_features,)) and inputs == {*range(len(inputs))}
+        if not alike or not (unit > 0).all():
             raise ParameterError("the terms of a trend do not go together; the file is damaged.")
         self.inner, self.trend, self.centre, self.unit = inner, trend, centre, unit
-        self.n_features, self.n_components = p, k + inner.n_components
+        self.n_features, self.n_components = len(inputs), k + inner.n_components
         self.has_gradients = inner.has_gradients
-
-    @property
-    def has_covariates(self) -> bool:
-        return bool({j for term in self.trend.terms for j in term} - {*self.trend.along.tolist()})
 
     @classmethod
     def beside(cls, inner: FeatureMap, trend: Trend, rows: Floats) -> "Trended":
@@ -91,21 +88,17 @@ class Trended(FeatureMap):
         found = self.inner.lattice
         return None if found is None else found._replace(n_before=len(self.unit))
 
-    def draw(self, n_features: int, rows: Array | None = None) -> "Trended":  # noqa: ARG002  it is drawn
-        self.check((0, n_features))
-        return self
-
     def trend_and_rest(self, X: Array) -> tuple[Floats, Array]:
         return (self.trend.values(X) - self.centre) / self.unit, X[:, self.trend.along]
 
-    def evaluated(
-        self, X: Any, out: Array, shift: Array | float = 0.0, scratch: Scratch | None = None
-    ) -> Iterator[slice]:
-        k, shifts = len(self.unit), np.broadcast_to(shift, self.n_components)
-        terms, rest = self.trend_and_rest(np.asarray(X))
-        np.subtract(terms, shifts[:k], out=out[:, :k], casting="same_kind")
-        inner: Any = shifts[k:] if np.any(shift) else 0.0
-        yield from self.inner.evaluated(np.ascontiguousarray(rest), out[:, k:], inner, scratch)
+    def prepared(self, dtype: Any, scratch: Scratch) -> Callable[[Array, Array], None]:
+        k, write_rest = len(self.unit), self.inner.prepared(dtype, scratch)
+
+        def write(X: Array, features: Array) -> None:
+            features[:, :k], rest = self.trend_and_rest(X)
+            write_rest(np.ascontiguousarray(rest), features[:, k:])
+
+        return write
 
     def gradients(self, X: Array, coef: Floats, scratch: Scratch | None = None) -> Array:
         scratch, k = scratch or Scratch(), len(self.unit)
@@ -126,9 +119,6 @@ class Trended(FeatureMap):
     def subset(self, indices: Array) -> Chosen:
         return Chosen(self, indices)
 
-    def parameters(self) -> dict[str, Any]:
-        return {"inner": self.inner.name, "inner_parameters": self.inner.parameters()}
-
     def arrays(self) -> dict[str, Array]:
         pairs = [(*term, -1)[:2] for term in self.trend.terms]
         return {
@@ -142,6 +132,5 @@ class Trended(FeatureMap):
     @classmethod
     def restore(cls, parameters: Mapping[str, Any], arrays: Mapping[str, Array]) -> "Trended":
         terms = tuple(tuple(j for j in pair if j >= 0) for pair in arrays["terms"].tolist())
-        trend = Trend(arrays["along"], terms)
-        inner = restored_inner(parameters, arrays)
+        trend, inner = Trend(arrays["along"].astype(int), terms), restored_inner(parameters, arrays)
         return cls(inner, trend, arrays["centre"], arrays["unit"])

@@ -52,9 +52,8 @@ def with_chosen_kernel(rows: RowPasses, seen: ColumnPass) -> RowPasses:
     empty = WindowSamples(standardizer, centres, halves, _ROWS, options.random_state)
     read: Any = rows.read(empty, "kernels").statistic
     windows = _told(read, n_sizes, seen, varied, trend)
-    if p < rows.source.n_features - len(
-        options.covariates
-    ):  # one for each would be numbers for other inputs
+    # One for each would be numbers for other inputs.
+    if p < rows.source.n_features - len(options.covariates):
         ranges = np.exp(np.log(ranges).mean(keepdims=True))
     found = run(task(_chosen, shared(windows), ranges, name="evidence"))
     best = max(found, key=lambda each: each.per_row)

@@ -110,7 +110,7 @@ def grid_to_file(
 def _axes(model: FittedRidge, points: Sequence[Any], extent: Any) -> dict[str, Floats]:
     """Return the coordinates along every input by its name, or raise ParameterError."""
     p, beside = model.n_features, trended(model.feature_map)
-    if beside is not None and beside.has_covariates:
+    if beside is not None and beside.n_features > len(beside.trend.along):
         raise ParameterError(
             "a grid has coordinates alone, but the model has a trend in other columns, of which no "
             "values at its points are known; predict rows that have them."

@@ -69,8 +69,7 @@ class Choice:
     ) -> None:
         if parameters.trend is not None:
             raise ParameterError(
-                "a search compares maps that have no trend; leave the trend out, or take `fit`, "
-                "which chooses the kernel of a field by itself."
+                "a search compares maps, which have no trend; leave it out, or take `fit`."
             )
         self.parameters, self.checkpoint = parameters, checkpoint
         self.keep_moments = keep_moments

@@ -104,8 +104,9 @@ class FitOptions:
     def _check_trend(self) -> None:
         if self.is_identity or not self.has_grid:
             raise ParameterError(
-                f"a trend is beside a field, of the map 'grid', not of {self.feature_map!r}; take "
-                f"that (--map grid), or leave the trend out: its columns are inputs as others."
+                f"a trend is beside a field, of the map 'grid' and a kernel of distances, not of "
+                f"{self.feature_map!r} and {self.kernel.name!r}; take these (--map grid), or leave "
+                f"the trend out: its columns are inputs as others."
             )
         if self.metric is not None or self.scale in ("robust", "auto"):
             raise ParameterError(
@@ -226,12 +227,7 @@ class FitOptions:
         if self.trend is not None:
             kept = kept[trend.along]
             kept = kept - np.searchsorted(np.sort(self.covariates), kept)
-            along, n_components = rows[:, trend.along], n_components - k
-        if n_components < 1:
-            raise ParameterError(
-                f"{self.n_components} components leave none to the field beside {k} terms of a "
-                f"trend; take more."
-            )
+            along, n_components = rows[:, trend.along], max(n_components - k, 1)
         if isinstance(kernel, ShiftInvariantKernel):
             kernel = kernel.restricted(kept).resolved(along, weights=weights)
         drawn = self.map_of(kernel, n_components)

@@ -1,6 +1,8 @@
 """The trend that is asked for: columns by name or number, and words for polynomials."""
 
-from typing import Any
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -8,14 +10,15 @@ from streamkern.errors import ParameterError
 from streamkern.errors.checks import is_integer
 from streamkern.errors.formatting import listed
 from streamkern.features.trend import DEGREES
-from streamkern.sources import Source
-from streamkern.sources.preprocessing.column_names import MOST_NAMED, names_of_source
+
+if TYPE_CHECKING:
+    from streamkern.sources import Source
 
 Asked = tuple[int | str, ...]
 
 
 def checked_trend(trend: Any) -> Asked | None:
-    """Return what is asked for, each once, from text with commas or a list; None for no trend."""
+    """Return what is asked for, from text with commas or a list; None for no trend."""
     if trend is None:
         return None
     parts: Any = trend.split(",") if isinstance(trend, str) else np.atleast_1d(np.array(trend, "O"))
@@ -26,13 +29,13 @@ def checked_trend(trend: Any) -> Asked | None:
             f"a trend must be names or numbers of columns, 'linear' or 'quadratic', not {trend!r}; "
             f"give some, or leave the trend out."
         )
-    found = tuple(each if isinstance(each, str) else int(each) for each in asked)
-    _check_once(found, found)
-    return found
+    return tuple(each if isinstance(each, str) else int(each) for each in asked)
 
 
 def trend_of_source(asked: Asked, source: Source) -> Asked:
     """Return a trend with the numbers of columns in the place of their names."""
+    from streamkern.sources.preprocessing.column_names import MOST_NAMED, names_of_source
+
     names, p = names_of_source(source) or [], source.n_features
     places = {name: j for j, name in enumerate(names)}
     found = list[int | str]()
@@ -44,12 +47,7 @@ def trend_of_source(asked: Asked, source: Source) -> Asked:
             raise ParameterError(
                 f"a trend must be of columns of X, {known}, not {each!r}; name some of these."
             )
+        if column in found:
+            raise ParameterError(f"the trend has {each!r} twice; name every column once.")
         found.append(column)
-    _check_once(tuple(found), asked)
     return tuple(found)
-
-
-def _check_once(found: Asked, asked: Asked) -> None:
-    twice = next((asked[i] for i, each in enumerate(found) if each in found[:i]), None)
-    if twice is not None:
-        raise ParameterError(f"the trend has {twice!r} twice; name every column once.")

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from streamkern._typing import Floats
-from streamkern.features.trend import trended
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.grid_prediction import predicted_grid
 from streamkern.report import chart_marks as chart
@@ -24,9 +23,7 @@ _COMPONENTS = 4096
 
 def field_maps(model: FittedRidge) -> list[Figure]:
     """Return maps over the range of the rows; none unless there are two inputs and one target."""
-    ranges, beside = model.report.get("input_range", []), trended(model.feature_map)
-    if beside is not None and beside.has_covariates:
-        return []
+    ranges = model.report.get("input_range", [])
     if len(ranges) != 2 or model.predictor.n_targets != 1 or any(a == b for a, b in ranges):
         return []
     has_std = model.equations is not None and len(model.predictor.coef) <= _COMPONENTS

@@ -48,7 +48,7 @@ class ToeplitzMoments(Moments):
 
     waves: Floats = total("n_reals")  # sum s exp(i h m . x), row by row of m, as pairs of reals
     # The products of a trend, which comes before the waves, with all features.
-    beside: Floats = total("n_before", "feature_map.n_components")
+    beside: Floats = total("_lattice.n_before", "feature_map.n_components")
 
     def __post_init__(self) -> None:
         if self.feature_map.lattice is None or np.any(self.feature_shift) or self.first_row:
@@ -61,10 +61,6 @@ class ToeplitzMoments(Moments):
     @property
     def n_reals(self) -> int:
         return 2 * int(np.prod(2 * self._lattice.modes))
-
-    @property
-    def n_before(self) -> int:
-        return int(self._lattice.n_before)
 
     @cached_property
     def _lattice(self) -> Any:
@@ -83,7 +79,7 @@ class ToeplitzMoments(Moments):
         """
         angles: list[Floats] = []
         strengths: list[Floats] = []
-        q, k = self.n_targets, self.n_before
+        q, k = self.n_targets, self._lattice.n_before
         most = min(_ROWS, _VALUES // (self.n_factors + k))
         for block in blocks:
             self._check(block)
