@@ -1,7 +1,7 @@
 """The main passes of a fit: for moments, or for those of the combinations that solve it."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -19,20 +19,19 @@ from streamkern.features.metric import metric_facts, standardizer_of
 from streamkern.models.checkpoint_job import RowPasses
 from streamkern.models.data_moments import DataMoments
 from streamkern.models.feature_rounding import MEASURED_ROWS, rounding_of
+from streamkern.models.fewer_features import fewer_features
 from streamkern.models.gram_passes import GramPasses, GramTransforms
-from streamkern.models.labelling import class_facts
+from streamkern.models.pass_report import pass_report
 from streamkern.models.subspace_fit import SubspaceChoice, SubspaceSearch
 from streamkern.models.subspace_passes import SubspacePasses
 from streamkern.parameters.fit_options import SAMPLE_ROWS
-from streamkern.parameters.fit_report import FitReport, with_seconds
+from streamkern.parameters.fit_report import FitReport
 from streamkern.parameters.penalty_options import PenaltyOptions
 from streamkern.predict.ensemble import Ensemble
 from streamkern.runtime.integer_products import integer_products
 from streamkern.runtime.memory import usable_cores
 from streamkern.runtime.threads import blas_threads
 from streamkern.solve.progressive_validation import progressive_error
-from streamkern.sources.hdf5 import without_folders
-from streamkern.sources.preprocessing.column_names import input_names
 from streamkern.statistics import (
     ByFold,
     FeatureSums,
@@ -49,9 +48,6 @@ from streamkern.statistics import (
 from streamkern.tune.column_pass import ColumnPass
 from streamkern.tune.column_scaling import constant_columns
 from streamkern.tune.metric_learning import LearntMetric
-
-# Inputs up to which a model knows their range, for predictions on a grid.
-_MOST_RANGES = 3
 
 
 def moments_pass(
@@ -109,15 +105,12 @@ def moments_pass(
     choice: SubspaceChoice | None = None
     solved: FitReport = {"iterations": 0}
     if penalty is not None:
-        with _products(rows, read, whole) as products:
-            intercept = options.fit_intercept
-            growing = SubspacePasses(products, whole, drawn, intercept=intercept)
-            search = SubspaceSearch(growing, penalty)
-            whole, choice = search.run()
-        solved = {"iterations": search.n_iterations, "gradients": search.facts()}
-        feature_map, passes = whole.empty.feature_map, [*passes, *products.passes]
+        whole, choice, solved, more = _without_gram(rows, seen, whole, drawn, penalty)
+        feature_map, passes = whole.empty.feature_map, [*passes, *more]
     seconds = seen.passed.seconds + time.perf_counter() - begun
-    report = _report(rows, seen, passes, sum(weights[fold] for fold in sorted(weights)), seconds)
+    report = pass_report(
+        rows, seen, passes, sum(weights[fold] for fold in sorted(weights)), seconds
+    )
     report |= {"metric": metric_facts(standardizer_of(feature_map), options.metric)} | solved
     if options.precision in LEVELS:
         few = seen.sample.X[:MEASURED_ROWS]
@@ -140,6 +133,31 @@ def moments_pass(
     )
 
 
+def _without_gram(
+    rows: RowPasses,
+    seen: ColumnPass,
+    sums: ByFold,
+    feature_map: FeatureMap,
+    penalty: PenaltyOptions,
+) -> tuple[ByFold, SubspaceChoice, FitReport, list[PassResult[Any]]]:
+    """Return moments that solve without the Gram matrix, and at what penalty; facts, and passes."""
+    options, passes = rows.options, list[PassResult[Any]]()
+    intercept, read = options.fit_intercept, partial(rows.read, group=rows.fold_of)
+
+    def of_leading(leading: FeatureMap) -> Any:
+        empty = _empty_moments(rows, leading, seen)
+        passes.append(read(ByFold(rows.folds, empty), "leading", keep=False))
+        return passes[-1].statistic
+
+    fewer = fewer_features(sums, feature_map, penalty, of_leading, intercept=intercept)
+    with _products(rows, read, sums) as products:
+        growing = SubspacePasses(products, sums, feature_map, intercept=intercept)
+        search = SubspaceSearch(growing, penalty)
+        folds, choice = search.run()
+    facts: FitReport = {"iterations": search.n_iterations, "gradients": search.facts()}
+    return folds, replace(choice, fewer=fewer), facts, [*passes, *products.passes]
+
+
 @contextmanager
 def _products(rows: RowPasses, read: Any, sums: ByFold) -> Iterator[GramPasses | GramTransforms]:
     """Hold what multiplies vectors with the Gram matrices of folds."""
@@ -148,52 +166,6 @@ def _products(rows: RowPasses, read: Any, sums: ByFold) -> Iterator[GramPasses |
         return
     with FeatureStores(rows.plan.stored_bytes) as stores:
         yield GramPasses(read, sums, stores)
-
-
-def _report(
-    rows: RowPasses,
-    seen: ColumnPass,
-    passes: Sequence[PassResult[Any]],
-    weight: float,
-    seconds: float,
-) -> FitReport:
-    """Return what is reported of passes after the column pass, of rows that weigh so much."""
-    source, options, plan, _, rule, _, _, scaled = rows
-    every, passing = [seen.passed, *passes], sum(passed.seconds for passed in passes)
-    first, data = passes[0], without_folders(source.describe())
-    names = input_names({"data": data})
-    named: FitReport = {} if names is None else {"feature_names": names}
-    if source.n_features <= _MOST_RANGES and not options.covariates:
-        ends = np.stack([seen.columns.minimum, seen.columns.maximum], axis=1)
-        named["input_range"] = ends[: source.n_features].tolist()
-    report: FitReport = {
-        "rows": first.n_rows,
-        "n_features": source.n_features,
-        "n_targets": source.n_targets,
-        "seconds": {"total": seconds, "columns": seen.passed.seconds, "pass": passing},
-        "rows_per_second": first.n_rows * len(passes) / passing,
-        "peak_worker_bytes": max(passed.peak_worker_bytes for passed in every),
-        "projected_worker_bytes": plan.worker_bytes,
-        "skipped_rows": first.n_skipped,
-        "weightless_rows": first.n_weightless,
-        "retried_shards": sum(passed.retried_shards for passed in every),
-        "resumed_shards": sum(passed.resumed_shards for passed in every),
-        **named,
-        "n_folds": rule.n_folds if rule.n_folds > 1 else 0,
-        "fold_by": plan.fold_by if rule.n_folds > 1 else None,
-        "weights": source.weighted_by,
-        "weight": weight,
-        "precision": options.precision,
-        "feature_map": options.feature_map,
-        "dropped_columns": seen.dropped,
-        "nearly_constant_columns": list(seen.nearly_constant),
-        "data": data,
-        **class_facts(source),
-    }
-    choice: FitReport = scaled or {}
-    choice = choice | {"passes": len(every) + choice.get("passes", 0)}
-    spent = choice.get("seconds", {})
-    return with_seconds(report | choice | {"seconds": report["seconds"]}, **spent)
 
 
 def _weights_of_folds(folds: ByFold) -> dict[int, float]:
@@ -216,7 +188,7 @@ def _joined(*strips: ByFold) -> ByFold:
 
 
 def _empty_moments(
-    passes: RowPasses, feature_map: FeatureMap, seen: ColumnPass, *, reweighted: bool
+    passes: RowPasses, feature_map: FeatureMap, seen: ColumnPass, *, reweighted: bool = False
 ) -> FeatureSums:
     source, options = passes.source, passes.options
     p, columns, rows = source.n_features, seen.columns, seen.sample.X[:SAMPLE_ROWS]

@@ -26,6 +26,7 @@ from streamkern.solve.posterior_samples import PosteriorSamples
 from streamkern.solve.solution import relative_floor
 from streamkern.solve.subspace import Remainder
 from streamkern.statistics import ByFold, FeatureSums
+from streamkern.tune.penalty_search import Size
 
 # Bounds on what is left to move predictions of the rows by: of the model, in deviations of the
 # targets; of models without a fold, and of those that only tell where the error stops falling, over
@@ -53,10 +54,19 @@ class System(NamedTuple):
 
 @dataclass(frozen=True)
 class SubspaceChoice:
-    """How the penalty is chosen from moments in a subspace, and what that leaves out."""
+    """How the penalty is chosen from moments in a subspace of D features, and what that leaves out.
+
+    Beside it is what `fewer` features came to.
+    """
 
     penalty: PenaltyOptions
     rest: Remainder | PosteriorSamples
+    n_components: int  # D
+    fewer: tuple[Size, ...] = ()
+
+    def with_fewer(self, sizes: Sequence[Size]) -> tuple[Size, ...]:
+        """Return what numbers of features came to, with those of the subspace as D of them."""
+        return (*self.fewer, *(replace(each, n_components=self.n_components) for each in sizes))
 
 
 class SubspaceSearch:
@@ -100,7 +110,7 @@ class SubspaceSearch:
             parts: dict[int, Any] = self.subspace.moments(feature_map)
         whole = ByFold(self.made.rule, next(iter(parts.values())).zero())
         whole.parts = dict(parts)
-        return whole, SubspaceChoice(penalty, rest)
+        return whole, SubspaceChoice(penalty, rest, self.made.feature_map.n_components)
 
     def facts(self) -> dict[str, Any]:
         """Return what the report says of the iterations."""

@@ -18,6 +18,7 @@ from streamkern.models import gram_passes
 from streamkern.models.tasks import Regression
 from streamkern.parameters import plan
 from streamkern.report.report_rows import fit_rows
+from streamkern.report.validation_curves import components_curve
 from streamkern.report.validation_pass import validated
 from streamkern.runtime.events import observed
 from streamkern.runtime.feature_store import FeatureStore
@@ -84,6 +85,21 @@ def test_every_map_has_the_penalty_the_errors_and_the_predictions_of_the_system(
     curve, whole = found.report_["alpha_curve"], expected.report_["alpha_curve"]
     last = len(curve["alphas"])
     assert np.allclose(curve["values"], whole["values"][-last:], rtol=1e-3)
+
+
+@pytest.mark.parametrize("name", ["orthogonal", "nystroem", "grid"])
+def test_fewer_features_have_the_errors_of_the_system(name):
+    kernel, p = MAPS[name]
+    options = {"feature_map": name, "kernel": kernel, "n_components": 512}
+    found = ridge(**options).fit(*rows(p=p))
+    whole = ridge(**options, solver="direct").fit(*rows(p=p), keep_moments=True)
+    curve, expected = (components_curve(each.model_) for each in (found, whole))
+    some = np.searchsorted(expected.x, curve.x)
+    assert len(curve.x) == 3
+    assert np.array_equal(curve.x, expected.x[some])
+    assert np.allclose(curve.values, expected.values[some], rtol=1e-5)
+    assert np.allclose(curve.errors, expected.errors[some], rtol=1e-3)
+    assert curve.x[curve.chosen[0]] == found.report_["n_components"]
 
 
 def test_the_usual_penalties_are_those_of_the_system():
