@@ -27,7 +27,7 @@ def test_evidence_is_the_density_of_targets_at_the_best_means_and_variances(kern
     parameters = np.log([*LENGTHS, NOISE])
     found = window_evidence._log_evidence(kernel, parameters, windows)
     n, q, squares, grams, rests = 70, 2, np.zeros(2), [], []
-    for places, targets, weights in windows:
+    for places, targets, weights, _ in windows:
         gram = kernel.with_length_scale(tuple(LENGTHS))(places, places) + np.diag(NOISE / weights)
         one = np.linalg.solve(gram, np.ones(len(gram)))
         rests.append(targets - one @ targets / one.sum())
