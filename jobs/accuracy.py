@@ -10,8 +10,6 @@ over the standard deviation of the target.  One run gives a table, a picture and
     python jobs/accuracy.py --draw accuracy/sizes.json
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 from itertools import product

@@ -8,8 +8,6 @@ Beside them a single classifier of one round's features, and one of as many as a
     python jobs/boosting.py ../shared/data/adult_a9a --length-scale 4 --no-standardize
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import time

@@ -4,8 +4,6 @@ Fits on two workers with a checkpoint and without, in turns, and says what share
 checkpoint takes, of the whole fit and of the pass over the rows.  Fails above 3% of the pass.
 """
 
-from __future__ import annotations
-
 import argparse
 import statistics
 import tempfile

@@ -8,8 +8,6 @@ look like normal rows.  Nothing in the training rows tells how many.  So errors 
 all test rows after the fit; and calibrated on a random tenth of the test rows, on the others.
 """
 
-from __future__ import annotations
-
 import argparse
 import time
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Compare exact kernel ridge with random features: python jobs/compare_exact.py train.h5."""
 
-from __future__ import annotations
-
 import argparse
 
 import streamkern

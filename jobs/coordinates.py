@@ -8,11 +8,12 @@ import warnings
 from typing import Any
 
 import numpy as np
+from maps import sum_of_waves
 
 import streamkern
 from streamkern.errors import StreamkernWarning
 
-WAVES, NOISE, BLOCK = 4000, 0.1, 4096
+WAVES, NOISE = 4000, 0.1
 
 
 def on_sphere(longitudes: Any, latitudes: Any) -> Any:
@@ -32,13 +33,9 @@ def sphere(D: int, n: int = 30_000) -> None:
     longitudes = rng.uniform(-180, 180, n)
     latitudes = np.degrees(np.arcsin(rng.uniform(-1, 1, n)))
     places, kernel = on_sphere(longitudes, latitudes), streamkern.Matern(0.3, nu=1.5)
-    # A sum of many waves of the spectral distribution is nearly a Gaussian field.
     uniforms = 1.0 - rng.random((WAVES, kernel.n_uniforms))
     w = kernel.spectral(rng.standard_normal((WAVES, 3)), uniforms)
-    phases, f = 2 * np.pi * rng.random(WAVES), np.empty(n)
-    for start in range(0, n, BLOCK):
-        rows = slice(start, start + BLOCK)
-        f[rows] = np.cos(places[rows] @ w.T + phases).sum(axis=1) * np.sqrt(2 / WAVES)
+    f = sum_of_waves(places, w, 2 * np.pi * rng.random(WAVES))
     y, held = f + NOISE * rng.standard_normal(n), rng.random(n) < 1 / 6
     for name, X in (
         ("degrees", np.column_stack([longitudes, latitudes])),

@@ -5,8 +5,6 @@ all of them block after block to one model, and predicts the test rows block by 
 a block for every thread is in memory.
 """
 
-from __future__ import annotations
-
 import argparse
 import warnings
 

@@ -7,8 +7,6 @@ deviations of new targets, in deviations of the targets, and how many new target
 intervals.  Fits estimate the noise, which intervals have; deviations are compared at the one given.
 """
 
-from __future__ import annotations
-
 import argparse
 import warnings
 from typing import Any

@@ -5,8 +5,6 @@ frequencies is fitted to them with one penalty.  Beside it finufft makes the sam
 memory, on as many threads.  With --products features are multiplied, as for every other map.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import tempfile

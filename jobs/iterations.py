@@ -5,8 +5,6 @@ changes is the penalty, over six decades, and the size of the sketch that precon
 table and draws it into iterations.svg.
 """
 
-from __future__ import annotations
-
 import argparse
 import warnings
 from pathlib import Path

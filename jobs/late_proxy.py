@@ -4,8 +4,6 @@ Passes requests on to another server, each so many seconds late; some, by chance
 with 503, and of some answers it drops the connection half way.  It ends on Ctrl-C or SIGTERM.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import random

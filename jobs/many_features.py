@@ -6,8 +6,6 @@ the rows.  Prints errors on held-out rows over the standard deviation of the tar
 question mark where the report says that the systems were not solved to the end.
 """
 
-from __future__ import annotations
-
 import argparse
 import time
 import warnings

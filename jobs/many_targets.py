@@ -9,8 +9,6 @@ and look at the processor's.  The last columns are the mean R2 on rows of a test
 targets whose penalty is that of the first model with the same criterion.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

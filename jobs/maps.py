@@ -8,8 +8,6 @@ length scale, of known smoothness, and compares errors about it, of rows here an
 under forty discs as clouds make, with exact kriging by the nearest rows.
 """
 
-from __future__ import annotations
-
 import argparse
 import time
 from functools import partial
@@ -87,16 +85,10 @@ def field(n: int, D: int, length_scale: float) -> None:
     X = rng.uniform(size=(n, 2)).astype(np.float32)
     for nu in (0.5, 1.5):
         kernel = Matern(length_scale, nu=nu)
-        # A sum of many waves of the spectral distribution is nearly a Gaussian field.
         w = kernel.spectral(
             rng.standard_normal((WAVES, 2)), 1.0 - rng.random((WAVES, kernel.n_uniforms))
         )
-        phases = 2 * np.pi * rng.random(WAVES)
-        f = np.empty(n)
-        for start in range(0, n, BLOCK):
-            rows = slice(start, start + BLOCK)
-            angles = X[rows] @ w.T.astype(np.float32) + phases.astype(np.float32)
-            f[rows] = np.cos(angles).sum(axis=1) * np.sqrt(2 / WAVES)
+        f = sum_of_waves(X, w, 2 * np.pi * rng.random(WAVES))
         y = f + NOISE * rng.standard_normal(n)
         clouded = (cdist(X, rng.random((40, 2))) < 0.05).any(axis=1)
         scattered = ~clouded & (rng.random(n) < 0.1)
@@ -125,6 +117,15 @@ def field(n: int, D: int, length_scale: float) -> None:
                 held = [intervals_hold(model, X[each][:5000], y[each][:5000]) for each in parts]
                 told += f"; 95% intervals hold {held[0]:.1%} and {held[1]:.1%}"
             print(told, flush=True)
+
+
+def sum_of_waves(X: Any, w: Any, phases: Any) -> Any:
+    """Return what is nearly a Gaussian field at places X, of many waves of its spectral density."""
+    w, phases, f = w.astype(X.dtype), phases.astype(X.dtype), np.empty(len(X))
+    for start in range(0, len(X), BLOCK):
+        rows = slice(start, start + BLOCK)
+        f[rows] = np.cos(X[rows] @ w.T + phases).sum(axis=1) * np.sqrt(2 / len(w))
+    return f
 
 
 def intervals_hold(model: Any, X: Any, y: Any) -> float:

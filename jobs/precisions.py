@@ -6,8 +6,6 @@ over the standard deviation of the target; beside them is how much more that is 
 the time of the pass over that in single precision.
 """
 
-from __future__ import annotations
-
 import argparse
 import warnings
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Predict on a cluster: python jobs/predict.py --cluster cluster.yaml model.h5 new.h5."""
 
-from __future__ import annotations
-
 import argparse
 
 import streamkern

@@ -8,8 +8,6 @@ the coefficients is told, over the largest of them.  The job fails above 1e-9, t
 penalties differ.
 """
 
-from __future__ import annotations
-
 import argparse
 import multiprocessing
 import os

@@ -5,8 +5,6 @@ Ends with status 1 where another one fails, or where one passes that is expected
 fails a check.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

@@ -5,8 +5,6 @@ keeps, as it does for network file systems.  Needs FUSE on the machine, and `pip
 It ends, and the mount with it, on Ctrl-C.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import time

@@ -7,8 +7,6 @@ files, threads or temporary files in the last quarter are more than in the secon
 What counts is memory that is in use: before it is measured, heaps give back what they hold free.
 """
 
-from __future__ import annotations
-
 import argparse
 import ctypes
 import gc

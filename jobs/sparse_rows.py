@@ -3,8 +3,6 @@
 Each runs in a process of its own: `python jobs/sparse_rows.py --rows 100000 --inputs 5000`.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import resource

@@ -1,7 +1,5 @@
 """Fit a model on a cluster: python jobs/train.py --cluster cluster.yaml 'train-*.h5'."""
 
-from __future__ import annotations
-
 import argparse
 
 import streamkern

@@ -5,8 +5,6 @@ column is used; otherwise a random tenth is held out.  Errors are root mean squa
 standard deviation of the target: those of cross-validation, and those on the rows held out.
 """
 
-from __future__ import annotations
-
 import argparse
 import time
 import warnings

@@ -6,8 +6,6 @@ decides length scale, standardisation and classes.  Options are those of `stream
 --components 512 or --classify; KEPT is of one set of options.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from hashlib import sha256

@@ -31,9 +31,12 @@ def invoke(*arguments):
 
 
 def refused(*arguments, status=1):
-    """The one sentence that a command refuses its arguments with, and nothing else."""
+    """The one sentence that a command refuses its arguments with, and nothing else.
+
+    The status is one, or any of several.
+    """
     result = invoke(*arguments)
-    assert result.exit_code == status, result.output
+    assert result.exit_code in np.atleast_1d(status), result.output
     assert isinstance(result.exception, SystemExit), result.exception
     assert result.stdout == ""
     assert result.stderr.count("Error: ") == 1
@@ -42,6 +45,24 @@ def refused(*arguments, status=1):
     if "Usage:" not in result.stderr:
         assert "\n" not in sentence
         assert sentence.endswith(".")
+    return sentence
+
+
+def contents(folder):
+    """Everything below a folder, hidden files and empty folders included."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
+        for path in folder.rglob("*")
+    }
+
+
+def unchanged_by(folder, *arguments, status=1):
+    """The one sentence that a command refuses its arguments with, having changed nothing."""
+    before = contents(folder)
+    sentence = refused(*arguments, status=status)
+    assert "\n" not in sentence
+    assert sentence.endswith(".")
+    assert contents(folder) == before
     return sentence
 
 

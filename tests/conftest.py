@@ -109,6 +109,23 @@ def external_scheduler(external_scheduler_file):
     return address
 
 
+@pytest.fixture(scope="module")
+def bucket():
+    """A bucket of an S3 server on this machine."""
+    from servers import Bucket, s3_server
+
+    with s3_server() as server:
+        yield Bucket(server)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    from browser import opened_browser
+
+    with opened_browser() as browser:
+        yield browser
+
+
 @pytest.fixture
 def in_this_thread():
     """Compute everything in the calling thread."""

@@ -7,6 +7,8 @@ import dask
 import h5py
 import numpy as np
 
+from streamkern.sources import ArraySource, Reader
+
 N, P = 5000, 7
 STORED = {
     "contiguous": {},
@@ -16,6 +18,25 @@ STORED = {
     "one chunk": {"chunks": (N, P)},
     "many chunks": {"chunks": (16, P)},
 }
+
+
+class ReadBy(ArraySource):
+    """Rows whose blocks go through a function of them and their shard."""
+
+    def __init__(self, X, y, blocks):
+        super().__init__(X, y)
+        self.blocks = blocks
+
+    def reader(self, shard):
+        return Wrapped(super().reader(shard), shard, self.blocks)
+
+
+class Wrapped(Reader):
+    def __init__(self, reader, shard, function):
+        self.reader, self.shard, self.function = reader, shard, function
+
+    def blocks(self, n_rows):
+        return self.function(self.reader.blocks(n_rows), self.shard)
 
 
 def write(path, n=N, seed=0, libver="earliest", userblock=0, **stored):
@@ -66,6 +87,11 @@ def together(source, shard_rows=10**9, block_rows=7):
         assert at == shard.stop
     assert at == source.n_samples
     return np.concatenate(X), np.concatenate(y), np.concatenate(weights) if weights else None
+
+
+def inside(folder):
+    """The names of what is in a folder, sorted."""
+    return sorted(path.name for path in folder.iterdir())
 
 
 def python(code, *arguments, **options):

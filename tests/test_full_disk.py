@@ -8,7 +8,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
-from commandline import invoke, rows, small_files, streamkern, write
+from commandline import contents, invoke, rows, small_files, streamkern, unchanged_by, write
 
 from streamkern.parameters import plan
 
@@ -53,16 +53,13 @@ def folder(made, tmp_path, monkeypatch):
     return tmp_path
 
 
-def contents(folder):
-    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
 @pytest.mark.parametrize("old", [b"old", None], ids=["old", "none"])
 @pytest.mark.parametrize("name", list(WRITERS))
 def test_what_cannot_be_written_is_one_sentence_and_leaves_what_was(folder, name, old):
     arguments = (*WRITERS[name], "--quiet")
     if old is not None:
         (folder / "out.h5").write_bytes(old)
+        assert "out.h5 exists already; give --force" in unchanged_by(folder, *arguments)
         arguments = (*arguments, "--force")
     before = contents(folder)
     with small_files():
@@ -72,9 +69,11 @@ def test_what_cannot_be_written_is_one_sentence_and_leaves_what_was(folder, name
     assert "cannot be written: the disk or quota is full; the partial file was removed" in line
     after = contents(folder)
     left = set(after) - set(before)
-    assert {Path(each).name for each in left} <= {"job.json", "lock"}
+    assert {Path(each).name for each in left} <= {"job.json", "lock", "saved"}
     assert not left or name == "fit with a checkpoint"
     assert {each: after[each] for each in before} == before
+    streamkern(*arguments)
+    assert h5py.is_hdf5("out.h5")
 
 
 OTHERS = {

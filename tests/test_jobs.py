@@ -18,11 +18,15 @@ CLUSTER = ("--cluster", REPOSITORY / "cluster.yaml")
 pytestmark = pytest.mark.cluster
 
 
-def write(path, n=300, seed=0):
+def rows(n=400, seed=0, noise=0.1):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, 3))
+    return X, np.sin(X[:, 0]) + noise * rng.standard_normal(n)
+
+
+def write(path, n=300, seed=0):
     with h5py.File(path, "w") as file:
-        file["X"], file["y"] = X, np.sin(X[:, 0]) + 0.1 * rng.standard_normal(n)
+        file["X"], file["y"] = X, _ = rows(n, seed)
     return X
 
 
@@ -101,40 +105,30 @@ def test_every_job_explains_itself(tmp_path, name):
 
 
 def test_tune_and_fit_are_compared_on_real_sets(tmp_path):
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((400, 3))
-    write_set(tmp_path, X=X, y=np.sin(X[:, 0]) + 0.1 * rng.standard_normal(400))
+    X, y = rows()
+    write_set(tmp_path, X=X, y=y)
     title, row = job(tmp_path, "tune_sets.py", "some", "--components", 64).splitlines()
     assert title.split() == ["set", "seed", "rows", "by", "folds", "held", "out", "seconds"]
-    name, seed, rows, *errors = row.split()[:7]
+    name, seed, n_rows, *errors = row.split()[:7]
     assert (name, seed) == ("some", "0")
-    assert 300 < int(rows) < 400
+    assert 300 < int(n_rows) < 400
     assert all(0 < float(error) < 0.5 for error in errors)
 
 
 def test_models_of_tables_are_compared_in_processes_of_their_own_and_a_run_goes_on(tmp_path):
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((400, 3))
-    write_set(tmp_path, X=X, y=np.sin(X[:, 0]) + 0.1 * rng.standard_normal(400))
+    X, y = rows()
+    write_set(tmp_path, X=X, y=y)
     both = np.column_stack([X, 2.0 * X[:, 0]])
     np.savetxt(tmp_path / "rows.csv", both, "%.6f", ",", header="a,b,c,y", comments="")
-    options = (
-        "tables.py",
-        "some",
-        "rows.csv",
-        "--contenders",
-        "fit,boosting",
-        "--write",
-        "all.jsonl",
-    )
-    said = job(tmp_path, *options)
+    options = ("some", "rows.csv", "--contenders", "fit,boosting", "--write", "all.jsonl")
+    said = job(tmp_path, "tables.py", *options)
     found = [json.loads(line) for line in (tmp_path / "all.jsonl").read_text().splitlines()]
     fitted = [(each["table"], each["model"]) for each in found]
     assert fitted == list(product(["some", "rows"], ["fit", "boosting"]))
     assert all(0 < each["error"] < 0.6 and each["peak_bytes"] > 50e6 for each in found)
     table = said[said.index("| table |") :]
     assert table.splitlines()[-1] == "| best | 2 | 0 |"
-    assert job(tmp_path, *options) == table  # nothing is measured twice
+    assert job(tmp_path, "tables.py", *options) == table  # nothing is measured twice
 
 
 @pytest.mark.slow
@@ -232,9 +226,8 @@ def test_a_trend_is_compared_with_universal_kriging(tmp_path):
 
 
 def test_calibrations_are_compared(tmp_path):
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((600, 3))
-    write_set(tmp_path, X=X, y=np.sin(X[:, 0]) + 0.5 * rng.standard_normal(600))
+    X, y = rows(600, noise=0.5)
+    write_set(tmp_path, X=X, y=y)
     said = job(tmp_path, "calibrations.py", "some", "--components", 32).splitlines()
     assert said[0].split() == ["table", "spline", "sigmoid", "isotonic"]
     assert all(0 < float(each) < 1 for line in said[1:3] for each in line.split()[-3:])
@@ -271,7 +264,7 @@ def test_lazy_rows_go_through_dask_ml(tmp_path):
     write(tmp_path / "train.h5", n=1500)
     options = ("--components", 64, "--block-rows", 400, "--search-rows", 300)
     said = job(tmp_path, "dask_ml_rows.py", "train.h5", *options)
-    alpha, rows, rmse = re.fullmatch(r"alpha (\S+), (\S+) rows, test RMSE (\S+)\n", said).groups()
+    alpha, n_rows, rmse = re.fullmatch(r"alpha (\S+), (\S+) rows, test RMSE (\S+)\n", said).groups()
     assert float(alpha) < 10
-    assert rows == "1,200"
+    assert n_rows == "1,200"
     assert 0.09 < float(rmse) < 0.12

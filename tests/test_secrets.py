@@ -6,18 +6,12 @@ from commandline import invoke, write
 from commandline import streamkern as command
 from distributed import Client
 from rows_read import store
-from servers import KEY, SECRET, Bucket, late_proxy, s3_server
+from servers import KEY, SECRET, late_proxy
 
 import streamkern
 from streamkern.errors import DataError
 
 N = 4000
-
-
-@pytest.fixture(scope="module")
-def bucket():
-    with s3_server() as server:
-        yield Bucket(server)
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """What was measured on: processor, memory, libraries and their settings."""
 
-from __future__ import annotations
-
 import os
 import platform
 import subprocess

@@ -46,26 +46,26 @@ class Say:
             return
         from rich.box import SIMPLE_HEAD
         from rich.console import Console
-        from rich.markup import escape
         from rich.table import Table
+        from rich.text import Text
 
         is_wide = bool(header)
         table = Table(box=SIMPLE_HEAD if header else None, show_header=is_wide, padding=(0, 1))
         for i in range(max((len(row) for row in rows), default=0)):
             table.add_column(
-                escape("\n".join(map(printable, header[i].split("\n")))) if header else "",
+                Text("\n".join(map(printable, header[i].split("\n"))) if header else ""),
                 justify="right" if is_wide and i > 0 else "left",
                 overflow="fold",
                 no_wrap=is_wide,
             )
         for row in rows:
-            table.add_row(*(escape(printable(cell)) for cell in row))
+            table.add_row(*(Text(printable(cell)) for cell in row))
         # A file or a pipe has no width of its own.
         console = Console(width=None if sys.stdout.isatty() else 120, highlight=False)
         if header:
             # Lines that a narrow terminal breaks still hold every digit.
             console.width = max(console.width, Console(width=1000).measure(table).maximum)
-        console.print(f"[bold]{escape(printable(title))}[/bold]")
+        console.print(Text(printable(title), "bold"))
         console.print(table)
 
     def result(self, values: Mapping[str, Any]) -> None:

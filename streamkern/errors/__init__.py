@@ -1,5 +1,7 @@
 """What can go wrong, as a tree: every message says what was expected, found, and to be done."""
 
+from typing import Any
+
 from streamkern.errors.urls import without_secrets
 
 
@@ -64,17 +66,15 @@ class WorkersLostError(ClusterError):
     """
 
     def __init__(self, tasks: tuple[str, ...], times: int, what: str | None = None) -> None:
-        self.tasks = tasks
-        self.times = times
-        what = what or repr(tasks[0])
+        self.tasks, self.times, self.what = tasks, times, what or repr(tasks[0])
         super().__init__(
-            f"the workers that ran {what} died {times} times; most often they ran out of memory, "
-            f"take fewer components or fewer workers a machine."
+            f"the workers that ran {self.what} died {times} times; most often they ran out of "
+            f"memory, take fewer components or fewer workers a machine."
         )
 
-    def __reduce__(self) -> tuple[type, tuple[tuple[str, ...], int]]:
+    def __reduce__(self) -> tuple[Any, ...]:
         """Go through a pickle, which would make it from its message."""
-        return WorkersLostError, (self.tasks, self.times)
+        return WorkersLostError, (self.tasks, self.times, self.what)
 
 
 class CheckpointError(StreamkernError, RuntimeError):

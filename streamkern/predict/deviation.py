@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from streamkern.features.base import cached_slices, slices
 from streamkern.predict.evaluation import Measure
-from streamkern.predict.predictor import Predictor
+from streamkern.predict.predictor import Predictor, Uncached
 from streamkern.predict.wave_predictions import WavePredictions
 from streamkern.solve import Cholesky, NormalEquations, decomposed
 from streamkern.statistics import Sums, Triangle, joint, part, total
@@ -18,7 +18,6 @@ from streamkern.statistics import Sums, Triangle, joint, part, total
 if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
     from streamkern.features import FeatureMap
-    from streamkern.solve.posterior_samples import PosteriorSamples
     from streamkern.sources import Block
 
 # Rows at a time, also of those that samples of the posterior are predicted at.
@@ -28,7 +27,7 @@ WHOLE = 1.0 - 1e-9
 
 
 @dataclass(frozen=True)
-class Deviation:
+class Deviation(Uncached):
     """Leverages of rows, and the standard deviations of what is predicted for them.
 
     With c = phi(x) - phibar, the leverage of a row is h = 1/N + c^T (G + alpha I)^-1 c and the
@@ -63,24 +62,18 @@ class Deviation:
 
         Where there are samples of the posterior, they take the place of B.
         """
-        if equations.samples is not None:
-            return SampledDeviation.of_samples(feature_map, equations, equations.samples, flat)
-        gram, alphas, floor = equations.gram, np.unique(equations.alphas), equations.floor
-        dtype, scale = gram.panels[0].dtype, feature_map.scale
-        basis, weights = None, np.ones((gram.order, 1))
+        alphas, samples = np.unique(equations.alphas), equations.samples
         each = alphas if len(alphas) == 1 else equations.alphas
-        if len(alphas) == 1 and alphas[0] >= floor:
-            basis = _inverse_root(gram, float(alphas[0]), scale, dtype)
-        if basis is None:
-            values, vectors = decomposed(gram.dense())
-            vectors *= scale
-            basis = vectors.astype(dtype, copy=False)
-            # Eigenvalues that the solution left out count for nothing here either.
-            kept = (values[:, None] > floor) | ((each >= floor) & (each > 0))
-            weights = 1.0 / np.where(kept, np.maximum(values, 0.0)[:, None] + each, np.inf)
-        return cls(
+        kind: type[Deviation] = cls
+        if samples is not None:
+            kind, feature_map, centre = SampledDeviation, feature_map.uncombined, samples.means
+            basis, weights = samples.vectors, samples.weights(each)
+        else:
+            centre = equations.feature_mean / feature_map.scale
+            basis, weights = _roots(equations, each, feature_map.scale)
+        return kind(
             feature_map,
-            equations.feature_mean / scale,
+            centre,
             basis,
             weights,
             1.0 / equations.weight if equations.intercept else 0.0,
@@ -138,28 +131,6 @@ class Deviation:
 class SampledDeviation(Deviation):
     """The same by samples of the posterior: B^T (phi(x) - phibar) are predictions by these."""
 
-    @classmethod
-    def of_samples(
-        cls,
-        feature_map: FeatureMap,
-        equations: NormalEquations,
-        samples: PosteriorSamples,
-        flat: bool,
-    ) -> SampledDeviation:
-        alphas = np.unique(equations.alphas)
-        each = alphas if len(alphas) == 1 else equations.alphas
-        return cls(
-            feature_map.uncombined,
-            samples.means,
-            samples.vectors,
-            samples.weights(each),
-            1.0 / equations.weight if equations.intercept else 0.0,
-            equations.noise_variance,
-            each,
-            equations.row_weight,
-            flat,
-        )
-
     @cached_property
     def _predictors(self) -> list[tuple[slice, Predictor]]:
         """Some samples at a time, so that there is room for their waves."""
@@ -184,8 +155,21 @@ class SampledDeviation(Deviation):
                 leverages[rows] += predictor.predict(X[rows]) ** 2 @ self.weights[some]
         return leverages, None
 
-    def __getstate__(self) -> dict[str, Any]:  # without what is cached
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+def _roots(equations: NormalEquations, alphas: Floats, scale: float) -> tuple[Array, Floats]:
+    """Return scale times B, (D, D), and the weights (D, t), for one alpha or those of targets."""
+    gram, floor = equations.gram, equations.floor
+    dtype = gram.panels[0].dtype
+    if len(alphas) == 1 and alphas[0] >= floor:
+        basis = _inverse_root(gram, float(alphas[0]), scale, dtype)
+        if basis is not None:
+            return basis, np.ones((gram.order, 1))
+    values, vectors = decomposed(gram.dense())
+    vectors *= scale
+    # Eigenvalues that the solution left out count for nothing here either.
+    kept = (values[:, None] > floor) | ((alphas >= floor) & (alphas > 0))
+    weights = 1.0 / np.where(kept, np.maximum(values, 0.0)[:, None] + alphas, np.inf)
+    return vectors.astype(dtype, copy=False), weights
 
 
 def _inverse_root(gram: Triangle, alpha: float, scale: float, dtype: Any) -> Array | None:

@@ -1,14 +1,16 @@
 """Evaluation: rows are predicted once, and any number of measures add up what comes of it."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Self
 
 import numpy as np
 
+from streamkern._typing import Array, Floats
 from streamkern.errors import DataError
+from streamkern.predict.predictor import Predictor, RowFunction
+from streamkern.sources import Block
 from streamkern.statistics import (
     ColumnStatistics,
     Folds,
@@ -19,13 +21,6 @@ from streamkern.statistics import (
     rows_by_fold,
     total,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from streamkern._typing import Array, Floats
-    from streamkern.predict.predictor import Predictor, RowFunction
-    from streamkern.sources import Block
 
 # How far bins reach to both sides, in standard deviations of a target and in errors, and how many.
 _VALUES, _VALUE_BINS = 4.0, 96
@@ -97,12 +92,7 @@ class PredictionErrors(Measure):
 
     @property
     def r2(self) -> Floats:
-        """Coefficient of determination, (q,); scikit-learn's values where a target is constant."""
-        # Rounding leaves a constant target a spread; its range is exact.
-        spread = np.where(self.targets.constant(0.0), 0.0, self.targets.squares)
-        constant = np.where(self.squared == 0, 1.0, 0.0)
-        safe = np.where(spread > 0, spread, 1.0)
-        return np.where(spread > 0, 1.0 - self.squared / safe, constant)
+        return r2_of(self.squared, self.targets)
 
     def add(self, rows: Block, predicted: Floats) -> None:
         errors = predicted - rows.y
@@ -112,6 +102,17 @@ class PredictionErrors(Measure):
         self.weight += float(weights.sum())
         self.n_rows += len(rows)
         self.targets.update([type(rows)(rows.X[:, :0], rows.y, rows.start, rows.weights)])
+
+
+def r2_of(squared: Floats, columns: ColumnStatistics) -> Floats:
+    """Return the coefficients of determination (q,) of targets with such sums of squared errors.
+
+    The targets are the last columns.  Where one is constant, the value is scikit-learn's.
+    """
+    # Rounding leaves a constant target a spread; its range is exact.
+    spread = np.where(columns.constant(0.0), 0.0, columns.squares)[-len(squared) :]
+    constant = np.where(squared == 0, 1.0, 0.0)
+    return np.where(spread > 0, 1.0 - squared / np.where(spread > 0, spread, 1.0), constant)
 
 
 class PairCounts(Measure):
@@ -130,7 +131,7 @@ class PairCounts(Measure):
         return len(self.values)
 
     @classmethod
-    def about(cls, mean: Floats, deviation: Floats, error: Floats) -> PairCounts:
+    def about(cls, mean: Floats, deviation: Floats, error: Floats) -> Self:
         """Return no counts yet, in bins that reach far enough for targets (t,) with such errors."""
 
         def edges(centre: Floats, reach: Floats, n_bins: int) -> Floats:

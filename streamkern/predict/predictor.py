@@ -40,6 +40,13 @@ class Form(NamedTuple):
     dtype: np.dtype[Any]
 
 
+class Uncached:
+    """A dataclass of which the fields alone are sent, without what is cached."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+
+
 class RowFunction(ABC):
     """What is sent to workers to predict with; flat predictions are (n,), of a single target."""
 
@@ -73,7 +80,7 @@ class RowFunction(ABC):
 
 
 @dataclass(frozen=True)
-class Predictor(RowFunction):
+class Predictor(Uncached, RowFunction):
     """The function intercept + phi(x)^T coef.
 
     Coefficients (D, q) and intercepts (q,) are in double.  The precision is that of the features,
@@ -135,9 +142,6 @@ class Predictor(RowFunction):
             coef = coef.astype(np.float32)
         known = 0.0 if shift is None else shift
         return Form(feature_map, coef, constant, known, np.dtype(np.float32))
-
-    def __getstate__(self) -> dict[str, Any]:  # without what is cached
-        return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
 def _shift(feature_map: FeatureMap) -> Array | None:

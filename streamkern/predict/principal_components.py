@@ -1,6 +1,6 @@
 """Kernel principal components: the directions of features in which rows vary most."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -9,11 +9,11 @@ import numpy as np
 from streamkern._typing import Floats
 from streamkern.errors.checks import checked_integer
 from streamkern.features import FeatureMap
-from streamkern.predict.predictor import Predictor
+from streamkern.predict.predictor import Predictor, Uncached
 
 
 @dataclass(frozen=True)
-class PrincipalComponents:
+class PrincipalComponents(Uncached):
     """The directions of features in which rows vary most: kernel principal components.
 
     With G = V diag(d) V^T of the centred features, the components are the leading columns of V,
@@ -42,9 +42,6 @@ class PrincipalComponents:
     def singular_values(self) -> Floats:
         """The lengths (K,) of the columns of scores of all rows: sqrt((N - 1) variance)."""
         return np.sqrt(self.explained_variance * (self.weight - 1.0))
-
-    def __getstate__(self) -> dict[str, Any]:  # without what is cached
-        return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
 def checked_number(n_components: Any) -> int | float | None:

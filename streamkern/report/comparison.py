@@ -19,8 +19,16 @@ from streamkern.models.estimators.random_feature_ridge import RandomFeatureRidge
 from streamkern.parameters.parameters import Parameters, first_kernel_of
 from streamkern.parameters.penalty_options import PenaltyOptions
 from streamkern.parameters.plan import plan_for
-from streamkern.report.comparison_rows import Split, check_split, sampled_split
-from streamkern.report.comparison_trials import Comparison, Run, Trial, rmse_of, run_of
+from streamkern.report.comparison_trials import (
+    Comparison,
+    Run,
+    Split,
+    Trial,
+    check_split,
+    rmse_of,
+    run_of,
+    sampled_split,
+)
 from streamkern.runtime.events import current_listener, observed, passing, tell, unheard
 from streamkern.runtime.threads import blas_threads
 from streamkern.sources import ArraySource, Source

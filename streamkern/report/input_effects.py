@@ -1,29 +1,24 @@
 """Which inputs matter, and how: mean squared gradients, and partial dependence, on some rows."""
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from streamkern._typing import Array, Floats
 from streamkern.engine.scheduler import run, shared, task
 from streamkern.errors.formatting import printable
+from streamkern.models.fitted_classes import FittedClassifier
+from streamkern.models.fitted_ridge import FittedRidge
+from streamkern.predict.class_rule import ClassRule
 from streamkern.predict.gradients import GradientOuterProduct
+from streamkern.predict.predictor import Predictor
 from streamkern.report import chart_marks as chart
 from streamkern.report.numbers import counted, shortened
 from streamkern.report.rendering import Figure
 from streamkern.sources import Block
 from streamkern.sources.preprocessing.column_names import named_inputs
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from streamkern._typing import Array, Floats
-    from streamkern.models.fitted_classes import FittedClassifier
-    from streamkern.models.fitted_ridge import FittedRidge
-    from streamkern.predict.class_rule import ClassRule
-    from streamkern.predict.predictor import Predictor
 
 # Inputs that have a bar, and those that have a curve in a report.
 _MOST_BARS, MOST_CURVES = 15, 4

@@ -1,21 +1,16 @@
 """Charts of a comparison of random features with exact kernel ridge."""
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from itertools import cycle
 from operator import itemgetter
+from pathlib import Path
 from textwrap import fill
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from streamkern.report.comparison_trials import Comparison, Trial
 from streamkern.report.rendering import drawing_style
 from streamkern.solve.penalty_grid import CRITERIA
 from streamkern.storage.outputs import replacing
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from streamkern.report.comparison_trials import Comparison, Trial
 
 # Okabe and Ito's colours, which readers of every colour vision can tell apart, with markers that
 # tell the lines apart in grey.

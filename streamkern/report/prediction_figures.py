@@ -1,16 +1,21 @@
-"""Charts of predictions of held-out rows: residuals, intervals, and how normal errors are."""
+"""Charts of predictions: residuals and intervals of held-out rows, and maps of fields."""
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
 from streamkern._typing import Array, Floats
+from streamkern.models.fitted_ridge import FittedRidge
+from streamkern.models.grid_prediction import predicted_grid
 from streamkern.predict.evaluation import PairCounts
 from streamkern.report import chart_marks as chart
-from streamkern.report.numbers import counted, percent
+from streamkern.report.input_effects import input_labels
+from streamkern.report.numbers import counted, number, percent
+from streamkern.report.page_facts import shown_targets
 from streamkern.report.rendering import Figure
 
 LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
@@ -21,6 +26,9 @@ SQUARE = 344.0
 ROWS_A_MEAN = 30
 # 95% of what chance does lies within so many standard errors.
 _CHANCE = 1.96
+# Cells along an input of a map, and features of which deviations are drawn at the most: they take
+# D^3 operations.
+_CELLS, _MOST_COMPONENTS = 60, 4096
 
 
 def pairs_figures(counts: PairCounts, n_rows: int, target: int, name: str) -> list[Figure]:
@@ -174,3 +182,37 @@ def normality_figure(standardized: Floats) -> Figure:
         f"{percent(2.0 * float(ndtr(-4.0)), 3)} would."
     )
     return Figure("Standardised residuals", caption, draw)
+
+
+def field_maps(model: FittedRidge) -> list[Figure]:
+    """Return maps over the range of the rows; none unless there are two inputs and one target."""
+    ranges = model.report.get("input_range", [])
+    if len(ranges) != 2 or model.predictor.n_targets != 1 or any(a == b for a, b in ranges):
+        return []
+    has_std = model.equations is not None and len(model.predictor.coef) <= _MOST_COMPONENTS
+    # The middles of cells.
+    middles = [np.linspace(a, b, 2 * _CELLS + 1)[1::2] for a, b in ranges]
+    found = predicted_grid(model, middles, return_std=has_std)
+    edges = [np.linspace(a, b, _CELLS + 1) for a, b in ranges]
+    names, target = input_labels(model.report, [0, 1]), shown_targets(model.report)[0]
+    maps = [_map(f"Predicted {target}", found.mean, edges, names)]
+    if found.std is not None and np.isfinite(found.std).all():
+        title = "Standard deviation of a new row"
+        maps.append(_map(title, found.std, edges, names))
+    return maps
+
+
+def _map(title: str, values: Floats, edges: list[Floats], names: list[str]) -> Figure:
+    """Draw values (x, y) in shades that as many cells have each."""
+    bounds = np.quantile(values, np.arange(1, _SHADES) / _SHADES)
+    levels = 1 + np.searchsorted(bounds, values.reshape(_CELLS, _CELLS), side="right")
+    ends = [float(values.min()), *bounds.tolist(), float(values.max())]
+    shades = tuple(f"{number(a)} to {number(b)}" for a, b in pairwise(ends))
+
+    def draw(axes: Any) -> None:
+        chart.cells(axes, levels, *edges)
+        axes.set(xlim=edges[0][[0, -1]], ylim=edges[1][[0, -1]])
+        chart.name_axes(axes, *names)
+
+    caption = "Over the range of the rows; every shade has as many cells."
+    return Figure(title, caption, draw, SQUARE, shades, "from")

@@ -18,12 +18,18 @@ from streamkern.models.held_out_predictors import folds_of, unseen_by
 from streamkern.models.scoring import check_fitted_rows, scored
 from streamkern.predict.class_errors import ClassErrors
 from streamkern.predict.deviation import WHOLE, Deviation, Largest
-from streamkern.predict.evaluation import Evaluation, FoldPredictors, PairCounts, PredictionErrors
+from streamkern.predict.evaluation import (
+    Evaluation,
+    FoldPredictors,
+    PairCounts,
+    PredictionErrors,
+    r2_of,
+)
 from streamkern.predict.predictor import Predictor
 from streamkern.report.held_out_rows import WorstRows
 from streamkern.solve import NormalEquations
 from streamkern.sources import Block, Source
-from streamkern.statistics import ByFold, ColumnStatistics, ListedFolds, RowSample, Together
+from streamkern.statistics import ByFold, ListedFolds, RowSample, Together
 from streamkern.tune.held_out_models import LeftOut
 
 # Rows whose standard deviations are found, and targets whose pairs are counted.
@@ -102,7 +108,7 @@ def _by_fold(model: FittedRidge | FittedClassifier, source: Source, folds: Any) 
     held_out = Evaluation(predictors, PredictionErrors(len(unseen.errors)), *measures)
     # Their squared errors are those that the moments tell.
     found = _read(model.ridge, source, held_out, unseen.errors, tolerance=_ROUGHLY)
-    (errors, measure, worst), sample, columns = found
+    (errors, measure, worst), sample, _ = found
     standardized = np.empty((0, len(errors.squared)))
     if isinstance(measure, PairCounts):
         numbers, tasks = unseen.rule.of(sample.places), []
@@ -114,9 +120,8 @@ def _by_fold(model: FittedRidge | FittedClassifier, source: Source, folds: Any) 
             of_fold = unseen.left_out[k] if whole is None else whole, unseen.predictors[k]
             tasks.append(task(_without_fold, *of_fold, *mine, name=f"std-{k}"))
         standardized = np.concatenate(run_all(tasks))
-    r2 = _explained(errors.squared, columns)
     facts = measure, standardized, worst.rows, sample
-    return Validation(True, errors.n_rows, errors.rmse, r2, *facts)
+    return Validation(True, errors.n_rows, errors.rmse, errors.r2, *facts)
 
 
 def _row_by_row(model: FittedRidge | FittedClassifier, source: Source) -> Validation | None:
@@ -135,7 +140,7 @@ def _row_by_row(model: FittedRidge | FittedClassifier, source: Source) -> Valida
     measure, worst = _measures(model, rmse)
     for each in (measure, worst):
         each.add(Block(y[:, :0], y, 0, weights, sample.places[known]), y - residuals)
-    r2 = _explained(rmse**2 * columns.weight[-len(rmse) :], columns)
+    r2 = r2_of(rmse**2 * columns.weight[-len(rmse) :], columns)
     facts = measure, standardized[known], worst.rows, sample
     return Validation(False, len(y), rmse, r2, *facts)
 
@@ -151,13 +156,6 @@ def _read(
     squared, equations = measured.measures[0].squared, model.normal_equations
     check_fitted_rows(model.predictor, equations, columns, squared, expected, **tolerance)
     return measured.measures, sample, columns
-
-
-def _explained(squared: Floats, columns: ColumnStatistics) -> Floats:
-    """Return 1 - SSE / SST, (q,), 0 where a target is constant."""
-    q = len(squared)
-    spread = columns.weight[-q:] * columns.variance[-q:]
-    return np.where(spread > 0, 1.0 - squared / np.where(spread > 0, spread, 1.0), 0.0)
 
 
 def _without_fold(

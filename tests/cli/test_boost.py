@@ -5,7 +5,7 @@ import shutil
 import h5py
 import numpy as np
 import pytest
-from commandline import invoke, refused, report_of, streamkern, write
+from commandline import invoke, report_of, streamkern, write
 
 SMALL = ("--components", 16, "--length-scale", 0.5, "--alpha", 0.1)
 
@@ -64,22 +64,6 @@ def test_bad_rows_are_skipped_where_that_is_asked_for(folder):
     assert found["skipped_rows"] == 1
     for given in (("evaluate", model, bad), ("predict", model, bad, "--out", out, "--force")):
         assert invoke(*given).exit_code == 1
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (("--boost", 3), "--boost is for classes"),
-        (("--classify", "--boost", "many"), "--boost must be a number of rounds"),
-        (("--classify", "--boost", "3:x"), "algorithm must be one of gentle, real, discrete"),
-        (("--classify", "--boost", 3, "--calibration", "none"), "--calibration is not for rounds"),
-        (("--classify", "--boost", 3, "--report", "r.html"), "--report is not for rounds"),
-    ],
-)
-def test_what_does_not_go_with_rounds_is_refused(options, said, folder):
-    given = ("fit", folder / "data.h5", "--out", folder / "other.h5", *options)
-    assert said in refused(*given, status=2)
-    assert not (folder / "other.h5").exists()
 
 
 def test_a_dry_run_counts_the_maps_of_all_rounds(folder):

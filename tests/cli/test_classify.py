@@ -140,29 +140,3 @@ def test_weights_of_rows_and_of_classes_are_multiplied_and_named():
     assert report_of("forget", *arguments)["rows"] == 240
     found = report_of("evaluate", "model.h5", "train.h5", "--weights", "s")
     assert found == load("model.h5").evaluate(X, y, weights)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ("fit train.h5 --out m.h5", "if these are labels of classes, give --classify"),
-        (
-            "fit train.h5 --out m.h5 --class-weight balanced",
-            "is for labels of classes, which y is taken for with --classify; leave it out for",
-        ),
-        ("predict model.h5 test.h5 --out p.h5 --std", "--std is for regressions"),
-        ("predict ridge.h5 test.h5 --out p.h5 --proba", "--proba is for classifiers"),
-        ("evaluate model.h5 other.h5", "row 3 has the label 'rye', which is none of the 3 classes"),
-        ("fit one.h5 --classify --out m.h5", "every label is 'hay', but a classifier needs"),
-        ("fit real.h5 --classify --out m.h5", "the target is continuous"),
-    ],
-)
-def test_what_cannot_be_is_told_in_a_sentence(arguments, said):
-    fitted()
-    X, y = rows()
-    write("real.h5", X, X[:, 0])
-    streamkern("fit", "real.h5", "--out", "ridge.h5", "--components", 8)
-    write("other.h5", X, np.where(np.arange(len(y)) == 3, "rye", y))
-    write("one.h5", X, np.full(len(y), "hay"))
-    status = 2 if "--std" in arguments or "--proba" in arguments or "weight" in arguments else 1
-    assert said in refused(*arguments.split(), status=status)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from commandline import invoke, refused, report_of, rows, streamkern, write
+from commandline import refused, report_of, rows, streamkern, write
 
 from streamkern.cli.console import Say
 
@@ -47,6 +47,12 @@ def test_a_table_that_is_wider_than_the_terminal_keeps_every_digit(capsys):
     assert all(cell in output for cell in cells)
 
 
+def test_cells_are_shown_as_they_are_whatever_stands_in_them(capsys):
+    cells = ("C:\\rows\\", "[bold]:smile:[/bold]")
+    Say(as_json=False, quiet=True).table("A [title] \\", [cells])
+    assert capsys.readouterr().out.split() == ["A", "[title]", "\\", *cells]
+
+
 def test_options_reach_the_models_and_test_rows_may_be_given():
     write("test.h5", *rows(77, seed=1))
     options = ("--kernel", "matern52", "--length-scale", "2.5", "--alpha", 3, "--rows", 50)
@@ -74,27 +80,6 @@ def test_an_existing_result_is_found_out_before_the_work(folder, name):
     (folder / "found" / name).write_text("precious")
     assert "exists already; give --force" in refused(*COMPARE)
     assert [path.name for path in (folder / "found").iterdir()] == [name]
-
-
-@pytest.mark.parametrize(
-    ("option", "value"),
-    [
-        *(("components", text) for text in ("many", "8,,16", "8.5", "0", "8,8")),
-        *(("maps", text) for text in ("", "sobol", "identity", "phase", "iid,iid")),
-        *(("seeds", text) for text in ("0", "two")),
-        ("alpha", "-1"),
-        ("folds", "1"),
-        ("length-scale", "0"),
-        ("kernel", "multiquadric"),
-        ("seed", "-1"),
-    ],
-)
-def test_impossible_options_are_wrong_usage_and_make_no_folder(folder, option, value):
-    result = invoke(*COMPARE, f"--{option}", value)
-    assert result.exit_code == 2, result.output
-    assert result.stderr.count("Error: ") == 1
-    assert option.replace("-", "_") in result.stderr.replace("-", "_")
-    assert not (folder / "found").exists()
 
 
 def test_bad_rows_are_named():

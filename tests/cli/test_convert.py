@@ -51,36 +51,6 @@ def test_a_table_to_be_predicted_has_no_target(table, tmp_path):
     assert not (tmp_path / "p.h5").exists()
 
 
-def test_an_existing_output_needs_force(table, tmp_path):
-    (tmp_path / "o.h5").write_bytes(b"old")
-    sentence = refused("convert", table, tmp_path / "o.h5", "--target", "price")
-    assert "exists already; give --force" in sentence
-    assert (tmp_path / "o.h5").read_bytes() == b"old"
-    streamkern("convert", table, tmp_path / "o.h5", "--target", "price", "--force")
-    assert h5py.is_hdf5(tmp_path / "o.h5")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "why"),
-    [
-        (
-            ("t.csv", "o.h5"),
-            "needs a target; name a column as y (--target), of: a, b, c, price; or",
-        ),
-        (("t.csv", "o.h5", "--target", "x"), "no column 'x'; its columns are a, b, c, price."),
-        (("none.csv", "o.h5", "--target", "x"), "does not exist or is not a file"),
-        (("t.xls", "o.h5", "--json"), "must end in .csv,"),
-        (("t.csv", "none/o.h5", "--target", "a"), "the folder"),
-        (("words.csv", "o.h5", "--target", "a"), "column 'b' holds numbers ('2') and text ('red')"),
-    ],
-)
-def test_an_error_is_one_sentence_and_status_one(table, monkeypatch, arguments, why):
-    monkeypatch.chdir(table.parent)
-    (table.parent / "words.csv").write_text("a,b\n1,red\n1,2\n")
-    assert why in refused("convert", *arguments)
-    assert not (table.parent / "o.h5").exists()
-
-
 @pytest.mark.parametrize("arguments", [(), ("t.csv",), ("t.csv", "o.h5", "x.h5"), ("--nothing",)])
 def test_wrong_usage_is_status_two(arguments):
     done = invoke("convert", *arguments)

@@ -53,9 +53,3 @@ def test_the_json_compares_errors(tmp_path):
     assert min(exact, few, many) > 0.5
     assert found["report"]["rows"] == 20_000
     assert found["model"] == str(tmp_path / "model.h5")
-
-
-def test_too_few_rows_are_wrong_usage(tmp_path):
-    result = invoke("demo", "--rows", 3999, "--out", tmp_path / "out")
-    assert result.exit_code == 2
-    assert list(tmp_path.iterdir()) == []

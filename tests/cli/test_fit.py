@@ -67,19 +67,6 @@ def test_a_sum_of_products_is_that_of_python():
     assert "gaussian[0,1]*periodic(period=3)[2]+0.5*laplacian" in shown.replace("\n", "")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("--kernel", "multiquadric"), "not positive definite"),
-        (("--kernel", "gaussian[0]*"), "expected the name of a kernel"),
-        (("--kernel", "gaussian[3]"), "one of column 3, but columns go from 0 to 2"),
-        (("--kernel", "polynomial"), "need a shift-invariant kernel"),
-    ],
-)
-def test_a_kernel_that_cannot_be_is_wrong_usage(arguments, message):
-    assert message in refused(*FIT, *arguments, status=2)
-
-
 def test_the_json_says_what_a_penalty_was_chosen_by():
     report = report_of(*FIT, "--alpha", "10,0.1,1")
     curve = report["alpha_curve"]

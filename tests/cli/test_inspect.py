@@ -7,7 +7,7 @@ import h5py
 import hdf5plugin
 import numpy as np
 import pytest
-from commandline import refused, report_of, streamkern, write
+from commandline import report_of, streamkern, write
 from h5py import h5t
 
 from streamkern.errors import DataError
@@ -78,20 +78,6 @@ def test_a_file_without_the_datasets_named_is_still_listed(data, options, missin
     found = result(data / "a.h5", *options)
     assert found["fit"] is None
     assert len(found["files"][0]["datasets"]) == 3
-
-
-@pytest.mark.parametrize(
-    ("name", "why"),
-    [
-        ("none.h5", "does not exist; check the path."),
-        ("none-*.h5", "no file matches"),
-        ("t.csv", "cannot be read"),
-        (".", "is a folder"),
-    ],
-)
-def test_what_cannot_be_opened_is_one_sentence_and_status_one(data, name, why):
-    (data / "t.csv").write_text("")
-    assert why in refused("inspect", data / name)
 
 
 @pytest.fixture

@@ -5,47 +5,14 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
-from commandline import invoke, job, refused, report_of, rows, small_files, streamkern, write
+from commandline import contents, invoke, job, report_of, rows, streamkern, unchanged_by, write
 
-from streamkern import RandomFeatureRidge, load, load_moments
+from streamkern import load, load_moments
 from streamkern.models.data_moments import DataMoments
 
+pytestmark = pytest.mark.usefixtures("all_files")
+
 OPTIONS = ("--components", 32, "--precision", "double", "--quiet")
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    """Rows a and b, both together, and their moments A and B; a model of a."""
-    folder = tmp_path_factory.mktemp("made")
-    X, y = rows(300)
-    write(folder / "a.h5", X[:200], y[:200])
-    write(folder / "b.h5", X[200:], y[200:])
-    write(folder / "some.h5", X[:20], y[:20])
-    write(folder / "both.h5", X, y)
-    first = RandomFeatureRidge(n_components=32, precision="double").moments(X[:200], y[:200])
-    first.save(folder / "A.h5")
-    model = RandomFeatureRidge(n_components=32, precision="double", alpha=0.1)
-    model.moments(X[200:], y[200:], like=first).save(folder / "B.h5")
-    model.solve(first).save(folder / "model.h5")
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
-
-
-@pytest.fixture(autouse=True)
-def files(folder, made):
-    for name, content in made.items():
-        Path(name).write_bytes(content)
-
-
-def contents(folder):
-    return {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
-def unchanged_by(folder, *arguments, status=1):
-    """The one sentence that a command refuses its arguments with, having changed nothing."""
-    before = contents(folder)
-    sentence = refused(*arguments, status=status)
-    assert contents(folder) == before
-    return sentence
 
 
 def alike(one, other, tolerance=1e-9):
@@ -218,22 +185,6 @@ def test_what_is_no_moments_file_is_refused(folder, made, arguments, case):
         with h5py.File("bad.h5", "r+") as file:
             file.attrs["format_version"] = content
     assert f"bad.h5 {words}" in unchanged_by(folder, *arguments)
-
-
-WRITING = ["moments a.h5 --components 16", "merge A.h5 B.h5", "forget A.h5 some.h5"]
-WRITING += ["solve A.h5 --alpha 0.1"]
-
-
-@pytest.mark.parametrize("command", WRITING)
-def test_an_existing_file_is_kept_unless_forced_and_on_a_full_disk(folder, command):
-    arguments = (*command.split(), "--out", "out.h5")
-    Path("out.h5").write_text("precious")
-    assert "out.h5 exists already; give --force" in unchanged_by(folder, *arguments)
-    with small_files():
-        sentence = unchanged_by(folder, *arguments, "--force", "--quiet")
-    assert "out.h5 cannot be written: the disk or quota is full" in sentence
-    streamkern(*arguments, "--force")
-    assert h5py.is_hdf5("out.h5")
 
 
 def test_of_two_jobs_that_forget_rows_of_one_file_at_once_the_second_is_refused(monkeypatch):

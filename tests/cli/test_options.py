@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -16,15 +15,16 @@ import h5py
 import numpy as np
 import psutil
 import pytest
-from commandline import invoke, rows, write
+from commandline import contents, invoke, write
 from rows_read import store
 
-import streamkern
 from streamkern._version import __version__
 from streamkern.cli import COMMANDS, main
 from streamkern.models.tasks import Regression
 from streamkern.monitor.log_lines import write_event
 from streamkern.predict.predictor import PredictionBuffers
+
+pytestmark = pytest.mark.usefixtures("all_files")
 
 SCRIPT = Path(sys.executable).with_name("streamkern")
 FIT = ("fit", "data.h5", "--out", "out.h5", "--components", "32")
@@ -52,31 +52,6 @@ def large(path, n=100_000, p=3):
     store(path, X, np.sin(X[:, 0]), chunks=(4096, p))
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    """Rows, a table, a model, and moments of some rows and of the others."""
-    folder = tmp_path_factory.mktemp("made")
-    X = np.random.default_rng(1).standard_normal((300, 3))
-    model = streamkern.RandomFeatureRidge("gaussian", n_components=32)
-    first = model.moments(X[:200], X[:200, 0])
-    first.save(folder / "A.h5")
-    model.moments(X[200:], X[200:, 0], like=first).save(folder / "B.h5")
-    model.set_params(alpha=0.1).fit(X, X[:, 0]).save(folder / "model.h5")
-    write(folder / "some.h5", X[:20], X[:20, 0])
-    (folder / "table.csv").write_text("x,y\n1,2\n2,3\n4,5\n")
-    write(folder / "data.h5", *rows())
-    return folder
-
-
-@pytest.fixture(autouse=True)
-def files_of_all_kinds(folder, made):
-    shutil.copytree(made, folder, dirs_exist_ok=True)
-
-
-def files(folder):
-    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
-
-
 def strictly(text):
     """A text as JSON, which has no numbers that are not finite."""
     return json.loads(text, parse_constant=lambda text: pytest.fail(f"{text} is not JSON"))
@@ -95,7 +70,7 @@ def test_json_is_one_line_for_programs_and_text_is_for_people(command, made):
     (line,) = result.stdout.splitlines()
     assert isinstance(strictly(line), dict)
     again = ("--force",) if {"out.h5", "found"} & {*RUNS[command]} else ()
-    shutil.copy(made / "A.h5", "A.h5")  # of which rows were forgotten
+    Path("A.h5").write_bytes(made["A.h5"])  # of which rows were forgotten
     result = invoke(*RUNS[command], *again, "--quiet")
     assert (result.exit_code, result.stderr) == (0, ""), result.output
     assert result.stdout.strip()
@@ -179,33 +154,6 @@ def test_debug_shows_the_traceback_and_the_sentence():
     assert debug.stderr.endswith(plain.stderr)
 
 
-STATUS = [
-    (("show", "model.h5"), 0),
-    (("fit", "absent.h5", "--out", "out.h5"), 1),
-    (("show",), 2),
-    (("fit", "data.h5"), 2),
-    ((*FIT, "--alpha", "-1"), 2),
-    ((*FIT, "--alpha", "much"), 2),
-    (("train",), 2),
-]
-
-
-@pytest.mark.parametrize(("arguments", "status"), STATUS, ids=str)
-def test_the_exit_status_says_success_failure_or_wrong_usage(arguments, status):
-    done = invoke(*arguments)
-    assert done.exit_code == status
-    assert (done.stderr.count("Error: ") == 1) == (status > 0)
-
-
-@pytest.mark.parametrize("command", list(COMMANDS))
-def test_every_command_explains_itself_and_its_common_options(command):
-    result = invoke(command, "--help")
-    assert result.exit_code == 0
-    assert {"--json", "--quiet", "--debug"} <= set(result.stdout.split())
-    assert result.stdout == invoke(command, "-h").stdout
-    assert not {"\\", "\b"} & set(result.stdout)  # no marks of its source
-
-
 def test_the_program_tells_its_version_and_every_command_with_its_help():
     assert invoke("--version").stdout.strip().endswith(__version__)
     result = invoke("--help")
@@ -223,14 +171,14 @@ UNEXPECTED = {
 
 @pytest.mark.parametrize("error", UNEXPECTED, ids=repr)
 def test_an_error_that_nobody_thought_of_is_one_sentence_too(folder, monkeypatch, error):
-    before = files(folder)
+    before = contents(folder)
     monkeypatch.setattr(Regression, "fit", Mock(side_effect=error))
     result = invoke(*FIT, "--quiet")
     assert result.exit_code == 1
     assert result.stderr.startswith(f"Error: {UNEXPECTED[error]}")
     assert "Traceback" not in result.stderr
     assert "Traceback" in invoke(*FIT, "--quiet", "--debug").stderr
-    assert files(folder) == before
+    assert contents(folder) == before
 
 
 @pytest.mark.parametrize("command", ["inspect", "fit", "predict"])
@@ -253,13 +201,13 @@ def test_an_interrupted_prediction_leaves_nothing_behind(folder, monkeypatch):
         predict(buffers, X, out)
 
     large("data.h5")
-    before = files(folder)
+    before = contents(folder)
     monkeypatch.setattr(PredictionBuffers, "predict", interrupted)
     result = invoke(*RUNS["predict"], "--quiet")
     assert len(calls) > 3
     assert result.exit_code == 130
     assert result.stderr == "Error: interrupted; the output was not written.\n"
-    assert files(folder) == before
+    assert contents(folder) == before
 
 
 def open_in(process, path):
@@ -274,7 +222,7 @@ def open_in(process, path):
 @pytest.mark.parametrize("place", [(), pytest.param(("--workers", "2"), marks=pytest.mark.cluster)])
 def test_a_fit_is_interrupted_with_one_sentence_and_nothing_left_behind(folder, place):
     large("large.h5", n=400_000, p=20)
-    before = files(folder)
+    before = contents(folder)
     process = subprocess.Popen(
         [SCRIPT, "fit", "large.h5", "--out", "out.h5", "--quiet", *place],
         stdout=subprocess.PIPE,
@@ -297,7 +245,7 @@ def test_a_fit_is_interrupted_with_one_sentence_and_nothing_left_behind(folder, 
         one.kill()
     assert (process.returncode, alive) == (130, [])
     assert said == ("", "Error: interrupted; the output was not written.\n")
-    assert files(folder) == before
+    assert contents(folder) == before
 
 
 def test_what_starts_a_cluster_can_be_told_to_trust_its_file():

@@ -59,9 +59,3 @@ def test_a_dry_run_plans_without_targets(data, tmp_path):
     plan = report_of("pca", data, "--out", tmp_path / "pca.h5", "--dry-run")
     assert (plan["n_targets"], plan["n_components"]) == (0, 2048)
     assert not (tmp_path / "pca.h5").exists()
-
-
-@pytest.mark.parametrize("wanted", ["1.5", "most", "0"])
-def test_what_is_no_number_of_components_is_wrong_usage(wanted, data, tmp_path):
-    said = refused("pca", data, "--out", tmp_path / "pca.h5", "--components", wanted, status=2)
-    assert "omponents must be a whole number" in said

@@ -7,12 +7,10 @@ import h5py
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
-from commandline import refused, report_of, rows, streamkern, write
+from commandline import invoke, report_of, rows, streamkern, unchanged_by, write
 from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_error
 
 from streamkern import load
-from streamkern.cli import main
 
 pytestmark = pytest.mark.usefixtures("folder")
 
@@ -57,30 +55,10 @@ def test_a_name_that_ends_like_another_format_is_refused():
         "convert t.csv p.parquet --target b",
         "export model.h5 --out p.h5",
     ):
-        done = CliRunner().invoke(main, command.split())
+        done = invoke(*command.split())
         assert done.exit_code == 2, command
         assert re.search(r"p\.\w+ ends like .*, but what is written there is .*; give", done.stderr)
     assert not list(Path().glob("p.*"))
-
-
-def test_skipped_rows_are_counted_and_noted():
-    fitted()
-    X, _ = rows()
-    X[[4, 9]] = np.nan
-    write("new.h5", X)
-    output = streamkern(
-        "predict", "model.h5", "new.h5", "--out", "p.h5", "--on-bad-rows", "skip"
-    ).stdout
-    assert "300 predictions in p.h5:y_pred, 2 of them NaN" in output
-    assert np.flatnonzero(np.isnan(predictions())).tolist() == [4, 9]
-
-
-def test_missing_inputs_are_refused_before_anything_is_written(folder):
-    fitted()
-    before = sorted(folder.iterdir())
-    arguments = ("predict", "model.h5", "data.h5", "--out", "p.h5", "--x", "absent")
-    assert "no dataset 'absent'" in refused(*arguments)
-    assert sorted(folder.iterdir()) == before
 
 
 @pytest.mark.parametrize("q", [None, 1, 2])
@@ -98,11 +76,10 @@ def test_standard_deviations_are_written_beside_predictions(q):
 
 def test_standard_deviations_of_a_model_without_normal_equations_are_refused(folder):
     fitted().save("compact.h5", compact=True)
-    before = sorted(folder.iterdir())
-    sentence = refused("predict", "compact.h5", "data.h5", "--out", "p.h5", "--std", "--quiet")
+    predict = ("predict", "compact.h5", "data.h5", "--out", "p.h5", "--quiet")
+    sentence = unchanged_by(folder, *predict, "--std")
     assert "--std needs the normal equations, but compact.h5 was saved without" in sentence
-    assert sorted(folder.iterdir()) == before
-    streamkern("predict", "compact.h5", "data.h5", "--out", "p.h5", "--quiet")
+    streamkern(*predict)
 
 
 METRICS = {"rmse": root_mean_squared_error, "mae": mean_absolute_error, "r2": r2_score}
@@ -144,14 +121,3 @@ def test_several_files_and_other_names_are_one_data_set():
     whole = report_of("evaluate", "model.h5", "whole.h5")
     parts = report_of("evaluate", "model.h5", "[ab].h5", "--x", "inputs", "--y", "target")
     assert parts == whole
-
-
-def test_skipped_rows_are_no_part_of_errors():
-    fitted()
-    X, y = rows()
-    X[3], y[7] = np.nan, np.inf
-    write("test.h5", X, y)
-    arguments = ("evaluate", "model.h5", "test.h5", "--on-bad-rows", "skip")
-    found = report_of(*arguments)
-    assert (found["rows"], found["skipped_rows"]) == (298, 2)
-    assert "rows skipped" in streamkern(*arguments).stdout

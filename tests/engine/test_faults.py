@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 import signal
 import threading
 import time
@@ -119,10 +120,14 @@ def test_the_shard_is_named_that_was_given_up_with_a_merge_of_others():
     source = Troubled()
     tasks = "merge-moments-job-group-0-1", "accumulate-moments-other-3", "accumulate-moments-job-9"
     with (
-        pytest.raises(WorkersLostError, match=r"shard 10 of 16, from row 9,000, .* died 3 times"),
+        pytest.raises(
+            WorkersLostError, match=r"shard 10 of 16, from row 9,000, .* died 3 times"
+        ) as error,
         naming_rows(source, source.shards(SHARD_ROWS, SHARD_ROWS), "accumulate-moments-job"),
     ):
         raise WorkersLostError(tasks, 3)
+    sent = pickle.loads(pickle.dumps(error.value))  # noqa: S301  our own
+    assert (str(sent), sent.tasks, sent.times) == (str(error.value), tasks, 3)
 
 
 @pytest.mark.slow

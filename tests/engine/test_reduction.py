@@ -8,6 +8,7 @@ import dask
 import numpy as np
 import pytest
 from hearing import Passes
+from rows_read import ReadBy
 
 from streamkern.engine import partials
 from streamkern.engine.reduction import accumulate
@@ -18,7 +19,7 @@ from streamkern.kernels import Gaussian
 from streamkern.parameters.plan import plan_fit
 from streamkern.runtime import events
 from streamkern.runtime.events import observed
-from streamkern.sources import Block, Reader, Shard
+from streamkern.sources import Block, Shard
 from streamkern.sources.arrays import ArraySource
 from streamkern.statistics import Moments, RowSample, Statistic, merged_by, total
 
@@ -54,23 +55,6 @@ class Sizes(Statistic):
 
     def update(self, blocks):
         self.sizes = (self.sizes or []) + [len(block) for block in blocks]
-
-
-class ReadBy(ArraySource):
-    def __init__(self, X, y, blocks):
-        super().__init__(X, y)
-        self.blocks = blocks
-
-    def reader(self, shard):
-        return Wrapped(super().reader(shard), shard, self.blocks)
-
-
-class Wrapped(Reader):
-    def __init__(self, reader, shard, function):
-        self.reader, self.shard, self.function = reader, shard, function
-
-    def blocks(self, n_rows):
-        return self.function(self.reader.blocks(n_rows), self.shard)
 
 
 class CutBy(ArraySource):

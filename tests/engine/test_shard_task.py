@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from commandline import write
 from distributed import Client, LocalCluster
+from rows_read import ReadBy
 
 import streamkern
 from streamkern.engine.reduction import accumulate
@@ -20,7 +21,7 @@ from streamkern.engine.task_stream import map_shards
 from streamkern.features import RandomFourierFeatures
 from streamkern.kernels import Gaussian
 from streamkern.runtime.events import observed
-from streamkern.sources import ArraySource, Block, Reader
+from streamkern.sources import ArraySource, Block
 from streamkern.statistics import (
     ColumnStatistics,
     Moments,
@@ -62,36 +63,30 @@ def shared_seconds(some, others):
     return sum(max(min(b, d) - max(a, c), 0) for a, b in some for c, d in others)
 
 
-class Slow(ArraySource):
-    def __init__(self, X, y, seconds=SECONDS, lock=None):
-        super().__init__(X, y)
-        self.seconds, self.lock = seconds, lock or nullcontext()
+def slow(seconds=SECONDS, lock=None):
+    """What makes reading take so long; inputs are the times at which rows are read."""
 
-    def reader(self, shard):
-        return SlowReader(super().reader(shard), self.seconds, self.lock)
-
-
-class SlowReader(Reader):
-    def __init__(self, inner, seconds, lock):
-        self.inner, self.seconds, self.lock = inner, seconds, lock
-
-    def blocks(self, n_rows):
-        for block in self.inner.blocks(n_rows):
-            with self.lock:
+    def read(blocks, _):
+        for block in blocks:
+            with lock or nullcontext():
                 begun = time.monotonic()
-                time.sleep(self.seconds)
+                time.sleep(seconds)
                 times = np.linspace(begun, time.monotonic(), len(block))
             yield Block(times[:, None], block.y, block.start)
 
+    return read
 
-def rows(n=80, kind=ArraySource):
-    return kind(np.ones((n, 1)), np.ones(n))
+
+def ones(n=80):
+    return np.ones((n, 1)), np.ones(n)
 
 
 @pytest.mark.parametrize("n_threads", [1, 3])
 def test_no_more_shards_compute_than_threads_and_memory_is_used_again(n_threads):
     with dask.config.set(scheduler="threads"):
-        found = accumulate(rows(), Busy(), shard_rows=8, block_rows=4, n_threads=n_threads)
+        found = accumulate(
+            ArraySource(*ones()), Busy(), shard_rows=8, block_rows=4, n_threads=n_threads
+        )
     assert found.statistic.n_rows == 80
     assert most_at_once(found.statistic.spans) <= n_threads
     assert len({scratch for _, scratch in found.statistic.held}) == n_threads
@@ -101,7 +96,7 @@ def test_no_more_shards_compute_than_threads_and_memory_is_used_again(n_threads)
     ("what", "reading"), [("accumulating", SECONDS), ("mapping", SECONDS), ("mapping", 2 * SECONDS)]
 )
 def test_storage_that_is_throttled_is_hidden_behind_the_work_or_hides_it(what, reading):
-    source = Slow(np.ones((24, 1)), np.ones(24), reading, threading.Lock())
+    source = ReadBy(*ones(24), slow(reading, threading.Lock()))
     busy = Busy()
 
     def mapped(blocks, *_):
@@ -126,7 +121,7 @@ def test_a_worker_reads_for_one_shard_while_it_computes_another(n_threads):
         LocalCluster(n_workers=1, threads_per_worker=n_threads, dashboard_address=":0") as cluster,
         Client(cluster),
     ):
-        found = accumulate(rows(kind=Slow), Busy(), shard_rows=8, block_rows=8)
+        found = accumulate(ReadBy(*ones(), slow()), Busy(), shard_rows=8, block_rows=8)
     assert found.statistic.n_rows == 80
     assert most_at_once(found.statistic.spans) == n_threads
     assert len({scratch for _, scratch in found.statistic.held}) == n_threads

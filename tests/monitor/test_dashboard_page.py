@@ -11,7 +11,7 @@ import dask
 import distributed
 import numpy as np
 import pytest
-from browser import Watched, opened_browser
+from browser import Watched
 from conftest import running_scheduler, running_worker, wait_until
 from rows_read import store
 
@@ -20,12 +20,6 @@ from streamkern.runtime.events import TOPIC
 
 pytestmark = pytest.mark.cluster
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'\n"
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with opened_browser() as browser:
-        yield browser
 
 
 def data(folder, n=20_000):

@@ -7,12 +7,12 @@ import time
 import numpy as np
 import pytest
 from monitor.events import Story
+from rows_read import ReadBy
 
 import streamkern
 from streamkern.errors import ParameterError
 from streamkern.monitor import log_lines
 from streamkern.monitor.log_lines import JsonLines, PlainLines
-from streamkern.sources import ArraySource, Reader
 
 
 def whole_job(story, name="fit model.h5"):
@@ -104,21 +104,13 @@ def test_a_job_that_takes_a_while_is_told_of_while_it_runs(monkeypatch, capfd, s
     monkeypatch.setattr(log_lines, "_LEAST", 0.2)
     monkeypatch.setattr(log_lines, "_LOOK", 0.1)
 
-    class Late(Reader):
-        def __init__(self, reader):
-            self.reader = reader
-
-        def blocks(self, n_rows):
-            time.sleep(0.3)
-            yield from self.reader.blocks(n_rows)
-
-    class Slow(ArraySource):
-        def reader(self, shard):
-            return Late(super().reader(shard))
+    def late(blocks, _):
+        time.sleep(0.3)
+        yield from blocks
 
     X = np.random.default_rng(0).standard_normal((60_000, 2))
     with streamkern.progress(style):
-        streamkern.RandomFeatureRidge(n_components=64, alpha=1.0).fit(Slow(X, X[:, 0]))
+        streamkern.RandomFeatureRidge(n_components=64, alpha=1.0).fit(ReadBy(X, X[:, 0], late))
     said = capfd.readouterr().err
     if style == "json":
         assert "progress" in {json.loads(line)["event"] for line in said.splitlines()}

@@ -1,7 +1,7 @@
 """A report in a real browser, without the network: nothing runs, and nothing is complained of."""
 
 import pytest
-from browser import Watched, opened_browser
+from browser import Watched
 from commandline import rows, write
 from pages import Page
 
@@ -9,12 +9,6 @@ from streamkern import RandomFeatureRidge, open_hdf5, write_report
 
 RAN = "document.documentElement.id='ran'"
 HOSTILE = f'"\'><script>{RAN}</script><img src=x onerror="{RAN}"><svg onload="{RAN}">\n.h5'
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with opened_browser() as browser:
-        yield browser
 
 
 def opened(browser, path):

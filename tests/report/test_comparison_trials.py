@@ -8,8 +8,14 @@ import pytest
 from scipy import stats
 
 from streamkern.errors import DataError, ParameterError
-from streamkern.report.comparison_rows import check_split, sampled_split
-from streamkern.report.comparison_trials import Comparison, Run, Trial, confidence_interval
+from streamkern.report.comparison_trials import (
+    Comparison,
+    Run,
+    Trial,
+    check_split,
+    confidence_interval,
+    sampled_split,
+)
 from streamkern.sources.arrays import ArraySource
 
 

@@ -14,27 +14,13 @@ import numpy as np
 import pytest
 from rows_read import STORED, N, P, python, virtual, write
 from rows_read import together as read_together
-from servers import (
-    KEY,
-    SECRET,
-    Bucket,
-    late_proxy,
-    s3_server,
-    web_server,
-    web_server_without_ranges,
-)
+from servers import KEY, SECRET, late_proxy, web_server, web_server_without_ranges
 
 import streamkern
 from streamkern import open_hdf5
 from streamkern.errors import DataError, ParameterError
 from streamkern.parameters.plan import plan_fit
 from streamkern.sources import Shard, object_stores, range_file
-
-
-@pytest.fixture(scope="module")
-def bucket():
-    with s3_server() as server:
-        yield Bucket(server)
 
 
 @pytest.fixture(autouse=True)

@@ -3,7 +3,7 @@
 import fcntl
 
 import pytest
-from rows_read import python
+from rows_read import inside, python
 
 from streamkern.errors import CheckpointError, StreamkernWarning
 from streamkern.storage import plain_values
@@ -11,10 +11,6 @@ from streamkern.storage.checkpoints import SavedPass, opened_checkpoint, remove_
 from streamkern.storage.outputs import replacing
 
 JOB = {"options": {"n_components": 32, "kernel": {"name": "gaussian"}}, "files": [["a.h5", 7]]}
-
-
-def inside(folder):
-    return sorted(path.name for path in folder.iterdir())
 
 
 @pytest.mark.parametrize(

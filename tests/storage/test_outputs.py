@@ -13,15 +13,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from rows_read import inside
 
 from streamkern.errors import OutputError
 from streamkern.runtime.signals import Stopped, stoppable
 from streamkern.storage.hdf5_files import RowWriter
 from streamkern.storage.outputs import check_output, replacing
-
-
-def inside(folder):
-    return sorted(path.name for path in folder.iterdir())
 
 
 @pytest.mark.parametrize("old", [b"old", None])

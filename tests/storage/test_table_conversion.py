@@ -13,15 +13,11 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
-from rows_read import python
+from rows_read import inside, python
 
 from streamkern.errors import DataError, OutputError
 from streamkern.sources import open_hdf5, tables
 from streamkern.storage.table_conversion import convert
-
-
-def inside(folder):
-    return sorted(path.name for path in folder.iterdir())
 
 
 def frame(n=40, seed=0):

@@ -18,7 +18,6 @@ from streamkern.sources.preprocessing.column_encoders import (
 )
 from streamkern.sources.preprocessing.recipe import RECIPE, Recipe
 
-MAX_LEVELS = 64
 # A target of text.
 _MOST_LABELS = 1_000
 _DATASETS = {"X", "y", "weights", "classes", RECIPE}
@@ -33,7 +32,7 @@ class RecipeOptions:
     missing: Sequence[str] | None = None
     drop: Sequence[str] = ()
     weights: str | None = None
-    max_levels: int = MAX_LEVELS
+    max_levels: int = 64
     impute: bool = False
     header: bool = True
     ids: Sequence[str] = ()
