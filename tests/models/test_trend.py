@@ -159,7 +159,6 @@ REFUSED = {
     "a trend of 3 columns leaves no coordinates": {"trend": "0,1,2"},
     "not of 'orthogonal' and 'matern32'; take these (--map grid)": {"feature_map": "orthogonal"},
     "which a metric, and scale 'robust' or 'auto', would bend": {"scale": "robust"},
-    "features that have a bound": {"precision": "int8"},
 }
 
 
