@@ -23,6 +23,8 @@ MODELS = {
     "single": {"precision": "single"},
     "metric": {"metric": METRIC},
     "diagonal metric": {"metric": np.diag([1.0, 4.0, 0.25])},
+    "bound": {"scale": "robust"},
+    "knots": {"scale": "quantile"},
     "phases": {"paired": False},
     "an odd number": {"n_components": 7},
     "one cosine": {"n_components": 1},

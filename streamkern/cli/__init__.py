@@ -54,8 +54,7 @@ class Commands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         name = cmd_name.replace("-", "_")
-        command: click.Command = getattr(importlib.import_module(f"streamkern.cli.{name}"), name)
-        return command
+        return getattr(importlib.import_module(f"streamkern.cli.{name}"), name)
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run the program, also where standard streams are closed."""

@@ -187,8 +187,7 @@ class FeatureMap(ABC):
     def combined(self, weights: Floats) -> FeatureMap:
         """Return the map of the features W^T phi, of weights W (D, r)."""
         made: Any = MAPS["combinations"]  # whose module imports this one
-        combined: FeatureMap = made(self, weights)
-        return combined
+        return made(self, weights)
 
     @property
     def uncombined(self) -> FeatureMap:

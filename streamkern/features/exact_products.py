@@ -13,8 +13,7 @@ SURE_BITS = 20
 def sure(values: Floats) -> Floats:
     """Return values rounded to 20 bits: those of sums in any order, but for a rare few."""
     mantissas, exponents = np.frexp(values)
-    rounded: Floats = np.ldexp(np.rint(np.ldexp(mantissas, SURE_BITS)), exponents - SURE_BITS)
-    return rounded
+    return np.ldexp(np.rint(np.ldexp(mantissas, SURE_BITS)), exponents - SURE_BITS)
 
 
 def coarse(values: Floats, bits: int) -> Floats:
@@ -29,8 +28,7 @@ def coarse(values: Floats, bits: int) -> Floats:
     _, exponents = np.frexp(largest)
     # Beside so large a number the lower bits have no place.
     large = np.ldexp(1.5, exponents - bits + _MANTISSA - 1)
-    rounded: Floats = (values + large) - large
-    return rounded
+    return (values + large) - large
 
 
 def coarse_bits(growth: int) -> int:

@@ -32,11 +32,9 @@ class Lattice(NamedTuple):
     def coefficients(self, vectors: Array) -> Array:
         """Return c (L, k): features times vectors (D, k) are the real part of sum c exp(i t)."""
         pairs = np.zeros((2 * len(self.indices), vectors.shape[1]))
-        pairs[: len(vectors) - self.n_before] = vectors[
-            self.n_before :
-        ]  # of an odd D the last sine is not there
-        found: Array = self.amplitudes[:, None] * (pairs[0::2] - 1j * pairs[1::2])
-        return found
+        waves = vectors[self.n_before :]  # of an odd number the last sine is not there
+        pairs[: len(waves)] = waves
+        return self.amplitudes[:, None] * (pairs[0::2] - 1j * pairs[1::2])
 
 
 def places(indices: Array, modes: Array) -> Array:

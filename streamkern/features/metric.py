@@ -135,7 +135,7 @@ def root_of(matrix: Floats) -> Floats:
     if np.array_equal(matrix, np.diag(diagonal)):
         return np.sqrt(np.maximum(diagonal, 0.0))
     values, vectors = np.linalg.eigh(matrix)
-    return (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T  # type: ignore[no-any-return]
+    return (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
 
 
 def metric_of(linear: Floats | None, kept: Array, n_features: int) -> Floats:

@@ -140,10 +140,9 @@ class Nystroem(KernelMap, LandmarkFeatures):
         from scipy.linalg import solve_triangular  # noqa: PLC0415  where it is needed
 
         transposed = "N" if back else "T"
-        turned: Floats = solve_triangular(
+        return solve_triangular(
             self.factor, vectors, lower=True, trans=transposed, check_finite=False
         )
-        return turned
 
     def combined(self, weights: Floats) -> "CombinedLandmarks":
         return CombinedLandmarks(self.similarities, np.ascontiguousarray(self.turned(weights)))

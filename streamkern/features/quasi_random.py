@@ -74,4 +74,4 @@ def quasi_random_points(n_points: int, n_dimensions: int, seed: int) -> Floats:
 
     sobol = qmc.Sobol(n_dimensions, scramble=True, seed=stream(seed, 0))
     points = sobol.random_base2((n_points - 1).bit_length())[:n_points]
-    return np.clip(points, _MARGIN, 1.0 - _MARGIN)  # type: ignore[no-any-return]
+    return np.clip(points, _MARGIN, 1.0 - _MARGIN)

@@ -44,7 +44,7 @@ class RadialValues:
 
     def centred(self, X: Array) -> Floats:
         """Return rows about the landmarks' mean, over the length scale."""
-        return (X - self.centre) / self.scales  # type: ignore[no-any-return]
+        return (X - self.centre) / self.scales
 
     def write(self, X: Array, out: Array) -> None:
         self.write_squares(self.centred(X), out)

@@ -33,7 +33,7 @@ class Standardized(FeatureMap):
         self.nesting, self.has_gradients = inner.nesting, inner.has_gradients
         self.has_trend = inner.has_trend
         # Where 0 stays a constant away from 0.
-        self.takes_sparse = standardizer.bound is None
+        self.takes_sparse = not standardizer.bends
         self._of_sparse_rows: dict[Any, Any] = {}  # by precision, made when sparse rows come
 
     def draw(self, n_features: int, rows: Array | None = None) -> Self:
@@ -142,12 +142,14 @@ class Standardized(FeatureMap):
 
     def arrays(self) -> dict[str, Array]:
         linear, bound = self.standardizer.linear, self.standardizer.bound
+        knots = self.standardizer.knots
         return {
             "columns": self.standardizer.columns,
             "mean": self.standardizer.mean,
             "deviation": self.standardizer.deviation,
             **({} if linear is None else {"linear": linear}),
             **({} if bound is None else {"bound": np.array([bound])}),
+            **({} if knots is None else {"knots": knots}),
             **inner_arrays(self.inner),
         }
 
@@ -175,7 +177,15 @@ class Standardized(FeatureMap):
         bound = float(arrays["bound"][0]) if "bound" in arrays else None
         if bound is not None and not bound > 0:
             raise ParameterError(f"a bound must be positive, not {bound}; the file is damaged.")
-        standardizer = Standardizer(columns, mean, deviation, p, linear, bound)
+        knots = arrays.get("knots")
+        if knots is not None and (
+            knots.ndim != 3 or knots.shape[:2] != (2, n_kept) or not (np.diff(knots) > 0).all()
+        ):
+            raise ParameterError(
+                f"expected rising knots of {n_kept} columns, found shape {knots.shape}; the file "
+                f"is damaged."
+            )
+        standardizer = Standardizer(columns, mean, deviation, p, linear, bound, knots)
         return cls(standardizer, inner)
 
 

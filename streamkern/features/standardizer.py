@@ -20,7 +20,8 @@ class Standardizer:
 
     z = A b(u), u = (x - mean) / deviation, where A makes the distance of a metric M = A^T A out of
     the plain one; without A it is the identity.  With a bound B, b(u) = u / sqrt(1 + (u / B)^2)
-    brings values far out nearer, in their order; without one, b(u) = u.
+    brings values far out nearer, in their order.  With knots, b goes straight from one to the next,
+    rising, and is constant beyond the last.  Without either, b(u) = u.
     """
 
     columns: Array  # (p',) that are kept; constant ones are left out
@@ -29,6 +30,12 @@ class Standardizer:
     n_features: int  # p, before columns are left out
     linear: Floats | None = None  # A (r, p'), or its diagonal (p',)
     bound: float | None = None  # B
+    knots: Floats | None = None  # (2, p', K), the u of each column and the b(u), both rising
+
+    @property
+    def bends(self) -> bool:
+        """Whether b(u) is other than u."""
+        return self.bound is not None or self.knots is not None
 
     @property
     def n_outputs(self) -> int:
@@ -76,18 +83,36 @@ class Standardizer:
             weights = self.linear if turned is None else None
             if turned is not None:
                 plain = scratch.array("standardised", kept.shape, out.dtype)
-            elif weights is not None and self.bound is None:
+            elif weights is not None and not self.bends:
                 centred *= weights
-            if self.bound is None:
+            if not self.bends:
                 np.divide(centred, self.deviation, out=plain, casting="same_kind")
             else:
                 centred /= self.deviation
-                centred /= np.sqrt(1.0 + np.square(centred / self.bound))
+                self._bend(centred)
                 np.multiply(
                     centred, 1.0 if weights is None else weights, out=plain, casting="same_kind"
                 )
             if turned is not None:
                 np.matmul(coarse(plain, bits) if exact else plain, turned, out=out[part])
+
+    def _bend(self, u: Floats) -> None:
+        if self.bound is not None:
+            u /= np.sqrt(1.0 + np.square(u / self.bound))
+        if self.knots is not None:
+            for column, places, values in zip(u.T, *self.knots, strict=True):
+                column[:] = np.interp(column, places, values)
+
+    def _slopes(self, u: Floats) -> Floats:
+        """Return the derivatives of b (n, p')."""
+        slopes = np.ones_like(u)
+        if self.bound is not None:
+            slopes = (1.0 + np.square(u / self.bound)) ** -1.5
+        if self.knots is not None:
+            for j, (places, values) in enumerate(zip(*self.knots, strict=True)):
+                pieces = np.pad(np.diff(values) / np.diff(places), 1)
+                slopes[:, j] = pieces[np.searchsorted(places, u[:, j], side="right")]
+        return slopes
 
     def folded(self, frequencies: Floats) -> tuple[Floats, Floats]:
         """Return B (p, L) and c (L,) with W z = B^T x - c, for frequencies W (L, r)."""
@@ -106,9 +131,8 @@ class Standardizer:
         if self.linear is not None:
             linear = self.linear.astype(gradients.dtype)
             gradients = gradients @ linear if linear.ndim == 2 else gradients * linear
-        if self.bound is not None:
-            u = (X[:, self.columns] - self.mean) / self.deviation
-            gradients = gradients * (1.0 + np.square(u / self.bound)) ** -1.5
+        if self.bends:
+            gradients = gradients * self._slopes((X[:, self.columns] - self.mean) / self.deviation)
         out[...] = 0.0
         out[:, self.columns] = gradients / self.deviation
 
@@ -123,7 +147,7 @@ class Standardizer:
 
     def then(self, other: "Standardizer") -> "Standardizer":
         """Return the standardizer that does what this one and then another one do."""
-        if self.linear is not None or self.bound is not None:
+        if self.linear is not None or self.bends:
             raise ParameterError(
                 "inputs in a metric, or in a bounded scale, are not inputs any more, and cannot be "
                 "standardised again; leave out the metric, or take scale 'standard'."

@@ -117,7 +117,7 @@ class Kernel(ABC):
             parts = changed._named_parts()  # noqa: SLF001  its own class
             parts[name] = parts[name].with_params(**inner)
             changed = changed.of_parts(list(parts.values()))
-        return changed  # type: ignore[no-any-return]
+        return changed
 
     def _named_parts(self) -> "dict[str, Kernel]":
         """Return the kernels that it is made of: by their argument, or by place in it."""

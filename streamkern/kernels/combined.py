@@ -138,7 +138,7 @@ class Sum(Several):
 
     def __call__(self, X: ArrayLike, Z: ArrayLike) -> Floats:
         pairs = zip(self.terms, self.shares, strict=True)
-        return np.add.reduce([share * term(X, Z) for term, share in pairs])  # type: ignore[no-any-return]
+        return np.add.reduce([share * term(X, Z) for term, share in pairs])
 
     def spectral(self, normal: Floats, uniform: Floats) -> Floats:
         """Choose a term by the first uniform number, whose place within it is uniform again."""
@@ -158,7 +158,7 @@ class Sum(Several):
 
     def density(self, frequencies: Floats) -> Floats:
         pairs = zip(self.terms, self.shares, strict=True)
-        return np.add.reduce([share * term.density(frequencies) for term, share in pairs])  # type: ignore[no-any-return]
+        return np.add.reduce([share * term.density(frequencies) for term, share in pairs])
 
     def reduced(self, columns: Array | Sequence[int]) -> Reduced:
         constant = 0.0

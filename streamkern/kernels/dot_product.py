@@ -58,4 +58,4 @@ class Linear(Kernel):
 
 
 def _inner_products(X: ArrayLike, Z: ArrayLike) -> Floats:
-    return np.asarray(X, dtype=float) @ np.asarray(Z, dtype=float).T  # type: ignore[no-any-return]
+    return np.asarray(X, dtype=float) @ np.asarray(Z, dtype=float).T

@@ -60,7 +60,7 @@ class Gaussian(RadialKernel):
 
     def unit_log_density(self, frequencies: Floats) -> Floats:
         squares = (frequencies**2).sum(axis=1)
-        return -0.5 * (squares + frequencies.shape[1] * math.log(2.0 * math.pi))  # type: ignore[no-any-return]
+        return -0.5 * (squares + frequencies.shape[1] * math.log(2.0 * math.pi))
 
 
 @dataclass(frozen=True)
@@ -86,4 +86,4 @@ class Laplacian(DistanceKernel):
         return cauchy / self.scales(normal.shape[1])
 
     def unit_log_density(self, frequencies: Floats) -> Floats:
-        return -np.log(math.pi * (1.0 + frequencies**2)).sum(axis=1)  # type: ignore[no-any-return]
+        return -np.log(math.pi * (1.0 + frequencies**2)).sum(axis=1)

@@ -59,7 +59,7 @@ class Matern(RadialKernel):
         nu, a = self.nu, self._scaled_distances(distances)
         if nu in (0.5, 1.5, 2.5):
             polynomial = {0.5: 1.0, 1.5: 1.0 + a, 2.5: 1.0 + a + a**2 / 3.0}[nu]
-            return polynomial * np.exp(-a)  # type: ignore[no-any-return]
+            return polynomial * np.exp(-a)
         # Equal rows have the value 1, and no logarithm of their distance.
         apart = np.where(a > 0, a, 1.0)
         constant = (1.0 - nu) * math.log(2.0) - math.lgamma(nu)
@@ -81,13 +81,13 @@ class Matern(RadialKernel):
         from scipy.special import gammaincinv  # noqa: PLC0415  imported where it is needed
 
         quantiles = np.maximum(gammaincinv(self.nu, uniform), self.nu / _LONGEST**2)
-        return np.sqrt(self.nu / quantiles)  # type: ignore[no-any-return]
+        return np.sqrt(self.nu / quantiles)
 
     def unit_log_density(self, frequencies: Floats) -> Floats:
         p, nu = frequencies.shape[1], self.nu
         constant = math.lgamma(nu + p / 2) - math.lgamma(nu) - p / 2 * math.log(2 * math.pi * nu)
         squares = (frequencies**2).sum(axis=1)
-        return constant - (nu + p / 2) * np.log1p(squares / (2 * nu))  # type: ignore[no-any-return]
+        return constant - (nu + p / 2) * np.log1p(squares / (2 * nu))
 
 
 class GammaMixture(RadialKernel):
@@ -109,7 +109,7 @@ class GammaMixture(RadialKernel):
         """Return the root of a Gamma number of shape and rate a, of upper quantile `uniform`."""
         from scipy.special import gammainccinv  # noqa: PLC0415  imported where it is needed
 
-        return np.sqrt(gammainccinv(self.shape, uniform) / self.shape)  # type: ignore[no-any-return]
+        return np.sqrt(gammainccinv(self.shape, uniform) / self.shape)
 
     def unit_log_density(self, frequencies: Floats) -> Floats:
         """Return that of normal numbers of Gamma variance; infinite at 0 for a <= p / 2."""

@@ -88,7 +88,7 @@ class ScaledKernel(ShiftInvariantKernel):
 
     def density(self, frequencies: Floats) -> Floats:
         scales = self.scales(frequencies.shape[1])
-        return np.exp(self.unit_log_density(frequencies * scales) + np.log(scales).sum())  # type: ignore[no-any-return]
+        return np.exp(self.unit_log_density(frequencies * scales) + np.log(scales).sum())
 
     def __call__(self, X: ArrayLike, Z: ArrayLike) -> Floats:
         left, right = self.scaled(X), self.scaled(Z)
@@ -172,7 +172,7 @@ def distances(X: Floats, Z: Floats, metric: str) -> Floats:
     # Not by |x|^2 - 2 x z + |z|^2, which leaves equal rows a distance of their rounding.
     from scipy.spatial.distance import cdist  # noqa: PLC0415  imported where it is needed
 
-    return cdist(X, Z, metric=metric)  # type: ignore[no-any-return]
+    return cdist(X, Z, metric=metric)
 
 
 def median_distance(kernel: ScaledKernel, rows: Floats, weights: Floats | None = None) -> float:

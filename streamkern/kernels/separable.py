@@ -43,7 +43,7 @@ class Cauchy(ScaledKernel):
         return laplace / self.scales(normal.shape[1])
 
     def unit_log_density(self, frequencies: Floats) -> Floats:
-        return -(np.abs(frequencies) + math.log(2.0)).sum(axis=1)  # type: ignore[no-any-return]
+        return -(np.abs(frequencies) + math.log(2.0)).sum(axis=1)
 
 
 @dataclass(frozen=True)
@@ -120,4 +120,4 @@ def _harmonics(normal: Floats, concentration: float) -> Floats:
     probabilities = ive(np.arange(int(40 + 12 * root)), concentration)
     upper = np.cumsum(probabilities[::-1])[::-1]  # P(J >= j)
     size = np.searchsorted(-upper[1:], -ndtr(-np.abs(normal)), side="right")
-    return np.copysign(size, normal)  # type: ignore[no-any-return]
+    return np.copysign(size, normal)

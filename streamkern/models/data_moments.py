@@ -213,7 +213,7 @@ def moments_header(path: str | Path) -> DataMoments:
 
 
 def _solvable(folds: ByFold, fold: int) -> FeatureSums:
-    return folds.parts[fold].solvable()  # type: ignore[attr-defined,no-any-return]
+    return folds.parts[fold].solvable()  # type: ignore[attr-defined]
 
 
 def _with_parts(folds: ByFold, numbers: Sequence[int], *parts: FeatureSums) -> ByFold:

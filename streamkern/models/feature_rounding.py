@@ -36,8 +36,7 @@ def rounding_errors(feature_map: FeatureMap, report: FitReport, coef: Floats) ->
         return np.zeros(coef.shape[1])
     bounds: Any = feature_map.bounds
     units = feature_map.scale * np.broadcast_to(bounds, len(coef)) / LEVELS[report["precision"]]
-    errors: Floats = report.get("feature_rounding", _USUAL) * np.sqrt(units**2 @ coef**2)
-    return errors
+    return report.get("feature_rounding", _USUAL) * np.sqrt(units**2 @ coef**2)
 
 
 def share_of_rounding(report: FitReport) -> float:

@@ -78,8 +78,7 @@ class FittedClasses(FittedModel):
 
     def labels_of_scores(self, scores: Floats) -> Array:
         """Return the classes that scores (n,) or (n, q) in memory choose."""
-        found: Array = _of_scores(ClassRule.labels, scores, self.rule)
-        return found
+        return _of_scores(ClassRule.labels, scores, self.rule)
 
     def evaluate(self, source: LabelledSource, *, skip_bad_rows: bool) -> dict[str, Any]:
         return evaluate_classes(self.predictor, self.rule, source, skip_bad_rows=skip_bad_rows)

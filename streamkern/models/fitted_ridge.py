@@ -134,7 +134,7 @@ class FittedRidge(FittedModel):
     @cached_property
     def _deviation(self) -> Deviation:
         """As costly as a solve, and as lasting."""
-        return run(self._deviation_task())  # type: ignore[no-any-return]
+        return run(self._deviation_task())
 
     def _deviation_task(self) -> Any:
         arguments = self.feature_map, shared(self.normal_equations), self.predictor.flat

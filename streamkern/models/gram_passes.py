@@ -48,8 +48,7 @@ class GramPasses:
         """Return the products (D, k) with vectors (D, k) of all rows."""
         # Blocks of rows that are dealt one by one are others by fold.
         stores = self.stores if isinstance(self.rule, RangeFolds) else None
-        products: Floats = self._read(self._empty(vectors), label, stores).products
-        return products
+        return self._read(self._empty(vectors), label, stores).products
 
     def _empty(self, vectors: Array) -> GramProducts:
         empty: Any = self.empty
@@ -77,8 +76,7 @@ class GramTransforms:
         return {fold: operator.times(vectors) for fold, operator in self.operators.items()}
 
     def of_all(self, vectors: Array, label: str) -> Floats:  # noqa: ARG002  as of passes
-        products: Floats = self.whole.times(vectors)
-        return products
+        return self.whole.times(vectors)
 
 
 def block_preconditioner(sums: Any, *, intercept: bool) -> BlockPreconditioner:

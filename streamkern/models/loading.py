@@ -47,8 +47,7 @@ def load_fitted(
 
 def fitted_of(model: Any) -> FittedModel:
     """Return the fitted model that an estimator holds, or the model itself."""
-    fitted: FittedModel = getattr(model, "__streamkern_model__", model)
-    return fitted
+    return getattr(model, "__streamkern_model__", model)
 
 
 def template_of(like: Any) -> Template | None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from streamkern.parameters.fit_report import FitReport
 
 # What standardizers do besides taking out means.
-_SCALES = ("deviation", "linear", "bound")
+_SCALES = ("deviation", "linear", "bound", "knots")
 
 
 def check_alike(left: DataMoments, right: DataMoments) -> None:
@@ -69,12 +69,11 @@ def turns_between(left: Any, right: Any, precision: str) -> Floats | None:
         why = "the features of the two were chosen from other rows, as landmarks are"
     elif precision in LEVELS:
         why = "the inputs of the two are about other means, and rounded features cannot be turned"
-    elif mine.bound is not None:
+    elif mine.bends:
         why = "inputs in a bounded scale are about other medians, which no turn makes up for"
     elif isinstance(left.inner, SpectralFeatures) and 2 * left.inner.n_draws == left.n_components:
         means = replace(mine, columns=np.arange(len(mine.mean)), n_features=len(mine.mean))
-        turns: Floats = left.inner.frequencies @ means(theirs.mean[None])[0]
-        return turns
+        return left.inner.frequencies @ means(theirs.mean[None])[0]
     else:
         why = "the inputs of the two are about other means, which only pairs of waves make up for"
     raise DataError(

@@ -101,8 +101,7 @@ def _check_digits(gone: Sequence[Any], left: Sequence[Any]) -> None:
             )
             for part in parts
         ]
-        total: Floats = np.sum(each, axis=0)
-        return total
+        return np.sum(each, axis=0)
 
     (weight, first, squares), (n_gone, gone_first, gone_squares) = sums(left), sums(gone)
     mean = first / weight
@@ -131,10 +130,9 @@ def _check_units(gone: Sequence[Any], left: Sequence[Any]) -> None:
 
     def spread(parts: Sequence[Any]) -> Floats:
         """Return the sums of squares about that mean, (q,)."""
-        total: Floats = np.sum(
+        return np.sum(
             [part.target + part.weight * (part.target_mean - mean) ** 2 for part in parts], axis=0
         )
-        return total
 
     kept = spread(parts)
     taken = spread([part.centred() for part in gone if part.weight > 0] or parts)

@@ -94,8 +94,7 @@ def _measured(
     skip, row_bytes = ridge.parameters.skips_bad_rows, 8 * len(ridge.predictor.coef)
     scores = Evaluation(predictor, ScoreTable(*_reach(ridge)), *more)
     _, found, _ = scored(source, scores, scores, row_bytes, "calibration", skip)
-    measures: tuple[Any, ...] = found.measures
-    return measures
+    return found.measures
 
 
 def _reach(ridge: FittedRidge) -> tuple[Floats, Floats]:

@@ -148,8 +148,7 @@ def rounding_at_landmarks(predictor: Predictor, weight: float) -> Floats:
     inner = getattr(condensed, "inner", condensed)
     if predictor.precision == "double" or inner.name != Similarities.name:
         return np.zeros(predictor.n_targets)
-    moved: Floats = weight * _VALUE_ROUNDING**2 * np.square(coef).sum(axis=0)
-    return moved
+    return weight * _VALUE_ROUNDING**2 * np.square(coef).sum(axis=0)
 
 
 def check_fitted_rows(

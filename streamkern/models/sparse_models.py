@@ -54,8 +54,7 @@ def sparsify(
             f"a fitted one."
         )
     found = sparse_model(model.__streamkern_model__, n_components, method)
-    estimator: RandomFeatureRidge = estimator_of(found)
-    return estimator
+    return estimator_of(found)
 
 
 def sparse_model(model: FittedRidge, n_components: int, method: str = "forward") -> FittedRidge:

@@ -291,8 +291,7 @@ class SubspaceSearch:
         """Return the cross-validated errors at a penalty, over the targets' deviations: `least`."""
         curve = self._curve(self.alphas[[penalty]])
         relative = (curve.scores / curve.scale)[0]
-        errors: Floats = np.sqrt(relative if self.penalty.per_target else relative.mean()[None])
-        return errors
+        return np.sqrt(relative if self.penalty.per_target else relative.mean()[None])
 
     def _best(self, last: int) -> list[int]:
         """Return the penalties that are chosen of those from the last that was solved."""

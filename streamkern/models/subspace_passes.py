@@ -60,8 +60,7 @@ class SubspacePasses:
 
     def precondition(self, columns: Floats, alphas: Floats) -> Floats:
         """Return columns (D, k) times a matrix near (G + alpha I)^-1, at a penalty each."""
-        found: Floats = (self.products.block or self.preconditioner).solve(columns, alphas)
-        return found
+        return (self.products.block or self.preconditioner).solve(columns, alphas)
 
     def sharpen(self, alpha: float) -> None:
         """Enlarge the sketch until it tells directions apart that matter at a penalty."""

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 CHOICES: dict[str, Collection[str]] = {
     "feature_map": FAMILIES,  # to which a user's own module may add
-    "scale": ("auto", "standard", "robust", "common", "none"),
+    "scale": ("auto", "standard", "robust", "common", "quantile", "none"),
     "precision": ("single", "double", "int8", "int16"),
     "on_bad_rows": ("error", "skip"),
     "fold_by": ("auto", "shards", "rows", "blocks"),
@@ -77,7 +77,7 @@ class FitOptions:
         )
         checked_integer(self.n_folds, sentence, 1)  # 1 is for no folds at all
         checked_metric(self.metric)
-        if self.scale == "robust" and self.is_identity:
+        if self.scale in ("robust", "quantile") and self.is_identity:
             raise ParameterError(
                 "a linear model has no bounded scale; take scale 'standard' (--scale standard), or "
                 "a kernel."
@@ -108,10 +108,10 @@ class FitOptions:
                 f"{self.feature_map!r} and {self.kernel.name!r}; take these (--map grid), or leave "
                 f"the trend out: its columns are inputs as others."
             )
-        if self.metric is not None or self.scale in ("robust", "auto"):
+        if self.metric is not None or self.scale not in ("standard", "common", "none"):
             raise ParameterError(
-                "a trend is of straight lines in inputs as they are, which a metric, and scale "
-                "'robust' or 'auto', would bend or mix; leave these out, or the trend."
+                f"a trend is of straight lines in inputs, which a metric would mix and scale "
+                f"{self.scale!r} may bend; take scale 'standard' (--scale standard), and no metric."
             )
 
     def parameters(self) -> dict[str, Any]:

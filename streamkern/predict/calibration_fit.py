@@ -29,7 +29,7 @@ _MOST_STEPS, _SMALL_STEP, _ENOUGH = 100, 1e-10, 1e-4
 def checked_method(calibration: Any) -> str | None:
     if calibration is not None:
         check_choice("calibration", calibration, METHODS, ", or None")
-    return calibration  # type: ignore[no-any-return]
+    return calibration
 
 
 def fitted_calibrator(method: str | None, table: ScoreTable) -> Calibrator:

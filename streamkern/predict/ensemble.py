@@ -73,8 +73,7 @@ def _log_probabilities(scores: Floats) -> Floats:
 
 
 def _centred(scores: Floats) -> Floats:
-    votes: Floats = scores - scores.mean(axis=1, keepdims=True)
-    return votes
+    return scores - scores.mean(axis=1, keepdims=True)
 
 
 def _by_rate(error: float, after: float, learning_rate: float, n_classes: int) -> Step:  # noqa: ARG001

@@ -55,7 +55,7 @@ class GradientOuterProduct(Statistic):
     @property
     def standardizer(self) -> Standardizer:
         whole: Any = self.predictor.feature_map
-        return whole.standardizer  # type: ignore[no-any-return]
+        return whole.standardizer
 
     @np.errstate(over="ignore", invalid="ignore")  # of rows that are refused after the pass
     def update(self, blocks: Iterable[Block]) -> None:

@@ -46,8 +46,7 @@ class WorstRows(Measure):
 def linear_rmse(sample: RowSample) -> Floats:
     """Return the leave-one-out RMSE (q,) of linear ridge on a sample, at its best penalty."""
     residuals = _linear_residuals(sample)
-    rmse: Floats = np.sqrt(np.average(residuals**2, axis=0, weights=sample.weights))
-    return rmse
+    return np.sqrt(np.average(residuals**2, axis=0, weights=sample.weights))
 
 
 def linear_accuracy(sample: RowSample, errors: ClassErrors) -> float:

@@ -128,8 +128,7 @@ class ModelPlots:
 
     def _sampled(self, X: Any) -> Array:
         source = as_source(*rows_of(self._model, X))
-        X_sampled: Array = self._read(source, RowSample(_SAMPLE_ROWS))[1].X
-        return X_sampled
+        return self._read(source, RowSample(_SAMPLE_ROWS))[1].X
 
     def _predicted(self, rows: tuple[Any, Any, Any], target: int) -> Figure:
         model, is_classifier = self._fitted, "classes" in self._fitted.report

@@ -131,11 +131,9 @@ def _standardised(graph: Graph, standardizer: Standardizer, rows: str) -> str:
     rows = graph.cast(rows, np.float64)
     rows = graph("Sub", rows, graph.constant(standardizer.mean, np.float64))
     linear, scale = standardizer.linear, 1.0 / standardizer.deviation
-    if standardizer.bound is not None:
+    if standardizer.bends:
         rows = graph("Mul", rows, graph.constant(scale, np.float64))
-        share = graph("Mul", rows, graph.constant(1.0 / standardizer.bound, np.float64))
-        more = graph("Add", graph("Mul", share, share), graph.constant(1.0, np.float64))
-        rows, scale = graph("Div", rows, graph("Sqrt", more)), np.ones_like(scale)
+        rows, scale = _bent(graph, standardizer, rows), np.ones_like(scale)
     if linear is not None and linear.ndim == 1:
         scale = scale * linear
     rows = graph("Mul", rows, graph.constant(scale, np.float64))
@@ -143,6 +141,23 @@ def _standardised(graph: Graph, standardizer: Standardizer, rows: str) -> str:
     if linear is not None and linear.ndim == 2:
         rows = graph("MatMul", rows, linear.T)
     return rows
+
+
+def _bent(graph: Graph, standardizer: Standardizer, rows: str) -> str:
+    zero, one = (graph.constant(each, np.float64) for each in (0.0, 1.0))
+    if standardizer.knots is None:
+        share = graph("Div", rows, graph.constant(standardizer.bound, np.float64))
+        more = graph("Add", graph("Mul", share, share), one)
+        return graph("Div", rows, graph("Sqrt", more))
+    places, values = standardizer.knots.transpose(0, 2, 1)
+    bent = graph.constant(values[0], np.float64)
+    # Between two knots b rises by as much of their difference as rows are on the way.
+    for k in range(len(places) - 1):
+        width, rise = places[k + 1] - places[k], values[k + 1] - values[k]
+        way = graph("Sub", rows, graph.constant(places[k], np.float64))
+        way = graph("Clip", graph("Div", way, graph.constant(width, np.float64)), zero, one)
+        bent = graph("Add", bent, graph("Mul", way, graph.constant(rise, np.float64)))
+    return bent
 
 
 def _waves(

@@ -126,8 +126,7 @@ def _shades(counts: Array) -> tuple[str, ...]:
 def coverage(standardized: Floats) -> Floats:
     """Return the shares of rows within the central intervals of `LEVELS`, (levels, q)."""
     reach = ndtri((1.0 + np.array(LEVELS)) / 2.0)
-    shares: Floats = (np.abs(standardized)[None] <= reach[:, None, None]).mean(axis=1)
-    return shares
+    return (np.abs(standardized)[None] <= reach[:, None, None]).mean(axis=1)
 
 
 def interval_figure(standardized: Floats, names: Sequence[str]) -> Figure:

@@ -88,8 +88,7 @@ class OnnxProducts(IntegerProducts):
         )
 
     def __call__(self, left: Array, right: Array) -> Array:
-        products: Array = self._session.run(None, {"A": left, "B": right})[0]
-        return products
+        return self._session.run(None, {"A": left, "B": right})[0]
 
 
 class MklProducts(IntegerProducts):

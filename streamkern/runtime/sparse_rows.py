@@ -77,8 +77,7 @@ class SparseRows:
 
     def times(self, by_inputs: Array) -> Array:
         """Return the product (n, L) with a dense matrix (p, L), in the precision of that."""
-        product: Array = self.csr.astype(by_inputs.dtype, copy=False) @ by_inputs
-        return product
+        return self.csr.astype(by_inputs.dtype, copy=False) @ by_inputs
 
     def by_column(self) -> tuple[Array, Array, Array]:
         """Return where the stored values of each column begin (p + 1,), their rows, and them."""

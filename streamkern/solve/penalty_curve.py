@@ -104,8 +104,7 @@ class PenaltyCurve:
         if self.fold_scores is None:
             return None
         folds = self._combined(self.fold_scores, per_target=per_target)
-        errors: Floats = folds.std(axis=0, ddof=1) / np.sqrt(len(folds))
-        return errors
+        return folds.std(axis=0, ddof=1) / np.sqrt(len(folds))
 
     def choose(self, *, per_target: bool = False, one_standard_error: bool = False) -> Array:
         """Return the index of the chosen penalty: for every target, or one for all.
@@ -144,8 +143,7 @@ class PenaltyCurve:
         """Return the mean score of the targets at the chosen penalties in every fold, (K,)."""
         assert self.fold_scores is not None  # noqa: S101  for the type checker
         at = self.fold_scores[:, chosen, np.arange(self.scores.shape[1])] / self.scale
-        means: Floats = at.mean(axis=1)
-        return means
+        return at.mean(axis=1)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the curve as plain JSON values; errors as roots of mean squares."""

@@ -120,8 +120,7 @@ def _inverse_root(diagonal: Floats, beside: Floats) -> Floats:
     matrices[:, steps[1:], steps[:-1]] = beside.T
     values, vectors = np.linalg.eigh(matrices)
     values = np.maximum(values, _ROUNDING * values.max(axis=1, keepdims=True))
-    made: Floats = np.einsum("ksv,kv->sk", vectors, vectors[:, 0] / np.sqrt(values))
-    return made
+    return np.einsum("ksv,kv->sk", vectors, vectors[:, 0] / np.sqrt(values))
 
 
 def n_samples(n_components: int, n_penalties: int = 1) -> int:

@@ -162,8 +162,7 @@ def _pursuit_path(gram: Floats, column: Floats, n_components: int) -> Array:
     # scikit-learn stops at products below 1.5e-8 in whatever units.
     column = column * (1e8 / np.abs(column).max())
     coef = orthogonal_mp_gram(gram, column, n_nonzero_coefs=n_components, return_path=True)
-    used: Array = coef.reshape(len(gram), -1) != 0
-    return used
+    return coef.reshape(len(gram), -1) != 0
 
 
 def _lasso_path(gram: Floats, column: Floats, n_components: int) -> Array:

@@ -56,8 +56,7 @@ class SparsityCurve:
         return np.sqrt(np.average(self.fold_scores, axis=0, weights=self.fold_weights))
 
     def rmse_of(self, size: int) -> Floats:
-        rmse: Floats = self.rmse[self.sizes.index(size)]
-        return rmse
+        return self.rmse[self.sizes.index(size)]
 
     def relative(self) -> tuple[Floats, Floats]:
         """Return the mean squared error in shares of the variances, and its standard error."""

@@ -58,8 +58,7 @@ class Spectrum:
 
     def effective_dof(self, alphas: Floats) -> Floats:
         """Return tr (G + alpha I)^-1 G, plus 1 for an intercept, at every penalty (A,)."""
-        dof: Floats = (self.values / (self.values + alphas[:, None])).sum(axis=1) + self.intercept
-        return dof
+        return (self.values / (self.values + alphas[:, None])).sum(axis=1) + self.intercept
 
     def gcv(self, alphas: Floats) -> Floats:
         """Return generalised cross-validation, N RSS / (N - df)^2, (A, q).
@@ -87,8 +86,7 @@ class Spectrum:
         volume = np.log1p(self.values / alphas[:, None]).sum(axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):
             fit = np.log(2.0 * np.pi * np.maximum(variance, 0.0))
-        evidence: Floats = -0.5 * (m * fit + volume[:, None] + m)
-        return evidence
+        return -0.5 * (m * fit + volume[:, None] + m)
 
 
 @dataclass(frozen=True)

@@ -238,5 +238,4 @@ def _shape(dataset: h5py.Dataset, tables: Tables) -> tuple[int, ...] | None:
             tables.check(dataset, str(dataset.name))
         except DataError:
             return None
-    shape: tuple[int, ...] | None = dataset.shape
-    return shape
+    return dataset.shape

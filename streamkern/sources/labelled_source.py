@@ -67,8 +67,7 @@ def tasks_of(array: Any, shard: Shard) -> list[Any]:
     inside = np.flatnonzero((starts >= shard.start) & (starts < shard.stop))
     chunks = array.blocks[int(inside[0]) : int(inside[-1]) + 1]
     # Optimised one by one they would not share what they are made of.
-    tasks: list[Any] = chunks.to_delayed(optimize_graph=False).ravel().tolist()
-    return tasks
+    return chunks.to_delayed(optimize_graph=False).ravel().tolist()
 
 
 class LabelledSource(Source):

@@ -139,8 +139,7 @@ def _version(info: Mapping[str, Any]) -> str:
 
 def _info(fs: Any, path: str) -> dict[str, Any]:
     fs.invalidate_cache()
-    found: dict[str, Any] = fs.info(path)
-    return found
+    return fs.info(path)
 
 
 def _listed(fs: Any, path: str) -> list[tuple[str, str, dict[str, Any]]]:

@@ -246,8 +246,7 @@ def empty_moments(
 ) -> FeatureSums:
     """Return the moments of no rows in a precision, with its shifts and units."""
     kind: Any = IntegerMoments if precision in IntegerMoments.precisions else Moments
-    empty: FeatureSums = kind(feature_map, n_targets, precision=precision, **units)
-    return empty
+    return kind(feature_map, n_targets, precision=precision, **units)
 
 
 def update_bytes(precision: str, D: int, q: int, n_rows: int, *, weighted: bool) -> int:

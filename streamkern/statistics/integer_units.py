@@ -40,8 +40,7 @@ def unit_of_weights(weight: float, n_rows: int, precision: str, *, whole: bool) 
 
 def _power_of_two(values: Floats) -> Floats:
     """Return the largest powers of two up to positive values."""
-    powers: Floats = np.ldexp(1.0, np.frexp(sure(values))[1] - 1)
-    return powers
+    return np.ldexp(1.0, np.frexp(sure(values))[1] - 1)
 
 
 def are_lost(weights: Floats, unit: float) -> bool:

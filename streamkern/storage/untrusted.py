@@ -124,8 +124,7 @@ def array(dataset: h5py.Dataset, kinds: str = "fiu") -> Array:
     if dataset.dtype.kind not in kinds:
         raise ValueError(f"{dataset.name} holds {dataset.dtype}, not numbers")
     _claimed_bytes(dataset.id, dataset.id.get_storage_size())  # as little as the file has
-    found: Array = dataset[()]
-    return found
+    return dataset[()]
 
 
 def finite_array(

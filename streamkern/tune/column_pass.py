@@ -24,6 +24,7 @@ from streamkern.tune.column_scaling import (
     constant_columns,
     enlarged,
     left_out_like,
+    normal_scores,
     quartiles_of,
     robust,
     standardizer_of,
@@ -67,8 +68,7 @@ class ColumnPass:
     def targets(self) -> Floats:
         """Those of the sample (m, q), of mean 0 and deviation 1 over all rows."""
         scale = self.target_scale
-        targets: Floats = (self.sample.y - scale["target_shift"]) / scale["target_unit"]
-        return targets
+        return (self.sample.y - scale["target_shift"]) / scale["target_unit"]
 
 
 def run_column_pass(
@@ -112,6 +112,8 @@ def run_column_pass(
             standardizer, nearly_constant = enlarged(standardizer, sample, usual, constant)
             if options.scale == "robust":
                 standardizer = robust(standardizer, quartiles, constant)
+            elif options.scale == "quantile":
+                standardizer = normal_scores(standardizer, quartiles, constant, sample)
         if options.scale == "common":
             standardizer, nearly_constant = common(standardizer, columns, constant), []
         if options.precision in LEVELS:
@@ -165,7 +167,7 @@ def warn_of_outliers(source: Source, seen: ColumnPass) -> None:
     columns, (lower, _, upper) = seen.columns, seen.quartiles
     deviation = np.sqrt(columns.variance)
     wild = (upper > lower) & (deviation > _WIDE * (upper - lower))
-    if seen.standardizer.bound is not None:
+    if seen.standardizer.bends:
         wild[: source.n_features] = False
     if wild.any():
         named = names_of_source(source)

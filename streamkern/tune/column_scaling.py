@@ -10,6 +10,7 @@ from streamkern._typing import Array, Floats
 from streamkern.errors import DataError, StreamkernWarning
 from streamkern.errors.formatting import listed
 from streamkern.features import Standardizer
+from streamkern.features.exact_products import sure
 from streamkern.kernels import Linear, ShiftInvariantKernel
 from streamkern.parameters.fit_options import FitOptions
 from streamkern.sources import Source
@@ -22,6 +23,8 @@ _FAR_FROM_ZERO = 5.0
 # value in the scale 'robust' reaches.
 _QUARTERS, _APART = (0.25, 0.5, 0.75), 1.349
 _BOUND = 3.0 * _APART
+# Knots of the scale 'quantile', values that it tells apart, and shares of rows that it does.
+_KNOTS, _LEAST, _RAREST = 32, 2.0**-30, 1e-7
 # Deviations are those of columns where at least this share of rows departs from the usual value.
 _DEPARTING = 0.1
 
@@ -116,8 +119,7 @@ def quartiles_of(sample: RowSample) -> Floats:
     """Return lower quartiles, medians and upper quartiles (3, p + q) of inputs and targets."""
     values, counts = np.hstack([sample.X, sample.y]), sample.counts
     method: Any = "linear" if counts is None else "inverted_cdf"
-    quartiles: Floats = np.quantile(values, _QUARTERS, axis=0, method=method, weights=counts)
-    return quartiles
+    return np.quantile(values, _QUARTERS, axis=0, method=method, weights=counts)
 
 
 def robust(standardizer: Standardizer, quartiles: Floats, constant: Array) -> Standardizer:
@@ -133,6 +135,37 @@ def robust(standardizer: Standardizer, quartiles: Floats, constant: Array) -> St
     deviation = np.where(apart > 0, apart, standardizer.deviation)
     mean = np.where(apart > 0, middle, standardizer.mean)
     return replace(standardizer, mean=mean, deviation=deviation, bound=_BOUND)
+
+
+def normal_scores(
+    standardizer: Standardizer, quartiles: Floats, constant: Array, sample: RowSample
+) -> Standardizer:
+    """Return the scale in which every input is normal: that of the ranks of its values.
+
+    A value has the normal quantile of the share of the sample's rows, as they weigh, that are
+    below it, and of half of those that have it, too.  Knots are where these scores are even, and
+    beyond the sample the last slopes go on for one deviation.  A column of one or two values has
+    no shape to be bent: its mean and deviation are those of `robust`.
+    Conover (1999), "Practical nonparametric statistics", section 5.10, for normal scores.
+    """
+    from scipy.special import ndtri  # noqa: PLC0415  imported where it is needed
+
+    plain = replace(robust(standardizer, quartiles, constant), bound=None).coarsened()
+    rows = sure(np.rint(plain(sample.X) / _LEAST) * _LEAST)
+    knots = np.tile(np.linspace(-_BOUND, _BOUND, _KNOTS), (2, rows.shape[1], 1))
+    for j in np.flatnonzero(~constant[plain.columns]).tolist():
+        found, places = np.unique(rows[:, j], return_inverse=True)
+        if len(found) <= 2:
+            continue
+        weights = np.bincount(places, sample.counts)
+        shares = (np.cumsum(weights) - weights / 2.0) / weights.sum()
+        scores = ndtri(np.clip(shares, _RAREST, 1.0 - _RAREST))
+        even = np.linspace(scores[0], scores[-1], _KNOTS - 2)
+        inner = np.interp(even, scores, found)
+        first, last = np.diff(inner)[[0, -1]] / (even[1] - even[0])
+        knots[0, j] = [inner[0] - first, *inner, inner[-1] + last]
+        knots[1, j] = [even[0] - 1.0, *even, even[-1] + 1.0]
+    return replace(plain, knots=knots)
 
 
 def common(standardizer: Standardizer, columns: ColumnStatistics, constant: Array) -> Standardizer:

@@ -48,8 +48,7 @@ class Size:
         """The cross-validated or leave-one-out root mean squared error, (q,)."""
         if self.curve.criterion not in ("cv", "loo"):
             return None
-        rmse: Floats = np.sqrt(self.curve.at(self.chosen))
-        return rmse
+        return np.sqrt(self.curve.at(self.chosen))
 
 
 def solve_sizes(

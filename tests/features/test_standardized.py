@@ -109,6 +109,17 @@ def test_a_damaged_metric_is_refused(damage, words):
         Standardized.restore(phi.parameters(), {**phi.arrays(), "linear": damage})
 
 
+@pytest.mark.parametrize("damage", [np.ones((2, 3, 4)), np.ones((3, 4)), np.ones((2, 2, 4))])
+def test_damaged_knots_are_refused(damage):
+    phi = in_metric(None)
+    damaged = {**phi.arrays(), "knots": damage}
+    with pytest.raises(ParameterError, match="rising knots of 2 columns"):
+        Standardized.restore(phi.parameters(), damaged)
+    rise = np.broadcast_to(np.arange(4.0), (2, 2, 4))
+    found = Standardized.restore(phi.parameters(), {**phi.arrays(), "knots": rise})
+    assert np.array_equal(found.standardizer.knots, rise)
+
+
 def test_a_shift_of_turned_rows_cannot_be_standardised_again():
     first, then = in_metric(LINEAR["full"]).standardizer, in_metric(None).standardizer
     with pytest.raises(ParameterError, match="cannot be standardised again"):

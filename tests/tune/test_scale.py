@@ -1,7 +1,9 @@
-"""The scale of inputs: medians and quartiles, a smooth bound, and the choice by held-out rows."""
+"""The scale of inputs: quartiles and a smooth bound, normal scores, and the choice by errors."""
 
 import numpy as np
 import pytest
+from scipy.special import ndtri
+from sklearn.preprocessing import QuantileTransformer
 
 import streamkern
 from streamkern.errors import DataError, ParameterError, StreamkernWarning
@@ -9,6 +11,7 @@ from streamkern.features import RandomFourierFeatures, Standardized, Standardize
 from streamkern.kernels import Gaussian
 
 N = 1200
+KNOTS = np.array([[[-2.1, 0.1, 0.7, 5.0], [-1.0, 0.05, 0.2, 1.0]], [[-1.0, 0.0, 1.0, 2.0]] * 2])
 
 
 def rows(seed=0):
@@ -39,10 +42,60 @@ def test_the_robust_scale_is_that_of_medians_and_quartiles_with_a_bound():
     np.testing.assert_allclose(z, u / np.sqrt(1.0 + (u / found.bound) ** 2))
 
 
+def scores_of(X, y, **options):
+    """What the scale 'quantile' makes of some rows, and its knots."""
+    found = ridge(scale="quantile", alpha=1e-2).fit(X, y, **options).feature_map_.standardizer
+    return found(X), found
+
+
+def test_the_scale_quantile_is_that_of_a_quantile_transformer():
+    X, y = rows()
+    found, _ = scores_of(X, y)
+    transformer = QuantileTransformer(output_distribution="normal", n_quantiles=N)
+    expected = transformer.fit_transform(X[:, :2])
+    inner = np.abs(expected) < 2.5
+    np.testing.assert_allclose(found[:, :2][inner], expected[inner], atol=0.1)
+    order = np.argsort(X[:, 1])
+    assert (np.diff(found[order, 1]) > 0).all()  # the ends, too, which a transformer clips
+
+
+def test_normal_scores_have_an_inverse_and_end_a_deviation_beyond_the_sample():
+    X, y = rows()
+    z, found = scores_of(X, y)
+    u = [np.interp(z[:, j], found.knots[1, j], found.knots[0, j]) for j in range(2)]
+    np.testing.assert_allclose(np.transpose(u) * found.deviation[:2] + found.mean[:2], X[:, :2])
+    far = found(np.array([[-1e9, -1e9, -1e9], [1e9, 1e9, 1e9]]))
+    ends = np.array([z[:, :2].min(axis=0) - 1.0, z[:, :2].max(axis=0) + 1.0])
+    np.testing.assert_allclose(far[:, :2], ends, rtol=1e-4)
+
+
+def test_rows_count_for_normal_scores_by_their_weights():
+    X, y = rows()
+    weights = np.random.default_rng(2).integers(0, 4, N)
+    found, _ = scores_of(X, y, sample_weight=weights.astype(float))
+    again = np.repeat(np.arange(N), weights)
+    there = np.flatnonzero(weights)
+    _, expected = scores_of(X[again], y[again])
+    np.testing.assert_allclose(found[there, :2], expected(X[there])[:, :2], atol=1e-3)
+
+
+def test_equal_values_share_the_score_in_their_middle_and_few_values_keep_their_distances():
+    X, y = rows()
+    X[:, 1] = np.maximum(X[:, 1] - 1.0, 0.0)  # half of them are 0
+    z, found = scores_of(X, y)
+    none = X[:, 1] == 0.0
+    assert z[none, 1] == pytest.approx(ndtri(none.mean() / 2.0), abs=1e-3)
+    plain = ridge(scale="robust").fit(X, y).feature_map_.standardizer
+    assert (found.mean[2], found.deviation[2]) == pytest.approx((plain.mean[2], plain.deviation[2]))
+    np.testing.assert_allclose(z[:, 2], (X[:, 2] - plain.mean[2]) / plain.deviation[2], rtol=1e-5)
+
+
+@pytest.mark.parametrize("bent", [{"bound": 4.0}, {"knots": KNOTS}])
 @pytest.mark.parametrize("linear", [None, np.array([2.0, 0.5]), np.array([[1.0, 1.0]])])
-def test_gradients_in_a_bounded_scale_are_those_of_differences(linear):
+def test_gradients_in_a_bounded_scale_are_those_of_differences(linear, bent):
     X = rows()[0][:50, :2]
-    standardizer = Standardizer(np.arange(2), np.zeros(2), np.array([1.0, 5.0]), 2, linear, 4.0)
+    deviation = np.array([1.0, 5.0])
+    standardizer = Standardizer(np.arange(2), np.zeros(2), deviation, 2, linear, **bent)
     inner = RandomFourierFeatures(Gaussian(1.0), 6).draw(standardizer.n_outputs)
     feature_map = Standardized(standardizer, inner)
     coef, step = np.random.default_rng(1).standard_normal(6), 1e-6
@@ -55,19 +108,20 @@ def test_gradients_in_a_bounded_scale_are_those_of_differences(linear):
         np.testing.assert_allclose(found[:, j], (ends[0] - ends[1]) / (2 * step), atol=1e-7)
 
 
+@pytest.mark.parametrize("scale", ["robust", "quantile"])
 @pytest.mark.parametrize("precision", ["single", "int8"])
-def test_files_metrics_and_sparse_rows_keep_the_scale(tmp_path, precision):
+def test_files_metrics_and_sparse_rows_keep_the_scale(tmp_path, precision, scale):
     sparse = pytest.importorskip("scipy.sparse")
     X, y = rows()
     options = {"metric": "diagonal:1"} if precision == "single" else {}
-    model = ridge(scale="robust", precision=precision, **options).fit(X, y)
+    model = ridge(scale=scale, precision=precision, **options).fit(X, y)
     model.save(tmp_path / "model.h5")
     loaded = streamkern.load(tmp_path / "model.h5")
     np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
-    assert loaded.feature_map_.standardizer.bound == model.feature_map_.standardizer.bound
-    assert loaded.scale == "robust" == loaded.report_["scale"]
+    assert loaded.feature_map_.equals(model.feature_map_)
+    assert loaded.scale == scale == loaded.report_["scale"]
     np.testing.assert_allclose(model.predict(sparse.csr_array(X)), model.predict(X), atol=1e-5)
-    again = ridge(scale="robust", precision=precision, **options).fit(sparse.csr_array(X), y)
+    again = ridge(scale=scale, precision=precision, **options).fit(sparse.csr_array(X), y)
     np.testing.assert_allclose(again.predict(X), model.predict(X), atol=1e-3)
 
 
@@ -121,22 +175,26 @@ def test_what_is_like_a_model_has_the_scale_that_was_chosen():
     assert ridge().fit(*rows(1), like=model).report_["scale"] == model.report_["scale"] == "robust"
 
 
-def test_rows_about_other_medians_do_not_merge():
-    rng, model = np.random.default_rng(0), ridge(kernel=Gaussian(0.4), scale="robust", alpha=1e-3)
+@pytest.mark.parametrize(
+    ("scale", "words"), [("robust", "about other medians"), ("quantile", "by other means")]
+)
+def test_rows_about_other_medians_do_not_merge(scale, words):
+    rng, model = np.random.default_rng(0), ridge(kernel=Gaussian(0.4), scale=scale, alpha=1e-3)
     shares = [0.1, 0.2, 0.4, 0.2, 0.1]
     made = [
         model.moments(X := rng.choice([0, 1, middle, 4, 9], (N, 2), p=shares) * 1.0, X[:, 0])
         for middle in (2, 3)
     ]
-    with pytest.raises(DataError, match="about other medians"):
+    with pytest.raises(DataError, match=words):
         made[0].merge(made[1], repeated_rows=True)
 
 
-def test_columns_that_are_constant_but_for_rounding_keep_their_unit():
+@pytest.mark.parametrize("scale", ["robust", "quantile"])
+def test_columns_that_are_constant_but_for_rounding_keep_their_unit(scale):
     X, y = rows()
     X[:, 2] = 0.1 + np.spacing(0.1) * np.random.default_rng(0).integers(-3, 4, N)
     with pytest.warns(StreamkernWarning, match="constant so far"):
-        model = ridge(scale="robust").partial_fit(X, y)
+        model = ridge(scale=scale).partial_fit(X, y)
     assert model.feature_map_.standardizer.deviation[2] == 1.0
 
 
@@ -155,18 +213,19 @@ def test_inputs_in_their_own_units_have_no_scale():
 
 def test_scales_that_there_are_not_are_refused():
     with pytest.raises(ParameterError, match="scale must be one of auto, standard, robust, common"):
-        ridge(scale="quantile").fit(*rows())
+        ridge(scale="ranks").fit(*rows())
     with pytest.raises(ParameterError, match="a linear model has no bounded scale"):
         ridge(kernel="linear", scale="robust").fit(*rows())
     with pytest.raises(ParameterError, match="inputs in their own units have no scale 'robust'"):
         ridge(scale="robust", standardize=False).fit(*rows())
 
 
-def test_exported_models_have_the_scale(tmp_path):
+@pytest.mark.parametrize("scale", ["robust", "quantile"])
+def test_exported_models_have_the_scale(tmp_path, scale):
     pytest.importorskip("onnx")
     onnxruntime = pytest.importorskip("onnxruntime")
     X, y = rows()
-    model = ridge(scale="robust", metric="diagonal:1", feature_map="orthogonal").fit(X, y)
+    model = ridge(scale=scale, metric="diagonal:1", feature_map="orthogonal").fit(X, y)
     streamkern.to_onnx(model, tmp_path / "model.onnx")
     session = onnxruntime.InferenceSession(tmp_path / "model.onnx")
     name, kind = session.get_inputs()[0].name, session.get_inputs()[0].type

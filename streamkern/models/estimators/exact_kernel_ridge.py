@@ -235,7 +235,7 @@ def _checked_weights(X: Floats, sample_weight: Any) -> Floats:
         raise bad_rows_error(source, len(bad), int(bad[0]))
     if not weights.any():
         raise none_left_error(source, 0, len(weights))
-    return weights  # type: ignore[no-any-return]
+    return weights
 
 
 def _checked_matrix(metric: Any, kernel: Kernel, n_features: int) -> GivenMetric | None:

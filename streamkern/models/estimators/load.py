@@ -24,8 +24,7 @@ def load(
     ModelFileError is raised if the file is missing, is not a model, is damaged, or has a newer
     format.
     """
-    estimator: RandomFeatureRidge = estimator_of(load_fitted(path))
-    return estimator
+    return estimator_of(load_fitted(path))
 
 
 def estimator_of(model: FittedModel) -> Any:

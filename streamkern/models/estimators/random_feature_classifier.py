@@ -104,8 +104,7 @@ class ClassEstimator(ClassifierMixin, TableEstimator):  # type: ignore[misc]
         Returned is how many rows have no class, because `on_bad_rows` is 'skip'.
         """
         options = {"skip_bad_rows": self._skips, "probabilities": probabilities, "force": force}
-        n_bad: int = self.model_.predict_to_hdf5(self._source(X, targets=False), path, **options)
-        return n_bad
+        return self.model_.predict_to_hdf5(self._source(X, targets=False), path, **options)
 
 
 @documented

@@ -93,8 +93,7 @@ def is_time(kind: Any) -> bool:
 def plain_cells(column: Any) -> Array:
     """Return integers as they are, and all other cells as texts, empty where there is none."""
     if types.is_integer(column.type) and not column.null_count:
-        found: Array = column.to_numpy(zero_copy_only=False)
-        return found
+        return column.to_numpy(zero_copy_only=False)
     shown = column.cast(pa.string()).fill_null("")
     return np.array(shown.to_pylist(), dtype=object)
 
@@ -118,8 +117,7 @@ def numbers(name: str, column: Any, missing: Sequence[str]) -> Floats:
             column = _truth_values(name, column)
     elif not is_number(column.type) and not types.is_null(column.type):
         raise _other_kind(name, "numbers", column)
-    found: Floats = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    return found
+    return column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
 
 
 def _truth_values(name: str, column: Any) -> Any:
@@ -156,8 +154,7 @@ def seconds(name: str, column: Any, missing: Sequence[str]) -> Floats:
         raise _other_kind(name, "dates or times", column)
     ticks = column.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
     found = ticks.cast(pa.float64(), safe=False)  # far from 1970 not to the microsecond
-    since: Floats = found.to_numpy(zero_copy_only=False) / 1e6
-    return since
+    return found.to_numpy(zero_copy_only=False) / 1e6
 
 
 def places(name: str, column: Any, levels: Sequence[Any], missing: Sequence[str]) -> Array:
@@ -173,8 +170,7 @@ def places(name: str, column: Any, levels: Sequence[Any], missing: Sequence[str]
         raise _other_kind(name, "text", column)
     cells = texts(column, missing)
     found = compute.index_in(cells, value_set=pa.array(levels, pa.string())).fill_null(-1)
-    result: Array = compute.if_else(cells.is_valid(), found, -2).to_numpy(zero_copy_only=False)
-    return result
+    return compute.if_else(cells.is_valid(), found, -2).to_numpy(zero_copy_only=False)
 
 
 def _other_kind(name: str, expected: str, column: Any) -> DataError:
