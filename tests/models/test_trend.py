@@ -158,7 +158,6 @@ REFUSED = {
     "not []; give some, or leave the trend out": {"trend": []},
     "a trend of 3 columns leaves no coordinates": {"trend": "0,1,2"},
     "not of 'orthogonal' and 'matern32'; take these (--map grid)": {"feature_map": "orthogonal"},
-    "scale 'robust' may bend; take scale 'standard'": {"scale": "robust"},
     "scale 'quantile' may bend; take scale 'standard'": {"scale": "quantile"},
 }
 
