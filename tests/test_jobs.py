@@ -218,6 +218,13 @@ def test_coordinates_are_compared(tmp_path):
     assert seasons < 0.1 < times
 
 
+def test_a_trend_is_compared_with_universal_kriging(tmp_path):
+    said = job(tmp_path, "trend.py", "--rows", 1000, "--components", 512).splitlines()
+    errors = [float(line.split(" | ")[1]) for line in said[2:]]
+    assert errors[0] == pytest.approx(errors[3], rel=0.05)
+    assert errors[0] < errors[1]
+
+
 def test_calibrations_are_compared(tmp_path):
     X, y = rows(600, noise=0.5)
     write_set(tmp_path, X=X, y=y)

@@ -11,7 +11,7 @@ from streamkern.errors.formatting import meant
 GROUPS = {
     "Rows": "x y weights targets ids delimiter on_bad_rows folders like test",
     "Outputs": "out report force checkpoint dry_run",
-    "Kernel and features": "kernel length_scale n_components feature_map paired metric scale "
+    "Kernel and features": "kernel length_scale n_components feature_map paired metric trend scale "
     "standardize precision random_state",
     "Penalty and size": "alpha alphas n_folds fold_by per_target one_standard_error sparse "
     "sparse_method solver fit_intercept",

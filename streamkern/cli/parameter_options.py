@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 # Parameters of a map, of the moments that it makes, and of what is made of moments.
 OF_MAPS = ("kernel", "feature_map", "paired", "standardize", "precision", "random_state")
-OF_MOMENTS = (*OF_MAPS, "n_components", "metric", "n_folds", "fold_by", "on_bad_rows")
+OF_MOMENTS = (*OF_MAPS, "n_components", "metric", "trend", "n_folds", "fold_by", "on_bad_rows")
 OF_MODELS = (
     *("n_components", "alpha", "alphas", "per_target", "one_standard_error", "sparse"),
     *("sparse_method", "fit_intercept"),
@@ -27,7 +27,7 @@ OF_MODELS = (
 # Where the kernel is not chosen.
 GIVEN_KERNEL = {"default": "gaussian", "metavar": "KERNEL", "help": "How similar two rows are"}
 # What moments or a model that others are to be like decide.
-OF_LIKE = (*OF_MAPS, "length_scale", "n_components", "metric")
+OF_LIKE = (*OF_MAPS, "length_scale", "n_components", "metric", "trend")
 
 
 def parameter_options(*names: str, **changes: dict[str, Any]) -> list[Decorator]:

@@ -18,10 +18,11 @@ from streamkern.features.standardizer import Standardizer
 from streamkern.features.standardized import Identity, Standardized
 from streamkern.features.cosines import Cosines
 from streamkern.features.kernel_values import Similarities
+from streamkern.features.trend import Trend, Trended
 
 __all__ = [
     "FAMILIES", "LEVELS", "MAPS", "Combinations", "Cosines", "Family", "FeatureMap",
     "GridFourierFeatures", "Identity", "KernelMap", "Nystroem", "QuasiRandomFourierFeatures",
     "RandomBinning", "RandomFourierFeatures", "Similarities", "Standardized", "Standardizer",
-    "StructuredFourierFeatures", "TensorSketch",
+    "StructuredFourierFeatures", "TensorSketch", "Trend", "Trended",
 ]  # fmt: skip

@@ -69,6 +69,8 @@ class FeatureMap(ABC):
         made dense.
     lattice : Lattice or None
         Of pairs of waves whose frequencies are equispaced, which of them they are.
+    has_trend : bool
+        Whether there are features of a trend, much larger than those of a kernel with k(x, x) = 1.
     """
 
     name: ClassVar[str]
@@ -81,6 +83,7 @@ class FeatureMap(ABC):
     has_gradients: bool = False
     takes_sparse: bool = False
     lattice: Lattice | None = None
+    has_trend: bool = False
     n_features: int = 0
     n_components: int
     scale: float
@@ -190,6 +193,10 @@ class FeatureMap(ABC):
     def uncombined(self) -> FeatureMap:
         """The map whose features those of this one are combinations of, or this one."""
         return self
+
+    def trend_and_rest(self, X: Array) -> tuple[Floats, Array]:
+        """Return the features (n, k) of a trend, which come first, and what others are of."""
+        return np.empty((len(X), 0)), X
 
     def kernel_diagonal(self, X: Array) -> Floats | None:  # noqa: ARG002
         """Return k(x, x) of rows (n,), where phi(x)^T phi(x) is less, as at landmarks, or None."""

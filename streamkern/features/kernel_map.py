@@ -167,7 +167,7 @@ class Combinations(OfInner):
         self.n_features, self.n_components = inner.n_features, weights.shape[1]
         self.scale, self.width = inner.scale, inner.n_components
         self.exact_rows = inner.exact_rows  # type: ignore[misc]
-        self.has_gradients = inner.has_gradients
+        self.has_gradients, self.has_trend = inner.has_gradients, inner.has_trend
 
     @property
     def left_out(self) -> float:
@@ -196,7 +196,8 @@ class Combinations(OfInner):
         known = self.inner.kernel_diagonal(X)
         if known is not None:
             return known
-        if self.inner.lattice is not None and self.width % 2 == 0:
+        is_whole = self.width % 2 == 0 and not self.has_trend
+        if self.inner.lattice is not None and is_whole:
             return np.full(len(X), 1.0 - self.inner.left_out)
         squares = np.empty(len(X))
         for rows in cached_slices(len(X), self.width):

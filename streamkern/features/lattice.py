@@ -21,6 +21,7 @@ class Lattice(NamedTuple):
     indices: Array  # (L, p), integers
     cell: Floats  # (p,)
     amplitudes: Floats  # (L,)
+    n_before: int = 0  # features before the waves, of a trend
 
     @property
     def modes(self) -> Array:
@@ -31,7 +32,8 @@ class Lattice(NamedTuple):
     def coefficients(self, vectors: Array) -> Array:
         """Return c (L, k): features times vectors (D, k) are the real part of sum c exp(i t)."""
         pairs = np.zeros((2 * len(self.indices), vectors.shape[1]))
-        pairs[: len(vectors)] = vectors  # of an odd D the last sine is not there
+        waves = vectors[self.n_before :]  # of an odd number the last sine is not there
+        pairs[: len(waves)] = waves
         return self.amplitudes[:, None] * (pairs[0::2] - 1j * pairs[1::2])
 
 
@@ -41,10 +43,10 @@ def places(indices: Array, modes: Array) -> Array:
     return np.asarray((indices + modes // 2) @ steps)
 
 
-def angles_of(feature_map: FeatureMap, cell: Floats, X: Array) -> Floats:
-    """Return the angles (n, p) of one cell along every input, of rows as a map has them."""
-    rows, standardizer = np.asarray(X), getattr(feature_map, "standardizer", None)
-    return np.asarray(rows if standardizer is None else standardizer(rows)) * cell
+def trend_and_angles(feature_map: FeatureMap, cell: Floats, X: Array) -> tuple[Floats, Floats]:
+    """Return the trend (n, k) of rows, and the angles (n, p) of one cell along every input."""
+    trend, rows = feature_map.trend_and_rest(np.asarray(X))
+    return trend, rows * cell
 
 
 def half_cell(angles: list[Floats]) -> Array:

@@ -31,6 +31,7 @@ class Standardized(FeatureMap):
         self.n_components = inner.n_components
         self.scale = inner.scale
         self.nesting, self.has_gradients = inner.nesting, inner.has_gradients
+        self.has_trend = inner.has_trend
         # Where 0 stays a constant away from 0.
         self.takes_sparse = not standardizer.bends
         self._of_sparse_rows: dict[Any, Any] = {}  # by precision, made when sparse rows come
@@ -83,6 +84,9 @@ class Standardized(FeatureMap):
         rows = scratch.array(f"inputs of {self.inner.name}", shape, dtype)
         self.standardizer.write(X, rows, scratch, exact=exact)
         return rows
+
+    def trend_and_rest(self, X: Array) -> tuple[Floats, Array]:
+        return self.inner.trend_and_rest(self.standardizer(X))
 
     def kernel_diagonal(self, X: Array) -> Floats | None:
         return self.inner.kernel_diagonal(self.standardizer(X))

@@ -57,6 +57,8 @@ def round_options(parameters: Parameters) -> FitOptions:
             "n_components 'auto' is chosen once, but rounds have maps of their own; give the "
             "number of features of a round."
         )
+    if parameters.trend is not None:
+        raise ParameterError("rounds have no trend beside their maps; leave the trend out.")
     return replace(parameters, kernel=first_kernel_of(parameters.kernel)).passes()
 
 

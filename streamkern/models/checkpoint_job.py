@@ -81,7 +81,9 @@ def checkpointed(
     versions["processor"] = platform.machine()
     given = {**options.parameters(), "kernel": "auto" if options.chooses_kernel else options.kernel}
     if options.scale in ("standard", "none"):
-        del given["scale"]  # jobs of before had no name for them
+        del given["scale"]  # jobs of before had no name for them, nor for a trend
+    if options.trend is None:
+        del given["trend"]
     job = {
         "data": source.describe() | {"values": source.token() or _hash_of_rows(source)},
         "options": {name: _plain(value) for name, value in given.items()},

@@ -9,6 +9,7 @@ import numpy as np
 
 from streamkern._typing import Array
 from streamkern.engine.scheduler import run, shared, task
+from streamkern.features import Trend
 from streamkern.models.checkpoint_job import RowPasses
 from streamkern.parameters.parameters import FEWEST_ROWS
 from streamkern.runtime.threads import blas_threads
@@ -37,18 +38,22 @@ def with_chosen_kernel(rows: RowPasses, seen: ColumnPass) -> RowPasses:
     placed = standardizer(seen.sample.X)
     if len(placed) < FEWEST_ROWS or not len(varied):
         return rows
+    trend = Trend.of(options.trend or (), standardizer.outputs)
     ranges = np.ptp(np.quantile(placed, [_ENDS, 1.0 - _ENDS], axis=0), axis=0)
     ranges = np.where(ranges > 0, ranges, np.ptp(placed, axis=0))
     ranges = np.where(ranges > 0, ranges, 1.0)  # of an input that is constant in the sample
-    p = len(ranges)
+    p = len(trend.along)
     n_sizes = max(math.ceil(math.log(options.n_components) / p / math.log(_SMALLER)), 1)
     sizes = 0.5 * _SMALLER ** -np.arange(1.0, n_sizes + 1)
     centres = np.repeat(placed[:_PLACES], n_sizes, axis=0)
-    halves = np.outer(np.tile(sizes, _PLACES), ranges)
+    halves = np.full((len(centres), len(ranges)), np.inf)
+    ranges = ranges[trend.along]
+    halves[:, trend.along] = np.outer(np.tile(sizes, _PLACES), ranges)
     empty = WindowSamples(standardizer, centres, halves, _ROWS, options.random_state)
     read: Any = rows.read(empty, "kernels").statistic
-    windows = _told(read, n_sizes, seen, varied)
-    if p < rows.source.n_features:  # one for each would be numbers for other inputs
+    windows = _told(read, n_sizes, seen, varied, trend)
+    # One for each would be numbers for other inputs.
+    if p < rows.source.n_features - len(options.covariates):
         ranges = np.exp(np.log(ranges).mean(keepdims=True))
     found = run(task(_chosen, shared(windows), ranges, name="evidence"))
     best = max(found, key=lambda each: each.per_row)
@@ -66,7 +71,9 @@ def _chosen(windows: list[Window], ranges: Any) -> list[Evidence]:
     return by_evidence(windows, ranges)
 
 
-def _told(read: WindowSamples, n_sizes: int, seen: ColumnPass, targets: Array) -> list[Window]:
+def _told(
+    read: WindowSamples, n_sizes: int, seen: ColumnPass, targets: Array, trend: Trend
+) -> list[Window]:
     """Return the whole field, and windows with rows enough that are not all in another."""
     kept = [seen.sample.first(_ROWS)]
     for start in range(0, len(read.samples), n_sizes):
@@ -79,7 +86,9 @@ def _told(read: WindowSamples, n_sizes: int, seen: ColumnPass, targets: Array) -
     weight = float(np.mean([each.weights.mean() for each in kept]))
     shift, unit = (each[targets] for each in seen.target_scale.values())
     scaled = [(each.y[:, targets] - shift) / unit for each in kept]
-    return [
-        Window(seen.standardizer(each.X), y, each.weights / weight)
-        for each, y in zip(kept, scaled, strict=True)
-    ]
+    windows = list[Window]()
+    for each, y in zip(kept, scaled, strict=True):
+        rows = seen.standardizer(each.X)
+        places = rows[:, trend.along]
+        windows.append(Window(places, y, each.weights / weight, tuple(trend.values(rows).T)))
+    return windows

@@ -81,6 +81,7 @@ class GramTransforms:
 
 def block_preconditioner(sums: Any, *, intercept: bool) -> BlockPreconditioner:
     """Return the preconditioner that sums of waves tell, about their means if so."""
-    D, (_, _, amplitudes) = sums.feature_map.n_components, sums.feature_map.lattice
-    block = sums.with_gram(min(D, LEADING)).centred(intercept=intercept).gram
-    return BlockPreconditioner(block, 0.5 * sums.weight * np.repeat(amplitudes**2, 2)[:D])
+    D, (_, _, amplitudes, k) = sums.feature_map.n_components, sums.feature_map.lattice
+    block = sums.with_gram(min(D, k + LEADING)).centred(intercept=intercept).gram
+    waves = 0.5 * sums.weight * np.repeat(amplitudes**2, 2)[: D - k]
+    return BlockPreconditioner(block, np.concatenate([sums.beside.diagonal(), waves]))

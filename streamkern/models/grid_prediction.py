@@ -10,6 +10,7 @@ import numpy as np
 
 from streamkern._typing import Floats
 from streamkern.errors import DataError, ParameterError
+from streamkern.features.trend import trended
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.prediction import predicted_shards
 from streamkern.runtime.memory import check_free
@@ -108,7 +109,12 @@ def grid_to_file(
 
 def _axes(model: FittedRidge, points: Sequence[Any], extent: Any) -> dict[str, Floats]:
     """Return the coordinates along every input by its name, or raise ParameterError."""
-    p = model.n_features
+    p, beside = model.n_features, trended(model.feature_map)
+    if beside is not None and beside.n_features > len(beside.trend.along):
+        raise ParameterError(
+            "a grid has coordinates alone, but the model has a trend in other columns, of which no "
+            "values at its points are known; predict rows that have them."
+        )
     if not hasattr(points, "__len__") or len(points) != p:
         raise ParameterError(
             f"a grid has an axis for every input, {p} here, not {points!r}; give {p} numbers of "

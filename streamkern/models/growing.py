@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 # What decides the moments of rows, and so is settled when the first of them come.
 _DECIDING = (
     *("kernel", "n_components", "n_folds", "feature_map", "paired", "metric", "standardize"),
-    *("scale", "precision", "random_state"),
+    *("scale", "trend", "precision", "random_state"),
 )
 
 

@@ -30,7 +30,7 @@ def pass_report(
     first, data = passes[0], without_folders(source.describe())
     names = input_names({"data": data})
     named: FitReport = {} if names is None else {"feature_names": names}
-    if source.n_features <= _MOST_RANGES:
+    if source.n_features <= _MOST_RANGES and not options.covariates:
         ends = np.stack([seen.columns.minimum, seen.columns.maximum], axis=1)
         named["input_range"] = ends[: source.n_features].tolist()
     report: FitReport = {

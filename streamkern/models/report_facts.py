@@ -1,15 +1,19 @@
 """Figures of a fit report: those of a kernel, of a solution, and of numbers of features."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
 from streamkern._typing import Floats
 from streamkern.errors.formatting import listed
+from streamkern.features.trend import trended
 from streamkern.kernels import Kernel, length_scale_of
 from streamkern.parameters.fit_report import FitReport
-from streamkern.solve import NormalEquations, RidgeSolution
+from streamkern.predict.predictor import Predictor
+from streamkern.solve import Cholesky, NormalEquations, RidgeSolution
+from streamkern.sources.preprocessing.column_names import named_inputs
 from streamkern.tune.penalty_search import Size
 
 _MOST_CLASSES = 8
@@ -36,6 +40,37 @@ def facts_of(solution: RidgeSolution, equations: NormalEquations, flat: bool) ->
         "precision_floor": solution.floor,
         "solver": solution.solver,
     }
+
+
+def trend_facts(predictor: Predictor, equations: NormalEquations, report: FitReport) -> FitReport:
+    """Return the slopes of a trend, in units of the target by those of its inputs, with errors."""
+    feature_map, coef = predictor.feature_map.condensed(predictor.coef, alike=True)
+    if (found := trended(feature_map)) is None:
+        return {}
+    standardizer: Any = feature_map.standardizer  # type: ignore[attr-defined]
+    names = named_inputs(report, standardizer.columns.tolist())
+    variances = _variances(equations, len(found.unit), len(coef))
+    units = [np.prod(standardizer.deviation[[*term]]) for term in found.trend.terms] * found.unit
+    terms = []
+    for j, term in enumerate(found.trend.terms):
+        facts = {"coefficient": coef[j], "deviation": np.sqrt(variances[j])}
+        shown = {name: as_stored(each / units[j], predictor.flat) for name, each in facts.items()}
+        terms.append({"term": " * ".join(names[i] for i in term), **shown})
+    return {"trend": terms}
+
+
+def _variances(equations: NormalEquations, k: int, n_components: int) -> Floats:
+    """Return the variances (k, q) of the first coefficients, NaN where they are not known."""
+    alphas = equations.alphas
+    found = np.full((k, len(alphas)), np.nan)
+    if equations.samples is not None:
+        found = np.square(equations.samples.vectors[:k]) @ equations.samples.weights(alphas)
+    elif equations.gram.order == n_components:
+        for alpha in np.unique(alphas):
+            with suppress(np.linalg.LinAlgError):
+                solved = Cholesky.of_shifted(equations.gram, alpha).solve(np.eye(n_components, k))
+                found[:, alphas == alpha] = solved.diagonal()[:, None]
+    return found * equations.noise_variance
 
 
 def summary_rows(report: FitReport) -> list[tuple[str, str]]:

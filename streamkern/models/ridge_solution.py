@@ -25,7 +25,13 @@ from streamkern.models.data_moments import DataMoments
 from streamkern.models.feature_rounding import rounding_errors, rounding_note
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.held_out_predictors import Unseen, unseen
-from streamkern.models.report_facts import as_stored, facts_of, kernel_facts, sizes_as_dict
+from streamkern.models.report_facts import (
+    as_stored,
+    facts_of,
+    kernel_facts,
+    sizes_as_dict,
+    trend_facts,
+)
 from streamkern.models.squared_errors import squared_errors_of
 from streamkern.parameters.fit_report import FitReport, with_seconds
 from streamkern.parameters.parameters import Parameters
@@ -133,6 +139,7 @@ def solve_moments(
         "sparse_method": None if sparse is None else sparse.method,
         "sparse_curve": None if sparsity is None else sparsity.as_dict(flat=flat),
         **facts_of(solution, equations, flat),
+        **trend_facts(predictor, equations, report),
         **({"rounding_rmse": as_stored(rounding, flat)} if rounding.any() else {}),
         "errors_from": errors.source,
         "passes": report.get("passes", 0) + len(done),

@@ -245,7 +245,7 @@ class SubspaceSearch:
             k: Eigenbasis.of(rest.centred(intercept=intercept)) for k, rest in without.items()
         }
         self.basis = self.bases[None]
-        largest, grid = float(self.basis.spectrum.values[-1]), self.penalty.grid
+        largest, grid = self.basis.spectrum.largest, self.penalty.grid
         if self.penalty.is_fixed:
             grid = (self.penalty.alpha,)
         floor = relative_floor(self.basis.spectrum.precision, self.made.feature_map.n_components)

@@ -45,7 +45,9 @@ class SubspacePasses:
     ) -> None:
         empty: Any = sums.empty
         self.products, self.rule, self.feature_map = products, sums.rule, feature_map
-        self.precision, self.seconds = empty.precision, list[float]()
+        # Beside a trend, a sketch in single precision would tell little of the field.
+        self.precision = "double" if feature_map.has_trend else empty.precision
+        self.seconds = list[float]()
         self.sampled_to: Sequence[float] = ()  # by what samples changed last, by penalties
         turned: dict[int, Any] = {}
         for fold, part in sorted(sums.parts.items()):

@@ -67,6 +67,10 @@ class Choice:
         checkpoint: str | Path | None,
         keep_moments: bool = False,
     ) -> None:
+        if parameters.trend is not None:
+            raise ParameterError(
+                "a search compares maps, which have no trend; leave it out, or take `fit`."
+            )
         self.parameters, self.checkpoint = parameters, checkpoint
         self.keep_moments = keep_moments
         kernel = first_kernel_of(parameters.kernel)

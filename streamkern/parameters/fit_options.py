@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from streamkern.errors import ParameterError
 from streamkern.errors.checks import check_choice, checked_integer
 from streamkern.features import FAMILIES, LEVELS, Family, FeatureMap, GridFourierFeatures, Identity
 from streamkern.features.base import checked_seed
 from streamkern.features.metric import GivenMetric, check_metric, checked_metric, learning_of
+from streamkern.features.trend import DEGREES, Trend, Trended
 from streamkern.kernels import (
     Gaussian,
     Kernel,
@@ -60,6 +63,7 @@ class FitOptions:
     fold_by: str = "auto"
     metric: str | GivenMetric | None = None
     scale: str = "standard"
+    trend: tuple[int | str, ...] | None = None
     chooses_kernel: bool = False  # and its length scale, on the sample or in windows of a field
 
     def __post_init__(self) -> None:
@@ -91,8 +95,24 @@ class FitOptions:
                 f"the map {self.feature_map!r} do not have; take precision 'single' (--precision "
                 f"single), or a map of Fourier features."
             )
+        if self.trend is not None:
+            object.__setattr__(self, "trend", tuple(self.trend))  # files have lists
+            self._check_trend()
         if not self.is_identity:
             self.map_of(self.kernel)
+
+    def _check_trend(self) -> None:
+        if self.is_identity or not self.has_grid:
+            raise ParameterError(
+                f"a trend is beside a field, of the map 'grid' and a kernel of distances, not of "
+                f"{self.feature_map!r} and {self.kernel.name!r}; take these (--map grid), or leave "
+                f"the trend out: its columns are inputs as others."
+            )
+        if self.metric is not None or self.scale not in ("standard", "common", "none"):
+            raise ParameterError(
+                f"a trend is of straight lines in inputs, which a metric would mix and scale "
+                f"{self.scale!r} may bend; take scale 'standard' (--scale standard), and no metric."
+            )
 
     def parameters(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in GIVEN}
@@ -107,7 +127,8 @@ class FitOptions:
     @property
     def has_bounds(self) -> bool:
         """Whether features have a bound, so that they can be rounded to integers."""
-        return not self.is_identity and self.map_of(self.kernel).bounds is not None
+        has_none = self.is_identity or self.trend is not None
+        return not has_none and self.map_of(self.kernel).bounds is not None
 
     @property
     def family(self) -> Family:
@@ -119,9 +140,15 @@ class FitOptions:
         return self.family.made is GridFourierFeatures
 
     @property
+    def covariates(self) -> list[int | str]:
+        """The columns of the trend."""
+        return [each for each in self.trend or () if each not in DEGREES]
+
+    @property
     def is_nested(self) -> bool:
         """Whether the first features of the map are a smaller map of its kind."""
-        return not self.is_identity and self.map_of(self.kernel).nesting > 0
+        has_parts = not self.is_identity and self.trend is None
+        return has_parts and self.map_of(self.kernel).nesting > 0
 
     @property
     def can_strip(self) -> bool:
@@ -156,7 +183,8 @@ class FitOptions:
         if self.is_identity:
             return n_features
         if isinstance(self.kernel, ShiftInvariantKernel) and self.metric is None:
-            self.kernel.check_inputs(n_features)  # in a metric, what inputs are turned to
+            # In a metric, they are what inputs are turned to.
+            self.kernel.check_inputs(n_features - len(self.covariates))
         self.check_map(n_features)
         return self.n_components
 
@@ -164,8 +192,13 @@ class FitOptions:
         """Raise ParameterError unless the map is for p inputs, and for what is to be learnt."""
         if self.is_identity:
             return
-        feature_map = self.map_of(self.kernel)
-        feature_map.check_inputs(n_features)
+        feature_map, n_covariates = self.map_of(self.kernel), len(self.covariates)
+        if n_covariates >= n_features:
+            raise ParameterError(
+                f"a trend of {n_covariates} columns leaves no coordinates of a field among "
+                f"{n_features} columns of X; name fewer, or take the map 'identity'."
+            )
+        feature_map.check_inputs(n_features - n_covariates)
         if learning_of(self.metric) and not feature_map.has_gradients:
             raise ParameterError(
                 f"a metric is learnt from gradients, which the map {self.feature_map!r} of the "
@@ -189,11 +222,17 @@ class FitOptions:
         """Draw the map for the inputs that are kept, with the length scale that suits `rows`."""
         if self.is_identity:
             return Identity().draw(len(kept)), Linear()
-        kernel = self.kernel
+        kernel, trend = self.kernel, Trend.of(self.trend or (), kept)
+        k, along, n_components = len(trend.terms), rows, self.n_components
+        if self.trend is not None:
+            kept = kept[trend.along]
+            kept = kept - np.searchsorted(np.sort(self.covariates), kept)
+            along, n_components = rows[:, trend.along], max(n_components - k, 1)
         if isinstance(kernel, ShiftInvariantKernel):
-            kernel = kernel.restricted(kept).resolved(rows, weights=weights)
-        drawn = self.map_of(kernel)
-        return drawn.draw(len(kept), drawn.chosen(rows, weights)), kernel
+            kernel = kernel.restricted(kept).resolved(along, weights=weights)
+        drawn = self.map_of(kernel, n_components)
+        drawn.draw(len(kept), drawn.chosen(along, weights))
+        return (Trended.beside(drawn, trend, rows) if k else drawn), kernel
 
 
 # Of these, what parameters say and files hold.

@@ -57,6 +57,7 @@ class FitReport(TypedDict, total=False):
     condition: float | None  # of the penalised Gram matrix
     feature_rounding: float  # root mean square error of a rounded feature, in units of a level
     rounding_rmse: Any  # what rounded features move predictions by
+    trend: list[dict[str, Any]]  # the coefficient of every term with its deviation
     precision_floor: float  # the penalty below which rounding decides
     solver: str  # "cholesky", "eigen" or "cg"
     passes: int  # readings of the rows

@@ -17,6 +17,7 @@ from streamkern.features.metric import checked_metric
 from streamkern.kernels import KERNELS, Gaussian, Kernel, Linear, as_kernel
 from streamkern.parameters.fit_options import CHOICES, GIVEN, FitOptions
 from streamkern.parameters.penalty_options import PenaltyOptions, SparseOptions
+from streamkern.parameters.trend_columns import checked_trend, trend_of_source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -143,6 +144,12 @@ class Parameters:
         "Learn which directions of the inputs matter, or one weight for each input; auto: "
         "whichever predicts better.",
         form="learn[:ROUNDS]|diagonal[:ROUNDS]|auto[:ROUNDS]",
+    )
+    trend: Any = option(
+        None,
+        "Of --map grid, inputs that count by straight lines beside the field of the others, by "
+        "name or number; linear, quadratic: a polynomial of its coordinates, too.",
+        form="COLUMN|linear|quadratic[,...]",
     )
     scale: str | None = option(
         None,
@@ -289,7 +296,7 @@ class Parameters:
         values |= {"metric": checked_metric(self.metric), "n_components": D}
         values |= {"feature_map": feature_map or self.usual_map}
         values["kernel"] = kernel or first_kernel_of(self.kernel)
-        values["scale"] = self.scale or "standard"
+        values["scale"], values["trend"] = self.scale or "standard", checked_trend(self.trend)
         if self.scale == "none" or not self.standardize:
             values |= {"scale": "none", "standardize": False}
         if kernel is None and self.chooses_kernel(values["feature_map"]):
@@ -309,8 +316,10 @@ class Parameters:
         """Return options for rows: where it is chosen, with no more components than there are.
 
         The kernel is not chosen for few rows, and its scale not for sparse ones, of which it would
-        leave no zeros.
+        leave no zeros.  Columns of a trend are those of the rows.
         """
+        if options.trend is not None:
+            options = replace(options, trend=trend_of_source(options.trend, source))
         few = source.n_samples < FEWEST_ROWS
         if self.feature_map == AUTO and template is None and source.sparse_row_bytes:
             options = replace(options, feature_map=DEFAULT_MAP)

@@ -7,7 +7,7 @@ import numpy as np
 from streamkern._typing import Array, Floats
 from streamkern.features import FeatureMap
 from streamkern.features.base import slices
-from streamkern.features.lattice import angles_of, half_cell, places, values_of_rows
+from streamkern.features.lattice import half_cell, places, trend_and_angles, values_of_rows
 
 # Numbers of rows and targets that are transformed at a time.
 _VALUES = 1 << 18
@@ -27,6 +27,7 @@ class WavePredictions:
         self.cell, waves = lattice.cell, np.zeros((coef.shape[1], lattice.modes.prod()), complex)
         waves[:, places(lattice.indices, lattice.modes)] = lattice.coefficients(coef).T
         self.waves = waves.reshape(-1, *lattice.modes)
+        self.trend = coef[: lattice.n_before]
 
     @staticmethod
     def room(feature_map: FeatureMap) -> int:
@@ -46,10 +47,11 @@ class WavePredictions:
         """Write predictions (n, q) for rows (n, p) into `out`, NaN for a row that is not finite."""
         self.feature_map.check(X.shape)
         for rows in slices(len(X), max(_VALUES // out.shape[1], 1)):
-            angles = angles_of(self.feature_map, self.cell, X[rows])
-            bad = ~np.isfinite(angles.sum(axis=1))
+            trend, angles = trend_and_angles(self.feature_map, self.cell, X[rows])
+            trend = trend @ self.trend
+            bad = ~np.isfinite(angles.sum(axis=1) + trend.sum(axis=1))
             angles[bad] = 0.0
             along = [np.ascontiguousarray(each) for each in angles.T]
             values = values_of_rows(along, self.waves, self.precision) * half_cell(along)
-            out[rows] = values.real.T + self.intercept
+            out[rows] = values.real.T + (self.intercept + trend)
             out[rows][bad] = np.nan

@@ -12,6 +12,7 @@ from streamkern._typing import Array
 from streamkern._version import __version__
 from streamkern.errors import ParameterError
 from streamkern.errors.formatting import printable
+from streamkern.features.trend import trended
 from streamkern.models.fitted_classes import FittedClassifier
 from streamkern.models.fitted_model import LIBRARIES
 from streamkern.models.fitted_ridge import FittedRidge
@@ -122,9 +123,11 @@ def input_bars(model: FittedRidge) -> tuple[list[Bar], int]:
     if not isinstance(scales, list) or "length_scale" not in model.report["kernel_parameters"]:
         return [], 0
     standardizer = model.feature_map.standardizer  # type: ignore[attr-defined]
-    names = named_inputs(model.report, standardizer.columns.tolist())
-    weights = 1.0 / np.array(scales)
-    shares, scaled = (weights / weights.max()).tolist(), (scales * standardizer.deviation).tolist()
+    beside = trended(model.feature_map)
+    kept = slice(None) if beside is None else beside.trend.along
+    names = named_inputs(model.report, standardizer.columns[kept].tolist())
+    weights, deviation = 1.0 / np.array(scales), standardizer.deviation[kept]
+    shares, scaled = (weights / weights.max()).tolist(), (scales * deviation).tolist()
     heaviest = np.argsort(-weights, kind="stable")[:_MOST_INPUTS].tolist()
     bars = [(names[j], number(scales[j]), number(scaled[j]), shares[j]) for j in heaviest]
     return bars, len(scales) - len(bars)

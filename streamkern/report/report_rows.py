@@ -47,6 +47,7 @@ def fit_rows(report: FitReport, number: Number = brief) -> list[Row]:
         *class_rows(report),
         *_choices(report, number),
         ("alpha", _alpha(report, number)),
+        *[(f"trend: {each['term']}", _slope(each, number)) for each in report.get("trend", ())],
         figure_row("train_rmse", report, number),
         figure_row("cv_rmse", report, number),
         *([figure_row("rounding_rmse", report, number)] if "rounding_rmse" in report else []),
@@ -66,6 +67,10 @@ def _choices(report: FitReport, number: Number) -> Iterator[Row]:
     if evidence := report.get("kernel_evidence"):
         tried = ", ".join(f"{name} {number(each)}" for name, each in evidence.items())
         yield "choice of kernel", f"{report['kernel']}; evidence a row of windows: {tried}"
+
+
+def _slope(term: dict[str, Any], number: Number) -> str:
+    return f"{number(term['coefficient'])}, standard error {number(term['deviation'])}"
 
 
 def _gradients(report: FitReport, number: Number) -> list[Row]:

@@ -60,7 +60,7 @@ class PenaltyCurve:
         given, alphas = alphas, alphas / spectrum.row_weight
         spectrum = spectrum.counting_rows()
         N, m = spectrum.weight, spectrum.weight - spectrum.intercept
-        largest = float(spectrum.values[-1])
+        largest = spectrum.largest
         least = spectrum.target * (spectrum.floor / largest if largest > 0 else 0.0)
         if criterion == "evidence":
             if N < 2:

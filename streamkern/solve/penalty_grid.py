@@ -68,7 +68,7 @@ def checked_grid(alphas: Any) -> tuple[float, ...]:
 
 def default_grid(spectrum: Spectrum) -> Floats:
     """Return penalties from the precision floor to the largest eigenvalue."""
-    return even_grid(spectrum.floor, float(spectrum.values[-1]), left_out=spectrum.left_out)
+    return even_grid(spectrum.floor, spectrum.largest, left_out=spectrum.left_out)
 
 
 def even_grid(

@@ -37,7 +37,7 @@ class RidgeSolution:
 
 def precision_floor(moments: CentredMoments, largest: float) -> float:
     """Return the size of eigenvalues of G that its precision cannot tell from zero."""
-    return relative_floor(moments.precision, moments.gram.order) * largest
+    return relative_floor(moments.precision, moments.gram.order) * min(largest, moments.most)
 
 
 def relative_floor(precision: Precision, n_components: int) -> float:

@@ -35,12 +35,19 @@ class Spectrum:
     precision: Precision = "double"  # of the products that G and C are sums of
     row_weight: float = 1.0  # the mean weight of the rows where that is less than 1
     left_out: float = 0.0  # of the kernel by the features, as a penalty
+    most: float = np.inf  # eigenvalues but for those of a trend
+
+    @property
+    def largest(self) -> float:
+        """The largest eigenvalue, but for those of a trend."""
+        return min(float(self.values[-1]), self.most)
 
     def counting_rows(self) -> "Spectrum":
         """Return the spectrum with weights over their mean, where they do not count rows."""
         if self.row_weight == 1.0:
             return self
-        parts = ("values", "projections", "target", "weight", "floor", "row_weight", "left_out")
+        parts = ["values", "projections", "target", "weight", "floor", "row_weight", "left_out"]
+        parts.append("most")
         return replace(self, **{name: getattr(self, name) / self.row_weight for name in parts})
 
     def rss(self, alphas: Floats) -> Floats:
@@ -110,6 +117,7 @@ class Eigenbasis:
             precision=moments.precision,
             row_weight=moments.row_weight,
             left_out=moments.left_out,
+            most=moments.most,
         )
         return cls(spectrum, vectors, moments.feature_mean, moments.target_mean)
 

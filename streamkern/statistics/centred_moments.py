@@ -43,6 +43,8 @@ class CentredMoments:
     row_weight: float = 1.0
     # What of the kernel the features leave out, times the mean weight: a penalty for that noise.
     left_out: float = 0.0
+    # What eigenvalues are at the most, but for those of a trend, which are far from rounding.
+    most: float = np.inf
 
     def subset(self, indices: Array) -> "CentredMoments":
         """Return the moments of some of the features, (K,) ascending, with all targets."""

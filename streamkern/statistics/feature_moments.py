@@ -216,4 +216,5 @@ class Moments(FeatureSums):
             intercept,
             min(1.0, N / self.n_rows),
             self.feature_map.left_out * N / self.n_rows,
+            N if self.feature_map.has_trend else np.inf,
         )

@@ -18,9 +18,12 @@ class ToeplitzGram:
     Chan and Ng (1996), "Conjugate gradient methods for Toeplitz systems".
     """
 
-    def __init__(self, lattice: Lattice, waves: Array, n_threads: int = 1) -> None:
-        """Take the sums (2 n_1, ...) of waves of the frequencies -n to n - 1 along every input."""
-        self.lattice, self.n_threads = lattice, n_threads
+    def __init__(self, lattice: Lattice, waves: Array, beside: Floats, n_threads: int = 1) -> None:
+        """Take the sums (2 n_1, ...) of waves of the frequencies -n to n - 1 along every input.
+
+        The first rows (k, D) of G are `beside`, where a trend comes before the waves.
+        """
+        self.lattice, self.beside, self.n_threads = lattice, beside, n_threads
         self.shape = tuple(next_fast_len(length - 1) for length in waves.shape)
         sums = np.zeros(self.shape, complex)
         within = tuple(slice(length - 1) for length in waves.shape)
@@ -36,6 +39,7 @@ class ToeplitzGram:
         """Return that of the sums over both sets of rows."""
         both = copy(self)
         both.spectrum = self.spectrum + other.spectrum
+        both.beside = self.beside + other.beside
         return both
 
     def times(self, vectors: Array) -> Floats:
@@ -54,4 +58,6 @@ class ToeplitzGram:
             coefs[:, j], coefs[:, j + 1] = (here + there) / 4.0, (here - there) / 4.0j
         coefs *= self.lattice.amplitudes[:, None]
         pairs = np.stack([coefs.real, coefs.imag], axis=1).reshape(-1, coefs.shape[1])
-        return pairs[:D, :k]
+        n = len(self.beside)
+        waves = pairs[: D - n, :k] + self.beside[:, n:].T @ vectors[:n]
+        return np.concatenate([self.beside @ vectors, waves]) if n else pairs[:D, :k]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamkern.errors import ParameterError
-from streamkern.features.lattice import angles_of, half_cell, places, sums_of_rows
+from streamkern.features.lattice import half_cell, places, sums_of_rows, trend_and_angles
 from streamkern.runtime.timing import timed
 from streamkern.statistics.declared_sums import total
 from streamkern.statistics.feature_moments import Moments
@@ -47,6 +47,8 @@ class ToeplitzMoments(Moments):
     """
 
     waves: Floats = total("n_reals")  # sum s exp(i h m . x), row by row of m, as pairs of reals
+    # The products of a trend, which comes before the waves, with all features.
+    beside: Floats = total("_lattice.n_before", "feature_map.n_components")
 
     def __post_init__(self) -> None:
         if self.feature_map.lattice is None or np.any(self.feature_shift) or self.first_row:
@@ -77,19 +79,24 @@ class ToeplitzMoments(Moments):
         """
         angles: list[Floats] = []
         strengths: list[Floats] = []
-        most = min(_ROWS, _VALUES // self.n_factors)
+        q, k = self.n_targets, self._lattice.n_before
+        most = min(_ROWS, _VALUES // (self.n_factors + k))
         for block in blocks:
             self._check(block)
             weights = np.ones(len(block)) if block.weights is None else block.weights
-            factors = np.ones((len(block), self.n_factors))
-            factors[:, :-1] = (block.y - self.target_shift) / self.target_unit
+            with timed("features"):
+                trend, along = trend_and_angles(self.feature_map, self._lattice.cell, block.X)
+            angles.append(along)
+            factors = np.ones((len(block), self.n_factors + k))
+            factors[:, :q] = (block.y - self.target_shift) / self.target_unit
+            factors[:, q + 1 :] = trend
             weighted = factors * weights[:, None]
-            self.target += np.einsum("nq,nq->q", weighted, factors)[:-1]
-            self.target_sum += weighted[:, :-1].sum(axis=0)
+            self.target += np.einsum("nq,nq->q", weighted, factors)[:q]
+            self.target_sum += weighted[:, :q].sum(axis=0)
+            self.cross[:k] += trend.T @ weighted[:, : q + 1]
+            self.beside[:, :k] += trend.T @ weighted[:, q + 1 :]
             self.weight += float(weights.sum())
             self.n_rows += len(block)
-            with timed("features"):
-                angles.append(angles_of(self.feature_map, self._lattice.cell, block.X))
             if not np.isfinite(angles[-1]).all():  # which transforms do not survive
                 raise overflowed(block, "inputs of {rows} overflow; leave such rows out.")
             strengths.append(weighted)
@@ -101,16 +108,20 @@ class ToeplitzMoments(Moments):
             self._add(angles, strengths)
 
     def _add(self, angles: list[Floats], strengths: list[Floats]) -> None:
-        (indices, _, amplitudes), modes = self._lattice, self._lattice.modes
+        (indices, _, amplitudes, k), modes = self._lattice, self._lattice.modes
         rows = [np.ascontiguousarray(each) for each in np.concatenate(angles).T]
         factors = np.ascontiguousarray(np.concatenate(strengths).T, dtype=complex)
+        q = self.n_targets
         with timed("products"):
-            self.waves += sums_of_rows(rows, factors[-1:], 2 * modes, self.precision)[0].view(float)
+            ones = factors[q : q + 1]
+            self.waves += sums_of_rows(rows, ones, 2 * modes, self.precision)[0].view(float)
             factors *= half_cell(rows)
             made = sums_of_rows(rows, factors, modes, self.precision)
         sums = made[:, places(indices, modes)].T * amplitudes[:, None]
-        self.cross[0::2] += sums.real
-        self.cross[1::2] += sums.imag[: len(self.cross) // 2]
+        of_factors, of_trend = sums[:, : q + 1], sums[:, q + 1 :]
+        for held, added in ((self.cross[k:], of_factors), (self.beside[:, k:].T, of_trend)):
+            held[0::2] += added.real
+            held[1::2] += added.imag[: len(held) // 2]
 
     def with_gram(self, n_components: int | None = None) -> Moments:
         """Return the moments with the Gram matrix of the features, or of the first D' of them."""
@@ -136,12 +147,17 @@ class ToeplitzMoments(Moments):
     def gram_operator(self, n_threads: int = 1) -> ToeplitzGram:
         """Return what multiplies vectors by the Gram matrix, which is not made."""
         waves = self.waves.view(complex).reshape(2 * self._lattice.modes)
-        return ToeplitzGram(self._lattice, waves, n_threads)
+        return ToeplitzGram(self._lattice, waves, self.beside, n_threads)
 
     def _write(self, panel: Array) -> None:
         """Write rows of the Gram matrix: 2 cos a cos b = cos (a + b) + cos (a - b), and so on."""
-        indices, _, amplitudes = self._lattice
+        indices, _, amplitudes, k = self._lattice
         start, stop = rows_of(panel)
+        panel[:, :k] = self.beside[:stop, start:stop].T
+        panel[: max(k - start, 0)] = self.beside[start:stop, :stop]
+        panel, start, stop = panel[max(k - start, 0) :, k:], max(start - k, 0), stop - k
+        if stop <= start:
+            return
         mine, every = slice(start // 2, -(-stop // 2)), slice(-(-stop // 2))
         waves, wider = self.waves.view(complex), 2 * self._lattice.modes
         # Places are linear in the frequencies, whose halves add up to one cell.
@@ -183,7 +199,8 @@ class ToeplitzMoments(Moments):
         return self if n_components is None else self.leading(n_components)
 
     def is_finite(self) -> bool:
-        return bool(np.isfinite(self.waves).all()) and super().is_finite()
+        own = self.waves, self.beside
+        return all(np.isfinite(each).all() for each in own) and super().is_finite()
 
     def centred(self, *, intercept: bool = True) -> CentredMoments:
         return self.with_gram().centred(intercept=intercept)
@@ -192,7 +209,8 @@ class ToeplitzMoments(Moments):
 def is_summed_by_waves(feature_map: FeatureMap, n_targets: int) -> bool:
     """Say whether `ToeplitzMoments` are for a map, and take less than products of its features."""
     lattice, squares = feature_map.lattice, feature_map.n_components**2
-    if lattice is None or n_targets > _MOST_TARGETS or squares < _OPERATIONS * (n_targets + 2):
+    n_factors = n_targets + (0 if lattice is None else lattice.n_before)
+    if lattice is None or n_factors > _MOST_TARGETS or squares < _OPERATIONS * (n_factors + 2):
         return False
     n_waves = np.prod(2.0 * lattice.modes)
     return bool(n_waves <= min(_MOST_WAVES, squares / 4))

@@ -30,11 +30,15 @@ _NONE = -1e30
 
 
 class Window(NamedTuple):
-    """Rows of a part of a field: places (n, p), targets (n, q), and weights (n,), 1 in the mean."""
+    """Rows of a part of a field: places (n, p), targets (n, q), and weights (n,), 1 in the mean.
+
+    Terms (n,) of a trend have coefficients that are the same in all windows.
+    """
 
     places: Floats
     targets: Floats
     weights: Floats
+    trend: Sequence[Floats] = ()
 
 
 class Evidence(NamedTuple):
@@ -78,20 +82,23 @@ def by_evidence(windows: Sequence[Window], ranges: Floats) -> list[Evidence]:
 def _log_evidence(kernel: Any, parameters: Floats, windows: Sequence[Window]) -> float:
     """Return the logarithm of the evidence of logarithms of length scales and noise."""
     lengths, noise = np.exp(parameters[:-1]), math.exp(parameters[-1])
-    determinant, squares, n_rows = 0.0, 0.0, 0
-    for places, targets, weights in windows:
+    determinant, n_rows, every = 0.0, 0, list[Floats]()
+    for places, targets, weights, trend in windows:
         scaled = places / lengths
         gram = kernel.values(scaled, scaled)
         gram[np.diag_indices(len(gram))] += noise / weights
         factor, failed = lapack.dpotrf(gram, lower=1)
         if failed:
             return _NONE
-        both = np.column_stack([np.ones(len(places)), targets])
+        both = np.column_stack([np.ones(len(places)), *trend, targets])
         white = solve_triangular(factor, both, lower=True, check_finite=False)
         one, rest = white[:, 0], white[:, 1:]
-        left = rest - np.outer(one, (one @ rest) / (one @ one))
-        squares = squares + np.square(left).sum(axis=0)
+        every.append(rest - np.outer(one, (one @ rest) / (one @ one)))
         determinant += 2.0 * float(np.log(np.diagonal(factor)).sum())
         n_rows += len(places)
+    if k := len(windows[0].trend):
+        both = np.concatenate(every)
+        every = [both[:, k:] - both[:, :k] @ np.linalg.lstsq(both[:, :k], both[:, k:])[0]]
+    squares: Any = sum(np.square(left).sum(axis=0) for left in every)
     variances = np.maximum(squares / n_rows, np.finfo(float).tiny)
     return -0.5 * float(determinant + n_rows * np.log(variances).mean())

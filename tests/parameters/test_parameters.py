@@ -19,7 +19,7 @@ from streamkern.solve.sparse_selection import METHODS
 
 # The options of `fit` and `tune` that the contract names, and those that other pages name.
 CONTRACT = """
-kernel length-scale map phase components metric scale alpha folds fold-by sparse precision
+kernel length-scale map phase components metric trend scale alpha folds fold-by sparse precision
 no-standardize no-intercept weights classify on-bad-rows seed checkpoint report dry-run force
 cluster scheduler
 scheduler-file workers json quiet
@@ -42,6 +42,7 @@ GIVEN = {
     "--map auto": {"feature_map": "auto"},
     "--phase": {"paired": False},
     "--metric learn:2": {"metric": "learn:2"},
+    "--trend height,linear": {"trend": "height,linear"},
     "--scale robust": {"scale": "robust"},
     "--no-standardize": {"standardize": False},
     "--no-intercept": {"fit_intercept": False},

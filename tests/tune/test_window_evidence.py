@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.linalg import block_diag
 from scipy.stats import multivariate_normal
 
 from streamkern import Gaussian, Matern
@@ -22,22 +23,24 @@ def window(kernel, n, side, seed):
 
 
 @pytest.mark.parametrize("kernel", [Matern(nu=0.5), Matern(nu=1.5), Gaussian()])
-def test_evidence_is_the_density_of_targets_at_the_best_means_and_variances(kernel):
+@pytest.mark.parametrize("k", [0, 2])
+def test_evidence_is_the_density_of_targets_at_the_best_means_slopes_and_variances(kernel, k):
     windows = [window(kernel, 30, 1.0, 0), window(kernel, 40, 3.0, 1)]
-    parameters = np.log([*LENGTHS, NOISE])
-    found = window_evidence._log_evidence(kernel, parameters, windows)
-    n, q, squares, grams, rests = 70, 2, np.zeros(2), [], []
-    for places, targets, weights in windows:
-        gram = kernel.with_length_scale(tuple(LENGTHS))(places, places) + np.diag(NOISE / weights)
-        one = np.linalg.solve(gram, np.ones(len(gram)))
-        rests.append(targets - one @ targets / one.sum())
-        grams.append(gram)
-        squares += np.einsum("nq,nm,mq->q", rests[-1], np.linalg.inv(gram), rests[-1])
-    density = sum(
-        multivariate_normal(cov=gram * squares[j] / n).logpdf(rest[:, j])
-        for gram, rest in zip(grams, rests, strict=True)
-        for j in range(q)
-    )
+    lines = stream(2).standard_normal((2, k, 40))
+    windows = [
+        each._replace(trend=tuple(line[:, : len(each.places)]))
+        for each, line in zip(windows, lines, strict=True)
+    ]
+    found = window_evidence._log_evidence(kernel, np.log([*LENGTHS, NOISE]), windows)
+    scaled = kernel.with_length_scale(tuple(LENGTHS))
+    gram = block_diag(*(scaled(a.places, a.places) + np.diag(NOISE / a.weights) for a in windows))
+    terms = block_diag(*(np.ones((len(each.places), 1)) for each in windows))
+    terms = np.hstack([terms, *([np.hstack([w.trend for w in windows]).T] if k else [])])
+    targets, inverse = np.concatenate([each.targets for each in windows]), np.linalg.inv(gram)
+    rest = targets - terms @ np.linalg.solve(terms.T @ inverse @ terms, terms.T @ inverse @ targets)
+    n, (_, q) = len(rest), targets.shape
+    variances = np.einsum("nq,nm,mq->q", rest, inverse, rest) / n
+    density = sum(multivariate_normal(cov=gram * variances[j]).logpdf(rest[:, j]) for j in range(q))
     # The mean over targets, without what is the same for all kernels.
     assert found == pytest.approx(density / q + 0.5 * n * (1.0 + np.log(2.0 * np.pi)))
 

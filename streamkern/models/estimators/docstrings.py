@@ -62,6 +62,10 @@ metric : str, or ndarray of shape (p, p), optional
     next fit, in up to four rounds ('learn:ROUNDS'), and keeps the round that predicts held-out
     rows best.  'diagonal' learns one weight for each input, and 'auto' takes whichever of the two
     predicts better in every round.
+trend : str or sequence of int or str, optional
+    Of the map 'grid', columns by name or number whose effect is a straight line beside the field,
+    which is then of the others; 'linear' and 'quadratic' are polynomials of its coordinates.  Their
+    prior is nearly flat, as in universal kriging; `report_['trend']` has the slopes.
 scale : {'standard', 'robust', 'common', 'quantile', 'auto', 'none'}, optional
     How inputs are scaled; by default 'auto' where the kernel is chosen and rows are not sparse, and
     else 'standard'.  'robust' takes them less their medians, in units of their quartiles, and

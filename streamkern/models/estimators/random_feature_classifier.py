@@ -154,6 +154,7 @@ class RandomFeatureClassifier(ClassEstimator, FeatureEstimator):
         feature_map: str = "orthogonal",
         paired: bool = True,
         metric: str | Floats | None = None,
+        trend: str | Sequence[int | str] | None = None,
         scale: str | None = None,
         standardize: bool = True,
         fit_intercept: bool = True,
