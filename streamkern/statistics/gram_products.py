@@ -72,8 +72,8 @@ class GramProducts(Statistic):
     def _multiply(self, features: Array, weights: Floats | None, scratch: Scratch) -> Floats:
         """Add products of some rows, by parts of their features that stay in cache.
 
-        In double the shift is taken off the sums, in the end by those of f^T v, which are returned:
-        that is less work, and costs no digits.
+        In double the shift is taken off the sums in the end, by those of f^T v, which are returned:
+        features less the shift would have digits of single precision.
         """
         (n, D), dtype = features.shape, self.vectors.dtype
         wide = features.dtype != dtype
