@@ -12,11 +12,18 @@ from pathlib import Path
 
 import dask
 import pytest
+import scipy.linalg  # noqa: F401  whose threads are limited, as NumPy's
+from threadpoolctl import threadpool_limits
 
 SECONDS_TO_START = 60
 # Whoever starts tests in the background has them, and what they start, ignore these.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+def pytest_configure(config):
+    if hasattr(config, "workerinput"):
+        threadpool_limits(1)  # of tests side by side: threads of two would wait for each other
 
 
 @pytest.fixture(autouse=True)

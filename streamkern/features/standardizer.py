@@ -149,8 +149,8 @@ class Standardizer:
         """Return the standardizer that does what this one and then another one do."""
         if self.linear is not None or self.bends:
             raise ParameterError(
-                "inputs in a metric, or in a bounded scale, are not inputs any more, and cannot be "
-                "standardised again; leave out the metric, or take scale 'standard'."
+                "inputs in a metric, or in a scale that bends them, cannot be standardised again; "
+                "leave out the metric, or take scale 'standard'."
             )
         columns, deviation = self.columns[other.columns], self.deviation[other.columns]
         mean = self.mean[other.columns] + deviation * other.mean

@@ -13,10 +13,14 @@ from streamkern._typing import Array, Floats
 from streamkern.errors import ParameterError
 from streamkern.features.base import FeatureMap
 from streamkern.features.families import inner_arrays, restored_inner
-from streamkern.features.kernel_map import Chosen, OfInner
+from streamkern.features.kernel_map import OfInner
 from streamkern.features.lattice import Lattice
 from streamkern.runtime.scratch import Scratch
 
+NO_CHOICE = (
+    "features are not chosen beside a trend, which comes first; leave out sparse (--sparse), or "
+    "the trend."
+)
 # Polynomials of the coordinates, by their degrees.
 DEGREES = {"linear": 1, "quadratic": 2}
 # The prior deviation of a term with deviation 1, in those of the field: the penalty hardly counts.
@@ -116,8 +120,8 @@ class Trended(OfInner):
         inner = self.inner.first(self.checked_part(n_components) - len(self.unit))
         return Trended(inner, self.trend, self.centre, self.unit)
 
-    def subset(self, indices: Array) -> Chosen:
-        return Chosen(self, indices)
+    def subset(self, indices: Array) -> FeatureMap:  # noqa: ARG002  none are
+        raise ParameterError(NO_CHOICE)
 
     def arrays(self) -> dict[str, Array]:
         pairs = [(*term, -1)[:2] for term in self.trend.terms]

@@ -134,6 +134,10 @@ class FittedComponents(FittedModel):
 def principal_components(moments: DataMoments, options: ComponentOptions) -> FittedComponents:
     """Decompose the centred moments of features, where the moments are."""
     begun, wanted = time.perf_counter(), checked_number(options.n_components)
+    if moments.feature_map.has_trend:
+        raise ParameterError(
+            "the first components of moments with a trend would be its terms; take moments without."
+        )
     moments = moments.solvable()
     D, n_rows = moments.feature_map.n_components, int(moments.report["rows"])
     if isinstance(wanted, int) and wanted > min(D, n_rows):

@@ -1,7 +1,6 @@
 """Figures of a fit report: those of a kernel, of a solution, and of numbers of features."""
 
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -11,8 +10,9 @@ from streamkern.errors.formatting import listed
 from streamkern.features.trend import trended
 from streamkern.kernels import Kernel, length_scale_of
 from streamkern.parameters.fit_report import FitReport
+from streamkern.predict.deviation import roots
 from streamkern.predict.predictor import Predictor
-from streamkern.solve import Cholesky, NormalEquations, RidgeSolution
+from streamkern.solve import NormalEquations, RidgeSolution
 from streamkern.sources.preprocessing.column_names import named_inputs
 from streamkern.tune.penalty_search import Size
 
@@ -49,28 +49,33 @@ def trend_facts(predictor: Predictor, equations: NormalEquations, report: FitRep
         return {}
     standardizer: Any = feature_map.standardizer  # type: ignore[attr-defined]
     names = named_inputs(report, standardizer.columns.tolist())
+    centred = [f"({name} - mean)" for name in names]
     variances = _variances(equations, len(found.unit), len(coef))
     units = [np.prod(standardizer.deviation[[*term]]) for term in found.trend.terms] * found.unit
     terms = []
     for j, term in enumerate(found.trend.terms):
-        facts = {"coefficient": coef[j], "deviation": np.sqrt(variances[j])}
-        shown = {name: as_stored(each / units[j], predictor.flat) for name, each in facts.items()}
-        terms.append({"term": " * ".join(names[i] for i in term), **shown})
+        parts = [names[i] for i in term] if len(term) == 1 else [centred[i] for i in term]
+        error = None if variances is None else np.sqrt(variances[j])
+        facts = {"coefficient": coef[j], "deviation": error}
+        shown = {
+            name: None if each is None else as_stored(each / units[j], predictor.flat)
+            for name, each in facts.items()
+        }
+        terms.append({"term": " * ".join(parts), **shown})
     return {"trend": terms}
 
 
-def _variances(equations: NormalEquations, k: int, n_components: int) -> Floats:
-    """Return the variances (k, q) of the first coefficients, NaN where they are not known."""
-    alphas = equations.alphas
-    found = np.full((k, len(alphas)), np.nan)
-    if equations.samples is not None:
-        found = np.square(equations.samples.vectors[:k]) @ equations.samples.weights(alphas)
+def _variances(equations: NormalEquations, k: int, n_components: int) -> Floats | None:
+    """Return the variances (k, q) of the first coefficients, None where they are not known."""
+    alphas, samples = equations.alphas, equations.samples
+    if samples is not None:
+        leverages = np.square(samples.vectors[:k]) @ samples.weights(alphas)
     elif equations.gram.order == n_components:
-        for alpha in np.unique(alphas):
-            with suppress(np.linalg.LinAlgError):
-                solved = Cholesky.of_shifted(equations.gram, alpha).solve(np.eye(n_components, k))
-                found[:, alphas == alpha] = solved.diagonal()[:, None]
-    return found * equations.noise_variance
+        basis, weights = roots(equations, np.unique(alphas) if len(set(alphas)) == 1 else alphas)
+        leverages = np.square(basis[:k], dtype=float) @ weights
+    else:
+        return None
+    return equations.row_weight * leverages * equations.noise_variance
 
 
 def summary_rows(report: FitReport) -> list[tuple[str, str]]:

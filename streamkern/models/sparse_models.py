@@ -9,6 +9,7 @@ import numpy as np
 from streamkern._typing import Array, Floats
 from streamkern.engine.scheduler import run, shared, task
 from streamkern.errors import ParameterError, StreamkernWarning
+from streamkern.features.trend import NO_CHOICE
 from streamkern.models.estimators.load import estimator_of
 from streamkern.models.estimators.random_feature_ridge import RandomFeatureRidge
 from streamkern.models.fitted_ridge import FittedRidge
@@ -60,6 +61,8 @@ def sparsify(
 def sparse_model(model: FittedRidge, n_components: int, method: str = "forward") -> FittedRidge:
     """Return the fitted model of the best K features of another; parameters are as above."""
     begun, full = time.perf_counter(), model.predictor
+    if full.feature_map.has_trend:
+        raise ParameterError(NO_CHOICE)
     D, alpha = len(full.coef), model.alpha
     K, report = checked_size(n_components, D), model.report.copy()
     alpha = np.array(alpha) if isinstance(alpha, list) else alpha

@@ -75,6 +75,7 @@ class Footprint:
     n_maps: int = 1  # more where others weigh the rows
     solves_by_passes: bool = False  # by conjugate gradients, without a D x D system
     sums_waves: bool = False  # and of sums of waves, in the place of passes
+    n_terms: int = 0  # of a trend beside these
 
     @property
     def index(self) -> int:
@@ -112,7 +113,7 @@ class Footprint:
         """Return the sums of one fold, of the largest strip of the triangle."""
         D, q = self.n_components, self.source.n_targets
         if self.sums_waves:
-            return 8 * D * (2 * _WAVES + q + 1)
+            return 8 * D * (2 * _WAVES + q + 1 + self.n_terms)
         if self.solves_by_passes:
             return 8 * D * max(self.n_vectors, 2 * (q + 1))
         strips = Triangle.strips(D, n_strips)
@@ -130,7 +131,7 @@ class Footprint:
     def transforming(self, threads: int) -> int:
         """Return what a process holds that sums waves."""
         finer = 16 * _FINER * _WAVES * self.n_components
-        factors = self.source.n_targets + 1
+        factors = self.source.n_targets + 1 + self.n_terms
         task = self.folds_at_once * self.sums() + finer + self.blocks
         task += self.block_rows * (_TRANSFORMED + _FACTOR * factors)
         task += _FACTOR * self.n_components * factors

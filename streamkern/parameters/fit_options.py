@@ -79,8 +79,8 @@ class FitOptions:
         checked_metric(self.metric)
         if self.scale in ("robust", "quantile") and self.is_identity:
             raise ParameterError(
-                "a linear model has no bounded scale; take scale 'standard' (--scale standard), or "
-                "a kernel."
+                f"a linear model has no scale {self.scale!r}, which bends inputs; take scale "
+                f"'standard' (--scale standard), or a kernel."
             )
         if self.feature_map == "identity":
             other = not isinstance(self.kernel, Linear) and self.kernel != Gaussian()
@@ -177,6 +177,10 @@ class FitOptions:
         rows_a_feature = self.family.made.rows_a_feature
         return max(needed, sample_size(rows_a_feature, self.n_components, n_columns))
 
+    def n_terms(self, n_features: int) -> int:
+        """Return the number of features of the trend, beside a field of p inputs with it."""
+        return len(Trend.of(self.trend or (), np.arange(n_features)).terms)
+
     def components_for(self, n_features: int) -> int:
         """Return D for rows of p inputs, and check that the length scales fit them."""
         check_metric(self.metric, n_features)
@@ -199,6 +203,11 @@ class FitOptions:
                 f"{n_features} columns of X; name fewer, or take the map 'identity'."
             )
         feature_map.check_inputs(n_features - n_covariates)
+        if (k := self.n_terms(n_features)) >= self.n_components:
+            raise ParameterError(
+                f"n_components counts {k} terms of the trend and waves beside them, so it must be "
+                f"more than {k}, not {self.n_components}; take 2048."
+            )
         if learning_of(self.metric) and not feature_map.has_gradients:
             raise ParameterError(
                 f"a metric is learnt from gradients, which the map {self.feature_map!r} of the "
@@ -227,7 +236,7 @@ class FitOptions:
         if self.trend is not None:
             kept = kept[trend.along]
             kept = kept - np.searchsorted(np.sort(self.covariates), kept)
-            along, n_components = rows[:, trend.along], max(n_components - k, 1)
+            along, n_components = rows[:, trend.along], n_components - k
         if isinstance(kernel, ShiftInvariantKernel):
             kernel = kernel.restricted(kept).resolved(along, weights=weights)
         drawn = self.map_of(kernel, n_components)

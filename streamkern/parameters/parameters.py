@@ -14,6 +14,7 @@ from streamkern.errors import ParameterError
 from streamkern.errors.checks import check_choice
 from streamkern.features import FAMILIES, LEVELS, GridFourierFeatures, Identity
 from streamkern.features.metric import checked_metric
+from streamkern.features.trend import NO_CHOICE
 from streamkern.kernels import KERNELS, Gaussian, Kernel, Linear, as_kernel
 from streamkern.parameters.fit_options import CHOICES, GIVEN, FitOptions
 from streamkern.parameters.penalty_options import PenaltyOptions, SparseOptions
@@ -339,6 +340,8 @@ class Parameters:
         checked_method(self.sparse_method)
         if self.sparse is None:
             return None
+        if self.trend is not None:
+            raise ParameterError(NO_CHOICE)
         if options.is_chosen and not self.penalty.needs_folds:
             raise ParameterError(
                 "sparse 'auto' is chosen by cross-validation; take alpha 'cv' or a grid of "

@@ -204,7 +204,8 @@ def planned(
         takes_sparse=options.family.made.takes_sparse and not options.is_identity,
         from_rows=options.family.made.rows_a_feature > 0,
     )
-    by_passes = {"solves_by_passes": True, "sums_waves": options.sums_waves}
+    by_passes: dict[str, Any] = {"solves_by_passes": True, "sums_waves": options.sums_waves}
+    by_passes["n_terms"] = options.n_terms(source.n_features)
     plan = plan_of(**job | by_passes if job.get("solves_by_passes") else job)
     if may_solve_by_passes and not plan.solves_by_passes and not plan.fits:
         other = plan_of(**job | by_passes)

@@ -37,11 +37,15 @@ def trend_of_source(asked: Asked, source: Source) -> Asked:
     from streamkern.sources.preprocessing.column_names import MOST_NAMED, names_of_source
 
     names, p = names_of_source(source) or [], source.n_features
-    places = {name: j for j, name in enumerate(names)}
+    places: dict[Any, int] = {name: j for j, name in enumerate(names)}
     found = list[int | str]()
     for each in asked:
         number = int(each) if isinstance(each, int) or each.isdecimal() else -1
-        column = each if each in DEGREES else places.get(str(each), number)
+        column = each if each in DEGREES else places.get(each, number)
+        if each in DEGREES and each in places:
+            raise ParameterError(
+                f"{each!r} is a word of a trend, and a column of X too; give that another name."
+            )
         if not (each in DEGREES or 0 <= int(column) < p):
             known = listed(names, MOST_NAMED) if names else f"0 to {p - 1}"
             raise ParameterError(

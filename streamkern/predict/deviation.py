@@ -70,7 +70,7 @@ class Deviation(Uncached):
             basis, weights = samples.vectors, samples.weights(each)
         else:
             centre = equations.feature_mean / feature_map.scale
-            basis, weights = _roots(equations, each, feature_map.scale)
+            basis, weights = roots(equations, each, feature_map.scale)
         return kind(
             feature_map,
             centre,
@@ -156,7 +156,7 @@ class SampledDeviation(Deviation):
         return leverages, None
 
 
-def _roots(equations: NormalEquations, alphas: Floats, scale: float) -> tuple[Array, Floats]:
+def roots(equations: NormalEquations, alphas: Floats, scale: float = 1.0) -> tuple[Array, Floats]:
     """Return scale times B, (D, D), and the weights (D, t), for one alpha or those of targets."""
     gram, floor = equations.gram, equations.floor
     dtype = gram.panels[0].dtype

@@ -209,8 +209,10 @@ class ToeplitzMoments(Moments):
 def is_summed_by_waves(feature_map: FeatureMap, n_targets: int) -> bool:
     """Say whether `ToeplitzMoments` are for a map, and take less than products of its features."""
     lattice, squares = feature_map.lattice, feature_map.n_components**2
-    n_factors = n_targets + (0 if lattice is None else lattice.n_before)
-    if lattice is None or n_factors > _MOST_TARGETS or squares < _OPERATIONS * (n_factors + 2):
+    if lattice is None:
+        return False
+    n_right_sides = n_targets + lattice.n_before
+    if n_right_sides > _MOST_TARGETS or squares < _OPERATIONS * (n_right_sides + 2):
         return False
     n_waves = np.prod(2.0 * lattice.modes)
     return bool(n_waves <= min(_MOST_WAVES, squares / 4))

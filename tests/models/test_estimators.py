@@ -166,6 +166,7 @@ PARAMETERS = {
     "feature_map": "iid",
     "paired": False,
     "metric": "diagonal:2",
+    "trend": "0",
     "scale": "none",
     "standardize": False,
     "fit_intercept": False,
@@ -192,6 +193,8 @@ def test_no_parameter_is_ignored(name):
     if name in CHOICES:
         model.set_params(alpha="cv")
         y = rows(q=2)[1]
+    if name == "trend":
+        model.set_params(feature_map="grid")
     if name == "sparse_method":
         model.set_params(sparse=5)
     if name == "metric":  # a learnt one is taken where that predicts better
@@ -209,7 +212,7 @@ def test_no_parameter_is_ignored(name):
 
 def test_a_fit_leaves_the_parameters_as_they_were_given_and_a_clone_has_them():
     given = PARAMETERS | {"kernel": Gaussian("median"), "alpha": [0.1, 0.7], "alphas": None}
-    given["solver"] = "direct"  # which a sparse model is chosen from
+    given |= {"solver": "direct", "trend": None}  # as sparse models, of such maps, have
     model, state = RandomFeatureRidge(**given), np.random.get_state()[1].tolist()  # noqa: NPY002
     copy = clone(model.fit(*rows()))
     assert np.random.get_state()[1].tolist() == state  # noqa: NPY002

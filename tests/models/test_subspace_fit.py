@@ -407,9 +407,10 @@ def test_features_that_are_kept_change_no_bit(small_shards, monkeypatch, fold_by
 
 def test_the_number_of_cores_changes_no_bit():
     source = ArraySource(*rows())
-    found = [solution(source, n_components=1024)[0]]
-    with threadpool_limits(1):
-        found.append(solution(source, n_components=1024)[0])
+    found = []
+    for n_threads in (2, 1):
+        with threadpool_limits(n_threads):
+            found.append(solution(source, n_components=1024)[0])
     assert found[0] == found[1]
 
 

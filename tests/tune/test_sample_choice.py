@@ -8,6 +8,8 @@ from harvests import same_bits
 import streamkern
 from streamkern import RandomFeatureAdaBoost, RandomFeatureClassifier, RandomFeatureRidge
 from streamkern.kernels import Gaussian, Laplacian
+from streamkern.tune import sample_choice
+from streamkern.tune.metric_rounds import Tried
 
 N, P = 900, 4
 RNG = np.random.default_rng(5)
@@ -39,6 +41,20 @@ def test_half_and_twice_the_median_length_scale_are_tried_too():
 
     assert factor(X[:, :2], np.sin(9.0 * X[:, 0] + 5.0 * X[:, 1])) == pytest.approx(0.5)
     assert factor(X, X.sum(axis=1) + RNG.standard_normal(N)) == pytest.approx(2.0)
+
+
+def test_the_best_of_those_that_are_surely_better_than_the_first_is_taken(monkeypatch):
+    def fits(seen, options, scales):
+        squares = np.ones((3, 200))
+        squares[1] = np.where(np.arange(200) < 2, 60.0, 0.2)  # less in the mean, but for two rows
+        squares[2] = 0.9
+        for square, factor in zip(squares, (1.0, 2.0, 3.0), strict=True):
+            kernel, weights = Laplacian(factor), np.ones(200)
+            tried = Tried(kernel, square.mean(), 1.0, np.empty((0, 1)), square, weights)
+            yield sample_choice._SmallFit("standard", tried)
+
+    monkeypatch.setattr(sample_choice, "_small_fits", fits)
+    assert ridge(scale="standard").fit(X, SMOOTH).kernel_.length_scale == 3.0
 
 
 @pytest.mark.parametrize(

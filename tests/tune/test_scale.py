@@ -214,7 +214,7 @@ def test_inputs_in_their_own_units_have_no_scale():
 def test_scales_that_there_are_not_are_refused():
     with pytest.raises(ParameterError, match="scale must be one of auto, standard, robust, common"):
         ridge(scale="ranks").fit(*rows())
-    with pytest.raises(ParameterError, match="a linear model has no bounded scale"):
+    with pytest.raises(ParameterError, match="a linear model has no scale"):
         ridge(kernel="linear", scale="robust").fit(*rows())
     with pytest.raises(ParameterError, match="inputs in their own units have no scale 'robust'"):
         ridge(scale="robust", standardize=False).fit(*rows())
