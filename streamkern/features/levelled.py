@@ -18,19 +18,18 @@ turns the sums into those of whitened features, once, in double.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from streamkern._typing import Array, Floats
 from streamkern.errors import ParameterError
 from streamkern.features.base import FeatureMap, stream
 from streamkern.features.families import MAPS
 from streamkern.features.kernel_map import ChosenFeatures
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from streamkern._typing import Array, Floats
     from streamkern.features.nystroem import Nystroem
     from streamkern.runtime.scratch import Scratch
 

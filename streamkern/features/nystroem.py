@@ -139,9 +139,8 @@ class Nystroem(KernelMap, LandmarkFeatures):
         """Return L^-T v of vectors (m, k), or L^-1 v."""
         from scipy.linalg import solve_triangular  # noqa: PLC0415  where it is needed
 
-        transposed = "N" if back else "T"
         return solve_triangular(
-            self.factor, vectors, lower=True, trans=transposed, check_finite=False
+            self.factor, vectors, lower=True, trans="N" if back else "T", check_finite=False
         )
 
     def combined(self, weights: Floats) -> "CombinedLandmarks":

@@ -50,8 +50,7 @@ class Standardized(FeatureMap):
             yield from self._of_sparse(out.dtype).evaluated(X, out, shift, scratch)
             return
         dtype = np.dtype(np.float64) if self.inner.exact_rows else out.dtype
-        rows = self.standardised(X, dtype, scratch)
-        yield from self.inner.evaluated(rows, out, shift, scratch)
+        yield from self.inner.evaluated(self.standardised(X, dtype, scratch), out, shift, scratch)
 
     @property
     def lattice(self) -> Lattice | None:  # type: ignore[override]
@@ -185,8 +184,7 @@ class Standardized(FeatureMap):
                 f"expected rising knots of {n_kept} columns, found shape {knots.shape}; the file "
                 f"is damaged."
             )
-        standardizer = Standardizer(columns, mean, deviation, p, linear, bound, knots)
-        return cls(standardizer, inner)
+        return cls(Standardizer(columns, mean, deviation, p, linear, bound, knots), inner)
 
 
 class Identity(FeatureMap):

@@ -151,8 +151,7 @@ class Sum(Several):
             if not len(rows):  # of a term that hardly counts
                 continue
             rest = uniform[rows, : term.n_uniforms].copy()
-            left = (rest[:, 0] - bounds[i]) / share
-            rest[:, 0] = np.clip(left, np.finfo(float).epsneg, 1.0)
+            rest[:, 0] = np.clip((rest[:, 0] - bounds[i]) / share, np.finfo(float).epsneg, 1.0)
             frequencies[rows] = term.spectral(normal[rows, : term.normal_sets * p], rest)
         return frequencies
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from streamkern._typing import Floats
 from streamkern.errors import ParameterError
 from streamkern.errors.checks import check_choice, checked_integer, is_integer
 from streamkern.models.boosting_fit import fit_rounds, round_options
@@ -35,12 +38,8 @@ from streamkern.predict.ensemble import ALGORITHMS, Ensemble, Round, StagedError
 from streamkern.storage.codec import BOOSTED, map_card
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
     import h5py
 
-    from streamkern._typing import Floats
     from streamkern.parameters.fit_report import FitReport
     from streamkern.sources import LabelledSource
 

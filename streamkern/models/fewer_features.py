@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 from streamkern.engine.scheduler import shared
 from streamkern.features import FeatureMap
@@ -35,13 +34,12 @@ def fewer_features(
     if not (sizes and penalty.needs_folds):
         return ()
     if isinstance(sums.empty, ToeplitzMoments):
-        waves: dict[int, Any] = sums.parts
-        found = {fold: part.leading(sizes[-1]) for fold, part in waves.items()}
+        found = {fold: part.leading(sizes[-1]) for fold, part in sums.parts.items()}
     else:
-        parts: dict[int, Any] = read(feature_map.first(sizes[-1]).summed()).parts
+        parts = read(feature_map.first(sizes[-1]).summed()).parts
         with blas_threads(1):
             found = {fold: part.solvable() for fold, part in parts.items()}
     folds = ByFold(sums.rule, next(iter(found.values())).zero())
-    folds.parts = dict(found)
+    folds.parts = found
     tried = solve_sizes(shared(folds), penalty, intercept=intercept, sizes=sizes)
     return tuple(replace(size, total=None, basis=None) for size in tried)

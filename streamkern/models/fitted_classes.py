@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from streamkern._typing import Array, Floats
 from streamkern.models.fitted_model import FittedModel, through
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.labelling import described_class_weight, factors_of, restored_class_weight
@@ -19,12 +22,8 @@ from streamkern.sources import LabelledSource, Source, labelled_rows
 from streamkern.storage.codec import MODEL
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
     import h5py
 
-    from streamkern._typing import Array, Floats
     from streamkern.parameters.fit_report import FitReport
 
 

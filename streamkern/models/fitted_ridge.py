@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from streamkern._typing import Floats
 from streamkern.engine.scheduler import is_task, run, shared, task
 from streamkern.errors import ModelFileError
 from streamkern.features.metric import metric_of_map
@@ -37,12 +40,8 @@ from streamkern.sources.containers import is_dask_array
 from streamkern.storage.codec import MODEL, map_card
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
     import h5py
 
-    from streamkern._typing import Floats
     from streamkern.features import FeatureMap
     from streamkern.models.data_moments import DataMoments
     from streamkern.parameters.fit_report import FitReport

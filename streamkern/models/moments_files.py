@@ -17,7 +17,8 @@ from __future__ import annotations
 
 import math
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final, cast
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -41,8 +42,6 @@ from streamkern.storage.codec import MOMENTS, map_card, opened_card, restored_ma
 from streamkern.storage.untrusted import finite_array, finite_arrays, mark
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import h5py
 
     from streamkern.models.data_moments import DataMoments
@@ -63,8 +62,7 @@ _SECONDS = {"total", "columns", "pass"}
 def write_moments(path: str | Path, moments: DataMoments, *, force: bool) -> None:
     index, folds, options = moments.known_rows(), moments.gathered().folds, moments.options
     empty, parts = folds.empty, sorted(folds.parts.items())
-    sums: list[Any] = [part for _, part in parts]
-    if not all(part.is_finite() for part in sums):
+    if not all(part.is_finite() for _, part in parts):
         raise OverflowedError(
             f"sums of features or targets overflowed in {options.precision} precision; "
             f"standardise or rescale the inputs."
@@ -95,7 +93,7 @@ def read_moments(path: str | Path, *, with_folds: bool) -> dict[str, Any]:
     """Return the fields of `DataMoments`; without folds, these and their rows are empty."""
     with opened_card(path, MOMENTS) as (file, card):
         folds, index = _restored_folds(file, card, with_folds=with_folds)
-        feature_map, report = folds.empty.feature_map, card["report"]  # type: ignore[attr-defined]
+        feature_map, report = folds.empty.feature_map, card["report"]
         _check_report(report)
         if with_folds and report["rows"] != len(index):
             raise ValueError(f"{report['rows']} rows, but {len(index):,} in the index")
@@ -201,7 +199,7 @@ def _read_index(group: h5py.Group, folds: ByFold) -> RowIndex:
     labels = finite_array(group, "folds", hashes.shape, "u")
     if hashes.dtype != np.uint64 or hashes.ndim != 1 or (hashes[1:] < hashes[:-1]).any():
         raise ValueError("hashes of rows that are not in order")
-    K, parts = folds.rule.n_folds, cast("dict[int, FeatureSums]", folds.parts)
+    K, parts = folds.rule.n_folds, folds.parts
     if len(labels) and labels.max() >= K:
         raise ValueError(f"fold {labels.max()} of {K}")
     stored = [parts[fold].n_rows if fold in parts else 0 for fold in range(K)]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from streamkern._typing import Floats
 from streamkern.errors import DataError, OverflowedError
 from streamkern.errors.formatting import listed, listed_apart
 from streamkern.features import LEVELS
@@ -17,9 +19,6 @@ from streamkern.sources.preprocessing.column_names import input_names
 from streamkern.statistics import ByFold, RowIndex, unplaced_folds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from streamkern._typing import Floats
     from streamkern.models.data_moments import DataMoments
     from streamkern.parameters.fit_report import FitReport
 
@@ -118,8 +117,8 @@ def merged_folds(left: ByFold, right: ByFold, turns: Floats | None = None) -> By
     both = ByFold(unplaced_folds(left.rule.n_folds), left.empty)
     with np.errstate(over="ignore", invalid="ignore"):
         for fold in sorted(left.parts.keys() | right.parts.keys()):
-            mine: Any = left.parts.get(fold, left.empty)
-            theirs: Any = right.parts.get(fold, right.empty)
+            mine = left.parts.get(fold, left.empty)
+            theirs = right.parts.get(fold, right.empty)
             theirs = theirs if turns is None else theirs.of_map(mine.feature_map, turns)
             both.parts[fold] = part = mine.merge(theirs)
             if not part.is_finite():
@@ -178,5 +177,4 @@ def joined_reports(left: FitReport, right: FitReport) -> FitReport:
 
 
 def _both(left: str | None, right: str | None) -> str | None:
-    words = dict.fromkeys(word for word in (left, right) if word)
-    return " and ".join(words) or None
+    return " and ".join(dict.fromkeys(word for word in (left, right) if word)) or None

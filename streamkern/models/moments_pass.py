@@ -74,8 +74,7 @@ def moments_pass(
         feature_map = drawn.summed() if penalty is None else drawn.plain()
         empty = None if like is None else like.empty
         if empty is None:
-            reweighted = weighting is not None
-            empty = _empty_moments(rows, feature_map, seen, reweighted=reweighted)
+            empty = _empty_moments(rows, feature_map, seen, reweighted=weighting is not None)
         if isinstance(empty, IntegerMoments):
             empty.check_rows(float(seen.columns.weight.max()), seen.sample.weights)
     strips = moment_strips(empty, plan.n_strips)
@@ -169,7 +168,7 @@ def _products(rows: RowPasses, read: Any, sums: ByFold) -> Iterator[GramPasses |
 
 
 def _weights_of_folds(folds: ByFold) -> dict[int, float]:
-    return {fold: part.weight for fold, part in folds.parts.items()}  # type: ignore[attr-defined]
+    return {fold: part.weight for fold, part in folds.parts.items()}
 
 
 def _rounding_here(feature_map: FeatureMap, X: Array, precision: str) -> FitReport:
@@ -179,11 +178,9 @@ def _rounding_here(feature_map: FeatureMap, X: Array, precision: str) -> FitRepo
 
 def _joined(*strips: ByFold) -> ByFold:
     """Return the folds of which these are strips."""
-    empties: list[Any] = [strip.empty for strip in strips]
-    whole = ByFold(strips[-1].rule, joined_moments(empties))
+    whole = ByFold(strips[-1].rule, joined_moments([strip.empty for strip in strips]))
     for fold in strips[-1].parts:
-        parts: list[Any] = [strip.parts[fold] for strip in strips]
-        whole.parts[fold] = joined_moments(parts)
+        whole.parts[fold] = joined_moments([strip.parts[fold] for strip in strips])
     return whole
 
 

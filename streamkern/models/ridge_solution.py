@@ -178,10 +178,9 @@ class LeaveOneOutPass:
         precision, q = precision_of_features(options.precision), len(spectrum.target)
         itemsize = dtype_of_features(precision).itemsize
         shard_rows, block_rows = cut(self.source, 2 * itemsize * feature_map.n_components)
-        empty = task(_empty, feature_map, basis, alphas, precision, name="leave-one-out")
         self.passed = accumulate(
             self.source,
-            empty,
+            task(_empty, feature_map, basis, alphas, precision, name="leave-one-out"),
             shard_rows=shard_rows,
             block_rows=block_rows,
             skip_bad_rows=options.on_bad_rows == "skip",

@@ -124,8 +124,7 @@ class Choice:
                 D = self.parameters.for_rows(self.options, source).n_components
                 found = compare(trials, D, adds=self.is_free)
             else:
-                named = self.maps not in (None, AUTO)
-                plain = None if named else self.parameters.feature_map
+                plain = self.parameters.feature_map if self.maps in (None, AUTO) else None
                 found = search(trials := SearchTrials(contenders, *how_tried), plain)
             best, arm = trials.contenders[found.arm.place], found.arm
             del trials  # and the rows that it holds
@@ -202,8 +201,7 @@ class Choice:
             with suppress(ParameterError, DataError):
                 check_metric_of(learning, [kernel for kernel, _ in pairs], source)
                 for kernel, name in pairs:
-                    one = replace(learning, kernel=kernel, feature_map=name)
-                    one.check_map(source.n_features)
+                    replace(learning, kernel=kernel, feature_map=name).check_map(source.n_features)
                 if self.maps in (None, AUTO):
                     others = [pair for pair in pairs[1:] if pair[1] != _USUAL_MAP]
                     pairs = [pairs[0], *(others or pairs[1:])]

@@ -115,8 +115,7 @@ class Footprint:
             return 8 * D * (2 * _WAVES + q + 1)
         if self.solves_by_passes:
             return 8 * D * max(self.n_vectors, 2 * (q + 1))
-        strips = Triangle.strips(D, n_strips)
-        largest = max(Triangle.size(stop, first) for first, stop in strips)
+        largest = max(Triangle.size(stop, first) for first, stop in Triangle.strips(D, n_strips))
         return 8 * largest + (24 if self.precision in LEVELS else 16) * D * (q + 1)
 
     def multiplying(self, threads: int) -> int:
@@ -162,11 +161,10 @@ class Footprint:
     def accumulating(self, threads: int, n_strips: int, n_workers: int) -> int:
         """Return what a process holds that accumulates so many shards at a time."""
         D, p, sums = self.n_components, self.source.n_features, self.sums(n_strips)
-        q = self.source.n_targets
         task = (
             self.folds_at_once * sums
             + self.itemsize * D * p  # the frequencies
-            + self.itemsize * (Triangle.product_size(D) + 2 * D * (q + 1))
+            + self.itemsize * (Triangle.product_size(D) + 2 * D * (self.source.n_targets + 1))
             + self.blocks
         )
         waiting = (self.n_folds + (_WAITING - 1) * self.folds_at_once) * sums

@@ -5,6 +5,7 @@ A parameter is one field: its default, its help, and how the command line takes 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -20,8 +21,6 @@ from streamkern.parameters.penalty_options import PenaltyOptions, SparseOptions
 from streamkern.parameters.trend_columns import checked_trend, trend_of_source
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
-
     from streamkern.parameters.template import Template
     from streamkern.sources import Source
 

@@ -123,8 +123,7 @@ class PenaltyCurve:
                     f"the one-standard-error rule needs folds, but the criterion is "
                     f"{self.criterion}; take alpha 'cv', or leave the rule out."
                 )
-            every = np.arange(scores.shape[1])
-            close = scores <= (scores + errors)[best, every]
+            close = scores <= (scores + errors)[best, np.arange(scores.shape[1])]
             best = len(scores) - 1 - close[::-1].argmax(axis=0)
         return best
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from copy import copy
 from dataclasses import dataclass, fields
 from functools import cache
@@ -14,8 +15,6 @@ from streamkern.errors import ParameterError
 from streamkern.statistics.declared_sums import Sum, parts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from streamkern.runtime.scratch import Scratch
     from streamkern.sources import Block
     from streamkern.statistics.work import Work

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from streamkern._typing import Array, Floats
 from streamkern.errors import ParameterError
 from streamkern.runtime.scratch import Scratch
 from streamkern.runtime.timing import timed
@@ -16,9 +18,6 @@ from streamkern.statistics.triangle import Triangle, turn_pairs
 from streamkern.statistics.work import Work
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from streamkern._typing import Array, Floats
     from streamkern.features import FeatureMap
     from streamkern.sources import Block
 

@@ -6,21 +6,20 @@ Where memory does not hold the whole, they come in strips of the triangle, a pas
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Collection, Sequence
 from copy import copy, deepcopy
 from dataclasses import KW_ONLY, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
+from streamkern._typing import Array, Floats
 from streamkern.errors import OverflowedError, ParameterError
 from streamkern.statistics.base import Statistic
 from streamkern.statistics.declared_sums import merged_by, total
 from streamkern.statistics.triangle import Triangle
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
-    from streamkern._typing import Array, Floats
     from streamkern.features import FeatureMap
     from streamkern.sources import Block
     from streamkern.statistics.centred_moments import AnyPrecision, CentredMoments

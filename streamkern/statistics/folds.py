@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
@@ -10,15 +11,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from streamkern._typing import Array
 from streamkern.errors import ParameterError
 from streamkern.statistics.base import Statistic
 from streamkern.statistics.declared_sums import Sum, declared
 from streamkern.statistics.row_hashes import hashed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from streamkern._typing import Array
     from streamkern.sources import Block, Shard
     from streamkern.statistics.work import Work
 
@@ -134,9 +133,9 @@ class ByFold(Statistic):
     """A statistic of every fold that has rows, in one reading."""
 
     rule: Folds
-    empty: Statistic  # with the parameters of every fold's
+    empty: Any  # a Statistic with the parameters of every fold's
     weighting: Weighting | None = None  # whose weights rows are given before they are dealt
-    parts: dict[int, Statistic] = declared(_OfFolds(dtype=dict, start=(), merge=_merge_folds))
+    parts: dict[int, Any] = declared(_OfFolds(dtype=dict, start=(), merge=_merge_folds))
 
     @property
     def work(self) -> Work | None:

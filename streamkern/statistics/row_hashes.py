@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streamkern._typing import Array, Floats
 from streamkern.errors import ParameterError
 from streamkern.features.base import slices
 from streamkern.statistics.base import Statistic
 from streamkern.statistics.declared_sums import concatenated, joint
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from streamkern._typing import Array, Floats
     from streamkern.sources import Block
     from streamkern.statistics.folds import Folds
 
@@ -120,8 +119,7 @@ class RowIndex(Statistic):
     def update(self, blocks: Iterable[Block]) -> None:
         hashes, labels = [self.hashes], [self.labels]
         for block in blocks:
-            columns = block.X.shape[1] + block.y.shape[1] + 1
-            step = max(_VALUES_AT_ONCE // columns, 1)
+            step = max(_VALUES_AT_ONCE // (block.X.shape[1] + block.y.shape[1] + 1), 1)
             weights = np.ones(len(block)) if block.weights is None else block.weights
             for few in slices(len(block), step):
                 values = block.X[few], block.y[few], weights[few, None]

@@ -7,11 +7,13 @@ points, and a non-uniform fast Fourier transform makes these for far less than D
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streamkern._typing import Array, Floats
 from streamkern.errors import ParameterError
 from streamkern.features.lattice import half_cell, places, sums_of_rows, trend_and_angles
 from streamkern.runtime.timing import timed
@@ -22,9 +24,6 @@ from streamkern.statistics.toeplitz_gram import ToeplitzGram
 from streamkern.statistics.triangle import Triangle, rows_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from streamkern._typing import Array, Floats
     from streamkern.features import FeatureMap
     from streamkern.sources import Block
     from streamkern.statistics.centred_moments import CentredMoments
@@ -212,5 +211,4 @@ def is_summed_by_waves(feature_map: FeatureMap, n_targets: int) -> bool:
     n_factors = n_targets + (0 if lattice is None else lattice.n_before)
     if lattice is None or n_factors > _MOST_TARGETS or squares < _OPERATIONS * (n_factors + 2):
         return False
-    n_waves = np.prod(2.0 * lattice.modes)
-    return bool(n_waves <= min(_MOST_WAVES, squares / 4))
+    return bool(np.prod(2.0 * lattice.modes) <= min(_MOST_WAVES, squares / 4))

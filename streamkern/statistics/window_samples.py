@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from streamkern._typing import Array, Floats
 from streamkern.statistics.base import Statistic, Together
 from streamkern.statistics.declared_sums import part
 from streamkern.statistics.row_hashes import RowSample
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from streamkern._typing import Array, Floats
     from streamkern.sources import Block
 
 
@@ -39,8 +38,7 @@ class WindowSamples(Statistic):
     def update(self, blocks: Iterable[Block]) -> None:
         for block in blocks:
             places = self.placed(block.X)
-            boxes = zip(self.samples, self.centres, self.halves, strict=True)
-            for sample, centre, half in boxes:
+            for sample, centre, half in zip(self.samples, self.centres, self.halves, strict=True):
                 inside = (np.abs(places - centre) <= half).all(axis=1)
                 if inside.any():
                     sample.update([block.where(inside)])

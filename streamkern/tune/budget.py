@@ -66,8 +66,7 @@ class Budget:
         D, n = options.n_components, source.n_samples
         for times in _TIMES:
             more = replace(options, n_components=times * D)
-            solution = parameters.solution_by_passes(more)
-            plan = plan_here(source, more, **solution)
+            plan = plan_here(source, more, **parameters.solution_by_passes(more))
             fewest = _ROWS_BY_PASSES if plan.solves_by_passes else _ROWS_A_COMPONENT
             enough = plan.fits and fewest * times * D <= n
             enough = enough and (times * D <= DIRECT_COMPONENTS or plan.solves_by_passes)
@@ -78,8 +77,7 @@ class Budget:
     def searching(self, parameters: Parameters, options: FitOptions, source: Source) -> "Budget":
         """Return what of the seconds is left beside the fit, but half of them at the least."""
         plan = plan_here(source, options, **parameters.solution_by_passes(options))
-        rest = self.amount - _seconds(plan, options)
-        return replace(self, amount=max(rest, self.amount / 2))
+        return replace(self, amount=max(self.amount - _seconds(plan, options), self.amount / 2))
 
 
 def _seconds(plan: Plan, options: FitOptions) -> float:

@@ -69,8 +69,7 @@ class KernelParameters:
         """Set parameters by name, those of the kernel included; ValueError if there is no such."""
         of_kernel = split_names(parameters)[1].get("kernel", {})
         others = {name: v for name, v in parameters.items() if not name.startswith("kernel__")}
-        estimator: Any = super()
-        estimator.set_params(**others)
+        super().set_params(**others)  # type: ignore[misc]
         if of_kernel:
             self.kernel = first_kernel_of(self.kernel).with_params(**of_kernel)
         return self

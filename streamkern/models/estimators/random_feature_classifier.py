@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -21,9 +21,6 @@ from streamkern.runtime.events import job
 from streamkern.sources import Source, labelled_rows
 from streamkern.sources.containers import is_lazy, keeps_coordinates
 from streamkern.sources.nonfinite_rows import none_left_error
-
-if TYPE_CHECKING:
-    from streamkern.models.fitted_classes import FittedClasses, FittedClassifier
 
 
 class ClassEstimator(ClassifierMixin, TableEstimator):  # type: ignore[misc]
@@ -91,7 +88,7 @@ class ClassEstimator(ClassifierMixin, TableEstimator):  # type: ignore[misc]
             are classes, and columns what was predicted.  `baseline` is the `accuracy` of always
             saying the commonest class.
         """
-        model: FittedClasses = self.model_
+        model = self.model_
         source = model.labelled(*self._tables(X, y, sample_weight))
         return model.evaluate(source, skip_bad_rows=self._skips)
 
@@ -199,6 +196,6 @@ class RandomFeatureClassifier(ClassEstimator, FeatureEstimator):
         The parameter `calibration` stays as it is.  With None the model is without a calibration,
         and no rows are read.
         """
-        model: FittedClassifier = self.model_
+        model = self.model_
         source = model.labelled(*self._tables(X, y, sample_weight), weighted=True)
         return holding(self, model.calibrated(source, calibration))
