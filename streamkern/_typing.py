@@ -1,9 +1,16 @@
-"""Names for the array types that signatures share."""
+"""Names for the types that signatures share."""
 
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+if TYPE_CHECKING:
+    from streamkern import sources
+
 Floats: TypeAlias = NDArray[np.float64]
 Array: TypeAlias = NDArray[Any]
+# In words, for who computes with rows but must not load what reads files.
+Block: TypeAlias = "sources.Block"
+Shard: TypeAlias = "sources.Shard"
+Source: TypeAlias = "sources.Source"

@@ -123,8 +123,9 @@ class Nystroem(KernelMap, LandmarkFeatures):
     def first(self, n_components: int) -> "Nystroem":
         k = self.checked_part(n_components)
         smaller = Nystroem(self.kernel, **{**self.arguments(), "n_components": k})
-        factor = np.ascontiguousarray(self.factor[:k, :k])
-        return smaller._drawn(self.similarities.landmarks[:k], factor)
+        return smaller._drawn(
+            self.similarities.landmarks[:k], np.ascontiguousarray(self.factor[:k, :k])
+        )
 
     def subset(self, indices: Array) -> Projected:
         chosen = self.checked_subset(indices)

@@ -1,6 +1,7 @@
 """Maps of standardised rows, which fitted models hold, and inputs as features."""
 
 from collections.abc import Iterator, Mapping
+from operator import attrgetter
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -10,7 +11,6 @@ from streamkern.errors import ParameterError
 from streamkern.features.base import FeatureMap, cached_slices
 from streamkern.features.cosines import ProjectedFeatures
 from streamkern.features.families import inner_arrays, restored_inner
-from streamkern.features.lattice import Lattice
 from streamkern.features.standardizer import Standardizer
 from streamkern.runtime.scratch import Scratch
 from streamkern.runtime.sparse_rows import SparseRows
@@ -23,12 +23,13 @@ class Standardized(FeatureMap):
     """A drawn map, applied to standardised rows."""
 
     name = "standardized"
+    lattice: Any = property(attrgetter("inner.lattice"))
+    left_out: Any = property(attrgetter("inner.left_out"))
+    bounds: Any = property(attrgetter("inner.bounds"))
 
     def __init__(self, standardizer: Standardizer, inner: FeatureMap) -> None:
-        self.standardizer = standardizer
-        self.inner = inner
-        self.n_features = standardizer.n_features
-        self.n_components = inner.n_components
+        self.standardizer, self.inner = standardizer, inner
+        self.n_features, self.n_components = standardizer.n_features, inner.n_components
         self.scale = inner.scale
         self.nesting, self.has_gradients = inner.nesting, inner.has_gradients
         self.has_trend = inner.has_trend
@@ -51,18 +52,6 @@ class Standardized(FeatureMap):
             return
         dtype = np.dtype(np.float64) if self.inner.exact_rows else out.dtype
         yield from self.inner.evaluated(self.standardised(X, dtype, scratch), out, shift, scratch)
-
-    @property
-    def lattice(self) -> Lattice | None:  # type: ignore[override]
-        return self.inner.lattice
-
-    @property
-    def left_out(self) -> float:
-        return self.inner.left_out
-
-    @property
-    def bounds(self) -> Floats | float | None:
-        return self.inner.bounds
 
     def round_into(self, X: Any, levels: int, out: Array, scratch: Scratch) -> None:
         self.inner.round_into(_Standardised(self, X, scratch), levels, out, scratch)

@@ -65,7 +65,6 @@ def fit_rounds(
     boosting: "Boosting",
     checkpoint: str | Path | None = None,
 ) -> tuple[Ensemble, FitReport]:
-    """Fit round after round, and return the ensemble with the report of its fit."""
     begun, (options, solution, _) = time.perf_counter(), boosting.job(parameters)
     fit = fit_job(source, options, checkpoint, searched=[boosting.as_dict()], **solution)
     with fit as (rows, (best, *_), learnt):
@@ -86,16 +85,19 @@ def fit_rounds(
         each["train_error"] = float(staged.errors[i])
         each["train_error_bound"] = None if bounds is None else float(bounds[i])
     job.seconds["total"] = time.perf_counter() - begun
-    report |= boosting.as_dict() | job.counts
-    report |= {
-        "rounds": rounds,
-        "stopped": stopped,
-        "n_components": sum(each["n_components"] for each in rounds),
-        "train_error": rounds[-1]["train_error"],
-        "train_error_bound": rounds[-1]["train_error_bound"],
-        "seconds": job.seconds,
-        "rows_per_second": len(rounds) * report["rows"] / job.seconds["pass"],
-    }
+    report |= (
+        boosting.as_dict()
+        | job.counts
+        | {
+            "rounds": rounds,
+            "stopped": stopped,
+            "n_components": sum(each["n_components"] for each in rounds),
+            "train_error": rounds[-1]["train_error"],
+            "train_error_bound": rounds[-1]["train_error_bound"],
+            "seconds": job.seconds,
+            "rows_per_second": len(rounds) * report["rows"] / job.seconds["pass"],
+        }
+    )
     return ensemble, report
 
 

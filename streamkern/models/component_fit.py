@@ -186,5 +186,4 @@ def _leading(folds: ByFold, wanted: int | float | None) -> tuple[Any, ...]:
     components = np.ascontiguousarray(basis.vectors[:, : -kept - 1 : -1].T)
     largest = np.abs(components).argmax(axis=1)
     components *= np.sign(components[np.arange(kept), largest])[:, None]
-    mean, variances = basis.feature_mean, values[:kept].copy()
-    return rank, mean, components, variances, variance, total.weight
+    return rank, basis.feature_mean, components, values[:kept].copy(), variance, total.weight

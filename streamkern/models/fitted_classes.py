@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from streamkern._typing import Array, Floats
+from streamkern._typing import Floats
 from streamkern.models.fitted_model import FittedModel, through
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.labelling import described_class_weight, factors_of, restored_class_weight
@@ -33,10 +33,7 @@ class FittedClasses(FittedModel):
     rule: ClassRule
     class_factors: Floats | None  # (K,), what weights of rows were multiplied by
 
-    @property
-    def classes(self) -> Array:
-        """The classes, in ascending order, (K,)."""
-        return self.rule.classes.values
+    classes = through("rule.classes.values", "The classes, in ascending order, (K,).")
 
     def scores(self, X: Any) -> Any:
         """Return the scores (n,) or (n, q) of an array, a source, or lazily a Dask array."""
@@ -63,8 +60,9 @@ class FittedClasses(FittedModel):
     def _by_score(
         self, X: Any, method: Callable[..., Any], n_columns: int | None, dtype: Any = float
     ) -> Any:
-        function = partial(_of_scores, method)
-        return by_rows(function, self.scores(X), n_columns, dtype, rule=self.rule)
+        return by_rows(
+            partial(_of_scores, method), self.scores(X), n_columns, dtype, rule=self.rule
+        )
 
     def labelled(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, weighted: bool = False
@@ -74,10 +72,6 @@ class FittedClasses(FittedModel):
         rows, labels = labelled_rows(X, y, sample_weight)
         factors = self.class_factors if weighted else None
         return LabelledSource(rows, labels, self.rule.classes, factors)
-
-    def labels_of_scores(self, scores: Floats) -> Array:
-        """Return the classes that scores (n,) or (n, q) in memory choose."""
-        return _of_scores(ClassRule.labels, scores, self.rule)
 
     def evaluate(self, source: LabelledSource, *, skip_bad_rows: bool) -> dict[str, Any]:
         return evaluate_classes(self.predictor, self.rule, source, skip_bad_rows=skip_bad_rows)

@@ -155,8 +155,9 @@ class FittedRidge(FittedModel):
 
     def evaluate(self, source: Source) -> dict[str, Any]:
         self.check_inputs(source)
-        skip = self.parameters.skips_bad_rows
-        return scoring.evaluate(self.predictor, source, skip_bad_rows=skip)
+        return scoring.evaluate(
+            self.predictor, source, skip_bad_rows=self.parameters.skips_bad_rows
+        )
 
     gradient_outer_product = scoring.gradient_outer_product
     diagnose = scoring.diagnose

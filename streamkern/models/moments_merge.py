@@ -153,10 +153,9 @@ def joined_reports(left: FitReport, right: FitReport) -> FitReport:
     if ranges := left.get("input_range"):
         both = zip(ranges, right.get("input_range", ranges), strict=True)
         joined["input_range"] = [[min(a[0], b[0]), max(a[1], b[1])] for a, b in both]
-    peaks = left["peak_worker_bytes"], right["peak_worker_bytes"]
     planned = left["projected_worker_bytes"], right["projected_worker_bytes"]
     return joined | {
-        "peak_worker_bytes": max(peaks),
+        "peak_worker_bytes": max(left["peak_worker_bytes"], right["peak_worker_bytes"]),
         "projected_worker_bytes": max(planned),
         "seconds": seconds,
         "rows_per_second": joined["rows"] / seconds["pass"],

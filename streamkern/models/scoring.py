@@ -102,8 +102,7 @@ def gradient_outer_product(
     predictor, skip_bad_rows = model.predictor, model.parameters.skips_bad_rows
     predictor.feature_map.check((source.n_samples, source.n_features))
     empty = GradientOuterProduct(predictor, target_unit)
-    row_bytes = 8 * predictor.coef.shape[0]
-    _, found, _ = scored(source, empty, empty, row_bytes, "gradients", skip_bad_rows)
+    _, found, _ = scored(source, empty, empty, 8 * len(predictor.coef), "gradients", skip_bad_rows)
     kept = empty.standardizer.columns
     metric = np.zeros((source.n_features, source.n_features))
     metric[np.ix_(kept, kept)] = found.mean
@@ -129,8 +128,7 @@ def scored(  # noqa: PLR0917  of two callers
         skip_bad_rows=skip_bad_rows,
         label=label,
     )
-    found: Any = Together(empty, columns).attached(result.statistic)
-    scores, columns = found.parts
+    scores, columns = Together(empty, columns).attached(result.statistic).parts
     check_rows(source, columns, result)
     return result, scores, columns
 

@@ -121,7 +121,6 @@ class SubspacePasses:
             return Remainder(*(share * float(each) for each in sums))
 
     def _products(self, vectors: Array, dtype: Any, what: str) -> dict[int, Floats]:
-        """Return the products of the sums of every fold with vectors."""
         label = f"{what}-{self.subspace.n_vectors + vectors.shape[1]}"
         parts = self._timed(self.products.of_folds, vectors.astype(dtype), label)
         with blas_threads(1):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamkern._typing import Array, Floats
+from streamkern._typing import Array, Floats, Source
 from streamkern.errors import ParameterError
 from streamkern.errors.checks import check_choice, checked_integer
 from streamkern.features import FAMILIES, LEVELS, Family, FeatureMap, GridFourierFeatures, Identity
@@ -25,7 +25,6 @@ from streamkern.kernels import (
 )
 
 if TYPE_CHECKING:
-    from streamkern.sources import Source
     from streamkern.statistics.centred_moments import AnyPrecision
 
 CHOICES: dict[str, Collection[str]] = {

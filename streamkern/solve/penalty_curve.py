@@ -1,7 +1,7 @@
 """The choice of the penalty: a criterion over a grid of them, and the rules that choose."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -86,12 +86,6 @@ class PenaltyCurve:
         scores = np.maximum(scores, N * least / np.where(dof < N, N - dof, np.inf) ** 2)
         scores *= _ROBUST + (1.0 - _ROBUST) * squares / N
         return cls(criterion, given, scores, _scale(spectrum.target / N))
-
-    def since(self, first: int) -> "PenaltyCurve":
-        """Return the curve from a penalty of the grid on."""
-        folds = None if self.fold_scores is None else self.fold_scores[:, first:]
-        alphas, scores = self.alphas[first:], self.scores[first:]
-        return replace(self, alphas=alphas, scores=scores, fold_scores=folds)
 
     def _combined(self, scores: Floats, *, per_target: bool) -> Floats:
         """Return the scores that are compared, (..., q) or (..., 1)."""

@@ -5,22 +5,17 @@ With G = V diag(d) V^T, the row c = phi(x) - phibar has the residual y - ybar - 
 z = V^T C.  So p is found once a row, and serves every penalty and every target.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
-from streamkern._typing import Array, Floats
+from streamkern._typing import Array, Block, Floats
 from streamkern.features.base import FeatureMap, cached_slices, slices
 from streamkern.runtime.scratch import Scratch
+from streamkern.solve import Eigenbasis
 from streamkern.statistics import Statistic, Work, dtype_of_features, minimum, total
-
-if TYPE_CHECKING:
-    from streamkern.solve import Eigenbasis
-    from streamkern.sources import Block
 
 # Rows, and pairs of a penalty and a target, whose errors are made at once: they fit in the cache.
 _ROWS, _PAIRS = 512, 1024

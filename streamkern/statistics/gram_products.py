@@ -1,13 +1,10 @@
 """Products of the Gram matrix with some vectors, made without the matrix."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from streamkern._typing import Array, Floats
+from streamkern._typing import Array, Block, Floats
 from streamkern.features.base import FeatureMap, slices
 from streamkern.runtime.scratch import Scratch
 from streamkern.runtime.timing import timed
@@ -15,9 +12,6 @@ from streamkern.statistics.base import Statistic
 from streamkern.statistics.centred_moments import dtype_of_features
 from streamkern.statistics.declared_sums import total
 from streamkern.statistics.work import Work
-
-if TYPE_CHECKING:
-    from streamkern.sources import Block
 
 # Rows of features that are multiplied at once, or as many as there are vectors, if that is more,
 # by so many features.

@@ -5,14 +5,12 @@ weights S = rint(s / unit).  Integers enter the products in digits of one byte, 
 digits is a product of its own; sums of digits come together as what they stand for.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from streamkern._typing import Array, Floats
+from streamkern._typing import Array, Block, Floats
 from streamkern.errors import OverflowedError, ParameterError
 from streamkern.features.base import LEVELS, FeatureMap, slices
 from streamkern.runtime.compiled import compiled
@@ -20,16 +18,13 @@ from streamkern.runtime.integer_products import MOST_ROWS, IntegerProducts, inte
 from streamkern.runtime.scratch import Scratch
 from streamkern.runtime.threads import held_blas_threads
 from streamkern.runtime.timing import timed
+from streamkern.statistics.centred_moments import AnyPrecision, CentredMoments
 from streamkern.statistics.feature_moments import Moments
 from streamkern.statistics.feature_sums import FeatureSums, overflowed
 from streamkern.statistics.integer_units import MOST_SUM, WEIGHT_BITS, are_lost
 from streamkern.statistics.triangle import PANEL, Triangle, rows_of
 from streamkern.statistics.wide_integers import add_shifted, as_floats, wide_total
 from streamkern.statistics.work import INTEGER, Work
-
-if TYPE_CHECKING:
-    from streamkern.sources import Block
-    from streamkern.statistics.centred_moments import AnyPrecision, CentredMoments
 
 # Of integers that these may be.
 _MOST = {"target": 2.0**53, "weight": 2.0**40}

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamkern._typing import Array, Floats
+from streamkern._typing import Array, Block, Floats
 from streamkern.errors import ParameterError
 from streamkern.features.base import slices
 from streamkern.statistics.base import Statistic
 from streamkern.statistics.declared_sums import concatenated, joint
 
 if TYPE_CHECKING:
-    from streamkern.sources import Block
     from streamkern.statistics.folds import Folds
 
 # Few enough values for the cache.
@@ -46,7 +45,6 @@ class RowSample(Statistic):
         return None if (self.weights == 1.0).all() else self.weights
 
     def first(self, n_rows: int) -> RowSample:
-        """Return the sample of fewer rows."""
         found, rows = RowSample(n_rows, self.random_state), (self.X, self.y, self.weights)
         vars(found).update(found._smallest(self.hashes, self.places, *rows))
         return found

@@ -5,28 +5,23 @@ on a lattice twice as wide.  So the Gram matrix follows from as many sums over r
 points, and a non-uniform fast Fourier transform makes these for far less than D^2 operations a row.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from streamkern._typing import Array, Floats
+from streamkern._typing import Array, Block, Floats
 from streamkern.errors import ParameterError
+from streamkern.features import FeatureMap
 from streamkern.features.lattice import half_cell, places, sums_of_rows, trend_and_angles
 from streamkern.runtime.timing import timed
+from streamkern.statistics.centred_moments import CentredMoments
 from streamkern.statistics.declared_sums import total
 from streamkern.statistics.feature_moments import Moments
 from streamkern.statistics.feature_sums import overflowed
 from streamkern.statistics.toeplitz_gram import ToeplitzGram
 from streamkern.statistics.triangle import Triangle, rows_of
-
-if TYPE_CHECKING:
-    from streamkern.features import FeatureMap
-    from streamkern.sources import Block
-    from streamkern.statistics.centred_moments import CentredMoments
 
 # Rows that are transformed at a time, for which a transform of the lattice hardly counts, and the
 # most numbers of these; for more targets products of features are faster, and so they are where a

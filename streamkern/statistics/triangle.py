@@ -90,13 +90,11 @@ class Triangle:
         )
 
     def add_diagonal(self, value: float) -> None:
-        """Add a number to the diagonal, in place."""
         for panel in self.panels:
             start, stop = rows_of(panel)
             panel[np.arange(stop - start), np.arange(start, stop)] += value
 
     def scale(self, factor: float) -> None:
-        """Multiply by a number, in place."""
         for panel in self.panels:
             np.multiply(panel, factor, out=panel)
 

@@ -1,19 +1,13 @@
 """Samples of the rows in boxes around some places, for what rows near to each other tell."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from streamkern._typing import Array, Floats
+from streamkern._typing import Array, Block, Floats
 from streamkern.statistics.base import Statistic, Together
 from streamkern.statistics.declared_sums import part
 from streamkern.statistics.row_hashes import RowSample
-
-if TYPE_CHECKING:
-    from streamkern.sources import Block
 
 
 class WindowSamples(Statistic):
@@ -33,7 +27,7 @@ class WindowSamples(Statistic):
 
     @property
     def samples(self) -> tuple[RowSample, ...]:
-        return self.windows.parts  # type: ignore[return-value]
+        return self.windows.parts
 
     def update(self, blocks: Iterable[Block]) -> None:
         for block in blocks:

@@ -104,11 +104,8 @@ class Ledger:
     """
 
     def __init__(self, budget: Budget | None, plan: Plan, spent: Spent | None = None) -> None:
-        self.budget = budget
-        self.plan = plan
-        self.spent = spent or Spent()
-        self._flops = 0.0
-        self._begun = perf_counter()
+        self.budget, self.plan, self.spent = budget, plan, spent or Spent()
+        self._flops, self._begun = 0.0, perf_counter()
         self._paid, self._last = 0.0, 0.0  # seconds until the last were paid, and of these
 
     @property

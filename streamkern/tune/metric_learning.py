@@ -115,8 +115,7 @@ def learnt_metric(
     rows = seen.sample.X[:n_rows]
     how["brackets"] = seconds is None or len(rows) < _MANY_ROWS
     weights = None if seen.weights is None else seen.weights[:n_rows]
-    sent = shared(rows), shared(seen.targets[:n_rows]), shared(weights)
-    sample = Sample(rows, weights, *sent)
+    sample = Sample(rows, weights, shared(rows), shared(seen.targets[:n_rows]), shared(weights))
     promising, flops = _promising(sample, seen.standardizer, options, pairs)
     rounds = [
         rounds_of(

@@ -139,8 +139,7 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
         checkpoint, keep_moments
             As in `fit`; the search is made again.
         """
-        search: dict[str, Any] = {"kernels": kernels, "maps": maps, "budget": budget}
-        search |= {"checkpoint": checkpoint}
+        search: Any = {"kernels": kernels, "maps": maps, "budget": budget, "checkpoint": checkpoint}
         parameters, task = self._parameters(), self._task()
         task.search_job(parameters, **search)  # refused before rows are looked at
         rows = self._tables(X, y, sample_weight, first=True, fewest=2)
@@ -251,8 +250,9 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
                 "keep_moments=True."
             )
         ridge.moments.check_whole()
-        weight = getattr(state, "class_weight", None)
-        return Growing(ridge.moments, ridge.parameters, weight, ridge.size)
+        return Growing(
+            ridge.moments, ridge.parameters, getattr(state, "class_weight", None), ridge.size
+        )
 
     def transform(self, X: Any) -> Any:
         """Return the features (n, D) of rows: standardised, mapped, and scaled.

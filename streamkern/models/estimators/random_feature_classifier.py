@@ -68,11 +68,12 @@ class ClassEstimator(ClassifierMixin, TableEstimator):  # type: ignore[misc]
         model, rows = self.model_, self._tables(X, y, sample_weight)
         source, _ = labelled_rows(*rows)  # which checks lengths and weights
         scores = model.scores(rows[0])
-        known = np.isfinite(scores.reshape(len(scores), -1)).all(axis=1) | (not self._skips)
+        scores = scores.reshape(len(scores), -1)
+        known = np.isfinite(scores).all(axis=1) | (not self._skips)
         if not known.any():
             raise none_left_error(source, len(known), 0)
         weights = None if sample_weight is None else np.asarray(sample_weight)[known]
-        right = model.labels_of_scores(scores[known]) == np.asarray(y).ravel()[known]
+        right = model.rule.labels(scores[known]) == np.asarray(y).ravel()[known]
         return float(np.average(right, weights=weights))
 
     def evaluate(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:
