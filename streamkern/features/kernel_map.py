@@ -117,8 +117,7 @@ class Chosen(OfInner):
     name = "chosen"
 
     def __init__(self, inner: FeatureMap, indices: Array) -> None:
-        self.indices = inner.checked_subset(indices)
-        self.inner = inner
+        self.inner, self.indices = inner, inner.checked_subset(indices)
         self.n_features, self.n_components = inner.n_features, len(self.indices)
         self.scale, self.width = inner.scale, inner.n_components
 

@@ -103,8 +103,7 @@ class Nystroem(KernelMap, LandmarkFeatures):
 
     def _drawn(self, chosen: Floats, factor: Floats) -> Self:
         self.__dict__.pop("weights", None)  # of an earlier draw
-        self.similarities = Similarities(self.kernel, chosen)
-        self.factor = factor
+        self.similarities, self.factor = Similarities(self.kernel, chosen), factor
         self.n_components, self.n_features = chosen.shape
         return self
 
@@ -123,9 +122,8 @@ class Nystroem(KernelMap, LandmarkFeatures):
     def first(self, n_components: int) -> "Nystroem":
         k = self.checked_part(n_components)
         smaller = Nystroem(self.kernel, **{**self.arguments(), "n_components": k})
-        return smaller._drawn(
-            self.similarities.landmarks[:k], np.ascontiguousarray(self.factor[:k, :k])
-        )
+        factor = np.ascontiguousarray(self.factor[:k, :k])
+        return smaller._drawn(self.similarities.landmarks[:k], factor)
 
     def subset(self, indices: Array) -> Projected:
         chosen = self.checked_subset(indices)

@@ -129,8 +129,7 @@ class SpectralFeatures(KernelMap, ProjectedFeatures):
         chosen = self.checked_subset(indices)
         of_draws = chosen // 2 if self.paired else chosen
         # sin t = cos(t - pi / 2).
-        turns = np.pi / 2 * (chosen % 2) if self.paired else 0.0
-        phases = self.offsets[of_draws] - turns
+        phases = self.offsets[of_draws] - (np.pi / 2 * (chosen % 2) if self.paired else 0.0)
         amplitudes = None if self.amplitudes is None else self.amplitudes[of_draws]
         return Cosines(Frequencies(self.projection.rows(of_draws)), phases, self.scale, amplitudes)
 

@@ -161,8 +161,7 @@ class Sum(Several):
 
     def reduced(self, columns: Array | Sequence[int]) -> Reduced:
         constant = 0.0
-        terms: list[ShiftInvariantKernel] = []
-        weights: list[float] = []
+        terms, weights = list[ShiftInvariantKernel](), list[float]()
         for term, weight, share in zip(self.terms, self.weights, self.shares, strict=True):
             c, kernel = reduced(term, columns)
             constant += share * c

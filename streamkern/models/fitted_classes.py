@@ -1,7 +1,5 @@
 """Fitted classifiers: classes and probabilities from scores, their errors, and their files."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,6 +14,7 @@ from streamkern.models.prediction import by_rows, predicted_rows
 from streamkern.models.prediction_files import predict_classes_to_hdf5
 from streamkern.models.score_calibration import calibrated_by_rows
 from streamkern.models.scoring import evaluate_classes
+from streamkern.parameters.fit_report import FitReport
 from streamkern.predict.calibration_fit import checked_method
 from streamkern.predict.class_rule import ClassRule, PlainRule
 from streamkern.sources import LabelledSource, Source, labelled_rows
@@ -23,8 +22,6 @@ from streamkern.storage.codec import MODEL
 
 if TYPE_CHECKING:
     import h5py
-
-    from streamkern.parameters.fit_report import FitReport
 
 
 class FittedClasses(FittedModel):
@@ -100,7 +97,8 @@ class FittedClassifier(FittedClasses):
     n_features = through("ridge.n_features")
 
     def __post_init__(self) -> None:
-        report: FitReport = {**self.ridge.report, "calibration": self.rule.calibrator.name}
+        report = FitReport(**self.ridge.report)
+        report["calibration"] = self.rule.calibrator.name
         object.__setattr__(self, "report", report)
 
     def calibrated(self, source: LabelledSource, method: str | None) -> Self:
@@ -129,7 +127,7 @@ class FittedClassifier(FittedClasses):
         return card | {"classifier": described}, arrays
 
     @classmethod
-    def restored(cls, file: h5py.File, card: dict[str, Any], *, with_equations: bool) -> Self:
+    def restored(cls, file: "h5py.File", card: dict[str, Any], *, with_equations: bool) -> Self:
         ridge = FittedRidge.restored(file, card, with_equations=with_equations)
         described = card["classifier"]
         rule = ClassRule.from_dict(described)

@@ -40,8 +40,7 @@ class GramPasses:
 
     def of_folds(self, vectors: Array, label: str) -> dict[int, Floats]:
         """Return the products (D, k) with vectors (D, k) of every fold's rows."""
-        asked = ByFold(self.rule, self._empty(vectors))
-        parts = self._read(asked, label, self.stores).parts
+        parts = self._read(ByFold(self.rule, self._empty(vectors)), label, self.stores).parts
         return {fold: part.products for fold, part in parts.items()}
 
     def of_all(self, vectors: Array, label: str) -> Floats:

@@ -13,8 +13,6 @@
 /index/folds   (n,) which fold the row is in
 """
 
-from __future__ import annotations
-
 import math
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,6 +27,7 @@ from streamkern.features.metric import checked_metric, described_metric, with_me
 from streamkern.models.fitted_model import check_names, described_kernel, restored_kernel
 from streamkern.models.labelling import classes_of_report
 from streamkern.parameters.fit_options import FitOptions
+from streamkern.parameters.fit_report import FitReport
 from streamkern.statistics import (
     ByFold,
     FeatureSums,
@@ -45,7 +44,6 @@ if TYPE_CHECKING:
     import h5py
 
     from streamkern.models.data_moments import DataMoments
-    from streamkern.parameters.fit_report import FitReport
 
 _SHIFTS = ("feature_shift", "target_shift", "target_unit")
 _MOST_FOLDS = 1 << 20
@@ -59,7 +57,7 @@ _REPORTED = {*_NUMBERS, "seconds", "fold_by", "precision", "dropped_columns", "d
 _SECONDS = {"total", "columns", "pass"}
 
 
-def write_moments(path: str | Path, moments: DataMoments, *, force: bool) -> None:
+def write_moments(path: str | Path, moments: "DataMoments", *, force: bool) -> None:
     index, folds, options = moments.known_rows(), moments.gathered().folds, moments.options
     empty, parts = folds.empty, sorted(folds.parts.items())
     if not all(part.is_finite() for _, part in parts):
@@ -124,7 +122,7 @@ def _sums_of(part: Any) -> dict[str, Any]:
 
 
 def _restored_folds(
-    file: h5py.File, card: dict[str, Any], *, with_folds: bool
+    file: "h5py.File", card: dict[str, Any], *, with_folds: bool
 ) -> tuple[ByFold, RowIndex]:
     """Return the folds of a file and the index of their rows, or both empty."""
     K, q, feature_map = card["n_folds"], card["n_targets"], restored_map(file, card)
@@ -163,7 +161,7 @@ def _check_report(report: FitReport) -> None:
         raise ValueError("what are no numbers in the report")
 
 
-def _read_part(group: h5py.Group, empty: FeatureSums) -> FeatureSums:
+def _read_part(group: "h5py.Group", empty: FeatureSums) -> FeatureSums:
     part = empty.zero()
     D, q = part.feature_map.n_components, part.n_targets
     if isinstance(part, IntegerMoments):
@@ -184,7 +182,7 @@ def _read_part(group: h5py.Group, empty: FeatureSums) -> FeatureSums:
     return _counted(group, part)
 
 
-def _counted(group: h5py.Group, part: FeatureSums) -> FeatureSums:
+def _counted(group: "h5py.Group", part: FeatureSums) -> FeatureSums:
     """Read how many rows a part is of, and what they weigh."""
     part.weight = float(finite_array(group, "weight", (), "f"))
     part.n_rows = int(finite_array(group, "n_rows", (), "iu"))
@@ -193,7 +191,7 @@ def _counted(group: h5py.Group, part: FeatureSums) -> FeatureSums:
     return part
 
 
-def _read_index(group: h5py.Group, folds: ByFold) -> RowIndex:
+def _read_index(group: "h5py.Group", folds: ByFold) -> RowIndex:
     """Read which rows are in the folds, and check that the two agree."""
     hashes = finite_array(group, "hashes", kinds="u")
     labels = finite_array(group, "folds", hashes.shape, "u")

@@ -1,7 +1,5 @@
 """Updating moments: those of two sets of rows made one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import zip_longest
@@ -14,19 +12,19 @@ from streamkern.errors import DataError, OverflowedError
 from streamkern.errors.formatting import listed, listed_apart
 from streamkern.features import LEVELS
 from streamkern.features.spectral import SpectralFeatures
+from streamkern.parameters.fit_report import FitReport
 from streamkern.sources.preprocessing import recipe_of
 from streamkern.sources.preprocessing.column_names import input_names
 from streamkern.statistics import ByFold, RowIndex, unplaced_folds
 
 if TYPE_CHECKING:
     from streamkern.models.data_moments import DataMoments
-    from streamkern.parameters.fit_report import FitReport
 
 # What standardizers do besides taking out means.
 _SCALES = ("deviation", "linear", "bound", "knots")
 
 
-def check_alike(left: DataMoments, right: DataMoments) -> None:
+def check_alike(left: "DataMoments", right: "DataMoments") -> None:
     """Raise DataError unless two moments are of the same map, and otherwise alike."""
     for mine, theirs in zip_longest(_traits(left), _traits(right), fillvalue="nothing of the kind"):
         if mine != theirs:
@@ -81,7 +79,7 @@ def turns_between(left: Any, right: Any, precision: str) -> Floats | None:
     )
 
 
-def _traits(moments: DataMoments) -> Iterator[str]:
+def _traits(moments: "DataMoments") -> Iterator[str]:
     """Yield in words what two moments must have in common."""
     feature_map = moments.feature_map
     yield f"{feature_map.n_features} inputs"

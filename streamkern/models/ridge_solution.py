@@ -168,8 +168,7 @@ class LeaveOneOutPass:
     """The pass for the errors of every row without itself; `passed` is what it took."""
 
     def __init__(self, source: Source, moments: DataMoments) -> None:
-        self.source = source
-        self.moments = moments
+        self.source, self.moments = source, moments
         self.passed: PassResult[Any] | None = None
 
     def __call__(self, basis: Any, spectrum: Spectrum, alphas: Floats) -> PenaltyCurve:

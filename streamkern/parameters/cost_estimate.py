@@ -1,10 +1,9 @@
 """What a fit takes in memory and work, before anything is read."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from streamkern._typing import Source
 from streamkern.features import LEVELS
 from streamkern.parameters.fit_options import SAMPLE_ROWS
 from streamkern.runtime.memory import thread_bytes
@@ -16,7 +15,6 @@ from streamkern.statistics import Triangle, update_bytes
 
 if TYPE_CHECKING:
     from streamkern.parameters.job_plan import Plan
-    from streamkern.sources import Source
 
 # Totals, and partials of finished shards that wait in a process to be merged into them.
 _WAITING = 8
@@ -288,7 +286,7 @@ def wave_flops(n_rows: int, n_components: int, n_targets: int, n_shards: int) ->
     return float(n_targets + 2) * (_OF_A_ROW * n_rows + _TRANSFORM * n_components * n_shards)
 
 
-def gradient_seconds(plan: Plan) -> float:
+def gradient_seconds(plan: "Plan") -> float:
     """Return a careful guess of what conjugate gradients take, as if at landmarks."""
     D = float(plan.n_components)
     vectors = largest_sketch(plan.n_components, whole=True)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
+from streamkern._typing import Source
 from streamkern.errors import ParameterError
 from streamkern.errors.checks import check_choice
 from streamkern.features import FAMILIES, LEVELS, GridFourierFeatures, Identity
@@ -22,7 +23,6 @@ from streamkern.parameters.trend_columns import checked_trend, trend_of_source
 
 if TYPE_CHECKING:
     from streamkern.parameters.template import Template
-    from streamkern.sources import Source
 
 DEFAULT_KERNEL = Gaussian("median")
 AUTO = "auto"

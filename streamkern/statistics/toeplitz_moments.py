@@ -71,8 +71,7 @@ class ToeplitzMoments(Moments):
 
         Raises OverflowedError if angles or sums are not finite.
         """
-        angles: list[Floats] = []
-        strengths: list[Floats] = []
+        angles, strengths = list[Floats](), list[Floats]()
         q, k = self.n_targets, self._lattice.n_before
         most = min(_ROWS, _VALUES // (self.n_factors + k))
         for block in blocks:
