@@ -9,7 +9,6 @@ import numpy as np
 from streamkern._typing import Array, Floats
 from streamkern.errors import ParameterError
 from streamkern.features.base import FeatureMap, cached_slices
-from streamkern.features.cosines import ProjectedFeatures
 from streamkern.features.families import inner_arrays, restored_inner
 from streamkern.features.standardizer import Standardizer
 from streamkern.runtime.scratch import Scratch
@@ -58,8 +57,8 @@ class Standardized(FeatureMap):
 
     def _of_sparse(self, dtype: Any) -> Any:
         if dtype not in self._of_sparse_rows:
-            assert isinstance(self.inner, ProjectedFeatures)  # noqa: S101  for the type checker
-            self._of_sparse_rows[dtype] = self.inner.of_sparse_rows(self.standardizer, dtype)
+            inner: Any = self.inner  # which takes sparse rows
+            self._of_sparse_rows[dtype] = inner.of_sparse_rows(self.standardizer, dtype)
         return self._of_sparse_rows[dtype]
 
     def __getstate__(self) -> dict[str, Any]:  # without what is made of the rest

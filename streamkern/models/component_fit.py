@@ -5,10 +5,11 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
+from streamkern._typing import Group
 from streamkern.engine.scheduler import run, task
 from streamkern.errors import DataError, ParameterError, StreamkernWarning
 from streamkern.kernels import Kernel, as_kernel
@@ -28,9 +29,6 @@ from streamkern.statistics import ByFold, precision_of_features
 from streamkern.storage.codec import COMPONENTS, map_card, restored_map
 from streamkern.storage.untrusted import finite_array, finite_arrays
 from streamkern.tune.fold_moments import total_of
-
-if TYPE_CHECKING:
-    import h5py
 
 # Of a fit, what those of principal components take too, by the same names.
 _OPTIONS = ("feature_map", "paired", "standardize", "precision", "on_bad_rows", "random_state")
@@ -107,7 +105,7 @@ class FittedComponents(FittedModel):
         return replace(self, options=replace(self.options, on_bad_rows=on_bad_rows))
 
     @classmethod
-    def restored(cls, file: "h5py.File", card: dict[str, Any], *, with_equations: bool) -> Self:  # noqa: ARG003
+    def restored(cls, file: Group, card: dict[str, Any], *, with_equations: bool) -> Self:  # noqa: ARG003
         feature_map = restored_map(file, card)
         D, components = feature_map.n_components, finite_array(file, "components", kinds="f")
         if components.ndim != 2 or components.shape[1] != D or not len(components):

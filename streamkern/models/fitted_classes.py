@@ -4,9 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
-from streamkern._typing import Floats
+from streamkern._typing import Floats, Group
 from streamkern.models.fitted_model import FittedModel, through
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.labelling import described_class_weight, factors_of, restored_class_weight
@@ -19,9 +19,6 @@ from streamkern.predict.calibration_fit import checked_method
 from streamkern.predict.class_rule import ClassRule, PlainRule
 from streamkern.sources import LabelledSource, Source, labelled_rows
 from streamkern.storage.codec import MODEL
-
-if TYPE_CHECKING:
-    import h5py
 
 
 class FittedClasses(FittedModel):
@@ -127,7 +124,7 @@ class FittedClassifier(FittedClasses):
         return card | {"classifier": described}, arrays
 
     @classmethod
-    def restored(cls, file: "h5py.File", card: dict[str, Any], *, with_equations: bool) -> Self:
+    def restored(cls, file: Group, card: dict[str, Any], *, with_equations: bool) -> Self:
         ridge = FittedRidge.restored(file, card, with_equations=with_equations)
         described = card["classifier"]
         rule = ClassRule.from_dict(described)

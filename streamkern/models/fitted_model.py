@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
+from streamkern._typing import Group
 from streamkern._version import __version__
 from streamkern.errors.html_table import html_table
 from streamkern.features import FeatureMap
@@ -31,8 +32,6 @@ from streamkern.storage.codec import Kind, restored_map, write_card
 from streamkern.storage.untrusted import finite_array, finite_arrays
 
 if TYPE_CHECKING:
-    import h5py
-
     from streamkern.solve import NormalEquations
 
 LIBRARIES = ("dask", "distributed", "h5py", "numpy", "scikit-learn", "scipy")
@@ -68,7 +67,7 @@ class FittedModel(ABC):
 
     @classmethod
     @abstractmethod
-    def restored(cls, file: "h5py.File", card: dict[str, Any], *, with_equations: bool) -> Self:
+    def restored(cls, file: Group, card: dict[str, Any], *, with_equations: bool) -> Self:
         """Return the model of an open file; what is raised on the way is damage."""
 
     def save(self, path: str | Path, *, compact: bool = False, force: bool = False) -> None:
@@ -162,7 +161,7 @@ def predictor_arrays(predictor: Predictor) -> dict[str, Any]:
     return {**arrays, "coef": predictor.coef, "intercept": predictor.intercept}
 
 
-def restored_predictor(group: "h5py.Group", card: dict[str, Any], *, flat: bool) -> Predictor:
+def restored_predictor(group: Group, card: dict[str, Any], *, flat: bool) -> Predictor:
     feature_map = restored_map(group, card)
     coef, intercept = finite_array(group, "coef"), finite_array(group, "intercept")
     D = feature_map.n_components
@@ -177,7 +176,7 @@ def stored_equations(equations: "NormalEquations") -> dict[str, Any]:
     return arrays if samples is None else {**arrays, "samples": samples._asdict()}
 
 
-def restored_equations(group: "h5py.Group", predictor: Predictor) -> "NormalEquations":
+def restored_equations(group: Group, predictor: Predictor) -> "NormalEquations":
     # Slow, with SciPy.
     from streamkern.solve import NormalEquations  # noqa: PLC0415
     from streamkern.solve.posterior_samples import PosteriorSamples  # noqa: PLC0415

@@ -18,8 +18,6 @@ _DECIDING = (
     *("kernel", "n_components", "n_folds", "feature_map", "paired", "metric", "standardize"),
     *("scale", "trend", "precision", "random_state"),
 )
-
-
 _LOCKS: WeakKeyDictionary[Any, RLock] = WeakKeyDictionary()
 _LOCK = Lock()
 

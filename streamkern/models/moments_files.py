@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from streamkern._typing import Group
 from streamkern._version import __version__
 from streamkern.errors import OverflowedError
 from streamkern.errors.checks import is_integer
@@ -41,8 +42,6 @@ from streamkern.storage.codec import MOMENTS, map_card, opened_card, restored_ma
 from streamkern.storage.untrusted import finite_array, finite_arrays, mark
 
 if TYPE_CHECKING:
-    import h5py
-
     from streamkern.models.data_moments import DataMoments
 
 _SHIFTS = ("feature_shift", "target_shift", "target_unit")
@@ -122,7 +121,7 @@ def _sums_of(part: Any) -> dict[str, Any]:
 
 
 def _restored_folds(
-    file: "h5py.File", card: dict[str, Any], *, with_folds: bool
+    file: Group, card: dict[str, Any], *, with_folds: bool
 ) -> tuple[ByFold, RowIndex]:
     """Return the folds of a file and the index of their rows, or both empty."""
     K, q, feature_map = card["n_folds"], card["n_targets"], restored_map(file, card)
@@ -161,7 +160,7 @@ def _check_report(report: FitReport) -> None:
         raise ValueError("what are no numbers in the report")
 
 
-def _read_part(group: "h5py.Group", empty: FeatureSums) -> FeatureSums:
+def _read_part(group: Group, empty: FeatureSums) -> FeatureSums:
     part = empty.zero()
     D, q = part.feature_map.n_components, part.n_targets
     if isinstance(part, IntegerMoments):
@@ -182,7 +181,7 @@ def _read_part(group: "h5py.Group", empty: FeatureSums) -> FeatureSums:
     return _counted(group, part)
 
 
-def _counted(group: "h5py.Group", part: FeatureSums) -> FeatureSums:
+def _counted(group: Group, part: FeatureSums) -> FeatureSums:
     """Read how many rows a part is of, and what they weigh."""
     part.weight = float(finite_array(group, "weight", (), "f"))
     part.n_rows = int(finite_array(group, "n_rows", (), "iu"))
@@ -191,7 +190,7 @@ def _counted(group: "h5py.Group", part: FeatureSums) -> FeatureSums:
     return part
 
 
-def _read_index(group: "h5py.Group", folds: ByFold) -> RowIndex:
+def _read_index(group: Group, folds: ByFold) -> RowIndex:
     """Read which rows are in the folds, and check that the two agree."""
     hashes = finite_array(group, "hashes", kinds="u")
     labels = finite_array(group, "folds", hashes.shape, "u")

@@ -77,7 +77,7 @@ class Choice:
         usual = kernel == Gaussian() and parameters.feature_map == _USUAL_MAP
         if usual and all(each is None for each in (kernels, maps, budget, checkpoint)):
             budget = _USUAL_BUDGET
-        self.budget = Budget.of(budget)
+        self.budget: Any = Budget.of(budget)
         self.is_free = kernels in (None, AUTO) and maps in (None, AUTO)
         if self.budget is not None:
             kernels = AUTO if kernels is None else kernels
@@ -183,7 +183,6 @@ class Choice:
         A metric is learnt if all kernels and maps have one; of automatic maps at landmarks, and
         with the first pair.
         """
-        assert self.budget is not None  # noqa: S101  for the type checker
         if self.parameters.n_components != AUTO and not self.parameters.penalty.n_left_out:
             how = self.parameters
             if self.keep_moments and how.solver == AUTO:  # which are of all features

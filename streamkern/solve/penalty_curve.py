@@ -134,9 +134,8 @@ class PenaltyCurve:
 
     def fold_errors(self, chosen: Array) -> Floats:
         """Return the mean score of the targets at the chosen penalties in every fold, (K,)."""
-        assert self.fold_scores is not None  # noqa: S101  for the type checker
-        at = self.fold_scores[:, chosen, np.arange(self.scores.shape[1])] / self.scale
-        return at.mean(axis=1)
+        folds: Any = self.fold_scores
+        return (folds[:, chosen, np.arange(self.scores.shape[1])] / self.scale).mean(axis=1)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the curve as plain JSON values; errors as roots of mean squares."""

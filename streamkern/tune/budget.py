@@ -104,7 +104,8 @@ class Ledger:
     """
 
     def __init__(self, budget: Budget | None, plan: Plan, spent: Spent | None = None) -> None:
-        self.budget, self.plan, self.spent = budget, plan, spent or Spent()
+        self.budget: Any = budget
+        self.plan, self.spent = plan, spent or Spent()
         self._flops, self._begun = 0.0, perf_counter()
         self._paid, self._last = 0.0, 0.0  # seconds until the last were paid, and of these
 
@@ -124,7 +125,6 @@ class Ledger:
 
     def payable(self, sizes: Sequence[int], n_rows: int, n_folds: int) -> list[int]:
         """Return the first rungs whose equal parts of the budget pay for two trials on the last."""
-        assert self.budget is not None  # noqa: S101  for the type checker
         plan, left = self.plan, list(sizes)
         flops = self.budget.flops(plan.flops, plan.precision, plan.n_slots) - self.spent.flops
         while len(left) > 1 and 2 * self._flops_of(n_rows, left[-1], n_folds) > flops / len(left):

@@ -106,7 +106,6 @@ def learnt_metric(
     """
     begun = time.perf_counter()
     learning = learning_of(options.metric)
-    assert learning is not None  # noqa: S101  for the type checker
     most = _MORE_COMPONENTS if seconds is not None and seconds > _MORE_SECONDS else _COMPONENTS
     how: Any = {"learning": learning, "most_components": min(options.n_components, most)}
     options = replace(options, n_components=min(options.n_components, _COMPONENTS))
