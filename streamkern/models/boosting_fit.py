@@ -85,19 +85,16 @@ def fit_rounds(
         each["train_error"] = float(staged.errors[i])
         each["train_error_bound"] = None if bounds is None else float(bounds[i])
     job.seconds["total"] = time.perf_counter() - begun
-    report |= (
-        boosting.as_dict()
-        | job.counts
-        | {
-            "rounds": rounds,
-            "stopped": stopped,
-            "n_components": sum(each["n_components"] for each in rounds),
-            "train_error": rounds[-1]["train_error"],
-            "train_error_bound": rounds[-1]["train_error_bound"],
-            "seconds": job.seconds,
-            "rows_per_second": len(rounds) * report["rows"] / job.seconds["pass"],
-        }
-    )
+    report |= boosting.as_dict() | job.counts
+    report |= {
+        "rounds": rounds,
+        "stopped": stopped,
+        "n_components": sum(each["n_components"] for each in rounds),
+        "train_error": rounds[-1]["train_error"],
+        "train_error_bound": rounds[-1]["train_error_bound"],
+        "seconds": job.seconds,
+        "rows_per_second": len(rounds) * report["rows"] / job.seconds["pass"],
+    }
     return ensemble, report
 
 

@@ -77,8 +77,8 @@ def checkpointed(
     source = source.tolerant() if options.on_bad_rows == "skip" else source
     shards: dict[str, Any] = {"rows": plan.shard_rows, "blocks": plan.block_rows}
     shards |= {"number": plan.n_shards, "folds by": plan.fold_by}
-    processor = platform.machine()
-    versions = {"streamkern": __version__, "numpy": np.__version__, "processor": processor}
+    versions = {"streamkern": __version__, "numpy": np.__version__}
+    versions["processor"] = platform.machine()
     given = {**options.parameters(), "kernel": "auto" if options.chooses_kernel else options.kernel}
     if options.scale in ("standard", "none"):
         del given["scale"]  # jobs of before had no name for them, nor for a trend

@@ -54,9 +54,8 @@ class FittedClasses(FittedModel):
     def _by_score(
         self, X: Any, method: Callable[..., Any], n_columns: int | None, dtype: Any = float
     ) -> Any:
-        return by_rows(
-            partial(_of_scores, method), self.scores(X), n_columns, dtype, rule=self.rule
-        )
+        function = partial(_of_scores, method)
+        return by_rows(function, self.scores(X), n_columns, dtype, rule=self.rule)
 
     def labelled(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, weighted: bool = False

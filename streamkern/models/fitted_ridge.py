@@ -153,9 +153,8 @@ class FittedRidge(FittedModel):
 
     def evaluate(self, source: Source) -> dict[str, Any]:
         self.check_inputs(source)
-        return scoring.evaluate(
-            self.predictor, source, skip_bad_rows=self.parameters.skips_bad_rows
-        )
+        skip = self.parameters.skips_bad_rows
+        return scoring.evaluate(self.predictor, source, skip_bad_rows=skip)
 
     gradient_outer_product = scoring.gradient_outer_product
     diagnose = scoring.diagnose

@@ -59,5 +59,5 @@ def pass_report(
     }
     choice: FitReport = scaled or {}
     choice = choice | {"passes": len(every) + choice.get("passes", 0)}
-    known = report | choice | {"seconds": report["seconds"]}
-    return with_seconds(known, **choice.get("seconds", {}))
+    spent = choice.get("seconds", {})
+    return with_seconds(report | choice | {"seconds": report["seconds"]}, **spent)

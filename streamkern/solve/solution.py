@@ -9,11 +9,11 @@ from streamkern.errors import OverflowedError
 from streamkern.solve.posterior_samples import PosteriorSamples
 from streamkern.statistics import CentredMoments, Precision, Triangle
 
+_EPS = float(np.finfo(float).eps)
 # Relative to the largest eigenvalue of G: the noise that products leave in it.  In single
 # precision the measured error of G is 1e-8 to 1e-7 of its norm; in double, a few units of D eps.
 _SINGLE_NOISE = 1e-7
 # Relative to its terms: the rounding in a sum of squared residuals that sums in double tell.
-_EPS = float(np.finfo(float).eps)
 _DOUBLE_ROUNDING = 16.0 * _EPS
 
 

@@ -250,9 +250,8 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
                 "keep_moments=True."
             )
         ridge.moments.check_whole()
-        return Growing(
-            ridge.moments, ridge.parameters, getattr(state, "class_weight", None), ridge.size
-        )
+        weight = getattr(state, "class_weight", None)
+        return Growing(ridge.moments, ridge.parameters, weight, ridge.size)
 
     def transform(self, X: Any) -> Any:
         """Return the features (n, D) of rows: standardised, mapped, and scaled.
