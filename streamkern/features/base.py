@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
 from reprlib import repr as shortened
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from streamkern._typing import Array, Floats
 from streamkern.errors import DataError, ParameterError
 from streamkern.errors.checks import checked_integer
 from streamkern.features.families import FAMILIES, MAPS, Family
@@ -15,11 +18,6 @@ from streamkern.kernels.base import declare
 from streamkern.runtime.sparse_rows import SparseRows, is_sparse
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from numpy.typing import ArrayLike
-
-    from streamkern._typing import Array, Floats
     from streamkern.features.lattice import Lattice
     from streamkern.runtime.scratch import Scratch
 

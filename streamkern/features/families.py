@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
+from streamkern._typing import Array
 from streamkern.errors import ModelFileError, ParameterError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from streamkern._typing import Array
     from streamkern.features.base import FeatureMap
     from streamkern.kernels import Kernel
 

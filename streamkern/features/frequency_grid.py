@@ -80,8 +80,7 @@ class GridFourierFeatures(SpectralFeatures):
         # Of uniform rows, the range of all is so much larger than that of some.
         ranges = np.ptp(rows, axis=0) * (len(rows) + 1) / max(len(rows) - 1, 1)
         frequencies, weights = balanced_grid(self.kernel, self.n_draws, ranges)
-        projection = Frequencies(frequencies)
-        return self._drawn(projection, np.zeros(self.n_draws), np.sqrt(2.0 * weights))
+        return self._drawn(Frequencies(frequencies), np.zeros(self.n_draws), np.sqrt(2.0 * weights))
 
     @property
     def lattice(self) -> Lattice | None:  # type: ignore[override]

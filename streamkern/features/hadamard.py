@@ -50,8 +50,7 @@ def small_matrices(order: int) -> tuple[Array, ...]:
 def _sylvester(bits: int) -> Floats:
     """Return the Hadamard matrix (-1)^(number of bits that i and j share), of order 2^bits."""
     numbers = np.arange(1 << bits)
-    shared = np.bitwise_count(numbers[:, None] & numbers[None, :])
-    return np.where(shared % 2, -1.0, 1.0)
+    return np.where(np.bitwise_count(numbers[:, None] & numbers[None, :]) % 2, -1.0, 1.0)
 
 
 def _paley(prime: int) -> Floats:

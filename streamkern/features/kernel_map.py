@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from inspect import signature
+from operator import attrgetter
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -116,8 +117,7 @@ class Chosen(OfInner):
     name = "chosen"
 
     def __init__(self, inner: FeatureMap, indices: Array) -> None:
-        self.indices = inner.checked_subset(indices)
-        self.inner = inner
+        self.inner, self.indices = inner, inner.checked_subset(indices)
         self.n_features, self.n_components = inner.n_features, len(self.indices)
         self.scale, self.width = inner.scale, inner.n_components
 
@@ -155,6 +155,8 @@ class Combinations(OfInner):
     """The features psi(x) = W^T phi(x) of a drawn map phi, by weights W (D, r)."""
 
     name = "combinations"
+    left_out: Any = property(attrgetter("inner.left_out"))
+    uncombined: Any = property(attrgetter("inner"))
     no_part = "combinations of features have no part of {} that stands for the whole."
 
     def __init__(self, inner: FeatureMap, weights: Floats) -> None:
@@ -168,14 +170,6 @@ class Combinations(OfInner):
         self.scale, self.width = inner.scale, inner.n_components
         self.exact_rows = inner.exact_rows  # type: ignore[misc]
         self.has_gradients, self.has_trend = inner.has_gradients, inner.has_trend
-
-    @property
-    def left_out(self) -> float:
-        return self.inner.left_out
-
-    @property
-    def uncombined(self) -> FeatureMap:
-        return self.inner
 
     def prepared(self, dtype: Any, scratch: Scratch) -> Callable[[Array, Array], None]:
         weights = scratch.array("combined by", self.weights.shape, dtype)

@@ -31,8 +31,7 @@ class Similarities(ChosenFeatures):
             raise ParameterError(
                 f"landmarks are rows (m, p), but their shape is {landmarks.shape}; give some."
             )
-        self.kernel = kernel
-        self.landmarks = np.ascontiguousarray(landmarks)
+        self.kernel, self.landmarks = kernel, np.ascontiguousarray(landmarks)
         self.n_components, self.n_features = landmarks.shape
         self.has_gradients = has_slopes(kernel)
 
@@ -172,8 +171,7 @@ def _write_gradients(  # noqa: PLR0917  a function, where it is, and how
     elif isinstance(kernel, OnColumns):
         columns = _run_of(kernel.columns)
         part = np.empty((len(X), len(kernel.columns)), X.dtype)
-        where = landmarks[:, columns], X[:, columns]
-        _write_gradients(kernel.kernel, *where, coef, part, scratch)
+        _write_gradients(kernel.kernel, landmarks[:, columns], X[:, columns], coef, part, scratch)
         out[...] = 0.0
         out[:, columns] = part
     elif isinstance(kernel, Sum):

@@ -16,23 +16,20 @@ that takes 4 m r operations a row, and
 turns the sums into those of whitened features, once, in double.
 """
 
-from __future__ import annotations
-
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from streamkern._typing import Array, Floats
 from streamkern.errors import ParameterError
 from streamkern.features.base import FeatureMap, stream
 from streamkern.features.families import MAPS
 from streamkern.features.kernel_map import ChosenFeatures
+from streamkern.runtime.scratch import Scratch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from streamkern._typing import Array, Floats
     from streamkern.features.nystroem import Nystroem
-    from streamkern.runtime.scratch import Scratch
 
 # Eigenvectors of K_mm that are levelled: a share of all, and at least so many.
 _LEVELLED, _FEWEST = 1 / 8, 64
@@ -56,7 +53,7 @@ class LevelledSimilarities(ChosenFeatures):
     exact_rows = True
 
     def __init__(
-        self, whitened: Nystroem, reflectors: Floats, factors: Floats, levels: Floats
+        self, whitened: "Nystroem", reflectors: Floats, factors: Floats, levels: Floats
     ) -> None:
         m, r = whitened.n_components, len(levels)
         if reflectors.shape != (m, r) or factors.shape != (r, r) or not (levels > 0).all():
@@ -69,10 +66,9 @@ class LevelledSimilarities(ChosenFeatures):
         self.n_components, self.n_features = m, whitened.n_features
 
     @classmethod
-    def of(cls, whitened: Nystroem) -> Self:
+    def of(cls, whitened: "Nystroem") -> Self:
         m = whitened.n_components
-        r = min(max(int(m * _LEVELLED), _FEWEST), m)
-        largest, vectors = _leading(whitened.factor, r)
+        largest, vectors = _leading(whitened.factor, min(max(int(m * _LEVELLED), _FEWEST), m))
         return cls(whitened, *_reflections(vectors), largest[-1:] / largest)
 
     def prepared(self, dtype: Any, scratch: Scratch) -> Callable[[Array, Array], None]:
@@ -90,7 +86,7 @@ class LevelledSimilarities(ChosenFeatures):
 
         return write
 
-    def solved(self, n_components: int | None = None) -> tuple[Nystroem, Floats]:
+    def solved(self, n_components: int | None = None) -> "tuple[Nystroem, Floats]":
         k = self.n_components if n_components is None else n_components
         whitening = self.whitened.weights[:, :k]
         along = self.factors.T @ (self.reflectors.T @ whitening)

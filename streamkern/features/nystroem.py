@@ -103,8 +103,7 @@ class Nystroem(KernelMap, LandmarkFeatures):
 
     def _drawn(self, chosen: Floats, factor: Floats) -> Self:
         self.__dict__.pop("weights", None)  # of an earlier draw
-        self.similarities = Similarities(self.kernel, chosen)
-        self.factor = factor
+        self.similarities, self.factor = Similarities(self.kernel, chosen), factor
         self.n_components, self.n_features = chosen.shape
         return self
 
@@ -139,9 +138,8 @@ class Nystroem(KernelMap, LandmarkFeatures):
         """Return L^-T v of vectors (m, k), or L^-1 v."""
         from scipy.linalg import solve_triangular  # noqa: PLC0415  where it is needed
 
-        transposed = "N" if back else "T"
         return solve_triangular(
-            self.factor, vectors, lower=True, trans=transposed, check_finite=False
+            self.factor, vectors, lower=True, trans="N" if back else "T", check_finite=False
         )
 
     def combined(self, weights: Floats) -> "CombinedLandmarks":

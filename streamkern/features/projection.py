@@ -52,27 +52,19 @@ class Frequencies:
 
         return project
 
-    def in_turns(self, scratch: Scratch) -> Callable[[Array, Array], None]:  # noqa: ARG002
+    def in_turns(self, scratch: Scratch) -> Callable[[Array, Array], Any]:  # noqa: ARG002
         """Return a function that writes angles over 2 pi (L, n) of rows (n, p), the same anywhere.
 
         Rows and frequencies are rounded so that nothing else is.
         """
         bits = factor_bits(self.n_features)
         frequencies = coarse(self.frequencies / _TURN, bits)
+        return lambda X, turns: np.matmul(frequencies, coarse(X.astype(float), bits).T, out=turns)
 
-        def project(X: Array, turns: Array) -> None:
-            np.matmul(frequencies, coarse(X.astype(np.float64), bits).T, out=turns)
-
-        return project
-
-    def pulled_back(self, dtype: Any, scratch: Scratch) -> Callable[[Array, Array], None]:
+    def pulled_back(self, dtype: Any, scratch: Scratch) -> Callable[[Array, Array], Any]:
         """Return a function that writes sum_k s_k w_k (n, p) of slopes (n, L), maybe lost."""
         frequencies = self._held(dtype, scratch)
-
-        def pull_back(slopes: Array, out: Array) -> None:
-            np.matmul(slopes, frequencies, out=out)
-
-        return pull_back
+        return lambda slopes, out: np.matmul(slopes, frequencies, out=out)
 
     def folded(self, standardizer: Standardizer, dtype: Any) -> "FoldedFrequencies":
         """Return the projection of sparse rows that this one is of standardised rows."""

@@ -64,8 +64,7 @@ class RadialValues:
             if (np.square(scaled).sum(axis=1) > self.near).any():
                 slopes = slopes.astype(np.float64)
                 apart = slopes @ self.scaled_landmarks
-            steps = scaled * slopes.sum(axis=1)[:, None] - apart
-            out[rows] = steps / self.scales
+            out[rows] = (scaled * slopes.sum(axis=1)[:, None] - apart) / self.scales
 
     @np.errstate(over="ignore")  # infinitely far away, where the kernel is 0
     def write_squares(self, scaled: Floats, out: Array) -> None:

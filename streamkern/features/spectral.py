@@ -123,18 +123,15 @@ class SpectralFeatures(KernelMap, ProjectedFeatures):
         smaller = type(self)(self.kernel, **{**self.arguments(), "n_components": n_components})
         L = smaller.n_draws
         amplitudes = None if self.amplitudes is None else self.amplitudes[:L]
-        projection = self.projection.first(L)
-        return smaller._drawn(projection, self.phases[:L], amplitudes)  # noqa: SLF001  its own class
+        return smaller._drawn(self.projection.first(L), self.phases[:L], amplitudes)  # noqa: SLF001  its own class
 
     def subset(self, indices: Array) -> Cosines:
         chosen = self.checked_subset(indices)
         of_draws = chosen // 2 if self.paired else chosen
         # sin t = cos(t - pi / 2).
-        turns = np.pi / 2 * (chosen % 2) if self.paired else 0.0
-        phases = self.offsets[of_draws] - turns
+        phases = self.offsets[of_draws] - (np.pi / 2 * (chosen % 2) if self.paired else 0.0)
         amplitudes = None if self.amplitudes is None else self.amplitudes[of_draws]
-        frequencies = Frequencies(self.projection.rows(of_draws))
-        return Cosines(frequencies, phases, self.scale, amplitudes)
+        return Cosines(Frequencies(self.projection.rows(of_draws)), phases, self.scale, amplitudes)
 
     def as_cosines(self, coef: Floats) -> tuple[Cosines, Floats]:
         """Return one cosine a pair: a cos t + b sin t = r cos(t - s)."""
@@ -161,5 +158,4 @@ class SpectralFeatures(KernelMap, ProjectedFeatures):
         return arrays
 
     def take_arrays(self, arrays: Mapping[str, Array]) -> None:
-        projection = self.projected_by.restore(arrays)
-        self._drawn(projection, arrays["phases"], arrays.get("amplitudes"))
+        self._drawn(self.projected_by.restore(arrays), arrays["phases"], arrays.get("amplitudes"))

@@ -1,6 +1,7 @@
 """Maps of standardised rows, which fitted models hold, and inputs as features."""
 
 from collections.abc import Iterator, Mapping
+from operator import attrgetter
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -8,9 +9,7 @@ import numpy as np
 from streamkern._typing import Array, Floats
 from streamkern.errors import ParameterError
 from streamkern.features.base import FeatureMap, cached_slices
-from streamkern.features.cosines import ProjectedFeatures
 from streamkern.features.families import inner_arrays, restored_inner
-from streamkern.features.lattice import Lattice
 from streamkern.features.standardizer import Standardizer
 from streamkern.runtime.scratch import Scratch
 from streamkern.runtime.sparse_rows import SparseRows
@@ -23,12 +22,13 @@ class Standardized(FeatureMap):
     """A drawn map, applied to standardised rows."""
 
     name = "standardized"
+    lattice: Any = property(attrgetter("inner.lattice"))
+    left_out: Any = property(attrgetter("inner.left_out"))
+    bounds: Any = property(attrgetter("inner.bounds"))
 
     def __init__(self, standardizer: Standardizer, inner: FeatureMap) -> None:
-        self.standardizer = standardizer
-        self.inner = inner
-        self.n_features = standardizer.n_features
-        self.n_components = inner.n_components
+        self.standardizer, self.inner = standardizer, inner
+        self.n_features, self.n_components = standardizer.n_features, inner.n_components
         self.scale = inner.scale
         self.nesting, self.has_gradients = inner.nesting, inner.has_gradients
         self.has_trend = inner.has_trend
@@ -50,28 +50,15 @@ class Standardized(FeatureMap):
             yield from self._of_sparse(out.dtype).evaluated(X, out, shift, scratch)
             return
         dtype = np.dtype(np.float64) if self.inner.exact_rows else out.dtype
-        rows = self.standardised(X, dtype, scratch)
-        yield from self.inner.evaluated(rows, out, shift, scratch)
-
-    @property
-    def lattice(self) -> Lattice | None:  # type: ignore[override]
-        return self.inner.lattice
-
-    @property
-    def left_out(self) -> float:
-        return self.inner.left_out
-
-    @property
-    def bounds(self) -> Floats | float | None:
-        return self.inner.bounds
+        yield from self.inner.evaluated(self.standardised(X, dtype, scratch), out, shift, scratch)
 
     def round_into(self, X: Any, levels: int, out: Array, scratch: Scratch) -> None:
         self.inner.round_into(_Standardised(self, X, scratch), levels, out, scratch)
 
     def _of_sparse(self, dtype: Any) -> Any:
         if dtype not in self._of_sparse_rows:
-            assert isinstance(self.inner, ProjectedFeatures)  # noqa: S101  for the type checker
-            self._of_sparse_rows[dtype] = self.inner.of_sparse_rows(self.standardizer, dtype)
+            inner: Any = self.inner  # which takes sparse rows
+            self._of_sparse_rows[dtype] = inner.of_sparse_rows(self.standardizer, dtype)
         return self._of_sparse_rows[dtype]
 
     def __getstate__(self) -> dict[str, Any]:  # without what is made of the rest
@@ -185,8 +172,7 @@ class Standardized(FeatureMap):
                 f"expected rising knots of {n_kept} columns, found shape {knots.shape}; the file "
                 f"is damaged."
             )
-        standardizer = Standardizer(columns, mean, deviation, p, linear, bound, knots)
-        return cls(standardizer, inner)
+        return cls(Standardizer(columns, mean, deviation, p, linear, bound, knots), inner)
 
 
 class Identity(FeatureMap):

@@ -146,7 +146,6 @@ class Standardizer:
         return replace(self, linear=linear)
 
     def then(self, other: "Standardizer") -> "Standardizer":
-        """Return the standardizer that does what this one and then another one do."""
         if self.linear is not None or self.bends:
             raise ParameterError(
                 "inputs in a metric, or in a scale that bends them, cannot be standardised again; "

@@ -73,8 +73,7 @@ class OnColumns(Combined):
     ) -> Self:
         there, places = self._kept(np.arange(rows.shape[1]) if columns is None else columns)
         if there:
-            known = np.array(there)
-            return self.of_parts([self.kernel.resolved(rows[:, places], known, weights)])
+            return self.of_parts([self.kernel.resolved(rows[:, places], np.array(there), weights)])
         # Rows do not differ in any of its columns, so any length scale is right.
         is_known = not isinstance(self.kernel.length_scale, str)
         return self if is_known else self.of_parts([self.kernel.with_length_scale(1.0)])

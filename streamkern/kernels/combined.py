@@ -151,8 +151,7 @@ class Sum(Several):
             if not len(rows):  # of a term that hardly counts
                 continue
             rest = uniform[rows, : term.n_uniforms].copy()
-            left = (rest[:, 0] - bounds[i]) / share
-            rest[:, 0] = np.clip(left, np.finfo(float).epsneg, 1.0)
+            rest[:, 0] = np.clip((rest[:, 0] - bounds[i]) / share, np.finfo(float).epsneg, 1.0)
             frequencies[rows] = term.spectral(normal[rows, : term.normal_sets * p], rest)
         return frequencies
 
@@ -162,8 +161,7 @@ class Sum(Several):
 
     def reduced(self, columns: Array | Sequence[int]) -> Reduced:
         constant = 0.0
-        terms: list[ShiftInvariantKernel] = []
-        weights: list[float] = []
+        terms, weights = list[ShiftInvariantKernel](), list[float]()
         for term, weight, share in zip(self.terms, self.weights, self.shares, strict=True):
             c, kernel = reduced(term, columns)
             constant += share * c

@@ -150,8 +150,7 @@ class _Parser:
                 break
         if not factors:
             self.fail("'*' and a kernel")
-        several = len(factors) > 1
-        found = multiplied(*map(self.combinable, factors)) if several else factors[0]
+        found = multiplied(*map(self.combinable, factors)) if len(factors) > 1 else factors[0]
         return found if weight == 1.0 else weight * self.combinable(found)
 
     def factor(self) -> Kernel:

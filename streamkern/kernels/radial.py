@@ -29,8 +29,7 @@ class RadialKernel(DistanceKernel):
         """Return what normal rows are multiplied by, one factor for each number in (0, 1]."""
 
     def spectral(self, normal: Floats, uniform: Floats) -> Floats:
-        frequencies: Floats = normal * self.stretch(uniform[:, 0])[:, None]
-        return frequencies / self.scales(normal.shape[1])
+        return normal * self.stretch(uniform[:, 0])[:, None] / self.scales(normal.shape[1])
 
 
 @dataclass(frozen=True)

@@ -80,14 +80,12 @@ class Matern(RadialKernel):
         """Return sqrt(2 nu / chi2), chi2 being the quantile of `uniform`."""
         from scipy.special import gammaincinv  # noqa: PLC0415  imported where it is needed
 
-        quantiles = np.maximum(gammaincinv(self.nu, uniform), self.nu / _LONGEST**2)
-        return np.sqrt(self.nu / quantiles)
+        return np.sqrt(self.nu / np.maximum(gammaincinv(self.nu, uniform), self.nu / _LONGEST**2))
 
     def unit_log_density(self, frequencies: Floats) -> Floats:
         p, nu = frequencies.shape[1], self.nu
         constant = math.lgamma(nu + p / 2) - math.lgamma(nu) - p / 2 * math.log(2 * math.pi * nu)
-        squares = (frequencies**2).sum(axis=1)
-        return constant - (nu + p / 2) * np.log1p(squares / (2 * nu))
+        return constant - (nu + p / 2) * np.log1p((frequencies**2).sum(axis=1) / (2 * nu))
 
 
 class GammaMixture(RadialKernel):
@@ -102,8 +100,7 @@ class GammaMixture(RadialKernel):
         return np.exp(-self.shape * np.log1p(squares / (2.0 * self.shape)))
 
     def slope(self, distances: Floats) -> Floats:
-        logarithm = np.log1p(distances**2 / (2.0 * self.shape))
-        return -np.exp(-(self.shape + 1.0) * logarithm)
+        return -np.exp(-(self.shape + 1.0) * np.log1p(distances**2 / (2.0 * self.shape)))
 
     def stretch(self, uniform: Floats) -> Floats:
         """Return the root of a Gamma number of shape and rate a, of upper quantile `uniform`."""

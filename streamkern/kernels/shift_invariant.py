@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
+from streamkern._typing import Array, Floats
 from streamkern.kernels.base import Kernel
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from streamkern._typing import Array, Floats
     from streamkern.kernels.combined import Combined
 
 LengthScale = float | tuple[float, ...] | str

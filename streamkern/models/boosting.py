@@ -1,13 +1,14 @@
 """AdaBoost with random-feature ridge regression: its options, its fit, and what is fitted."""
 
-from __future__ import annotations
-
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 
+from streamkern._typing import Floats, Group
 from streamkern.errors import ParameterError
 from streamkern.errors.checks import check_choice, checked_integer, is_integer
 from streamkern.models.boosting_fit import fit_rounds, round_options
@@ -28,21 +29,13 @@ from streamkern.models.labelling import (
     restored_class_weight,
 )
 from streamkern.models.scoring import scored
+from streamkern.parameters.fit_report import FitReport
 from streamkern.parameters.parameters import Parameters
 from streamkern.parameters.plan import Job
 from streamkern.predict.class_rule import AdditiveVotes, ClassRule
 from streamkern.predict.ensemble import ALGORITHMS, Ensemble, Round, StagedErrors
+from streamkern.sources import LabelledSource
 from streamkern.storage.codec import BOOSTED, map_card
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    import h5py
-
-    from streamkern._typing import Floats
-    from streamkern.parameters.fit_report import FitReport
-    from streamkern.sources import LabelledSource
 
 # Of a round, where none is given: several small maps do what one large map does.
 _COMPONENTS = 512
@@ -95,7 +88,7 @@ class Boosting:
 
     def fit(
         self, parameters: Parameters, rows: Any, *, checkpoint: str | Path | None = None
-    ) -> FittedEnsemble:
+    ) -> "FittedEnsemble":
         """Fit round after round to rows, a triple of X, labels and weights."""
         skip = parameters.skips_bad_rows
         source = labelled_source(*rows, class_weight=self.class_weight, skip_bad_rows=skip)
@@ -159,7 +152,7 @@ class FittedEnsemble(FittedClasses):
         return replace(self, parameters=replace(self.parameters, on_bad_rows=on_bad_rows))
 
     @classmethod
-    def restored(cls, file: h5py.File, card: dict[str, Any], *, with_equations: bool) -> Self:  # noqa: ARG003
+    def restored(cls, file: Group, card: dict[str, Any], *, with_equations: bool) -> Self:  # noqa: ARG003
         ensemble = _restored_ensemble(file, card["ensemble"])
         feature_map = ensemble.rounds[0].predictor.feature_map
         parameters = restored_parameters(card["base"], card["base_kernel"], feature_map)
@@ -173,7 +166,7 @@ class FittedEnsemble(FittedClasses):
         return cls(parameters, boosting, ensemble, report, rule, factors, card.get("feature_names"))
 
 
-def _restored_ensemble(file: h5py.File, facts: dict[str, Any]) -> Ensemble:
+def _restored_ensemble(file: Group, facts: dict[str, Any]) -> Ensemble:
     K, algorithm, rounds = facts["n_classes"], facts["algorithm"], []
     if algorithm not in ALGORITHMS or not is_integer(K, 2):
         raise ValueError(f"{K} classes by {algorithm!r}")

@@ -8,38 +8,35 @@ A weight is a function of a row and of the rounds before, made where the row is 
 kept of a row: a round is one pass for moments, and one light pass for errors.
 """
 
-from __future__ import annotations
-
 import time
 import warnings
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
 from streamkern.errors import DataError, ParameterError, StreamkernWarning
 from streamkern.features import Identity, Standardized
+from streamkern.kernels import Kernel
+from streamkern.models.checkpoint_job import RowPasses
+from streamkern.models.data_moments import DataMoments
 from streamkern.models.moments_fit import fit_job
 from streamkern.models.moments_pass import moments_pass
 from streamkern.models.ridge_solution import solve_moments
+from streamkern.parameters.fit_options import FitOptions
+from streamkern.parameters.fit_report import FitReport
 from streamkern.parameters.parameters import Parameters, first_kernel_of
 from streamkern.parameters.template import Template
 from streamkern.predict.ensemble import ALGORITHMS, Ensemble, RoundErrors, StagedErrors
 from streamkern.predict.evaluation import Evaluation
 from streamkern.runtime.threads import blas_threads
+from streamkern.sources import LabelledSource
+from streamkern.tune.column_pass import ColumnPass
+from streamkern.tune.metric_learning import LearntMetric
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from streamkern.kernels import Kernel
     from streamkern.models.boosting import Boosting
-    from streamkern.models.checkpoint_job import RowPasses
-    from streamkern.models.data_moments import DataMoments
-    from streamkern.parameters.fit_options import FitOptions
-    from streamkern.parameters.fit_report import FitReport
-    from streamkern.sources import LabelledSource
-    from streamkern.tune.column_pass import ColumnPass
-    from streamkern.tune.metric_learning import LearntMetric
 
 # Of a solution, what is said of every round; and of a fit, what all of them have in common.
 _OF_ROUND: Final = ("alpha", "effective_dof", "cv_rmse", "n_components", "note")
@@ -65,10 +62,9 @@ def round_options(parameters: Parameters) -> FitOptions:
 def fit_rounds(
     source: LabelledSource,
     parameters: Parameters,
-    boosting: Boosting,
+    boosting: "Boosting",
     checkpoint: str | Path | None = None,
 ) -> tuple[Ensemble, FitReport]:
-    """Fit round after round, and return the ensemble with the report of its fit."""
     begun, (options, solution, _) = time.perf_counter(), boosting.job(parameters)
     fit = fit_job(source, options, checkpoint, searched=[boosting.as_dict()], **solution)
     with fit as (rows, (best, *_), learnt):
@@ -109,7 +105,7 @@ class _Job:
     rows: RowPasses
     seen: ColumnPass
     learnt: LearntMetric | None
-    boosting: Boosting
+    boosting: "Boosting"
 
     kernel: Kernel = field(init=False)
 

@@ -46,7 +46,7 @@ class Classification(Task):
         skip = parameters.skips_bad_rows
         return labelled_source(*rows, class_weight=self.class_weight, skip_bad_rows=skip)
 
-    def model(self, ridge: FittedRidge, source: Source | None) -> FittedClassifier:
+    def model(self, ridge: FittedRidge, source: Any) -> FittedClassifier:
         calibrator: Any = PlainRule()
         if source is None:
             self._check_without_rows()
@@ -54,7 +54,6 @@ class Classification(Task):
             if self.calibration is not None:
                 calibrator = calibrated_by_moments(ridge)
         else:
-            assert isinstance(source, LabelledSource)  # noqa: S101  for the type checker
             known, report = (source.classes, source.class_weight), ridge.report
             if self.calibration is not None:
                 begun = time.perf_counter()

@@ -1,17 +1,19 @@
 """From moments to principal components, and these to files and to rows."""
 
-from __future__ import annotations
-
 import time
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 
+from streamkern._typing import Group
 from streamkern.engine.scheduler import run, task
 from streamkern.errors import DataError, ParameterError, StreamkernWarning
 from streamkern.kernels import Kernel, as_kernel
+from streamkern.models.data_moments import DataMoments
 from streamkern.models.fitted_model import FittedModel, described_kernel, restored_kernel, through
 from streamkern.models.moments_fit import fit_moments
 from streamkern.models.prediction import predicted_rows
@@ -22,19 +24,11 @@ from streamkern.parameters.fit_report import FitReport, with_seconds
 from streamkern.parameters.parameters import DEFAULT_KERNEL, Parameters
 from streamkern.predict.principal_components import PrincipalComponents, checked_number
 from streamkern.solve import Eigenbasis
+from streamkern.sources import Source
 from streamkern.statistics import ByFold, precision_of_features
 from streamkern.storage.codec import COMPONENTS, map_card, restored_map
 from streamkern.storage.untrusted import finite_array, finite_arrays
 from streamkern.tune.fold_moments import total_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    import h5py
-
-    from streamkern.models.data_moments import DataMoments
-    from streamkern.sources import Source
 
 # Of a fit, what those of principal components take too, by the same names.
 _OPTIONS = ("feature_map", "paired", "standardize", "precision", "on_bad_rows", "random_state")
@@ -60,8 +54,7 @@ class ComponentOptions:
     @classmethod
     def of(cls, options: FitOptions, n_components: int | float | None) -> Self:
         alike = {name: getattr(options, name) for name in _OPTIONS}
-        D = options.n_components
-        return cls(options.kernel, n_components, n_random_features=D, **alike)
+        return cls(options.kernel, n_components, n_random_features=options.n_components, **alike)
 
     def passes(self) -> FitOptions:
         checked_number(self.n_components)
@@ -69,9 +62,8 @@ class ComponentOptions:
         D, kernel = self.n_random_features, as_kernel(self.kernel)
         return FitOptions(kernel, n_components=D, fit_intercept=True, **alike)
 
-    def fit(self, source: Source, *, checkpoint: str | Path | None = None) -> FittedComponents:
-        options = self.passes()
-        moments = fit_moments(source, options, needs_targets=False, checkpoint=checkpoint)
+    def fit(self, source: Source, *, checkpoint: str | Path | None = None) -> "FittedComponents":
+        moments = fit_moments(source, self.passes(), needs_targets=False, checkpoint=checkpoint)
         return principal_components(moments, self)
 
 
@@ -113,7 +105,7 @@ class FittedComponents(FittedModel):
         return replace(self, options=replace(self.options, on_bad_rows=on_bad_rows))
 
     @classmethod
-    def restored(cls, file: h5py.File, card: dict[str, Any], *, with_equations: bool) -> Self:  # noqa: ARG003
+    def restored(cls, file: Group, card: dict[str, Any], *, with_equations: bool) -> Self:  # noqa: ARG003
         feature_map = restored_map(file, card)
         D, components = feature_map.n_components, finite_array(file, "components", kinds="f")
         if components.ndim != 2 or components.shape[1] != D or not len(components):
@@ -145,8 +137,8 @@ def principal_components(moments: DataMoments, options: ComponentOptions) -> Fit
             f"there are {min(D, n_rows):,} components at most, of {n_rows:,} rows and {D:,} "
             f"features, but n_components is {wanted:,}; ask for no more."
         )
-    leading: Any = run(task(_leading, moments.shared_folds(), wanted, name="principal-components"))
-    rank, *arrays = leading
+    folds = moments.shared_folds()
+    rank, *arrays = run(task(_leading, folds, wanted, name="principal-components"))
     found = PrincipalComponents(moments.feature_map, *arrays)
     found = replace(found, precision=precision_of_features(moments.options.precision))
     K = len(found.components)
@@ -196,5 +188,4 @@ def _leading(folds: ByFold, wanted: int | float | None) -> tuple[Any, ...]:
     components = np.ascontiguousarray(basis.vectors[:, : -kept - 1 : -1].T)
     largest = np.abs(components).argmax(axis=1)
     components *= np.sign(components[np.arange(kept), largest])[:, None]
-    mean, variances = basis.feature_mean, values[:kept].copy()
-    return rank, mean, components, variances, variance, total.weight
+    return rank, basis.feature_mean, components, values[:kept].copy(), variance, total.weight

@@ -178,10 +178,9 @@ class DataMoments:
         check_free((3 if is_task(self.folds) else 2) * self.nbytes, "forgetting rows")
         left = without_rows(self.gathered().folds, index, source, self.options)
         gone, parts = len(index) - len(left.rows), left.folds.parts.values()
-        weight = sum(part.weight for part in parts)  # type: ignore[attr-defined]
         report = with_seconds(self.report, forget=sum(each.seconds for each in left.passes)) | {
             "rows": len(left.rows),
-            "weight": weight,
+            "weight": sum(part.weight for part in parts),
             "forgotten_rows": self.report.get("forgotten_rows", 0) + gone,
         }
         return self._changed(left.folds, left.rows, report)
@@ -213,7 +212,7 @@ def moments_header(path: str | Path) -> DataMoments:
 
 
 def _solvable(folds: ByFold, fold: int) -> FeatureSums:
-    return folds.parts[fold].solvable()  # type: ignore[attr-defined]
+    return folds.parts[fold].solvable()
 
 
 def _with_parts(folds: ByFold, numbers: Sequence[int], *parts: FeatureSums) -> ByFold:
@@ -223,4 +222,4 @@ def _with_parts(folds: ByFold, numbers: Sequence[int], *parts: FeatureSums) -> B
 
 
 def _empty(folds: ByFold) -> FeatureSums:
-    return folds.empty.zero()  # type: ignore[return-value]
+    return folds.empty.zero()

@@ -50,8 +50,7 @@ def with_chosen_kernel(rows: RowPasses, seen: ColumnPass) -> RowPasses:
     ranges = ranges[trend.along]
     halves[:, trend.along] = np.outer(np.tile(sizes, _PLACES), ranges)
     empty = WindowSamples(standardizer, centres, halves, _ROWS, options.random_state)
-    read: Any = rows.read(empty, "kernels").statistic
-    windows = _told(read, n_sizes, seen, varied, trend)
+    windows = _told(rows.read(empty, "kernels").statistic, n_sizes, seen, varied, trend)
     # One for each would be numbers for other inputs.
     if p < rows.source.n_features - len(options.covariates):
         ranges = np.exp(np.log(ranges).mean(keepdims=True))

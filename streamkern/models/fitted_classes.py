@@ -1,11 +1,12 @@
 """Fitted classifiers: classes and probabilities from scores, their errors, and their files."""
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self
+from pathlib import Path
+from typing import Any, Self
 
+from streamkern._typing import Floats, Group
 from streamkern.models.fitted_model import FittedModel, through
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.labelling import described_class_weight, factors_of, restored_class_weight
@@ -13,19 +14,11 @@ from streamkern.models.prediction import by_rows, predicted_rows
 from streamkern.models.prediction_files import predict_classes_to_hdf5
 from streamkern.models.score_calibration import calibrated_by_rows
 from streamkern.models.scoring import evaluate_classes
+from streamkern.parameters.fit_report import FitReport
 from streamkern.predict.calibration_fit import checked_method
 from streamkern.predict.class_rule import ClassRule, PlainRule
 from streamkern.sources import LabelledSource, Source, labelled_rows
 from streamkern.storage.codec import MODEL
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    import h5py
-
-    from streamkern._typing import Array, Floats
-    from streamkern.parameters.fit_report import FitReport
 
 
 class FittedClasses(FittedModel):
@@ -34,10 +27,7 @@ class FittedClasses(FittedModel):
     rule: ClassRule
     class_factors: Floats | None  # (K,), what weights of rows were multiplied by
 
-    @property
-    def classes(self) -> Array:
-        """The classes, in ascending order, (K,)."""
-        return self.rule.classes.values
+    classes = through("rule.classes.values", "The classes, in ascending order, (K,).")
 
     def scores(self, X: Any) -> Any:
         """Return the scores (n,) or (n, q) of an array, a source, or lazily a Dask array."""
@@ -76,10 +66,6 @@ class FittedClasses(FittedModel):
         factors = self.class_factors if weighted else None
         return LabelledSource(rows, labels, self.rule.classes, factors)
 
-    def labels_of_scores(self, scores: Floats) -> Array:
-        """Return the classes that scores (n,) or (n, q) in memory choose."""
-        return _of_scores(ClassRule.labels, scores, self.rule)
-
     def evaluate(self, source: LabelledSource, *, skip_bad_rows: bool) -> dict[str, Any]:
         return evaluate_classes(self.predictor, self.rule, source, skip_bad_rows=skip_bad_rows)
 
@@ -107,7 +93,8 @@ class FittedClassifier(FittedClasses):
     n_features = through("ridge.n_features")
 
     def __post_init__(self) -> None:
-        report: FitReport = {**self.ridge.report, "calibration": self.rule.calibrator.name}
+        report = FitReport(**self.ridge.report)
+        report["calibration"] = self.rule.calibrator.name
         object.__setattr__(self, "report", report)
 
     def calibrated(self, source: LabelledSource, method: str | None) -> Self:
@@ -136,7 +123,7 @@ class FittedClassifier(FittedClasses):
         return card | {"classifier": described}, arrays
 
     @classmethod
-    def restored(cls, file: h5py.File, card: dict[str, Any], *, with_equations: bool) -> Self:
+    def restored(cls, file: Group, card: dict[str, Any], *, with_equations: bool) -> Self:
         ridge = FittedRidge.restored(file, card, with_equations=with_equations)
         described = card["classifier"]
         rule = ClassRule.from_dict(described)

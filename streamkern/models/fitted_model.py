@@ -4,21 +4,24 @@ Frequencies are stored, not drawn again from the seed: neither NumPy's random st
 orthogonal matrices are promised to stay the same over the years, and a model must.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from operator import attrgetter
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
+from streamkern._typing import Group
 from streamkern._version import __version__
 from streamkern.errors.html_table import html_table
+from streamkern.features import FeatureMap
 from streamkern.features.metric import described_metric, with_metric
 from streamkern.kernels import Kernel, as_kernel, kernel_from
 from streamkern.models.report_facts import summary_line, summary_rows
+from streamkern.parameters.fit_report import FitReport
 from streamkern.parameters.parameters import AUTO, Parameters
 from streamkern.predict.predictor import Predictor, RowFunction
 from streamkern.sources import Source
@@ -29,13 +32,6 @@ from streamkern.storage.codec import Kind, restored_map, write_card
 from streamkern.storage.untrusted import finite_array, finite_arrays
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    import h5py
-
-    from streamkern.features import FeatureMap
-    from streamkern.parameters.fit_report import FitReport
     from streamkern.solve import NormalEquations
 
 LIBRARIES = ("dask", "distributed", "h5py", "numpy", "scikit-learn", "scipy")
@@ -71,7 +67,7 @@ class FittedModel(ABC):
 
     @classmethod
     @abstractmethod
-    def restored(cls, file: h5py.File, card: dict[str, Any], *, with_equations: bool) -> Self:
+    def restored(cls, file: Group, card: dict[str, Any], *, with_equations: bool) -> Self:
         """Return the model of an open file; what is raised on the way is damage."""
 
     def save(self, path: str | Path, *, compact: bool = False, force: bool = False) -> None:
@@ -165,7 +161,7 @@ def predictor_arrays(predictor: Predictor) -> dict[str, Any]:
     return {**arrays, "coef": predictor.coef, "intercept": predictor.intercept}
 
 
-def restored_predictor(group: h5py.Group, card: dict[str, Any], *, flat: bool) -> Predictor:
+def restored_predictor(group: Group, card: dict[str, Any], *, flat: bool) -> Predictor:
     feature_map = restored_map(group, card)
     coef, intercept = finite_array(group, "coef"), finite_array(group, "intercept")
     D = feature_map.n_components
@@ -174,13 +170,13 @@ def restored_predictor(group: h5py.Group, card: dict[str, Any], *, flat: bool) -
     return Predictor(feature_map, coef, intercept, precision=card["precision"], flat=flat)
 
 
-def stored_equations(equations: NormalEquations) -> dict[str, Any]:
+def stored_equations(equations: "NormalEquations") -> dict[str, Any]:
     arrays = vars(equations) | {"intercept": int(equations.intercept)}
     samples = arrays.pop("samples")
     return arrays if samples is None else {**arrays, "samples": samples._asdict()}
 
 
-def restored_equations(group: h5py.Group, predictor: Predictor) -> NormalEquations:
+def restored_equations(group: Group, predictor: Predictor) -> "NormalEquations":
     # Slow, with SciPy.
     from streamkern.solve import NormalEquations  # noqa: PLC0415
     from streamkern.solve.posterior_samples import PosteriorSamples  # noqa: PLC0415

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from streamkern._typing import Floats, Group
 from streamkern.engine.scheduler import is_task, run, shared, task
 from streamkern.errors import ModelFileError
 from streamkern.features.metric import metric_of_map
@@ -37,12 +40,6 @@ from streamkern.sources.containers import is_dask_array
 from streamkern.storage.codec import MODEL, map_card
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    import h5py
-
-    from streamkern._typing import Floats
     from streamkern.features import FeatureMap
     from streamkern.models.data_moments import DataMoments
     from streamkern.parameters.fit_report import FitReport
@@ -182,7 +179,7 @@ class FittedRidge(FittedModel):
         return card | map_card(predictor.feature_map, predictor.precision), arrays
 
     @classmethod
-    def restored(cls, file: h5py.File, card: dict[str, Any], *, with_equations: bool) -> Self:
+    def restored(cls, file: Group, card: dict[str, Any], *, with_equations: bool) -> Self:
         predictor, equations = restored_predictor(file, card, flat=card["flat"]), None
         if with_equations and "equations" in file:
             equations = restored_equations(file["equations"], predictor)

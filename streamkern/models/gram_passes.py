@@ -40,8 +40,7 @@ class GramPasses:
 
     def of_folds(self, vectors: Array, label: str) -> dict[int, Floats]:
         """Return the products (D, k) with vectors (D, k) of every fold's rows."""
-        asked = ByFold(self.rule, self._empty(vectors))
-        parts: dict[int, Any] = self._read(asked, label, self.stores).parts
+        parts = self._read(ByFold(self.rule, self._empty(vectors)), label, self.stores).parts
         return {fold: part.products for fold, part in parts.items()}
 
     def of_all(self, vectors: Array, label: str) -> Floats:
@@ -51,7 +50,7 @@ class GramPasses:
         return self._read(self._empty(vectors), label, stores).products
 
     def _empty(self, vectors: Array) -> GramProducts:
-        empty: Any = self.empty
+        empty = self.empty
         return GramProducts(empty.feature_map, vectors, empty.feature_shift, empty.precision)
 
     def _read(self, asked: Any, label: str, stores: FeatureStores | None) -> Any:
@@ -66,7 +65,7 @@ class GramTransforms:
     passes = ()
 
     def __init__(self, sums: ByFold, n_threads: int, *, intercept: bool) -> None:
-        parts: dict[int, Any] = dict(sorted(sums.parts.items()))
+        parts = dict(sorted(sums.parts.items()))
         total = reduce(ToeplitzMoments.merge, parts.values())
         self.block = block_preconditioner(total, intercept=intercept)
         self.operators = {fold: part.gram_operator(n_threads) for fold, part in parts.items()}

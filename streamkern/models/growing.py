@@ -1,29 +1,23 @@
 """Models that rows come to and leave: moments, and a solution made when it is first asked for."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from reprlib import repr as shortened
 from threading import Lock, RLock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from streamkern.errors import ParameterError
-
-if TYPE_CHECKING:
-    from streamkern.models.data_moments import DataMoments
-    from streamkern.models.tasks import Task
-    from streamkern.parameters.parameters import Parameters
+from streamkern.models.data_moments import DataMoments
+from streamkern.models.tasks import Task
+from streamkern.parameters.parameters import Parameters
 
 # What decides the moments of rows, and so is settled when the first of them come.
 _DECIDING = (
     *("kernel", "n_components", "n_folds", "feature_map", "paired", "metric", "standardize"),
     *("scale", "trend", "precision", "random_state"),
 )
-
-
 _LOCKS: WeakKeyDictionary[Any, RLock] = WeakKeyDictionary()
 _LOCK = Lock()
 
@@ -69,7 +63,7 @@ class Growing:
                 self._fitted = task.solved(self.moments, parameters, self.size)
             return self._fitted
 
-    def with_moments(self, moments: DataMoments) -> Growing:
+    def with_moments(self, moments: DataMoments) -> "Growing":
         """Return what grows from other moments, made by the same parameters."""
         return Growing(moments.gathered(), self.parameters, self.class_weight, self.size)
 

@@ -44,10 +44,9 @@ def unseen_by(model: FittedRidge, folds: Any) -> Unseen:
     feature_map, _ = model.moments.feature_map.solved()  # type: ignore[union-attr]
     if size < feature_map.n_components:
         feature_map = feature_map.first(size)
-    sparsifier = Sparsifier(model.parameters.sparse_method, alpha, model.report["precision_floor"])
-    return unseen(
-        folds, predictor, feature_map, sparsifier, intercept=model.parameters.fit_intercept
-    )
+    parameters = model.parameters
+    sparsifier = Sparsifier(parameters.sparse_method, alpha, model.report["precision_floor"])
+    return unseen(folds, predictor, feature_map, sparsifier, intercept=parameters.fit_intercept)
 
 
 def unseen(
@@ -59,9 +58,8 @@ def unseen(
     intercept: bool,
 ) -> Unseen:
     """Solve for what predicts each fold from the moments of the others, as a predictor was."""
-    size, few = feature_map.n_components, None
-    if len(predictor.coef) < size:
-        few = len(predictor.coef), sparsifier
+    size, K = feature_map.n_components, len(predictor.coef)
+    few = (K, sparsifier) if size > K else None
     left_out = solve_without(
         folds, sparsifier.alpha, n_components=size, intercept=intercept, few=few
     )

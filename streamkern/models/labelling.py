@@ -93,8 +93,7 @@ def labelled_source(
             f"{found}, but a classifier needs at least two classes; check which dataset holds the "
             f"labels."
         )
-    weights = weights_of_classes(class_weight, counts)
-    source = LabelledSource(rows, labels, counts.classes, weights)
+    source = LabelledSource(rows, labels, counts.classes, weights_of_classes(class_weight, counts))
     source.class_counts = counts.weights
     return source
 

@@ -41,8 +41,7 @@ def load_fitted(
 ) -> Any:
     """Read a fitted model; of kinds that will not do, raise ModelFileError."""
     wrong = (holds_ensemble(path) and not boosted) or (holds_components(path) and not components)
-    kind = FittedRidge if wrong else None
-    return read_fitted(path, kind, with_equations=with_equations)[0]
+    return read_fitted(path, FittedRidge if wrong else None, with_equations=with_equations)[0]
 
 
 def fitted_of(model: Any) -> FittedModel:

@@ -13,14 +13,14 @@
 /index/folds   (n,) which fold the row is in
 """
 
-from __future__ import annotations
-
 import math
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final, cast
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from streamkern._typing import Group
 from streamkern._version import __version__
 from streamkern.errors import OverflowedError
 from streamkern.errors.checks import is_integer
@@ -28,6 +28,7 @@ from streamkern.features.metric import checked_metric, described_metric, with_me
 from streamkern.models.fitted_model import check_names, described_kernel, restored_kernel
 from streamkern.models.labelling import classes_of_report
 from streamkern.parameters.fit_options import FitOptions
+from streamkern.parameters.fit_report import FitReport
 from streamkern.statistics import (
     ByFold,
     FeatureSums,
@@ -41,12 +42,7 @@ from streamkern.storage.codec import MOMENTS, map_card, opened_card, restored_ma
 from streamkern.storage.untrusted import finite_array, finite_arrays, mark
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    import h5py
-
     from streamkern.models.data_moments import DataMoments
-    from streamkern.parameters.fit_report import FitReport
 
 _SHIFTS = ("feature_shift", "target_shift", "target_unit")
 _MOST_FOLDS = 1 << 20
@@ -60,11 +56,10 @@ _REPORTED = {*_NUMBERS, "seconds", "fold_by", "precision", "dropped_columns", "d
 _SECONDS = {"total", "columns", "pass"}
 
 
-def write_moments(path: str | Path, moments: DataMoments, *, force: bool) -> None:
+def write_moments(path: str | Path, moments: "DataMoments", *, force: bool) -> None:
     index, folds, options = moments.known_rows(), moments.gathered().folds, moments.options
     empty, parts = folds.empty, sorted(folds.parts.items())
-    sums: list[Any] = [part for _, part in parts]
-    if not all(part.is_finite() for part in sums):
+    if not all(part.is_finite() for _, part in parts):
         raise OverflowedError(
             f"sums of features or targets overflowed in {options.precision} precision; "
             f"standardise or rescale the inputs."
@@ -95,7 +90,7 @@ def read_moments(path: str | Path, *, with_folds: bool) -> dict[str, Any]:
     """Return the fields of `DataMoments`; without folds, these and their rows are empty."""
     with opened_card(path, MOMENTS) as (file, card):
         folds, index = _restored_folds(file, card, with_folds=with_folds)
-        feature_map, report = folds.empty.feature_map, card["report"]  # type: ignore[attr-defined]
+        feature_map, report = folds.empty.feature_map, card["report"]
         _check_report(report)
         if with_folds and report["rows"] != len(index):
             raise ValueError(f"{report['rows']} rows, but {len(index):,} in the index")
@@ -126,7 +121,7 @@ def _sums_of(part: Any) -> dict[str, Any]:
 
 
 def _restored_folds(
-    file: h5py.File, card: dict[str, Any], *, with_folds: bool
+    file: Group, card: dict[str, Any], *, with_folds: bool
 ) -> tuple[ByFold, RowIndex]:
     """Return the folds of a file and the index of their rows, or both empty."""
     K, q, feature_map = card["n_folds"], card["n_targets"], restored_map(file, card)
@@ -165,7 +160,7 @@ def _check_report(report: FitReport) -> None:
         raise ValueError("what are no numbers in the report")
 
 
-def _read_part(group: h5py.Group, empty: FeatureSums) -> FeatureSums:
+def _read_part(group: Group, empty: FeatureSums) -> FeatureSums:
     part = empty.zero()
     D, q = part.feature_map.n_components, part.n_targets
     if isinstance(part, IntegerMoments):
@@ -186,7 +181,7 @@ def _read_part(group: h5py.Group, empty: FeatureSums) -> FeatureSums:
     return _counted(group, part)
 
 
-def _counted(group: h5py.Group, part: FeatureSums) -> FeatureSums:
+def _counted(group: Group, part: FeatureSums) -> FeatureSums:
     """Read how many rows a part is of, and what they weigh."""
     part.weight = float(finite_array(group, "weight", (), "f"))
     part.n_rows = int(finite_array(group, "n_rows", (), "iu"))
@@ -195,13 +190,13 @@ def _counted(group: h5py.Group, part: FeatureSums) -> FeatureSums:
     return part
 
 
-def _read_index(group: h5py.Group, folds: ByFold) -> RowIndex:
+def _read_index(group: Group, folds: ByFold) -> RowIndex:
     """Read which rows are in the folds, and check that the two agree."""
     hashes = finite_array(group, "hashes", kinds="u")
     labels = finite_array(group, "folds", hashes.shape, "u")
     if hashes.dtype != np.uint64 or hashes.ndim != 1 or (hashes[1:] < hashes[:-1]).any():
         raise ValueError("hashes of rows that are not in order")
-    K, parts = folds.rule.n_folds, cast("dict[int, FeatureSums]", folds.parts)
+    K, parts = folds.rule.n_folds, folds.parts
     if len(labels) and labels.max() >= K:
         raise ValueError(f"fold {labels.max()} of {K}")
     stored = [parts[fold].n_rows if fold in parts else 0 for fold in range(K)]

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from streamkern.errors import ParameterError
 from streamkern.features.metric import GivenMetric
@@ -13,6 +13,7 @@ from streamkern.models.data_moments import DataMoments
 from streamkern.models.field_kernel import with_chosen_kernel
 from streamkern.models.moments_pass import moments_pass
 from streamkern.parameters.fit_options import SAMPLE_ROWS, FitOptions
+from streamkern.parameters.fit_report import FitReport
 from streamkern.parameters.job_plan import Plan
 from streamkern.parameters.penalty_options import PenaltyOptions
 from streamkern.parameters.plan import plan_for
@@ -24,9 +25,6 @@ from streamkern.tune.column_pass import run_column_pass, warn_of_outliers
 from streamkern.tune.metric_learning import LearntMetric, Pair, check_metric_of, in_metric
 from streamkern.tune.sample_choice import chosen_on_sample
 from streamkern.tune.trials import ISOTROPIC, STANDARD
-
-if TYPE_CHECKING:
-    from streamkern.parameters.fit_report import FitReport
 
 
 def fit_moments(
@@ -92,7 +90,7 @@ def fit_job(
         how: Any = {"like": like, "index": index, "more_to_come": more_to_come}
         seen = run_column_pass(source, options, plan, n_sample, checkpoint=saved, **how)
         wanted = options if like is None else replace(options, metric=None)  # its map has one
-        scaled: FitReport = {"scale": options.scale}
+        scaled = FitReport(scale=options.scale)
         plain, given_scale = seen, options.scale
         kernel_is_open = options.chooses_kernel and not options.has_grid
         if (options.scale == "auto" or kernel_is_open) and like is None:

@@ -1,33 +1,30 @@
 """Updating moments: those of two sets of rows made one."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from streamkern._typing import Floats
 from streamkern.errors import DataError, OverflowedError
 from streamkern.errors.formatting import listed, listed_apart
 from streamkern.features import LEVELS
 from streamkern.features.spectral import SpectralFeatures
+from streamkern.parameters.fit_report import FitReport
 from streamkern.sources.preprocessing import recipe_of
 from streamkern.sources.preprocessing.column_names import input_names
 from streamkern.statistics import ByFold, RowIndex, unplaced_folds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from streamkern._typing import Floats
     from streamkern.models.data_moments import DataMoments
-    from streamkern.parameters.fit_report import FitReport
 
 # What standardizers do besides taking out means.
 _SCALES = ("deviation", "linear", "bound", "knots")
 
 
-def check_alike(left: DataMoments, right: DataMoments) -> None:
+def check_alike(left: "DataMoments", right: "DataMoments") -> None:
     """Raise DataError unless two moments are of the same map, and otherwise alike."""
     for mine, theirs in zip_longest(_traits(left), _traits(right), fillvalue="nothing of the kind"):
         if mine != theirs:
@@ -82,7 +79,7 @@ def turns_between(left: Any, right: Any, precision: str) -> Floats | None:
     )
 
 
-def _traits(moments: DataMoments) -> Iterator[str]:
+def _traits(moments: "DataMoments") -> Iterator[str]:
     """Yield in words what two moments must have in common."""
     feature_map = moments.feature_map
     yield f"{feature_map.n_features} inputs"
@@ -118,8 +115,8 @@ def merged_folds(left: ByFold, right: ByFold, turns: Floats | None = None) -> By
     both = ByFold(unplaced_folds(left.rule.n_folds), left.empty)
     with np.errstate(over="ignore", invalid="ignore"):
         for fold in sorted(left.parts.keys() | right.parts.keys()):
-            mine: Any = left.parts.get(fold, left.empty)
-            theirs: Any = right.parts.get(fold, right.empty)
+            mine = left.parts.get(fold, left.empty)
+            theirs = right.parts.get(fold, right.empty)
             theirs = theirs if turns is None else theirs.of_map(mine.feature_map, turns)
             both.parts[fold] = part = mine.merge(theirs)
             if not part.is_finite():
@@ -154,10 +151,9 @@ def joined_reports(left: FitReport, right: FitReport) -> FitReport:
     if ranges := left.get("input_range"):
         both = zip(ranges, right.get("input_range", ranges), strict=True)
         joined["input_range"] = [[min(a[0], b[0]), max(a[1], b[1])] for a, b in both]
-    peaks = left["peak_worker_bytes"], right["peak_worker_bytes"]
     planned = left["projected_worker_bytes"], right["projected_worker_bytes"]
     return joined | {
-        "peak_worker_bytes": max(peaks),
+        "peak_worker_bytes": max(left["peak_worker_bytes"], right["peak_worker_bytes"]),
         "projected_worker_bytes": max(planned),
         "seconds": seconds,
         "rows_per_second": joined["rows"] / seconds["pass"],
@@ -178,5 +174,4 @@ def joined_reports(left: FitReport, right: FitReport) -> FitReport:
 
 
 def _both(left: str | None, right: str | None) -> str | None:
-    words = dict.fromkeys(word for word in (left, right) if word)
-    return " and ".join(words) or None
+    return " and ".join(dict.fromkeys(word for word in (left, right) if word)) or None

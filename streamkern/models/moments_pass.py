@@ -1,7 +1,7 @@
 """The main passes of a fit: for moments, or for those of the combinations that solve it."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -12,14 +12,13 @@ import numpy as np
 from streamkern._typing import Array
 from streamkern.engine.feature_stores import FeatureStores
 from streamkern.engine.reduction import PassResult
-from streamkern.engine.scheduler import run, task
+from streamkern.engine.scheduler import run, shared, task
 from streamkern.errors import DataError
 from streamkern.features import LEVELS, FeatureMap, Standardized
 from streamkern.features.metric import metric_facts, standardizer_of
 from streamkern.models.checkpoint_job import RowPasses
 from streamkern.models.data_moments import DataMoments
 from streamkern.models.feature_rounding import MEASURED_ROWS, rounding_of
-from streamkern.models.fewer_features import fewer_features
 from streamkern.models.gram_passes import GramPasses, GramTransforms
 from streamkern.models.pass_report import pass_report
 from streamkern.models.subspace_fit import SubspaceChoice, SubspaceSearch
@@ -47,7 +46,12 @@ from streamkern.statistics import (
 )
 from streamkern.tune.column_pass import ColumnPass
 from streamkern.tune.column_scaling import constant_columns
+from streamkern.tune.fold_solution import nested_sizes
 from streamkern.tune.metric_learning import LearntMetric
+from streamkern.tune.penalty_search import Size, solve_sizes
+
+# Leading features whose moments take about one iteration's pass, and their share of all.
+_MOST_LEADING, _PART = 2048, 4
 
 
 def moments_pass(
@@ -74,8 +78,7 @@ def moments_pass(
         feature_map = drawn.summed() if penalty is None else drawn.plain()
         empty = None if like is None else like.empty
         if empty is None:
-            reweighted = weighting is not None
-            empty = _empty_moments(rows, feature_map, seen, reweighted=reweighted)
+            empty = _empty_moments(rows, feature_map, seen, reweighted=weighting is not None)
         if isinstance(empty, IntegerMoments):
             empty.check_rows(float(seen.columns.weight.max()), seen.sample.weights)
     strips = moment_strips(empty, plan.n_strips)
@@ -149,13 +152,43 @@ def _without_gram(
         passes.append(read(ByFold(rows.folds, empty), "leading", keep=False))
         return passes[-1].statistic
 
-    fewer = fewer_features(sums, feature_map, penalty, of_leading, intercept=intercept)
+    fewer = _fewer_features(sums, feature_map, penalty, of_leading, intercept=intercept)
     with _products(rows, read, sums) as products:
         growing = SubspacePasses(products, sums, feature_map, intercept=intercept)
         search = SubspaceSearch(growing, penalty)
         folds, choice = search.run()
     facts: FitReport = {"iterations": search.n_iterations, "gradients": search.facts()}
     return folds, replace(choice, fewer=fewer), facts, [*passes, *products.passes]
+
+
+def _fewer_features(
+    sums: ByFold,
+    feature_map: FeatureMap,
+    penalty: PenaltyOptions,
+    read: Callable[[FeatureMap], ByFold],
+    *,
+    intercept: bool,
+) -> tuple[Size, ...]:
+    """Return what leading features of a map come to, each number with a penalty of its own.
+
+    They have the folds of the fit.  Sums of waves tell their moments, of other maps `read` returns
+    those of the most.  Without folds, or smaller maps in the map, there are none.
+    """
+    D = feature_map.n_components
+    most = min(D // _PART, _MOST_LEADING)
+    sizes = [size for size in nested_sizes(D, feature_map.nesting) if size <= most]
+    if not (sizes and penalty.needs_folds):
+        return ()
+    if isinstance(sums.empty, ToeplitzMoments):
+        found = {fold: part.leading(sizes[-1]) for fold, part in sums.parts.items()}
+    else:
+        parts = read(feature_map.first(sizes[-1]).summed()).parts
+        with blas_threads(1):
+            found = {fold: part.solvable() for fold, part in parts.items()}
+    folds = ByFold(sums.rule, next(iter(found.values())).zero())
+    folds.parts = found
+    tried = solve_sizes(shared(folds), penalty, intercept=intercept, sizes=sizes)
+    return tuple(replace(size, total=None, basis=None) for size in tried)
 
 
 @contextmanager
@@ -169,7 +202,7 @@ def _products(rows: RowPasses, read: Any, sums: ByFold) -> Iterator[GramPasses |
 
 
 def _weights_of_folds(folds: ByFold) -> dict[int, float]:
-    return {fold: part.weight for fold, part in folds.parts.items()}  # type: ignore[attr-defined]
+    return {fold: part.weight for fold, part in folds.parts.items()}
 
 
 def _rounding_here(feature_map: FeatureMap, X: Array, precision: str) -> FitReport:
@@ -179,11 +212,9 @@ def _rounding_here(feature_map: FeatureMap, X: Array, precision: str) -> FitRepo
 
 def _joined(*strips: ByFold) -> ByFold:
     """Return the folds of which these are strips."""
-    empties: list[Any] = [strip.empty for strip in strips]
-    whole = ByFold(strips[-1].rule, joined_moments(empties))
+    whole = ByFold(strips[-1].rule, joined_moments([strip.empty for strip in strips]))
     for fold in strips[-1].parts:
-        parts: list[Any] = [strip.parts[fold] for strip in strips]
-        whole.parts[fold] = joined_moments(parts)
+        whole.parts[fold] = joined_moments([strip.parts[fold] for strip in strips])
     return whole
 
 

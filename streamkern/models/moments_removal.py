@@ -65,12 +65,10 @@ def without_rows(folds: ByFold, index: RowIndex, source: Source, options: FitOpt
         )
     listed = np.zeros(source.n_samples, dtype=index.labels.dtype)
     listed[found.labels] = index.labels[positions]
-    rule = ListedFolds(folds.rule.n_folds, listed)
-    second = rows.read(ByFold(rule, folds.empty), "forget")
+    second = rows.read(ByFold(ListedFolds(folds.rule.n_folds, listed), folds.empty), "forget")
     left = ByFold(unplaced_folds(folds.rule.n_folds), folds.empty)
     gone: dict[int, Any] = second.statistic.parts
-    parts: dict[int, Any] = dict(folds.parts)
-    for fold, part in parts.items():
+    for fold, part in folds.parts.items():
         rest = part.without(gone[fold]) if fold in gone else part
         if rest.n_rows:
             left.parts[fold] = rest

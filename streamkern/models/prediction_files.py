@@ -50,8 +50,7 @@ def predict_to_hdf5(
                 unknown = np.flatnonzero(np.isnan(rows.reshape(len(rows), -1)).any(axis=1))
             yield shard.start + unknown, {dataset: rows, **made}
 
-    without = "no finite prediction", "write NaN for them"
-    return _write(written, source, path, without, **how)
+    return _write(written, source, path, ("no finite prediction", "write NaN for them"), **how)
 
 
 def predict_classes_to_hdf5(

@@ -168,8 +168,7 @@ class LeaveOneOutPass:
     """The pass for the errors of every row without itself; `passed` is what it took."""
 
     def __init__(self, source: Source, moments: DataMoments) -> None:
-        self.source = source
-        self.moments = moments
+        self.source, self.moments = source, moments
         self.passed: PassResult[Any] | None = None
 
     def __call__(self, basis: Any, spectrum: Spectrum, alphas: Floats) -> PenaltyCurve:
@@ -178,10 +177,9 @@ class LeaveOneOutPass:
         precision, q = precision_of_features(options.precision), len(spectrum.target)
         itemsize = dtype_of_features(precision).itemsize
         shard_rows, block_rows = cut(self.source, 2 * itemsize * feature_map.n_components)
-        empty = task(_empty, feature_map, basis, alphas, precision, name="leave-one-out")
         self.passed = accumulate(
             self.source,
-            empty,
+            task(_empty, feature_map, basis, alphas, precision, name="leave-one-out"),
             shard_rows=shard_rows,
             block_rows=block_rows,
             skip_bad_rows=options.on_bad_rows == "skip",

@@ -1,31 +1,28 @@
 """The passes that compare a predictor with the targets of rows, and that look into it."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streamkern._typing import Floats
 from streamkern.engine.reduction import PassResult, accumulate
 from streamkern.engine.scheduler import shared, task
 from streamkern.errors import DataError, ParameterError
 from streamkern.features.kernel_values import Similarities
 from streamkern.parameters.plan import cut
 from streamkern.predict.class_errors import ClassErrors
+from streamkern.predict.class_rule import ClassRule
 from streamkern.predict.deviation import Deviation, LeaveOneOut
 from streamkern.predict.evaluation import Evaluation, PredictionErrors
 from streamkern.predict.gradients import GradientOuterProduct
+from streamkern.predict.predictor import Predictor, RowFunction
 from streamkern.solve import NormalEquations, rss_rounding
-from streamkern.statistics import ColumnStatistics, Statistic, Together
+from streamkern.sources import LabelledSource, Source
+from streamkern.statistics import ColumnStatistics, Precision, Statistic, Together
 from streamkern.tune.column_pass import check_rows
 
 if TYPE_CHECKING:
-    from streamkern._typing import Floats
     from streamkern.models.fitted_ridge import FittedRidge
-    from streamkern.predict.class_rule import ClassRule
-    from streamkern.predict.predictor import Predictor, RowFunction
-    from streamkern.sources import LabelledSource, Source
-    from streamkern.statistics.centred_moments import Precision
 
 # Of values of a kernel in single precision: of 20 fits the error of RSS was 0.7 to 2 times
 # N e^2 |c|^2 where that was more than the rounding of sums.
@@ -95,7 +92,7 @@ def _checked_shape(predictor: Predictor, source: Source) -> tuple[int, int]:
 
 
 def gradient_outer_product(
-    model: FittedRidge, source: Source, *, target_unit: Floats | None = None
+    model: "FittedRidge", source: Source, *, target_unit: Floats | None = None
 ) -> Floats:
     """Return the average gradient outer product (p, p) of a model over the rows, in one pass.
 
@@ -105,8 +102,7 @@ def gradient_outer_product(
     predictor, skip_bad_rows = model.predictor, model.parameters.skips_bad_rows
     predictor.feature_map.check((source.n_samples, source.n_features))
     empty = GradientOuterProduct(predictor, target_unit)
-    row_bytes = 8 * predictor.coef.shape[0]
-    _, found, _ = scored(source, empty, empty, row_bytes, "gradients", skip_bad_rows)
+    _, found, _ = scored(source, empty, empty, 8 * len(predictor.coef), "gradients", skip_bad_rows)
     kept = empty.standardizer.columns
     metric = np.zeros((source.n_features, source.n_features))
     metric[np.ix_(kept, kept)] = found.mean
@@ -132,8 +128,7 @@ def scored(  # noqa: PLR0917  of two callers
         skip_bad_rows=skip_bad_rows,
         label=label,
     )
-    found: Any = Together(empty, columns).attached(result.statistic)
-    scores, columns = found.parts
+    scores, columns = Together(empty, columns).attached(result.statistic).parts
     check_rows(source, columns, result)
     return result, scores, columns
 
@@ -176,7 +171,7 @@ def check_fitted_rows(
         )
 
 
-def diagnose(model: FittedRidge, source: Source, *, n_largest: int = 10) -> dict[str, Any]:
+def diagnose(model: "FittedRidge", source: Source, *, n_largest: int = 10) -> dict[str, Any]:
     """Say how the model would do on every row without that row, in one pass over its own rows.
 
     A row is left out with all its weight: not as one of several equal rows.

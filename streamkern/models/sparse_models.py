@@ -54,8 +54,7 @@ def sparsify(
             f"sparse models are made of a RandomFeatureRidge, not of {type(model).__name__}; give "
             f"a fitted one."
         )
-    found = sparse_model(model.__streamkern_model__, n_components, method)
-    return estimator_of(found)
+    return estimator_of(sparse_model(model.__streamkern_model__, n_components, method))
 
 
 def sparse_model(model: FittedRidge, n_components: int, method: str = "forward") -> FittedRidge:

@@ -107,9 +107,9 @@ class SubspaceSearch:
             self.n_samples = len(rest.means) // len(rest.alphas)
         with blas_threads(1):
             feature_map = self.made.feature_map.combined(self.subspace.vectors.astype(float))
-            parts: dict[int, Any] = self.subspace.moments(feature_map)
+            parts = self.subspace.moments(feature_map)
         whole = ByFold(self.made.rule, next(iter(parts.values())).zero())
-        whole.parts = dict(parts)
+        whole.parts = parts
         return whole, SubspaceChoice(penalty, rest, self.made.feature_map.n_components)
 
     def facts(self) -> dict[str, Any]:

@@ -43,18 +43,16 @@ class SubspacePasses:
         *,
         intercept: bool,
     ) -> None:
-        empty: Any = sums.empty
         self.products, self.rule, self.feature_map = products, sums.rule, feature_map
         # Beside a trend, a sketch in single precision would tell little of the field.
-        self.precision = "double" if feature_map.has_trend else empty.precision
+        self.precision = "double" if feature_map.has_trend else sums.empty.precision
         self.seconds = list[float]()
         self.sampled_to: Sequence[float] = ()  # by what samples changed last, by penalties
         turned: dict[int, Any] = {}
         for fold, part in sorted(sums.parts.items()):
-            of: Any = part
-            shift = feature_map.turned(of.feature_shift, back=True)
-            cross = feature_map.turned(of.cross, back=True)
-            turned[fold] = of.without_gram(feature_map, shift, cross)
+            shift = feature_map.turned(part.feature_shift, back=True)
+            cross = feature_map.turned(part.cross, back=True)
+            turned[fold] = part.without_gram(feature_map, shift, cross)
         self.subspace = Subspace(turned, intercept=intercept)
         self.preconditioner = NystroemPreconditioner.none(feature_map.n_components)
 
@@ -123,7 +121,6 @@ class SubspacePasses:
             return Remainder(*(share * float(each) for each in sums))
 
     def _products(self, vectors: Array, dtype: Any, what: str) -> dict[int, Floats]:
-        """Return the products of the sums of every fold with vectors."""
         label = f"{what}-{self.subspace.n_vectors + vectors.shape[1]}"
         parts = self._timed(self.products.of_folds, vectors.astype(dtype), label)
         with blas_threads(1):

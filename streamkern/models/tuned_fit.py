@@ -77,7 +77,7 @@ class Choice:
         usual = kernel == Gaussian() and parameters.feature_map == _USUAL_MAP
         if usual and all(each is None for each in (kernels, maps, budget, checkpoint)):
             budget = _USUAL_BUDGET
-        self.budget = Budget.of(budget)
+        self.budget: Any = Budget.of(budget)
         self.is_free = kernels in (None, AUTO) and maps in (None, AUTO)
         if self.budget is not None:
             kernels = AUTO if kernels is None else kernels
@@ -124,8 +124,7 @@ class Choice:
                 D = self.parameters.for_rows(self.options, source).n_components
                 found = compare(trials, D, adds=self.is_free)
             else:
-                named = self.maps not in (None, AUTO)
-                plain = None if named else self.parameters.feature_map
+                plain = self.parameters.feature_map if self.maps in (None, AUTO) else None
                 found = search(trials := SearchTrials(contenders, *how_tried), plain)
             best, arm = trials.contenders[found.arm.place], found.arm
             del trials  # and the rows that it holds
@@ -184,7 +183,6 @@ class Choice:
         A metric is learnt if all kernels and maps have one; of automatic maps at landmarks, and
         with the first pair.
         """
-        assert self.budget is not None  # noqa: S101  for the type checker
         if self.parameters.n_components != AUTO and not self.parameters.penalty.n_left_out:
             how = self.parameters
             if self.keep_moments and how.solver == AUTO:  # which are of all features
@@ -202,8 +200,7 @@ class Choice:
             with suppress(ParameterError, DataError):
                 check_metric_of(learning, [kernel for kernel, _ in pairs], source)
                 for kernel, name in pairs:
-                    one = replace(learning, kernel=kernel, feature_map=name)
-                    one.check_map(source.n_features)
+                    replace(learning, kernel=kernel, feature_map=name).check_map(source.n_features)
                 if self.maps in (None, AUTO):
                     others = [pair for pair in pairs[1:] if pair[1] != _USUAL_MAP]
                     pairs = [pairs[0], *(others or pairs[1:])]

@@ -1,10 +1,9 @@
 """What a fit takes in memory and work, before anything is read."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from streamkern._typing import Source
 from streamkern.features import LEVELS
 from streamkern.parameters.fit_options import SAMPLE_ROWS
 from streamkern.runtime.memory import thread_bytes
@@ -16,7 +15,6 @@ from streamkern.statistics import Triangle, update_bytes
 
 if TYPE_CHECKING:
     from streamkern.parameters.job_plan import Plan
-    from streamkern.sources import Source
 
 # Totals, and partials of finished shards that wait in a process to be merged into them.
 _WAITING = 8
@@ -116,8 +114,7 @@ class Footprint:
             return 8 * D * (2 * _WAVES + q + 1 + self.n_terms)
         if self.solves_by_passes:
             return 8 * D * max(self.n_vectors, 2 * (q + 1))
-        strips = Triangle.strips(D, n_strips)
-        largest = max(Triangle.size(stop, first) for first, stop in strips)
+        largest = max(Triangle.size(stop, first) for first, stop in Triangle.strips(D, n_strips))
         return 8 * largest + (24 if self.precision in LEVELS else 16) * D * (q + 1)
 
     def multiplying(self, threads: int) -> int:
@@ -163,11 +160,10 @@ class Footprint:
     def accumulating(self, threads: int, n_strips: int, n_workers: int) -> int:
         """Return what a process holds that accumulates so many shards at a time."""
         D, p, sums = self.n_components, self.source.n_features, self.sums(n_strips)
-        q = self.source.n_targets
         task = (
             self.folds_at_once * sums
             + self.itemsize * D * p  # the frequencies
-            + self.itemsize * (Triangle.product_size(D) + 2 * D * (q + 1))
+            + self.itemsize * (Triangle.product_size(D) + 2 * D * (self.source.n_targets + 1))
             + self.blocks
         )
         waiting = (self.n_folds + (_WAITING - 1) * self.folds_at_once) * sums
@@ -291,7 +287,7 @@ def wave_flops(n_rows: int, n_components: int, n_targets: int, n_shards: int) ->
     return float(n_targets + 2) * (_OF_A_ROW * n_rows + _TRANSFORM * n_components * n_shards)
 
 
-def gradient_seconds(plan: Plan) -> float:
+def gradient_seconds(plan: "Plan") -> float:
     """Return a careful guess of what conjugate gradients take, as if at landmarks."""
     D = float(plan.n_components)
     vectors = largest_sketch(plan.n_components, whole=True)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streamkern._typing import Array, Floats, Source
 from streamkern.errors import ParameterError
 from streamkern.errors.checks import check_choice, checked_integer
 from streamkern.features import FAMILIES, LEVELS, Family, FeatureMap, GridFourierFeatures, Identity
@@ -23,10 +25,6 @@ from streamkern.kernels import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from streamkern._typing import Array, Floats
-    from streamkern.sources import Source
     from streamkern.statistics.centred_moments import AnyPrecision
 
 CHOICES: dict[str, Collection[str]] = {

@@ -5,11 +5,13 @@ A parameter is one field: its default, its help, and how the command line takes 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
+from streamkern._typing import Source
 from streamkern.errors import ParameterError
 from streamkern.errors.checks import check_choice
 from streamkern.features import FAMILIES, LEVELS, GridFourierFeatures, Identity
@@ -21,10 +23,7 @@ from streamkern.parameters.penalty_options import PenaltyOptions, SparseOptions
 from streamkern.parameters.trend_columns import checked_trend, trend_of_source
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
-
     from streamkern.parameters.template import Template
-    from streamkern.sources import Source
 
 DEFAULT_KERNEL = Gaussian("median")
 AUTO = "auto"

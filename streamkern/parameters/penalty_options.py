@@ -47,8 +47,7 @@ class PenaltyOptions:
     @property
     def grid(self) -> tuple[float, ...] | None:
         """The penalties to choose from, None where they follow from G."""
-        grid: tuple[float, ...] | None = self.alphas
-        return self.alpha if isinstance(self.alpha, tuple) else grid
+        return self.alpha if isinstance(self.alpha, tuple) else self.alphas
 
     @property
     def reads_rows(self) -> bool:

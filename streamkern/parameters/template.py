@@ -1,7 +1,6 @@
 """What moments of more rows take over from others, so that the two go together."""
 
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from streamkern.errors import DataError, ParameterError
 from streamkern.errors.formatting import listed_apart
@@ -57,8 +56,7 @@ class Template:
     def applied(self, options: FitOptions) -> FitOptions:
         """Return the options of the template, with those that it does not say from `options`."""
         own = ["fold_by", "on_bad_rows", "fit_intercept"] + ["n_folds"] * (self.empty is None)
-        changes: dict[str, Any] = {name: getattr(options, name) for name in own}
-        return replace(self.options, **changes)
+        return replace(self.options, **{name: getattr(options, name) for name in own})
 
 
 def check_targets(source: Source, n_targets: int) -> None:

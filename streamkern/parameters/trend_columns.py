@@ -1,18 +1,14 @@
 """The trend that is asked for: columns by name or number, and words for polynomials."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from streamkern._typing import Source
 from streamkern.errors import ParameterError
 from streamkern.errors.checks import is_integer
 from streamkern.errors.formatting import listed
 from streamkern.features.trend import DEGREES
-
-if TYPE_CHECKING:
-    from streamkern.sources import Source
 
 Asked = tuple[int | str, ...]
 

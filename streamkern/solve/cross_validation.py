@@ -60,8 +60,7 @@ def held_out_errors(
         sse = solutions.squared_errors(training, held)
         return HeldOut(held.weight, _at_least_rounding(sse, held), fold.n_rows)
     sse = np.empty((len(alphas), q))
-    step = max(int(_AT_ONCE * D) // len(alphas), 1)
-    for part in slices(q, step):
+    for part in slices(q, max(int(_AT_ONCE * D) // len(alphas), 1)):
         coef = solutions(training.cross[:, part])
         fitted = held.gram @ coef.reshape(D, -1)
         squares = np.einsum("dk,dk->k", coef.reshape(D, -1), fitted).reshape(len(alphas), -1)
@@ -77,8 +76,7 @@ def squared_errors(held: CentredMoments, solution: RidgeSolution) -> Floats:
     coef = solution.coef
     products = np.einsum("dq,dq->q", coef, held.gram @ coef - 2.0 * held.cross)
     gap = held.target_mean - solution.intercept - held.feature_mean @ coef
-    errors: Floats = held.target + products + held.weight * gap**2
-    return _at_least_rounding(errors, held)
+    return _at_least_rounding(held.target + products + held.weight * gap**2, held)
 
 
 def _at_least_rounding(errors: Floats, held: CentredMoments) -> Floats:
@@ -123,11 +121,9 @@ class _InEigenbasis(NamedTuple):
         gap = gap - self.inverse.T @ (between[:, None] * cross)
         sse: Floats = held.target + held.weight * gap**2
         sse -= 2.0 * (self.inverse.T @ (cross * (V.T @ held.cross)))
-        step = max(int(_AT_ONCE * r) // A, 1)
-        for part in slices(cross.shape[1], step):
+        for part in slices(cross.shape[1], max(int(_AT_ONCE * r) // A, 1)):
             coef = (cross[:, part, None] * self.inverse[:, None, :]).reshape(r, -1)
-            squares = np.einsum("dk,dk->k", coef, gram @ coef)
-            sse[:, part] += squares.reshape(-1, A).T
+            sse[:, part] += np.einsum("dk,dk->k", coef, gram @ coef).reshape(-1, A).T
         return sse
 
 

@@ -1,7 +1,7 @@
 """The choice of the penalty: a criterion over a grid of them, and the rules that choose."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -87,12 +87,6 @@ class PenaltyCurve:
         scores *= _ROBUST + (1.0 - _ROBUST) * squares / N
         return cls(criterion, given, scores, _scale(spectrum.target / N))
 
-    def since(self, first: int) -> "PenaltyCurve":
-        """Return the curve from a penalty of the grid on."""
-        folds = None if self.fold_scores is None else self.fold_scores[:, first:]
-        alphas, scores = self.alphas[first:], self.scores[first:]
-        return replace(self, alphas=alphas, scores=scores, fold_scores=folds)
-
     def _combined(self, scores: Floats, *, per_target: bool) -> Floats:
         """Return the scores that are compared, (..., q) or (..., 1)."""
         together: Floats = (scores / self.scale).mean(axis=-1, keepdims=True)
@@ -123,8 +117,7 @@ class PenaltyCurve:
                     f"the one-standard-error rule needs folds, but the criterion is "
                     f"{self.criterion}; take alpha 'cv', or leave the rule out."
                 )
-            every = np.arange(scores.shape[1])
-            close = scores <= (scores + errors)[best, every]
+            close = scores <= (scores + errors)[best, np.arange(scores.shape[1])]
             best = len(scores) - 1 - close[::-1].argmax(axis=0)
         return best
 
@@ -141,9 +134,8 @@ class PenaltyCurve:
 
     def fold_errors(self, chosen: Array) -> Floats:
         """Return the mean score of the targets at the chosen penalties in every fold, (K,)."""
-        assert self.fold_scores is not None  # noqa: S101  for the type checker
-        at = self.fold_scores[:, chosen, np.arange(self.scores.shape[1])] / self.scale
-        return at.mean(axis=1)
+        folds: Any = self.fold_scores
+        return (folds[:, chosen, np.arange(self.scores.shape[1])] / self.scale).mean(axis=1)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the curve as plain JSON values; errors as roots of mean squares."""

@@ -5,24 +5,17 @@ With G = V diag(d) V^T, the row c = phi(x) - phibar has the residual y - ybar - 
 z = V^T C.  So p is found once a row, and serves every penalty and every target.
 """
 
-from __future__ import annotations
-
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
-from streamkern.features.base import cached_slices, slices
+from streamkern._typing import Array, Block, Floats
+from streamkern.features.base import FeatureMap, cached_slices, slices
 from streamkern.runtime.scratch import Scratch
+from streamkern.solve import Eigenbasis
 from streamkern.statistics import Statistic, Work, dtype_of_features, minimum, total
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from streamkern._typing import Array, Floats
-    from streamkern.features import FeatureMap
-    from streamkern.solve import Eigenbasis
-    from streamkern.sources import Block
 
 # Rows, and pairs of a penalty and a target, whose errors are made at once: they fit in the cache.
 _ROWS, _PAIRS = 512, 1024
@@ -72,8 +65,7 @@ class PenaltyModels:
     def along(self, X: Array, scratch: Scratch) -> Array:
         shape, dtype = (len(X), len(self.centre)), self.basis.dtype
         features = scratch.array("features", shape, dtype)
-        centre = self.centre.astype(dtype)
-        for _ in self.feature_map.evaluated(X, features, centre, scratch):
+        for _ in self.feature_map.evaluated(X, features, self.centre.astype(dtype), scratch):
             pass
         return np.matmul(features, self.basis, out=scratch.array("along", shape, dtype))
 
@@ -150,8 +142,7 @@ class PenaltyErrors(Statistic):
                 for rows in slices(len(along), _ROWS):
                     parts = along[rows]
                     errors = scratch.array("errors", (len(parts), *shape), dtype)
-                    flat = errors.reshape(len(parts), -1)
-                    np.matmul(parts, coef.reshape(D, -1), out=flat)
+                    np.matmul(parts, coef.reshape(D, -1), out=errors.reshape(len(parts), -1))
                     np.subtract(targets[rows, None, t], errors, out=errors)
                     errors *= factors[rows, a, None]
                     self.squared[a, t] += np.einsum("naq,naq->aq", errors, errors)

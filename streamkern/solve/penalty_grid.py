@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streamkern._typing import Floats
 from streamkern.errors import ParameterError
 
 if TYPE_CHECKING:
-    from streamkern._typing import Floats
     from streamkern.solve import Spectrum
 
 # What a penalty is chosen by, in words.

@@ -124,7 +124,6 @@ def _inverse_root(diagonal: Floats, beside: Floats) -> Floats:
 
 
 def n_samples(n_components: int, n_penalties: int = 1) -> int:
-    """Return the number of samples at each of some penalties."""
     n = int(np.clip(_BYTES // (8 * n_components), _FEWEST, _MOST))
     return max(n // n_penalties, _LEAST)
 

@@ -1,9 +1,8 @@
 """Preconditioners of a Gram matrix: by products with it, or by its leading block."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
@@ -35,13 +34,13 @@ class NystroemPreconditioner:
     vectors: Floats  # U (D, r'), orthonormal
 
     @classmethod
-    def none(cls, n_components: int) -> NystroemPreconditioner:
+    def none(cls, n_components: int) -> Self:
         """Return that of no test vectors."""
         nothing = np.zeros((n_components, 0))
         return cls(nothing, nothing, np.zeros(0), nothing)
 
     @classmethod
-    def of(cls, tests: Floats, images: Floats, precision: str = "single") -> NystroemPreconditioner:
+    def of(cls, tests: Floats, images: Floats, precision: str = "single") -> Self:
         core = tests.T @ images
         values, vectors = np.linalg.eigh((core + core.T) / 2)
         kept = values > _ROUNDING[precision] * values.max(initial=0.0)
@@ -51,7 +50,7 @@ class NystroemPreconditioner:
         values, vectors = values[kept][::-1], vectors[:, kept][:, ::-1]
         return cls(tests, images, values, roots @ (vectors / np.sqrt(values)))
 
-    def extended(self, tests: Floats, images: Floats, precision: str) -> NystroemPreconditioner:
+    def extended(self, tests: Floats, images: Floats, precision: str) -> Self:
         """Return the preconditioner with products of more vectors, orthonormal to the others."""
         both = np.column_stack([self.tests, tests]), np.column_stack([self.images, images])
         return self.of(*both, precision)

@@ -49,7 +49,7 @@ def progressive_error(
     return {
         "error": float(np.sqrt(np.maximum(best / held.weight, 0.0).mean())),
         "leading": len(past.feature_mean),
-        "n_components": next(iter(before.parts.values())).feature_map.n_components,  # type: ignore[attr-defined]
+        "n_components": next(iter(before.parts.values())).feature_map.n_components,
     }
 
 

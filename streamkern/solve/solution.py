@@ -9,11 +9,12 @@ from streamkern.errors import OverflowedError
 from streamkern.solve.posterior_samples import PosteriorSamples
 from streamkern.statistics import CentredMoments, Precision, Triangle
 
+_EPS = float(np.finfo(float).eps)
 # Relative to the largest eigenvalue of G: the noise that products leave in it.  In single
 # precision the measured error of G is 1e-8 to 1e-7 of its norm; in double, a few units of D eps.
 _SINGLE_NOISE = 1e-7
 # Relative to its terms: the rounding in a sum of squared residuals that sums in double tell.
-_DOUBLE_ROUNDING = 16.0 * float(np.finfo(float).eps)
+_DOUBLE_ROUNDING = 16.0 * _EPS
 
 
 @dataclass(frozen=True)
@@ -42,9 +43,7 @@ def precision_floor(moments: CentredMoments, largest: float) -> float:
 
 def relative_floor(precision: Precision, n_components: int) -> float:
     """Return that size for a largest eigenvalue of 1."""
-    return (
-        _SINGLE_NOISE if precision == "single" else 4.0 * n_components * float(np.finfo(float).eps)
-    )
+    return _SINGLE_NOISE if precision == "single" else 4.0 * n_components * _EPS
 
 
 def relative_rounding(precision: Precision) -> float:
@@ -54,7 +53,7 @@ def relative_rounding(precision: Precision) -> float:
 
 def rounding_variance(mean: Floats) -> Floats:
     """Return the variance that equal values (q,) may seem to have, for the rounding of a mean."""
-    return (8.0 * float(np.finfo(float).eps) * mean) ** 2
+    return (8.0 * _EPS * mean) ** 2
 
 
 def rss_rounding(target: Floats, diagonal: Floats, coef: Floats, precision: Precision) -> Floats:

@@ -15,8 +15,7 @@ from streamkern.statistics import FeatureSums
 def sparse_sizes(n_components: int) -> list[int]:
     """Return 1, 2, 3, 4, 6, 8, 11, 16 and so on to D, each about sqrt(2) times the last."""
     halvings = np.arange(2 * np.log2(n_components) + 1)
-    sizes: list[int] = np.unique(np.rint(n_components / np.sqrt(2.0) ** halvings)).tolist()
-    return [int(size) for size in sizes]
+    return np.unique(np.rint(n_components / np.sqrt(2.0) ** halvings)).astype(int).tolist()
 
 
 def sparse_errors(
@@ -72,10 +71,9 @@ class SparsityCurve:
 
     def as_dict(self, *, flat: bool) -> dict[str, Any]:
         scores, errors = self.relative()
-        rmse = self.rmse[:, 0] if flat else self.rmse
         return {
             "n_components": list(self.sizes),
-            "cv_rmse": rmse.tolist(),
+            "cv_rmse": (self.rmse[:, 0] if flat else self.rmse).tolist(),
             "relative_mse": scores.tolist(),
             "standard_errors": errors.tolist(),
         }

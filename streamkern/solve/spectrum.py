@@ -52,8 +52,7 @@ class Spectrum:
 
     def rss(self, alphas: Floats) -> Floats:
         """Return the residual sum of squares at every penalty (A,), of every target: (A, q)."""
-        shifted = self.values + alphas[:, None]
-        factors = (self.values + 2.0 * alphas[:, None]) / shifted**2
+        factors = (self.values + 2.0 * alphas[:, None]) / (self.values + alphas[:, None]) ** 2
         return np.maximum(self.target - factors @ self.projections**2, 0.0)
 
     def effective_dof(self, alphas: Floats) -> Floats:

@@ -91,8 +91,7 @@ class Subspace:
             self._grams[fold] = gram
             if not keep:
                 continue
-            narrow = new.astype(vectors.dtype)
-            self.products[fold] = np.column_stack([self.products[fold], narrow])
+            self.products[fold] = np.column_stack([self.products[fold], new.astype(vectors.dtype)])
 
     def moments(self, combined: FeatureMap) -> dict[int, FeatureSums]:
         """Return the moments of a map of the features W^T phi, by fold."""

@@ -1,24 +1,19 @@
 """Additive statistics: declared sums, and the zero, the merge and the wire form that follow."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from copy import copy
 from dataclasses import dataclass, fields
 from functools import cache
-from typing import TYPE_CHECKING, Any, Self, dataclass_transform
+from typing import Any, Self, dataclass_transform
 
 import numpy as np
 
+from streamkern._typing import Block
 from streamkern.errors import ParameterError
+from streamkern.runtime.scratch import Scratch
 from streamkern.statistics.declared_sums import Sum, parts
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from streamkern.runtime.scratch import Scratch
-    from streamkern.sources import Block
-    from streamkern.statistics.work import Work
+from streamkern.statistics.work import Work
 
 
 @cache
@@ -160,7 +155,7 @@ class Statistic(Sums):
 class Together(Statistic):
     """Several statistics of the same rows, for one reading."""
 
-    parts: tuple[Statistic, ...] = parts()
+    parts: tuple[Any, ...] = parts()
 
     def __init__(self, *parts: Statistic) -> None:
         self.parts = parts

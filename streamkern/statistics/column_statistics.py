@@ -1,23 +1,17 @@
 """Count, mean, variance and range of every column, and what is not a finite number."""
 
-from __future__ import annotations
-
+from collections.abc import Iterable
 from copy import copy
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 import numpy as np
 
+from streamkern._typing import Array, Block, Floats
 from streamkern.errors import ParameterError
 from streamkern.features.base import slices
 from streamkern.runtime.sparse_rows import SparseRows
 from streamkern.statistics.base import Statistic
 from streamkern.statistics.declared_sums import joint, maximum, merged_by, minimum, total
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from streamkern._typing import Array, Floats
-    from streamkern.sources import Block
 
 # Few enough values for the cache, and for memory that is reused rather than mapped anew.
 _VALUES_AT_ONCE = 15_000
@@ -121,7 +115,7 @@ class ColumnStatistics(Statistic):
             part.n_bad_rows, part.first_bad_row = int(bad.sum()), int(block.places()[bad][0])
         vars(self).update(self.merged(part))
 
-    def compatible(self, other: ColumnStatistics) -> ColumnStatistics:
+    def compatible(self, other: Self) -> Self:
         if self.n_columns != other.n_columns:
             raise ParameterError(
                 f"statistics of {self.n_columns} and {other.n_columns} columns do not merge; "
@@ -129,7 +123,7 @@ class ColumnStatistics(Statistic):
             )
         return other
 
-    def merged_jointly(self, other: ColumnStatistics) -> dict[str, Any]:
+    def merged_jointly(self, other: Self) -> dict[str, Any]:
         weight = self.weight + other.weight
         share = other.weight / np.where(weight > 0, weight, 1.0)
         step = other.mean - self.mean

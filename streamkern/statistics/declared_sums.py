@@ -1,17 +1,11 @@
 """Fields of statistics that say how a sum starts, and how those of two sets of rows become one."""
 
-from __future__ import annotations
-
 import operator
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from streamkern.statistics.base import Sums
 
 
 @dataclass(frozen=True)
@@ -113,6 +107,6 @@ def parts() -> Any:
     return field(metadata={"sum": _Parts(merge=merge)})
 
 
-def part(of: Callable[[Any], Sums]) -> Any:
+def part(of: Callable[[Any], Any]) -> Any:
     """Declare an attribute that has sums of its own, which a function of its holder makes."""
     return declared(_Part(of, merge=lambda mine, theirs: mine.merge(theirs)))

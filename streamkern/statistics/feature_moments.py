@@ -1,12 +1,13 @@
 """Moments of features and targets: all that ridge regression needs to know of the rows."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Iterable
+from typing import Any, ClassVar
 
 import numpy as np
 
+from streamkern._typing import Array, Block, Floats
 from streamkern.errors import ParameterError
+from streamkern.features import FeatureMap
 from streamkern.runtime.scratch import Scratch
 from streamkern.runtime.timing import timed
 from streamkern.statistics.centred_moments import CentredMoments, precision_of_features
@@ -14,13 +15,6 @@ from streamkern.statistics.declared_sums import total
 from streamkern.statistics.feature_sums import FeatureSums, overflowed
 from streamkern.statistics.triangle import Triangle, turn_pairs
 from streamkern.statistics.work import Work
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from streamkern._typing import Array, Floats
-    from streamkern.features import FeatureMap
-    from streamkern.sources import Block
 
 # Rows of features that are multiplied at once, for every column that they are multiplied with.
 _ROWS_A_TARGET = 16
@@ -114,7 +108,7 @@ class Moments(FeatureSums):
             f"standardise or rescale the inputs.",
         )
 
-    def compatible(self, other: Moments) -> Moments:
+    def compatible(self, other: "Moments") -> "Moments":
         if (self.precision, self.n_targets) != (other.precision, other.n_targets) or not (
             self.feature_map.equals(other.feature_map)
         ):
@@ -126,7 +120,7 @@ class Moments(FeatureSums):
             other = other.with_gram()
         return other.about(self.feature_shift, self.target_shift, self.target_unit)
 
-    def about(self, feature_shift: Floats, target_shift: Floats, target_unit: Floats) -> Moments:
+    def about(self, feature_shift: Floats, target_shift: Floats, target_unit: Floats) -> "Moments":
         """Return the same moments, summed about another shift and in other units of the targets.
 
         Sums that a subclass adds stay as they are.
@@ -152,7 +146,7 @@ class Moments(FeatureSums):
         moved.target_sum = scaled + N * b
         return moved
 
-    def of_map(self, feature_map: FeatureMap, turns: Floats) -> Moments:
+    def of_map(self, feature_map: FeatureMap, turns: Floats) -> "Moments":
         """Return the moments of a map whose pairs of features are ahead by angles (D / 2,)."""
         ahead = np.cos(turns), np.sin(turns)
         shift, cross = (each.copy() for each in (self.feature_shift, self.cross))
@@ -169,7 +163,7 @@ class Moments(FeatureSums):
         sums = (*gram, self.cross, self.target, self.target_sum, self.weight)
         return all(np.isfinite(values).all() for values in sums)
 
-    def solvable(self, n_components: int | None = None) -> Moments:
+    def solvable(self, n_components: int | None = None) -> "Moments":
         """Return the moments of the map whose features are solved for, or of its first D'.
 
         That is `leading`, but for a map whose sums are to be turned: there they become

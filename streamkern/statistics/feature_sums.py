@@ -3,27 +3,21 @@
 Where memory does not hold the whole, they come in strips of the triangle, a pass each.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
+from collections.abc import Collection, Sequence
 from copy import copy, deepcopy
 from dataclasses import KW_ONLY, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from streamkern._typing import Array, Block, Floats
 from streamkern.errors import OverflowedError, ParameterError
+from streamkern.features import FeatureMap
 from streamkern.statistics.base import Statistic
+from streamkern.statistics.centred_moments import AnyPrecision, CentredMoments
 from streamkern.statistics.declared_sums import merged_by, total
 from streamkern.statistics.triangle import Triangle
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
-    from streamkern._typing import Array, Floats
-    from streamkern.features import FeatureMap
-    from streamkern.sources import Block
-    from streamkern.statistics.centred_moments import AnyPrecision, CentredMoments
 
 
 def _added(mine: Triangle | None, theirs: Triangle | None) -> Triangle | None:
@@ -136,7 +130,7 @@ class FeatureSums(Statistic):
         """Say whether no sum has overflowed."""
 
     @abstractmethod
-    def solvable(self, n_components: int | None = None) -> FeatureSums:
+    def solvable(self, n_components: int | None = None) -> "FeatureSums":
         """Return the moments of the map whose features are solved for, or of its first D'."""
 
     @abstractmethod

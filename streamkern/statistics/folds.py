@@ -1,26 +1,20 @@
 """Folds of cross-validation: rules that deal rows to them, and a statistic of every fold."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Self
 
 import numpy as np
 
+from streamkern._typing import Array, Block, Shard
 from streamkern.errors import ParameterError
 from streamkern.statistics.base import Statistic
 from streamkern.statistics.declared_sums import Sum, declared
 from streamkern.statistics.row_hashes import hashed
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from streamkern._typing import Array
-    from streamkern.sources import Block, Shard
-    from streamkern.statistics.work import Work
+from streamkern.statistics.work import Work
 
 
 @dataclass(frozen=True)
@@ -100,12 +94,6 @@ def rows_by_fold(rule: Folds, block: Block) -> Iterator[tuple[int, Block]]:
         yield fold, block.where(folds == fold)
 
 
-class Weighting(Protocol):
-    """What weighs rows anew where they are read."""
-
-    def reweighted(self, block: Block) -> Block: ...
-
-
 class _OfFolds(Sum):
     """Statistics by fold.  What only one side has is passed on as it is, and then is shared."""
 
@@ -134,9 +122,9 @@ class ByFold(Statistic):
     """A statistic of every fold that has rows, in one reading."""
 
     rule: Folds
-    empty: Statistic  # with the parameters of every fold's
-    weighting: Weighting | None = None  # whose weights rows are given before they are dealt
-    parts: dict[int, Statistic] = declared(_OfFolds(dtype=dict, start=(), merge=_merge_folds))
+    empty: Any  # a Statistic with the parameters of every fold's
+    weighting: Any = None  # whose `reweighted` weighs the rows of a block before they are dealt
+    parts: dict[int, Any] = declared(_OfFolds(dtype=dict, start=(), merge=_merge_folds))
 
     @property
     def work(self) -> Work | None:
@@ -157,7 +145,7 @@ class ByFold(Statistic):
             rows = block if self.weighting is None else self.weighting.reweighted(block)
             yield from rows_by_fold(self.rule, rows)
 
-    def compatible(self, other: ByFold) -> ByFold:
+    def compatible(self, other: Self) -> Self:
         if self.rule.n_folds != other.rule.n_folds:
             raise ParameterError(
                 f"statistics merge only with as many folds, not {self.rule.n_folds} and "

@@ -1,25 +1,17 @@
 """Products of the Gram matrix with some vectors, made without the matrix."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 import numpy as np
 
-from streamkern.features.base import slices
+from streamkern._typing import Array, Block, Floats
+from streamkern.features.base import FeatureMap, slices
 from streamkern.runtime.scratch import Scratch
 from streamkern.runtime.timing import timed
 from streamkern.statistics.base import Statistic
 from streamkern.statistics.centred_moments import dtype_of_features
 from streamkern.statistics.declared_sums import total
 from streamkern.statistics.work import Work
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from streamkern._typing import Array, Floats
-    from streamkern.features import FeatureMap
-    from streamkern.sources import Block
 
 # Rows of features that are multiplied at once, or as many as there are vectors, if that is more,
 # by so many features.
@@ -57,8 +49,7 @@ class GramProducts(Statistic):
             features = scratch.array("features", shape, of_features)
             begun, evaluated = 0, self.feature_map.evaluated(block.X, features, scratch=scratch)
             if scratch.store is not None:
-                places = block.places()[[0, -1]]
-                key = *places.tolist(), len(block)
+                key = *block.places()[[0, -1]].tolist(), len(block)
                 evaluated = scratch.store.evaluated(key, features, evaluated)
             for rows in evaluated:
                 if rows.stop - begun >= step or rows.stop == len(block):

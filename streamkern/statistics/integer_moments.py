@@ -5,33 +5,26 @@ weights S = rint(s / unit).  Integers enter the products in digits of one byte, 
 digits is a product of its own; sums of digits come together as what they stand for.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from collections.abc import Iterable, Iterator
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from streamkern._typing import Array, Block, Floats
 from streamkern.errors import OverflowedError, ParameterError
-from streamkern.features.base import LEVELS, slices
+from streamkern.features.base import LEVELS, FeatureMap, slices
 from streamkern.runtime.compiled import compiled
 from streamkern.runtime.integer_products import MOST_ROWS, IntegerProducts, integer_products
 from streamkern.runtime.scratch import Scratch
 from streamkern.runtime.threads import held_blas_threads
 from streamkern.runtime.timing import timed
+from streamkern.statistics.centred_moments import AnyPrecision, CentredMoments
 from streamkern.statistics.feature_moments import Moments
 from streamkern.statistics.feature_sums import FeatureSums, overflowed
 from streamkern.statistics.integer_units import MOST_SUM, WEIGHT_BITS, are_lost
 from streamkern.statistics.triangle import PANEL, Triangle, rows_of
 from streamkern.statistics.wide_integers import add_shifted, as_floats, wide_total
 from streamkern.statistics.work import INTEGER, Work
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from streamkern._typing import Array, Floats
-    from streamkern.features import FeatureMap
-    from streamkern.sources import Block
-    from streamkern.statistics.centred_moments import AnyPrecision, CentredMoments
 
 # Of integers that these may be.
 _MOST = {"target": 2.0**53, "weight": 2.0**40}
@@ -313,8 +306,7 @@ def _add_products(
 def _target_digits(targets: Array) -> Iterator[tuple[slice, Array, int]]:
     """Yield the columns of `cross`, digits of targets, or ones, (columns, n), and their byte."""
     n, q = targets.shape
-    ones = np.ones((1, n), np.int8)
-    yield slice(q, q + 1), ones, 0
+    yield slice(q, q + 1), np.ones((1, n), np.int8), 0
     for byte, digits in enumerate(_split(targets.T, 8)):
         narrow = np.ascontiguousarray(digits, dtype=np.int8)
         for columns in slices(q, _COLUMNS):

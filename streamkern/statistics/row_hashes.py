@@ -1,22 +1,15 @@
 """Hashes of rows: of places, for a uniform sample, and of values, to know rows again."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any, Self
 
 import numpy as np
 
+from streamkern._typing import Array, Block, Floats
 from streamkern.errors import ParameterError
 from streamkern.features.base import slices
 from streamkern.statistics.base import Statistic
 from streamkern.statistics.declared_sums import concatenated, joint
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from streamkern._typing import Array, Floats
-    from streamkern.sources import Block
-    from streamkern.statistics.folds import Folds
 
 # Few enough values for the cache.
 _VALUES_AT_ONCE = 15_000
@@ -46,8 +39,7 @@ class RowSample(Statistic):
         """The weights, (k,), None where all rows count once."""
         return None if (self.weights == 1.0).all() else self.weights
 
-    def first(self, n_rows: int) -> RowSample:
-        """Return the sample of fewer rows."""
+    def first(self, n_rows: int) -> "RowSample":
         found, rows = RowSample(n_rows, self.random_state), (self.X, self.y, self.weights)
         vars(found).update(found._smallest(self.hashes, self.places, *rows))
         return found
@@ -76,14 +68,14 @@ class RowSample(Statistic):
         order = np.argsort(rows[0], kind="stable")[: self.n_rows]
         return {name: values[order] for name, values in zip(names, rows, strict=True)}
 
-    def compatible(self, other: RowSample) -> RowSample:
+    def compatible(self, other: Self) -> Self:
         if (self.n_rows, self.random_state) != (other.n_rows, other.random_state):
             raise ParameterError(
                 "samples merge only when their size and seed are the same; draw both alike."
             )
         return other
 
-    def merged_jointly(self, other: RowSample) -> dict[str, Any]:
+    def merged_jointly(self, other: Self) -> dict[str, Any]:
         if not len(other.hashes):
             return dict(self.detached())
         return self._smallest(other.hashes, other.places, other.X, other.y, other.weights)
@@ -97,7 +89,7 @@ class RowIndex(Statistic):
     values have the same hash with a probability of about n^2 / 2^65.
     """
 
-    rule: Folds | None = None
+    rule: Any = None  # the Folds that rows are dealt to
     hashes: Array = concatenated(np.uint64)
     labels: Array = concatenated("label_type")
 
@@ -109,7 +101,7 @@ class RowIndex(Statistic):
         )
 
     @classmethod
-    def of(cls, hashes: Array, labels: Array, rule: Folds | None = None) -> RowIndex:
+    def of(cls, hashes: Array, labels: Array, rule: Any = None) -> "RowIndex":
         index = cls(rule)
         index.hashes, index.labels = hashes, labels.astype(index.label_type, copy=False)
         return index
@@ -120,8 +112,7 @@ class RowIndex(Statistic):
     def update(self, blocks: Iterable[Block]) -> None:
         hashes, labels = [self.hashes], [self.labels]
         for block in blocks:
-            columns = block.X.shape[1] + block.y.shape[1] + 1
-            step = max(_VALUES_AT_ONCE // columns, 1)
+            step = max(_VALUES_AT_ONCE // (block.X.shape[1] + block.y.shape[1] + 1), 1)
             weights = np.ones(len(block)) if block.weights is None else block.weights
             for few in slices(len(block), step):
                 values = block.X[few], block.y[few], weights[few, None]
@@ -131,7 +122,7 @@ class RowIndex(Statistic):
         self.hashes = np.concatenate(hashes)
         self.labels = np.concatenate([each.astype(self.label_type, copy=False) for each in labels])
 
-    def compatible(self, other: RowIndex) -> RowIndex:
+    def compatible(self, other: Self) -> Self:
         mine, theirs = (index.rule and index.rule.n_folds for index in (self, other))
         if mine != theirs:
             raise ParameterError(
@@ -139,11 +130,11 @@ class RowIndex(Statistic):
             )
         return other
 
-    def in_order(self) -> RowIndex:
+    def in_order(self) -> "RowIndex":
         """Return the index with its rows ascending by hash, and then by label."""
         return self.taking(np.lexsort((self.labels, self.hashes)))
 
-    def taking(self, which: Array) -> RowIndex:
+    def taking(self, which: Array) -> "RowIndex":
         """Return the index of the rows at these positions, or where a mask is true."""
         return RowIndex.of(self.hashes[which], self.labels[which], self.rule)
 

@@ -5,29 +5,23 @@ on a lattice twice as wide.  So the Gram matrix follows from as many sums over r
 points, and a non-uniform fast Fourier transform makes these for far less than D^2 operations a row.
 """
 
-from __future__ import annotations
-
+from collections.abc import Iterable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from streamkern._typing import Array, Block, Floats
 from streamkern.errors import ParameterError
+from streamkern.features import FeatureMap
 from streamkern.features.lattice import half_cell, places, sums_of_rows, trend_and_angles
 from streamkern.runtime.timing import timed
+from streamkern.statistics.centred_moments import CentredMoments
 from streamkern.statistics.declared_sums import total
 from streamkern.statistics.feature_moments import Moments
 from streamkern.statistics.feature_sums import overflowed
 from streamkern.statistics.toeplitz_gram import ToeplitzGram
 from streamkern.statistics.triangle import Triangle, rows_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from streamkern._typing import Array, Floats
-    from streamkern.features import FeatureMap
-    from streamkern.sources import Block
-    from streamkern.statistics.centred_moments import CentredMoments
 
 # Rows that are transformed at a time, for which a transform of the lattice hardly counts, and the
 # most numbers of these; for more targets products of features are faster, and so they are where a
@@ -77,8 +71,7 @@ class ToeplitzMoments(Moments):
 
         Raises OverflowedError if angles or sums are not finite.
         """
-        angles: list[Floats] = []
-        strengths: list[Floats] = []
+        angles, strengths = list[Floats](), list[Floats]()
         q, k = self.n_targets, self._lattice.n_before
         most = min(_ROWS, _VALUES // (self.n_factors + k))
         for block in blocks:
@@ -214,5 +207,4 @@ def is_summed_by_waves(feature_map: FeatureMap, n_targets: int) -> bool:
     n_right_sides = n_targets + lattice.n_before
     if n_right_sides > _MOST_TARGETS or squares < _OPERATIONS * (n_right_sides + 2):
         return False
-    n_waves = np.prod(2.0 * lattice.modes)
-    return bool(n_waves <= min(_MOST_WAVES, squares / 4))
+    return bool(np.prod(2.0 * lattice.modes) <= min(_MOST_WAVES, squares / 4))

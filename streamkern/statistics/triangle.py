@@ -37,8 +37,7 @@ class Triangle:
         """Cut the rows into at most so many strips of about the same size, (first, stop) each."""
         n_panels = -(-order // PANEL)
         cuts = {round(n_panels * math.sqrt(i / n_strips)) for i in range(n_strips + 1)}
-        rows = [min(cut * PANEL, order) for cut in sorted(cuts)]
-        return list(pairwise(rows))
+        return list(pairwise([min(cut * PANEL, order) for cut in sorted(cuts)]))
 
     def add(self, matrix: Array) -> None:
         """Add a symmetric (D, D) matrix of any float dtype, in place."""
@@ -91,13 +90,11 @@ class Triangle:
         )
 
     def add_diagonal(self, value: float) -> None:
-        """Add a number to the diagonal, in place."""
         for panel in self.panels:
             start, stop = rows_of(panel)
             panel[np.arange(stop - start), np.arange(start, stop)] += value
 
     def scale(self, factor: float) -> None:
-        """Multiply by a number, in place."""
         for panel in self.panels:
             np.multiply(panel, factor, out=panel)
 
@@ -150,10 +147,9 @@ class Triangle:
 
     def leading(self, order: int) -> Triangle:
         """Return the leading (order, order) block, a view of this one."""
-        starts = range(0, order, PANEL)
         panels = [
             panel[: order - start, : min(start + PANEL, order)]
-            for start, panel in zip(starts, self.panels, strict=False)
+            for start, panel in zip(range(0, order, PANEL), self.panels, strict=False)
         ]
         return self.of_panels(panels)
 

@@ -1,20 +1,13 @@
 """Samples of the rows in boxes around some places, for what rows near to each other tell."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
+from streamkern._typing import Array, Block, Floats
 from streamkern.statistics.base import Statistic, Together
 from streamkern.statistics.declared_sums import part
 from streamkern.statistics.row_hashes import RowSample
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from streamkern._typing import Array, Floats
-    from streamkern.sources import Block
 
 
 class WindowSamples(Statistic):
@@ -34,13 +27,12 @@ class WindowSamples(Statistic):
 
     @property
     def samples(self) -> tuple[RowSample, ...]:
-        return self.windows.parts  # type: ignore[return-value]
+        return self.windows.parts
 
     def update(self, blocks: Iterable[Block]) -> None:
         for block in blocks:
             places = self.placed(block.X)
-            boxes = zip(self.samples, self.centres, self.halves, strict=True)
-            for sample, centre, half in boxes:
+            for sample, centre, half in zip(self.samples, self.centres, self.halves, strict=True):
                 inside = (np.abs(places - centre) <= half).all(axis=1)
                 if inside.any():
                     sample.update([block.where(inside)])

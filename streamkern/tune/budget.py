@@ -66,8 +66,7 @@ class Budget:
         D, n = options.n_components, source.n_samples
         for times in _TIMES:
             more = replace(options, n_components=times * D)
-            solution = parameters.solution_by_passes(more)
-            plan = plan_here(source, more, **solution)
+            plan = plan_here(source, more, **parameters.solution_by_passes(more))
             fewest = _ROWS_BY_PASSES if plan.solves_by_passes else _ROWS_A_COMPONENT
             enough = plan.fits and fewest * times * D <= n
             enough = enough and (times * D <= DIRECT_COMPONENTS or plan.solves_by_passes)
@@ -78,8 +77,7 @@ class Budget:
     def searching(self, parameters: Parameters, options: FitOptions, source: Source) -> "Budget":
         """Return what of the seconds is left beside the fit, but half of them at the least."""
         plan = plan_here(source, options, **parameters.solution_by_passes(options))
-        rest = self.amount - _seconds(plan, options)
-        return replace(self, amount=max(rest, self.amount / 2))
+        return replace(self, amount=max(self.amount - _seconds(plan, options), self.amount / 2))
 
 
 def _seconds(plan: Plan, options: FitOptions) -> float:
@@ -106,11 +104,9 @@ class Ledger:
     """
 
     def __init__(self, budget: Budget | None, plan: Plan, spent: Spent | None = None) -> None:
-        self.budget = budget
-        self.plan = plan
-        self.spent = spent or Spent()
-        self._flops = 0.0
-        self._begun = perf_counter()
+        self.budget: Any = budget
+        self.plan, self.spent = plan, spent or Spent()
+        self._flops, self._begun = 0.0, perf_counter()
         self._paid, self._last = 0.0, 0.0  # seconds until the last were paid, and of these
 
     @property
@@ -129,7 +125,6 @@ class Ledger:
 
     def payable(self, sizes: Sequence[int], n_rows: int, n_folds: int) -> list[int]:
         """Return the first rungs whose equal parts of the budget pay for two trials on the last."""
-        assert self.budget is not None  # noqa: S101  for the type checker
         plan, left = self.plan, list(sizes)
         flops = self.budget.flops(plan.flops, plan.precision, plan.n_slots) - self.spent.flops
         while len(left) > 1 and 2 * self._flops_of(n_rows, left[-1], n_folds) > flops / len(left):

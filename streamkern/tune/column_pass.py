@@ -97,8 +97,6 @@ def run_column_pass(
         checkpoint=checkpoint,
     )
     columns, sample, *indices = passed.statistic.parts
-    assert isinstance(columns, ColumnStatistics)  # noqa: S101  for the type checker
-    assert isinstance(sample, RowSample)  # noqa: S101
     check_rows(source, columns, passed)
     constant = constant_columns(source, columns)[: source.n_features]
     nearly_constant: list[int] = []
@@ -121,7 +119,7 @@ def run_column_pass(
     else:
         standardizer = like.feature_map.standardizer
         dropped = left_out_like(source, columns, standardizer)
-    index = next((found.in_order() for found in indices if isinstance(found, RowIndex)), None)
+    index = indices[0].in_order() if indices else None
     facts = dropped, passed, index, nearly_constant, constant, quartiles
     return ColumnPass(columns, sample, standardizer, *facts)
 

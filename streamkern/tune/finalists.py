@@ -62,7 +62,6 @@ def compare(trials: SearchTrials, n_components: int, *, adds: bool) -> Search:
 def _affordable(n_components: int, trials: SearchTrials) -> int:
     """Return as many features as rows, memory and half of the seconds allow two trials."""
     ledger, n, K = trials.ledger, trials.n_rows, trials.n_folds
-    assert ledger.budget is not None  # noqa: S101  for the type checker
     plan, seconds = ledger.plan, ledger.budget.amount - ledger.spent.seconds
     itemsize = dtype_of_features(plan.precision).itemsize
     D = min(n_components, _MOST_COMPONENTS, max(n // 2 * 2, 2))

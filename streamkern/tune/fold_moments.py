@@ -14,14 +14,12 @@ def folds_with_rows(folds: ByFold) -> list[int]:
 
 def total_of(folds: ByFold, n_components: int | None) -> FeatureSums:
     """Return the moments of all folds together, of all or of the leading features."""
-    return reduce(
-        FeatureSums.merge, [part_of(folds, k, n_components) for k in folds_with_rows(folds)]
-    )
+    parts = (part_of(folds, k, n_components) for k in folds_with_rows(folds))
+    return reduce(FeatureSums.merge, parts)
 
 
 def part_of(folds: ByFold, fold: int, n_components: int | None) -> FeatureSums:
-    part: Any = folds.parts[fold]
-    moments: FeatureSums = part
+    moments = folds.parts[fold]
     return moments if n_components is None else moments.leading(n_components)
 
 

@@ -8,30 +8,25 @@ Smaller maps are leading blocks of the same moments.  The caller's process sees 
 coefficients, and the one packed G that a model keeps.
 """
 
-from __future__ import annotations
-
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from streamkern._typing import Array, Floats
 from streamkern.engine.scheduler import kept, run, task
 from streamkern.errors import ParameterError
+from streamkern.parameters.penalty_options import PenaltyOptions
 from streamkern.solve import Eigenbasis, NormalEquations, RidgeSolution, kept_gram, solve_ridge
 from streamkern.solve.penalty_notes import at_the_edge, ordered_rows, short_of_precision
+from streamkern.solve.posterior_samples import PosteriorSamples
+from streamkern.solve.sparsity_curve import SparsityCurve
 from streamkern.solve.subspace import Remainder
+from streamkern.statistics import CentredMoments, FeatureSums
 from streamkern.tune.fold_moments import total_of
 from streamkern.tune.penalty_search import LeaveOneOutCurve, Size, solve_sizes
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from streamkern._typing import Array, Floats
-    from streamkern.parameters.penalty_options import PenaltyOptions
-    from streamkern.solve.posterior_samples import PosteriorSamples
-    from streamkern.solve.sparsity_curve import SparsityCurve
-    from streamkern.statistics import CentredMoments, FeatureSums
 
 _SMALLEST_SIZE = 64
 
@@ -47,7 +42,7 @@ class Solved:
     support: Array | None = None
     sparsity: SparsityCurve | None = None
 
-    def with_rest(self, rest: Remainder | PosteriorSamples) -> Solved:
+    def with_rest(self, rest: Remainder | PosteriorSamples) -> "Solved":
         """Return the same with the degrees of freedom of what the features are a subspace of."""
         solution, equations = self.solution, self.equations
         if isinstance(rest, Remainder):
@@ -142,5 +137,4 @@ def _solved_in(
     basis: Eigenbasis, total: FeatureSums, alpha: float | Floats
 ) -> tuple[RidgeSolution, NormalEquations]:
     solution = basis.solve(alpha)
-    moments = total.centred(intercept=basis.spectrum.intercept)
-    return solution, NormalEquations.of(moments, solution)
+    return solution, NormalEquations.of(total.centred(intercept=basis.spectrum.intercept), solution)

@@ -114,9 +114,8 @@ def _curve(sizes: Sequence[int], held_out: Sequence[HeldOut], full: Size) -> Spa
     """Return the curve, with the errors that all features make, where they are among the sizes."""
     scores, q = full.curve.fold_scores, full.curve.scores.shape[1]
     if scores is not None and full.n_components in sizes:
-        whole = scores[:, full.chosen, np.arange(q)]
         held_out = [
             HeldOut(fold.weight, np.vstack([fold.sse, fold.weight * errors]), fold.n_rows)
-            for fold, errors in zip(held_out, whole, strict=True)
+            for fold, errors in zip(held_out, scores[:, full.chosen, np.arange(q)], strict=True)
         ]
     return SparsityCurve.of_folds(sizes, held_out, full.curve.scale)

@@ -106,7 +106,6 @@ def learnt_metric(
     """
     begun = time.perf_counter()
     learning = learning_of(options.metric)
-    assert learning is not None  # noqa: S101  for the type checker
     most = _MORE_COMPONENTS if seconds is not None and seconds > _MORE_SECONDS else _COMPONENTS
     how: Any = {"learning": learning, "most_components": min(options.n_components, most)}
     options = replace(options, n_components=min(options.n_components, _COMPONENTS))
@@ -115,8 +114,7 @@ def learnt_metric(
     rows = seen.sample.X[:n_rows]
     how["brackets"] = seconds is None or len(rows) < _MANY_ROWS
     weights = None if seen.weights is None else seen.weights[:n_rows]
-    sent = shared(rows), shared(seen.targets[:n_rows]), shared(weights)
-    sample = Sample(rows, weights, *sent)
+    sample = Sample(rows, weights, shared(rows), shared(seen.targets[:n_rows]), shared(weights))
     promising, flops = _promising(sample, seen.standardizer, options, pairs)
     rounds = [
         rounds_of(

@@ -118,8 +118,7 @@ class HeldOutTrial:
         counted = np.ones(len(X) - n) if weights is None else weights[n : self.n_rows]
         dtype = dtype_of_features(self.options.precision)
         feature_map = self._map(kernel, X, weights)
-        D = feature_map.n_components
-        features = np.empty((max(len(X) - n, SHIFT_ROWS), D), dtype)
+        features = np.empty((max(len(X) - n, SHIFT_ROWS), feature_map.n_components), dtype)
         some = features[: min(n, SHIFT_ROWS)]
         feature_map.evaluate(X[: len(some)], some)
         moments = moments_about(feature_map, some, y.shape[1])
@@ -155,8 +154,7 @@ class HeldOutTrial:
         """Return the average gradient outer product on the training part, before the metric."""
         feature_map, zero = self._map(best.kernel, X, weights), np.zeros(best.coef.shape[1])
         precision = precision_of_features(self.options.precision)
-        predictor = Predictor(feature_map, best.coef, zero, precision=precision)
-        outer = GradientOuterProduct(predictor)
+        outer = GradientOuterProduct(Predictor(feature_map, best.coef, zero, precision=precision))
         outer.update(self._training(X, np.empty((len(X), 0)), weights))
         return outer.mean
 

@@ -3,32 +3,27 @@
 What is factorised stays where the moments are; the caller's process sees spectra and curves.
 """
 
-from __future__ import annotations
-
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
+from streamkern._typing import Floats
 from streamkern.engine.scheduler import kept, run, run_all, task
 from streamkern.errors import DataError, ParameterError
+from streamkern.parameters.penalty_options import PenaltyOptions
 from streamkern.runtime.memory import usable_cores
 from streamkern.solve import Eigenbasis, Spectrum, rounding_variance
 from streamkern.solve.cross_validation import HeldOut, held_out_errors
 from streamkern.solve.penalty_curve import PenaltyCurve
 from streamkern.solve.penalty_grid import default_grid
+from streamkern.statistics import FeatureSums
 from streamkern.tune.fold_moments import fold_parts, folds_with_rows, total_of
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from streamkern._typing import Floats
-    from streamkern.parameters.penalty_options import PenaltyOptions
-    from streamkern.statistics import FeatureSums
-
 # Takes the task of an eigenbasis, its spectrum and penalties.
-LeaveOneOutCurve: TypeAlias = "Callable[[Any, Spectrum, Floats], PenaltyCurve]"
+LeaveOneOutCurve: TypeAlias = Callable[[Any, Spectrum, Floats], PenaltyCurve]
 
 
 @dataclass(frozen=True)
@@ -90,10 +85,9 @@ def _sized(
     grid = options.grid
     alphas = default_grid(spectrum) if grid is None else np.array(grid)
     if options.needs_folds:
-        parts = fold_parts(folds, numbers, n_components)
         held_out = [
             task(_held_out, basis, total, part, alphas, len(numbers), name=f"fold-{k}")
-            for k, part in parts.items()
+            for k, part in fold_parts(folds, numbers, n_components).items()
         ]
         variance = spectrum.target / spectrum.weight
         curve = PenaltyCurve.of_folds(alphas, run_all(held_out), variance)
@@ -116,8 +110,7 @@ def _eigenbasis(total: FeatureSums, intercept: bool) -> Eigenbasis:
     # Targets that vary by rounding alone do not vary.
     spectrum = basis.spectrum
     varies = spectrum.target > spectrum.weight * rounding_variance(basis.target_mean)
-    target = np.where(varies, spectrum.target, 0.0)
-    return replace(basis, spectrum=replace(spectrum, target=target))
+    return replace(basis, spectrum=replace(spectrum, target=np.where(varies, spectrum.target, 0.0)))
 
 
 def _held_out(

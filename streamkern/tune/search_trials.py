@@ -93,8 +93,7 @@ class SearchTrials:
         ]
         if others:
             several = [others[0], default, *others[1:]]
-            tried = self.try_some(several, n_components, 1.0, last=True, fewest=2)
-            self.ranked(several, tried)
+            self.ranked(several, self.try_some(several, n_components, 1.0, last=True, fewest=2))
 
     def ranked(
         self,

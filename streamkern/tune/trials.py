@@ -9,13 +9,13 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import reduce
-from typing import Any, NamedTuple, cast
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from streamkern._typing import Array, Floats
 from streamkern.features import FeatureMap, Identity
-from streamkern.kernels import ShiftInvariantKernel
 from streamkern.parameters.fit_options import FitOptions
 from streamkern.solve import Eigenbasis, decomposition_bytes
 from streamkern.solve.cross_validation import HeldOut, held_out_errors
@@ -109,10 +109,7 @@ class Trial:
     options: FitOptions
     n_components: int
     metric: str = ISOTROPIC
-
-    @property
-    def kernel(self) -> ShiftInvariantKernel:
-        return cast("ShiftInvariantKernel", self.options.kernel)
+    kernel = property(attrgetter("options.kernel"))
 
     def __call__(
         self,

@@ -73,8 +73,7 @@ def by_evidence(windows: Sequence[Window], ranges: Floats) -> list[Evidence]:
         best = minimize(surprise, start, method="L-BFGS-B", bounds=bounds, options=options)
         # To so many digits they are the same on any processor.
         lengths = np.array([float(f"{each:.3g}") for each in np.exp(best.x[:p])])
-        noise = math.exp(best.x[p])
-        found.append(Evidence(kernel, lengths, noise, -float(best.fun) / n_rows))
+        found.append(Evidence(kernel, lengths, math.exp(best.x[p]), -float(best.fun) / n_rows))
         starts = [best.x]
     return found
 

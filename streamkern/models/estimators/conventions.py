@@ -35,8 +35,6 @@ from streamkern.sources.nonfinite_rows import bad_columns
 from streamkern.sources.preprocessing import Recipe
 from streamkern.sources.preprocessing.column_encoders import Tally
 
-# Parameters.
-
 
 def keep_parameters(estimator: Any, given: dict[str, Any]) -> None:
     """Keep the locals of an `__init__` as attributes, as they were given."""
@@ -69,14 +67,10 @@ class KernelParameters:
         """Set parameters by name, those of the kernel included; ValueError if there is no such."""
         of_kernel = split_names(parameters)[1].get("kernel", {})
         others = {name: v for name, v in parameters.items() if not name.startswith("kernel__")}
-        estimator: Any = super()
-        estimator.set_params(**others)
+        super().set_params(**others)  # type: ignore[misc]
         if of_kernel:
             self.kernel = first_kernel_of(self.kernel).with_params(**of_kernel)
         return self
-
-
-# Tables.
 
 
 @contextmanager
@@ -207,9 +201,6 @@ def checked_targets(estimator: BaseEstimator, y: Any, *, labels: bool = False) -
             return column_or_1d(y, warn=True)
         limits = {"ensure_2d": False, "ensure_all_finite": False}
         return as_numbers(check_array(y, dtype="numeric", input_name="y", **limits))
-
-
-# What `transform` returns.
 
 
 class LazyTransformer(TransformerMixin, auto_wrap_output_keys=None):  # type: ignore[call-arg, misc]

@@ -139,8 +139,7 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
         checkpoint, keep_moments
             As in `fit`; the search is made again.
         """
-        search: dict[str, Any] = {"kernels": kernels, "maps": maps, "budget": budget}
-        search |= {"checkpoint": checkpoint}
+        search: Any = {"kernels": kernels, "maps": maps, "budget": budget, "checkpoint": checkpoint}
         parameters, task = self._parameters(), self._task()
         task.search_job(parameters, **search)  # refused before rows are looked at
         rows = self._tables(X, y, sample_weight, first=True, fewest=2)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from streamkern.errors import ParameterError
-from streamkern.models.boosting import Boosting, FittedEnsemble
+from streamkern.models.boosting import Boosting
 from streamkern.models.estimators.base import fitted, holding
 from streamkern.models.estimators.conventions import keep_parameters
 from streamkern.models.estimators.docstrings import documented
@@ -125,7 +125,7 @@ class RandomFeatureAdaBoost(ClassEstimator):
             `rows`, `errors`, the share of rows that is wrong after every round, and
             `error_bounds`, what that is at most, or None of more than two classes.
         """
-        model: FittedEnsemble = self.model_
+        model = self.model_
         source = model.labelled(*self._tables(X, y, sample_weight))
         return model.staged_evaluate(source, skip_bad_rows=self._skips)
 

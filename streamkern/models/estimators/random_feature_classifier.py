@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -21,9 +21,6 @@ from streamkern.runtime.events import job
 from streamkern.sources import Source, labelled_rows
 from streamkern.sources.containers import is_lazy, keeps_coordinates
 from streamkern.sources.nonfinite_rows import none_left_error
-
-if TYPE_CHECKING:
-    from streamkern.models.fitted_classes import FittedClasses, FittedClassifier
 
 
 class ClassEstimator(ClassifierMixin, TableEstimator):  # type: ignore[misc]
@@ -71,11 +68,12 @@ class ClassEstimator(ClassifierMixin, TableEstimator):  # type: ignore[misc]
         model, rows = self.model_, self._tables(X, y, sample_weight)
         source, _ = labelled_rows(*rows)  # which checks lengths and weights
         scores = model.scores(rows[0])
-        known = np.isfinite(scores.reshape(len(scores), -1)).all(axis=1) | (not self._skips)
+        scores = scores.reshape(len(scores), -1)
+        known = np.isfinite(scores).all(axis=1) | (not self._skips)
         if not known.any():
             raise none_left_error(source, len(known), 0)
         weights = None if sample_weight is None else np.asarray(sample_weight)[known]
-        right = model.labels_of_scores(scores[known]) == np.asarray(y).ravel()[known]
+        right = model.rule.labels(scores[known]) == np.asarray(y).ravel()[known]
         return float(np.average(right, weights=weights))
 
     def evaluate(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:
@@ -91,7 +89,7 @@ class ClassEstimator(ClassifierMixin, TableEstimator):  # type: ignore[misc]
             are classes, and columns what was predicted.  `baseline` is the `accuracy` of always
             saying the commonest class.
         """
-        model: FittedClasses = self.model_
+        model = self.model_
         source = model.labelled(*self._tables(X, y, sample_weight))
         return model.evaluate(source, skip_bad_rows=self._skips)
 
@@ -199,6 +197,6 @@ class RandomFeatureClassifier(ClassEstimator, FeatureEstimator):
         The parameter `calibration` stays as it is.  With None the model is without a calibration,
         and no rows are read.
         """
-        model: FittedClassifier = self.model_
+        model = self.model_
         source = model.labelled(*self._tables(X, y, sample_weight), weighted=True)
         return holding(self, model.calibrated(source, calibration))

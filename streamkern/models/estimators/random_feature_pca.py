@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from streamkern.kernels import Kernel
-from streamkern.models.component_fit import ComponentOptions, FittedComponents, principal_components
+from streamkern.models.component_fit import ComponentOptions, principal_components
 from streamkern.models.data_moments import DataMoments
 from streamkern.models.estimators.base import TableEstimator, fitted, holding
 from streamkern.models.estimators.conventions import KernelFeatures, keep_parameters
@@ -116,8 +116,7 @@ class RandomFeaturePCA(KernelFeatures, TableEstimator):
         Returned is how many rows are NaN, because `on_bad_rows` is 'skip'.
         """
         source = self._source(X, targets=False)
-        model: FittedComponents = self.model_
-        return model.transform_to_hdf5(source, path, skip_bad_rows=self._skips, force=force)
+        return self.model_.transform_to_hdf5(source, path, skip_bad_rows=self._skips, force=force)
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write the components to an HDF5 file, which `streamkern.load` reads; `force` replaces."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
@@ -19,9 +19,6 @@ from streamkern.parameters.parameters import AUTO
 from streamkern.runtime.events import job
 from streamkern.solve import NormalEquations
 from streamkern.sources.containers import keeps_coordinates
-
-if TYPE_CHECKING:
-    from streamkern.models.fitted_ridge import FittedRidge
 
 
 @documented
@@ -143,8 +140,7 @@ class RandomFeatureRidge(MultiOutputMixin, RegressorMixin, FeatureEstimator):  #
 
     def normal_equations(self) -> NormalEquations:
         """Return the normal equations, or raise ModelFileError if they were not saved."""
-        model: FittedRidge = self.model_
-        return model.normal_equations
+        return self.model_.normal_equations
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the coefficient of determination, averaged over targets, in one pass."""
@@ -161,8 +157,7 @@ class RandomFeatureRidge(MultiOutputMixin, RegressorMixin, FeatureEstimator):  #
             the mean of these targets.  A row of weight s counts as s equal rows,
             but once in `rows`, and there only if s is above 0.
         """
-        model: FittedRidge = self._current_model
-        return model.evaluate(self._source(X, y, sample_weight))
+        return self._current_model.evaluate(self._source(X, y, sample_weight))
 
     def gradient_outer_product(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, target_unit: Any = None
@@ -176,8 +171,7 @@ class RandomFeatureRidge(MultiOutputMixin, RegressorMixin, FeatureEstimator):  #
         """
         unit = None if target_unit is None else np.asarray(target_unit, dtype=float)
         source = self._source(X, y, sample_weight, targets=y is not None)
-        model: FittedRidge = self._current_model
-        return model.gradient_outer_product(source, target_unit=unit)
+        return self._current_model.gradient_outer_product(source, target_unit=unit)
 
     def diagnose(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, n_largest: int = 10
@@ -193,9 +187,7 @@ class RandomFeatureRidge(MultiOutputMixin, RegressorMixin, FeatureEstimator):  #
             `rows`, `loo_rmse`, `effective_dof`, `rows_of_leverage_one`, `largest_leverages` and
             `largest_errors`, which name the `n_largest` rows.
         """
-        source = self._source(X, y, sample_weight)
-        model: FittedRidge = self._current_model
-        return model.diagnose(source, n_largest=n_largest)
+        return self._current_model.diagnose(self._source(X, y, sample_weight), n_largest=n_largest)
 
     def predict_to_hdf5(
         self, X: Any, path: str | Path, *, return_std: bool = False, force: bool = False
@@ -206,5 +198,4 @@ class RandomFeatureRidge(MultiOutputMixin, RegressorMixin, FeatureEstimator):  #
         is how many rows were predicted as NaN, because `on_bad_rows` is 'skip'.
         """
         source = self._source(X, targets=False)
-        model: FittedRidge = self._current_model
-        return model.predict_to_hdf5(source, path, return_std=return_std, force=force)
+        return self._current_model.predict_to_hdf5(source, path, return_std=return_std, force=force)

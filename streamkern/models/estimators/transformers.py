@@ -108,8 +108,8 @@ class MapTransformer(LazyTransformer, BaseEstimator):  # type: ignore[misc]
                 "model with this feature_map to the source."
             )
         rows = as_rows(checked_rows(self, X, first=False, finite=True, dtype=_PRECISIONS))
-        single = rows.dtype == np.float32
-        return features_of(self.feature_map_, rows, np.float32 if single else np.float64)
+        dtype = np.float32 if rows.dtype == np.float32 else np.float64
+        return features_of(self.feature_map_, rows, dtype)
 
     def _source(self, X: Any, sample_weight: Any = None, *, fewest: int = 1) -> Source:
         """Return the rows of a fit, checked like the options, which go first."""
@@ -170,8 +170,7 @@ class KernelTransformer(KernelMapTransformer):
         """
         reads = self.rows_a_feature > 0 or length_scale_of(as_kernel(self.kernel)) == "median"
         source = self._source(X, sample_weight, fewest=2 if reads else 1)
-        sample = self._sample(source) if reads else (None, None)
-        return self._fitted(source, *sample)
+        return self._fitted(source, *(self._sample(source) if reads else ()))
 
     def _sample(self, source: Source) -> tuple[Array, Floats | None]:
         """Return a uniform sample of the rows, in random order, and what they count."""
