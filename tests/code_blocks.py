@@ -86,6 +86,8 @@ def make_files(folder):
         write(folder / f"{name}.h5", X, y, weights=np.linspace(0.5, 2, len(y)))
     X, y = rows(seed=9)
     write(folder / "field.h5", X[:, :2], y)
+    wells = {"east": X[:, 0], "north": X[:, 1], "elevation": X[:, 2], "level": y + X[:, 2]}
+    pd.DataFrame(wells).to_csv(folder / "wells.csv", index=False)
     write(folder / "targets.h5", X, X @ np.random.default_rng(0).standard_normal((4, 20)))
     for seed, name in enumerate(("houses", "table", "train", "test", "new")):
         table = houses(seed=seed)
