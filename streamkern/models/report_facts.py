@@ -67,14 +67,10 @@ def trend_facts(predictor: Predictor, equations: NormalEquations, report: FitRep
 
 def _variances(equations: NormalEquations, k: int, n_components: int) -> Floats | None:
     """Return the variances (k, q) of the first coefficients, None where they are not known."""
-    alphas, samples = equations.alphas, equations.samples
-    if samples is not None:
-        leverages = np.square(samples.vectors[:k]) @ samples.weights(alphas)
-    elif equations.gram.order == n_components:
-        basis, weights = roots(equations, np.unique(alphas) if len(set(alphas)) == 1 else alphas)
-        leverages = np.square(basis[:k], dtype=float) @ weights
-    else:
+    if equations.samples is None and equations.gram.order != n_components:
         return None
+    _, basis, weights = roots(equations)
+    leverages = np.square(basis[:k], dtype=float) @ weights
     return equations.row_weight * leverages * equations.noise_variance
 
 

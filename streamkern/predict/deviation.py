@@ -62,15 +62,12 @@ class Deviation(Uncached):
 
         Where there are samples of the posterior, they take the place of B.
         """
-        alphas, samples = np.unique(equations.alphas), equations.samples
-        each = alphas if len(alphas) == 1 else equations.alphas
+        samples, (each, basis, weights) = equations.samples, roots(equations, feature_map.scale)
         kind: type[Deviation] = cls
         if samples is not None:
             kind, feature_map, centre = SampledDeviation, feature_map.uncombined, samples.means
-            basis, weights = samples.vectors, samples.weights(each)
         else:
             centre = equations.feature_mean / feature_map.scale
-            basis, weights = roots(equations, each, feature_map.scale)
         return kind(
             feature_map,
             centre,
@@ -156,20 +153,28 @@ class SampledDeviation(Deviation):
         return leverages, None
 
 
-def roots(equations: NormalEquations, alphas: Floats, scale: float = 1.0) -> tuple[Array, Floats]:
-    """Return scale times B, (D, D), and the weights (D, t), for one alpha or those of targets."""
+def roots(equations: NormalEquations, scale: float = 1.0) -> tuple[Floats, Array, Floats]:
+    """Return one alpha or those of targets, scale times B, (D, r), and the weights (r, t).
+
+    Of samples B is what they are, whatever the scale.
+    """
+    alphas, samples = np.unique(equations.alphas), equations.samples
+    if len(alphas) > 1:
+        alphas = equations.alphas
+    if samples is not None:
+        return alphas, samples.vectors, samples.weights(alphas)
     gram, floor = equations.gram, equations.floor
     dtype = gram.panels[0].dtype
     if len(alphas) == 1 and alphas[0] >= floor:
         basis = _inverse_root(gram, float(alphas[0]), scale, dtype)
         if basis is not None:
-            return basis, np.ones((gram.order, 1))
+            return alphas, basis, np.ones((gram.order, 1))
     values, vectors = decomposed(gram.dense())
     vectors *= scale
     # Eigenvalues that the solution left out count for nothing here either.
     kept = (values[:, None] > floor) | ((alphas >= floor) & (alphas > 0))
     weights = 1.0 / np.where(kept, np.maximum(values, 0.0)[:, None] + alphas, np.inf)
-    return vectors.astype(dtype, copy=False), weights
+    return alphas, vectors.astype(dtype, copy=False), weights
 
 
 def _inverse_root(gram: Triangle, alpha: float, scale: float, dtype: Any) -> Array | None:
