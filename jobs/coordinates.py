@@ -1,4 +1,4 @@
-"""Fields on a sphere and with seasons: errors by the coordinates that rows have.
+"""Fields on a sphere, along a slope and with seasons: errors by the coordinates that rows have.
 
 python jobs/coordinates.py --components 2048
 """
@@ -69,6 +69,29 @@ def seasons(n: int = 4000) -> None:
         )
 
 
+def slope(D: int, n: int = 30_000) -> None:
+    """Fit a field with a length scale of 0.1 along a direction, and 0.8 across."""
+    rng = np.random.default_rng(0)
+    X, angle, kernel = rng.uniform(size=(n, 2)), np.radians(30), streamkern.Matern(1.0, nu=1.5)
+    turned = X @ [[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]] / [0.1, 0.8]
+    w = kernel.spectral(rng.standard_normal((WAVES, 2)), 1.0 - rng.random((WAVES, 1)))
+    f = sum_of_waves(turned, w, 2 * np.pi * rng.random(WAVES))
+    y, held = f + NOISE * rng.standard_normal(n), rng.random(n) < 1 / 6
+    lengths = 0.1 * 2.0 ** np.arange(4)
+    along = [kernel.with_length_scale((a, b)) for a in lengths for b in lengths]
+    for name, rows, kernels, standardize in (
+        ("as they are", X, ["auto"], True),
+        ("turned by hand", turned, ["auto"], True),
+        ("along the inputs", X, along, False),
+    ):
+        how: Any = {"feature_map": "grid", "n_components": D, "standardize": standardize}
+        tried = [streamkern.RandomFeatureRidge(kernel, **how) for kernel in kernels]
+        for each in tried:
+            each.fit(rows[~held], y[~held])
+        best = min(tried, key=lambda each: each.report_["cv_rmse"])
+        print(f"{name:>18}: errors about the field {rmse(best, rows[held], f[held]):.3f}", flush=True)
+
+
 def rmse(model: Any, X: Any, f: Any) -> float:
     return float(np.sqrt(np.mean((model.predict(X) - f) ** 2)))
 
@@ -80,6 +103,7 @@ def main() -> None:
     options = parser.parse_args()
     warnings.simplefilter("ignore", StreamkernWarning)
     sphere(options.components, options.rows)
+    slope(options.components, options.rows)
     seasons()
 
 

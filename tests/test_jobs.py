@@ -212,9 +212,13 @@ def test_iterations_are_fewer_with_a_preconditioner(tmp_path):
 def test_coordinates_are_compared(tmp_path):
     said = job(tmp_path, "coordinates.py", "--rows", 2000, "--components", 128).splitlines()
     assert [line.split(":")[0].strip() for line in said] == [
-        "degrees", "three coordinates", "times", "place in the year"
+        "degrees", "three coordinates", "as they are", "turned by hand", "along the inputs",
+        "times", "place in the year"
     ]  # fmt: skip
-    times, seasons = (float(re.search(r"0.7 years ([\d.]+)", line)[1]) for line in said[2:])
+    chosen, by_hand, along = (float(line.split()[-1]) for line in said[2:5])
+    assert by_hand == pytest.approx(chosen, rel=0.1)
+    assert chosen < along
+    times, seasons = (float(re.search(r"0.7 years ([\d.]+)", line)[1]) for line in said[5:])
     assert seasons < 0.1 < times
 
 

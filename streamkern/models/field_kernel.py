@@ -3,19 +3,21 @@
 import math
 import time
 from dataclasses import replace
+from itertools import permutations
 from typing import Any
 
 import numpy as np
 
-from streamkern._typing import Array
+from streamkern._typing import Array, Floats
 from streamkern.engine.scheduler import run, shared, task
 from streamkern.features import Trend
+from streamkern.features.metric import GivenMetric, metric_of
 from streamkern.models.checkpoint_job import RowPasses
 from streamkern.parameters.parameters import FEWEST_ROWS
 from streamkern.runtime.threads import blas_threads
 from streamkern.statistics import WindowSamples
 from streamkern.tune.column_pass import ColumnPass
-from streamkern.tune.window_evidence import Evidence, Window, by_evidence
+from streamkern.tune.window_evidence import Evidence, Window, by_evidence, turned
 
 # Rows of a window, with how many it tells something; places that windows are around; and by how
 # much windows around a place differ.
@@ -25,19 +27,20 @@ _ENDS = 0.01
 _MOST_TARGETS = 32
 
 
-def with_chosen_kernel(rows: RowPasses, seen: ColumnPass) -> RowPasses:
+def with_chosen_kernel(rows: RowPasses, seen: ColumnPass) -> tuple[RowPasses, ColumnPass]:
     """Read the rows once if the kernel of a field is open, and return passes with the best.
 
-    Windows are a third as wide from one to the next, down to what waves tell apart.
+    Windows are a third as wide from one to the next, down to what waves tell apart.  Without a
+    trend, length scales are along directions that rows are turned to, where that is surely better.
     """
     begun, options = time.perf_counter(), rows.options
     if not options.chooses_kernel or rows.like is not None:
-        return rows
+        return rows, seen
     standardizer, varied = seen.standardizer, ~seen.columns.constant(0.0)
     varied = np.flatnonzero(varied[rows.source.n_features :])[:_MOST_TARGETS]
     placed = standardizer(seen.sample.X)
     if len(placed) < FEWEST_ROWS or not len(varied):
-        return rows
+        return rows, seen
     trend = Trend.of(options.trend or (), standardizer.outputs)
     ranges = np.ptp(np.quantile(placed, [_ENDS, 1.0 - _ENDS], axis=0), axis=0)
     ranges = np.where(ranges > 0, ranges, np.ptp(placed, axis=0))
@@ -50,24 +53,48 @@ def with_chosen_kernel(rows: RowPasses, seen: ColumnPass) -> RowPasses:
     ranges = ranges[trend.along]
     halves[:, trend.along] = np.outer(np.tile(sizes, _PLACES), ranges)
     empty = WindowSamples(standardizer, centres, halves, _ROWS, options.random_state)
-    windows = _told(rows.read(empty, "kernels").statistic, n_sizes, seen, varied, trend)
+    told = _told(rows.read(empty, "kernels").statistic, n_sizes, seen, varied, trend)
     # One for each would be numbers for other inputs.
     if p < rows.source.n_features - len(options.covariates):
         ranges = np.exp(np.log(ranges).mean(keepdims=True))
-    found = run(task(_chosen, shared(windows), ranges, name="evidence"))
+    windows: Any = shared(told)
+    found = run(task(_along_inputs, windows, ranges, name="evidence"))
     best = max(found, key=lambda each: each.per_row)
+    if len(ranges) > 1 and options.trend is None and options.metric is None:
+        best = run(task(_along_any, best, windows, ranges, name="evidence"))
     scales: Any = tuple(best.length_scales.tolist())
     kernel = best.kernel.with_length_scale(scales if len(scales) > 1 else scales[0])
     report: Any = {**(rows.scaled or {}), "passes": 1}
     report["kernel_evidence"] = {each.kernel.name: each.per_row for each in found}
     report["seconds"] = {**report.get("seconds", {}), "kernels": time.perf_counter() - begun}
+    if best.linear is not None:
+        seen = replace(seen, standardizer=standardizer.with_linear(_upright(best.linear, placed)))
+        metric = metric_of(best.linear, standardizer.columns, standardizer.n_features)
+        options = replace(options, metric=GivenMetric(metric))
     options = replace(options, kernel=kernel, chooses_kernel=False)
-    return rows._replace(options=options, scaled=report)
+    return rows._replace(options=options, scaled=report), seen
 
 
 @blas_threads(1)  # the choice is part of the result
-def _chosen(windows: list[Window], ranges: Any) -> list[Evidence]:
+def _along_inputs(windows: list[Window], ranges: Floats) -> list[Evidence]:
     return by_evidence(windows, ranges)
+
+
+@blas_threads(1)
+def _along_any(best: Evidence, windows: list[Window], ranges: Floats) -> Evidence:
+    return turned(best, windows, ranges)
+
+
+def _upright(linear: Floats, rows: Floats) -> Floats:
+    """Return Q A of a rotation Q that gives rows (n, p) times A^T the smallest box.
+
+    A grid of waves is laid for that.  One side of the box is along what one input becomes.
+    """
+    found = []
+    for order in permutations(range(len(linear))):
+        upright = np.linalg.qr(linear[:, order])[1][:, np.argsort(order)]
+        found.append((np.ptp(rows @ upright.T, axis=0).prod(), upright))
+    return min(found, key=lambda each: each[0])[1]
 
 
 def _told(

@@ -41,8 +41,8 @@ def fit_moments(
     of features that the choice of the penalty and the solution need.  `job` is as of `fit_job`.
     """
     with fit_job(source, options, checkpoint, **job) as (rows, (best, *_), learnt):
-        passes = with_chosen_kernel(rows, best.column_pass)
-        return moments_pass(passes, best.column_pass, learnt=learnt, penalty=penalty)
+        passes, seen = with_chosen_kernel(rows, best.column_pass)
+        return moments_pass(passes, seen, learnt=learnt, penalty=penalty)
 
 
 @contextmanager

@@ -4,6 +4,7 @@ Functions take the report of a model, of moments or of components, and `number`,
 writes figures: `brief` for a terminal, `numbers.number` for a page.
 """
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
 
@@ -151,7 +152,7 @@ def data_rows(report: FitReport, number: Number = brief) -> list[Row]:
         ("targets", f"{report['n_targets']:,}{called}"),
         *([("weights", total)] if weights else []),
         kernel,
-        *_metric_rows(report),
+        *_metric_rows(report, number),
         ("components", f"{features} ({report['precision']} precision)"),
     ]
 
@@ -163,10 +164,12 @@ def _input_rows(report: FitReport, number: Number) -> tuple[Row, Row]:
     return ("rows x inputs", size), ("kernel", kernel)
 
 
-def _metric_rows(report: FitReport) -> list[Row]:
+def _metric_rows(report: FitReport, number: Number) -> list[Row]:
     metric = report.get("metric")
     if not metric:
         return []
+    if "kernel_evidence" in report:
+        return [("length scales", _turned(report, metric, number))]
     how, rounds = metric["kind"], metric.get("rounds")
     if rounds:
         kept = rounds[metric["kept"]]["number"]
@@ -178,6 +181,18 @@ def _metric_rows(report: FitReport) -> list[Row]:
     heaviest = sorted(shares, key=lambda pair: -pair[0])[:_MOST_VALUES]
     named = ", ".join(f"{names[j]} ({100 * part:.0f}%)" for part, j in heaviest)
     return [("metric", how), ("inputs that weigh most", named)]
+
+
+def _turned(report: FitReport, metric: dict[str, Any], number: Number) -> str:
+    """Return the length scales of a field along the directions of its metric, in words."""
+    names, scale = named_inputs(report, metric["columns"]), report["length_scale"]
+    shares = metric["eigenvalues"]
+    middle = math.prod(shares) ** (1.0 / len(shares))
+    found = []
+    for share, direction in zip(shares, metric["directions"], strict=True):
+        way = " ".join(f"{part:+.2f} {name}" for part, name in zip(direction, names, strict=True))
+        found.append(f"{number(scale * math.sqrt(middle / share))} along {way}")
+    return "; ".join(found)
 
 
 def class_rows(report: FitReport) -> list[Row]:

@@ -24,6 +24,8 @@ _STARTS, _START_NOISE = (0.3, 0.1, 0.03), 0.1
 _LENGTHS, _NOISES = (1e-5, 30.0), (1e-6, 1e4)
 # How far length scales of the inputs are from each other before any row, in logarithms.
 _APART = 1.5
+# How much a pair of inputs may turn, in the logarithm of the map of a kernel.
+_MOST_TURN = 5.0
 _MOST_STEPS = 30
 # The logarithm of the evidence where there is none.
 _NONE = -1e30
@@ -46,6 +48,7 @@ class Evidence(NamedTuple):
     length_scales: Floats  # (p,)
     noise: float  # its variance over that of the field
     per_row: float  # the logarithm of the evidence, over the number of rows
+    linear: Floats | None = None  # (p, p), of determinant 1, where it is not along the inputs
 
 
 def by_evidence(windows: Sequence[Window], ranges: Floats) -> list[Evidence]:
@@ -55,35 +58,83 @@ def by_evidence(windows: Sequence[Window], ranges: Floats) -> list[Evidence]:
     A field has the same kernel and noise in every window, and a mean of its own; targets have the
     same but for their variance.
     """
-    from scipy.optimize import minimize  # noqa: PLC0415  slow, and for fields alone
-
-    p, n_rows = len(ranges), sum(len(each.places) for each in windows)
-    bounds = [*np.log(np.outer(ranges, _LENGTHS)), tuple(np.log(_NOISES))]
     starts = [np.append(np.log(ranges * each), math.log(_START_NOISE)) for each in _STARTS]
     found = list[Evidence]()
     for kernel in KERNELS:
-
-        def surprise(parameters: Floats, kernel: Any = kernel) -> float:
-            lengths = parameters[:p] - np.log(ranges)
-            prior = 0.5 * float(np.square((lengths - lengths.mean()) / _APART).sum())
-            return prior - _log_evidence(kernel, parameters, windows)
-
-        start = min(starts, key=surprise)
-        options: Any = {"maxiter": _MOST_STEPS, "ftol": 1e-7}
-        best = minimize(surprise, start, method="L-BFGS-B", bounds=bounds, options=options)
+        best, per_row = _best(kernel, starts, windows, ranges)
         # To so many digits they are the same on any processor.
-        lengths = np.array([float(f"{each:.3g}") for each in np.exp(best.x[:p])])
-        found.append(Evidence(kernel, lengths, math.exp(best.x[p]), -float(best.fun) / n_rows))
-        starts = [best.x]
+        lengths = np.array([float(f"{each:.3g}") for each in np.exp(best[:-1])])
+        found.append(Evidence(kernel, lengths, math.exp(best[-1]), per_row))
+        starts = [best]
     return found
 
 
-def _log_evidence(kernel: Any, parameters: Floats, windows: Sequence[Window]) -> float:
-    """Return the logarithm of the evidence of logarithms of length scales and noise."""
-    lengths, noise = np.exp(parameters[:-1]), math.exp(parameters[-1])
+def turned(along: Evidence, windows: Sequence[Window], ranges: Floats) -> Evidence:
+    """Return a kernel with length scales along any directions, if it surely beats that of inputs.
+
+    A direction costs four times what Schwarz's criterion says, since windows may overlap.
+    """
+    p, n_rows = len(ranges), sum(len(each.places) for each in windows)
+    n_pairs = p * (p - 1) // 2
+    start = [*np.log(along.length_scales), *np.zeros(n_pairs), math.log(along.noise)]
+    best, per_row = _best(along.kernel, [np.array(start)], windows, ranges)
+    if per_row - along.per_row < 2.0 * n_pairs * math.log(n_rows) / n_rows:
+        return along
+    linear = _linear(np.array([float(f"{each:.3g}") for each in best[:-1]]), ranges)
+    length_scale = np.abs(np.linalg.det(linear)) ** (-1.0 / p)
+    lengths = np.array([float(f"{length_scale:.3g}")])
+    return Evidence(along.kernel, lengths, math.exp(best[-1]), per_row, length_scale * linear)
+
+
+def _best(
+    kernel: Any, starts: Sequence[Floats], windows: Sequence[Window], ranges: Floats
+) -> tuple[Floats, float]:
+    """Return the parameters of most evidence from the best start, and that evidence of a row.
+
+    They are logarithms of p length scales, for every pair of inputs how much they turn, or none of
+    these, and the logarithm of the noise.
+    """
+    from scipy.optimize import minimize  # noqa: PLC0415  slow, and for fields alone
+
+    p, n_rows = len(ranges), sum(len(each.places) for each in windows)
+    n_pairs = len(starts[0]) - p - 1
+    turns = [(-_MOST_TURN, _MOST_TURN)] * n_pairs
+    bounds = [*np.log(np.outer(ranges, _LENGTHS)), *turns, tuple(np.log(_NOISES))]
+
+    def surprise(parameters: Floats) -> float:
+        lengths = parameters[:p] - np.log(ranges)
+        apart = np.square(lengths - lengths.mean()).sum() + 2.0 * np.square(parameters[p:-1]).sum()
+        scale: Any = np.exp(parameters[:p])
+        if n_pairs:
+            scale = _linear(parameters[:-1], ranges)
+        return 0.5 * float(apart) / _APART**2 - _log_evidence(
+            kernel, scale, math.exp(parameters[-1]), windows
+        )
+
+    start = min(starts, key=surprise)
+    options: Any = {"maxiter": _MOST_STEPS, "ftol": 1e-7}
+    best = minimize(surprise, start, method="L-BFGS-B", bounds=bounds, options=options)
+    return best.x, -float(best.fun) / n_rows
+
+
+def _linear(parameters: Floats, ranges: Floats) -> Floats:
+    """Return A (p, p) with which a kernel is of |A (x - x')|, of the parameters but the noise.
+
+    In units of the ranges, its logarithm is a symmetric matrix: that of the length scales where
+    nothing turns.
+    """
+    p = len(ranges)
+    logarithm = np.diag(np.log(ranges) - parameters[:p])
+    logarithm[np.triu_indices(p, 1)] = parameters[p:]
+    values, vectors = np.linalg.eigh(logarithm, UPLO="U")
+    return (vectors * np.exp(values)) @ vectors.T / ranges
+
+
+def _log_evidence(kernel: Any, scale: Floats, noise: float, windows: Sequence[Window]) -> float:
+    """Return the logarithm of the evidence, by length scales (p,) or a linear map (p, p)."""
     determinant, n_rows, every = 0.0, 0, list[Floats]()
     for places, targets, weights, trend in windows:
-        scaled = places / lengths
+        scaled = places / scale if scale.ndim == 1 else places @ scale.T
         gram = kernel.values(scaled, scaled)
         gram[np.diag_indices(len(gram))] += noise / weights
         factor, failed = lapack.dpotrf(gram, lower=1)

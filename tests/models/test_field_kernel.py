@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from streamkern import Gaussian, Matern, RandomFeatureRidge, load
+from streamkern.report.report_rows import fit_rows
 
 # Of the usual kernel, whose errors go on falling.
 pytestmark = pytest.mark.filterwarnings("ignore:the error still falls")
@@ -60,12 +61,44 @@ def test_a_field_that_is_not_resolved_stays_near_in_gaps():
 
 def test_every_input_has_its_own_length_scale():
     X, _, _ = field(Gaussian(0.5))
-    f = np.sin(4.0 * X[:, 0] + 0.3 * X[:, 1])
+    f = np.sin(4.0 * X[:, 0]) * np.cos(0.3 * X[:, 1])
     y = f + 0.1 * np.random.default_rng(2).standard_normal(len(X))
     model = RandomFeatureRidge(feature_map="grid", n_components=300).fit(X[:N], y[:N])
     first, last = model.report_["length_scale"]
     assert last > 5 * first
     assert np.sqrt(np.mean((model.predict(X[N:]) - f[N:]) ** 2)) < 0.05
+
+
+@pytest.mark.parametrize("solver", ["direct", "cg"])
+def test_length_scales_are_along_the_directions_of_a_field(solver, tmp_path):
+    X, _, _ = field(Gaussian(0.5))
+    way = np.array([0.8, 0.6])
+    f = waves(Matern(1.0, nu=1.5), X @ np.column_stack([way, [-0.6, 0.8]]) / [0.3, 3.0])
+    y = f + 0.1 * np.random.default_rng(2).standard_normal(len(X))
+    options = {"feature_map": "grid", "n_components": 1200, "solver": solver}
+    model = RandomFeatureRidge(**options).fit(X[:N], y[:N])
+    metric = model.report_["metric"]
+    np.testing.assert_allclose(metric["directions"][0], way, atol=0.05)
+    assert metric["eigenvalues"][0] > 30 * metric["eigenvalues"][1]
+    along = RandomFeatureRidge(Matern((0.4, 0.5), nu=1.5), **options).fit(X[:N], y[:N])
+    errors = [np.sqrt(np.mean((m.predict(X[N:]) - f[N:]) ** 2)) for m in (model, along)]
+    assert errors[0] < 0.8 * errors[1]
+    (rows,) = (text for name, text in fit_rows(model.report_) if name == "length scales")
+    assert "along +0.8" in rows
+    model.save(tmp_path / "model.h5")
+    made = load(tmp_path / "model.h5").predict_grid((5, 4))
+    places = np.stack(np.meshgrid(*made.axes.values(), indexing="ij"), axis=-1).reshape(-1, 2)
+    np.testing.assert_allclose(made.mean.ravel(), model.predict(places), atol=1e-5)
+    again = RandomFeatureRidge(**options | {"solver": "direct"}).fit(X[N:], y[N:], like=model)
+    assert again.report_["metric"] == metric
+
+
+def test_a_field_that_is_alike_in_all_directions_is_not_turned():
+    for seed, kernel in enumerate([Gaussian(0.5), Matern(0.6, nu=1.5), Matern(0.6, nu=0.5)]):
+        X, _, _ = field(kernel)
+        y = waves(kernel, X, seed) + 0.1 * np.random.default_rng(2).standard_normal(len(X))
+        model = RandomFeatureRidge(feature_map="grid", n_components=100, alpha=0.1).fit(X, y)
+        assert model.report_["metric"] is None
 
 
 @pytest.mark.filterwarnings("ignore:1 constant column of X left out")
