@@ -72,13 +72,13 @@ def by_evidence(windows: Sequence[Window], ranges: Floats) -> list[Evidence]:
 def turned(along: Evidence, windows: Sequence[Window], ranges: Floats) -> Evidence:
     """Return a kernel with length scales along any directions, if it surely beats that of inputs.
 
-    A direction costs four times what Schwarz's criterion says, since windows may overlap.
+    A direction costs six times what Schwarz's criterion says, since a field is one of many.
     """
     p, n_rows = len(ranges), sum(len(each.places) for each in windows)
     n_pairs = p * (p - 1) // 2
     start = [*np.log(along.length_scales), *np.zeros(n_pairs), math.log(along.noise)]
     best, per_row = _best(along.kernel, [np.array(start)], windows, ranges)
-    if per_row - along.per_row < 2.0 * n_pairs * math.log(n_rows) / n_rows:
+    if per_row - along.per_row < 3.0 * n_pairs * math.log(n_rows) / n_rows:
         return along
     linear = _linear(np.array([float(f"{each:.3g}") for each in best[:-1]]), ranges)
     length_scale = np.abs(np.linalg.det(linear)) ** (-1.0 / p)
