@@ -72,7 +72,7 @@ def by_evidence(windows: Sequence[Window], ranges: Floats) -> list[Evidence]:
 def turned(along: Evidence, windows: Sequence[Window], ranges: Floats) -> Evidence:
     """Return a kernel with length scales along any directions, if it surely beats that of inputs.
 
-    A direction costs six times what Schwarz's criterion says, since rows of windows are not independent.
+    A direction costs six times what Schwarz's criterion says, since windows are not independent.
     """
     p, n_rows = len(ranges), sum(len(each.places) for each in windows)
     n_pairs = p * (p - 1) // 2
