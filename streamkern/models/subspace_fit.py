@@ -245,7 +245,9 @@ class SubspaceSearch:
             k: Eigenbasis.of(rest.centred(intercept=intercept)) for k, rest in without.items()
         }
         self.basis = self.bases[None]
-        largest, grid = self.basis.spectrum.largest, self.penalty.grid
+        # The sketch knows the largest eigenvalue, by which penalties go, sooner than the subspace.
+        sketched = self.made.preconditioner.values.max(initial=0.0)
+        largest, grid = max(self.basis.spectrum.largest, float(sketched)), self.penalty.grid
         if self.penalty.is_fixed:
             grid = (self.penalty.alpha,)
         floor = relative_floor(self.basis.spectrum.precision, self.made.feature_map.n_components)
