@@ -89,7 +89,9 @@ class SubspacePasses:
 
         with blas_threads(1):
             n = n_samples(len(known.diagonal), len(alphas))
-            made = [sample_posterior(times, known, float(alpha), n) for alpha in alphas]
+            lattice = self.feature_map.lattice
+            k = 0 if lattice is None else lattice.n_before  # of a trend
+            made = [sample_posterior(times, known, float(alpha), n, k) for alpha in alphas]
             vectors, dofs, self.sampled_to = zip(*made, strict=True)
             whole = np.column_stack(vectors)
             means = self.feature_map.scale * (self.subspace.feature_mean @ whole)

@@ -262,6 +262,11 @@ class Parameters:
             f"alpha {self.alpha!r} is chosen from": isinstance(self.alpha, str)
             and self.alpha != "cv",
             f"precision {self.precision!r} is for": options.precision in LEVELS,
+            f"a trend beside {options.kernel.name!r} needs in single precision": (
+                options.trend is not None
+                and options.precision == "single"
+                and not options.sums_waves
+            ),
             "alpha 0 is solved by": self.penalty.is_fixed and self.alpha == 0,
         }
         return next((words for words, is_there in found.items() if is_there), None)

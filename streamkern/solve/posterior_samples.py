@@ -22,6 +22,8 @@ _FEWEST, _MOST, _BYTES = 64, 128, 256 << 20
 # of which the square is what their variances are off by.
 _STEPS, _EVERY, _CHANGE = 60, 5, 0.1
 _STREAM = 6
+# To what part columns of the inverse are solved, in so many steps at the most.
+_EXACT, _MOST_STEPS = 1e-6, 300
 # Samples of each of many penalties at the least, and the share of the largest eigenvalue that is
 # rounding.
 _LEAST, _ROUNDING = 16, 1e-12
@@ -61,12 +63,13 @@ class PosteriorSamples(NamedTuple):
 
 
 def sample_posterior(
-    times: Callable[[Floats], Floats], known: BlockPreconditioner, alpha: float, n: int
+    times: Callable[[Floats], Floats], known: BlockPreconditioner, alpha: float, n: int, k: int = 0
 ) -> tuple[Array, float, float]:
     """Return samples (D, n) at a penalty, the degrees of freedom, and by what they changed last.
 
-    `times` returns G v of vectors v (D, k).  The degrees of freedom tr(G (G + alpha I)^-1) are the
-    mean of x^T G x = z^T z - alpha x^T x over samples x.
+    `times` returns G v of vectors v (D, j).  The degrees of freedom tr(G (G + alpha I)^-1) are the
+    mean of x^T G x = z^T z - alpha x^T x over samples x.  With k vectors more, the first k
+    coefficients have their exact covariance.
     """
     D, dof, changed = len(known.diagonal), 0.0, 0.0
     samples, width = np.empty((D, n), np.float32), _width(D)
@@ -76,7 +79,36 @@ def sample_posterior(
         changed = max(changed, change)
         samples[:, start : start + width] = x
         dof += float(np.vdot(z, z) - alpha * np.vdot(x, x)) / n
-    return samples, dof, changed
+    return _with_exact(times, known, alpha, samples, k) if k else samples, dof, changed
+
+
+def _with_exact(
+    times: Callable[[Floats], Floats],
+    known: BlockPreconditioner,
+    alpha: float,
+    samples: Array,
+    k: int,
+) -> Array:
+    """Return vectors (D, n + k) whose first k coefficients have the covariance that is theirs.
+
+    With V the first k columns of (G + alpha I)^-1 and C = V_1 their first rows, the inverse is
+    V C^-1 V^T and, beside the first k coefficients, (G_22 + alpha I)^-1: of x - V C^-1 x_1.
+    """
+    from scipy.sparse.linalg import LinearOperator, cg  # noqa: PLC0415  for trends alone
+
+    (D, n), at = samples.shape, np.array([alpha])
+    system = LinearOperator((D, D), lambda v: times(v[:, None])[:, 0] + alpha * v, dtype=float)
+    near = LinearOperator((D, D), lambda v: known.solve(v[:, None], at)[:, 0], dtype=float)
+    units = np.eye(D, k).T
+    solved = [cg(system, each, rtol=_EXACT, maxiter=_MOST_STEPS, M=near)[0] for each in units]
+    first = np.column_stack(solved)
+    values, vectors = np.linalg.eigh((first[:k] + first[:k].T) / 2.0)
+    half = vectors / np.sqrt(np.maximum(values, _ROUNDING * values.max()))
+    along = first @ half
+    rest = samples - along @ (half.T @ samples[:k])
+    rest[:k] = 0.0
+    both = np.column_stack([rest * np.sqrt(1.0 + k / n), along * np.sqrt(n + k)])
+    return both.astype(np.float32)
 
 
 def _sampled(

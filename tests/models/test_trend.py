@@ -82,7 +82,13 @@ def test_waves_products_and_gradients_solve_the_same(q, weighted, trend):
     assert_alike(waves, products, 1e-8)
     assert_alike(waves, fitted(waves=False, **options), 1e-4, 1e-3)
     gradients = fitted(solver="cg", **options, precision="double")
-    assert_alike(waves, gradients, 1e-5, 0.25)  # which samples tell
+    assert_alike(waves, gradients, 1e-5, 0.1)  # which samples of the field tell
+    for one, other in zip(waves.report_["trend"], gradients.report_["trend"], strict=True):
+        relative = (
+            each["deviation"] / np.array(report["noise"])
+            for each, report in ((one, waves.report_), (other, gradients.report_))
+        )
+        np.testing.assert_allclose(*relative, rtol=1e-4)
 
 
 @pytest.mark.parametrize("alpha", ["cv", "gcv", "evidence", "loo"])
@@ -144,7 +150,7 @@ def test_a_polynomial_has_grids_and_covariates_have_none():
         fitted().predict_grid((3, 3, 3))
 
 
-@pytest.mark.parametrize(("solver", "within"), [("direct", 1e-3), ("cg", 0.2)])
+@pytest.mark.parametrize(("solver", "within"), [("direct", 1e-3), ("cg", 1e-3)])
 def test_weights_below_one_leave_the_errors_of_slopes(solver, within):
     found = [
         fitted(weights=np.full(N, w), alpha=0.1 * w, solver=solver).report_["trend"]
@@ -190,6 +196,10 @@ REFUSED = {
     "not of 'orthogonal' and 'matern32'; take these (--map grid)": {"feature_map": "orthogonal"},
     "scale 'quantile' may bend; take scale 'standard'": {"scale": "quantile"},
     "features are not chosen beside a trend": {"sparse": 20},
+    "which a trend beside 'laplacian' needs in single precision; take": {
+        "kernel": "laplacian",
+        "solver": "cg",
+    },
     "n_components counts 3 terms of the trend and waves": {"n_components": 3},
 }
 
