@@ -32,10 +32,16 @@ from streamkern.tune.penalty_search import Size
 # targets; of models without a fold, and of those that only tell where the error stops falling, over
 # the least error so far.
 _SOLVED, _HELD_OUT, _ROUGH = 8e-6, 5e-4, 2e-2
+# Shares of the cross-validated error that one step may still change it by: near the best penalty,
+# and of those that only tell where it stops falling.  No bound on the rows that are fitted tells
+# how rows without which others are interpolated are predicted.
+_SETTLED, _CHANGING = 3e-5, 1e-3
 # Penalties of the grid from one that is solved on the way down to the next, and where errors still
 # fall by so much.  The way ends where they have risen by so much, or have not fallen by so much in
 # so many steps.
 _STRIDE, _LONG, _STEEP, _RISE, _FALL, _STEPS = 3, 6, 0.9, 1.01, 0.999, 2
+# Of the vectors that there is room for, those that the way down may take.
+_DESCENT = 0.75
 # What a bound may be in units of its goal where it does not fall any more, in single precision
 # mostly.
 _NEAR = 10.0
@@ -183,8 +189,13 @@ class SubspaceSearch:
         followers = [System(k, i) for k in self.left_out for i in beside]
         of_model = [k is None and i in chosen for k, i in systems]
         tolerances = np.where(of_model, _SOLVED, usual)
+        still = _SETTLED if chosen else _CHANGING
+        D = self.made.feature_map.n_components
+        most = most_vectors(D, self.n_targets)
+        if not chosen and most < D:
+            most = int(_DESCENT * most)
         self.made.sharpen(float(self.alphas[min(penalties)]))
-        before, last_errors = self.n_iterations, np.full(len(self.least), np.inf)
+        before, last_errors = self.n_iterations, np.full((len(penalties), len(self.least)), np.inf)
         while True:
             if self.n_iterations - before == self.made.products.slow:
                 self.made.sketch()
@@ -192,22 +203,25 @@ class SubspaceSearch:
             found, directions = self._residuals([*systems, *followers])
             bounds = found[: len(systems)]
             self.bound = float(bounds[of_model].max() if chosen else bounds.max())
-            open_ = np.flatnonzero(bounds > tolerances)
-            if not len(open_):
-                return True
-            if not chosen:
-                errors = self._errors(penalties[0])
-                if self._are_lost(errors, last_errors):
+            change, is_open = 0.0, bounds > tolerances
+            if len(self.left_out) > 1:
+                errors = np.array([self._errors(i) for i in penalties])
+                if not chosen and self._are_lost(errors[0], last_errors[0]):
                     return True
-                last_errors = errors
-            worst = float((bounds / tolerances).max())
+                change, last_errors = float(np.abs(last_errors / errors - 1.0).max()), errors
+                is_open |= (change > still) & ~np.array(of_model)
+            if not is_open.any() or self.subspace.n_vectors == D:
+                return True
+            worst = max(float((bounds / tolerances).max()), change / still)
             if worst < least / 2:
                 begun, least = len(self.made.seconds), worst
-            wanted = [directions[i] for i in (*open_, *range(len(systems), len(directions)))]
-            room = most_vectors(self.made.feature_map.n_components, self.n_targets)
-            room -= self.subspace.n_vectors
+            wanted = [
+                directions[i]
+                for i in (*np.flatnonzero(is_open), *range(len(systems), len(directions)))
+            ]
+            room = most - self.subspace.n_vectors
             if len(self.made.seconds) - begun > self.made.products.patience or room <= 0:
-                return worst < _NEAR
+                return bool(chosen) and worst < _NEAR
             if not self._grow([np.column_stack(wanted)[:, :room]]):
                 return True  # what is left is rounding
 
