@@ -40,8 +40,8 @@ _SETTLED, _CHANGING = 3e-5, 1e-3
 # fall by so much.  The way ends where they have risen by so much, or have not fallen by so much in
 # so many steps.
 _STRIDE, _LONG, _STEEP, _RISE, _FALL, _STEPS = 3, 6, 0.9, 1.01, 0.999, 2
-# Of the vectors that there is room for, those that the way down may take.
-_DESCENT = 0.75
+# Of the vectors that there is room for, those that the way down may take, and shorter steps.
+_DESCENT = 0.5, 0.75
 # What a bound may be in units of its goal where it does not fall any more, in single precision
 # mostly.
 _NEAR = 10.0
@@ -83,7 +83,7 @@ class SubspaceSearch:
         folds = self.subspace.sums
         self.left_out = [None, *folds] if len(folds) > 1 else [None]
         self.n_targets = next(iter(folds.values())).n_targets
-        self.bound, self.is_solved = np.inf, False
+        self.bound, self.is_solved, self.is_cut = np.inf, False, False
         self.tried_from: float | None = None
         self.n_iterations = self.n_vectors = self.n_samples = 0
         # The least errors on the way down: of every target, or of all together.
@@ -128,12 +128,16 @@ class SubspaceSearch:
             f"{self.bound:.1g} of the targets' deviation, and that hardly falls any more; take "
             f"larger penalties{finer}."
         )
+        cut = (
+            f"penalties below {self.tried_from or 0.0:.2g} were not solved, and errors may be "
+            f"lower there; take solver 'direct' (--solver direct), or more rows."
+        )
         change = max(self.made.sampled_to, default=0.0)
         unsure = (
             f"samples of the posterior still changed by {change:.0%} when their making ended, so "
             f"deviations may be off; take larger penalties."
         )
-        notes = [note] * (not self.is_solved) + [unsure] * (change > _SAMPLED)
+        notes = [note] * (not self.is_solved) + [cut] * self.is_cut + [unsure] * (change > _SAMPLED)
         return {
             "n_components": self.made.feature_map.n_components,
             "vectors": self.n_vectors,
@@ -157,31 +161,45 @@ class SubspaceSearch:
             self.is_solved = self._solve(sorted(near), chosen)
             if not self.is_solved:
                 break
+        self.is_cut &= last in chosen
         return last, chosen
 
     def _descend(self) -> int:
         """Solve from large penalties to small ones while errors fall; return the last."""
         solved = last = len(self.alphas) - 1
-        waited, stride = 0, _LONG
+        waited, stride, unsolved = 0, _LONG, -1
         while True:
-            following = max(last - stride, 0)
-            if not self._solve([last], beside=[following] * (last > 0)):
-                return solved  # what is not solved is not compared
+            # Between what is solved and what is not, half of the way.
+            following = max(last - stride, (last + unsolved + 1) // 2, 0)
+            beside = [following] * (following < last)
+            if not self._solve([last], beside=beside, share=_DESCENT[unsolved >= 0]):
+                # What is not solved is not compared.
+                unsolved, last, self.is_cut = last, (solved + last + 1) // 2, True
+                if last == solved:
+                    return solved
+                continue
             errors, solved = self._errors(last), last
             has_fallen = (errors < _FALL * self.least).any()
             stride = _LONG if (errors < _STEEP * self.least).any() else _STRIDE
             self.least, waited = np.minimum(self.least, errors), 0 if has_fallen else waited + 1
-            if last == 0 or waited == _STEPS or (errors > _RISE * self.least).all():
+            following = max(last - stride, (last + unsolved + 1) // 2, 0)
+            if following == last or waited == _STEPS or (errors > _RISE * self.least).all():
                 return last
             last = following
 
     def _solve(
-        self, penalties: Sequence[int], chosen: Sequence[int] = (), *, beside: Sequence[int] = ()
+        self,
+        penalties: Sequence[int],
+        chosen: Sequence[int] = (),
+        *,
+        beside: Sequence[int] = (),
+        share: float = 1.0,
     ) -> bool:
         """Solve the systems at some penalties of the grid; say whether that succeeded.
 
         Products take along residuals at penalties `beside`.  Without `chosen` penalties it is
-        enough to know the errors roughly, or that they are too large whatever is left.
+        enough to know the errors roughly, or that they are too large whatever is left, and vectors
+        are a share of those that there is room for.
         """
         begun, least, best = len(self.made.seconds), np.inf, min(float(self.least.min()), 1.0)
         usual = best * (_HELD_OUT if chosen else _ROUGH)
@@ -193,7 +211,7 @@ class SubspaceSearch:
         D = self.made.feature_map.n_components
         most = most_vectors(D, self.n_targets)
         if not chosen and most < D:
-            most = int(_DESCENT * most)
+            most = int(share * most)
         self.made.sharpen(float(self.alphas[min(penalties)]))
         before, last_errors = self.n_iterations, np.full((len(penalties), len(self.least)), np.inf)
         while True:
@@ -220,7 +238,8 @@ class SubspaceSearch:
                 for i in (*np.flatnonzero(is_open), *range(len(systems), len(directions)))
             ]
             room = most - self.subspace.n_vectors
-            if len(self.made.seconds) - begun > self.made.products.patience or room <= 0:
+            is_slow = len(self.made.seconds) - begun > self.made.products.patience
+            if is_slow or room <= 0:
                 return bool(chosen) and worst < _NEAR
             if not self._grow([np.column_stack(wanted)[:, :room]]):
                 return True  # what is left is rounding
