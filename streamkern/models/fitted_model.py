@@ -25,7 +25,7 @@ from streamkern.parameters.fit_report import FitReport
 from streamkern.parameters.parameters import AUTO, Parameters
 from streamkern.predict.predictor import Predictor, RowFunction
 from streamkern.sources import Source
-from streamkern.sources.preprocessing import Recipe, recipe_of
+from streamkern.sources.preprocessing import recipe_of
 from streamkern.sources.preprocessing.column_names import check_same_inputs, input_names
 from streamkern.statistics.triangle import Triangle
 from streamkern.storage.codec import Kind, restored_map, write_card
@@ -86,10 +86,6 @@ class FittedModel(ABC):
     def kernel(self) -> Kernel:
         """The kernel, with its length scale resolved."""
         return kernel_from(self.report["kernel"], self.report["kernel_parameters"])
-
-    @property
-    def recipe(self) -> Recipe | None:
-        return recipe_of(self.report)
 
     @property
     def feature_names(self) -> tuple[str, ...] | None:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamkern._typing import Floats
-from streamkern.engine.scheduler import run, run_all, task
+from streamkern.engine.scheduler import run, run_all, shared, task
 from streamkern.features import FeatureMap
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.predict.predictor import Predictor
@@ -32,7 +32,7 @@ def folds_of(model: FittedRidge) -> Any:
     """Return the kept moments of two folds or more as an argument of tasks, or None."""
     if model.moments is None:
         return None
-    folds = model.moments.solvable().shared_folds()
+    folds = shared(model.moments.solvable().folds)
     return folds if len(run(task(folds_with_rows, folds, name="folds"))) > 1 else None
 
 

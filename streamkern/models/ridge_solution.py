@@ -18,7 +18,7 @@ import numpy as np
 
 from streamkern._typing import Floats
 from streamkern.engine.reduction import PassResult, accumulate
-from streamkern.engine.scheduler import task
+from streamkern.engine.scheduler import shared, task
 from streamkern.errors import DataError, StreamkernWarning
 from streamkern.features import FeatureMap
 from streamkern.models.data_moments import DataMoments
@@ -80,7 +80,7 @@ def solve_moments(
     sizes = nested_sizes(D, feature_map.nesting) if automatic else [size or D]
     sparse, intercept = parameters.sparse_options(sizes[-1]), parameters.fit_intercept
     leaving = None if source is None else LeaveOneOutPass(source, moments)
-    folds, choice = moments.shared_folds(), moments.choice
+    folds, choice = shared(moments.folds), moments.choice
     penalty = parameters.penalty if choice is None else choice.penalty
     solved = solve_folds(folds, penalty, intercept=intercept, sizes=sizes, leave_one_out=leaving)
     if choice is not None:
