@@ -40,7 +40,7 @@ def with_chosen_kernel(rows: RowPasses, seen: ColumnPass) -> tuple[RowPasses, Co
     placed = standardizer(seen.sample.X)
     if len(placed) < FEWEST_ROWS or not len(varied):
         return rows, seen
-    trend = Trend.of(options.trend or (), standardizer.outputs)
+    trend = Trend.of(options.trend, standardizer.outputs)
     ranges = np.ptp(np.quantile(placed, [_ENDS, 1.0 - _ENDS], axis=0), axis=0)
     ranges = np.where(ranges > 0, ranges, np.ptp(placed, axis=0))
     ranges = np.where(ranges > 0, ranges, 1.0)  # of an input that is constant in the sample

@@ -6,6 +6,7 @@ orthogonal matrices are promised to stay the same over the years, and a model mu
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from operator import attrgetter
@@ -61,9 +62,10 @@ class FittedModel(ABC):
     def stored(self, *, compact: bool) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return what this kind adds to a card, and its arrays, the fewest if it is compact."""
 
-    @abstractmethod
     def with_bad_rows(self, on_bad_rows: str) -> Self:
         """Return the model with what it does about rows that are not finite, which come to it."""
+        own: Any = self
+        return replace(own, parameters=replace(own.parameters, on_bad_rows=on_bad_rows))
 
     @classmethod
     @abstractmethod

@@ -196,8 +196,5 @@ class FittedRidge(FittedModel):
         _ = model.alpha
         return model
 
-    def with_bad_rows(self, on_bad_rows: str) -> Self:
-        return replace(self, parameters=replace(self.parameters, on_bad_rows=on_bad_rows))
-
     def without_moments(self) -> Self:
         return replace(self, moments=None)

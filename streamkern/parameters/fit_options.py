@@ -177,7 +177,7 @@ class FitOptions:
 
     def n_terms(self, n_features: int) -> int:
         """Return the number of features of the trend, beside a field of p inputs with it."""
-        return len(Trend.of(self.trend or (), np.arange(n_features)).terms)
+        return len(Trend.of(self.trend, np.arange(n_features)).terms)
 
     def components_for(self, n_features: int) -> int:
         """Return D for rows of p inputs, and check that the length scales fit them."""
@@ -229,7 +229,7 @@ class FitOptions:
         """Draw the map for the inputs that are kept, with the length scale that suits `rows`."""
         if self.is_identity:
             return Identity().draw(len(kept)), Linear()
-        kernel, trend = self.kernel, Trend.of(self.trend or (), kept)
+        kernel, trend = self.kernel, Trend.of(self.trend, kept)
         k, along, n_components = len(trend.terms), rows, self.n_components
         if self.trend is not None:
             kept = kept[trend.along]

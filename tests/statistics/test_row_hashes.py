@@ -30,13 +30,7 @@ def index_of(X, y, weights=None, rule=None):
 
 def hash_of(values):
     """The hash as it is defined, in whole numbers of Python."""
-
-    def mixed(z):
-        z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & MASK
-        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & MASK
-        return z ^ (z >> 31)
-
-    total = 0
+    mixed, total = naive.split_mixed, 0
     for j, value in enumerate(values, start=1):
         (word,) = struct.unpack("<Q", struct.pack("<d", value + 0.0))
         total += (mixed((j * GOLDEN) & MASK) | 1) * mixed(word)
