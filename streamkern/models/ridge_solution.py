@@ -24,7 +24,7 @@ from streamkern.features import FeatureMap
 from streamkern.models.data_moments import DataMoments
 from streamkern.models.feature_rounding import rounding_errors, rounding_note
 from streamkern.models.fitted_ridge import FittedRidge
-from streamkern.models.held_out_predictors import Unseen, unseen
+from streamkern.models.held_out_predictors import Unseen, squared_errors_of, unseen
 from streamkern.models.report_facts import (
     as_stored,
     facts_of,
@@ -32,7 +32,6 @@ from streamkern.models.report_facts import (
     sizes_as_dict,
     trend_facts,
 )
-from streamkern.models.squared_errors import squared_errors_of
 from streamkern.parameters.fit_report import FitReport, with_seconds
 from streamkern.parameters.parameters import Parameters
 from streamkern.parameters.plan import cut
