@@ -89,7 +89,8 @@ def slope(D: int, n: int = 30_000) -> None:
         for each in tried:
             each.fit(rows[~held], y[~held])
         best = min(tried, key=lambda each: each.report_["cv_rmse"])
-        print(f"{name:>18}: errors about the field {rmse(best, rows[held], f[held]):.3f}", flush=True)
+        error = rmse(best, rows[held], f[held])
+        print(f"{name:>18}: errors about the field {error:.3f}", flush=True)
 
 
 def rmse(model: Any, X: Any, f: Any) -> float:

@@ -44,6 +44,13 @@ def usual_handlers():
         signal.signal(number, handler)
 
 
+@pytest.fixture
+def small_shards(monkeypatch):
+    """Cut rows into shards of 200, and these into blocks of 100."""
+    monkeypatch.setattr("streamkern.parameters.plan._SHARD_ROWS", (200, 200))
+    monkeypatch.setattr("streamkern.parameters.plan._BLOCK_ROWS", (100, 100))
+
+
 @contextmanager
 def dask_process(log, *arguments):
     found = str(Path(__file__).parent), os.environ.get("PYTHONPATH")

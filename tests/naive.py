@@ -190,7 +190,12 @@ def split_mix(place, seed):
     """The SplitMix64 hash of a place."""
     mask = (1 << 64) - 1
     key = int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0])
-    z = (place * 0x9E3779B97F4A7C15 + key) & mask
+    return split_mixed((place * 0x9E3779B97F4A7C15 + key) & mask)
+
+
+def split_mixed(z):
+    """The mixer of SplitMix64, of a word of 64 bits."""
+    mask = (1 << 64) - 1
     z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & mask
     z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & mask
     return z ^ (z >> 31)

@@ -10,8 +10,6 @@ import numpy as np
 import pytest
 from commandline import contents, invoke, rows, small_files, streamkern, unchanged_by, write
 
-from streamkern.parameters import plan
-
 N = 4000
 FIT = ("data.h5", "--components", 64, "--alpha", 1.0)
 SMALL = ("data.h5", "--components", 16, "--rows", 100)
@@ -103,9 +101,7 @@ def test_what_another_job_wrote_meanwhile_is_kept(folder, monkeypatch, name):
     assert not list(folder.glob(".*"))
 
 
-def test_a_checkpoint_on_a_disk_that_was_full_goes_on_when_there_is_room(folder, monkeypatch):
-    monkeypatch.setattr(plan, "_SHARD_ROWS", (200, 200))
-    monkeypatch.setattr(plan, "_BLOCK_ROWS", (100, 100))
+def test_a_checkpoint_on_a_disk_that_was_full_goes_on_when_there_is_room(folder, small_shards):
     fit = ("fit", "data.h5", "--components", 256, "--alpha", 1.0, "--kernel", "gaussian", "--quiet")
     arguments = (*fit, "--checkpoint", "saved")
     streamkern(*fit, "--out", "quiet.h5")

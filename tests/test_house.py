@@ -53,7 +53,7 @@ ALLOWED = {
     "jinja2": ("report/", "monitor/job_panel.py"),
     "matplotlib": ("report/",),
     "sklearn": (
-        *("predict/calibration_fit.py", "features/landmarks.py", "models/"),
+        *("predict/calibration_fit.py", "features/nystroem.py", "models/"),
         *("solve/sparse_selection.py",),
     ),
 }
@@ -207,7 +207,7 @@ print("distributed" in sys.modules)
 
 # What the whole may be, at most: entries of streamkern/, floors, and lines of a module and of all.
 BUDGET = {"rooms": 16, "floors": 10, "module": 400, "median": 160}
-LINES = {"package": 41_949, "tests": 38_281}
+LINES = {"package": 41_948, "tests": 38_279}
 
 
 def sources(folder):

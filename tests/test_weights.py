@@ -323,14 +323,11 @@ def test_datasets_that_are_no_weights_are_refused_from_their_header(tmp_path, st
 # Landmarks.
 
 
-def landmarks_of(model):
-    return model.feature_map_.inner.similarities.landmarks
-
-
 def test_the_landmark_of_a_fit_is_the_weighted_mean_of_its_rows():
     X, y, s = table()
     model = ridge(feature_map="nystroem", n_components=1).fit(X, y, s)
-    assert np.abs(landmarks_of(model)).max() < 1e-12  # of standardised rows
+    (centre,) = model.feature_map_.inner.similarities.landmarks
+    assert np.abs(centre).max() < 1e-12  # of standardised rows
     stored = streamkern.Nystroem(Gaussian(0.7), 1).fit(ArraySource(X, None, sample_weight=s))
     (centre,) = stored.feature_map_.similarities.landmarks
     assert np.allclose(centre, np.average(X, axis=0, weights=s), rtol=1e-12)

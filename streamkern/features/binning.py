@@ -9,7 +9,7 @@ import numpy as np
 from streamkern._typing import Array, Floats
 from streamkern.errors import OverflowedError, ParameterError
 from streamkern.features.base import cached_slices, checked_n_components, stream
-from streamkern.features.kernel_map import Chosen, KernelMap
+from streamkern.features.kernel_map import KernelMap
 from streamkern.kernels import Kernel, Laplacian
 from streamkern.runtime.scratch import Scratch
 
@@ -143,9 +143,6 @@ class RandomBinning(KernelMap):
             )
         smaller = RandomBinning(self.kernel, **{**self.arguments(), "n_components": n_components})
         return smaller._drawn(*(array[: smaller.n_grids] for array in self.arrays().values()))
-
-    def subset(self, indices: Array) -> Chosen:
-        return Chosen(self, indices)
 
     def arrays(self) -> dict[str, Array]:
         return {name: getattr(self, name) for name in _ARRAYS}

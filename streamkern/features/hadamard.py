@@ -34,6 +34,8 @@ def small_matrices(order: int) -> tuple[Array, ...]:
 
     Orders are a power of 2 times 1, 12 or 20: Paley (1933), "On orthogonal matrices".
     """
+    from scipy.linalg import hadamard  # noqa: PLC0415  where it is needed
+
     for other in _OTHER_ORDERS:
         power = order // other
         if other * power == order and power & (power - 1) == 0:
@@ -43,14 +45,8 @@ def small_matrices(order: int) -> tuple[Array, ...]:
     matrices = [] if other == 1 else [_paley(other - 1)]
     bits = power.bit_length() - 1
     n_factors = max(-(-(bits - 1) // _BITS), min(bits, 1))
-    matrices += [_sylvester((bits + factor) // n_factors) for factor in range(n_factors)]
+    matrices += [hadamard(1 << (bits + factor) // n_factors) for factor in range(n_factors)]
     return tuple(matrix.astype(np.float32) for matrix in matrices)
-
-
-def _sylvester(bits: int) -> Floats:
-    """Return the Hadamard matrix (-1)^(number of bits that i and j share), of order 2^bits."""
-    numbers = np.arange(1 << bits)
-    return np.where(np.bitwise_count(numbers[:, None] & numbers[None, :]) % 2, -1.0, 1.0)
 
 
 def _paley(prime: int) -> Floats:

@@ -64,6 +64,9 @@ class KernelMap(WrittenFeatures):
         if n_features < 1:
             raise ParameterError(f"a map needs at least 1 input, not {n_features}; give some.")
 
+    def subset(self, indices: Array) -> FeatureMap:
+        return Chosen(self, indices)
+
     def arguments(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in _argument_names(type(self))}
 

@@ -9,7 +9,7 @@ import numpy as np
 from streamkern._typing import Array
 from streamkern.errors import ParameterError
 from streamkern.features.base import stream
-from streamkern.features.kernel_map import Chosen, KernelMap
+from streamkern.features.kernel_map import KernelMap
 from streamkern.kernels import Kernel, Polynomial
 from streamkern.runtime.scratch import Scratch
 
@@ -104,9 +104,6 @@ class TensorSketch(KernelMap):
             features[...] = np.fft.irfft(product.view(complex_type), n=D, axis=1)
 
         return write
-
-    def subset(self, indices: Array) -> Chosen:
-        return Chosen(self, indices)
 
     def arrays(self) -> dict[str, Array]:
         return {"places": self.places, "signs": self.signs}

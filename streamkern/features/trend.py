@@ -34,8 +34,9 @@ class Trend(NamedTuple):
     terms: tuple[tuple[int, ...], ...]  # k, of one or two inputs each
 
     @classmethod
-    def of(cls, asked: Sequence[int | str], kept: Array) -> "Trend":
-        """Return the trend of columns and words, among the columns that are kept."""
+    def of(cls, asked: Sequence[int | str] | None, kept: Array) -> "Trend":
+        """Return the trend of columns and words, or none, among the columns that are kept."""
+        asked = asked or ()
         is_covariate = np.isin(kept, [each for each in asked if each not in DEGREES])
         along = np.flatnonzero(~is_covariate)
         terms: list[tuple[int, ...]] = [(j,) for j in np.flatnonzero(is_covariate).tolist()]

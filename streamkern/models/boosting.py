@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -147,9 +147,6 @@ class FittedEnsemble(FittedClasses):
         }
         arrays = [predictor_arrays(each.predictor) for each in ensemble.rounds]
         return card, {"rounds": {str(i): each for i, each in enumerate(arrays)}}
-
-    def with_bad_rows(self, on_bad_rows: str) -> Self:
-        return replace(self, parameters=replace(self.parameters, on_bad_rows=on_bad_rows))
 
     @classmethod
     def restored(cls, file: Group, card: dict[str, Any], *, with_equations: bool) -> Self:  # noqa: ARG003

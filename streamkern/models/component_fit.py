@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from streamkern._typing import Group
-from streamkern.engine.scheduler import run, task
+from streamkern.engine.scheduler import run, shared, task
 from streamkern.errors import DataError, ParameterError, StreamkernWarning
 from streamkern.kernels import Kernel, as_kernel
 from streamkern.models.data_moments import DataMoments
@@ -137,8 +137,8 @@ def principal_components(moments: DataMoments, options: ComponentOptions) -> Fit
             f"there are {min(D, n_rows):,} components at most, of {n_rows:,} rows and {D:,} "
             f"features, but n_components is {wanted:,}; ask for no more."
         )
-    folds = moments.shared_folds()
-    rank, *arrays = run(task(_leading, folds, wanted, name="principal-components"))
+    leading = task(_leading, shared(moments.folds), wanted, name="principal-components")
+    rank, *arrays = run(leading)
     found = PrincipalComponents(moments.feature_map, *arrays)
     found = replace(found, precision=precision_of_features(moments.options.precision))
     K = len(found.components)

@@ -75,10 +75,6 @@ class DataMoments:
         """Return the same moments, all in this process."""
         return replace(self, folds=run(self.folds)) if is_task(self.folds) else self
 
-    def shared_folds(self) -> Any:
-        """Return the folds as an argument of tasks."""
-        return shared(self.folds)
-
     @property
     def n_targets(self) -> int:
         """The number of targets, q."""
@@ -99,7 +95,7 @@ class DataMoments:
         feature_map, turning = self.feature_map.solved()
         if turning is None:
             return self
-        folds = self.shared_folds()
+        folds = shared(self.folds)
         numbers: list[int] = run(task(folds_with_rows, folds, name="folds"))
         parts = [task(_solvable, folds, fold, name=f"turn-{fold}") for fold in numbers]
         whole = kept(task(_with_parts, folds, numbers, *parts, name="turned"))

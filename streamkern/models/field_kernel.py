@@ -14,10 +14,9 @@ from streamkern.features import Trend
 from streamkern.features.metric import GivenMetric, metric_of
 from streamkern.models.checkpoint_job import RowPasses
 from streamkern.parameters.parameters import FEWEST_ROWS
-from streamkern.runtime.threads import blas_threads
 from streamkern.statistics import WindowSamples
 from streamkern.tune.column_pass import ColumnPass
-from streamkern.tune.window_evidence import Evidence, Window, by_evidence, turned
+from streamkern.tune.window_evidence import Window, by_evidence, turned
 
 # Rows of a window, with how many it tells something; places that windows are around; and by how
 # much windows around a place differ.
@@ -41,7 +40,7 @@ def with_chosen_kernel(rows: RowPasses, seen: ColumnPass) -> tuple[RowPasses, Co
     placed = standardizer(seen.sample.X)
     if len(placed) < FEWEST_ROWS or not len(varied):
         return rows, seen
-    trend = Trend.of(options.trend or (), standardizer.outputs)
+    trend = Trend.of(options.trend, standardizer.outputs)
     ranges = np.ptp(np.quantile(placed, [_ENDS, 1.0 - _ENDS], axis=0), axis=0)
     ranges = np.where(ranges > 0, ranges, np.ptp(placed, axis=0))
     ranges = np.where(ranges > 0, ranges, 1.0)  # of an input that is constant in the sample
@@ -58,10 +57,10 @@ def with_chosen_kernel(rows: RowPasses, seen: ColumnPass) -> tuple[RowPasses, Co
     if p < rows.source.n_features - len(options.covariates):
         ranges = np.exp(np.log(ranges).mean(keepdims=True))
     windows: Any = shared(told)
-    found = run(task(_along_inputs, windows, ranges, name="evidence"))
+    found = run(task(by_evidence, windows, ranges, name="evidence"))
     best = max(found, key=lambda each: each.per_row)
     if len(ranges) > 1 and options.trend is None and options.metric is None:
-        best = run(task(_along_any, best, windows, ranges, name="evidence"))
+        best = run(task(turned, best, windows, ranges, name="evidence"))
     scales: Any = tuple(best.length_scales.tolist())
     kernel = best.kernel.with_length_scale(scales if len(scales) > 1 else scales[0])
     report: Any = {**(rows.scaled or {}), "passes": 1}
@@ -73,16 +72,6 @@ def with_chosen_kernel(rows: RowPasses, seen: ColumnPass) -> tuple[RowPasses, Co
         options = replace(options, metric=GivenMetric(metric))
     options = replace(options, kernel=kernel, chooses_kernel=False)
     return rows._replace(options=options, scaled=report), seen
-
-
-@blas_threads(1)  # the choice is part of the result
-def _along_inputs(windows: list[Window], ranges: Floats) -> list[Evidence]:
-    return by_evidence(windows, ranges)
-
-
-@blas_threads(1)
-def _along_any(best: Evidence, windows: list[Window], ranges: Floats) -> Evidence:
-    return turned(best, windows, ranges)
 
 
 def _upright(linear: Floats, rows: Floats) -> Floats:

@@ -6,6 +6,7 @@ orthogonal matrices are promised to stay the same over the years, and a model mu
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from operator import attrgetter
@@ -25,7 +26,7 @@ from streamkern.parameters.fit_report import FitReport
 from streamkern.parameters.parameters import AUTO, Parameters
 from streamkern.predict.predictor import Predictor, RowFunction
 from streamkern.sources import Source
-from streamkern.sources.preprocessing import Recipe, recipe_of
+from streamkern.sources.preprocessing import recipe_of
 from streamkern.sources.preprocessing.column_names import check_same_inputs, input_names
 from streamkern.statistics.triangle import Triangle
 from streamkern.storage.codec import Kind, restored_map, write_card
@@ -61,9 +62,10 @@ class FittedModel(ABC):
     def stored(self, *, compact: bool) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return what this kind adds to a card, and its arrays, the fewest if it is compact."""
 
-    @abstractmethod
     def with_bad_rows(self, on_bad_rows: str) -> Self:
         """Return the model with what it does about rows that are not finite, which come to it."""
+        own: Any = self
+        return replace(own, parameters=replace(own.parameters, on_bad_rows=on_bad_rows))
 
     @classmethod
     @abstractmethod
@@ -86,10 +88,6 @@ class FittedModel(ABC):
     def kernel(self) -> Kernel:
         """The kernel, with its length scale resolved."""
         return kernel_from(self.report["kernel"], self.report["kernel_parameters"])
-
-    @property
-    def recipe(self) -> Recipe | None:
-        return recipe_of(self.report)
 
     @property
     def feature_names(self) -> tuple[str, ...] | None:

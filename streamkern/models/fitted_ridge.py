@@ -103,6 +103,12 @@ class FittedRidge(FittedModel):
         return moments.target_mean, np.sqrt(moments.target / moments.weight)
 
     @property
+    def target_unit(self) -> Floats:
+        """The deviation of every target, or 1 of one that is constant, (q,)."""
+        deviation = self.target_spread[1]
+        return np.where(deviation > 0, deviation, 1.0)
+
+    @property
     def normal_equations(self) -> NormalEquations:
         """The normal equations, or ModelFileError if they were not saved."""
         if self.equations is None:
@@ -189,9 +195,6 @@ class FittedRidge(FittedModel):
         model = cls(parameters, predictor, report, equations, names)
         _ = model.alpha
         return model
-
-    def with_bad_rows(self, on_bad_rows: str) -> Self:
-        return replace(self, parameters=replace(self.parameters, on_bad_rows=on_bad_rows))
 
     def without_moments(self) -> Self:
         return replace(self, moments=None)

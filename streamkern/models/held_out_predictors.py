@@ -1,5 +1,11 @@
-"""Models without each fold of the rows, from kept moments."""
+"""Models without each fold of the rows, from kept moments, and what errors there are to tell.
 
+RSS = S - 2 w^T C + w^T G w is a difference of sums, and so is the error of a fold.  Where it is not
+well above what rounding makes of such a difference, one light pass predicts the rows instead, and
+those of each fold by the model without it.  Without the rows, rounding is added for a bound.
+"""
+
+from collections.abc import Callable
 from dataclasses import replace
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -7,16 +13,24 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamkern._typing import Floats
-from streamkern.engine.scheduler import run, run_all, task
+from streamkern.engine.reduction import PassResult
+from streamkern.engine.scheduler import run, run_all, shared, task
 from streamkern.features import FeatureMap
 from streamkern.models.fitted_ridge import FittedRidge
+from streamkern.models.scoring import rounding_at_landmarks, scored
+from streamkern.predict.evaluation import Evaluation, FoldPredictors, PredictionErrors
 from streamkern.predict.predictor import Predictor
+from streamkern.solve import rounding_variance
 from streamkern.solve.sparse_selection import Sparsifier
-from streamkern.statistics import Folds
+from streamkern.sources import Source
+from streamkern.statistics import Folds, Together
 from streamkern.tune.fold_moments import folds_with_rows
+from streamkern.tune.fold_solution import Solved
 from streamkern.tune.held_out_models import solve_without
 
 _SOLUTION = attrgetter("solution.coef", "solution.intercept", "support", "errors")
+# Times its rounding that a sum of squares must be, to be off by a twentieth at most.
+_RESOLVED = 20.0
 
 
 class Unseen(NamedTuple):
@@ -32,7 +46,7 @@ def folds_of(model: FittedRidge) -> Any:
     """Return the kept moments of two folds or more as an argument of tasks, or None."""
     if model.moments is None:
         return None
-    folds = model.moments.solvable().shared_folds()
+    folds = shared(model.moments.solvable().folds)
     return folds if len(run(task(folds_with_rows, folds, name="folds"))) > 1 else None
 
 
@@ -70,3 +84,58 @@ def unseen(
         predictors[k] = replace(predictor, feature_map=part, coef=coef, intercept=level)
     errors: Floats = np.sum([each for *_, each in solutions], axis=0)
     return Unseen(run(task(attrgetter("rule"), folds, name="rule")), predictors, left_out, errors)
+
+
+class SquaredErrors(NamedTuple):
+    """The mean squared errors of a solution, of its own rows and of rows held out of it, (q,)."""
+
+    train: Floats
+    held_out: Floats | None
+    source: str = "moments"  # or "rows", or "bound" where rounding hides them
+    passed: PassResult[Any] | None = None
+
+    def note(self, precision: str) -> str:
+        """One sentence where the errors are not those of the moments, else ''."""
+        if self.source == "moments":
+            return ""
+        begun = f"residuals are smaller than the rounding of sums in {precision} precision"
+        if self.source == "rows":
+            return f"{begun}, so the errors were taken from the rows, in one more light pass."
+        return (
+            f"{begun}: errors and standard deviations are upper bounds; fit the rows instead of "
+            f"their moments" + (", or take double precision." if precision == "single" else ".")
+        )
+
+
+def squared_errors_of(
+    solved: Solved,
+    predictor: Predictor,
+    source: Source | None,
+    without_folds: Callable[[], Unseen],
+    *,
+    skip_bad_rows: bool,
+) -> SquaredErrors:
+    """Return the errors that the moments tell, or those of the rows where rounding hides them."""
+    N = solved.equations.weight
+    train, held_out = solved.solution.train_rss / N, solved.held_out
+    rounding = solved.solution.rss_rounding / N + rounding_at_landmarks(predictor, N) / N
+    # Rows would tell no more of targets that vary by their own rounding.
+    mean = predictor.intercept + solved.equations.feature_mean @ predictor.coef
+    least = np.where(train > rounding_variance(mean), _RESOLVED * rounding, 0.0)
+    hidden, unseen_hidden = train < least, held_out is not None and held_out < least
+    if not np.any(hidden | unseen_hidden):
+        return SquaredErrors(train, held_out)
+    if source is None:
+        bound = None if held_out is None else held_out + rounding * unseen_hidden
+        return SquaredErrors(train + rounding * hidden, bound, "bound")
+    measure = PredictionErrors(predictor.n_targets)
+    errors = [Evaluation(predictor, measure)]
+    if np.any(unseen_hidden):
+        by_fold = without_folds()
+        errors.append(Evaluation(FoldPredictors(by_fold.rule, by_fold.predictors), measure))
+    both, row_bytes = Together(*errors), 8 * len(predictor.coef)
+    passed, found, _ = scored(source, both, both, row_bytes, "residuals", skip_bad_rows)
+    told, *without = (part.measures[0].squared / N for part in found.parts)
+    if held_out is not None and without:
+        held_out = np.where(unseen_hidden, without[0], held_out)
+    return SquaredErrors(np.where(hidden, told, train), held_out, "rows", passed)

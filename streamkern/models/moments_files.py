@@ -33,9 +33,9 @@ from streamkern.statistics import (
     ByFold,
     FeatureSums,
     IntegerMoments,
-    ListedFolds,
     RowIndex,
     empty_moments,
+    unplaced_folds,
 )
 from streamkern.statistics.triangle import Triangle
 from streamkern.storage.codec import MOMENTS, map_card, opened_card, restored_map, write_card
@@ -137,7 +137,7 @@ def _restored_folds(
             raise ValueError(f"the unit {unit!r} of weights")
         shifts["weight_unit"] = unit
     empty = empty_moments(feature_map, q, card["precision"], **shifts)
-    folds = ByFold(ListedFolds(K, np.empty(0, dtype=np.int64)), empty)
+    folds = ByFold(unplaced_folds(K), empty)
     if not with_folds:
         return folds, RowIndex(folds.rule)
     for name, group in file["folds"].items():

@@ -18,13 +18,13 @@ import numpy as np
 
 from streamkern._typing import Floats
 from streamkern.engine.reduction import PassResult, accumulate
-from streamkern.engine.scheduler import task
+from streamkern.engine.scheduler import shared, task
 from streamkern.errors import DataError, StreamkernWarning
 from streamkern.features import FeatureMap
 from streamkern.models.data_moments import DataMoments
 from streamkern.models.feature_rounding import rounding_errors, rounding_note
 from streamkern.models.fitted_ridge import FittedRidge
-from streamkern.models.held_out_predictors import Unseen, unseen
+from streamkern.models.held_out_predictors import Unseen, squared_errors_of, unseen
 from streamkern.models.report_facts import (
     as_stored,
     facts_of,
@@ -32,7 +32,6 @@ from streamkern.models.report_facts import (
     sizes_as_dict,
     trend_facts,
 )
-from streamkern.models.squared_errors import squared_errors_of
 from streamkern.parameters.fit_report import FitReport, with_seconds
 from streamkern.parameters.parameters import Parameters
 from streamkern.parameters.plan import cut
@@ -80,7 +79,7 @@ def solve_moments(
     sizes = nested_sizes(D, feature_map.nesting) if automatic else [size or D]
     sparse, intercept = parameters.sparse_options(sizes[-1]), parameters.fit_intercept
     leaving = None if source is None else LeaveOneOutPass(source, moments)
-    folds, choice = moments.shared_folds(), moments.choice
+    folds, choice = shared(moments.folds), moments.choice
     penalty = parameters.penalty if choice is None else choice.penalty
     solved = solve_folds(folds, penalty, intercept=intercept, sizes=sizes, leave_one_out=leaving)
     if choice is not None:

@@ -10,8 +10,7 @@ import numpy as np
 
 from streamkern.features.base import cached_slices, slices
 from streamkern.predict.evaluation import Measure
-from streamkern.predict.predictor import Predictor, Uncached
-from streamkern.predict.wave_predictions import WavePredictions
+from streamkern.predict.predictor import Predictor, Uncached, WavePredictions
 from streamkern.solve import Cholesky, NormalEquations, decomposed
 from streamkern.statistics import Sums, Triangle, joint, part, total
 

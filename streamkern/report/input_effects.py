@@ -46,8 +46,7 @@ def input_effects(model: FittedRidge, X: Array) -> InputEffects:
     another row.  Of several targets, squares are averaged.
     Jansen (1999), "Analysis of variance designs for model output".
     """
-    unit = model.target_spread[1]
-    unit = np.where(unit > 0, unit, 1.0)
+    unit = model.target_unit
     effects, by_gradients = run(task(_effects, shared(model.predictor), X, unit, name="effects"))
     return InputEffects(effects, min(len(X), _GRADIENT_ROWS), by_gradients)
 

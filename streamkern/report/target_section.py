@@ -21,8 +21,6 @@ from streamkern.report.prediction_figures import (
 from streamkern.report.trial_tables import Table
 from streamkern.report.validation_pass import MOST_TARGETS, Validation
 
-Tile = tuple[str, str, str]  # a name, a figure, and what explains it
-
 # Targets that have a row in a table.
 _MOST_ROWS = 20
 
@@ -59,8 +57,8 @@ def _baseline(model: FittedRidge, found: Validation) -> list[tuple[str, str, flo
     deviation = model.target_spread[1]
     linear = run(task(linear_rmse, found.sample, name="linear"))
     rows = {"this model": found.rmse, "linear ridge": linear, "the mean": deviation}
-    unit = np.where(deviation > 0, deviation, 1.0)
-    shares = {name: float(np.sqrt(np.mean((each / unit) ** 2))) for name, each in rows.items()}
+    errors = {name: np.mean((each / model.target_unit) ** 2) for name, each in rows.items()}
+    shares = {name: float(np.sqrt(error)) for name, error in errors.items()}
     if len(deviation) > 1:
         return [(name, f"{share:.3f} sd", share) for name, share in shares.items()]
     return [(name, number(float(rows[name][0])), share) for name, share in shares.items()]
@@ -68,18 +66,21 @@ def _baseline(model: FittedRidge, found: Validation) -> list[tuple[str, str, flo
 
 def _worst_rows(model: FittedRidge, found: Validation, names: Sequence[str]) -> Table:
     """Return the rows of largest residuals, each with the target that is furthest off."""
-    q, rows, deviation = len(names), [], model.target_spread[1]
+    q, rows, unit = len(names), [], model.target_unit
     for place, facts in zip(found.worst.places.tolist(), found.worst.facts, strict=True):
         residuals = facts[:q] - facts[q:]
-        j = int(np.argmax(np.abs(residuals) / np.where(deviation > 0, deviation, 1.0)))
+        j = int(np.argmax(np.abs(residuals) / unit))
         cells = (number(float(each)) for each in (facts[j], facts[q + j], residuals[j]))
         rows.append((place_of(model.report["data"], place), *([names[j]] if q > 1 else []), *cells))
     header = ("row", *(["target"] if q > 1 else []), "actual", "predicted", "difference")
     return Table(header, rows)
 
 
-def _error_tile(model: FittedRidge, found: Validation | None) -> Tile:
-    """Return the error on rows held out if it is known, else on those that were fitted."""
+def _error_tile(model: FittedRidge, found: Validation | None) -> tuple[str, str, str]:
+    """Return the name of an error, its figure, and what explains it.
+
+    It is that on rows held out if it is known, else on those that were fitted.
+    """
     report, what = model.report, "RMSE on rows held out"
     values = report["cv_rmse"]
     if found is not None and (values is None or not found.by_fold):
@@ -89,8 +90,7 @@ def _error_tile(model: FittedRidge, found: Validation | None) -> Tile:
     values = np.atleast_1d(values)
     if model.equations is None:
         return (what, number(values.tolist()), "in units of y")
-    spread = model.target_spread[1]
-    relative = np.sqrt(np.mean(np.square(values / np.where(spread > 0, spread, 1.0))))
+    relative = np.sqrt(np.mean(np.square(values / model.target_unit)))
     if len(values) == 1:
         return (what, number(float(values[0])), f"{relative:.3f} sd of y")
     return (what, f"{relative:.3f}", f"sd, over {len(values)} targets")

@@ -70,8 +70,7 @@ def _measures(
     model: FittedRidge | FittedClassifier, rmse: Floats
 ) -> tuple[PairCounts | ClassErrors, WorstRows]:
     """Return empty measures of predictions with such errors."""
-    deviation = model.ridge.target_spread[1]
-    unit = np.where(deviation > 0, deviation, 1.0)
+    unit = model.ridge.target_unit
     if isinstance(model, FittedClassifier):
         return ClassErrors(model.rule, model.class_factors), WorstRows(unit, model.rule)
     return pair_counts(model.ridge, rmse), WorstRows(unit)

@@ -6,15 +6,18 @@ of threads, which therefore changes no bit.  With BLAS's own threads it would; a
 each other in loops, which takes many times as long where another process wants a core.
 """
 
+import ctypes
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from functools import cache, partial
+from typing import Any
 
 import numpy as np
+from scipy.linalg import cython_blas, cython_lapack
 
 from streamkern._typing import Floats
 from streamkern.runtime.memory import usable_cores
 from streamkern.runtime.threads import blas_threads
-from streamkern.solve.lapack_routines import has_c_integers, routine
 from streamkern.statistics import Triangle
 
 # Up to this order LAPACK does all in one call, above the second one its integers are too small.
@@ -23,6 +26,14 @@ _SMALL, _LARGE = 1024, 46_000
 _BLOCK, _PIECE = 32, 256
 # Random vectors beyond the rank, so that all of the range is among their products.
 _OVERSAMPLED = 10
+# LAPACK's routines without the interpreter's lock, from SciPy's interface for Cython.
+_NAME_OF = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(
+    ("PyCapsule_GetName", ctypes.pythonapi)
+)
+_ADDRESS_IN = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+    ("PyCapsule_GetPointer", ctypes.pythonapi)
+)
+_ROUTINES: dict[str, Any] = cython_lapack.__pyx_capi__ | cython_blas.__pyx_capi__
 
 
 def decomposition_bytes(order: int) -> int:
@@ -144,3 +155,43 @@ def _turn_back(vectors: Floats, A: Floats, taus: Floats, pool: ThreadPoolExecuto
         reflect("L", "L", "N", D, len(part), A, D, taus, part, D, work, len(work))
 
     list(pool.map(turn, range(0, D, _PIECE)))
+
+
+@cache
+def has_c_integers() -> bool:
+    """Say whether the routines take plain C integers, as they do up to SciPy 1.17 at least."""
+    return b" int *" in _NAME_OF(_ROUTINES["dstedc"])
+
+
+@cache
+def routine(name: str) -> Callable[..., None]:
+    """Return a routine of double precision, such as "dstedc", which raises LinAlgError for `info`.
+
+    It takes LAPACK's other arguments: arrays are in memory by columns.
+    """
+    capsule = _ROUTINES[name]
+    signature = _NAME_OF(capsule)
+    n_arguments = signature.count(b",") + 1
+    # A function made this way gives up the interpreter's lock while it runs.
+    function = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * n_arguments)(
+        _ADDRESS_IN(capsule, signature)
+    )
+
+    def call(*arguments: Any) -> None:
+        info = ctypes.c_int(0)
+        last = [ctypes.byref(info)] * (n_arguments - len(arguments))
+        function(*map(_address, arguments), *last)
+        if info.value:
+            raise np.linalg.LinAlgError(f"{name} failed with code {info.value}.")
+
+    return call
+
+
+def _address(argument: Any) -> Any:
+    if isinstance(argument, np.ndarray):
+        return argument.ctypes.data
+    if isinstance(argument, str):
+        return argument.encode()
+    if isinstance(argument, float):
+        return ctypes.byref(ctypes.c_double(argument))
+    return ctypes.byref(ctypes.c_int(argument))

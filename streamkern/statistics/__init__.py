@@ -18,10 +18,9 @@ from streamkern.statistics.folds import block_folds, rows_by_fold, shard_folds, 
 from streamkern.statistics.gram_products import GramProducts
 from streamkern.statistics.integer_moments import IntegerMoments, empty_moments, update_bytes
 from streamkern.statistics.integer_units import integer_units, unit_of_weights
-from streamkern.statistics.row_hashes import RowIndex, RowSample
+from streamkern.statistics.row_hashes import RowIndex, RowSample, WindowSamples
 from streamkern.statistics.toeplitz_moments import ToeplitzMoments, is_summed_by_waves
 from streamkern.statistics.triangle import Triangle
-from streamkern.statistics.window_samples import WindowSamples
 from streamkern.statistics.work import Work
 
 __all__ = [

@@ -137,8 +137,8 @@ def octaves(arms: Sequence[Arm], steps: Sequence[float]) -> list[Candidate]:
     return [Candidate(arm, factor) for arm in range(len(arms)) for factor in factors]
 
 
-def far_factors(kernel: Any, rows: Floats) -> list[float]:
-    """Return what to multiply a length scale by as well, where rows are far apart beside it.
+def far_steps(kernel: Any, rows: Floats) -> list[int]:
+    """Return half octaves from a length scale to try as well, where rows are far apart beside it.
 
     That is in the root of the mean square: most distances of rows in a tight cluster are short, and
     the median says nothing of the others.
@@ -148,7 +148,9 @@ def far_factors(kernel: Any, rows: Floats) -> list[float]:
         return []
     with np.errstate(over="ignore", invalid="ignore"):
         apart = math.sqrt(2.0 * rows.var(axis=0).sum()) / float(scale)
-    return [apart * factor for factor in _ABOUT] if _TIGHT < apart < np.inf else []
+    if not _TIGHT < apart < np.inf:
+        return []
+    return [round(2.0 * math.log2(apart * factor)) for factor in _ABOUT]
 
 
 def beyond(candidates: Sequence[Candidate], tried: Sequence[Attempt]) -> list[Candidate]:

@@ -20,9 +20,9 @@ from streamkern.engine.scheduler import kept, run, task
 from streamkern.errors import ParameterError
 from streamkern.parameters.penalty_options import PenaltyOptions
 from streamkern.solve import Eigenbasis, NormalEquations, RidgeSolution, kept_gram, solve_ridge
-from streamkern.solve.penalty_notes import at_the_edge, ordered_rows, short_of_precision
+from streamkern.solve.penalty_curve import at_the_edge, ordered_rows, short_of_precision
 from streamkern.solve.posterior_samples import PosteriorSamples
-from streamkern.solve.sparsity_curve import SparsityCurve
+from streamkern.solve.sparse_selection import SparsityCurve
 from streamkern.solve.subspace import Remainder
 from streamkern.statistics import CentredMoments, FeatureSums
 from streamkern.tune.fold_moments import total_of

@@ -18,8 +18,13 @@ from streamkern.engine.scheduler import kept, run, run_all, task
 from streamkern.parameters.penalty_options import SparseOptions
 from streamkern.solve import NormalEquations, RidgeSolution, solve_each
 from streamkern.solve.cross_validation import HeldOut, squared_errors
-from streamkern.solve.sparse_selection import Sparsifier, checked_size
-from streamkern.solve.sparsity_curve import SparsityCurve, sparse_errors, sparse_sizes
+from streamkern.solve.sparse_selection import (
+    Sparsifier,
+    SparsityCurve,
+    checked_size,
+    sparse_errors,
+    sparse_sizes,
+)
 from streamkern.statistics import FeatureSums
 from streamkern.tune.fold_moments import fold_parts, folds_with_rows, total_of
 from streamkern.tune.fold_solution import Solved

@@ -4,7 +4,6 @@ Every fit is to a part of the sample; by its errors on the rest a round chooses 
 penalty, and rounds are compared.
 """
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -26,7 +25,7 @@ from streamkern.solve.ridge import largest_eigenvalue
 from streamkern.solve.solution import precision_floor
 from streamkern.sources import Block
 from streamkern.statistics import dtype_of_features, precision_of_features
-from streamkern.tune.candidates import far_factors
+from streamkern.tune.candidates import far_steps
 from streamkern.tune.trials import SHIFT_ROWS, Targets, moments_about
 
 # Half octaves about the kernel's own length scale, in the first round; later about the last best.
@@ -269,7 +268,7 @@ def _length_scale(
     rows = trial.standardizer(sample.rows)
     own = kernel.resolved(rows, weights=sample.weights)
     if far:
-        steps = [*steps, *(round(2.0 * math.log2(each)) for each in far_factors(own, rows))]
+        steps = [*steps, *far_steps(own, rows)]
     chosen = task(trial.representatives, own, sample.X, sample.s, name="metric-landmarks")
     trial = replace(trial, made_from=run(chosen))
     tried: dict[int, Tried] = {}

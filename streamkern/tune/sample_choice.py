@@ -14,7 +14,7 @@ from streamkern.kernels import Gaussian, Laplacian, ShiftInvariantKernel
 from streamkern.parameters.fit_options import CHOICE_ROWS, FitOptions
 from streamkern.parameters.fit_report import FitReport
 from streamkern.runtime.threads import blas_threads
-from streamkern.tune.candidates import far_factors
+from streamkern.tune.candidates import far_steps
 from streamkern.tune.column_pass import ColumnPass
 from streamkern.tune.column_scaling import common, robust
 from streamkern.tune.metric_rounds import HeldOutTrial, Tried
@@ -87,8 +87,7 @@ def _small_fits(
             rows = standardizer(X)
             kernels = [each.resolved(rows, columns, weights) for each in _kernels(seen, options)]
         for own in (each.restricted(columns) for each in kernels):
-            far = (round(2.0 * math.log2(each)) for each in far_factors(own, rows))
-            tried = [own.stretched(2.0 ** (step / 2)) for step in (*_STEPS, *far)]
+            tried = [own.stretched(2.0 ** (step / 2)) for step in (*_STEPS, *far_steps(own, rows))]
             tasks += [task(_without_coef, trial, each, *sent, name="sample-try") for each in tried]
             names += [name] * len(tried)
     return map(_SmallFit, names, run_all(tasks))

@@ -148,13 +148,6 @@ class SearchTrials:
     ) -> list[Attempt]:
         """Try candidates, whatever it takes."""
         folds, n_folds = (self._folds, self.n_folds) if last else (None, N_FOLDS)
-        made = self._tried(candidates, n_components, folds, n_folds)
-        self.ledger.pay(made)
-        return made
-
-    def _tried(
-        self, candidates: Sequence[Candidate], n_components: int, folds: Array | None, n_folds: int
-    ) -> list[Attempt]:
         plan, options = self.ledger.plan, self.options
         tasks, places, sent = [], [], shared(folds)
         for arm, mine in _dealt(candidates, plan.n_slots):
@@ -170,7 +163,9 @@ class SearchTrials:
         a_trial = trial_bytes(self.n_rows, plan.n_features, n_components, itemsize, n_folds)
         at_once = max(min(plan.allowed_bytes // a_trial, plan.n_threads), 1)
         attempts = [attempt for some in run_all(tasks, at_once) for attempt in some]
-        return [attempts[places.index(i)] for i in range(len(candidates))]
+        made = [attempts[places.index(i)] for i in range(len(candidates))]
+        self.ledger.pay(made)
+        return made
 
     def found(self) -> Search:
         assert self._winner is not None  # noqa: S101  a trial is always paid

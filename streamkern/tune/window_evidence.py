@@ -15,6 +15,7 @@ from scipy.linalg import lapack, solve_triangular
 
 from streamkern._typing import Floats
 from streamkern.kernels import Gaussian, Matern
+from streamkern.runtime.threads import blas_threads
 
 # From rough to smooth.
 KERNELS = Matern(nu=0.5), Matern(nu=1.5), Matern(nu=2.5), Gaussian()
@@ -51,6 +52,7 @@ class Evidence(NamedTuple):
     linear: Floats | None = None  # (p, p), of determinant 1, where it is not along the inputs
 
 
+@blas_threads(1)  # the choice is part of the result
 def by_evidence(windows: Sequence[Window], ranges: Floats) -> list[Evidence]:
     """Return every kernel at its length scales and noise of most evidence, from rough to smooth.
 
@@ -69,6 +71,7 @@ def by_evidence(windows: Sequence[Window], ranges: Floats) -> list[Evidence]:
     return found
 
 
+@blas_threads(1)
 def turned(along: Evidence, windows: Sequence[Window], ranges: Floats) -> Evidence:
     """Return a kernel with length scales along any directions, if it surely beats that of inputs.
 

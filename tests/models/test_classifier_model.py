@@ -38,12 +38,6 @@ def fitted():
         return {K: classifier().fit(*rows(n_classes=K)) for K in (2, 3)}
 
 
-def linear(**options):
-    return RandomFeatureClassifier(
-        feature_map="identity", precision="double", calibration=None, **options
-    )
-
-
 @pytest.mark.parametrize(
     ("n_classes", "class_weight"),
     [(2, "balanced"), (2, {"oats": 3.0}), (3, None), (3, {"oats": 3.0})],
@@ -52,8 +46,9 @@ def test_on_plain_inputs_it_is_the_ridge_classifier_of_scikit_learn(n_classes, c
     (X, y), new = rows(n_classes=n_classes), rows(seed=1)[0]
     scaler = StandardScaler().fit(X)
     expected = RidgeClassifier(alpha=2.0, class_weight=class_weight).fit(scaler.transform(X), y)
-    standardized = linear(alpha=2.0, class_weight=class_weight, standardize=False)
-    model = standardized.fit(scaler.transform(X), y)
+    plain = {"feature_map": "identity", "precision": "double", "calibration": None}
+    options = plain | {"alpha": 2.0, "class_weight": class_weight, "standardize": False}
+    model = RandomFeatureClassifier(**options).fit(scaler.transform(X), y)
     decisions = expected.decision_function(scaler.transform(new))
     found = model.decision_function(scaler.transform(new))
     assert found.shape == decisions.shape

@@ -3,7 +3,7 @@ import pytest
 
 from streamkern import Gaussian, Linear, RandomFeatureRidge, load
 from streamkern.errors import StreamkernWarning
-from streamkern.models import squared_errors
+from streamkern.models import held_out_predictors
 
 IDENTITY = {"kernel": Linear(), "feature_map": "identity"}
 SMOOTH = {"kernel": Gaussian(8.0), "n_components": 128}
@@ -98,7 +98,7 @@ def test_the_bound_is_the_rounding_added_to_the_errors_of_both(monkeypatch):
     moments = model.moments(*rows(0.05))
     exact = model.solve(moments).report_
     large = lambda _, weight: np.array([4.0 * weight])  # noqa: E731  of residuals of 0.14
-    monkeypatch.setattr(squared_errors, "rounding_at_landmarks", large)
+    monkeypatch.setattr(held_out_predictors, "rounding_at_landmarks", large)
     with pytest.warns(StreamkernWarning, match="upper bounds"):
         bound = model.solve(moments).report_
     assert (exact["errors_from"], bound["errors_from"]) == ("moments", "bound")

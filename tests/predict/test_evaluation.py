@@ -124,11 +124,6 @@ def linear(coef: float = 1.0) -> Predictor:
     return Predictor(Identity().draw(1), np.array([[coef]]), np.zeros(1), "double")
 
 
-def naive_predictions(made: Predictor, X: np.ndarray) -> np.ndarray:
-    phi = [naive.fourier_features(x, made.feature_map.frequencies, None) for x in X]
-    return np.array(phi) @ made.coef + made.intercept
-
-
 @pytest.mark.parametrize("q", [1, 3])
 @pytest.mark.parametrize("weighted", [True, False], ids=["weighted", "plain"])
 @naive.quick
@@ -137,7 +132,9 @@ def test_any_cuts_and_merges_give_the_scores_of_the_formulas(q, weighted, cuts, 
     X, y, s = rows(q)
     made = fourier(q)
     cut = naive.blocks(X, y, cuts, s if weighted else None)
-    expected = naive.scores(naive_predictions(made, X), y, s if weighted else np.ones(N))
+    phi = [naive.fourier_features(x, made.feature_map.frequencies, None) for x in X]
+    predicted = np.array(phi) @ made.coef + made.intercept
+    expected = naive.scores(predicted, y, s if weighted else np.ones(N))
     zero = errors_of(made)
     for found in (naive.accumulated(zero, cut), naive.merged(zero, cut, chance)):
         (errors,) = found.measures

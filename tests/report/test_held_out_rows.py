@@ -16,13 +16,9 @@ RNG = np.random.default_rng(0)
 X, y = RNG.standard_normal((N, 3)), RNG.standard_normal((N, 2))
 
 
-def blocks(targets):
-    return [Block(X[i : i + 25], targets[i : i + 25], i) for i in range(0, N, 25)]
-
-
 def added(worst, targets, predicted):
     parts = []
-    for block in blocks(targets):
+    for block in (Block(X[i : i + 25], targets[i : i + 25], i) for i in range(0, N, 25)):
         part = worst.zero()
         part.add(block, predicted[block.places()])
         parts.append(part)

@@ -8,8 +8,7 @@ import pytest
 from tolerances import assert_close
 
 from streamkern.solve import decomposed, eigendecomposition
-from streamkern.solve.eigendecomposition import decomposed_in_range, decomposition_bytes
-from streamkern.solve.lapack_routines import routine
+from streamkern.solve.eigendecomposition import decomposed_in_range, decomposition_bytes, routine
 from streamkern.statistics import Triangle
 
 SPECTRA = {

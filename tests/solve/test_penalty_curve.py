@@ -14,9 +14,8 @@ from tolerances import assert_close
 from streamkern.errors import ParameterError
 from streamkern.solve import Spectrum
 from streamkern.solve.cross_validation import HeldOut
-from streamkern.solve.penalty_curve import PenaltyCurve
+from streamkern.solve.penalty_curve import PenaltyCurve, ordered_rows
 from streamkern.solve.penalty_grid import checked_penalty, default_grid, even_grid
-from streamkern.solve.penalty_notes import ordered_rows
 
 
 def test_a_penalty_is_a_criterion_a_float_or_an_ascending_grid_of_floats():

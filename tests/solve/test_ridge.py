@@ -79,10 +79,6 @@ def wide(D: int) -> CentredMoments:
     return CentredMoments(gram, cross, np.full(2, 100.0), 9.0 * D, np.zeros(D), np.zeros(2))
 
 
-def floor_of(moments: CentredMoments) -> float:
-    return precision_floor(moments, largest_eigenvalue(moments.gram))
-
-
 def condition(spectrum, alpha: float) -> float:
     return float((spectrum.max() + alpha) / (spectrum.min() + alpha))
 
@@ -155,7 +151,7 @@ def test_below_the_floor_a_well_conditioned_system_is_solved_without_a_note(prec
 
 def test_a_matrix_that_noise_made_indefinite_is_solved_by_eigenvalues():
     made = problem(SINGULAR["half"], precision="single")
-    floor = floor_of(made.moments)
+    floor = precision_floor(made.moments, largest_eigenvalue(made.moments.gram))
     noise = -0.9 * floor
     values, vectors = np.linalg.eigh(made.moments.gram.dense())
     values[:3] = noise

@@ -11,8 +11,15 @@ from tolerances import assert_close
 from streamkern.errors import ParameterError
 from streamkern.features import Identity
 from streamkern.solve.cross_validation import HeldOut
-from streamkern.solve.sparse_selection import METHODS, Sparsifier, checked_method, checked_size
-from streamkern.solve.sparsity_curve import SparsityCurve, sparse_errors, sparse_sizes
+from streamkern.solve.sparse_selection import (
+    METHODS,
+    Sparsifier,
+    SparsityCurve,
+    checked_method,
+    checked_size,
+    sparse_errors,
+    sparse_sizes,
+)
 from streamkern.statistics import CentredMoments, Moments, Triangle
 
 N, D, K = 90, 14, 3

@@ -10,10 +10,6 @@ from rows_read import STORED, N, P, virtual, write
 from streamkern.sources.chunks import ByteRange, StoredRows, requests, stored_rows
 
 
-def ranges(pieces):
-    return sorted((piece.start, piece.stop) for piece in pieces)
-
-
 def stored(X, first, last):
     """Every chunk that holds some of these rows, as HDF5 finds it by its coordinates."""
     if X.chunks is None:
@@ -35,7 +31,9 @@ def test_the_bytes_of_rows_are_those_that_hdf5_says(tmp_path, name, libver):
     with h5py.File(path) as file:
         X = file["X"]
         for first, last in ((0, N), (1000, 1001), (1000, 2048), (4999, N)):
-            assert ranges(StoredRows.of(X).between(first, last)) == stored(X, first, last)
+            pieces = StoredRows.of(X).between(first, last)
+            ranges = sorted((piece.start, piece.stop) for piece in pieces)
+            assert ranges == stored(X, first, last)
 
 
 @pytest.mark.parametrize("name", ["contiguous", "chunks"])

@@ -16,7 +16,6 @@ from rows_read import together, virtual
 import streamkern
 from streamkern import RandomFeatureRidge
 from streamkern.errors import DataError
-from streamkern.parameters import plan
 from streamkern.sources import hdf5_opening
 from streamkern.sources.shard_reader import HDF5Reader
 
@@ -167,13 +166,12 @@ CHANGES = {
 }
 
 
+@pytest.mark.usefixtures("small_shards")
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("after", [1, 15, 26], ids=["column pass", "moments", "end"])
 def test_a_file_that_changes_during_a_pass_is_noticed(tmp_path, rows, monkeypatch, change, after):
     path = store(tmp_path / "a.h5", *rows)
     left, usual = [after], HDF5Reader.blocks
-    monkeypatch.setattr(plan, "_SHARD_ROWS", (200, 200))
-    monkeypatch.setattr(plan, "_BLOCK_ROWS", (100, 100))
 
     def blocks(reader, n_rows):
         left[0] -= 1

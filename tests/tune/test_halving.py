@@ -16,7 +16,7 @@ from streamkern.features import RandomFourierFeatures
 from streamkern.parameters.fit_options import _LARGE_SAMPLE, large_sample
 from streamkern.parameters.parameters import Parameters
 from streamkern.tune import trials
-from streamkern.tune.candidates import far_factors
+from streamkern.tune.candidates import far_steps
 from streamkern.tune.trials import Attempt, Trial
 
 P = 3
@@ -436,11 +436,11 @@ def test_an_attempt_is_a_cross_validation_of_the_kernel_itself(n, kernel, factor
 def test_length_scales_far_from_that_of_a_tight_cluster_are_tried():
     rows = np.array([[0.0], [0.001], [-0.001], [0.002], [5.0]])
     apart = np.sqrt(2.0) * rows.std()
-    factors = far_factors(Gaussian(0.01), rows)
-    assert np.allclose(factors, apart / 0.01 * np.array([0.5, 1.0, 2.0, 4.0]))
+    octaves = np.log2(apart / 0.01 * np.array([0.5, 1.0, 2.0, 4.0]))
+    assert far_steps(Gaussian(0.01), rows) == np.rint(2.0 * octaves).tolist()
     for kernel in (Gaussian(1.0), Gaussian((0.01,)), Linear(), Gaussian(0.01).on([0])):
-        assert far_factors(kernel, rows) == []
-    assert far_factors(Gaussian(0.01), 1e160 * rows) == []
+        assert far_steps(kernel, rows) == []
+    assert far_steps(Gaussian(0.01), 1e160 * rows) == []
 
 
 def test_of_many_features_penalties_near_the_best_are_enough(monkeypatch):

@@ -31,7 +31,7 @@ def test_evidence_is_the_density_of_targets_at_the_best_means_slopes_and_varianc
         each._replace(trend=tuple(line[:, : len(each.places)]))
         for each, line in zip(windows, lines, strict=True)
     ]
-    found = window_evidence._log_evidence(kernel, np.log([*LENGTHS, NOISE]), windows)
+    found = window_evidence._log_evidence(kernel, LENGTHS, NOISE, windows)
     scaled = kernel.with_length_scale(tuple(LENGTHS))
     gram = block_diag(*(scaled(a.places, a.places) + np.diag(NOISE / a.weights) for a in windows))
     terms = block_diag(*(np.ones((len(each.places), 1)) for each in windows))

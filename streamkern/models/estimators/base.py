@@ -1,6 +1,7 @@
 """What estimators have in common: they hold a fitted model, and check tables of rows."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -167,6 +168,13 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
     def _source(self, X: Any, *given: Any, targets: bool = True) -> Source:
         self.model_  # noqa: B018  refused before rows are looked at
         return as_source(*self._tables(X, *given, targets=targets))
+
+    def save(self, path: str | Path, *, force: bool = False) -> None:
+        """Write what was fitted to an HDF5 file, which `streamkern.load` reads.
+
+        `force` replaces a file.
+        """
+        self._current_model.save(path, force=force)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -183,7 +183,7 @@ def _encoded_part(part: Any, recipe: Recipe) -> Any:
     return pd.DataFrame(recipe.transform(part), index=part.index)
 
 
-def checked_targets(estimator: BaseEstimator, y: Any, *, labels: bool = False) -> Any:
+def checked_targets(estimator: BaseEstimator, y: Any, *, labels: bool) -> Any:
     """Return targets (n,) or (n, q) as an array of numbers, or labels (n,) of any kind; lazy stay.
 
     Passes look for values that are not finite and for labels that are missing, and say where.
@@ -193,7 +193,6 @@ def checked_targets(estimator: BaseEstimator, y: Any, *, labels: bool = False) -
             f"a fit needs targets: {type(estimator).__name__} requires y to be passed, but the "
             f"target y is None; pass y."
         )
-    y = unwrapped("y", y)
     if is_lazy(y):
         return y
     with data_errors():

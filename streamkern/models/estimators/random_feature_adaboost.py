@@ -128,7 +128,3 @@ class RandomFeatureAdaBoost(ClassEstimator):
         model = self.model_
         source = model.labelled(*self._tables(X, y, sample_weight))
         return model.staged_evaluate(source, skip_bad_rows=self._skips)
-
-    def save(self, path: str | Path, *, force: bool = False) -> None:
-        """Write the model to an HDF5 file, which `streamkern.load` reads; `force` replaces one."""
-        self._current_model.save(path, force=force)

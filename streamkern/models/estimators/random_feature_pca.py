@@ -117,7 +117,3 @@ class RandomFeaturePCA(KernelFeatures, TableEstimator):
         """
         source = self._source(X, targets=False)
         return self.model_.transform_to_hdf5(source, path, skip_bad_rows=self._skips, force=force)
-
-    def save(self, path: str | Path, *, force: bool = False) -> None:
-        """Write the components to an HDF5 file, which `streamkern.load` reads; `force` replaces."""
-        self._current_model.save(path, force=force)

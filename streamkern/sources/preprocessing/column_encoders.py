@@ -67,9 +67,9 @@ class Column(ABC):
     name: str
     indicator: bool
 
-    @abstractmethod
     def _value_inputs(self) -> list[str]:
         """Return the names of the inputs, but for the one that says what is missing."""
+        return [self.name]
 
     @abstractmethod
     def encode(self, cells: Any, missing: Sequence[str], out: Array, tally: Tally) -> None:
@@ -152,9 +152,6 @@ class Numbers(Column):
     fill: float | None = None
     indicator: bool = False
 
-    def _value_inputs(self) -> list[str]:
-        return [self.name]
-
     def encode(self, cells: Any, missing: Sequence[str], out: Array, tally: Tally) -> None:
         tally.add(self.name, _filled(numbers(self.name, cells, missing), self, out))
 
@@ -202,9 +199,6 @@ class Ordinal(Column):
     levels: tuple[Any, ...]
     fill: float
     indicator: bool = False
-
-    def _value_inputs(self) -> list[str]:
-        return [self.name]
 
     def encode(self, cells: Any, missing: Sequence[str], out: Array, tally: Tally) -> None:
         found = places(self.name, cells, self.levels, missing)
