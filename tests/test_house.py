@@ -53,7 +53,7 @@ ALLOWED = {
     "jinja2": ("report/", "monitor/job_panel.py"),
     "matplotlib": ("report/",),
     "sklearn": (
-        *("predict/calibration_fit.py", "features/nystroem.py", "models/"),
+        *("predict/calibration_fit.py", "features/landmarks.py", "models/"),
         *("solve/sparse_selection.py",),
     ),
 }

@@ -1,7 +1,7 @@
 """The main passes of a fit: for moments, or for those of the combinations that solve it."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -20,19 +20,17 @@ from streamkern.models.checkpoint_job import RowPasses
 from streamkern.models.data_moments import DataMoments
 from streamkern.models.feature_rounding import MEASURED_ROWS, rounding_of
 from streamkern.models.gram_passes import GramPasses, GramTransforms
-from streamkern.models.labelling import class_facts
+from streamkern.models.pass_report import pass_report
 from streamkern.models.subspace_fit import SubspaceChoice, SubspaceSearch
 from streamkern.models.subspace_passes import SubspacePasses
 from streamkern.parameters.fit_options import SAMPLE_ROWS
-from streamkern.parameters.fit_report import FitReport, with_seconds
+from streamkern.parameters.fit_report import FitReport
 from streamkern.parameters.penalty_options import PenaltyOptions
 from streamkern.predict.ensemble import Ensemble
 from streamkern.runtime.integer_products import integer_products
 from streamkern.runtime.memory import usable_cores
 from streamkern.runtime.threads import blas_threads
 from streamkern.solve.progressive_validation import progressive_error
-from streamkern.sources.hdf5 import without_folders
-from streamkern.sources.preprocessing.column_names import input_names
 from streamkern.statistics import (
     ByFold,
     FeatureSums,
@@ -54,8 +52,6 @@ from streamkern.tune.penalty_search import Size, solve_sizes
 
 # Leading features whose moments take about one iteration's pass, and their share of all.
 _MOST_LEADING, _PART = 2048, 4
-# Inputs up to which a model knows their range, for predictions on a grid.
-_MOST_RANGES = 3
 
 
 def moments_pass(
@@ -251,49 +247,3 @@ def _empty_moments(
         shift = features.mean(axis=0, dtype=float).astype(dtype).astype(float)
         units = target | {"feature_shift": shift}
     return empty_moments(feature_map, source.n_targets, precision, **units)
-
-
-def pass_report(
-    rows: RowPasses,
-    seen: ColumnPass,
-    passes: Sequence[PassResult[Any]],
-    weight: float,
-    seconds: float,
-) -> FitReport:
-    """Return what is reported of passes after the column pass, of rows that weigh so much."""
-    source, options, plan, _, rule, _, _, scaled = rows
-    every, passing = [seen.passed, *passes], sum(passed.seconds for passed in passes)
-    first, data = passes[0], without_folders(source.describe())
-    names = input_names({"data": data})
-    named: FitReport = {} if names is None else {"feature_names": names}
-    if source.n_features <= _MOST_RANGES and not options.covariates:
-        ends = np.stack([seen.columns.minimum, seen.columns.maximum], axis=1)
-        named["input_range"] = ends[: source.n_features].tolist()
-    report: FitReport = {
-        "rows": first.n_rows,
-        "n_features": source.n_features,
-        "n_targets": source.n_targets,
-        "seconds": {"total": seconds, "columns": seen.passed.seconds, "pass": passing},
-        "rows_per_second": first.n_rows * len(passes) / passing,
-        "peak_worker_bytes": max(passed.peak_worker_bytes for passed in every),
-        "projected_worker_bytes": plan.worker_bytes,
-        "skipped_rows": first.n_skipped,
-        "weightless_rows": first.n_weightless,
-        "retried_shards": sum(passed.retried_shards for passed in every),
-        "resumed_shards": sum(passed.resumed_shards for passed in every),
-        **named,
-        "n_folds": rule.n_folds if rule.n_folds > 1 else 0,
-        "fold_by": plan.fold_by if rule.n_folds > 1 else None,
-        "weights": source.weighted_by,
-        "weight": weight,
-        "precision": options.precision,
-        "feature_map": options.feature_map,
-        "dropped_columns": seen.dropped,
-        "nearly_constant_columns": list(seen.nearly_constant),
-        "data": data,
-        **class_facts(source),
-    }
-    choice: FitReport = scaled or {}
-    choice = choice | {"passes": len(every) + choice.get("passes", 0)}
-    spent = choice.get("seconds", {})
-    return with_seconds(report | choice | {"seconds": report["seconds"]}, **spent)

@@ -10,8 +10,7 @@ import numpy as np
 
 from streamkern._typing import Array, Floats, Source
 from streamkern.errors import ParameterError
-from streamkern.errors.checks import check_choice, checked_integer, is_integer
-from streamkern.errors.formatting import listed
+from streamkern.errors.checks import check_choice, checked_integer
 from streamkern.features import FAMILIES, LEVELS, Family, FeatureMap, GridFourierFeatures, Identity
 from streamkern.features.base import checked_seed
 from streamkern.features.metric import GivenMetric, check_metric, checked_metric, learning_of
@@ -39,8 +38,6 @@ CHOICES: dict[str, Collection[str]] = {
 SAMPLE_ROWS, CHOICE_ROWS = 2048, 4096
 # The bytes of a sample that something is made from or learnt on, and its rows.
 _SAMPLE_BYTES, _FEWEST_ROWS, _LARGE_SAMPLE = 128 << 20, 256, 16384
-# A trend: columns by name or number, and words for polynomials.
-Asked = tuple[int | str, ...]
 
 
 @dataclass(frozen=True)
@@ -64,7 +61,7 @@ class FitOptions:
     fold_by: str = "auto"
     metric: str | GivenMetric | None = None
     scale: str = "standard"
-    trend: Asked | None = None
+    trend: tuple[int | str, ...] | None = None
     chooses_kernel: bool = False  # and its length scale, on the sample or in windows of a field
 
     def __post_init__(self) -> None:
@@ -267,43 +264,3 @@ def check_folds(options: FitOptions, source: Source) -> None:
             f"{options.n_folds} folds need as many rows, but there are {source.n_samples:,}; take "
             f"fewer folds, or alpha 'gcv' or a number, and of classes calibration None."
         )
-
-
-def checked_trend(trend: Any) -> Asked | None:
-    """Return what is asked for, from text with commas or a list; None for no trend."""
-    if trend is None:
-        return None
-    parts: Any = trend.split(",") if isinstance(trend, str) else np.atleast_1d(np.array(trend, "O"))
-    asked = tuple(each.strip() if isinstance(each, str) else each for each in parts)
-    right = (each if isinstance(each, str) else is_integer(each, 0) for each in asked)
-    if not asked or not all(right):
-        raise ParameterError(
-            f"a trend must be names or numbers of columns, 'linear' or 'quadratic', not {trend!r}; "
-            f"give some, or leave the trend out."
-        )
-    return tuple(each if isinstance(each, str) else int(each) for each in asked)
-
-
-def trend_of_source(asked: Asked, source: Source) -> Asked:
-    """Return a trend with the numbers of columns in the place of their names."""
-    from streamkern.sources.preprocessing.column_names import MOST_NAMED, names_of_source
-
-    names, p = names_of_source(source) or [], source.n_features
-    places: dict[Any, int] = {name: j for j, name in enumerate(names)}
-    found = list[int | str]()
-    for each in asked:
-        number = int(each) if isinstance(each, int) or each.isdecimal() else -1
-        column = each if each in DEGREES else places.get(each, number)
-        if each in DEGREES and each in places:
-            raise ParameterError(
-                f"{each!r} is a word of a trend, and a column of X too; give that another name."
-            )
-        if not (each in DEGREES or 0 <= int(column) < p):
-            known = listed(names, MOST_NAMED) if names else f"0 to {p - 1}"
-            raise ParameterError(
-                f"a trend must be of columns of X, {known}, not {each!r}; name some of these."
-            )
-        if column in found:
-            raise ParameterError(f"the trend has {each!r} twice; name every column once.")
-        found.append(column)
-    return tuple(found)

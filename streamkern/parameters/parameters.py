@@ -18,14 +18,9 @@ from streamkern.features import FAMILIES, LEVELS, GridFourierFeatures, Identity
 from streamkern.features.metric import checked_metric
 from streamkern.features.trend import NO_CHOICE
 from streamkern.kernels import KERNELS, Gaussian, Kernel, Linear, as_kernel
-from streamkern.parameters.fit_options import (
-    CHOICES,
-    GIVEN,
-    FitOptions,
-    checked_trend,
-    trend_of_source,
-)
+from streamkern.parameters.fit_options import CHOICES, GIVEN, FitOptions
 from streamkern.parameters.penalty_options import PenaltyOptions, SparseOptions
+from streamkern.parameters.trend_columns import checked_trend, trend_of_source
 
 if TYPE_CHECKING:
     from streamkern.parameters.template import Template
