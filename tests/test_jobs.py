@@ -209,6 +209,20 @@ def test_iterations_are_fewer_with_a_preconditioner(tmp_path):
     assert 0 < int(taken[1]) < int(taken[3]) < 150
 
 
+def test_solvers_agree(tmp_path):
+    X = np.random.default_rng(0).standard_normal((1200, 3))
+    noise = 0.1 * np.random.default_rng(1).standard_normal(1200)
+    write_set(tmp_path, X=X, y=np.sin(X @ [2.0, 1.0, 0.5]) + noise)
+    options = ("--rows", 600, "--components", 256, "--maps", "qmc,nystroem,grid")
+    said = job(tmp_path, "solvers.py", "some", *options).splitlines()[2:]
+    for line in said:
+        _, _, same, predictions, errors, *_ = line.strip("| ").split(" | ")
+        assert same == "yes"
+        assert float(predictions) < 1e-5
+        assert float(errors) < 1e-4
+    assert len(said) == 3
+
+
 def test_coordinates_are_compared(tmp_path):
     said = job(tmp_path, "coordinates.py", "--rows", 2000, "--components", 128).splitlines()
     assert [line.split(":")[0].strip() for line in said] == [

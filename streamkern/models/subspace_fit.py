@@ -247,14 +247,12 @@ class SubspaceSearch:
     def _are_lost(self, errors: Floats, before: Floats) -> bool:
         """Say whether a penalty is not the best of any target, by its errors now and a pass before.
 
-        Either whatever is left to solve, or since errors rise already: on the way to the solution
-        of too small a penalty they fall, and then rise.
+        They are too large, and rise already: on the way to the solution of too small a penalty
+        errors fall, and then rise.
 
         Hansen (1998), "Rank-deficient and discrete ill-posed problems", section 6.3.
         """
-        too_large = errors > _RISE * self.least
-        rise = errors >= before
-        return bool((too_large & (rise | (errors - self.bound > _RISE * self.least))).all())
+        return bool(((errors > _RISE * self.least) & (errors >= before)).all())
 
     def _grow(self, directions: Sequence[Floats]) -> bool:
         """Add directions to the subspace, and take the systems in it; say whether any were new."""

@@ -19,6 +19,7 @@ from streamkern.features import (
     Similarities,
     Standardized,
     Standardizer,
+    landmarks,
     nystroem,
 )
 from streamkern.kernels import (
@@ -135,7 +136,7 @@ def test_centres_begin_at_rows_in_proportion_to_their_weights():
     rows, weights, found = np.arange(4.0)[:, None], np.array([1.0, 2.0, 3.0, 4.0]), []
     for seed in range(1000):
         order = np.random.default_rng(seed).permutation(4)
-        found.append(int(nystroem._weighed(rows[order], weights[order], seed)[0][0].item()))
+        found.append(int(landmarks._weighed(rows[order], weights[order], seed)[0][0].item()))
     assert np.abs(np.bincount(found) / 1000 - weights / 10).max() < 0.05
 
 
