@@ -13,6 +13,9 @@ from streamkern.cli.parameter_options import numbers_of, parameter_options
 from streamkern.cli.row_files import write_rows
 from streamkern.errors import ModelFileError, ParameterError
 
+# How rows are read.
+_OF_ROWS = ("x", "delimiter", "on_bad_rows")
+
 
 @command(
     click.argument("model"),
@@ -108,6 +111,7 @@ def _predict_grid(say: Say, model: Any, options: dict[str, Any]) -> None:
         raise ParameterError(
             f"a grid is predicted by one regression, which {options['model']} is not; predict rows."
         )
+    shared.refuse_given(_OF_ROWS, "is for rows, of which a grid has none; leave it out.")
     points, extent = numbers_of(options["grid"], "--grid", kind=int), None
     if options["extent"]:
         ends = numbers_of(options["extent"], "--extent")

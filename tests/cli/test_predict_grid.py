@@ -48,6 +48,7 @@ def test_commands_that_name_no_grid_or_rows_too_are_refused_and_write_nothing(fo
         ("classes.h5", ["--grid", "2,2"], "by one regression"),
         ("model.h5", ["--grid", "2,x"], "whole numbers with commas between"),
         ("model.h5", ["--grid", "2"], "an axis for every input"),
+        ("model.h5", ["--grid", "2,2", "--on-bad-rows", "skip"], "--on-bad-rows is for rows"),
     ):
         predict = ("predict", model, *arguments, "--out", "map.h5")
         assert said in unchanged_by(folder, *predict, status=2)
