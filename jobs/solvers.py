@@ -1,9 +1,9 @@
 """Conjugate gradients beside the D x D system: python jobs/solvers.py ../shared/data/uci_kin40k.
 
-Every map, with a kernel that it has, is fitted in double precision by both solvers to the first
-rows of `data.npz`, and predicts other rows.  It prints the penalties that were chosen, how far
+Maps, each with a kernel that it has, are fitted in double precision by both solvers to the first
+rows of `data.npz`, and predict other rows.  It prints the penalties that were chosen, how far
 apart predictions are in deviations of the target, and cross-validated errors in parts of
-themselves.  Maps of few inputs take the first two.
+themselves.  The map `grid` takes the first two inputs.
 """
 
 import argparse
@@ -63,7 +63,7 @@ def main() -> None:
         errors = first.report_["cv_rmse"] / other.report_["cv_rmse"] - 1.0
         same = "yes" if abs(first.alpha_ / other.alpha_ - 1.0) < 1e-3 else "no"
         told = (
-            f"| {other.alpha_:.2g} | {same} | {np.sqrt(np.mean(apart**2)):.0e} | {abs(errors):.0e}"
+            f"| {other.alpha_:.2g} | {same} | {np.sqrt(np.mean(apart**2)):.1e} | {abs(errors):.1e}"
         )
         taken = f"{first.report_['iterations']} | {seconds[0]:.0f}, {seconds[1]:.0f}"
         print(f"| `{name}` {told} | {taken} |", flush=True)

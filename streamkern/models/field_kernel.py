@@ -59,7 +59,7 @@ def with_chosen_kernel(rows: RowPasses, seen: ColumnPass) -> tuple[RowPasses, Co
     windows: Any = shared(told)
     found = run(task(by_evidence, windows, ranges, name="evidence"))
     best = max(found, key=lambda each: each.per_row)
-    if len(ranges) > 1 and options.trend is None and options.metric is None:
+    if p > 1 and options.trend is None:
         best = run(task(turned, best, windows, ranges, name="evidence"))
     scales: Any = tuple(best.length_scales.tolist())
     kernel = best.kernel.with_length_scale(scales if len(scales) > 1 else scales[0])

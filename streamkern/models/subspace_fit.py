@@ -41,7 +41,7 @@ _SETTLED, _CHANGING = 3e-5, 1e-3
 # so many steps.
 _STRIDE, _LONG, _STEEP, _RISE, _FALL, _STEPS = 3, 6, 0.9, 1.01, 0.999, 2
 # Of the vectors that there is room for, those that the way down may take, and shorter steps.
-_DESCENT = 0.5, 0.75
+_OF_LONG_STEPS, _OF_SHORT_STEPS = 0.5, 0.75
 # What a bound may be in units of its goal where it does not fall any more, in single precision
 # mostly.
 _NEAR = 10.0
@@ -83,11 +83,14 @@ class SubspaceSearch:
         folds = self.subspace.sums
         self.left_out = [None, *folds] if len(folds) > 1 else [None]
         self.n_targets = next(iter(folds.values())).n_targets
-        self.bound, self.is_solved, self.is_cut = np.inf, False, False
+        self.bound, self.is_solved = np.inf, False
         self.tried_from: float | None = None
+        # Errors, as far as they were known, of penalties that did not settle, and whether these,
+        # or others as small, may be the best.
+        self.given_up, self.is_cut = list[Floats](), False
         self.n_iterations = self.n_vectors = self.n_samples = 0
         # The least errors on the way down: of every target, or of all together.
-        self.least = np.full(self.n_targets if penalty.per_target else 1, np.inf)
+        self.least = np.full(1, np.inf)
 
     def run(self) -> tuple[ByFold, SubspaceChoice]:
         """Grow the subspace; return the moments in it, and how the penalty is chosen there."""
@@ -130,7 +133,7 @@ class SubspaceSearch:
         )
         cut = (
             f"penalties below {self.tried_from or 0.0:.2g} were not solved, and errors may be "
-            f"lower there; take solver 'direct' (--solver direct), or more rows."
+            f"lower there; take solver 'direct' (--solver direct), or larger penalties."
         )
         change = max(self.made.sampled_to, default=0.0)
         unsure = (
@@ -161,20 +164,29 @@ class SubspaceSearch:
             self.is_solved = self._solve(sorted(near), chosen)
             if not self.is_solved:
                 break
-        self.is_cut &= last in chosen
+        may_be_less = any((errors < self.least).any() for errors in self.given_up)
+        self.is_cut = may_be_less or (bool(self.given_up) and last in chosen)
         return last, chosen
 
     def _descend(self) -> int:
-        """Solve from large penalties to small ones while errors fall; return the last."""
+        """Solve from large penalties to small ones while errors fall; return the last.
+
+        What does not settle is not compared, and half of the way to it is tried.
+        """
         solved = last = len(self.alphas) - 1
-        waited, stride, unsolved = 0, _LONG, -1
+        waited, stride, unsolved = 0, _LONG, list[int]()
+
+        def after(place: int) -> int:
+            half_way = (place + unsolved[-1] + 1) // 2 if unsolved else 0
+            return max(place - stride, half_way, 0)
+
         while True:
-            # Between what is solved and what is not, half of the way.
-            following = max(last - stride, (last + unsolved + 1) // 2, 0)
-            beside = [following] * (following < last)
-            if not self._solve([last], beside=beside, share=_DESCENT[unsolved >= 0]):
-                # What is not solved is not compared.
-                unsolved, last, self.is_cut = last, (solved + last + 1) // 2, True
+            share = _OF_SHORT_STEPS if unsolved else _OF_LONG_STEPS
+            beside = [after(last)] if after(last) < last else []
+            if not self._solve([last], beside=beside, share=share):
+                self.given_up.append(self._errors(last))
+                unsolved.append(last)
+                last = after(solved)
                 if last == solved:
                     return solved
                 continue
@@ -182,10 +194,9 @@ class SubspaceSearch:
             has_fallen = (errors < _FALL * self.least).any()
             stride = _LONG if (errors < _STEEP * self.least).any() else _STRIDE
             self.least, waited = np.minimum(self.least, errors), 0 if has_fallen else waited + 1
-            following = max(last - stride, (last + unsolved + 1) // 2, 0)
-            if following == last or waited == _STEPS or (errors > _RISE * self.least).all():
-                return last
-            last = following
+            last = after(solved)
+            if last == solved or waited == _STEPS or (errors > _RISE * self.least).all():
+                return solved
 
     def _solve(
         self,
@@ -240,6 +251,8 @@ class SubspaceSearch:
             room = most - self.subspace.n_vectors
             is_slow = len(self.made.seconds) - begun > self.made.products.patience
             if is_slow or room <= 0:
+                if np.isinf(worst):  # errors have not been seen to change
+                    worst = float((bounds / tolerances).max())
                 return bool(chosen) and worst < _NEAR
             if not self._grow([np.column_stack(wanted)[:, :room]]):
                 return True  # what is left is rounding
@@ -247,8 +260,8 @@ class SubspaceSearch:
     def _are_lost(self, errors: Floats, before: Floats) -> bool:
         """Say whether a penalty is not the best of any target, by its errors now and a pass before.
 
-        They are too large, and rise already: on the way to the solution of too small a penalty
-        errors fall, and then rise.
+        Errors are too large, and rise already: on the way to the solution of too small a penalty
+        they fall, and then rise.
 
         Hansen (1998), "Rank-deficient and discrete ill-posed problems", section 6.3.
         """
@@ -276,9 +289,10 @@ class SubspaceSearch:
             k: Eigenbasis.of(rest.centred(intercept=intercept)) for k, rest in without.items()
         }
         self.basis = self.bases[None]
-        # The sketch knows the largest eigenvalue, by which penalties go, sooner than the subspace.
-        sketched = self.made.preconditioner.values.max(initial=0.0)
-        largest, grid = max(self.basis.spectrum.largest, float(sketched)), self.penalty.grid
+        largest, grid = self.basis.spectrum.largest, self.penalty.grid
+        if not self.made.feature_map.has_trend:
+            # The sketch knows it, by which penalties go, sooner than the subspace.
+            largest = max(largest, float(self.made.preconditioner.values.max(initial=0.0)))
         if self.penalty.is_fixed:
             grid = (self.penalty.alpha,)
         floor = relative_floor(self.basis.spectrum.precision, self.made.feature_map.n_components)
@@ -321,10 +335,15 @@ class SubspaceSearch:
         return PenaltyCurve.of_folds(alphas, errors, spectrum.target / spectrum.weight)
 
     def _errors(self, penalty: int) -> Floats:
-        """Return the cross-validated errors at a penalty, over the targets' deviations: `least`."""
+        """Return the cross-validated errors at a penalty, over the targets' deviations: `least`.
+
+        A target that is constant has none.
+        """
         curve = self._curve(self.alphas[[penalty]])
         relative = (curve.scores / curve.scale)[0]
-        return np.sqrt(relative if self.penalty.per_target else relative.mean()[None])
+        varies = self.basis.spectrum.target > 0
+        is_each = self.penalty.per_target and varies.any()
+        return np.sqrt(relative[varies] if is_each else relative.mean()[None])
 
     def _best(self, last: int) -> list[int]:
         """Return the penalties that are chosen of those from the last that was solved."""

@@ -262,7 +262,7 @@ class Parameters:
             f"alpha {self.alpha!r} is chosen from": isinstance(self.alpha, str)
             and self.alpha != "cv",
             f"precision {self.precision!r} is for": options.precision in LEVELS,
-            f"a trend beside {options.kernel.name!r} needs in single precision": (
+            f"a trend beside {options.kernel.name!r} needs unless precision is 'double'": (
                 options.trend is not None
                 and options.precision == "single"
                 and not options.sums_waves

@@ -192,7 +192,8 @@ def _turned(report: FitReport, metric: dict[str, Any], number: Number) -> str:
     for share, direction in zip(shares, metric["directions"], strict=True):
         way = " ".join(f"{part:+.2f} {name}" for part, name in zip(direction, names, strict=True))
         found.append(f"{number(scale * math.sqrt(middle / share))} along {way}")
-    return "; ".join(found)
+    own = report.get("scale") == "none"
+    return "; ".join(found) + ("" if own else ", of inputs over their deviations")
 
 
 def class_rows(report: FitReport) -> list[Row]:

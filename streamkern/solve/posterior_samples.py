@@ -72,43 +72,51 @@ def sample_posterior(
     coefficients have their exact covariance.
     """
     D, dof, changed = len(known.diagonal), 0.0, 0.0
-    samples, width = np.empty((D, n), np.float32), _width(D)
+    samples, width = np.empty((D, n + k), np.float32), _width(D)
     for start in range(0, n, width):
         z = stream(start, _STREAM).standard_normal((D, min(width, n - start)))
         x, change = _sampled(times, known, alpha, z)
         changed = max(changed, change)
-        samples[:, start : start + width] = x
+        samples[:, start : start + x.shape[1]] = x
         dof += float(np.vdot(z, z) - alpha * np.vdot(x, x)) / n
-    return _with_exact(times, known, alpha, samples, k) if k else samples, dof, changed
+    if k:
+        is_solved = _put_exact(times, known, alpha, samples, k)
+        changed = changed if is_solved else 1.0
+    return samples, dof, changed
 
 
-def _with_exact(
+def _put_exact(
     times: Callable[[Floats], Floats],
     known: BlockPreconditioner,
     alpha: float,
     samples: Array,
     k: int,
-) -> Array:
-    """Return vectors (D, n + k) whose first k coefficients have the covariance that is theirs.
+) -> bool:
+    """Give the first k coefficients their covariance, by the last k of vectors (D, n + k).
 
     With V the first k columns of (G + alpha I)^-1 and C = V_1 their first rows, the inverse is
     V C^-1 V^T and, beside the first k coefficients, (G_22 + alpha I)^-1: of x - V C^-1 x_1.
+    Returns whether V was solved.
     """
     from scipy.sparse.linalg import LinearOperator, cg  # noqa: PLC0415  for trends alone
 
-    (D, n), at = samples.shape, np.array([alpha])
+    D, n, at = len(samples), samples.shape[1] - k, np.array([alpha])
     system = LinearOperator((D, D), lambda v: times(v[:, None])[:, 0] + alpha * v, dtype=float)
     near = LinearOperator((D, D), lambda v: known.solve(v[:, None], at)[:, 0], dtype=float)
     units = np.eye(D, k).T
-    solved = [cg(system, each, rtol=_EXACT, maxiter=_MOST_STEPS, M=near)[0] for each in units]
-    first = np.column_stack(solved)
+    solved = [cg(system, each, rtol=_EXACT, maxiter=_MOST_STEPS, M=near) for each in units]
+    first = np.column_stack([column for column, _ in solved])
     values, vectors = np.linalg.eigh((first[:k] + first[:k].T) / 2.0)
     half = vectors / np.sqrt(np.maximum(values, _ROUNDING * values.max()))
-    along = first @ half
-    rest = samples - along @ (half.T @ samples[:k])
-    rest[:k] = 0.0
-    both = np.column_stack([rest * np.sqrt(1.0 + k / n), along * np.sqrt(n + k)])
-    return both.astype(np.float32)
+    along, width = first @ half, _width(D)
+    inside = (half.T @ samples[:k, :n]).astype(np.float32)
+    for start in range(0, n, width):
+        some = slice(start, min(start + width, n))
+        samples[:, some] -= along.astype(np.float32) @ inside[:, some]
+    samples[:k, :n] = 0.0
+    samples[:, :n] *= np.float32(np.sqrt(1.0 + k / n))
+    samples[:, n:] = along * np.sqrt(n + k)
+    return all(failed == 0 for _, failed in solved)
 
 
 def _sampled(

@@ -77,16 +77,18 @@ def turned(along: Evidence, windows: Sequence[Window], ranges: Floats) -> Eviden
 
     A direction costs six times what Schwarz's criterion says, since windows are not independent.
     """
-    p, n_rows = len(ranges), sum(len(each.places) for each in windows)
+    p, n_rows = windows[0].places.shape[1], sum(len(each.places) for each in windows)
+    ranges, lengths = (np.broadcast_to(each, p) for each in (ranges, along.length_scales))
     n_pairs = p * (p - 1) // 2
-    start = [*np.log(along.length_scales), *np.zeros(n_pairs), math.log(along.noise)]
+    n_more = n_pairs + p - len(along.length_scales)
+    start = [*np.log(lengths), *np.zeros(n_pairs), math.log(along.noise)]
     best, per_row = _best(along.kernel, [np.array(start)], windows, ranges)
-    if per_row - along.per_row < 3.0 * n_pairs * math.log(n_rows) / n_rows:
+    if per_row - along.per_row < 3.0 * n_more * math.log(n_rows) / n_rows:
         return along
     linear = _linear(np.array([float(f"{each:.3g}") for each in best[:-1]]), ranges)
     length_scale = np.abs(np.linalg.det(linear)) ** (-1.0 / p)
-    lengths = np.array([float(f"{length_scale:.3g}")])
-    return Evidence(along.kernel, lengths, math.exp(best[-1]), per_row, length_scale * linear)
+    told = np.array([float(f"{length_scale:.3g}")])
+    return Evidence(along.kernel, told, math.exp(best[-1]), per_row, length_scale * linear)
 
 
 def _best(

@@ -93,6 +93,18 @@ def test_length_scales_are_along_the_directions_of_a_field(solver, tmp_path):
     assert again.report_["metric"] == metric
 
 
+def test_directions_are_those_of_inputs_that_vary():
+    X = np.random.default_rng(1).uniform(0, 3.0, (N, 2))
+    f = waves(Matern(1.0, nu=1.5), X @ np.array([[0.8, -0.6], [0.6, 0.8]]) / [0.3, 3.0])
+    with pytest.warns(UserWarning, match="1 constant column of X left out"):
+        model = RandomFeatureRidge(feature_map="grid", n_components=100, alpha=0.1).fit(
+            np.insert(X, 1, 7.0, axis=1), f + 0.1 * np.random.default_rng(2).standard_normal(N)
+        )
+    metric = model.report_["metric"]
+    assert metric["columns"] == [0, 2]
+    np.testing.assert_allclose(metric["directions"][0], [0.8, 0.6], atol=0.05)
+
+
 def test_a_field_that_is_alike_in_all_directions_is_not_turned():
     for seed, kernel in enumerate([Gaussian(0.5), Matern(0.6, nu=1.5), Matern(0.6, nu=0.5)]):
         X, _, _ = field(kernel)

@@ -245,6 +245,14 @@ def test_several_targets_with_weights_are_solved_together(per_target):
     check_alike(found, expected, *rows(300, q=2, seed=1))
 
 
+def test_a_constant_target_has_no_part_in_what_is_solved():
+    X, y = rows(q=2)
+    found, expected = both((X, np.column_stack([y, np.full(N, 3.0)])), per_target=True)
+    alphas = [each.report_["alpha"][:2] for each in (found, expected)]
+    np.testing.assert_allclose(*alphas, rtol=1e-4)
+    np.testing.assert_allclose(found.predict(X), expected.predict(X), atol=1e-4)
+
+
 def test_probabilities_of_classes_are_those_of_the_system():
     X, y = rows()
     made = [

@@ -56,6 +56,26 @@ def test_kernel_lengths_and_noise_are_found(kernel):
     assert best.noise == pytest.approx(NOISE, rel=0.5)
 
 
+def test_directions_are_length_scales_where_nothing_turns_and_are_found():
+    ranges, lengths = np.array([6.0, 5.0]), np.array([0.3, 0.9])
+    plain = np.append(np.log(lengths), 0.0)
+    np.testing.assert_allclose(window_evidence._linear(plain, ranges), np.diag(1.0 / lengths))
+    kernel, angle = Matern(nu=1.5), np.radians(30)
+    turn = np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
+    windows = [window(kernel, 150, side, seed) for seed, side in enumerate([0.5, 2, 2, 6])]
+    by_map = window_evidence._log_evidence(kernel, np.diag(1.0 / lengths), NOISE, windows)
+    by_scales = window_evidence._log_evidence(kernel, lengths, NOISE, windows)
+    assert by_map == pytest.approx(by_scales)
+    windows = [each._replace(places=each.places @ turn) for each in windows]
+    for given in (ranges, ranges[:1]):
+        along = by_evidence(windows, given)[1]
+        best = window_evidence.turned(along, windows, given)
+        shape = (best.linear.T @ best.linear) / float(best.length_scales[0]) ** 2
+        values, vectors = np.linalg.eigh(shape)
+        np.testing.assert_allclose(np.abs(vectors[:, 1] @ turn[0]), 1.0, atol=0.02)
+        np.testing.assert_allclose(1.0 / np.sqrt(values[::-1]), lengths, rtol=0.4)
+
+
 def test_rows_at_the_same_places_without_noise_have_some():
     places = np.repeat(stream(0).random((20, 1)), 5, axis=0)
     one = Window(places, np.sin(9.0 * places), np.ones(100))
