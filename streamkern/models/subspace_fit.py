@@ -85,9 +85,10 @@ class SubspaceSearch:
         self.n_targets = next(iter(folds.values())).n_targets
         self.bound, self.is_solved = np.inf, False
         self.tried_from: float | None = None
-        # Errors, as far as they were known, of penalties that did not settle, and whether these,
-        # or others as small, may be the best.
-        self.given_up, self.is_cut = list[Floats](), False
+        # The last penalty that did not settle, with its errors as far as they were known, and
+        # whether it, or a smaller one, may be the best.
+        self.given_up: tuple[int, Floats] | None = None
+        self.is_cut = False
         self.n_iterations = self.n_vectors = self.n_samples = 0
         # The least errors on the way down: of every target, or of all together.
         self.least = np.full(1, np.inf)
@@ -164,8 +165,10 @@ class SubspaceSearch:
             self.is_solved = self._solve(sorted(near), chosen)
             if not self.is_solved:
                 break
-        may_be_less = any((errors < self.least).any() for errors in self.given_up)
-        self.is_cut = may_be_less or (bool(self.given_up) and last in chosen)
+        if self.given_up is not None:
+            place, errors = self.given_up
+            is_between = last - place > 1 and bool((errors < self.least).any())
+            self.is_cut = last in chosen or is_between
         return last, chosen
 
     def _descend(self) -> int:
@@ -174,18 +177,17 @@ class SubspaceSearch:
         What does not settle is not compared, and half of the way to it is tried.
         """
         solved = last = len(self.alphas) - 1
-        waited, stride, unsolved = 0, _LONG, list[int]()
+        waited, stride = 0, _LONG
 
         def after(place: int) -> int:
-            half_way = (place + unsolved[-1] + 1) // 2 if unsolved else 0
+            half_way = (place + self.given_up[0] + 1) // 2 if self.given_up else 0
             return max(place - stride, half_way, 0)
 
         while True:
-            share = _OF_SHORT_STEPS if unsolved else _OF_LONG_STEPS
+            share = _OF_SHORT_STEPS if self.given_up else _OF_LONG_STEPS
             beside = [after(last)] if after(last) < last else []
             if not self._solve([last], beside=beside, share=share):
-                self.given_up.append(self._errors(last))
-                unsolved.append(last)
+                self.given_up = last, self._errors(last)
                 last = after(solved)
                 if last == solved:
                     return solved
