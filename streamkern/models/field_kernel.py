@@ -67,7 +67,7 @@ def with_chosen_kernel(rows: RowPasses, seen: ColumnPass) -> tuple[RowPasses, Co
     report["kernel_evidence"] = {each.kernel.name: each.per_row for each in found}
     report["seconds"] = {**report.get("seconds", {}), "kernels": time.perf_counter() - begun}
     if best.linear is not None:
-        seen = replace(seen, standardizer=standardizer.with_linear(_upright(best.linear, placed)))
+        seen = seen.in_metric(_upright(best.linear, placed))
         metric = metric_of(best.linear, standardizer.columns, standardizer.n_features)
         options = replace(options, metric=GivenMetric(metric))
     options = replace(options, kernel=kernel, chooses_kernel=False)

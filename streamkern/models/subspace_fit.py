@@ -185,14 +185,14 @@ class SubspaceSearch:
 
         while True:
             share = _OF_SHORT_STEPS if self.given_up else _OF_LONG_STEPS
-            beside = [after(last)] if after(last) < last else []
-            if not self._solve([last], beside=beside, share=share):
-                self.given_up = last, self._errors(last)
+            beside = {after(last)} - {last}
+            if not self._solve([last], beside=[*beside], share=share):
+                self.given_up = last, self._errors([last])[0]
                 last = after(solved)
                 if last == solved:
                     return solved
                 continue
-            errors, solved = self._errors(last), last
+            errors, solved = self._errors([last])[0], last
             has_fallen = (errors < _FALL * self.least).any()
             stride = _LONG if (errors < _STEEP * self.least).any() else _STRIDE
             self.least, waited = np.minimum(self.least, errors), 0 if has_fallen else waited + 1
@@ -236,7 +236,7 @@ class SubspaceSearch:
             self.bound = float(bounds[of_model].max() if chosen else bounds.max())
             change, is_open = 0.0, bounds > tolerances
             if len(self.left_out) > 1:
-                errors = np.array([self._errors(i) for i in penalties])
+                errors = self._errors(penalties)
                 if not chosen and self._are_lost(errors[0], last_errors[0]):
                     return True
                 change, last_errors = float(np.abs(last_errors / errors - 1.0).max()), errors
@@ -336,16 +336,15 @@ class SubspaceSearch:
         errors = [held_out_errors(self.basis, self.total, part, alphas) for part in parts]
         return PenaltyCurve.of_folds(alphas, errors, spectrum.target / spectrum.weight)
 
-    def _errors(self, penalty: int) -> Floats:
-        """Return the cross-validated errors at a penalty, over the targets' deviations: `least`.
+    def _errors(self, penalties: Sequence[int]) -> Floats:
+        """Return the cross-validated errors at penalties, over the targets' deviations, as `least`.
 
         A target that is constant has none.
         """
-        curve = self._curve(self.alphas[[penalty]])
-        relative = (curve.scores / curve.scale)[0]
-        varies = self.basis.spectrum.target > 0
+        curve = self._curve(self.alphas[list(penalties)])
+        relative, varies = curve.scores / curve.scale, self.basis.spectrum.target > 0
         is_each = self.penalty.per_target and varies.any()
-        return np.sqrt(relative[varies] if is_each else relative.mean()[None])
+        return np.sqrt(relative[:, varies] if is_each else relative.mean(axis=1, keepdims=True))
 
     def _best(self, last: int) -> list[int]:
         """Return the penalties that are chosen of those from the last that was solved."""

@@ -108,11 +108,11 @@ def _put_exact(
     first = np.column_stack([column for column, _ in solved])
     values, vectors = np.linalg.eigh((first[:k] + first[:k].T) / 2.0)
     half = vectors / np.sqrt(np.maximum(values, _ROUNDING * values.max()))
-    along, width = first @ half, _width(D)
-    inside = (half.T @ samples[:k, :n]).astype(np.float32)
+    along, inside = first @ half, (half.T @ samples[:k, :n]).astype(np.float32)
+    narrow, width = along.astype(np.float32), _width(D)
     for start in range(0, n, width):
         some = slice(start, min(start + width, n))
-        samples[:, some] -= along.astype(np.float32) @ inside[:, some]
+        samples[:, some] -= narrow @ inside[:, some]
     samples[:k, :n] = 0.0
     samples[:, :n] *= np.float32(np.sqrt(1.0 + k / n))
     samples[:, n:] = along * np.sqrt(n + k)

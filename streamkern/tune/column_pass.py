@@ -1,7 +1,7 @@
 """The first pass of a fit, a light one: what the columns hold, and a sample of the rows."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -55,6 +55,10 @@ class ColumnPass:
     def weights(self) -> Floats | None:
         """Those of the sample (m,), None where all its rows count once."""
         return self.sample.counts
+
+    def in_metric(self, linear: Floats | None) -> "ColumnPass":
+        """Return the pass with a metric, as A of A^T A, or without one."""
+        return replace(self, standardizer=self.standardizer.with_linear(linear))
 
     @property
     def target_scale(self) -> dict[str, Floats]:

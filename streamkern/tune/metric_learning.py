@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from streamkern._typing import Floats
 from streamkern.engine.scheduler import run_all, shared
 from streamkern.errors import DataError
 from streamkern.features import Standardizer
@@ -90,7 +89,7 @@ def in_metric(
     with blas_threads(1):  # roots are part of the result
         if isinstance(metric, GivenMetric):
             linear = metric.linear(seen.standardizer.columns)
-            return [Contender(metric.name, _turned(seen, linear), pairs)], None
+            return [Contender(metric.name, seen.in_metric(linear), pairs)], None
         learnt = learnt_metric(seen, options, pairs, seconds)
         return list(learnt.contenders.values()), learnt
 
@@ -138,17 +137,12 @@ def learnt_metric(
         each = every[place]
         linear = each.standardizer.linear
         name, pair = ISOTROPIC if linear is None else LEARNT, (each.best.kernel, each.feature_map)
-        contenders[place] = Contender(name, _turned(seen, linear), [pair])
+        contenders[place] = Contender(name, seen.in_metric(linear), [pair])
     return LearntMetric(
         tuple(each.as_dict() for each in every),
         contenders,
         Spent(flops + sum(each.flops for each in every), time.perf_counter() - begun),
     )
-
-
-def _turned(seen: ColumnPass, linear: Floats | None) -> ColumnPass:
-    """Return a column pass with a metric, as A of A^T A, or without one."""
-    return replace(seen, standardizer=seen.standardizer.with_linear(linear))
 
 
 def _best(every: Sequence[Round]) -> list[int]:
