@@ -9,7 +9,8 @@ Errors are root mean squares on the rows held out, over the standard deviation o
 `--classify`, which takes the folders of classes with an official split, they are the mean
 logarithmic loss, and the accuracy is told as well.  What was measured before is read from the file
 again, so that a run may be stopped and go on.
-`--contenders "standard scale,no metric,no sums,no more features"` is `tune 3m` without a part.
+What a part of a search is worth: `--contenders "tune 1m,tune 1m without metric"`; other parts are
+scales, kernels, sums and more features.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from accuracies.sets import read_as_stored, read_classes, split
-from accuracies.table_models import CLASSES, PARTS, REGRESSION
+from accuracies.table_models import CLASSES, REGRESSION, model_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -100,7 +101,7 @@ def _measure(path: Path, name: str, classify: bool, answer: Any) -> None:
     try:
         X, y, X_test, y_test = read(path, classify)
         begun = time.perf_counter()
-        predict = (CLASSES if classify else REGRESSION | PARTS)[name](X, y)
+        predict = model_of(name, classify=classify)(X, y)
         seconds, predicted = time.perf_counter() - begun, predict(X_test)
         if classify:
             found = _loss(predicted, y_test)

@@ -7,6 +7,7 @@ Each chooses what it chooses on the rows that it is given alone.
 from __future__ import annotations
 
 import os
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,22 +36,28 @@ def ours(name: str, budget: str | None = None, **options: Any) -> Model:
     return fitted
 
 
-def without_metric(X: Any, y: Any) -> Prediction:
-    return ours("RandomFeatureRidge", "3m", metric=np.eye(X.shape[1]))(X, y)
+def without(part: str, budget: str) -> Model:
+    """Return a search within a budget that lacks one of its parts."""
 
+    def fitted(X: Any, y: Any) -> Prediction:
+        from streamkern.tune import budget as sizes
+        from streamkern.tune import finalists
 
-def without_sums(X: Any, y: Any) -> Prediction:
-    from streamkern.tune import finalists
+        options: dict[str, Any] = {}
+        match part:  # private names: this process fits nothing else
+            case "scales":
+                options = {"scale": "standard"}
+            case "kernels":
+                options = {"kernel": "matern52"}
+            case "metric":
+                options = {"metric": np.eye(X.shape[1])}
+            case "sums":
+                finalists._MOST_ADDED = 0  # noqa: SLF001
+            case "more features":
+                sizes._TIMES = ()  # noqa: SLF001
+        return ours("RandomFeatureRidge", budget, **options)(X, y)
 
-    finalists._MOST_ADDED = 0  # noqa: SLF001  in a process of its own
-    return ours("RandomFeatureRidge", "3m")(X, y)
-
-
-def without_more_features(X: Any, y: Any) -> Prediction:
-    from streamkern.tune import budget
-
-    budget._TIMES = ()  # noqa: SLF001
-    return ours("RandomFeatureRidge", "3m")(X, y)
+    return fitted
 
 
 def logistic(X: Any, y: Any) -> Prediction:
@@ -158,13 +165,7 @@ REGRESSION: dict[str, Model] = {
     "xRFM": xrfm,
     "exact": exact,
 }
-# What each part of a search is worth.
-PARTS: dict[str, Model] = {
-    "standard scale": ours("RandomFeatureRidge", "3m", scale="standard"),
-    "no metric": without_metric,
-    "no sums": without_sums,
-    "no more features": without_more_features,
-}
+PARTS = ("scales", "kernels", "metric", "sums", "more features")
 CLASSES: dict[str, Model] = {
     "fit": ours("RandomFeatureClassifier"),
     "tune 1m": ours("RandomFeatureClassifier", "1m"),
@@ -182,3 +183,11 @@ def _prediction(model: Any) -> Prediction:
     """Return what predicts numbers, or of a classifier the probabilities of classes."""
     prediction: Prediction = getattr(model, "predict_proba", model.predict)
     return prediction
+
+
+def model_of(name: str, *, classify: bool) -> Model:
+    """Return a model by its name, which may also be that of a search without a part."""
+    found = re.fullmatch(f"tune ([0-9]+[smh]) without ({'|'.join(PARTS)})", name)
+    if found and not classify:
+        return without(part=found[2], budget=found[1])
+    return (CLASSES if classify else REGRESSION)[name]

@@ -7,25 +7,19 @@ are moments of W^T phi, from which all else follows as from those of phi.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from streamkern._typing import Floats
-from streamkern.features.kernel_map import Combinations
 from streamkern.models.subspace_passes import SubspacePasses
+from streamkern.models.subspace_systems import SubspaceSystems, System
 from streamkern.parameters.cost_estimate import most_vectors
 from streamkern.parameters.penalty_options import PenaltyOptions
 from streamkern.runtime.threads import blas_threads
-from streamkern.solve import Eigenbasis
-from streamkern.solve.cross_validation import held_out_errors
-from streamkern.solve.penalty_curve import PenaltyCurve
-from streamkern.solve.penalty_grid import even_grid
 from streamkern.solve.posterior_samples import PosteriorSamples
-from streamkern.solve.solution import relative_floor
 from streamkern.solve.subspace import Remainder
-from streamkern.statistics import ByFold, FeatureSums
+from streamkern.statistics import ByFold
 from streamkern.tune.penalty_search import Size
 
 # Bounds on what is left to move predictions of the rows by: of the model, in deviations of the
@@ -47,15 +41,6 @@ _OF_LONG_STEPS, _OF_SHORT_STEPS = 0.5, 0.75
 _NEAR = 10.0
 # Changes of samples that are told: their squares are what variances are off by.
 _SAMPLED = 0.3
-# Of the residuals that are made at once, of which some five copies are in memory.
-_COLUMN_BYTES = 64 << 20
-
-
-class System(NamedTuple):
-    """The ridge system of all rows or without a fold, at a penalty of the grid."""
-
-    left_out: int | None
-    penalty: int
 
 
 @dataclass(frozen=True)
@@ -79,10 +64,8 @@ class SubspaceSearch:
     """A subspace that grows by products until the penalty is chosen and its systems are solved."""
 
     def __init__(self, passes: SubspacePasses, penalty: PenaltyOptions) -> None:
-        self.made, self.subspace, self.penalty = passes, passes.subspace, penalty
-        folds = self.subspace.sums
-        self.left_out = [None, *folds] if len(folds) > 1 else [None]
-        self.n_targets = next(iter(folds.values())).n_targets
+        self.passes, self.subspace, self.penalty = passes, passes.subspace, penalty
+        self.systems: SubspaceSystems
         self.bound, self.is_solved = np.inf, False
         self.tried_from: float | None = None
         # The last penalty that did not settle, with its errors as far as they were known, and
@@ -95,37 +78,38 @@ class SubspaceSearch:
 
     def run(self) -> tuple[ByFold, SubspaceChoice]:
         """Grow the subspace; return the moments in it, and how the penalty is chosen there."""
-        self.made.sketch()
+        self.passes.sketch()
         with blas_threads(1):
-            crosses = [self.subspace.cross(left_out) for left_out in self.left_out]
-        self._grow([*crosses, self.made.preconditioner.vectors[:, :1]])
+            crosses = [self.subspace.cross(left_out) for left_out in self.subspace.left_out]
+        self._grow([*crosses, self.passes.preconditioner.vectors[:, :1]])
         last, chosen, penalty = 0, [0], self.penalty
         if self.penalty.is_fixed:
             self.is_solved = self._solve([0], [0])
         else:
             last, chosen = self._chosen()
-            self.tried_from = float(self.alphas[last])
-            grid = tuple(self.alphas[last:].tolist())
+            self.tried_from = float(self.systems.alphas[last])
+            grid = tuple(self.systems.alphas[last:].tolist())
             if isinstance(penalty.alpha, tuple):
                 penalty = replace(penalty, alpha=grid)
             else:
                 penalty = replace(penalty, alphas=grid)
         self.n_vectors = self.subspace.n_vectors
         # Below the floor eigenvalues are rounding, of which a solution takes none.
-        rest = self.made.completed(np.unique(np.maximum(self.alphas[sorted(chosen)], self.floor)))
+        alphas = np.maximum(self.systems.alphas[sorted(chosen)], self.systems.floor)
+        rest = self.passes.completed(np.unique(alphas))
         if isinstance(rest, PosteriorSamples):
             self.n_samples = len(rest.means) // len(rest.alphas)
         with blas_threads(1):
-            feature_map = self.made.feature_map.combined(self.subspace.vectors.astype(float))
+            feature_map = self.passes.feature_map.combined(self.subspace.vectors.astype(float))
             parts = self.subspace.moments(feature_map)
-        whole = ByFold(self.made.rule, next(iter(parts.values())).zero())
+        whole = ByFold(self.passes.rule, next(iter(parts.values())).zero())
         whole.parts = parts
-        return whole, SubspaceChoice(penalty, rest, self.made.feature_map.n_components)
+        return whole, SubspaceChoice(penalty, rest, self.passes.feature_map.n_components)
 
     def facts(self) -> dict[str, Any]:
         """Return what the report says of the iterations."""
-        seconds = self.made.seconds
-        precision = self.basis.spectrum.precision
+        seconds = self.passes.seconds
+        precision = self.systems.bases[None].spectrum.precision
         finer = ", or double precision (--precision double)" if precision == "single" else ""
         note = (
             f"after {len(seconds)} products solutions may still move predictions by "
@@ -136,21 +120,21 @@ class SubspaceSearch:
             f"penalties below {self.tried_from or 0.0:.2g} were not solved, and errors may be "
             f"lower there; take solver 'direct' (--solver direct), or larger penalties."
         )
-        change = max(self.made.sampled_to, default=0.0)
+        change = max(self.passes.sampled_to, default=0.0)
         unsure = (
             f"samples of the posterior still changed by {change:.0%} when their making ended, so "
             f"deviations may be off; take larger penalties."
         )
         notes = [note] * (not self.is_solved) + [cut] * self.is_cut + [unsure] * (change > _SAMPLED)
         return {
-            "n_components": self.made.feature_map.n_components,
+            "n_components": self.passes.feature_map.n_components,
             "vectors": self.n_vectors,
-            "sketch": self.made.preconditioner.n_vectors,
-            "block": 0 if self.made.products.block is None else self.made.products.block.order,
+            "sketch": self.passes.preconditioner.n_vectors,
+            "block": 0 if self.passes.products.block is None else self.passes.products.block.order,
             "samples": self.n_samples,
             "bound": self.bound,
             "tried_from": self.tried_from,
-            "by_sums": not self.made.products.passes,
+            "by_sums": not self.passes.products.passes,
             "seconds_a_pass": float(np.median(seconds)),
             "note": " ".join(notes),
         }
@@ -159,8 +143,8 @@ class SubspaceSearch:
         """Solve down the grid, then at the best penalties; return the last, and the best."""
         last = self._descend()
         chosen: list[int] = []
-        while (best := self._best(last)) != chosen:
-            chosen, end = best, len(self.alphas) - 1
+        while (best := self.systems.best(last)) != chosen:
+            chosen, end = best, len(self.systems.alphas) - 1
             near = {min(max(i + step, last), end) for i in best for step in (-1, 0, 1)}
             self.is_solved = self._solve(sorted(near), chosen)
             if not self.is_solved:
@@ -176,7 +160,7 @@ class SubspaceSearch:
 
         What does not settle is not compared, and half of the way to it is tried.
         """
-        solved = last = len(self.alphas) - 1
+        solved = last = len(self.systems.alphas) - 1
         waited, stride = 0, _LONG
 
         def after(place: int) -> int:
@@ -187,12 +171,12 @@ class SubspaceSearch:
             share = _OF_SHORT_STEPS if self.given_up else _OF_LONG_STEPS
             beside = {after(last)} - {last}
             if not self._solve([last], beside=[*beside], share=share):
-                self.given_up = last, self._errors([last])[0]
+                self.given_up = last, self.systems.errors([last])[0]
                 last = after(solved)
                 if last == solved:
                     return solved
                 continue
-            errors, solved = self._errors([last])[0], last
+            errors, solved = self.systems.errors([last])[0], last
             has_fallen = (errors < _FALL * self.least).any()
             stride = _LONG if (errors < _STEEP * self.least).any() else _STRIDE
             self.least, waited = np.minimum(self.least, errors), 0 if has_fallen else waited + 1
@@ -214,29 +198,29 @@ class SubspaceSearch:
         enough to know the errors roughly, or that they are too large whatever is left, and vectors
         are a share of those that there is room for.
         """
-        begun, least, best = len(self.made.seconds), np.inf, min(float(self.least.min()), 1.0)
+        begun, least, best = len(self.passes.seconds), np.inf, min(float(self.least.min()), 1.0)
         usual = best * (_HELD_OUT if chosen else _ROUGH)
-        systems = [System(k, i) for k in self.left_out for i in penalties]
-        followers = [System(k, i) for k in self.left_out for i in beside]
+        systems = [System(k, i) for k in self.subspace.left_out for i in penalties]
+        followers = [System(k, i) for k in self.subspace.left_out for i in beside]
         of_model = [k is None and i in chosen for k, i in systems]
         tolerances = np.where(of_model, _SOLVED, usual)
         still = _SETTLED if chosen else _CHANGING
-        D = self.made.feature_map.n_components
-        most = most_vectors(D, self.n_targets)
+        D = self.passes.feature_map.n_components
+        most = most_vectors(D, self.systems.total.n_targets)
         if not chosen and most < D:
             most = int(share * most)
-        self.made.sharpen(float(self.alphas[min(penalties)]))
+        self.passes.sharpen(float(self.systems.alphas[min(penalties)]))
         before, last_errors = self.n_iterations, np.full((len(penalties), len(self.least)), np.inf)
         while True:
-            if self.n_iterations - before == self.made.products.slow:
-                self.made.sketch()
+            if self.n_iterations - before == self.passes.products.slow:
+                self.passes.sketch()
                 before = self.n_iterations
-            found, directions = self._residuals([*systems, *followers])
+            found, directions = self.systems.residuals([*systems, *followers])
             bounds = found[: len(systems)]
             self.bound = float(bounds[of_model].max() if chosen else bounds.max())
             change, is_open = 0.0, bounds > tolerances
-            if len(self.left_out) > 1:
-                errors = self._errors(penalties)
+            if len(self.subspace.left_out) > 1:
+                errors = self.systems.errors(penalties)
                 if not chosen and self._are_lost(errors[0], last_errors[0]):
                     return True
                 change, last_errors = float(np.abs(last_errors / errors - 1.0).max()), errors
@@ -245,13 +229,13 @@ class SubspaceSearch:
                 return True
             worst = max(float((bounds / tolerances).max()), change / still)
             if worst < least / 2:
-                begun, least = len(self.made.seconds), worst
+                begun, least = len(self.passes.seconds), worst
             wanted = [
                 directions[i]
                 for i in (*np.flatnonzero(is_open), *range(len(systems), len(directions)))
             ]
             room = most - self.subspace.n_vectors
-            is_slow = len(self.made.seconds) - begun > self.made.products.patience
+            is_slow = len(self.passes.seconds) - begun > self.passes.products.patience
             if is_slow or room <= 0:
                 if np.isinf(worst):  # errors have not been seen to change
                     worst = float((bounds / tolerances).max())
@@ -271,84 +255,8 @@ class SubspaceSearch:
 
     def _grow(self, directions: Sequence[Floats]) -> bool:
         """Add directions to the subspace, and take the systems in it; say whether any were new."""
-        has_grown = self.made.grow(directions)
+        has_grown = self.passes.grow(directions)
         if has_grown:
             self.n_iterations += 1
-            self._decompose()
+            self.systems = SubspaceSystems.of(self.passes, self.penalty)
         return has_grown
-
-    @blas_threads(1)
-    def _decompose(self) -> None:
-        """Take the systems in the subspace as it is now."""
-        inside = Combinations(self.made.feature_map, self.subspace.vectors)
-        self.parts: dict[int, Any] = self.subspace.moments(inside)
-        self.total: Any = reduce(FeatureSums.merge, self.parts.values())
-        without = {
-            k: self.total if k is None else self.total.without(self.parts[k]) for k in self.left_out
-        }
-        intercept = self.subspace.intercept
-        self.bases = {
-            k: Eigenbasis.of(rest.centred(intercept=intercept)) for k, rest in without.items()
-        }
-        self.basis = self.bases[None]
-        largest, grid = self.basis.spectrum.largest, self.penalty.grid
-        if not self.made.feature_map.has_trend:
-            # The sketch knows it, by which penalties go, sooner than the subspace.
-            largest = max(largest, float(self.made.preconditioner.values.max(initial=0.0)))
-        if self.penalty.is_fixed:
-            grid = (self.penalty.alpha,)
-        floor = relative_floor(self.basis.spectrum.precision, self.made.feature_map.n_components)
-        self.floor = floor * largest
-        left_out = self.made.feature_map.left_out * self.total.weight / self.total.n_rows
-        even = even_grid(self.floor, largest, left_out=left_out)
-        self.alphas = even if grid is None else np.array(grid)
-
-    @blas_threads(1)
-    def _residuals(self, systems: Sequence[System]) -> tuple[Floats, Sequence[Floats]]:
-        """Return bounds on what is left to move predictions by, and the directions of that."""
-        step = max(_COLUMN_BYTES // (8 * self.made.feature_map.n_components * self.n_targets), 1)
-        several = [systems[start : start + step] for start in range(0, len(systems), step)]
-        found = [self._residuals_at_once(each) for each in several]
-        directions = [one for _, some in found for one in some]
-        return np.concatenate([bounds for bounds, _ in found]), directions
-
-    def _residuals_at_once(self, systems: Sequence[System]) -> tuple[Floats, Sequence[Floats]]:
-        bases = [self.bases[left_out] for left_out, _ in systems]
-        alphas, n = self.alphas[[penalty for _, penalty in systems]], len(systems)
-        coefs = [
-            basis.vectors @ (basis.spectrum.projections / (basis.spectrum.values + alpha)[:, None])
-            for basis, alpha in zip(bases, alphas, strict=True)
-        ]
-        left = self.subspace.residuals([each.left_out for each in systems], alphas, coefs)
-        every = np.column_stack(left)
-        penalties = np.repeat(alphas, self.n_targets)
-        # Which is at least the inverse in all directions; other preconditioners are only near it.
-        above = self.made.preconditioner.solve(every, penalties)
-        squares = np.einsum("dq,dq->q", every, above).reshape(n, self.n_targets)
-        directions = self.made.precondition(every, penalties)
-        units = np.array([basis.spectrum.target for basis in bases])
-        bounds = np.maximum(squares, 0.0) / np.where(units > 0, units, np.inf)
-        return np.sqrt(bounds.max(axis=1)), np.split(directions, n, axis=1)
-
-    @blas_threads(1)
-    def _curve(self, alphas: Floats) -> PenaltyCurve:
-        spectrum, parts = self.basis.spectrum, self.parts.values()
-        errors = [held_out_errors(self.basis, self.total, part, alphas) for part in parts]
-        return PenaltyCurve.of_folds(alphas, errors, spectrum.target / spectrum.weight)
-
-    def _errors(self, penalties: Sequence[int]) -> Floats:
-        """Return the cross-validated errors at penalties, over the targets' deviations, as `least`.
-
-        A target that is constant has none.
-        """
-        curve = self._curve(self.alphas[list(penalties)])
-        relative, varies = curve.scores / curve.scale, self.basis.spectrum.target > 0
-        is_each = self.penalty.per_target and varies.any()
-        return np.sqrt(relative[:, varies] if is_each else relative.mean(axis=1, keepdims=True))
-
-    def _best(self, last: int) -> list[int]:
-        """Return the penalties that are chosen of those from the last that was solved."""
-        chosen = self._curve(self.alphas[last:]).choose(
-            per_target=self.penalty.per_target, one_standard_error=self.penalty.one_standard_error
-        )
-        return sorted({last + int(i) for i in chosen})

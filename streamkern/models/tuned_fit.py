@@ -30,7 +30,7 @@ from streamkern.tune.trials import LEARNT
 # Of a search: more are thirds.
 _MOST_FOLDS = 10
 # What is learnt of metrics in a search within seconds, and after what share of these no more.
-_METRIC, _LEARNING = "auto:8", 0.5
+_METRIC, _LEARNING = "auto:8", 0.65
 # What a search may take where neither that nor a kernel or map is named; and the map that models
 # have by themselves, than which landmarks do better with as many features.
 _USUAL_BUDGET, _USUAL_MAP = "1m", "orthogonal"
@@ -97,29 +97,29 @@ class Choice:
         begun = time.perf_counter()
         names = maps_to_try(self.maps, self.parameters.feature_map, source.n_features)
         options, tried, allowed = self.options, self.kernels, self.budget
-        pairs, seconds = pairs_to_try(tried, names, options, source), None
+        pairs, until = pairs_to_try(tried, names, options, source), None
         if allowed is not None and allowed.in_seconds:
             options, pairs = self._widened(options, pairs, source)
             allowed = allowed.searching(self.parameters, options, source)
-            seconds = _LEARNING * allowed.amount
+            until = begun + _LEARNING * allowed.amount
         options = replace(options, kernel=pairs[0][0], feature_map=pairs[0][1])
         options = self.parameters.for_rows(options, source)
         n_rows = large_sample(source.n_features + source.n_targets)
-        if allowed is not None and seconds is None:
+        if allowed is not None and until is None:
             n_rows = budgeted_rows(source, options, len(pairs), allowed)
         # A map may be made from more rows than are searched on.
         how: Any = {"pairs": pairs, "n_sample": n_rows, "searched": [*tried, *names, str(allowed)]}
         penalty = self.parameters.penalty
         how |= {"n_left_out": penalty.n_left_out} | self.parameters.solution_by_passes(options)
-        job = fit_job(source, options, self.checkpoint, seconds=seconds, **how)
+        job = fit_job(source, options, self.checkpoint, until=until, **how)
         with job as (rows, contenders, learnt):
             spent = Spent() if learnt is None else learnt.spent
-            if seconds is not None:
+            if until is not None:
                 spent = spent._replace(seconds=time.perf_counter() - begun)
             folds = rows.folds.of(contenders[0].column_pass.sample.places[:n_rows])
             own_folds = folds if 2 <= rows.folds.n_folds <= _MOST_FOLDS else None
             how_tried = n_rows, options, Ledger(allowed, rows.plan, spent), own_folds
-            if learnt is not None and seconds is not None:
+            if learnt is not None and until is not None:
                 trials = SearchTrials(self._with_linear(contenders, rows.options), *how_tried)
                 D = self.parameters.for_rows(self.options, source).n_components
                 found = compare(trials, D, adds=self.is_free)

@@ -178,10 +178,10 @@ class Parameters:
     def __post_init__(self) -> None:
         for each in OPTIONS:
             value = getattr(self, each.name)
-            choices = each.metadata["option"].choices
+            option = each.metadata["option"]
             is_unset = value is None is each.default
-            if each.name in ("solver", "scale") and not is_unset:
-                check_choice(each.name, value, choices)
+            if each.name in ("solver", "scale", "feature_map") and not is_unset:
+                check_choice(each.name, value, [*option.choices, *[AUTO] * (option.form == AUTO)])
             if isinstance(each.default, bool) and not isinstance(value, (bool, np.bool_)):
                 raise ParameterError(
                     f"{each.name} must be True or False, not {value!r}; give one of them."

@@ -136,6 +136,11 @@ class Subspace:
         return products * self.feature_map.scale**2
 
     @property
+    def left_out(self) -> list[int | None]:
+        """What the systems are without: nothing (None), and each fold where there are several."""
+        return [None, *self.sums] if len(self.sums) > 1 else [None]
+
+    @property
     def feature_mean(self) -> Floats:
         """The mean of phi / scale over all rows, (D,)."""
         (_, mean, _), *_ = self._means(None)

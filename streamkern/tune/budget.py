@@ -26,7 +26,7 @@ _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 # the rows a feature that this wants, of the D x D system and of conjugate gradients.
 _FIT_SHARE, _TIMES, _ROWS_A_COMPONENT, _ROWS_BY_PASSES = 0.4, (16, 8, 4, 2), 3, 2
 # What a fit at landmarks takes, which are turned, of one by the formula.
-_AT_LANDMARKS = 1.6
+_AT_LANDMARKS = 1.8
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from streamkern.errors import DataError
 from streamkern.features import Standardizer
 from streamkern.features.metric import GivenMetric, check_kernel_in_metric, learning_of
 from streamkern.kernels import Kernel, Linear
+from streamkern.parameters.cost_estimate import rough_flops_per_second
 from streamkern.parameters.fit_options import FitOptions, large_sample
 from streamkern.parameters.fit_report import FitReport, with_seconds
 from streamkern.runtime.threads import blas_threads
@@ -26,7 +27,7 @@ from streamkern.sources import Source
 from streamkern.tune.budget import Spent
 from streamkern.tune.candidates import Contender
 from streamkern.tune.column_pass import ColumnPass
-from streamkern.tune.metric_rounds import HeldOutTrial, Round, Sample, rounds_of
+from streamkern.tune.metric_rounds import ROWS_AN_INPUT, HeldOutTrial, Round, Sample, rounds_of
 from streamkern.tune.trials import ISOTROPIC, LEARNT
 
 # A kernel with a length scale, and the family of its maps.
@@ -40,6 +41,9 @@ _KERNELS_A_MAP, _FEW_COMPONENTS, _FEW_ROWS = 2, 256, 4096
 _FIRST_ROUNDS, _GO_ON = 2, 2
 # Rows of which rounds take so long that in a search within seconds there are rather more of them.
 _MANY_ROWS = 5000
+# Fits of the first rounds; what one takes beside its products, as multiply-adds over D^3; and rows
+# that they have at least, however little time there is.
+_FIRST_TRIALS, _SOLVING, _FEWEST_TIMED = 16, 16, 1000
 # Half octaves about a kernel's own length scale, of the small fits.
 _COARSE = (-4, -2, 0, 2)
 _FEWEST_ROWS = 60
@@ -77,11 +81,11 @@ def check_metric_of(options: FitOptions, kernels: Sequence[Kernel], source: Sour
 
 
 def in_metric(
-    seen: ColumnPass, options: FitOptions, pairs: Sequence[Pair], *, seconds: float | None = None
+    seen: ColumnPass, options: FitOptions, pairs: Sequence[Pair], *, until: float | None = None
 ) -> tuple[list[Contender], LearntMetric | None]:
     """Return the column pass in the metric of the options, of several the best first.
 
-    After so many seconds no more rounds begin, and each pair has its best round among them.
+    Beyond so many seconds of the clock no more rounds begin, and each pair has its best round.
     """
     metric, learnt = options.metric, None
     if metric is None:
@@ -90,12 +94,12 @@ def in_metric(
         if isinstance(metric, GivenMetric):
             linear = metric.linear(seen.standardizer.columns)
             return [Contender(metric.name, seen.in_metric(linear), pairs)], None
-        learnt = learnt_metric(seen, options, pairs, seconds)
+        learnt = learnt_metric(seen, options, pairs, until)
         return list(learnt.contenders.values()), learnt
 
 
 def learnt_metric(
-    seen: ColumnPass, options: FitOptions, pairs: Sequence[Pair], seconds: float | None
+    seen: ColumnPass, options: FitOptions, pairs: Sequence[Pair], until: float | None
 ) -> LearntMetric:
     """Learn a metric for each of some kernels and maps, and return those that predict best.
 
@@ -104,17 +108,22 @@ def learnt_metric(
     networks and backpropagation-free machine learning models".
     """
     begun = time.perf_counter()
-    learning = learning_of(options.metric)
-    most = _MORE_COMPONENTS if seconds is not None and seconds > _MORE_SECONDS else _COMPONENTS
-    how: Any = {"learning": learning, "most_components": min(options.n_components, most)}
+    how: Any = {"learning": learning_of(options.metric)}
+    has_time = until is not None and until - begun > _MORE_SECONDS
+    most = _MORE_COMPONENTS if has_time else _COMPONENTS
+    how["most_components"] = min(options.n_components, most)
     options = replace(options, n_components=min(options.n_components, _COMPONENTS))
     # In the order of their hashes, so that the first are a sample too.
     n_rows = large_sample(seen.standardizer.n_features + seen.sample.y.shape[1])
     rows = seen.sample.X[:n_rows]
-    how["brackets"] = seconds is None or len(rows) < _MANY_ROWS
     weights = None if seen.weights is None else seen.weights[:n_rows]
     sample = Sample(rows, weights, shared(rows), shared(seen.targets[:n_rows]), shared(weights))
     promising, flops = _promising(sample, seen.standardizer, options, pairs)
+    how["n_rows"] = n_rows = len(rows)
+    if until is not None:
+        seconds = (until - time.perf_counter()) / len(promising)
+        how["n_rows"] = n_rows = _rows_within(seconds, n_rows, seen.standardizer, options)
+    how["most_bracketed"] = len(rows) if until is None else _MANY_ROWS
     rounds = [
         rounds_of(
             sample, seen.standardizer, replace(options, feature_map=name), kernel=kernel, **how
@@ -125,7 +134,7 @@ def learnt_metric(
     least = [min(each.best.relative_mse for each in some) for some in found]
     for i in np.argsort(least, kind="stable")[:_GO_ON].tolist():
         last = 0.0
-        while seconds is None or time.perf_counter() - begun + last < seconds:
+        while until is None or time.perf_counter() + last < until:
             before = time.perf_counter()
             if (more := next(rounds[i], None)) is None:
                 break
@@ -133,7 +142,7 @@ def learnt_metric(
             last = time.perf_counter() - before
     every = [each for some in found for each in some]
     contenders = {}
-    for place in _best(every) if seconds is None else _best_of_pairs(every):
+    for place in _best(every) if until is None else _best_of_pairs(every):
         each = every[place]
         linear = each.standardizer.linear
         name, pair = ISOTROPIC if linear is None else LEARNT, (each.best.kernel, each.feature_map)
@@ -143,6 +152,19 @@ def learnt_metric(
         contenders,
         Spent(flops + sum(each.flops for each in every), time.perf_counter() - begun),
     )
+
+
+def _rows_within(seconds: float, n_rows: int, plain: Standardizer, options: FitOptions) -> int:
+    """Return as many of the rows as the first rounds of a pair take so many seconds for."""
+    rate = rough_flops_per_second(options.precision)
+    fewest = max(_FEWEST_TIMED, 2 * ROWS_AN_INPUT * len(plain.columns))
+    while n_rows > fewest:
+        trial = HeldOutTrial.of(options, plain, n_rows)
+        a_trial = trial.flops + _SOLVING * trial.n_components**3
+        if _FIRST_TRIALS * a_trial <= seconds * rate:
+            break
+        n_rows -= n_rows // 4
+    return n_rows
 
 
 def _best(every: Sequence[Round]) -> list[int]:

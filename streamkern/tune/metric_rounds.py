@@ -32,7 +32,7 @@ from streamkern.tune.trials import SHIFT_ROWS, Targets, moments_about
 _FIRST, _NEXT = (-4, -3, -2, -1, 0, 1, 2), (-1, 0, 1)
 _MOST_STEPS = 4
 # Fewer rows to fit, for every input, say nothing of directions.
-_ROWS_AN_INPUT = 10
+ROWS_AN_INPUT = 10
 # Eigenvalues of the metric of a round that are reported.
 _SHOWN = 10
 # Features of a trial at the least, and rows a feature.
@@ -205,21 +205,27 @@ def rounds_of(
     kernel: Any,
     *,
     most_components: int,
-    brackets: bool,
+    n_rows: int,
+    most_bracketed: int,
 ) -> Iterator[Round]:
-    """Yield the rounds of one kernel and map, up to the first that does no better than before.
+    """Yield the rounds of one kernel and map, of some rows, up to one no better than before.
 
-    From there on the best goes on with twice as many features, up to the most.  Rounds after the
-    first bracket the length scale, or try one beside the last, on either side in turn.
+    From there on the best goes on with twice as many features, up to the most, and rows, up to all.
+    Rounds after the first bracket the length scale, or of more rows than `most_bracketed` try one
+    beside the last, on either side in turn.
     """
-    trial = HeldOutTrial.of(options, plain, len(sample.rows))
-    trials, most_D = [trial], trial.with_components(most_components).n_components
-    few = trial.n_training < _ROWS_AN_INPUT * len(plain.columns)
+    trial = HeldOutTrial.of(options, plain, n_rows)
+    trials, every = (
+        [trial],
+        replace(trial, n_rows=len(sample.rows)).with_components(most_components),
+    )
+    few = trial.n_training < ROWS_AN_INPUT * len(plain.columns)
     diagonal = True if kernel.along_axes else learning.diagonal
     kinds = [False, True] if diagonal is None else [diagonal]
     steps: Sequence[int] = _FIRST
     least, begun, number, side = np.inf, 0, 0, -1
     while True:
+        brackets = trials[0].n_rows <= most_bracketed
         most = _MOST_STEPS if brackets or not number else 1
         found = [_length_scale(one, sample, kernel, steps, most, far=not number) for one in trials]
         trial, best, own, middle, _ = min(found, key=lambda each: each.best.relative_mse)
@@ -237,9 +243,11 @@ def rounds_of(
         if few:
             return
         if not is_better or number - begun == learning.n_rounds:
-            if trial.n_components >= most_D:
+            n, D = 2 * going_on.n_rows, 2 * going_on.n_components
+            n, D = min(n, every.n_rows), min(D, every.n_components)
+            if (n, D) == (going_on.n_rows, going_on.n_components):
                 return
-            trials = [going_on.with_components(min(2 * going_on.n_components, most_D))]
+            trials = [replace(going_on, n_rows=n).with_components(D)]
             least, begun = np.inf, number + 1
         else:
             outer = run(task(trial.gradients, best, sample.X, sample.s, name="metric-gradients"))

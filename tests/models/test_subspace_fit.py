@@ -341,22 +341,22 @@ def solution(source, **options):
     return model.model_.predictor.form.coef.tobytes(), model.report_
 
 
-def test_an_interrupted_fit_goes_on_at_its_iteration(small_shards, tmp_path):
+@pytest.mark.parametrize("phase", ["sketch", "vectors", "leading", "probes"])
+def test_an_interrupted_fit_goes_on_at_its_iteration(small_shards, tmp_path, phase):
     source = ArraySource(*rows())
     expected, _ = solution(source)
-    left, model = iter(range(200)), ridge(alpha=[0.1, 1.0], precision="single")
+    model = ridge(alpha=[0.1, 1.0], precision="single")
 
     def before(*_):
-        if next(left, None) is None:
+        if [*(tmp_path / "saved").glob(f"{phase}-*.h5")]:
             raise KeyboardInterrupt
 
     with dask.config.set(scheduler="synchronous"):
         with Callback(pretask=before), pytest.raises(KeyboardInterrupt):
             model.fit(source, checkpoint=tmp_path / "saved")
-        assert list((tmp_path / "saved").glob("vectors-*.h5"))
         model.fit(source, checkpoint=tmp_path / "saved")
     assert model.model_.predictor.form.coef.tobytes() == expected
-    assert model.report_["resumed_shards"] > 15
+    assert model.report_["resumed_shards"] > 0
 
 
 @pytest.mark.cluster

@@ -1,0 +1,121 @@
+"""The ridge systems of all rows and without each fold, solved in a subspace as it stands.
+
+A value for each step of the subspace's growth: the moments in it, their eigenbases, the grid of
+penalties, and what follows: cross-validated errors, and how far solutions are from those of all
+features.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from streamkern._typing import Floats
+from streamkern.features.kernel_map import Combinations
+from streamkern.models.subspace_passes import SubspacePasses
+from streamkern.parameters.penalty_options import PenaltyOptions
+from streamkern.runtime.threads import blas_threads
+from streamkern.solve import Eigenbasis
+from streamkern.solve.cross_validation import held_out_errors
+from streamkern.solve.penalty_curve import PenaltyCurve
+from streamkern.solve.penalty_grid import even_grid
+from streamkern.solve.solution import relative_floor
+from streamkern.statistics import FeatureSums
+
+# Of the residuals that are made at once, of which some five copies are in memory.
+_COLUMN_BYTES = 64 << 20
+
+
+class System(NamedTuple):
+    """The ridge system of all rows or without a fold, at a penalty of the grid."""
+
+    left_out: int | None
+    penalty: int
+
+
+@dataclass(frozen=True)
+class SubspaceSystems:
+    """Ridge systems in a subspace, of all rows (None) and without each fold."""
+
+    passes: SubspacePasses
+    penalty: PenaltyOptions
+    parts: Mapping[int, Any]  # moments of W^T phi, by fold
+    total: Any
+    bases: Mapping[int | None, Eigenbasis]
+    alphas: Floats
+    floor: float  # below which eigenvalues are rounding
+
+    @classmethod
+    @blas_threads(1)
+    def of(cls, passes: SubspacePasses, penalty: PenaltyOptions) -> Self:
+        """Decompose the moments in the subspace of these passes, and lay out the penalties."""
+        subspace, feature_map = passes.subspace, passes.feature_map
+        parts = subspace.moments(Combinations(feature_map, subspace.vectors))
+        total: Any = reduce(FeatureSums.merge, parts.values())
+        bases = {}
+        for k in subspace.left_out:
+            rest = total if k is None else total.without(parts[k])
+            bases[k] = Eigenbasis.of(rest.centred(intercept=subspace.intercept))
+        spectrum = bases[None].spectrum
+        largest = spectrum.largest
+        if not feature_map.has_trend:
+            # The sketch knows it, by which penalties go, sooner than the subspace.
+            largest = max(largest, float(passes.preconditioner.values.max(initial=0.0)))
+        floor = relative_floor(spectrum.precision, feature_map.n_components) * largest
+        grid = (penalty.alpha,) if penalty.is_fixed else penalty.grid
+        left_out = feature_map.left_out * total.weight / total.n_rows
+        alphas = even_grid(floor, largest, left_out=left_out) if grid is None else np.array(grid)
+        return cls(passes, penalty, parts, total, bases, alphas, floor)
+
+    def errors(self, places: Iterable[int]) -> Floats:
+        """Return cross-validated errors (penalties, targets or 1), over the targets' deviations.
+
+        Of all targets together where they share a penalty; one that is constant has none.
+        """
+        curve = self._curve(self.alphas[list(places)])
+        relative, varies = curve.scores / curve.scale, self.bases[None].spectrum.target > 0
+        is_each = self.penalty.per_target and varies.any()
+        return np.sqrt(relative[:, varies] if is_each else relative.mean(axis=1, keepdims=True))
+
+    def best(self, last: int) -> list[int]:
+        """Return the places of the penalties that are chosen, from the last that was solved."""
+        chosen = self._curve(self.alphas[last:]).choose(
+            per_target=self.penalty.per_target, one_standard_error=self.penalty.one_standard_error
+        )
+        return sorted({last + int(i) for i in chosen})
+
+    @blas_threads(1)
+    def residuals(self, systems: Sequence[System]) -> tuple[Floats, Sequence[Floats]]:
+        """Return bounds on what is left to move predictions by, and the directions of that."""
+        n_columns = self.passes.feature_map.n_components * self.total.n_targets
+        step = max(_COLUMN_BYTES // (8 * n_columns), 1)
+        several = [systems[start : start + step] for start in range(0, len(systems), step)]
+        found = [self._residuals_at_once(each) for each in several]
+        directions = [one for _, some in found for one in some]
+        return np.concatenate([bounds for bounds, _ in found]), directions
+
+    def _residuals_at_once(self, systems: Sequence[System]) -> tuple[Floats, Sequence[Floats]]:
+        spectra = [self.bases[left_out].spectrum for left_out, _ in systems]
+        alphas, n_targets = self.alphas[[place for _, place in systems]], self.total.n_targets
+        coefs = [
+            self.bases[left_out].vectors @ (own.projections / (own.values + alpha)[:, None])
+            for (left_out, _), own, alpha in zip(systems, spectra, alphas, strict=True)
+        ]
+        left_out = [each.left_out for each in systems]
+        every = np.column_stack(self.passes.subspace.residuals(left_out, alphas, coefs))
+        penalties = np.repeat(alphas, n_targets)
+        # Which is at least the inverse in all directions; other preconditioners are only near it.
+        above = self.passes.preconditioner.solve(every, penalties)
+        squares = np.einsum("dq,dq->q", every, above).reshape(len(systems), n_targets)
+        directions = self.passes.precondition(every, penalties)
+        units = np.array([own.target for own in spectra])
+        bounds = np.maximum(squares, 0.0) / np.where(units > 0, units, np.inf)
+        return np.sqrt(bounds.max(axis=1)), np.split(directions, len(systems), axis=1)
+
+    @blas_threads(1)
+    def _curve(self, alphas: Floats) -> PenaltyCurve:
+        basis = self.bases[None]
+        errors = [held_out_errors(basis, self.total, part, alphas) for part in self.parts.values()]
+        return PenaltyCurve.of_folds(alphas, errors, basis.spectrum.target / basis.spectrum.weight)
