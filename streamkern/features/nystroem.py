@@ -17,7 +17,9 @@ from streamkern.features.levelled import LevelledSimilarities
 from streamkern.kernels import Kernel
 
 # More landmarks are looked at in their own order, since pivots take several times as long.
-_PIVOTED = 8192
+PIVOTED = 8192
+# Rows of a matrix whose kernel is computed at a time.
+_STRIP = 512
 # So many that leave too little are taken out of the factor; of more it is made anew.
 _FEW = 16
 # The stream of the order that rows are taken in; landmarks have others.
@@ -181,11 +183,12 @@ class CombinedLandmarks(Projected):
 
 
 def _without(factor: Floats, i: int) -> Floats:
-    """Return the factor of a matrix without row and column i, by a rank-one update of the rest.
+    """Return the factor of a matrix without row and column i, in the place of a factor by columns.
 
-    Golub and Van Loan (2013), "Matrix computations", section 6.5.4.
+    That of the rest has an update of rank one.  Golub and Van Loan (2013), "Matrix computations",
+    section 6.5.4.
     """
-    column, rest = factor[i + 1 :, i].copy(), np.asfortranarray(factor[i + 1 :, i + 1 :])
+    column, rest, n = factor[i + 1 :, i].copy(), factor[i + 1 :, i + 1 :], len(factor)
     for k in range(len(rest)):
         root = np.hypot(rest[k, k], column[k])
         cosine, sine = root / rest[k, k], column[k] / rest[k, k]
@@ -195,9 +198,10 @@ def _without(factor: Floats, i: int) -> Floats:
         column[k + 1 :] *= cosine
         column[k + 1 :] -= sine * below
         rest[k, k] = root
-    whole = np.delete(np.delete(factor, i, axis=0), i, axis=1)
-    whole[i:, i:] = rest
-    return whole
+    flat = factor.T.reshape(-1)  # in the same memory, where columns move to the front
+    for k in range(n - 1):
+        flat[k * (n - 1) : (k + 1) * (n - 1)] = np.delete(factor[:, k + (k >= i)], i)
+    return flat[: (n - 1) ** 2].reshape(n - 1, n - 1).T
 
 
 def _independent(kernel: Kernel, chosen: Floats, jitter: float) -> tuple[Floats, Floats]:
@@ -211,18 +215,24 @@ def _independent(kernel: Kernel, chosen: Floats, jitter: float) -> tuple[Floats,
             f"the kernel {kernel.name!r} is zero at all landmarks; take another kernel, or give "
             f"it a constant."
         )
-    matrix = kernel(chosen, chosen)
-    if len(chosen) > _PIVOTED:
-        matrix[np.diag_indices_from(matrix)] += added
-        factor: Any = cholesky(matrix, lower=True, overwrite_a=True, check_finite=False)
+    if len(chosen) > PIVOTED:
+        # Of so many there is one matrix in memory, by columns as LAPACK factors it in its place.
+        square = np.zeros((len(chosen), len(chosen)), order="F")
+        for start in range(0, len(chosen), _STRIP):
+            strip = slice(start, start + _STRIP)
+            square[strip, : strip.stop] = kernel(chosen[strip], chosen[: strip.stop])
+        square[np.diag_indices_from(square)] += added
+        factor: Any = cholesky(square, lower=True, overwrite_a=True, check_finite=False)
         # Those that the ones before them leave more of than was added.
         kept = np.square(np.diagonal(factor)) > 2.0 * added
         gone = np.flatnonzero(~kept)
         if len(gone) > _FEW:
+            del square, factor
             return _independent(kernel, chosen[kept], jitter)
         for i in gone[::-1].tolist():
             factor = _without(factor, i)
         return chosen[kept], factor
+    matrix = kernel(chosen, chosen)
     _, pivots, rank, _ = dpstrf(matrix, lower=1, tol=added)
     kept = np.sort(pivots[:rank] - 1)
     factor = np.linalg.cholesky(matrix[np.ix_(kept, kept)] + added * np.eye(len(kept)))

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from streamkern._typing import Source
 from streamkern.features import LEVELS
+from streamkern.features.nystroem import PIVOTED
 from streamkern.parameters.fit_options import SAMPLE_ROWS
 from streamkern.runtime.memory import thread_bytes
 from streamkern.solve import decomposition_bytes, inverting_bytes
@@ -237,6 +238,9 @@ class Footprint:
             held += 8 * (3 * self.n_folds + 3) * (sketch + vectors) ** 2
         model = _MODEL_COPIES * 8 * D * self.source.n_targets
         drawing = 8 * _SQUARES_DRAWING * D**2 if self.from_rows else 0
+        if self.from_rows and self.solves_by_passes:  # which have the factor here alone
+            held += 8 * D**2
+            drawing = 8 * D**2 if D > PIVOTED else drawing
         return _PROCESS_BYTES + self.map + max(held + model, drawing + self.sample)
 
 

@@ -103,7 +103,7 @@ class Plan:
         return [
             ("rows x inputs", f"{self.n_rows:,} x {self.n_features:,}"),
             ("components", f"{self.n_components:,} ({self.precision} precision)"),
-            ("shards", f"{self.n_shards:,} of {self.shard_rows:,} rows"),
+            ("shards", f"{self.n_shards:,} of at most {self.shard_rows:,} rows"),
             ("blocks", f"{self.block_rows:,} rows"),
             ("tasks in the graph", f"{self.graph_tasks:,}"),
             *([("solver", "conjugate gradients")] * self.solves_by_passes),

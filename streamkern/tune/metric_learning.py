@@ -119,11 +119,11 @@ def learnt_metric(
     weights = None if seen.weights is None else seen.weights[:n_rows]
     sample = Sample(rows, weights, shared(rows), shared(seen.targets[:n_rows]), shared(weights))
     promising, flops = _promising(sample, seen.standardizer, options, pairs)
-    how["n_rows"] = n_rows = len(rows)
+    how |= {"n_rows": len(rows), "most_bracketed": len(rows)}
     if until is not None:
         seconds = (until - time.perf_counter()) / len(promising)
-        how["n_rows"] = n_rows = _rows_within(seconds, n_rows, seen.standardizer, options)
-    how["most_bracketed"] = len(rows) if until is None else _MANY_ROWS
+        how["n_rows"] = _rows_within(seconds, len(rows), seen.standardizer, options)
+        how["most_bracketed"] = _MANY_ROWS
     rounds = [
         rounds_of(
             sample, seen.standardizer, replace(options, feature_map=name), kernel=kernel, **how

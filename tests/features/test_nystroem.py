@@ -374,14 +374,15 @@ def test_a_factor_without_one_row_is_that_of_the_matrix_without_it(place):
     half = np.random.default_rng(0).standard_normal((12, 20))
     matrix = half @ half.T
     kept = np.delete(np.arange(12), place)
-    found = nystroem._without(np.linalg.cholesky(matrix), place)
+    found = nystroem._without(np.asfortranarray(np.linalg.cholesky(matrix)), place)
     np.testing.assert_allclose(found, np.linalg.cholesky(matrix[np.ix_(kept, kept)]), rtol=1e-10)
 
 
 @pytest.mark.parametrize("few", [0, 16])
 def test_of_many_landmarks_those_that_others_leave_nothing_of_are_left_out(monkeypatch, few):
-    monkeypatch.setattr(nystroem, "_PIVOTED", 4)
+    monkeypatch.setattr(nystroem, "PIVOTED", 4)
     monkeypatch.setattr(nystroem, "_FEW", few)
+    monkeypatch.setattr(nystroem, "_STRIP", 8)
     landmarks = np.random.default_rng(0).standard_normal((30, 2))
     landmarks[[7, 20]] = landmarks[3]
     chosen, factor = nystroem._independent(Gaussian(1.0), landmarks, 1e-8)

@@ -243,3 +243,12 @@ def test_of_many_rows_rounds_try_one_length_scale_beside_the_last(monkeypatch):
     assert len(later) > 2
     assert {each.n_tried for each in later} == {2}
     assert all(each.n_tried >= 7 for far, each in found if far)
+
+
+def test_rounds_that_have_little_time_are_of_few_rows_and_go_on_with_more(monkeypatch):
+    monkeypatch.setattr(metric_learning, "rough_flops_per_second", lambda _: 1.0)
+    monkeypatch.setattr(metric_learning, "_FEWEST_TIMED", 150)
+    rounds = tuned(*heavy_tailed(600), kernels="gaussian").report_["metric"]["rounds"]
+    first = [each["n_rows"] for each in rounds if each["number"] == 0]
+    assert set(first) == {144}  # a quarter less at a time
+    assert {144, 288, 576, 600} >= {each["n_rows"] for each in rounds} > {144}
