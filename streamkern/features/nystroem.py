@@ -18,8 +18,8 @@ from streamkern.kernels import Kernel
 
 # More landmarks are looked at in their own order, since pivots take several times as long.
 PIVOTED = 8192
-# Rows of a matrix whose kernel is computed at a time.
-_STRIP = 512
+# Columns of a factor that are made at a time.
+_PANEL = 512
 # So many that leave too little are taken out of the factor; of more it is made anew.
 _FEW = 16
 # The stream of the order that rows are taken in; landmarks have others.
@@ -204,10 +204,27 @@ def _without(factor: Floats, i: int) -> Floats:
     return flat[: (n - 1) ** 2].reshape(n - 1, n - 1).T
 
 
+def _factor(kernel: Kernel, chosen: Floats, added: float) -> Floats:
+    """Return the factor of K_mm + added I by columns, in memory of one matrix beside a panel.
+
+    Other threads go on meanwhile.  Golub and Van Loan (2013), "Matrix computations", section 4.2.5.
+    """
+    from scipy.linalg import solve_triangular  # noqa: PLC0415  where it is needed
+
+    factor = np.zeros((len(chosen), len(chosen)), order="F")
+    for start in range(0, len(chosen), _PANEL):
+        panel, below = slice(start, start + _PANEL), slice(start + _PANEL, None)
+        rest = kernel(chosen[start:], chosen[panel])
+        rest -= factor[start:, :start] @ factor[panel, :start].T
+        square = rest[:_PANEL] + added * np.eye(len(rest[:_PANEL]))
+        factor[panel, panel] = square = np.linalg.cholesky(square)
+        factor[below, panel] = solve_triangular(square, rest[_PANEL:].T, lower=True).T
+    return factor
+
+
 def _independent(kernel: Kernel, chosen: Floats, jitter: float) -> tuple[Floats, Floats]:
     """Return the landmarks that others leave enough of, in their order, and their factor."""
-    from scipy.linalg import cholesky  # noqa: PLC0415  where it is needed
-    from scipy.linalg.lapack import dpstrf  # noqa: PLC0415
+    from scipy.linalg.lapack import dpstrf  # noqa: PLC0415  where it is needed
 
     added = jitter * diagonal(kernel, chosen).max()
     if not added > 0:
@@ -216,18 +233,12 @@ def _independent(kernel: Kernel, chosen: Floats, jitter: float) -> tuple[Floats,
             f"it a constant."
         )
     if len(chosen) > PIVOTED:
-        # Of so many there is one matrix in memory, by columns as LAPACK factors it in its place.
-        square = np.zeros((len(chosen), len(chosen)), order="F")
-        for start in range(0, len(chosen), _STRIP):
-            strip = slice(start, start + _STRIP)
-            square[strip, : strip.stop] = kernel(chosen[strip], chosen[: strip.stop])
-        square[np.diag_indices_from(square)] += added
-        factor: Any = cholesky(square, lower=True, overwrite_a=True, check_finite=False)
+        factor = _factor(kernel, chosen, added)
         # Those that the ones before them leave more of than was added.
         kept = np.square(np.diagonal(factor)) > 2.0 * added
         gone = np.flatnonzero(~kept)
         if len(gone) > _FEW:
-            del square, factor
+            del factor
             return _independent(kernel, chosen[kept], jitter)
         for i in gone[::-1].tolist():
             factor = _without(factor, i)

@@ -243,11 +243,11 @@ def rounds_of(
         if few:
             return
         if not is_better or number - begun == learning.n_rounds:
-            n, D = 2 * going_on.n_rows, 2 * going_on.n_components
-            n, D = min(n, every.n_rows), min(D, every.n_components)
-            if (n, D) == (going_on.n_rows, going_on.n_components):
+            n, D = going_on.n_rows, going_on.n_components
+            more = min(2 * n, every.n_rows), max(D, min(2 * D, every.n_components))
+            if more == (n, D):
                 return
-            trials = [replace(going_on, n_rows=n).with_components(D)]
+            trials = [replace(going_on, n_rows=more[0]).with_components(more[1])]
             least, begun = np.inf, number + 1
         else:
             outer = run(task(trial.gradients, best, sample.X, sample.s, name="metric-gradients"))
