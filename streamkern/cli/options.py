@@ -1,7 +1,6 @@
 """Options that several commands share, and what is told by whether they are given."""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,11 +9,9 @@ from click.core import ParameterSource
 from streamkern.errors import ParameterError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
-
     from streamkern.models.tasks import Task
 
-    Decorator = Callable[[Any], Any]
+Decorator = Callable[[Any], Any]
 
 
 def out_option(metavar: str, text: str) -> Decorator:
@@ -148,7 +145,7 @@ class_options = (
 )
 
 
-def task_of(options: dict[str, Any]) -> Task:
+def task_of(options: dict[str, Any]) -> "Task":
     from streamkern.models.classification import Classification
     from streamkern.models.tasks import Regression
 

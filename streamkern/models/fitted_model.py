@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -25,15 +25,14 @@ from streamkern.models.report_facts import summary_line, summary_rows
 from streamkern.parameters.fit_report import FitReport
 from streamkern.parameters.parameters import AUTO, Parameters
 from streamkern.predict.predictor import Predictor, RowFunction
+from streamkern.solve import NormalEquations
+from streamkern.solve.posterior_samples import PosteriorSamples
 from streamkern.sources import Source
 from streamkern.sources.preprocessing import recipe_of
 from streamkern.sources.preprocessing.column_names import check_same_inputs, input_names
 from streamkern.statistics.triangle import Triangle
 from streamkern.storage.codec import Kind, restored_map, write_card
 from streamkern.storage.untrusted import finite_array, finite_arrays
-
-if TYPE_CHECKING:
-    from streamkern.solve import NormalEquations
 
 LIBRARIES = ("dask", "distributed", "h5py", "numpy", "scikit-learn", "scipy")
 
@@ -168,17 +167,13 @@ def restored_predictor(group: Group, card: dict[str, Any], *, flat: bool) -> Pre
     return Predictor(feature_map, coef, intercept, precision=card["precision"], flat=flat)
 
 
-def stored_equations(equations: "NormalEquations") -> dict[str, Any]:
+def stored_equations(equations: NormalEquations) -> dict[str, Any]:
     arrays = vars(equations) | {"intercept": int(equations.intercept)}
     samples = arrays.pop("samples")
     return arrays if samples is None else {**arrays, "samples": samples._asdict()}
 
 
-def restored_equations(group: Group, predictor: Predictor) -> "NormalEquations":
-    # Slow, with SciPy.
-    from streamkern.solve import NormalEquations  # noqa: PLC0415
-    from streamkern.solve.posterior_samples import PosteriorSamples  # noqa: PLC0415
-
+def restored_equations(group: Group, predictor: Predictor) -> NormalEquations:
     D, q = predictor.coef.shape
     gram = Triangle.unpacked(finite_array(group, "gram", (D * (D + 1) // 2,)))
     mean = finite_array(group, "feature_mean", (D,))

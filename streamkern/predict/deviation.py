@@ -1,23 +1,19 @@
 """Leverages of rows: standard deviations of predictions, and leave-one-out errors."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from streamkern._typing import Array, Floats
+from streamkern.features import FeatureMap
 from streamkern.features.base import cached_slices, slices
 from streamkern.predict.evaluation import Measure
 from streamkern.predict.predictor import Predictor, Uncached, WavePredictions
 from streamkern.solve import Cholesky, NormalEquations, decomposed
+from streamkern.sources import Block
 from streamkern.statistics import Sums, Triangle, joint, part, total
-
-if TYPE_CHECKING:
-    from streamkern._typing import Array, Floats
-    from streamkern.features import FeatureMap
-    from streamkern.sources import Block
 
 # Rows at a time, also of those that samples of the posterior are predicted at.
 _ROWS_AT_ONCE, _SAMPLED_AT_ONCE = 4096, 1 << 16
@@ -56,7 +52,7 @@ class Deviation(Uncached):
     @classmethod
     def of(
         cls, feature_map: FeatureMap, equations: NormalEquations, flat: bool = False
-    ) -> Deviation:
+    ) -> "Deviation":
         """Factorise G + alpha I: D^3 / 3 multiply-adds, more where targets have their own alpha.
 
         Where there are samples of the posterior, they take the place of B.
@@ -210,7 +206,7 @@ class Largest(Sums):
         order = np.lexsort((places, -values))[: self.n_rows]
         return {"values": values[order], "places": places[order], "facts": facts[order]}
 
-    def merged_jointly(self, other: Largest) -> dict[str, Any]:
+    def merged_jointly(self, other: "Largest") -> dict[str, Any]:
         rows = other.values, other.places, other.facts
         return self._with_rows(*rows) if len(other.values) else dict(self.detached())
 

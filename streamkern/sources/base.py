@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from streamkern._typing import Array, Floats
 from streamkern.errors import DataError, OverflowedError, WorkersLostError
 from streamkern.errors.formatting import listed
 from streamkern.errors.html_table import html_table
 from streamkern.runtime.memory import in_words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from streamkern._typing import Array, Floats
     from streamkern.sources.labelled_source import LabelColumn
 
 # As soon as no more than so many shards are left, these become smaller.
