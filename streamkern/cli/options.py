@@ -22,6 +22,11 @@ def count_option(name: str, least: int, default: int, text: str) -> Decorator:
     return click.option(name, type=click.IntRange(min=least), default=default, help=text)
 
 
+def several_option(name: str, metavar: str, text: str, *more: str) -> Decorator:
+    """Return an option that may be given several times; `more` is what its parameter is called."""
+    return click.option(name, *more, multiple=True, metavar=metavar, help=text)
+
+
 def given_options(names: Collection[str]) -> list[click.Parameter]:
     """Return those of the options named that the command line gives a value to."""
     context = click.get_current_context()
@@ -57,20 +62,18 @@ delimiter_option = click.option(
     callback=lambda _context, _option, text: "\t" if text == "tab" else text,
     help="What stands between the cells of a CSV, as ';' or tab; by default a comma.",
 )
-id_option = click.option(
+id_option = several_option(
     "--id",
+    "NAME",
+    "Column of a table that says which row it is: no input, and `predict` carries it along.",
     "ids",
-    multiple=True,
-    metavar="NAME",
-    help="Column of a table that says which row it is: no input, and `predict` carries it along.",
 )
 table_options = (
-    click.option(
+    several_option(
         "--target",
+        "NAME",
+        "Column of a target, where DATA is a table; may be given several times.",
         "targets",
-        multiple=True,
-        metavar="NAME",
-        help="Column of a target, where DATA is a table; may be given several times.",
     ),
     id_option,
     delimiter_option,

@@ -63,17 +63,9 @@ class Deviation(Uncached):
             kind, feature_map, centre = SampledDeviation, feature_map.uncombined, samples.means
         else:
             centre = equations.feature_mean / feature_map.scale
-        return kind(
-            feature_map,
-            centre,
-            basis,
-            weights,
-            1.0 / equations.weight if equations.intercept else 0.0,
-            equations.noise_variance,
-            each,
-            equations.row_weight,
-            flat,
-        )
+        base = 1.0 / equations.weight if equations.intercept else 0.0
+        noise, row_weight = equations.noise_variance, equations.row_weight
+        return kind(feature_map, centre, basis, weights, base, noise, each, row_weight, flat)
 
     def leverages(self, X: Array) -> Floats:
         """Return h (n, t) of rows (n, p), NaN for a row with a value that is not finite."""
@@ -126,18 +118,11 @@ class SampledDeviation(Deviation):
     @cached_property
     def _predictors(self) -> list[tuple[slice, Predictor]]:
         """Some samples at a time, so that there is room for their waves."""
-        n_samples, room = self.basis.shape[1], WavePredictions.room(self.feature_map)
+        feature_map, n_samples = self.feature_map, self.basis.shape[1]
+        room = WavePredictions.room(feature_map) or n_samples
         return [
-            (
-                some,
-                Predictor(
-                    self.feature_map,
-                    self.basis[:, some].astype(float),
-                    -self.centre[some],
-                    precision="single",
-                ),
-            )
-            for some in slices(n_samples, room or n_samples)
+            (some, Predictor(feature_map, self.basis[:, some].astype(float), -self.centre[some]))
+            for some in slices(n_samples, room)
         ]
 
     def _sums(self, X: Array, *, with_squares: bool = False) -> tuple[Floats, Floats | None]:  # noqa: ARG002  waves leave nothing else out
