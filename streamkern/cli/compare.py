@@ -23,7 +23,7 @@ _COLUMNS = ("relative_rmse", "kernel_error", "fit_seconds", "predict_seconds")
 @command(
     *shared.rows_options,
     shared.out_option("DIR", "The folder for JSON and pictures."),
-    click.option("--test", multiple=True, metavar="DATA", help="Test on these rows instead."),
+    shared.several_option("--test", "DATA", "Test on these rows instead."),
     click.option(
         "--maps",
         default="orthogonal,iid",

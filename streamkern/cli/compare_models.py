@@ -13,9 +13,7 @@ from streamkern.errors import ParameterError
 
 @command(
     click.argument("models", nargs=-1, required=True, metavar="MODEL.h5..."),
-    click.option(
-        "--data", multiple=True, metavar="FILE", help="Evaluate all models on these rows; repeat."
-    ),
+    shared.several_option("--data", "FILE", "Evaluate all models on these rows; repeat."),
     *shared.data_options[1:],
     shared.delimiter_option,
     *parameter_options("on_bad_rows"),

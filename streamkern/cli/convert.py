@@ -15,33 +15,23 @@ _SHOWN = 50
 @command(
     click.argument("src"),
     click.argument("dst", metavar="DST.h5"),
-    click.option(
+    shared.several_option(
         "--target",
+        "NAME",
+        "Column of a target: its name, in a .npy its number; may be given several times.",
         "targets",
-        multiple=True,
-        metavar="NAME",
-        help="Column of a target: its name, in a .npy its number; may be given several times.",
     ),
     click.option("--no-target", is_flag=True, help="All columns are inputs, as for `predict`."),
-    click.option(
-        "--categorical",
-        multiple=True,
-        metavar="NAME",
-        help="Column of categories that are numbers.",
+    shared.several_option("--categorical", "NAME", "Column of categories that are numbers."),
+    shared.several_option(
+        "--ordinal", "NAME=LEAST,...,MOST", "Column whose categories have an order, and the order."
     ),
-    click.option(
-        "--ordinal",
-        multiple=True,
-        metavar="NAME=LEAST,...,MOST",
-        help="Column whose categories have an order, and the order.",
-    ),
-    click.option(
+    shared.several_option(
         "--missing",
-        multiple=True,
-        metavar="TEXT",
-        help="What means missing, in place of '?', 'NA', 'NaN', 'null' and the like.",
+        "TEXT",
+        "What means missing, in place of '?', 'NA', 'NaN', 'null' and the like.",
     ),
-    click.option("--drop", multiple=True, metavar="NAME", help="Column to leave out."),
+    shared.several_option("--drop", "NAME", "Column to leave out."),
     click.option("--weights", metavar="NAME", help="Column of weights of rows."),
     shared.count_option("--max-levels", 2, 64, "Inputs that a column of categories may become."),
     click.option("--impute", is_flag=True, help="Fill missing numbers of later tables too."),

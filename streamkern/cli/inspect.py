@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streamkern.cli import options as shared
@@ -10,9 +12,6 @@ from streamkern.cli.console import Say, command
 from streamkern.cli.row_files import opened_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
     from streamkern.sources.headers import Contents
 
 _MOST_FILES = 4

@@ -1,7 +1,6 @@
 """Options that several commands share, and what is told by whether they are given."""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,11 +9,9 @@ from click.core import ParameterSource
 from streamkern.errors import ParameterError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
-
     from streamkern.models.tasks import Task
 
-    Decorator = Callable[[Any], Any]
+Decorator = Callable[[Any], Any]
 
 
 def out_option(metavar: str, text: str) -> Decorator:
@@ -23,6 +20,11 @@ def out_option(metavar: str, text: str) -> Decorator:
 
 def count_option(name: str, least: int, default: int, text: str) -> Decorator:
     return click.option(name, type=click.IntRange(min=least), default=default, help=text)
+
+
+def several_option(name: str, metavar: str, text: str, *more: str) -> Decorator:
+    """Return an option that may be given several times; `more` is what its parameter is called."""
+    return click.option(name, *more, multiple=True, metavar=metavar, help=text)
 
 
 def given_options(names: Collection[str]) -> list[click.Parameter]:
@@ -60,20 +62,18 @@ delimiter_option = click.option(
     callback=lambda _context, _option, text: "\t" if text == "tab" else text,
     help="What stands between the cells of a CSV, as ';' or tab; by default a comma.",
 )
-id_option = click.option(
+id_option = several_option(
     "--id",
+    "NAME",
+    "Column of a table that says which row it is: no input, and `predict` carries it along.",
     "ids",
-    multiple=True,
-    metavar="NAME",
-    help="Column of a table that says which row it is: no input, and `predict` carries it along.",
 )
 table_options = (
-    click.option(
+    several_option(
         "--target",
+        "NAME",
+        "Column of a target, where DATA is a table; may be given several times.",
         "targets",
-        multiple=True,
-        metavar="NAME",
-        help="Column of a target, where DATA is a table; may be given several times.",
     ),
     id_option,
     delimiter_option,
@@ -148,7 +148,7 @@ class_options = (
 )
 
 
-def task_of(options: dict[str, Any]) -> Task:
+def task_of(options: dict[str, Any]) -> "Task":
     from streamkern.models.classification import Classification
     from streamkern.models.tasks import Regression
 

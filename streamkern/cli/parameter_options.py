@@ -1,21 +1,16 @@
 """Options made from the table of parameters, and parameters made from options."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING, Any
+from dataclasses import Field
+from typing import Any
 
 import click
 
 from streamkern.cli.help_pages import NearChoice
+from streamkern.cli.options import Decorator
 from streamkern.errors import ParameterError
 from streamkern.kernels import Kernel, length_scale_of, parsed_kernel
 from streamkern.parameters.parameters import AUTO, DEFAULT_KERNEL, OPTIONS, Option, Parameters
-
-if TYPE_CHECKING:
-    from dataclasses import Field
-
-    from streamkern.cli.options import Decorator
 
 # Parameters of a map, of the moments that it makes, and of what is made of moments.
 OF_MAPS = ("kernel", "feature_map", "paired", "standardize", "precision", "random_state")

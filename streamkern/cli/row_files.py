@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -16,8 +17,6 @@ from streamkern.cli.options import refuse_given
 from streamkern.errors import ModelFileError, ParameterError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from streamkern.cli.console import Say
     from streamkern.models.fitted_model import FittedModel
     from streamkern.parameters.fit_report import FitReport

@@ -106,18 +106,28 @@ class ChosenFeatures(WrittenFeatures):
 
 
 class OfInner(ChosenFeatures):
-    """Features that are made of those of another drawn map."""
+    """Features that are made of those of another drawn map, by one array unless they say more."""
 
+    held: ClassVar[str]  # the name of the array
     inner: FeatureMap
 
     def parameters(self) -> dict[str, Any]:
         return {"inner": self.inner.name, "inner_parameters": self.inner.parameters()}
+
+    def arrays(self) -> dict[str, Array]:
+        return {self.held: getattr(self, self.held), **inner_arrays(self.inner)}
+
+    @classmethod
+    def restore(cls, parameters: Mapping[str, Any], arrays: Mapping[str, Array]) -> FeatureMap:
+        made: Any = cls  # which takes both
+        return made(restored_inner(parameters, arrays), arrays[cls.held])
 
 
 class Chosen(OfInner):
     """Some features of another drawn map, which makes all of them."""
 
     name = "chosen"
+    held = "indices"
 
     def __init__(self, inner: FeatureMap, indices: Array) -> None:
         self.inner, self.indices = inner, inner.checked_subset(indices)
@@ -146,18 +156,12 @@ class Chosen(OfInner):
     def subset(self, indices: Array) -> "Chosen":
         return Chosen(self.inner, self.indices[self.checked_subset(indices)])
 
-    def arrays(self) -> dict[str, Array]:
-        return {"indices": self.indices, **inner_arrays(self.inner)}
-
-    @classmethod
-    def restore(cls, parameters: Mapping[str, Any], arrays: Mapping[str, Array]) -> Self:
-        return cls(restored_inner(parameters, arrays), arrays["indices"])
-
 
 class Combinations(OfInner):
     """The features psi(x) = W^T phi(x) of a drawn map phi, by weights W (D, r)."""
 
     name = "combinations"
+    held = "weights"
     left_out: Any = property(attrgetter("inner.left_out"))
     uncombined: Any = property(attrgetter("inner"))
     no_part = "combinations of features have no part of {} that stands for the whole."
@@ -206,10 +210,3 @@ class Combinations(OfInner):
 
     def gradients(self, X: Array, coef: Floats, scratch: Scratch | None = None) -> Array:
         return self.inner.gradients(X, self.weights @ coef, scratch)
-
-    def arrays(self) -> dict[str, Array]:
-        return {"weights": self.weights, **inner_arrays(self.inner)}
-
-    @classmethod
-    def restore(cls, parameters: Mapping[str, Any], arrays: Mapping[str, Array]) -> "Combinations":
-        return cls(restored_inner(parameters, arrays), arrays["weights"])

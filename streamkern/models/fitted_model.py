@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -21,19 +21,19 @@ from streamkern.errors.html_table import html_table
 from streamkern.features import FeatureMap
 from streamkern.features.metric import described_metric, with_metric
 from streamkern.kernels import Kernel, as_kernel, kernel_from
+from streamkern.models.prediction import predicted_rows
 from streamkern.models.report_facts import summary_line, summary_rows
 from streamkern.parameters.fit_report import FitReport
 from streamkern.parameters.parameters import AUTO, Parameters
 from streamkern.predict.predictor import Predictor, RowFunction
+from streamkern.solve import NormalEquations
+from streamkern.solve.posterior_samples import PosteriorSamples
 from streamkern.sources import Source
 from streamkern.sources.preprocessing import recipe_of
 from streamkern.sources.preprocessing.column_names import check_same_inputs, input_names
 from streamkern.statistics.triangle import Triangle
 from streamkern.storage.codec import Kind, restored_map, write_card
 from streamkern.storage.untrusted import finite_array, finite_arrays
-
-if TYPE_CHECKING:
-    from streamkern.solve import NormalEquations
 
 LIBRARIES = ("dask", "distributed", "h5py", "numpy", "scikit-learn", "scipy")
 
@@ -99,6 +99,11 @@ class FittedModel(ABC):
         """Raise DataError if a source has other inputs than the rows of the fit."""
         if isinstance(X, Source):
             check_same_inputs(self.report, X.describe())
+
+    def scores(self, X: Any) -> Any:
+        """Return what is predicted of an array or a source, (n,) or (n, q), lazily of Dask's."""
+        self.check_inputs(X)
+        return predicted_rows(self.predictor, X)
 
 
 def through(name: str, description: str | None = None) -> Any:
@@ -168,17 +173,13 @@ def restored_predictor(group: Group, card: dict[str, Any], *, flat: bool) -> Pre
     return Predictor(feature_map, coef, intercept, precision=card["precision"], flat=flat)
 
 
-def stored_equations(equations: "NormalEquations") -> dict[str, Any]:
+def stored_equations(equations: NormalEquations) -> dict[str, Any]:
     arrays = vars(equations) | {"intercept": int(equations.intercept)}
     samples = arrays.pop("samples")
     return arrays if samples is None else {**arrays, "samples": samples._asdict()}
 
 
-def restored_equations(group: Group, predictor: Predictor) -> "NormalEquations":
-    # Slow, with SciPy.
-    from streamkern.solve import NormalEquations  # noqa: PLC0415
-    from streamkern.solve.posterior_samples import PosteriorSamples  # noqa: PLC0415
-
+def restored_equations(group: Group, predictor: Predictor) -> NormalEquations:
     D, q = predictor.coef.shape
     gram = Triangle.unpacked(finite_array(group, "gram", (D * (D + 1) // 2,)))
     mean = finite_array(group, "feature_mean", (D,))

@@ -1,20 +1,20 @@
 """A fitted ridge regression: predictions, their deviations and errors, and its file."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
 from streamkern._typing import Floats, Group
 from streamkern.engine.scheduler import is_task, run, shared, task
 from streamkern.errors import ModelFileError
+from streamkern.features import FeatureMap
 from streamkern.features.metric import metric_of_map
 from streamkern.models import scoring
+from streamkern.models.data_moments import DataMoments
 from streamkern.models.fitted_model import (
     FittedModel,
     described_parameters,
@@ -33,20 +33,16 @@ from streamkern.models.prediction import (
     predicted_shards,
 )
 from streamkern.models.prediction_files import predict_to_hdf5
+from streamkern.parameters.fit_report import FitReport
+from streamkern.parameters.parameters import Parameters
 from streamkern.predict.deviation import Deviation
+from streamkern.predict.predictor import Predictor
+from streamkern.solve import NormalEquations
+from streamkern.solve.penalty_curve import PenaltyCurve
 from streamkern.sources import Source
 from streamkern.sources.arrays import as_rows
 from streamkern.sources.containers import is_dask_array
 from streamkern.storage.codec import MODEL, map_card
-
-if TYPE_CHECKING:
-    from streamkern.features import FeatureMap
-    from streamkern.models.data_moments import DataMoments
-    from streamkern.parameters.fit_report import FitReport
-    from streamkern.parameters.parameters import Parameters
-    from streamkern.predict.predictor import Predictor
-    from streamkern.solve import NormalEquations
-    from streamkern.solve.penalty_curve import PenaltyCurve
 
 
 @dataclass(frozen=True, repr=False)

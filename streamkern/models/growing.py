@@ -1,6 +1,6 @@
 """Models that rows come to and leave: moments, and a solution made when it is first asked for."""
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from reprlib import repr as shortened
 from threading import Lock, RLock
 from typing import Any
@@ -28,20 +28,16 @@ def rows_lock(model: Any) -> RLock:
         return _LOCKS.setdefault(model, RLock())
 
 
+@dataclass(eq=False, repr=False)
 class Growing:
     """The moments of the rows that are in; they do not change, but are solved once."""
 
-    def __init__(
-        self,
-        moments: DataMoments,
-        parameters: Parameters,
-        class_weight: Any = None,
-        size: int | None = None,  # how many leading features a solution takes; all by default
-    ) -> None:
-        self.moments, self.parameters = moments, parameters
-        self.class_weight, self.size = class_weight, size
-        self._fitted: Any = None
-        self._lock = Lock()
+    moments: DataMoments
+    parameters: Parameters
+    class_weight: Any = None
+    size: int | None = None  # how many leading features a solution takes; all by default
+    _fitted: Any = field(default=None, init=False)
+    _lock: Any = field(default_factory=Lock, init=False)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_lock"}

@@ -16,11 +16,10 @@ from streamkern.engine.scheduler import run, shared, task
 from streamkern.errors import DataError
 from streamkern.features import LEVELS, FeatureMap, Standardized
 from streamkern.features.metric import metric_facts, standardizer_of
-from streamkern.models.checkpoint_job import RowPasses
+from streamkern.models.checkpoint_job import RowPasses, pass_report
 from streamkern.models.data_moments import DataMoments
 from streamkern.models.feature_rounding import MEASURED_ROWS, rounding_of
 from streamkern.models.gram_passes import GramPasses, GramTransforms
-from streamkern.models.pass_report import pass_report
 from streamkern.models.subspace_fit import SubspaceChoice, SubspaceSearch
 from streamkern.models.subspace_passes import SubspacePasses
 from streamkern.parameters.fit_options import SAMPLE_ROWS
@@ -85,16 +84,12 @@ def moments_pass(
     if penalty is not None and not isinstance(empty, ToeplitzMoments):
         # Sums without products of features.
         strips = [replace(empty, first_row=feature_map.n_components)]
-    read = partial(rows.read, group=rows.fold_of)
-    passes = [
-        read(
-            ByFold(rule, strip, weighting),
-            "moments" if len(strips) == 1 else f"moments-{i + 1}-of-{len(strips)}",
-            keep=penalty is None,
-            validate=partial(progressive_error, intercept=options.fit_intercept),
-        )
-        for i, strip in enumerate(strips)
-    ]
+    validate = partial(progressive_error, intercept=options.fit_intercept)
+    how: Any = {"group": rows.fold_of, "keep": penalty is None, "validate": validate}
+    n = len(strips)
+    labels = ["moments"] if n == 1 else [f"moments-{i}-of-{n}" for i in range(1, n + 1)]
+    folds = [ByFold(rule, strip, weighting) for strip in strips]
+    passes = [rows.read(*each, **how) for each in zip(folds, labels, strict=True)]
     # The last strip knows all but the other strips' rows of the triangle.
     moments = passes[-1]
     weights: dict[int, float] = run(task(_weights_of_folds, moments.statistic, name="weights"))
@@ -111,9 +106,8 @@ def moments_pass(
         whole, choice, solved, more = _without_gram(rows, seen, whole, drawn, penalty)
         feature_map, passes = whole.empty.feature_map, [*passes, *more]
     seconds = seen.passed.seconds + time.perf_counter() - begun
-    report = pass_report(
-        rows, seen, passes, sum(weights[fold] for fold in sorted(weights)), seconds
-    )
+    weight = sum(weights[fold] for fold in sorted(weights))
+    report = pass_report(rows, seen, passes, weight, seconds)
     report |= {"metric": metric_facts(standardizer_of(feature_map), options.metric)} | solved
     if options.precision in LEVELS:
         few = seen.sample.X[:MEASURED_ROWS]

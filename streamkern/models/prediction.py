@@ -105,14 +105,8 @@ def predicted_shards(
         arguments = predictor.feature_map, shared(equations), predictor.flat
         deviation = task(Deviation.of, *arguments, name="deviation")
         function = kept(task(_PredictShard, predictor, block_rows, deviation, name="predict"))
-    return map_shards(
-        source,
-        function,
-        shard_rows=shard_rows,
-        block_rows=block_rows,
-        most_rows=most_rows,
-        label="predict",
-    )
+    sizes = {"shard_rows": shard_rows, "block_rows": block_rows, "most_rows": most_rows}
+    return map_shards(source, function, **sizes, label="predict")
 
 
 def predicted_rows(predictor: RowFunction, X: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -17,8 +18,6 @@ from streamkern.monitor.notebook import NotebookPanel, in_notebook
 from streamkern.runtime.events import Event, observed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from streamkern.monitor.passes import Pass
     from streamkern.monitor.terminal import LiveLines
 

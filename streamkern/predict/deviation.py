@@ -1,23 +1,19 @@
 """Leverages of rows: standard deviations of predictions, and leave-one-out errors."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from streamkern._typing import Array, Floats
+from streamkern.features import FeatureMap
 from streamkern.features.base import cached_slices, slices
 from streamkern.predict.evaluation import Measure
 from streamkern.predict.predictor import Predictor, Uncached, WavePredictions
 from streamkern.solve import Cholesky, NormalEquations, decomposed
+from streamkern.sources import Block
 from streamkern.statistics import Sums, Triangle, joint, part, total
-
-if TYPE_CHECKING:
-    from streamkern._typing import Array, Floats
-    from streamkern.features import FeatureMap
-    from streamkern.sources import Block
 
 # Rows at a time, also of those that samples of the posterior are predicted at.
 _ROWS_AT_ONCE, _SAMPLED_AT_ONCE = 4096, 1 << 16
@@ -56,7 +52,7 @@ class Deviation(Uncached):
     @classmethod
     def of(
         cls, feature_map: FeatureMap, equations: NormalEquations, flat: bool = False
-    ) -> Deviation:
+    ) -> "Deviation":
         """Factorise G + alpha I: D^3 / 3 multiply-adds, more where targets have their own alpha.
 
         Where there are samples of the posterior, they take the place of B.
@@ -67,17 +63,9 @@ class Deviation(Uncached):
             kind, feature_map, centre = SampledDeviation, feature_map.uncombined, samples.means
         else:
             centre = equations.feature_mean / feature_map.scale
-        return kind(
-            feature_map,
-            centre,
-            basis,
-            weights,
-            1.0 / equations.weight if equations.intercept else 0.0,
-            equations.noise_variance,
-            each,
-            equations.row_weight,
-            flat,
-        )
+        base = 1.0 / equations.weight if equations.intercept else 0.0
+        noise, row_weight = equations.noise_variance, equations.row_weight
+        return kind(feature_map, centre, basis, weights, base, noise, each, row_weight, flat)
 
     def leverages(self, X: Array) -> Floats:
         """Return h (n, t) of rows (n, p), NaN for a row with a value that is not finite."""
@@ -130,18 +118,11 @@ class SampledDeviation(Deviation):
     @cached_property
     def _predictors(self) -> list[tuple[slice, Predictor]]:
         """Some samples at a time, so that there is room for their waves."""
-        n_samples, room = self.basis.shape[1], WavePredictions.room(self.feature_map)
+        feature_map, n_samples = self.feature_map, self.basis.shape[1]
+        room = WavePredictions.room(feature_map) or n_samples
         return [
-            (
-                some,
-                Predictor(
-                    self.feature_map,
-                    self.basis[:, some].astype(float),
-                    -self.centre[some],
-                    precision="single",
-                ),
-            )
-            for some in slices(n_samples, room or n_samples)
+            (some, Predictor(feature_map, self.basis[:, some].astype(float), -self.centre[some]))
+            for some in slices(n_samples, room)
         ]
 
     def _sums(self, X: Array, *, with_squares: bool = False) -> tuple[Floats, Floats | None]:  # noqa: ARG002  waves leave nothing else out
@@ -210,7 +191,7 @@ class Largest(Sums):
         order = np.lexsort((places, -values))[: self.n_rows]
         return {"values": values[order], "places": places[order], "facts": facts[order]}
 
-    def merged_jointly(self, other: Largest) -> dict[str, Any]:
+    def merged_jointly(self, other: "Largest") -> dict[str, Any]:
         rows = other.values, other.places, other.facts
         return self._with_rows(*rows) if len(other.values) else dict(self.detached())
 

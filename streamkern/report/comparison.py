@@ -4,6 +4,7 @@ import uuid
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import copy_context
 from dataclasses import replace
 from itertools import chain, count
 from typing import Any
@@ -29,7 +30,7 @@ from streamkern.report.comparison_trials import (
     run_of,
     sampled_split,
 )
-from streamkern.runtime.events import current_listener, observed, passing, tell, unheard
+from streamkern.runtime.events import nobody, observed, passing, tell
 from streamkern.runtime.threads import blas_threads
 from streamkern.sources import ArraySource, Source
 
@@ -151,14 +152,13 @@ def compare(
 @contextmanager
 def _single_pass(n_rows: int) -> Iterator[Callable[[int], None]]:
     """Report all models as one pass, without the passes inside; yield what to call for each."""
-    number, shards = uuid.uuid4().hex, count()
-    listener = current_listener()
+    number, shards, listening = uuid.uuid4().hex, count(), copy_context()
 
     def fitted(n: int) -> None:
-        with observed(listener):
-            tell("shard done", **{"pass": number}, shard=next(shards), rows=n, worker="")
+        facts: Any = {"pass": number, "shard": next(shards), "rows": n, "worker": ""}
+        listening.run(tell, "shard done", **facts)
 
-    with passing(number, "models", rows=n_rows), unheard():
+    with passing(number, "models", rows=n_rows), observed(nobody):
         yield fitted
 
 

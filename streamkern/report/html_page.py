@@ -195,15 +195,9 @@ def _python_call(model: FittedRidge | FittedClassifier, source: Source | None) -
         # A user's kernel is imported from its own module.
         module = "streamkern" if used.__module__.startswith("streamkern.") else used.__module__
         imports.setdefault(module, set()).add(used.__name__)
-    return "\n".join(
-        (
-            "import streamkern",
-            *(f"from {each} import {', '.join(sorted(imports[each]))}" for each in sorted(imports)),
-            "",
-            f"model = {estimator}({', '.join(options)})",
-            f"model.{method}({', '.join(arguments)})",
-        )
-    )
+    lines = [f"from {each} import {', '.join(sorted(imports[each]))}" for each in sorted(imports)]
+    made, call = f"model = {estimator}({', '.join(options)})", f"{method}({', '.join(arguments)})"
+    return "\n".join(["import streamkern", *lines, "", made, f"model.{call}"])
 
 
 def _rows_of_call(data: dict[str, Any], source: Source) -> str:

@@ -113,14 +113,12 @@ def _draw_references(axes: Any, comparison: Comparison) -> None:
     room = 0.06 * (top - bottom)
     axes.set_ylim(bottom - room, top + room)
     free = 0.0
-    for name, value, colour, style in sorted(
-        (
-            ("exact", exact.test_rmse, "black", "-"),
-            ("exact, LOO", loo_rmse, "black", _DOTTED),
-            ("linear", linear.test_rmse, GREY, _DASHED),
-        ),
-        key=itemgetter(1),
-    ):
+    lines = [
+        ("exact", exact.test_rmse, "black", "-"),
+        ("exact, LOO", loo_rmse, "black", _DOTTED),
+        ("linear", linear.test_rmse, GREY, _DASHED),
+    ]
+    for name, value, colour, style in sorted(lines, key=itemgetter(1)):
         beyond = "" if value <= top else " \N{UPWARDS ARROW}"
         if not beyond:
             axes.axhline(value, linewidth=1.0, zorder=2, color=colour, linestyle=style)

@@ -49,21 +49,14 @@ def penalty_curve(model: FittedRidge) -> Curve | None:
         own = each if several else None
         return Curve("evidence", curve.alphas, each.mean(axis=1), chosen, targets=own)
     scores, errors = np.array([curve.combined(np.array([a])) for a in range(len(curve.alphas))]).T
-    values, folds, threshold = np.sqrt(scores), None, None
+    values, spread, folds, threshold = np.sqrt(scores), None, None, None
     if curve.fold_scores is not None:
+        spread = errors_of_roots(values, errors)
         folds = np.sqrt((curve.fold_scores / curve.scale).mean(axis=2))
         if model.parameters.one_standard_error and not several:
             threshold = float(np.sqrt((scores + errors)[np.argmin(scores)]))
-    return Curve(
-        curve.criterion,
-        curve.alphas,
-        values,
-        chosen,
-        errors=None if folds is None else errors_of_roots(values, errors),
-        folds=folds,
-        targets=np.sqrt(curve.scores / curve.scale) if several else None,
-        threshold=threshold,
-    )
+    own = np.sqrt(curve.scores / curve.scale) if several else None
+    return Curve(curve.criterion, curve.alphas, values, chosen, spread, folds, own, threshold)
 
 
 def _curve_of(model: FittedRidge) -> PenaltyCurve | None:

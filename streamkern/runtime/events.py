@@ -10,7 +10,7 @@ started the job.  All else is told by that process.
 import logging
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from numbers import Integral, Real
 from typing import Any
@@ -67,10 +67,6 @@ def observed(listener: Listener | None) -> Iterator[None]:
         yield
     finally:
         _listener.reset(token)
-
-
-def current_listener() -> Listener | None:
-    return _listener.get()
 
 
 @contextmanager
@@ -148,7 +144,7 @@ def tell(kind: str, **facts: Any) -> None:
     """Tell of what happened where jobs are started: to whoever observes, and to the scheduler."""
     event = {"kind": kind, **facts}
     listener, client = _listener.get(), current_client()
-    if listener is _nobody:
+    if listener is nobody:
         return
     _listen(listener, event)
     # One that lost its scheduler would wait for it.
@@ -166,13 +162,8 @@ def _listen(listener: Listener | None, event: Event) -> None:
             logger.debug("a listener failed", exc_info=True)
 
 
-def _nobody(event: Event) -> None:
+def nobody(event: Event) -> None:
     """Hear nothing, and let no scheduler hear it either."""
-
-
-def unheard() -> AbstractContextManager[None]:
-    """Tell nobody of what runs inside the context."""
-    return observed(_nobody)
 
 
 def tell_of_job(kind: str, **facts: Any) -> None:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streamkern._typing import Array
+
 if TYPE_CHECKING:
-    from streamkern._typing import Array
     from streamkern.runtime.feature_store import FeatureStore
 
 

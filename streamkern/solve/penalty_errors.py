@@ -51,16 +51,11 @@ class PenaltyModels:
         np.multiply(basis.vectors, scale / root, out=scaled, casting="same_kind")
         unit = np.sqrt(spectrum.target / spectrum.weight)
         unit = np.where(unit > 0, unit, 1.0)
-        return cls(
-            feature_map,
-            basis.feature_mean / scale,
-            scaled,
-            (spectrum.projections / root[:, None] / unit).astype(dtype),
-            np.where(kept, (values + alphas[0]) / (values + alphas), 0.0).astype(dtype),
-            1.0 / spectrum.weight if spectrum.intercept else 0.0,
-            basis.target_mean,
-            unit,
-        )
+        projections = (spectrum.projections / root[:, None] / unit).astype(dtype)
+        shares = np.where(kept, (values + alphas[0]) / (values + alphas), 0.0).astype(dtype)
+        base = 1.0 / spectrum.weight if spectrum.intercept else 0.0
+        centre, mean = basis.feature_mean / scale, basis.target_mean
+        return cls(feature_map, centre, scaled, projections, shares, base, mean, unit)
 
     def along(self, X: Array, scratch: Scratch) -> Array:
         shape, dtype = (len(X), len(self.centre)), self.basis.dtype

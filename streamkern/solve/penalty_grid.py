@@ -1,17 +1,13 @@
 """Penalties to try: a number, a grid of numbers, or the criterion that chooses from a grid."""
 
-from __future__ import annotations
-
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from streamkern._typing import Floats
 from streamkern.errors import ParameterError
-
-if TYPE_CHECKING:
-    from streamkern.solve import Spectrum
+from streamkern.solve.spectrum import Spectrum
 
 # What a penalty is chosen by, in words.
 CRITERIA = {

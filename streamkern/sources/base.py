@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from streamkern._typing import Array, Floats
 from streamkern.errors import DataError, OverflowedError, WorkersLostError
 from streamkern.errors.formatting import listed
 from streamkern.errors.html_table import html_table
 from streamkern.runtime.memory import in_words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from streamkern._typing import Array, Floats
     from streamkern.sources.labelled_source import LabelColumn
 
 # As soon as no more than so many shards are left, these become smaller.
@@ -147,7 +146,10 @@ class Source(ABC):
         if not files:
             return table
         more = f", the first {_MOST_FILES}" if len(files) > _MOST_FILES else ""
-        shown = map(_file_row, files[:_MOST_FILES])
+        shown = (
+            (f["path"], f"{f['n_rows']:,}", f["storage"], f["dtype"], in_words(f["file_bytes"]))
+            for f in files[:_MOST_FILES]
+        )
         header = ("file", "rows", "stored in", "type", "size")
         return table + html_table(f"{len(files):,} files{more}", shown, header)
 
@@ -229,11 +231,6 @@ class Source(ABC):
 
 def _named(count: int, names: list[Any]) -> str:
     return f"{count:,}" + (f": {listed(names, _MOST_NAMES)}" if names else "")
-
-
-def _file_row(file: dict[str, Any]) -> tuple[str, ...]:
-    size = in_words(file["file_bytes"])
-    return file["path"], f"{file['n_rows']:,}", file["storage"], file["dtype"], size
 
 
 @contextmanager

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from streamkern._typing import Array
+
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator
-
     import h5py
-
-    from streamkern._typing import Array
 
 # Datasets whose index a process keeps.
 _KEPT = 32

@@ -88,10 +88,8 @@ class LabelledSource(Source):
     ) -> None:
         for name in Source.__annotations__:
             setattr(self, name, getattr(rows, name))
-        self.rows = rows
-        self.labels = labels
-        self.classes = classes
-        self.class_weight = class_weight
+        self.rows, self.labels = rows, labels
+        self.classes, self.class_weight = classes, class_weight
         self.missing_labels = "have no label, or hold NaN or infinite values"
         self.n_targets = classes.n_targets
         self.target_ndim = 1 if classes.n_targets == 1 else 2

@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import math
 from bisect import bisect_right, insort
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import lru_cache
@@ -28,8 +29,6 @@ from streamkern.sources.object_stores import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     import h5py
 
 

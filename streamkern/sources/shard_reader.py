@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from streamkern._typing import Array
 from streamkern.errors import DataError
 from streamkern.runtime.timing import timed
 from streamkern.sources.base import Block, Reader, Shard
@@ -22,11 +24,7 @@ from streamkern.sources.range_file import Fetch, RangeFile
 from streamkern.sources.read_ahead import Prefetch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     import h5py
-
-    from streamkern._typing import Array
 
 T = TypeVar("T")
 
