@@ -216,7 +216,7 @@ def _factor(kernel: Kernel, chosen: Floats, added: float) -> Floats:
         panel, below = slice(start, start + _PANEL), slice(start + _PANEL, None)
         rest = kernel(chosen[start:], chosen[panel])
         rest -= factor[start:, :start] @ factor[panel, :start].T
-        square = rest[:_PANEL] + added * np.eye(len(rest[:_PANEL]))
+        square: Any = rest[:_PANEL] + added * np.eye(len(rest[:_PANEL]))
         factor[panel, panel] = square = np.linalg.cholesky(square)
         factor[below, panel] = solve_triangular(square, rest[_PANEL:].T, lower=True).T
     return factor
