@@ -30,7 +30,7 @@ def stream(tasks: Iterator[Any]) -> Iterator[Any]:
     if client is not None:
         with reaching(client):
             window = 2 * max(sum(client.nthreads().values()), 1)
-        yield from _in_window(tasks, window, partial(submitted, client), result_of)
+        yield from _in_window(tasks, window, partial(submitted, client), result_of, client.cancel)
         return
     scheduler, n_threads = local_scheduler(), local_threads()
     if scheduler is not named_schedulers.get("threads"):
@@ -42,7 +42,11 @@ def stream(tasks: Iterator[Any]) -> Iterator[Any]:
         def begin(task: Any) -> Future[Any]:
             return pool.submit(copy_context().run, _computed, task)
 
-        yield from _in_window(tasks, n_threads + 2, begin, Future.result)
+        def cancel(pending: list[Future[Any]]) -> None:
+            for future in pending:
+                future.cancel()
+
+        yield from _in_window(tasks, n_threads + 2, begin, Future.result, cancel)
 
 
 def _computed(task: Any) -> Any:
@@ -52,7 +56,11 @@ def _computed(task: Any) -> Any:
 
 
 def _in_window(
-    tasks: Iterator[Any], window: int, begin: Callable[[Any], Any], result: Callable[[Any], Any]
+    tasks: Iterator[Any],
+    window: int,
+    begin: Callable[[Any], Any],
+    result: Callable[[Any], Any],
+    cancel: Callable[[list[Any]], object],
 ) -> Iterator[Any]:
     """Yield the results of tasks in order, with `window` of them begun and not yet yielded."""
     pending: deque[Any] = deque()
@@ -64,8 +72,7 @@ def _in_window(
         while pending:
             yield result(pending.popleft())
     finally:
-        for future in pending:
-            future.cancel()
+        cancel(list(pending))
 
 
 def map_shards(

@@ -16,6 +16,7 @@ from streamkern.kernels import Kernel, as_kernel
 from streamkern.models.data_moments import DataMoments
 from streamkern.models.fitted_model import FittedModel, described_kernel, restored_kernel, through
 from streamkern.models.moments_fit import fit_moments
+from streamkern.models.prediction import predicted_rows
 from streamkern.models.prediction_files import predict_to_hdf5
 from streamkern.models.report_facts import kernel_facts
 from streamkern.parameters.fit_options import FitOptions
@@ -79,7 +80,10 @@ class FittedComponents(FittedModel):
     predictor = through("components.projection")
     n_features = through("components.feature_map.n_features")
 
-    transform = FittedModel.scores  # along the components, (n, K)
+    def transform(self, X: Any) -> Any:
+        """Return the scores of rows along the components, (n, K)."""
+        self.check_inputs(X)
+        return predicted_rows(self.predictor, X)
 
     def transform_to_hdf5(
         self, source: Source, path: str | Path, *, skip_bad_rows: bool, force: bool = False

@@ -10,7 +10,7 @@ from streamkern._typing import Floats, Group
 from streamkern.models.fitted_model import FittedModel, through
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.labelling import described_class_weight, factors_of, restored_class_weight
-from streamkern.models.prediction import by_rows
+from streamkern.models.prediction import by_rows, predicted_rows
 from streamkern.models.prediction_files import predict_classes_to_hdf5
 from streamkern.models.score_calibration import calibrated_by_rows
 from streamkern.models.scoring import evaluate_classes
@@ -28,6 +28,11 @@ class FittedClasses(FittedModel):
     class_factors: Floats | None  # (K,), what weights of rows were multiplied by
 
     classes = through("rule.classes.values", "The classes, in ascending order, (K,).")
+
+    def scores(self, X: Any) -> Any:
+        """Return the scores (n,) or (n, q) of an array, a source, or lazily a Dask array."""
+        self.check_inputs(X)
+        return predicted_rows(self.predictor, X)
 
     def predict(self, X: Any) -> Any:
         """Return the classes of rows, (n,)."""

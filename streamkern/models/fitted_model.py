@@ -21,7 +21,6 @@ from streamkern.errors.html_table import html_table
 from streamkern.features import FeatureMap
 from streamkern.features.metric import described_metric, with_metric
 from streamkern.kernels import Kernel, as_kernel, kernel_from
-from streamkern.models.prediction import predicted_rows
 from streamkern.models.report_facts import summary_line, summary_rows
 from streamkern.parameters.fit_report import FitReport
 from streamkern.parameters.parameters import AUTO, Parameters
@@ -99,11 +98,6 @@ class FittedModel(ABC):
         """Raise DataError if a source has other inputs than the rows of the fit."""
         if isinstance(X, Source):
             check_same_inputs(self.report, X.describe())
-
-    def scores(self, X: Any) -> Any:
-        """Return what is predicted of an array or a source, (n,) or (n, q), lazily of Dask's."""
-        self.check_inputs(X)
-        return predicted_rows(self.predictor, X)
 
 
 def through(name: str, description: str | None = None) -> Any:

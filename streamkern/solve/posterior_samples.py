@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamkern._typing import Array, Floats
-from streamkern.features.base import slices, stream
+from streamkern.features.base import stream
 from streamkern.solve.preconditioner import BlockPreconditioner
 
 # Vectors of a penalty, and the bytes from which on they are fewer.
@@ -109,8 +109,9 @@ def _put_exact(
     values, vectors = np.linalg.eigh((first[:k] + first[:k].T) / 2.0)
     half = vectors / np.sqrt(np.maximum(values, _ROUNDING * values.max()))
     along, inside = first @ half, (half.T @ samples[:k, :n]).astype(np.float32)
-    narrow = along.astype(np.float32)
-    for some in slices(n, _width(D)):
+    narrow, width = along.astype(np.float32), _width(D)
+    for start in range(0, n, width):
+        some = slice(start, min(start + width, n))
         samples[:, some] -= narrow @ inside[:, some]
     samples[:k, :n] = 0.0
     samples[:, :n] *= np.float32(np.sqrt(1.0 + k / n))
