@@ -9,7 +9,6 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from copy import copy
-from operator import attrgetter
 from typing import Any, Self
 
 import numpy as np
@@ -29,13 +28,19 @@ class ProjectedFeatures(WrittenFeatures):
     projection: Projection
     phases: Floats
     has_gradients = True
-    n_factors: Any = property(attrgetter("projection.n_factors"))
-    frequencies: Any = property(attrgetter("projection.frequencies"))
 
     @property
     def offsets(self) -> Floats:
         """What is added to the angles (L,): their phases."""
         return self.phases
+
+    @property
+    def n_factors(self) -> int:  # type: ignore[override]
+        return self.projection.n_factors
+
+    @property
+    def frequencies(self) -> Floats:
+        return self.projection.frequencies
 
     def prepared(self, dtype: Any, scratch: Scratch) -> Callable[[Array, Array], None]:
         project = self.projection.prepared(dtype, scratch)
