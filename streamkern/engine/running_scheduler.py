@@ -11,7 +11,7 @@ from pathlib import Path
 
 from distributed import Client, Security, rpc
 
-from streamkern.engine.cluster_file import text_of
+from streamkern.engine.plain_yaml import text_of
 from streamkern.errors import ClusterError, ParameterError, first_line
 from streamkern.errors.urls import shown
 

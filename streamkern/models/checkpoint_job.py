@@ -1,4 +1,4 @@
-"""The job of a fit: its passes over the rows, what is reported of them, and their checkpoint."""
+"""The job of a fit: its passes over the rows, and the checkpoint that their sums are saved in."""
 
 import hashlib
 import platform
@@ -15,22 +15,16 @@ from streamkern._version import __version__
 from streamkern.engine.reduction import PassResult, accumulate
 from streamkern.engine.scheduler import run_all, task
 from streamkern.errors import OutputError
-from streamkern.models.labelling import class_facts
 from streamkern.parameters.fit_options import FitOptions
-from streamkern.parameters.fit_report import FitReport, with_seconds
+from streamkern.parameters.fit_report import FitReport
 from streamkern.parameters.job_plan import Plan
 from streamkern.parameters.template import Template
 from streamkern.runtime.memory import in_words
 from streamkern.sources import Reader, Shard, Source
-from streamkern.sources.hdf5 import without_folders
-from streamkern.sources.preprocessing.column_names import input_names
 from streamkern.storage.checkpoints import Checkpoint, opened_checkpoint
-from streamkern.tune.column_pass import ColumnPass
 
 # Places in the rows that are looked at, and how many rows there.
 _PLACES, _ROWS = 8, 64
-# Inputs up to which a model knows their range, for predictions on a grid.
-_MOST_RANGES = 3
 
 
 class RowPasses(NamedTuple):
@@ -63,52 +57,6 @@ class RowPasses(NamedTuple):
             checkpoint=self.checkpoint,
             **how,
         )
-
-
-def pass_report(
-    rows: RowPasses,
-    seen: ColumnPass,
-    passes: Sequence[PassResult[Any]],
-    weight: float,
-    seconds: float,
-) -> FitReport:
-    """Return what is reported of passes after the column pass, of rows that weigh so much."""
-    source, options, plan, _, rule, _, _, scaled = rows
-    every, passing = [seen.passed, *passes], sum(passed.seconds for passed in passes)
-    first, data = passes[0], without_folders(source.describe())
-    names = input_names({"data": data})
-    named: FitReport = {} if names is None else {"feature_names": names}
-    if source.n_features <= _MOST_RANGES and not options.covariates:
-        ends = np.stack([seen.columns.minimum, seen.columns.maximum], axis=1)
-        named["input_range"] = ends[: source.n_features].tolist()
-    report: FitReport = {
-        "rows": first.n_rows,
-        "n_features": source.n_features,
-        "n_targets": source.n_targets,
-        "seconds": {"total": seconds, "columns": seen.passed.seconds, "pass": passing},
-        "rows_per_second": first.n_rows * len(passes) / passing,
-        "peak_worker_bytes": max(passed.peak_worker_bytes for passed in every),
-        "projected_worker_bytes": plan.worker_bytes,
-        "skipped_rows": first.n_skipped,
-        "weightless_rows": first.n_weightless,
-        "retried_shards": sum(passed.retried_shards for passed in every),
-        "resumed_shards": sum(passed.resumed_shards for passed in every),
-        **named,
-        "n_folds": rule.n_folds if rule.n_folds > 1 else 0,
-        "fold_by": plan.fold_by if rule.n_folds > 1 else None,
-        "weights": source.weighted_by,
-        "weight": weight,
-        "precision": options.precision,
-        "feature_map": options.feature_map,
-        "dropped_columns": seen.dropped,
-        "nearly_constant_columns": list(seen.nearly_constant),
-        "data": data,
-        **class_facts(source),
-    }
-    choice: FitReport = scaled or {}
-    choice = choice | {"passes": len(every) + choice.get("passes", 0)}
-    spent = choice.get("seconds", {})
-    return with_seconds(report | choice | {"seconds": report["seconds"]}, **spent)
 
 
 @contextmanager

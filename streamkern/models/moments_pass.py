@@ -16,10 +16,11 @@ from streamkern.engine.scheduler import run, shared, task
 from streamkern.errors import DataError
 from streamkern.features import LEVELS, FeatureMap, Standardized
 from streamkern.features.metric import metric_facts, standardizer_of
-from streamkern.models.checkpoint_job import RowPasses, pass_report
+from streamkern.models.checkpoint_job import RowPasses
 from streamkern.models.data_moments import DataMoments
 from streamkern.models.feature_rounding import MEASURED_ROWS, rounding_of
 from streamkern.models.gram_passes import GramPasses, GramTransforms
+from streamkern.models.pass_report import pass_report
 from streamkern.models.subspace_fit import SubspaceChoice, SubspaceSearch
 from streamkern.models.subspace_passes import SubspacePasses
 from streamkern.parameters.fit_options import SAMPLE_ROWS
