@@ -19,7 +19,7 @@ SIDE_BY_SIDE := --numprocesses=2 --dist=loadfile
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	-$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
 	$(INSTALL) '.[test]' || $(PIP) '.[test]'
 	touch $@
 

@@ -10,7 +10,7 @@ Errors are root mean squares on the rows held out, over the standard deviation o
 logarithmic loss, and the accuracy is told as well.  What was measured before is read from the file
 again, so that a run may be stopped and go on.
 What a part of a search is worth: `--contenders "tune 1m,tune 1m without metric"`; other parts are
-scales, kernels, sums and more features.
+scales, sums and more features.
 """
 
 from __future__ import annotations
@@ -46,6 +46,8 @@ def main() -> None:
     names = (
         [name.strip() for name in options.contenders.split(",")] if options.contenders else [*known]
     )
+    for name in names:
+        model_of(name, classify=options.classify)  # or say which there are
     before = options.write.read_text().splitlines() if options.write.exists() else []
     done = [each for each in map(json.loads, before) if "failed" not in each]
     kept = [each for each in done if ("accuracy" in each) == options.classify]

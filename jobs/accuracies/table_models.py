@@ -47,9 +47,7 @@ def without(part: str, budget: str) -> Model:
         match part:  # private names: this process fits nothing else
             case "scales":
                 options = {"scale": "standard"}
-            case "kernels":
-                options = {"kernel": "matern52"}
-            case "metric":
+            case "metric":  # and with it sums, and linear ridge
                 options = {"metric": np.eye(X.shape[1])}
             case "sums":
                 finalists._MOST_ADDED = 0  # noqa: SLF001
@@ -165,7 +163,7 @@ REGRESSION: dict[str, Model] = {
     "xRFM": xrfm,
     "exact": exact,
 }
-PARTS = ("scales", "kernels", "metric", "sums", "more features")
+PARTS = ("scales", "metric", "sums", "more features")
 CLASSES: dict[str, Model] = {
     "fit": ours("RandomFeatureClassifier"),
     "tune 1m": ours("RandomFeatureClassifier", "1m"),
@@ -190,4 +188,10 @@ def model_of(name: str, *, classify: bool) -> Model:
     found = re.fullmatch(f"tune ([0-9]+[smh]) without ({'|'.join(PARTS)})", name)
     if found and not classify:
         return without(part=found[2], budget=found[1])
-    return (CLASSES if classify else REGRESSION)[name]
+    known = CLASSES if classify else REGRESSION
+    if name not in known:
+        raise SystemExit(
+            f"a contender must be one of {', '.join(known)}, or of numbers 'tune 1m without PART' "
+            f"with one of {', '.join(PARTS)}, not {name!r}; name one of these."
+        )
+    return known[name]

@@ -17,9 +17,11 @@ from streamkern.features.levelled import LevelledSimilarities
 from streamkern.kernels import Kernel
 
 # More landmarks are looked at in their own order, since pivots take several times as long.
-PIVOTED = 8192
+_PIVOTED = 8192
 # Columns of a factor that are made at a time.
 _PANEL = 512
+# Matrices of so many rows and columns that are in memory meanwhile.
+_SQUARES_OF_PIVOTS, _SQUARES_OF_PANELS = 5.0, 1.25
 # So many that leave too little are taken out of the factor; of more it is made anew.
 _FEW = 16
 # The stream of the order that rows are taken in; landmarks have others.
@@ -182,6 +184,12 @@ class CombinedLandmarks(Projected):
         return diagonal(self.similarities.kernel, X)
 
 
+def drawing_bytes(n_landmarks: int) -> int:
+    """Return what the factor of so many landmarks takes while it is made."""
+    squares = _SQUARES_OF_PANELS if n_landmarks > _PIVOTED else _SQUARES_OF_PIVOTS
+    return int(8 * squares * n_landmarks**2)
+
+
 def _without(factor: Floats, i: int) -> Floats:
     """Return the factor of a matrix without row and column i, in the place of a factor by columns.
 
@@ -232,7 +240,7 @@ def _independent(kernel: Kernel, chosen: Floats, jitter: float) -> tuple[Floats,
             f"the kernel {kernel.name!r} is zero at all landmarks; take another kernel, or give "
             f"it a constant."
         )
-    if len(chosen) > PIVOTED:
+    if len(chosen) > _PIVOTED:
         factor = _factor(kernel, chosen, added)
         # Those that the ones before them leave more of than was added.
         kept = np.square(np.diagonal(factor)) > 2.0 * added

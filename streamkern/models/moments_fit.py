@@ -57,14 +57,14 @@ def fit_job(
     indexed: bool = False,
     more_to_come: bool = False,
     searched: Sequence[Any] = (),
-    until: float | None = None,
+    deadline: float | None = None,
     **solution: Any,
 ) -> Iterator[tuple[RowPasses, list[Contender], LearntMetric | None]]:
     """Hold the passes of a fit after the column pass, the best metrics, and how they were learnt.
 
     Without `pairs` of kernel and map to choose from, the passes have the kernel in the best metric;
     with them the plan is of the map that is made of most rows, and of one that makes features where
-    any does.  `until` so many seconds of the clock metrics
+    any does.  Up to a `deadline`, a reading of time.perf_counter(), metrics
     are learnt, and the last contender is a plain fit: of the first pair, to standardised inputs if
     the scale was chosen.  Where the kernel is open, it is what a fit would choose, and the one
     before has the standardised inputs and no kernel.  `solution` is what `plan_for` counts of what
@@ -103,9 +103,9 @@ def fit_job(
             given = given if pairs else [(options.kernel, options.feature_map)]
         if like is None:
             warn_of_outliers(source, seen)
-        contenders, learnt = in_metric(seen, wanted, given, until=until)
+        contenders, learnt = in_metric(seen, wanted, given, deadline=deadline, n_slots=plan.n_slots)
         chosen = wanted.scale != given_scale
-        if until is not None and (learnt is not None or chosen):
+        if deadline is not None and (learnt is not None or chosen):
             name, scale = (STANDARD, "standard") if chosen else (ISOTROPIC, None)
             if isinstance(options.metric, GivenMetric):
                 plain = in_metric(plain, wanted, given)[0][0].column_pass

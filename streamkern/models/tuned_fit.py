@@ -97,29 +97,29 @@ class Choice:
         begun = time.perf_counter()
         names = maps_to_try(self.maps, self.parameters.feature_map, source.n_features)
         options, tried, allowed = self.options, self.kernels, self.budget
-        pairs, until = pairs_to_try(tried, names, options, source), None
+        pairs, deadline = pairs_to_try(tried, names, options, source), None
         if allowed is not None and allowed.in_seconds:
             options, pairs = self._widened(options, pairs, source)
             allowed = allowed.searching(self.parameters, options, source)
-            until = begun + _LEARNING * allowed.amount
+            deadline = begun + _LEARNING * allowed.amount
         options = replace(options, kernel=pairs[0][0], feature_map=pairs[0][1])
         options = self.parameters.for_rows(options, source)
         n_rows = large_sample(source.n_features + source.n_targets)
-        if allowed is not None and until is None:
+        if allowed is not None and deadline is None:
             n_rows = budgeted_rows(source, options, len(pairs), allowed)
         # A map may be made from more rows than are searched on.
         how: Any = {"pairs": pairs, "n_sample": n_rows, "searched": [*tried, *names, str(allowed)]}
         penalty = self.parameters.penalty
         how |= {"n_left_out": penalty.n_left_out} | self.parameters.solution_by_passes(options)
-        job = fit_job(source, options, self.checkpoint, until=until, **how)
+        job = fit_job(source, options, self.checkpoint, deadline=deadline, **how)
         with job as (rows, contenders, learnt):
             spent = Spent() if learnt is None else learnt.spent
-            if until is not None:
+            if deadline is not None:
                 spent = spent._replace(seconds=time.perf_counter() - begun)
             folds = rows.folds.of(contenders[0].column_pass.sample.places[:n_rows])
             own_folds = folds if 2 <= rows.folds.n_folds <= _MOST_FOLDS else None
             how_tried = n_rows, options, Ledger(allowed, rows.plan, spent), own_folds
-            if learnt is not None and until is not None:
+            if learnt is not None and deadline is not None:
                 trials = SearchTrials(self._with_linear(contenders, rows.options), *how_tried)
                 D = self.parameters.for_rows(self.options, source).n_components
                 found = compare(trials, D, adds=self.is_free)

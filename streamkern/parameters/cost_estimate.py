@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from streamkern._typing import Source
 from streamkern.features import LEVELS
-from streamkern.features.nystroem import PIVOTED
+from streamkern.features.nystroem import drawing_bytes
 from streamkern.parameters.fit_options import SAMPLE_ROWS
 from streamkern.runtime.memory import thread_bytes
 from streamkern.solve import decomposition_bytes, inverting_bytes
@@ -23,8 +23,8 @@ _WAITING = 8
 _SQUARES_A_FOLD = 6
 # Matrices of D x q then, and while the whole is solved; and those of a model with its predictor.
 _CROSSES_A_FOLD, _CROSSES, _MODEL_COPIES = 7, 5, 3
-# Squares of D that a map of landmarks holds, what draws it, and what turns the sums of a fold.
-_SQUARES_OF_LANDMARKS, _SQUARES_DRAWING, _SQUARES_TURNING = 3, 5, 4
+# Squares of D that a map of landmarks holds, and what turns the sums of a fold.
+_SQUARES_OF_LANDMARKS, _SQUARES_TURNING = 3, 4
 # Interpreter, libraries and Dask's own needs in one process, as measured with some room.
 _PROCESS_BYTES = 256 << 20
 # A hash and a place of every row, where rows are to be known again.
@@ -237,10 +237,9 @@ class Footprint:
             held += 64 * D * sketch + (8 + self.itemsize * (self.n_folds + 1)) * D * vectors
             held += 8 * (3 * self.n_folds + 3) * (sketch + vectors) ** 2
         model = _MODEL_COPIES * 8 * D * self.source.n_targets
-        drawing = 8 * _SQUARES_DRAWING * D**2 if self.from_rows else 0
+        drawing = drawing_bytes(D) if self.from_rows else 0
         if self.from_rows and self.solves_by_passes:  # which have the factor here alone
             held += 8 * D**2
-            drawing = 8 * D**2 if D > PIVOTED else drawing
         return _PROCESS_BYTES + self.map + max(held + model, drawing + self.sample)
 
 

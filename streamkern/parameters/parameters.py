@@ -179,9 +179,10 @@ class Parameters:
         for each in OPTIONS:
             value = getattr(self, each.name)
             option = each.metadata["option"]
+            choices = (*option.choices, AUTO) if option.form == AUTO else option.choices
             is_unset = value is None is each.default
             if each.name in ("solver", "scale", "feature_map") and not is_unset:
-                check_choice(each.name, value, [*option.choices, *[AUTO] * (option.form == AUTO)])
+                check_choice(each.name, value, choices)
             if isinstance(each.default, bool) and not isinstance(value, (bool, np.bool_)):
                 raise ParameterError(
                     f"{each.name} must be True or False, not {value!r}; give one of them."

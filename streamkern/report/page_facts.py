@@ -188,7 +188,7 @@ def metric_facts(report: FitReport) -> dict[str, Any] | None:
         ],
         "kept": kept,
         "best": rounds[kept]["number"] if rounds else None,
-        "n_rows": rounds[0]["n_rows"] if rounds else None,
+        "n_rows": max((each["n_rows"] for each in rounds), default=None),
     }
 
 

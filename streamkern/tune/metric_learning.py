@@ -5,6 +5,7 @@ changes along.  Taken for the metric of the kernel, it makes those directions co
 function fits better; so a few rounds of fit, gradients and new metric follow each other.
 """
 
+import math
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -27,7 +28,14 @@ from streamkern.sources import Source
 from streamkern.tune.budget import Spent
 from streamkern.tune.candidates import Contender
 from streamkern.tune.column_pass import ColumnPass
-from streamkern.tune.metric_rounds import ROWS_AN_INPUT, HeldOutTrial, Round, Sample, rounds_of
+from streamkern.tune.metric_rounds import (
+    ROWS_AN_INPUT,
+    TRAINING,
+    HeldOutTrial,
+    Round,
+    Sample,
+    rounds_of,
+)
 from streamkern.tune.trials import ISOTROPIC, LEARNT
 
 # A kernel with a length scale, and the family of its maps.
@@ -41,9 +49,11 @@ _KERNELS_A_MAP, _FEW_COMPONENTS, _FEW_ROWS = 2, 256, 4096
 _FIRST_ROUNDS, _GO_ON = 2, 2
 # Rows of which rounds take so long that in a search within seconds there are rather more of them.
 _MANY_ROWS = 5000
-# Fits of the first rounds; what one takes beside its products, as multiply-adds over D^3; and rows
-# that they have at least, however little time there is.
-_FIRST_TRIALS, _SOLVING, _FEWEST_TIMED = 16, 16, 1000
+# Fits of the first rounds; what one takes beside its products, as multiply-adds over D^3, as it was
+# measured on so many cores; and rows that they have at least, however little time there is.
+_FIRST_TRIALS, _SOLVING, _CORES, _FEWEST_TIMED = 16, 16, 2, 1000
+# What a round takes of the last, where it has twice the rows or features, or both.
+_GROWTH = 4.0
 # Half octaves about a kernel's own length scale, of the small fits.
 _COARSE = (-4, -2, 0, 2)
 _FEWEST_ROWS = 60
@@ -81,11 +91,17 @@ def check_metric_of(options: FitOptions, kernels: Sequence[Kernel], source: Sour
 
 
 def in_metric(
-    seen: ColumnPass, options: FitOptions, pairs: Sequence[Pair], *, until: float | None = None
+    seen: ColumnPass,
+    options: FitOptions,
+    pairs: Sequence[Pair],
+    *,
+    deadline: float | None = None,
+    n_slots: int = 1,
 ) -> tuple[list[Contender], LearntMetric | None]:
     """Return the column pass in the metric of the options, of several the best first.
 
-    Beyond so many seconds of the clock no more rounds begin, and each pair has its best round.
+    Beyond a deadline, a reading of time.perf_counter(), no more rounds begin; then each pair has
+    its best round among the contenders.
     """
     metric, learnt = options.metric, None
     if metric is None:
@@ -94,12 +110,16 @@ def in_metric(
         if isinstance(metric, GivenMetric):
             linear = metric.linear(seen.standardizer.columns)
             return [Contender(metric.name, seen.in_metric(linear), pairs)], None
-        learnt = learnt_metric(seen, options, pairs, until)
+        learnt = learnt_metric(seen, options, pairs, deadline, n_slots)
         return list(learnt.contenders.values()), learnt
 
 
 def learnt_metric(
-    seen: ColumnPass, options: FitOptions, pairs: Sequence[Pair], until: float | None
+    seen: ColumnPass,
+    options: FitOptions,
+    pairs: Sequence[Pair],
+    deadline: float | None,
+    n_slots: int,
 ) -> LearntMetric:
     """Learn a metric for each of some kernels and maps, and return those that predict best.
 
@@ -109,7 +129,7 @@ def learnt_metric(
     """
     begun = time.perf_counter()
     how: Any = {"learning": learning_of(options.metric)}
-    has_time = until is not None and until - begun > _MORE_SECONDS
+    has_time = deadline is not None and deadline - begun > _MORE_SECONDS
     most = _MORE_COMPONENTS if has_time else _COMPONENTS
     how["most_components"] = min(options.n_components, most)
     options = replace(options, n_components=min(options.n_components, _COMPONENTS))
@@ -120,29 +140,38 @@ def learnt_metric(
     sample = Sample(rows, weights, shared(rows), shared(seen.targets[:n_rows]), shared(weights))
     promising, flops = _promising(sample, seen.standardizer, options, pairs)
     how |= {"n_rows": len(rows), "most_bracketed": len(rows)}
-    if until is not None:
-        seconds = (until - time.perf_counter()) / len(promising)
-        how["n_rows"] = _rows_within(seconds, len(rows), seen.standardizer, options)
+    if deadline is not None:
+        seconds = (deadline - time.perf_counter()) / len(promising)
+        n_targets = seen.targets.shape[1]
+        how["n_rows"] = _rows_within(
+            seconds * n_slots, len(rows), seen.standardizer, options, n_targets
+        )
         how["most_bracketed"] = _MANY_ROWS
+    found, least, took = list[list[Round]](), list[float](), list[float]()
     rounds = [
         rounds_of(
             sample, seen.standardizer, replace(options, feature_map=name), kernel=kernel, **how
         )
         for kernel, name in promising
     ]
-    found = [list(islice(each, _FIRST_ROUNDS)) for each in rounds]
-    least = [min(each.best.relative_mse for each in some) for some in found]
+    for mine in rounds:
+        before = time.perf_counter()
+        found.append(list(islice(mine, _FIRST_ROUNDS)))
+        least.append(min(one.best.relative_mse for one in found[-1]))
+        took.append((time.perf_counter() - before) / len(found[-1]))
     for i in np.argsort(least, kind="stable")[:_GO_ON].tolist():
-        last = 0.0
-        while until is None or time.perf_counter() + last < until:
+        last = took[i]
+        while True:
             before = time.perf_counter()
-            if (more := next(rounds[i], None)) is None:
+            expected = _GROWTH * last if found[i][-1].grows else last
+            is_late = deadline is not None and before + expected > deadline
+            if is_late or (more := next(rounds[i], None)) is None:
                 break
             found[i].append(more)
             last = time.perf_counter() - before
     every = [each for some in found for each in some]
     contenders = {}
-    for place in _best(every) if until is None else _best_of_pairs(every):
+    for place in _best(every) if deadline is None else _best_of_pairs(every):
         each = every[place]
         linear = each.standardizer.linear
         name, pair = ISOTROPIC if linear is None else LEARNT, (each.best.kernel, each.feature_map)
@@ -154,16 +183,22 @@ def learnt_metric(
     )
 
 
-def _rows_within(seconds: float, n_rows: int, plain: Standardizer, options: FitOptions) -> int:
-    """Return as many of the rows as the first rounds of a pair take so many seconds for."""
-    rate = rough_flops_per_second(options.precision)
-    fewest = max(_FEWEST_TIMED, 2 * ROWS_AN_INPUT * len(plain.columns))
+def _rows_within(
+    seconds: float, n_rows: int, plain: Standardizer, options: FitOptions, n_targets: int
+) -> int:
+    """Return as many of the rows as the first rounds of a pair take so many seconds of a core for.
+
+    But a thousand at least, and so many that directions of all inputs can be told.
+    """
+    rate = rough_flops_per_second(options.precision) / _CORES
+    fewest = max(_FEWEST_TIMED, math.ceil(ROWS_AN_INPUT * len(plain.columns) / TRAINING))
     while n_rows > fewest:
         trial = HeldOutTrial.of(options, plain, n_rows)
-        a_trial = trial.flops + _SOLVING * trial.n_components**3
+        D = trial.n_components
+        a_trial = trial.flops + _SOLVING * D**3 + n_targets * D * (n_rows + _SOLVING * D)
         if _FIRST_TRIALS * a_trial <= seconds * rate:
             break
-        n_rows -= n_rows // 4
+        n_rows = max(n_rows - n_rows // 4, fewest)
     return n_rows
 
 
@@ -181,8 +216,12 @@ def _best(every: Sequence[Round]) -> list[int]:
 
 
 def _best_of_pairs(every: Sequence[Round]) -> list[int]:
-    """Return the places of the best round of every kernel and map, and of plain distances."""
-    ranked = np.argsort([each.best.relative_mse for each in every], kind="stable").tolist()
+    """Return the places of the best round of every kernel and map, and of plain distances.
+
+    Errors on other rows say nothing beside those on more, which come first.
+    """
+    errors = [(-each.n_rows, each.best.relative_mse) for each in every]
+    ranked = sorted(range(len(every)), key=errors.__getitem__)
     pairs = [(each.best.kernel.name, each.feature_map) for each in every]
     firsts = {pairs[i]: i for i in reversed(ranked)}
     plain = next(i for i in ranked if every[i].standardizer.linear is None)

@@ -40,7 +40,7 @@ _FEWEST_COMPONENTS, _ROWS_A_FEATURE = 256, 2
 # How far from the best penalty of the grid, at first the middle one, the next are that are tried.
 _WIDTHS = 8, 4, 2, 1
 # Of the sample, the part that fits.
-_TRAINING = 3 / 4
+TRAINING = 3 / 4
 
 
 class Sample(NamedTuple):
@@ -92,7 +92,7 @@ class HeldOutTrial:
 
     @property
     def n_training(self) -> int:
-        return int(_TRAINING * self.n_rows)
+        return int(TRAINING * self.n_rows)
 
     @property
     def flops(self) -> float:
@@ -180,6 +180,7 @@ class Round(NamedTuple):
     standardizer: Standardizer
     n_rows: int
     flops: float
+    grows: bool  # the next has more rows or features
 
     def as_dict(self) -> dict[str, Any]:
         best, linear, p = self.best, self.standardizer.linear, len(self.standardizer.columns)
@@ -223,7 +224,7 @@ def rounds_of(
     diagonal = True if kernel.along_axes else learning.diagonal
     kinds = [False, True] if diagonal is None else [diagonal]
     steps: Sequence[int] = _FIRST
-    least, begun, number, side = np.inf, 0, 0, -1
+    least, begun, number, side, going_on = np.inf, 0, 0, -1, trial
     while True:
         brackets = trials[0].n_rows <= most_bracketed
         most = _MOST_STEPS if brackets or not number else 1
@@ -233,22 +234,24 @@ def rounds_of(
         taken = best if number or best.beats(own) else own
         flops = sum(each.n_tried for each in found) * trial.flops
         told = 0 if trial.standardizer.linear is None else number
-        yield Round(told, taken, options.feature_map, trial.standardizer, trial.n_rows, flops)
         is_better = best.relative_mse < least
         if is_better:
             least, going_on = best.relative_mse, trial
             if number and middle != steps[-1]:  # the last one was no better
                 side = -side
             steps = [middle + step for step in _NEXT] if brackets else (middle, middle + side)
+        grows = not is_better or number - begun == learning.n_rounds
+        how = options.feature_map, trial.standardizer, trial.n_rows, flops, grows
+        yield Round(told, taken, *how)
         if few:
             return
-        if not is_better or number - begun == learning.n_rounds:
+        if grows:
             n, D = going_on.n_rows, going_on.n_components
             more = min(2 * n, every.n_rows), max(D, min(2 * D, every.n_components))
             if more == (n, D):
                 return
-            trials = [replace(going_on, n_rows=more[0]).with_components(more[1])]
-            least, begun = np.inf, number + 1
+            going_on = replace(going_on, n_rows=more[0]).with_components(more[1])
+            trials, least, begun = [going_on], np.inf, number + 1
         else:
             outer = run(task(trial.gradients, best, sample.X, sample.s, name="metric-gradients"))
             metrics = [plain.with_linear(_linear(outer, diagonal=kind)) for kind in kinds]

@@ -380,7 +380,7 @@ def test_a_factor_without_one_row_is_that_of_the_matrix_without_it(place):
 
 @pytest.mark.parametrize("few", [0, 16])
 def test_of_many_landmarks_those_that_others_leave_nothing_of_are_left_out(monkeypatch, few):
-    monkeypatch.setattr(nystroem, "PIVOTED", 4)
+    monkeypatch.setattr(nystroem, "_PIVOTED", 4)
     monkeypatch.setattr(nystroem, "_FEW", few)
     monkeypatch.setattr(nystroem, "_PANEL", 8)
     landmarks = np.random.default_rng(0).standard_normal((30, 2))

@@ -250,5 +250,5 @@ def test_rounds_that_have_little_time_are_of_few_rows_and_go_on_with_more(monkey
     monkeypatch.setattr(metric_learning, "_FEWEST_TIMED", 150)
     rounds = tuned(*heavy_tailed(600), kernels="gaussian").report_["metric"]["rounds"]
     first = [each["n_rows"] for each in rounds if each["number"] == 0]
-    assert set(first) == {144}  # a quarter less at a time
-    assert {144, 288, 576, 600} >= {each["n_rows"] for each in rounds} > {144}
+    assert set(first) == {150}
+    assert {150, 300, 600} >= {each["n_rows"] for each in rounds} > {150}
