@@ -1,6 +1,7 @@
 """Products of the Gram matrices of folds with vectors: by passes over the rows, or without rows."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import reduce
 from operator import add
 from typing import Any
@@ -54,8 +55,9 @@ class GramPasses:
         return GramProducts(empty.feature_map, vectors, empty.feature_shift, empty.precision)
 
     def _read(self, asked: Any, label: str, stores: FeatureStores | None) -> Any:
-        self.passes.append(self.read(asked, label, stores=stores))
-        return self.passes[-1].statistic
+        found = self.read(asked, label, stores=stores)
+        self.passes.append(replace(found, statistic=None))  # the products are kept elsewhere
+        return found.statistic
 
 
 class GramTransforms:
