@@ -178,8 +178,8 @@ class Parameters:
     def __post_init__(self) -> None:
         for each in OPTIONS:
             value = getattr(self, each.name)
-            option = each.metadata["option"]
-            choices = (*option.choices, AUTO) if option.form == AUTO else option.choices
+            said = each.metadata["option"]
+            choices = (*said.choices, AUTO) if said.form == AUTO else said.choices
             is_unset = value is None is each.default
             if each.name in ("solver", "scale", "feature_map") and not is_unset:
                 check_choice(each.name, value, choices)

@@ -216,10 +216,8 @@ def rounds_of(
     beside the last, on either side in turn.
     """
     trial = HeldOutTrial.of(options, plain, n_rows)
-    trials, every = (
-        [trial],
-        replace(trial, n_rows=len(sample.rows)).with_components(most_components),
-    )
+    every = replace(trial, n_rows=len(sample.rows)).with_components(most_components)
+    trials = [trial]
     few = trial.n_training < ROWS_AN_INPUT * len(plain.columns)
     diagonal = True if kernel.along_axes else learning.diagonal
     kinds = [False, True] if diagonal is None else [diagonal]
