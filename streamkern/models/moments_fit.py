@@ -22,7 +22,8 @@ from streamkern.sources import Source
 from streamkern.statistics import Folds, RowFolds, RowIndex, block_folds, shard_folds
 from streamkern.tune.candidates import Contender
 from streamkern.tune.column_pass import run_column_pass, warn_of_outliers
-from streamkern.tune.metric_learning import LearntMetric, Pair, check_metric_of, in_metric
+from streamkern.tune.metric_beginnings import Pair
+from streamkern.tune.metric_learning import LearntMetric, check_metric_of, in_metric
 from streamkern.tune.sample_choice import chosen_on_sample
 from streamkern.tune.trials import ISOTROPIC, STANDARD
 

@@ -180,16 +180,21 @@ def metric_facts(report: FitReport) -> dict[str, Any] | None:
         ],
         "rounds": [
             (
-                *(str(each["number"]), each["kernel"], each["feature_map"]),
-                *(number(each["length_scale"]), f"{each['n_components']:,}"),
+                *(_round_name(each), each["kernel"], each["feature_map"]),
+                *(number(each["length_scale"]), f"{each['n_rows']:,}", f"{each['n_components']:,}"),
                 figure("relative_mse", error_of(each)),
             )
             for each in rounds
         ],
+        "is_weighted": any(each.get("is_weighted") for each in rounds),
         "kept": kept,
         "best": rounds[kept]["number"] if rounds else None,
         "n_rows": max((each["n_rows"] for each in rounds), default=None),
     }
+
+
+def _round_name(each: dict[str, Any]) -> str:
+    return f"{each['number']} (weights)" if each.get("is_weighted") else str(each["number"])
 
 
 def _composition(direction: Sequence[float], names: Sequence[str]) -> str:

@@ -5,9 +5,7 @@ changes along.  Taken for the metric of the kernel, it makes those directions co
 function fits better; so a few rounds of fit, gradients and new metric follow each other.
 """
 
-import math
 import time
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -15,12 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from streamkern.engine.scheduler import run_all, shared
+from streamkern.engine.scheduler import shared
 from streamkern.errors import DataError
-from streamkern.features import Standardizer
 from streamkern.features.metric import GivenMetric, check_kernel_in_metric, learning_of
 from streamkern.kernels import Kernel, Linear
-from streamkern.parameters.cost_estimate import rough_flops_per_second
 from streamkern.parameters.fit_options import FitOptions, large_sample
 from streamkern.parameters.fit_report import FitReport, with_seconds
 from streamkern.runtime.threads import blas_threads
@@ -28,34 +24,19 @@ from streamkern.sources import Source
 from streamkern.tune.budget import Spent
 from streamkern.tune.candidates import Contender
 from streamkern.tune.column_pass import ColumnPass
-from streamkern.tune.metric_rounds import (
-    ROWS_AN_INPUT,
-    TRAINING,
-    HeldOutTrial,
-    Round,
-    Sample,
-    rounds_of,
-)
+from streamkern.tune.metric_beginnings import FIRST_ROUNDS, Pair, beginnings, promising, rows_within
+from streamkern.tune.metric_rounds import Round, Sample, rounds_of
 from streamkern.tune.trials import ISOTROPIC, LEARNT
 
-# A kernel with a length scale, and the family of its maps.
-Pair = tuple[Any, str]
 # Features of the models whose gradients are averaged, where a fit has more; and more of them where
 # there are so many seconds.
 _COMPONENTS, _MORE_COMPONENTS, _MORE_SECONDS = 1024, 2048, 60.0
-# Kernels of every map that have a metric, chosen by fits of so many features to so many rows.
-_KERNELS_A_MAP, _FEW_COMPONENTS, _FEW_ROWS = 2, 256, 4096
-# Of several pairs, rounds that all have, the plain one included, and pairs that have more.
-_FIRST_ROUNDS, _GO_ON = 2, 2
+# Of several beginnings, how many go on.
+_GO_ON = 2
 # Rows of which rounds take so long that in a search within seconds there are rather more of them.
 _MANY_ROWS = 5000
-# Fits of the first rounds; what one takes beside its products, as multiply-adds over D^3, as it was
-# measured on so many cores; and rows that they have at least, however little time there is.
-_FIRST_TRIALS, _SOLVING, _CORES, _FEWEST_TIMED = 16, 16, 2, 1000
 # What a round takes of the last, where it has twice the rows or features, or both.
 _GROWTH = 4.0
-# Half octaves about a kernel's own length scale, of the small fits.
-_COARSE = (-4, -2, 0, 2)
 _FEWEST_ROWS = 60
 
 
@@ -123,12 +104,14 @@ def learnt_metric(
 ) -> LearntMetric:
     """Learn a metric for each of some kernels and maps, and return those that predict best.
 
-    Two kernels of every map have a first metric; the best two pairs of these go on.
+    Two kernels of every map have a first metric, and two pairs that have one weight an input, or up
+    to a deadline any, begin with weights by descent as well; the best two of all these go on.
     Radhakrishnan, Beaglehole, Pandit and Belkin (2024), "Mechanism for feature learning in neural
     networks and backpropagation-free machine learning models".
     """
     begun = time.perf_counter()
-    how: Any = {"learning": learning_of(options.metric)}
+    learning: Any = learning_of(options.metric)
+    how: Any = {"learning": learning}
     has_time = deadline is not None and deadline - begun > _MORE_SECONDS
     most = _MORE_COMPONENTS if has_time else _COMPONENTS
     how["most_components"] = min(options.n_components, most)
@@ -138,27 +121,37 @@ def learnt_metric(
     rows = seen.sample.X[:n_rows]
     weights = None if seen.weights is None else seen.weights[:n_rows]
     sample = Sample(rows, weights, shared(rows), shared(seen.targets[:n_rows]), shared(weights))
-    promising, flops = _promising(sample, seen.standardizer, options, pairs)
+    pairs, flops = promising(sample, seen.standardizer, options, pairs)
     how |= {"n_rows": len(rows), "most_bracketed": len(rows)}
+    n_targets, seconds = seen.targets.shape[1], None
     if deadline is not None:
-        seconds = (deadline - time.perf_counter()) / len(promising)
-        n_targets = seen.targets.shape[1]
-        how["n_rows"] = _rows_within(
-            seconds * n_slots, len(rows), seen.standardizer, options, n_targets
-        )
+        seconds = (deadline - time.perf_counter()) * n_slots
+    begins = beginnings(
+        sample,
+        seen.standardizer,
+        pairs,
+        diagonal=learning.diagonal,
+        n_targets=n_targets,
+        seconds=seconds,
+    )
+    if deadline is not None:
+        n_first = sum(each.n_rounds for each in begins)
+        seconds = FIRST_ROUNDS * (deadline - time.perf_counter()) / n_first * n_slots
+        how["n_rows"] = rows_within(seconds, len(rows), seen.standardizer, options, n_targets)
         how["most_bracketed"] = _MANY_ROWS
-    found, least, took = list[list[Round]](), list[float](), list[float]()
-    rounds = [
-        rounds_of(
-            sample, seen.standardizer, replace(options, feature_map=name), kernel=kernel, **how
+    found, least, took, rounds = list[list[Round]](), list[float](), list[float](), list[Any]()
+    for (kernel, name), weights, n_first in begins:
+        mine = replace(options, feature_map=name)
+        rounds.append(
+            rounds_of(sample, seen.standardizer, mine, kernel=kernel, weights=weights, **how)
         )
-        for kernel, name in promising
-    ]
-    for mine in rounds:
-        some = [(one, time.perf_counter()) for one in islice(mine, _FIRST_ROUNDS)]
-        found.append([one for one, _ in some])
-        least.append(min(one.best.relative_mse for one, _ in some))
-        took.append(some[-1][1] - some[0][1])
+        some, times = list[Round](), [time.perf_counter()]
+        for one in islice(rounds[-1], n_first):
+            some.append(one)
+            times.append(time.perf_counter())
+        found.append(some)
+        least.append(min(one.best.relative_mse for one in some))
+        took.append(times[-1] - times[-2])
     for i in np.argsort(least, kind="stable")[:_GO_ON].tolist():
         last = took[i]
         while True:
@@ -171,7 +164,7 @@ def learnt_metric(
             last = time.perf_counter() - before
     every = [each for some in found for each in some]
     contenders = {}
-    for place in _best(every) if deadline is None else _best_of_pairs(every):
+    for place in _best(every) if deadline is None else _best_of_each(found):
         each = every[place]
         linear = each.standardizer.linear
         name, pair = ISOTROPIC if linear is None else LEARNT, (each.best.kernel, each.feature_map)
@@ -181,25 +174,6 @@ def learnt_metric(
         contenders,
         Spent(flops + sum(each.flops for each in every), time.perf_counter() - begun),
     )
-
-
-def _rows_within(
-    seconds: float, n_rows: int, plain: Standardizer, options: FitOptions, n_targets: int
-) -> int:
-    """Return as many of the rows as the first rounds of a pair take so many seconds of a core for.
-
-    But a thousand at least, and so many that directions of all inputs can be told.
-    """
-    rate = rough_flops_per_second(options.precision) / _CORES
-    fewest = max(_FEWEST_TIMED, math.ceil(ROWS_AN_INPUT * len(plain.columns) / TRAINING))
-    while n_rows > fewest:
-        trial = HeldOutTrial.of(options, plain, n_rows)
-        D = trial.n_components
-        a_trial = trial.flops + _SOLVING * D**3 + n_targets * D * (n_rows + _SOLVING * D)
-        if _FIRST_TRIALS * a_trial <= seconds * rate:
-            break
-        n_rows = max(n_rows - n_rows // 4, fewest)
-    return n_rows
 
 
 def _best(every: Sequence[Round]) -> list[int]:
@@ -215,39 +189,14 @@ def _best(every: Sequence[Round]) -> list[int]:
     return sorted(dict.fromkeys(found), key=lambda i: (every[i].best.relative_mse, i))
 
 
-def _best_of_pairs(every: Sequence[Round]) -> list[int]:
-    """Return the places of the best round of every kernel and map, and of plain distances.
+def _best_of_each(found: Sequence[Sequence[Round]]) -> list[int]:
+    """Return the places, in all rounds, of the best of every beginning, and of plain distances.
 
     Errors on other rows say nothing beside those on more, which come first.
     """
-    errors = [(-each.n_rows, each.best.relative_mse) for each in every]
+    every = [(each, i) for i, some in enumerate(found) for each in some]
+    errors = [(-each.n_rows, each.best.relative_mse) for each, _ in every]
     ranked = sorted(range(len(every)), key=errors.__getitem__)
-    pairs = [(each.best.kernel.name, each.feature_map) for each in every]
-    firsts = {pairs[i]: i for i in reversed(ranked)}
-    plain = next(i for i in ranked if every[i].standardizer.linear is None)
+    firsts = {every[i][1]: i for i in reversed(ranked)}
+    plain = next(i for i in ranked if every[i][0].standardizer.linear is None)
     return [i for i in ranked if i in {plain, *firsts.values()}]
-
-
-def _promising(
-    sample: Sample, plain: Standardizer, options: FitOptions, pairs: Sequence[Pair]
-) -> tuple[Sequence[Pair], float]:
-    """Return the best kernels of every map, by small fits in plain distances, and their flops.
-
-    These are one of a distance, and one along the axes.
-    """
-    if max(Counter(name for _, name in pairs).values()) <= _KERNELS_A_MAP:
-        return pairs, 0.0
-    n_rows, tasks, flops = min(len(sample.rows), _FEW_ROWS), [], 0.0
-    for kernel, name in pairs:
-        few = replace(options, feature_map=name, n_components=_FEW_COMPONENTS)
-        trial = HeldOutTrial.of(few, plain, n_rows)
-        own = kernel.resolved(plain(sample.rows), weights=sample.weights)
-        tasks += [trial.task(own, step, sample) for step in _COARSE]
-        flops += len(_COARSE) * trial.flops
-    errors = np.array([tried.relative_mse for tried in run_all(tasks)]).reshape(len(pairs), -1)
-    # Few features say little of rough kernels: the best of a distance and the best along the axes.
-    kept: dict[tuple[str, bool], int] = {}
-    for i in np.argsort(errors.min(axis=1), kind="stable").tolist():
-        kernel, name = pairs[i]
-        kept.setdefault((name, kernel.along_axes), i)
-    return [pairs[i] for i in sorted(kept.values())], flops

@@ -181,6 +181,7 @@ class Round(NamedTuple):
     n_rows: int
     flops: float
     grows: bool  # the next has more rows or features
+    is_weighted: bool  # they began with weights by descent
 
     def as_dict(self) -> dict[str, Any]:
         best, linear, p = self.best, self.standardizer.linear, len(self.standardizer.columns)
@@ -189,6 +190,7 @@ class Round(NamedTuple):
             "kernel": best.kernel.name,
             "feature_map": self.feature_map,
             "number": self.number,
+            "is_weighted": self.is_weighted,
             "length_scale": float(np.asarray(best.kernel.length_scale)),
             "relative_mse": best.relative_mse,
             "alpha": best.alpha,
@@ -205,17 +207,19 @@ def rounds_of(
     learning: Learning,
     kernel: Any,
     *,
+    weights: Floats | None = None,
     most_components: int,
     n_rows: int,
     most_bracketed: int,
 ) -> Iterator[Round]:
     """Yield the rounds of one kernel and map, of some rows, up to one no better than before.
 
+    They begin in plain distances, or with weights (p,) of the inputs.
     From there on the best goes on with twice as many features, up to the most, and rows, up to all.
     Rounds after the first bracket the length scale, or of more rows than `most_bracketed` try one
     beside the last, on either side in turn.
     """
-    trial = HeldOutTrial.of(options, plain, n_rows)
+    trial = HeldOutTrial.of(options, plain.with_linear(weights), n_rows)
     every = replace(trial, n_rows=len(sample.rows)).with_components(most_components)
     trials = [trial]
     few = trial.n_training < ROWS_AN_INPUT * len(plain.columns)
@@ -223,6 +227,7 @@ def rounds_of(
     kinds = [False, True] if diagonal is None else [diagonal]
     steps: Sequence[int] = _FIRST
     least, begun, number, side, going_on = np.inf, 0, 0, -1, trial
+    is_weighted = weights is not None
     while True:
         brackets = trials[0].n_rows <= most_bracketed
         most = _MOST_STEPS if brackets or not number else 1
@@ -231,7 +236,7 @@ def rounds_of(
         # Few rows say little of a length scale: in plain distances the kernel's own stays.
         taken = best if number or best.beats(own) else own
         flops = sum(each.n_tried for each in found) * trial.flops
-        told = 0 if trial.standardizer.linear is None else number
+        told = 0 if trial.standardizer.linear is None else number + is_weighted
         is_better = best.relative_mse < least
         if is_better:
             least, going_on = best.relative_mse, trial
@@ -239,7 +244,7 @@ def rounds_of(
                 side = -side
             steps = [middle + step for step in _NEXT] if brackets else (middle, middle + side)
         grows = not is_better or number - begun == learning.n_rounds
-        how = options.feature_map, trial.standardizer, trial.n_rows, flops, grows
+        how = options.feature_map, trial.standardizer, trial.n_rows, flops, grows, is_weighted
         yield Round(told, taken, *how)
         if few:
             return

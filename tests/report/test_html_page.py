@@ -273,6 +273,13 @@ def test_a_metric_says_which_inputs_and_directions_matter(path):
     assert "learning the metric" in found.text
 
 
+def test_rounds_that_begin_with_weights_are_called_so(path):
+    found = written(fitted(*rows(), metric="diagonal:1"), path)
+    (cells,) = [row for row in found.rows if row and row[0] == "1 (weights)"]
+    assert cells[1:3] == ["gaussian", "orthogonal"]
+    assert "descent of the cross-validated error" in found.text
+
+
 def test_what_was_skipped_and_dropped_is_shown_and_a_metric_that_was_given(path):
     X, y = rows()
     X[:, 1], X[5, 0] = 3.0, np.nan

@@ -6,7 +6,7 @@ import pytest
 from streamkern import RandomFeatureClassifier, RandomFeatureRidge, load
 from streamkern.parameters.parameters import Parameters
 from streamkern.sources import as_source
-from streamkern.tune import metric_learning, metric_rounds
+from streamkern.tune import metric_beginnings, metric_learning, metric_rounds
 from streamkern.tune.budget import Budget
 from streamkern.tune.candidates import Arm, Candidate
 from streamkern.tune.search_trials import SearchTrials
@@ -246,9 +246,21 @@ def test_of_many_rows_rounds_try_one_length_scale_beside_the_last(monkeypatch):
 
 
 def test_rounds_that_have_little_time_are_of_few_rows_and_go_on_with_more(monkeypatch):
-    monkeypatch.setattr(metric_learning, "rough_flops_per_second", lambda _: 1.0)
-    monkeypatch.setattr(metric_learning, "_FEWEST_TIMED", 150)
+    monkeypatch.setattr(metric_beginnings, "rough_flops_per_second", lambda _: 1.0)
+    monkeypatch.setattr(metric_beginnings, "_FEWEST_TIMED", 150)
     rounds = tuned(*heavy_tailed(600), kernels="gaussian").report_["metric"]["rounds"]
     first = [each["n_rows"] for each in rounds if each["number"] == 0]
     assert set(first) == {150}
     assert {150, 300, 600} >= {each["n_rows"] for each in rounds} > {150}
+
+
+def test_some_rounds_begin_with_weights_and_of_many_targets_none_do(found):
+    rounds = found.report_["metric"]["rounds"]
+    assert {each["is_weighted"] for each in rounds} == {True, False}
+    assert all(each["number"] for each in rounds if each["is_weighted"])
+    X, y = heavy_tailed(200)
+    model = RandomFeatureRidge(n_components=64, kernel="laplacian", metric="diagonal:1")
+    for q, kinds in ((16, {True, False}), (17, {False})):
+        several = np.column_stack([y + j * X[:, 1] for j in range(q)])
+        rounds = model.fit(X, several).report_["metric"]["rounds"]
+        assert {each["is_weighted"] for each in rounds} == kinds

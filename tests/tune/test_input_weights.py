@@ -1,0 +1,75 @@
+"""Weights of the inputs, by descent of the cross-validated error of exact ridge."""
+
+import numpy as np
+import pytest
+
+from streamkern.kernels import Cauchy, Gaussian, Laplacian, Matern
+from streamkern.tune.input_weights import WeightDescent
+
+P = 4
+KERNELS = [Laplacian(1.5), Matern(1.5, 1.5), Gaussian(1.5)]
+
+
+def rows(n=60, seed=0):
+    """The second input matters most, the third less, the others not at all."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, P))
+    y = np.column_stack([np.sin(2.5 * X[:, 1]) + np.cos(1.5 * X[:, 2]), np.abs(X[:, 1])])
+    return X, (y - y.mean(axis=0)) / y.std(axis=0), rng.integers(1, 4, n).astype(float)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
+def test_the_error_is_that_of_fits_without_each_fold_and_the_slopes_are_its_own(kernel):
+    X, y, counts = rows()
+    X[1] = X[0]  # distances of 0 have no slope
+    folds = np.array_split(np.arange(len(X)), 7)
+    numbers = np.log([0.5, 0.8, 0.5, 0.3, 0.1])
+    descent = WeightDescent(kernel)
+    value, slopes = descent.objective(numbers, X, y, counts, folds)
+
+    Z, penalty, squares = X * np.exp(numbers[:-1]), np.exp(numbers[-1]), 0.0
+    unit = kernel.with_length_scale(1.0)
+    for held in folds:
+        rest = np.setdiff1d(np.arange(len(X)), held)
+        K = unit(Z[rest], Z[rest]) + np.diag(penalty / counts[rest])
+        errors = y[held] - unit(Z[held], Z[rest]) @ np.linalg.solve(K, y[rest])
+        squares += (counts[held, None] * errors**2).sum()
+    off = numbers[:-1] - numbers[:-1].mean()
+    expected = np.log(squares / (counts.sum() * y.shape[1])) + off @ off / len(X)
+    assert value == pytest.approx(expected, rel=1e-9)
+
+    step = 1e-5
+    for slope, unit_vector in zip(slopes, np.eye(P + 1), strict=True):
+        beside = [
+            descent.objective(numbers + sign * step * unit_vector, X, y, counts, folds)[0]
+            for sign in (1, -1)
+        ]
+        assert slope == pytest.approx((beside[0] - beside[1]) / (2 * step), rel=1e-4, abs=1e-6)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
+def test_inputs_that_matter_weigh_most_and_the_scale_is_that_of_equal_weights(kernel):
+    X, y, counts = rows(200)
+    weights = WeightDescent(kernel).weights(X, y, counts)
+    assert np.mean(weights**2) == pytest.approx(1.0)
+    assert np.argsort(weights)[-2:].tolist() == [2, 1]
+    assert weights[[0, 3]].max() < 0.5 * weights[2]
+
+
+def test_of_noise_weights_stay_near_each_other():
+    X, _, _ = rows(200)
+    noise = np.random.default_rng(5).standard_normal((200, 1))
+    weights = WeightDescent(Laplacian(1.5)).weights(X, noise, None)
+    assert weights.max() < 6.0 * weights.min()
+
+
+def test_rows_beyond_those_of_the_inputs_do_not_count():
+    X, y, counts = rows(80)
+    descent = WeightDescent(KERNELS[0])
+    few = descent.weights(X[:50], y[:50], counts[:50])
+    assert descent.weights(X[:50], y, counts) == pytest.approx(few, rel=1e-12)
+
+
+def test_a_kernel_that_is_not_of_distances_is_left_out():
+    assert all(WeightDescent.suits(kernel) for kernel in KERNELS)
+    assert not WeightDescent.suits(Cauchy(1.5))
