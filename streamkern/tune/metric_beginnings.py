@@ -84,21 +84,25 @@ def beginnings(
     if seconds is None:
         suited = [pair for pair in suited if pair[0].along_axes or diagonal is not False]
     suited = [] if n_targets > _DESCENT_TARGETS else suited[-_DESCENTS:]
-    # Gradients say less of one weight an input than a descent does.
+    # Gradients say less of one weight an input than a descent does, and the first of several pairs
+    # in a search is there as what a plain fit has.
     first = [1 if pair in suited and pair[0].along_axes else FIRST_ROUNDS for pair in pairs]
+    if seconds is not None and len(pairs) > 1:
+        first[0] = 1
     found = [Beginning(pair, None, n) for pair, n in zip(pairs, first, strict=True)]
     if not suited:
         return found
-    flops = _SHARE * (seconds or _SECONDS) * _rate("double") / len(suited)
+    seconds = _SECONDS if seconds is None else seconds
+    flops = _SHARE * seconds * _rate("double") / len(suited)
     (fewest, most), p = _DESCENT_ROWS, len(plain.columns)
     n = min(int(TRAINING * len(sample.rows)), most)
     while n > fewest and WeightDescent.flops(n, p) > flops:
         n = max(n - n // 8, fewest)
     rows, sent = plain(sample.rows[:n]), (sample.y, sample.s)
     kernels = [kernel.resolved(rows, weights=sample.weights) for kernel, _ in suited]
-    descents: Any = [WeightDescent(kernel).weights for kernel in kernels]
-    there = shared(rows)
-    weights = run_all([task(each, there, *sent, name="metric-weights") for each in descents])
+    there, name = shared(rows), "metric-weights"
+    tasks = [task(WeightDescent(each).weights, there, *sent, name=name) for each in kernels]
+    weights = run_all(tasks)
     return found + [Beginning(pair, each, 1) for pair, each in zip(suited, weights, strict=True)]
 
 

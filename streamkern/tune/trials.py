@@ -31,7 +31,7 @@ N_FOLDS = 3
 _BLOCK_ROWS = 4096
 SHIFT_ROWS = 2048
 # Standard errors by which a mean over folds is not 0.
-_SURE = 2.0
+_SURE = 3.0
 # Penalties on both sides of the best that are tried, of so many rows a feature and of many
 # features for every target; else all are.
 _NEAR, _ROWS_A_COMPONENT, _MANY = 2, 4, 1024
