@@ -24,7 +24,7 @@ from streamkern.tune.trials import N_FOLDS, Attempt
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 # Of a budget in seconds: what the fit after the search may take, what its D is multiplied by, and
 # the rows a feature that this wants, of the D x D system and of conjugate gradients.
-_FIT_SHARE, _TIMES, _ROWS_A_COMPONENT, _ROWS_BY_PASSES = 0.4, (16, 8, 4, 2), 3, 2
+_FIT_SHARE, _TIMES, _ROWS_A_COMPONENT, _ROWS_BY_PASSES = 0.45, (16, 8, 4, 2), 3, 2
 # What a fit takes of one by the formula, as most are at landmarks, whose sums are turned.
 _AT_LANDMARKS = 1.8
 
