@@ -172,8 +172,9 @@ def _metric_rows(report: FitReport, number: Number) -> list[Row]:
         return [("length scales", _turned(report, metric, number))]
     how, rounds = metric["kind"], metric.get("rounds")
     if rounds:
-        kept = rounds[metric["kept"]]["number"]
+        kept, is_weighted = (rounds[metric["kept"]].get(name) for name in ("number", "is_weighted"))
         how = f"learnt, round {kept} of {max(each['number'] for each in rounds)}"
+        how += ", from weights by descent" if is_weighted else ""
         if not kept:
             return [("metric", "plain distances, which predicted better than a learnt one")]
     names = input_names(report) or range(report["n_features"])
