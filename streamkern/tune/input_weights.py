@@ -13,7 +13,7 @@ from streamkern._typing import Array, Floats
 from streamkern.kernels.scaled import DistanceKernel
 
 # Folds, the logarithm of weights that is one deviation before any row, and the steps at the most.
-_FOLDS, _DEVIATION, _STEPS = 10, 1.0, 40
+_FOLDS, _DEVIATION, _STEPS = 10, 0.5, 40
 # Where the penalty begins, its bounds and those of factors on weights, and what ends the descent.
 _PENALTY, _PENALTIES, _WEIGHTS, _TOLERANCE = 1e-2, (1e-6, 10.0), (1e-4, 1e4), 1e-4
 # Length scales, beyond which kernels are 0.

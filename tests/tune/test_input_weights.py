@@ -35,7 +35,8 @@ def test_the_error_is_that_of_fits_without_each_fold_and_the_slopes_are_its_own(
         errors = y[held] - unit(Z[held], Z[rest]) @ np.linalg.solve(K, y[rest])
         squares += (counts[held, None] * errors**2).sum()
     off = numbers[:-1] - numbers[:-1].mean()
-    expected = np.log(squares / (counts.sum() * y.shape[1])) + off @ off / len(X)
+    prior = off @ off / (0.5**2 * len(X))
+    expected = np.log(squares / (counts.sum() * y.shape[1])) + prior
     assert value == pytest.approx(expected, rel=1e-9)
 
     step = 1e-5
