@@ -57,7 +57,7 @@ class WeightDescent(NamedTuple):
         start = np.log([*np.full(p, 1.0 / self.kernel.length_scale), _PENALTY])
         within = start[:-1, None] + np.log(_WEIGHTS)
         how: Any = {"bounds": [*within, np.log(_PENALTIES)], "method": "L-BFGS-B", "jac": True}
-        how["options"] = {"maxiter": _STEPS, "ftol": _TOLERANCE}
+        how["options"] = {"maxiter": _STEPS, "maxfun": 2 * _STEPS, "ftol": _TOLERANCE}
         best = minimize(self.objective, start, (X, y, counts, folds), **how)
         weights = np.exp(best.x[:-1])
         return weights / np.sqrt(np.mean(weights**2))

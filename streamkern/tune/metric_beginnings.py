@@ -74,6 +74,7 @@ def beginnings(
     diagonal: bool | None,
     n_targets: int,
     seconds: float | None = None,
+    n_slots: int = 1,
 ) -> list[Beginning]:
     """Return pairs as they are, and some with weights by descents.
 
@@ -93,14 +94,18 @@ def beginnings(
     if not suited:
         return found
     seconds = _SECONDS if seconds is None else seconds
-    flops = _SHARE * seconds * _rate("double") / len(suited)
+    # A descent has one thread, however many there are.
+    at_once = min(n_slots, len(suited))
+    flops = _SHARE * seconds * _rate("double") * at_once / len(suited)
     (fewest, most), p = _DESCENT_ROWS, len(plain.columns)
     n = min(int(TRAINING * len(sample.rows)), most)
     while n > fewest and WeightDescent.flops(n, p) > flops:
         n = max(n - n // 8, fewest)
-    rows, sent = plain(sample.rows[:n]), (sample.y, sample.s)
+    if WeightDescent.flops(n, p) > flops:
+        return found
+    rows, sent = plain(sample.rows), (sample.y, sample.s)
     kernels = [kernel.resolved(rows, weights=sample.weights) for kernel, _ in suited]
-    there, name = shared(rows), "metric-weights"
+    there, name = shared(rows[:n]), "metric-weights"
     tasks = [task(WeightDescent(each).weights, there, *sent, name=name) for each in kernels]
     weights = run_all(tasks)
     return found + [Beginning(pair, each, 1) for pair, each in zip(suited, weights, strict=True)]

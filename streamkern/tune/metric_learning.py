@@ -125,7 +125,7 @@ def learnt_metric(
     how |= {"n_rows": len(rows), "most_bracketed": len(rows)}
     n_targets, seconds = seen.targets.shape[1], None
     if deadline is not None:
-        seconds = (deadline - time.perf_counter()) * n_slots
+        seconds = deadline - time.perf_counter()
     begins = beginnings(
         sample,
         seen.standardizer,
@@ -133,6 +133,7 @@ def learnt_metric(
         diagonal=learning.diagonal,
         n_targets=n_targets,
         seconds=seconds,
+        n_slots=n_slots,
     )
     if deadline is not None:
         n_first = sum(each.n_rounds for each in begins)
