@@ -188,7 +188,8 @@ def metric_facts(report: FitReport) -> dict[str, Any] | None:
         ],
         "is_weighted": any(each.get("is_weighted") for each in rounds),
         "kept": kept,
-        "best": rounds[kept]["number"] if rounds else None,
+        "best": _round_name(rounds[kept]) if rounds else None,
+        "is_plain": bool(rounds) and rounds[kept]["number"] == 0,
         "n_rows": max((each["n_rows"] for each in rounds), default=None),
     }
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamkern._typing import Array, Floats
-from streamkern.kernels.scaled import DistanceKernel
+from streamkern.kernels import Laplacian, RadialKernel
 
 # Folds, the logarithm of weights that is one deviation before any row, and the steps at the most.
 _FOLDS, _DEVIATION, _STEPS = 10, 0.5, 40
@@ -18,8 +18,6 @@ _FOLDS, _DEVIATION, _STEPS = 10, 0.5, 40
 _PENALTY, _PENALTIES, _WEIGHTS, _TOLERANCE = 1e-2, (1e-6, 10.0), (1e-4, 1e4), 1e-4
 # Length scales, beyond which kernels are 0.
 _FARTHEST = 1e9
-# Relative, for the slope of a kernel's profile.
-_DIFFERENCE = 1e-4
 # What a descent takes, as multiply-adds over n^3, n^2 and p n^2, as it was measured.
 _FLOPS = 25.0, 5000.0, 700.0
 
@@ -36,7 +34,7 @@ class WeightDescent(NamedTuple):
 
     @staticmethod
     def suits(kernel: Any) -> bool:
-        return isinstance(kernel, DistanceKernel)
+        return isinstance(kernel, (Laplacian, RadialKernel))
 
     @staticmethod
     def flops(n_rows: int, n_features: int) -> float:
@@ -72,26 +70,21 @@ class WeightDescent(NamedTuple):
         weights, penalty = np.exp(numbers[:-1]), np.exp(numbers[-1])
         Z = np.clip(X * weights, -_FARTHEST, _FARTHEST)
         apart = self.kernel.distance(Z, Z)
-        shifted = self.kernel.profile(apart) + np.diag(penalty / counts)
-        error, outer = _held_out(shifted, y, counts, folds)
+        K = self.kernel.profile(apart)
+        error, outer = _held_out(K + np.diag(penalty / counts), y, counts, folds)
         of_penalty = penalty * (np.diagonal(outer) / counts).sum()
-        slopes = np.append(self._slopes(Z, apart, outer), of_penalty) / error
+        slopes = np.append(self._slopes(Z, apart, K, outer), of_penalty) / error
         # Weights that differ need a reason; their common size does not.
         off = numbers[:-1] - numbers[:-1].mean()
         slopes[:-1] += 2.0 * off / (_DEVIATION**2 * len(X))
         return np.log(error) + off @ off / (_DEVIATION**2 * len(X)), slopes
 
-    def _slopes(self, Z: Floats, apart: Floats, outer: Floats) -> Floats:
+    def _slopes(self, Z: Floats, apart: Floats, K: Floats, outer: Floats) -> Floats:
         """Return the derivatives (p,) by the logarithms of weights, of sum_ij outer_ij k_ij."""
-        farther, nearer = (
-            self.kernel.profile(apart * (1.0 + sign * _DIFFERENCE)) for sign in (1, -1)
-        )
-        # d k / d log r, over r where distances are summed along axes, over r^2 of the Euclidean.
-        H = outer * (farther - nearer) / (2.0 * _DIFFERENCE)
-        order = 1 if self.kernel.along_axes else 2
-        np.divide(H, apart**order, out=H, where=apart > 0)
-        if order == 1:
+        if self.kernel.along_axes:
+            H = -outer * K
             return np.array([np.vdot(H, np.abs(z[:, None] - z)) for z in Z.T])
+        H = outer * self.kernel.slope(apart)
         return 2.0 * (H.sum(axis=1) @ Z**2 - np.einsum("ij,ij->j", Z, H @ Z))
 
 

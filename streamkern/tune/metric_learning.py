@@ -141,10 +141,10 @@ def learnt_metric(
         how["n_rows"] = rows_within(seconds, len(rows), seen.standardizer, options, n_targets)
         how["most_bracketed"] = _MANY_ROWS
     found, least, took, rounds = list[list[Round]](), list[float](), list[float](), list[Any]()
-    for (kernel, name), weights, n_first in begins:
+    for (kernel, name), of_inputs, n_first in begins:
         mine = replace(options, feature_map=name)
         rounds.append(
-            rounds_of(sample, seen.standardizer, mine, kernel=kernel, weights=weights, **how)
+            rounds_of(sample, seen.standardizer, mine, kernel=kernel, weights=of_inputs, **how)
         )
         some, times = list[Round](), [time.perf_counter()]
         for one in islice(rounds[-1], n_first):
