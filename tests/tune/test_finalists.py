@@ -180,7 +180,9 @@ def test_rounds_go_on_with_more_features_and_noise_stays_in_plain_distances(monk
     y = np.random.default_rng(5).standard_normal(len(y))
     report = tuned(X, y, scale=scale).report_
     numbers = {each["n_components"] for each in report["metric"]["rounds"]}
-    assert {64, 128} <= numbers <= set(range(129))
+    # Landmarks that depend on others are left out.
+    assert 64 in numbers
+    assert 64 < max(numbers) <= 128
     assert report["scale"] in (
         {"robust"} if scale == "robust" else {"standard", "robust", "common"}
     )
