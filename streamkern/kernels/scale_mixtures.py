@@ -72,6 +72,8 @@ class Matern(RadialKernel):
         if nu in (1.5, 2.5):
             return np.exp(-a) * (-3.0 if nu == 1.5 else -5.0 / 3.0 * (1.0 + a))
         apart = np.where(a > 0, a, 1.0)
+        if nu == 0.5:
+            return np.where(a > 0, -np.exp(-a) / apart, 0.0)
         constant = math.log(2.0 * nu) + (1.0 - nu) * math.log(2.0) - math.lgamma(nu)
         logarithm = constant + (nu - 1.0) * np.log(apart) + _log_bessel_k(abs(nu - 1.0), apart)
         return np.where(a > 0, -np.exp(logarithm), -nu / (nu - 1.0) if nu > 1.0 else 0.0)

@@ -104,12 +104,12 @@ def fit_job(
             given = given if pairs else [(options.kernel, options.feature_map)]
         if like is None:
             warn_of_outliers(source, seen)
-        contenders, learnt = in_metric(seen, wanted, given, deadline=deadline, n_slots=plan.n_slots)
+        contenders, learnt = in_metric(seen, wanted, given, plan, deadline)
         chosen = wanted.scale != given_scale
         if deadline is not None and (learnt is not None or chosen):
             name, scale = (STANDARD, "standard") if chosen else (ISOTROPIC, None)
             if isinstance(options.metric, GivenMetric):
-                plain = in_metric(plain, wanted, given)[0][0].column_pass
+                plain = in_metric(plain, wanted, given, plan)[0][0].column_pass
             default = Contender(name, plain, given[:1], scale, is_default=True)
             if kernel_is_open:
                 if learnt is not None:  # linear ridge may be compared

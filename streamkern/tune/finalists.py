@@ -99,7 +99,7 @@ def _sums(
         if _may_be_added(trials, best.arm, one.arm):
             names.setdefault(trials.arms[one.arm].tried.name, one.arm)
     found: dict[tuple[int, int], tuple[Candidate, Attempt]] = {}
-    wanted = [(arm, -1) for arm in [*names.values()][:_MOST_ADDED]]
+    wanted = [(arm, power) for power in (-1, 1) for arm in [*names.values()][:_MOST_ADDED]]
     while wanted:
         sums = [_sum_of(trials, best.arm, arm, _ODDS**power) for arm, power in wanted]
         new = [Candidate(trials.add(each), 1.0) for each in sums]

@@ -11,9 +11,16 @@ import numpy as np
 from streamkern._typing import Floats
 from streamkern.engine.scheduler import run_all, shared, task
 from streamkern.features import Standardizer
+from streamkern.features.metric import learning_of
 from streamkern.parameters.cost_estimate import rough_flops_per_second
 from streamkern.parameters.fit_options import FitOptions
-from streamkern.tune.input_weights import WeightDescent
+from streamkern.parameters.job_plan import Plan
+from streamkern.tune.input_weights import (
+    descent_bytes,
+    descent_flops,
+    has_descent,
+    weights_by_descent,
+)
 from streamkern.tune.metric_rounds import ROWS_AN_INPUT, TRAINING, HeldOutTrial, Sample
 
 # A kernel with a length scale, and the family of its maps.
@@ -21,7 +28,7 @@ Pair = tuple[Any, str]
 # Kernels of every map that have a metric, chosen by fits of so many features to so many rows.
 _KERNELS_A_MAP, _FEW_COMPONENTS, _FEW_ROWS = 2, 256, 4096
 # Of several pairs, rounds that all have, the plain one included.
-FIRST_ROUNDS = 2
+_FIRST_ROUNDS = 2
 # Half octaves about a kernel's own length scale, of the small fits.
 _COARSE = (-4, -2, 0, 2)
 # Fits of the first rounds; what one takes beside its products, as multiply-adds over D^3, as it was
@@ -66,52 +73,90 @@ class Beginning(NamedTuple):
     n_rounds: int  # that it has before the best are known
 
 
+class Beginnings(NamedTuple):
+    """What the rounds of a metric begin with."""
+
+    each: Sequence[Beginning]
+    n_rows: int  # of the sample, that they have at first
+    flops: float  # of the descents
+
+
 def beginnings(
     sample: Sample,
     plain: Standardizer,
+    options: FitOptions,
     pairs: Sequence[Pair],
     *,
-    diagonal: bool | None,
+    usual: Pair,
     n_targets: int,
+    plan: Plan,
     seconds: float | None = None,
-    n_slots: int = 1,
-) -> list[Beginning]:
+) -> Beginnings:
     """Return pairs as they are, and some with weights by descents.
 
-    These are pairs whose metric is diagonal, or of a search that has so many seconds any; their
-    descents are of as many rows as there is time for, otherwise of the same number anywhere.
+    These are pairs whose metric is diagonal, or of a search that has so many seconds any.  Rounds
+    and descents are then of as many rows as there is time for, otherwise of the same number
+    anywhere.  Descents never see rows that the rounds hold out.
     """
-    suited = [pair for pair in pairs if WeightDescent.suits(pair[0])]
-    if seconds is None:
-        suited = [pair for pair in suited if pair[0].along_axes or diagonal is not False]
-    suited = [] if n_targets > _DESCENT_TARGETS else suited[-_DESCENTS:]
+    n, suited = len(sample.rows), _suited(pairs, options, seconds)
+    if n_targets > _DESCENT_TARGETS:
+        suited = []
     # Gradients say less of one weight an input than a descent does, and the first of several pairs
     # in a search is there as what a plain fit has.
-    first = [1 if pair in suited and pair[0].along_axes else FIRST_ROUNDS for pair in pairs]
-    if seconds is not None and len(pairs) > 1:
-        first[0] = 1
-    found = [Beginning(pair, None, n) for pair, n in zip(pairs, first, strict=True)]
-    if not suited:
-        return found
-    seconds = _SECONDS if seconds is None else seconds
-    # A descent has one thread, however many there are.
-    at_once = min(n_slots, len(suited))
-    flops = _SHARE * seconds * _rate("double") * at_once / len(suited)
+    first = [1 if pair in suited and pair[0].along_axes else _FIRST_ROUNDS for pair in pairs]
+    if seconds is not None and len(pairs) > 1 and usual in pairs:
+        first[pairs.index(usual)] = 1
+    found = [Beginning(pair, None, number) for pair, number in zip(pairs, first, strict=True)]
+    if seconds is not None:
+        left = (1.0 - _SHARE if suited else 1.0) * seconds * plan.n_slots
+        for_each = _FIRST_ROUNDS * left / (sum(first) + len(suited))
+        n = _rows_within(for_each, n, plain, options, n_targets)
+    seconds = _SHARE * (_SECONDS if seconds is None else seconds)
+    weights, flops = _descents(
+        suited, sample, plain, n_rows=int(TRAINING * n), plan=plan, seconds=seconds
+    )
+    found += [Beginning(pair, each, 1) for pair, each in zip(suited, weights, strict=False)]
+    return Beginnings(found, n, flops)
+
+
+def _descents(
+    pairs: Sequence[Pair],
+    sample: Sample,
+    plain: Standardizer,
+    *,
+    n_rows: int,
+    plan: Plan,
+    seconds: float,
+) -> tuple[Sequence[Floats], float]:
+    """Return weights of every pair, by so many rows at the most, and flops; none without time."""
     (fewest, most), p = _DESCENT_ROWS, len(plain.columns)
-    n = min(int(TRAINING * len(sample.rows)), most)
-    while n > fewest and WeightDescent.flops(n, p) > flops:
+    # A descent has one thread, however many there are.
+    at_once = min(plan.n_slots, len(pairs))
+    n, flops = min(n_rows, most), seconds * _rate("double") * at_once / max(len(pairs), 1)
+    while n > fewest and descent_flops(n, p) > flops:
         n = max(n - n // 8, fewest)
-    if WeightDescent.flops(n, p) > flops:
-        return found
+    if not pairs or descent_flops(n, p) > flops:
+        return [], 0.0
+    at_once = max(min(at_once, plan.allowed_bytes // descent_bytes(n)), 1)
     rows, sent = plain(sample.rows), (sample.y, sample.s)
-    kernels = [kernel.resolved(rows, weights=sample.weights) for kernel, _ in suited]
+    kernels = [kernel.resolved(rows, weights=sample.weights) for kernel, _ in pairs]
     there, name = shared(rows[:n]), "metric-weights"
-    tasks = [task(WeightDescent(each).weights, there, *sent, name=name) for each in kernels]
-    weights = run_all(tasks)
-    return found + [Beginning(pair, each, 1) for pair, each in zip(suited, weights, strict=True)]
+    tasks = [task(weights_by_descent, each, there, *sent, name=name) for each in kernels]
+    some = [tasks[start : start + at_once] for start in range(0, len(tasks), at_once)]
+    weights = [one for together in some for one in run_all(together)]
+    return weights, len(pairs) * descent_flops(n, p)
 
 
-def rows_within(
+def _suited(pairs: Sequence[Pair], options: FitOptions, seconds: float | None) -> list[Pair]:
+    """Return the last pairs of different kernels that have descents."""
+    suited, learning = [pair for pair in pairs if has_descent(pair[0])], learning_of(options.metric)
+    if seconds is None and learning is not None and learning.diagonal is False:
+        suited = [pair for pair in suited if pair[0].along_axes]
+    last = {kernel.name: (kernel, name) for kernel, name in suited}
+    return [*last.values()][-_DESCENTS:]
+
+
+def _rows_within(
     seconds: float, n_rows: int, plain: Standardizer, options: FitOptions, n_targets: int
 ) -> int:
     """Return as many of the rows as the first rounds of a pair take so many seconds of a core for.

@@ -6,9 +6,8 @@ function fits better; so a few rounds of fit, gradients and new metric follow ea
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -19,12 +18,13 @@ from streamkern.features.metric import GivenMetric, check_kernel_in_metric, lear
 from streamkern.kernels import Kernel, Linear
 from streamkern.parameters.fit_options import FitOptions, large_sample
 from streamkern.parameters.fit_report import FitReport, with_seconds
+from streamkern.parameters.job_plan import Plan
 from streamkern.runtime.threads import blas_threads
 from streamkern.sources import Source
 from streamkern.tune.budget import Spent
 from streamkern.tune.candidates import Contender
 from streamkern.tune.column_pass import ColumnPass
-from streamkern.tune.metric_beginnings import FIRST_ROUNDS, Pair, beginnings, promising, rows_within
+from streamkern.tune.metric_beginnings import Pair, beginnings, promising
 from streamkern.tune.metric_rounds import Round, Sample, rounds_of
 from streamkern.tune.trials import ISOTROPIC, LEARNT
 
@@ -75,9 +75,8 @@ def in_metric(
     seen: ColumnPass,
     options: FitOptions,
     pairs: Sequence[Pair],
-    *,
+    plan: Plan,
     deadline: float | None = None,
-    n_slots: int = 1,
 ) -> tuple[list[Contender], LearntMetric | None]:
     """Return the column pass in the metric of the options, of several the best first.
 
@@ -91,78 +90,62 @@ def in_metric(
         if isinstance(metric, GivenMetric):
             linear = metric.linear(seen.standardizer.columns)
             return [Contender(metric.name, seen.in_metric(linear), pairs)], None
-        learnt = learnt_metric(seen, options, pairs, deadline, n_slots)
+        learnt = learnt_metric(seen, options, pairs, plan, deadline)
         return list(learnt.contenders.values()), learnt
 
 
 def learnt_metric(
-    seen: ColumnPass,
-    options: FitOptions,
-    pairs: Sequence[Pair],
-    deadline: float | None,
-    n_slots: int,
+    seen: ColumnPass, options: FitOptions, pairs: Sequence[Pair], plan: Plan, deadline: float | None
 ) -> LearntMetric:
     """Learn a metric for each of some kernels and maps, and return those that predict best.
 
-    Two kernels of every map have a first metric, and two pairs that have one weight an input, or up
-    to a deadline any, begin with weights by descent as well; the best two of all these go on.
+    Two kernels of every map have a first metric, and two kernels that have one weight an input, or
+    up to a deadline any, begin with weights by descent as well; the best two of all these go on.
     Radhakrishnan, Beaglehole, Pandit and Belkin (2024), "Mechanism for feature learning in neural
     networks and backpropagation-free machine learning models".
     """
     begun = time.perf_counter()
-    learning: Any = learning_of(options.metric)
-    how: Any = {"learning": learning}
     has_time = deadline is not None and deadline - begun > _MORE_SECONDS
-    most = _MORE_COMPONENTS if has_time else _COMPONENTS
-    how["most_components"] = min(options.n_components, most)
+    most = min(options.n_components, _MORE_COMPONENTS if has_time else _COMPONENTS)
     options = replace(options, n_components=min(options.n_components, _COMPONENTS))
     # In the order of their hashes, so that the first are a sample too.
     n_rows = large_sample(seen.standardizer.n_features + seen.sample.y.shape[1])
     rows = seen.sample.X[:n_rows]
     weights = None if seen.weights is None else seen.weights[:n_rows]
     sample = Sample(rows, weights, shared(rows), shared(seen.targets[:n_rows]), shared(weights))
-    pairs, flops = promising(sample, seen.standardizer, options, pairs)
-    how |= {"n_rows": len(rows), "most_bracketed": len(rows)}
-    n_targets, seconds = seen.targets.shape[1], None
-    if deadline is not None:
-        seconds = deadline - time.perf_counter()
+    some, flops = promising(sample, seen.standardizer, options, pairs)
+    seconds = None if deadline is None else deadline - time.perf_counter()
     begins = beginnings(
         sample,
         seen.standardizer,
-        pairs,
-        diagonal=learning.diagonal,
-        n_targets=n_targets,
+        options,
+        some,
+        usual=pairs[0],
+        n_targets=seen.targets.shape[1],
+        plan=plan,
         seconds=seconds,
-        n_slots=n_slots,
     )
-    if deadline is not None:
-        n_first = sum(each.n_rounds for each in begins)
-        seconds = FIRST_ROUNDS * (deadline - time.perf_counter()) / n_first * n_slots
-        how["n_rows"] = rows_within(seconds, len(rows), seen.standardizer, options, n_targets)
-        how["most_bracketed"] = _MANY_ROWS
-    found, least, took, rounds = list[list[Round]](), list[float](), list[float](), list[Any]()
-    for (kernel, name), of_inputs, n_first in begins:
-        mine = replace(options, feature_map=name)
-        rounds.append(
-            rounds_of(sample, seen.standardizer, mine, kernel=kernel, weights=of_inputs, **how)
+    bracketed = len(rows) if deadline is None else _MANY_ROWS
+    courses = []
+    for (kernel, name), of_inputs, n_first in begins.each:
+        rounds = rounds_of(
+            sample,
+            seen.standardizer,
+            replace(options, feature_map=name),
+            kernel,
+            weights=of_inputs,
+            most_components=most,
+            n_rows=begins.n_rows,
+            most_bracketed=bracketed,
         )
-        some, times = list[Round](), [time.perf_counter()]
-        for one in islice(rounds[-1], n_first):
-            some.append(one)
-            times.append(time.perf_counter())
-        found.append(some)
-        least.append(min(one.best.relative_mse for one in some))
-        took.append(times[-1] - times[-2])
+        courses.append(_Course(rounds))
+        for _ in range(n_first):
+            courses[-1].goes_on()
+    found = [course.found for course in courses]
+    least = [min(one.best.relative_mse for one in some) for some in found]
     for i in np.argsort(least, kind="stable")[:_GO_ON].tolist():
-        last = took[i]
-        while True:
-            before = time.perf_counter()
-            expected = _GROWTH * last if found[i][-1].grows else last
-            is_late = deadline is not None and before + expected > deadline
-            if is_late or (more := next(rounds[i], None)) is None:
-                break
-            found[i].append(more)
-            last = time.perf_counter() - before
+        while courses[i].goes_on(deadline):
+            pass
     every = [each for some in found for each in some]
     contenders = {}
     for place in _best(every) if deadline is None else _best_of_each(found):
@@ -173,8 +156,29 @@ def learnt_metric(
     return LearntMetric(
         tuple(each.as_dict() for each in every),
         contenders,
-        Spent(flops + sum(each.flops for each in every), time.perf_counter() - begun),
+        Spent(
+            flops + begins.flops + sum(each.flops for each in every), time.perf_counter() - begun
+        ),
     )
+
+
+class _Course:
+    """The rounds of one beginning so far."""
+
+    def __init__(self, rounds: Iterator[Round]) -> None:
+        self.rounds, self.found, self.seconds = rounds, list[Round](), 0.0
+
+    def goes_on(self, deadline: float | None = None) -> bool:
+        """Return whether there was one more round, and time for one as long as the last."""
+        begun = time.perf_counter()
+        expected = self.seconds * (_GROWTH if self.found and self.found[-1].grows else 1.0)
+        if deadline is not None and begun + expected > deadline:
+            return False
+        one = next(self.rounds, None)
+        if one is not None:
+            self.found.append(one)
+            self.seconds = time.perf_counter() - begun
+        return one is not None
 
 
 def _best(every: Sequence[Round]) -> list[int]:

@@ -13,7 +13,7 @@ import numpy as np
 from streamkern._typing import Array, Floats
 from streamkern.engine.scheduler import run, run_all, task
 from streamkern.features import FeatureMap, Standardized, Standardizer
-from streamkern.features.metric import Learning, metric_of, root_of
+from streamkern.features.metric import learning_of, metric_of, root_of
 from streamkern.kernels import ShiftInvariantKernel
 from streamkern.parameters.cost_estimate import fit_flops
 from streamkern.parameters.fit_options import FitOptions
@@ -204,7 +204,6 @@ def rounds_of(
     sample: Sample,
     plain: Standardizer,
     options: FitOptions,
-    learning: Learning,
     kernel: Any,
     *,
     weights: Floats | None = None,
@@ -219,6 +218,8 @@ def rounds_of(
     Rounds after the first bracket the length scale, or of more rows than `most_bracketed` try one
     beside the last, on either side in turn.
     """
+    learning: Any = learning_of(options.metric)
+    is_weighted = weights is not None
     trial = HeldOutTrial.of(options, plain.with_linear(weights), n_rows)
     every = replace(trial, n_rows=len(sample.rows)).with_components(most_components)
     trials = [trial]
@@ -227,13 +228,12 @@ def rounds_of(
     kinds = [False, True] if diagonal is None else [diagonal]
     steps: Sequence[int] = _FIRST
     least, begun, number, side, going_on = np.inf, 0, 0, -1, trial
-    is_weighted = weights is not None
     while True:
         brackets = trials[0].n_rows <= most_bracketed
         most = _MOST_STEPS if brackets or not number else 1
         found = [_length_scale(one, sample, kernel, steps, most, far=not number) for one in trials]
         trial, best, own, middle, _ = min(found, key=lambda each: each.best.relative_mse)
-        # Few rows say little of a length scale: in plain distances the kernel's own stays.
+        # Few rows say little of a length scale: at first the kernel's own stays.
         taken = best if number or best.beats(own) else own
         flops = sum(each.n_tried for each in found) * trial.flops
         told = 0 if trial.standardizer.linear is None else number + is_weighted

@@ -24,9 +24,9 @@ def heavy_tailed(n=450, seed=0):
     return X, np.sin(2.0 * np.arctan(X[:, 0])) + np.arctan(X[:, 3]) + 0.05 * rng.standard_normal(n)
 
 
-def tuned(X, y, budget=ENOUGH, kernels=None, **options):
+def tuned(X, y, budget=ENOUGH, kernels=None, maps=None, **options):
     options = {"n_components": 128, "precision": "double"} | options
-    return RandomFeatureRidge(**options).tune(X, y, budget=budget, kernels=kernels)
+    return RandomFeatureRidge(**options).tune(X, y, budget=budget, kernels=kernels, maps=maps)
 
 
 @pytest.fixture(scope="module")
@@ -264,3 +264,23 @@ def test_some_rounds_begin_with_weights_and_of_many_targets_none_do(found):
         several = np.column_stack([y + j * X[:, 1] for j in range(q)])
         rounds = model.fit(X, several).report_["metric"]["rounds"]
         assert {each["is_weighted"] for each in rounds} == kinds
+
+
+def test_two_kernels_have_a_descent_each_and_one_of_two_maps_has_one(monkeypatch):
+    held, run_all = [], metric_beginnings.run_all
+    monkeypatch.setattr(
+        metric_beginnings, "run_all", lambda some: held.append(len(some)) or run_all(some)
+    )
+    for n_bytes, together in ((lambda n: n, [2]), (lambda n: 1e15 * n, [1, 1])):
+        monkeypatch.setattr(metric_beginnings, "descent_bytes", n_bytes)
+        begun = tuned(*heavy_tailed(), kernels=["gaussian", "matern32"], maps="orthogonal")
+        kernels = [e["kernel"] for e in begun.report_["metric"]["rounds"] if e["is_weighted"]]
+        assert set(kernels) == {"gaussian", "matern32"}
+        assert held == together
+        held.clear()
+    maps = ["orthogonal", "nystroem"]
+    begun = tuned(*heavy_tailed(), kernels="gaussian", maps=maps).report_["metric"]["rounds"]
+    assert {e["feature_map"] for e in begun if e["is_weighted"]} == {"nystroem"}
+    assert {e["feature_map"] for e in begun if not e["is_weighted"]} == set(maps)
+    rounds = tuned(*heavy_tailed(), budget="1e-3s").report_["metric"]["rounds"]
+    assert not any(each["is_weighted"] for each in rounds)

@@ -1,10 +1,12 @@
 """Weights of the inputs, by descent of the cross-validated error of exact ridge."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
 from streamkern.kernels import Cauchy, Gaussian, Laplacian, Matern
-from streamkern.tune.input_weights import WeightDescent
+from streamkern.tune.input_weights import descent_bytes, has_descent, objective, weights_by_descent
 
 P = 4
 KERNELS = [Laplacian(1.5), Matern(1.5, 1.5), Gaussian(1.5)]
@@ -22,10 +24,9 @@ def rows(n=60, seed=0):
 def test_the_error_is_that_of_fits_without_each_fold_and_the_slopes_are_its_own(kernel):
     X, y, counts = rows()
     X[1] = X[0]  # distances of 0 have no slope
-    folds = np.array_split(np.arange(len(X)), 7)
+    folds = np.split(np.arange(len(X)), 10)
     numbers = np.log([0.5, 0.8, 0.5, 0.3, 0.1])
-    descent = WeightDescent(kernel)
-    value, slopes = descent.objective(numbers, X, y, counts, folds)
+    value, slopes = objective(numbers, kernel, X, y, counts)
 
     Z, penalty, squares = X * np.exp(numbers[:-1]), np.exp(numbers[-1]), 0.0
     unit = kernel.with_length_scale(1.0)
@@ -42,7 +43,7 @@ def test_the_error_is_that_of_fits_without_each_fold_and_the_slopes_are_its_own(
     step = 1e-5
     for slope, unit_vector in zip(slopes, np.eye(P + 1), strict=True):
         beside = [
-            descent.objective(numbers + sign * step * unit_vector, X, y, counts, folds)[0]
+            objective(numbers + sign * step * unit_vector, kernel, X, y, counts)[0]
             for sign in (1, -1)
         ]
         assert slope == pytest.approx((beside[0] - beside[1]) / (2 * step), rel=1e-4, abs=1e-6)
@@ -51,7 +52,7 @@ def test_the_error_is_that_of_fits_without_each_fold_and_the_slopes_are_its_own(
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
 def test_inputs_that_matter_weigh_most_and_the_scale_is_that_of_equal_weights(kernel):
     X, y, counts = rows(200)
-    weights = WeightDescent(kernel).weights(X, y, counts)
+    weights = weights_by_descent(kernel, X, y, counts)
     assert np.mean(weights**2) == pytest.approx(1.0)
     assert np.argsort(weights)[-2:].tolist() == [2, 1]
     assert weights[[0, 3]].max() < 0.5 * weights[2]
@@ -60,17 +61,36 @@ def test_inputs_that_matter_weigh_most_and_the_scale_is_that_of_equal_weights(ke
 def test_of_noise_weights_stay_near_each_other():
     X, _, _ = rows(200)
     noise = np.random.default_rng(5).standard_normal((200, 1))
-    weights = WeightDescent(Laplacian(1.5)).weights(X, noise, None)
+    weights = weights_by_descent(Laplacian(1.5), X, noise, None)
     assert weights.max() < 6.0 * weights.min()
 
 
 def test_rows_beyond_those_of_the_inputs_do_not_count():
     X, y, counts = rows(80)
-    descent = WeightDescent(KERNELS[0])
-    few = descent.weights(X[:50], y[:50], counts[:50])
-    assert descent.weights(X[:50], y, counts) == pytest.approx(few, rel=1e-12)
+    few = weights_by_descent(KERNELS[0], X[:50], y[:50], counts[:50])
+    assert weights_by_descent(KERNELS[0], X[:50], y, counts) == pytest.approx(few, rel=1e-12)
 
 
 def test_a_kernel_that_is_not_of_distances_is_left_out():
-    assert all(WeightDescent.suits(kernel) for kernel in KERNELS)
-    assert not WeightDescent.suits(Cauchy(1.5))
+    assert all(has_descent(kernel) for kernel in KERNELS)
+    assert not has_descent(Cauchy(1.5))
+
+
+def test_rows_that_weigh_nothing_do_not_count():
+    X, y, counts = rows(80)
+    counts[::4] = 0
+    y[::4] = 10.0
+    without = weights_by_descent(KERNELS[0], X, y * (counts > 0)[:, None], counts)
+    assert weights_by_descent(KERNELS[0], X, y, counts) == pytest.approx(without, rel=0.05)
+
+
+@pytest.mark.parametrize("kernel", [*KERNELS, Matern(0.5, 1.5)], ids=lambda kernel: kernel.name)
+def test_a_descent_holds_no_more_than_it_says(kernel):
+    X, y, counts = rows(500)
+    numbers = np.zeros(P + 1)
+    objective(numbers, kernel, X[:20], y[:20], counts[:20])  # what is imported
+    tracemalloc.start()
+    objective(numbers, kernel, X, y, counts)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert 0.7 * descent_bytes(500) < peak < descent_bytes(500)
