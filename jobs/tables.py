@@ -1,8 +1,8 @@
 """Models of tables, side by side: python jobs/tables.py ../shared/data/* --write tables.jsonl.
 
-A table is a folder with `data.npz` (X, y, and test_mask, whose first column is used), or a CSV or
-Parquet file whose last column is the target.  Of the others a random tenth is held out.  Each model
-is fitted in a process of its own, to the same rows, and chooses what it chooses on these alone.
+A table is a folder with `data.npz` (X, y, and test_mask, one column a split), or a CSV or Parquet
+file whose last column is the target.  Of the others a random tenth is held out.  Each model is
+fitted in a process of its own, to the same rows, and chooses what it chooses on these alone.
 CatBoost and xRFM take part where they are installed.
 
 Errors are root mean squares on the rows held out, over the standard deviation of the target; with
@@ -10,7 +10,7 @@ Errors are root mean squares on the rows held out, over the standard deviation o
 logarithmic loss, and the accuracy is told as well.  What was measured before is read from the file
 again, so that a run may be stopped and go on.
 What a part of a search is worth: `--contenders "tune 1m,tune 1m without metric"`; other parts are
-scales, sums and more features.
+scales, weights of the inputs, sums and more features.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ def main() -> None:
     parser.add_argument("tables", nargs="+", type=Path, help="folders with data.npz, or files")
     parser.add_argument("--contenders", help="of which to run; all where there are none")
     parser.add_argument("--classify", action="store_true", help="the targets are classes")
+    parser.add_argument("--split", type=int, default=0, help="which rows are held out, of several")
     parser.add_argument("--write", type=Path, default=Path("tables.jsonl"))
     options = parser.parse_args()
     known = CLASSES if options.classify else REGRESSION
@@ -51,43 +52,43 @@ def main() -> None:
     before = options.write.read_text().splitlines() if options.write.exists() else []
     done = [each for each in map(json.loads, before) if "failed" not in each]
     kept = [each for each in done if ("accuracy" in each) == options.classify]
+    kept = [each for each in kept if each.get("split", 0) == options.split]
     found = {(each["table"], each["model"]): each for each in kept}
     with options.write.open("a") as file:
         for path in options.tables:
             for name in names:
                 if (path.stem, name) in found:
                     continue
-                measured = {"table": path.stem, "model": name} | _alone(
-                    path, name, options.classify
-                )
+                measured = {"table": path.stem, "model": name, "split": options.split}
+                measured |= _alone(path, name, options.classify, options.split)
                 found[path.stem, name] = measured
                 print(json.dumps(measured), file=file, flush=True)
                 print(_in_words(measured), flush=True)
     print("\n".join(_table([path.stem for path in options.tables], names, found)))
 
 
-def read(path: Path, classify: bool) -> tuple[Any, Any, Any, Any]:
+def read(path: Path, classify: bool, number: int) -> tuple[Any, Any, Any, Any]:
     """Return inputs (n, p) and targets (n,), all finite, and those of the rows held out."""
     if classify:
         X, y, X_test, y_test = read_classes(path)
         codes = np.unique(y)
         return X, np.searchsorted(codes, y), X_test, np.searchsorted(codes, y_test)
     if path.is_dir():
-        X, y, held = read_as_stored(path)
+        X, y, held = read_as_stored(path, number)
     else:
         import pandas as pd
 
         rows = pd.read_csv(path) if path.suffix == ".csv" else pd.read_parquet(path)
         values = rows.to_numpy(float)
-        X, y, held = split(values[:, :-1], values[:, -1])
+        X, y, held = split(values[:, :-1], values[:, -1], number=number)
     return X[~held], y[~held], X[held], y[held]
 
 
-def _alone(path: Path, name: str, classify: bool) -> dict[str, Any]:
+def _alone(path: Path, name: str, classify: bool, number: int) -> dict[str, Any]:
     """Return what a model came to, in a process of its own."""
     context = multiprocessing.get_context("spawn")
     mine, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=_measure, args=(path, name, classify, theirs))
+    process = context.Process(target=_measure, args=(path, name, classify, number, theirs))
     process.start()
     theirs.close()
     try:
@@ -98,10 +99,10 @@ def _alone(path: Path, name: str, classify: bool) -> dict[str, Any]:
     return found
 
 
-def _measure(path: Path, name: str, classify: bool, answer: Any) -> None:
+def _measure(path: Path, name: str, classify: bool, number: int, answer: Any) -> None:
     warnings.simplefilter("ignore")
     try:
-        X, y, X_test, y_test = read(path, classify)
+        X, y, X_test, y_test = read(path, classify, number)
         begun = time.perf_counter()
         predict = model_of(name, classify=classify)(X, y)
         seconds, predicted = time.perf_counter() - begun, predict(X_test)

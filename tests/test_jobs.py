@@ -129,6 +129,8 @@ def test_models_of_tables_are_compared_in_processes_of_their_own_and_a_run_goes_
     table = said[said.index("| table |") :]
     assert table.splitlines()[-1] == "| best | 2 | 0 |"
     assert job(tmp_path, "tables.py", *options) == table  # nothing is measured twice
+    other = job(tmp_path, "tables.py", "rows.csv", *options[2:], "--split", 1)
+    assert other[other.index("| rows") :].splitlines()[0] not in table
 
 
 @pytest.mark.slow

@@ -36,21 +36,22 @@ class Rows(NamedTuple):
         return float(np.sqrt(np.mean((predictions - self.y_test) ** 2)))
 
 
-def split(X: Any, y: Any, mask: Any = None) -> tuple[Any, Any, Any]:
-    """Return finite rows, and which are held out: those of a mask, or else a random tenth."""
-    held_out = np.random.default_rng(0).random(len(X)) < _HELD_OUT if mask is None else mask
+def split(X: Any, y: Any, masks: Any = None, number: int = 0) -> tuple[Any, Any, Any]:
+    """Return finite rows, and which are held out: a column of masks, or else a random tenth."""
+    tenth = np.random.default_rng(number).random(len(X)) < _HELD_OUT
+    held_out = tenth if masks is None else masks[:, number].astype(bool)
     whole = np.isfinite(X).all(axis=1) & np.isfinite(y)
     return X[whole], y[whole], held_out[whole]
 
 
-def read_as_stored(folder: Path) -> tuple[Any, Any, Any]:
-    """Return inputs, targets and which rows are held out: the first column of `test_mask`, if any.
+def read_as_stored(folder: Path, number: int = 0) -> tuple[Any, Any, Any]:
+    """Return inputs, targets and which rows are held out: a column of `test_mask`, if any.
 
     Rows with values that are not finite are left out.
     """
     with np.load(folder / "data.npz", allow_pickle=False) as data:
-        mask = data["test_mask"][:, 0].astype(bool) if "test_mask" in data else None
-        return split(data["X"].astype(float), data["y"].astype(float), mask)
+        masks = data.get("test_mask")
+        return split(data["X"].astype(float), data["y"].astype(float), masks, number)
 
 
 def read(folder: Path) -> Rows:

@@ -41,7 +41,7 @@ def without(part: str, budget: str) -> Model:
 
     def fitted(X: Any, y: Any) -> Prediction:
         from streamkern.tune import budget as sizes
-        from streamkern.tune import finalists
+        from streamkern.tune import finalists, metric_beginnings
 
         options: dict[str, Any] = {}
         match part:  # private names: this process fits nothing else
@@ -49,6 +49,8 @@ def without(part: str, budget: str) -> Model:
                 options = {"scale": "standard"}
             case "metric":  # and with it sums, and linear ridge
                 options = {"metric": np.eye(X.shape[1])}
+            case "weights":
+                metric_beginnings._DESCENT_TARGETS = 0  # noqa: SLF001
             case "sums":
                 finalists._MOST_ADDED = 0  # noqa: SLF001
             case "more features":
@@ -163,7 +165,7 @@ REGRESSION: dict[str, Model] = {
     "xRFM": xrfm,
     "exact": exact,
 }
-PARTS = ("scales", "metric", "sums", "more features")
+PARTS = ("scales", "metric", "weights", "sums", "more features")
 CLASSES: dict[str, Model] = {
     "fit": ours("RandomFeatureClassifier"),
     "tune 1m": ours("RandomFeatureClassifier", "1m"),

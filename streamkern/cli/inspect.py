@@ -32,11 +32,12 @@ def inspect(say: Say, **options: Any) -> None:
     from streamkern.errors import DataError
     from streamkern.models.labelling import labelled_source
     from streamkern.parameters.plan import plan_fit
-    from streamkern.sources.headers import describe_files
+    from streamkern.sources.headers import describe_file, matching
     from streamkern.storage.table_rows import table_files
 
     plan, classify, tables = None, options["classify"], table_files(options["data"])
-    files = {} if tables else describe_files(options["data"])
+    paths = [] if tables else [path for each in options["data"] for path in matching(str(each))]
+    files = {path: describe_file(path) for path in paths}
     for path, datasets in files.items():
         say.table(path, list(map(_row, datasets)), _HEADER)
     try:

@@ -167,12 +167,6 @@ def restored_predictor(group: Group, card: dict[str, Any], *, flat: bool) -> Pre
     return Predictor(feature_map, coef, intercept, precision=card["precision"], flat=flat)
 
 
-def stored_equations(equations: NormalEquations) -> dict[str, Any]:
-    arrays = vars(equations) | {"intercept": int(equations.intercept)}
-    samples = arrays.pop("samples")
-    return arrays if samples is None else {**arrays, "samples": samples._asdict()}
-
-
 def restored_equations(group: Group, predictor: Predictor) -> NormalEquations:
     D, q = predictor.coef.shape
     gram = Triangle.unpacked(finite_array(group, "gram", (D * (D + 1) // 2,)))

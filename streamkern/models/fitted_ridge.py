@@ -22,7 +22,6 @@ from streamkern.models.fitted_model import (
     restored_equations,
     restored_parameters,
     restored_predictor,
-    stored_equations,
     through,
 )
 from streamkern.models.prediction import (
@@ -177,7 +176,10 @@ class FittedRidge(FittedModel):
         options, kernel = described_parameters(self.parameters)
         card = {"options": options, "option_kernel": kernel, "flat": predictor.flat}
         if self.equations is not None and not compact:
-            arrays["equations"] = stored_equations(self.equations)
+            found = vars(self.equations) | {"intercept": int(self.equations.intercept)}
+            if (samples := found.pop("samples")) is not None:
+                found["samples"] = samples._asdict()
+            arrays["equations"] = found
         return card | map_card(predictor.feature_map, predictor.precision), arrays
 
     @classmethod

@@ -56,10 +56,6 @@ class SubspacePasses:
         self.subspace = Subspace(turned, intercept=intercept)
         self.preconditioner = NystroemPreconditioner.none(feature_map.n_components)
 
-    def precondition(self, columns: Floats, alphas: Floats) -> Floats:
-        """Return columns (D, k) times a matrix near (G + alpha I)^-1, at a penalty each."""
-        return (self.products.block or self.preconditioner).solve(columns, alphas)
-
     def sharpen(self, alpha: float) -> None:
         """Enlarge the sketch until it tells directions apart that matter at a penalty."""
         while self.preconditioner.least_eigenvalue > self.products.far * alpha and self.sketch():

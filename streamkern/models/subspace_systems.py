@@ -109,7 +109,8 @@ class SubspaceSystems:
         # Which is at least the inverse in all directions; other preconditioners are only near it.
         above = self.passes.preconditioner.solve(every, penalties)
         squares = np.einsum("dq,dq->q", every, above).reshape(len(systems), n_targets)
-        directions = self.passes.precondition(every, penalties)
+        near = self.passes.products.block or self.passes.preconditioner
+        directions = near.solve(every, penalties)
         units = np.array([own.target for own in spectra])
         bounds = np.maximum(squares, 0.0) / np.where(units > 0, units, np.inf)
         return np.sqrt(bounds.max(axis=1)), np.split(directions, len(systems), axis=1)

@@ -23,11 +23,6 @@ _STEPS = (1, 2, 2.5, 5, 10)
 _FEW_DECADES, _SOME_DECADES, _MOST_POWERS = 0.8, 2.6, 8
 
 
-def colour(name: str) -> str:
-    """Return a colour of the page by its name in the style sheet."""
-    return palette()[name]
-
-
 def name_axes(axes: Any, x_label: str, y_label: str, numbered: str = "xy") -> None:
     """Name both axes, and give round numbers to those that have none yet."""
     from matplotlib.ticker import MaxNLocator  # noqa: PLC0415  slow
@@ -82,14 +77,14 @@ def reach(axes: Any, values: Iterable[float]) -> None:
 
 
 def line(axes: Any, xs: Any, ys: Any, j: int = 0, **options: Any) -> None:
-    given = {"color": colour(KINDS[j % 4]), "linestyle": _DASHES[j % 4], "linewidth": 2.0}
+    given = {"color": palette()[KINDS[j % 4]], "linestyle": _DASHES[j % 4], "linewidth": 2.0}
     axes.plot(xs, ys, **given | options)
 
 
 def marks(axes: Any, xs: Any, ys: Any, j: int = 0) -> None:
     """Draw the marks of a series: circles, squares, triangles or diamonds."""
-    look = {"markersize": 6.5, "markeredgecolor": colour("paper"), "markeredgewidth": 1.0}
-    kind = {"marker": _MARKERS[j % 4], "color": colour(KINDS[j % 4])}
+    look = {"markersize": 6.5, "markeredgecolor": palette()["paper"], "markeredgewidth": 1.0}
+    kind = {"marker": _MARKERS[j % 4], "color": palette()[KINDS[j % 4]]}
     axes.plot(xs, ys, linestyle="none", zorder=3, clip_on=False, **kind, **look)
 
 
@@ -100,13 +95,13 @@ def series(axes: Any, xs: Any, ys: Any, j: int = 0) -> None:
 
 def band(axes: Any, xs: Any, lows: Any, highs: Any) -> None:
     """Fill what is between two lines."""
-    axes.fill_between(xs, lows, highs, color=colour("first"), alpha=0.17, linewidth=0)
+    axes.fill_between(xs, lows, highs, color=palette()["first"], alpha=0.17, linewidth=0)
 
 
 def guide(axes: Any, xs: Any, ys: Any) -> None:
     """Draw a dashed line that can be seen on cells too."""
-    axes.plot(xs, ys, color=colour("paper"), linewidth=3.0, alpha=0.7)
-    axes.plot(xs, ys, color=colour("ink"), **GUIDE)
+    axes.plot(xs, ys, color=palette()["paper"], linewidth=3.0, alpha=0.7)
+    axes.plot(xs, ys, color=palette()["ink"], **GUIDE)
 
 
 def label(
@@ -123,7 +118,7 @@ def label(
         textcoords="offset points",
         ha="left" if is_left else "right",
         fontweight="bold",
-        color=colour("ink" if j is None else KINDS[j % 4]),
+        color=palette()["ink" if j is None else KINDS[j % 4]],
         parse_math=False,
         annotation_clip=False,
     )
@@ -132,7 +127,7 @@ def label(
 
 def choose(axes: Any, x: float, text: str, down: float = 12.0) -> None:
     """Mark what was chosen by a vertical line with a text at its upper end."""
-    axes.axvline(x, color=colour("ink"), linewidth=1.0)
+    axes.axvline(x, color=palette()["ink"], linewidth=1.0)
     label(axes, text, x, axes.get_ylim()[1], down=down)
 
 
@@ -152,13 +147,14 @@ def cells(axes: Any, levels: Array, x_edges: Floats, y_edges: Floats) -> None:
             for a, b in x_edges[changes.reshape(-1, 2)].tolist():
                 corners += [(a, low), (b, low), (b, high), (a, high), (a, low)]
         codes = np.tile([1, 2, 2, 2, 79], len(corners) // 5)
-        axes.add_patch(PathPatch(Path(corners, codes), color=colour(f"shade{level}"), linewidth=0))
+        shade = palette()[f"shade{level}"]
+        axes.add_patch(PathPatch(Path(corners, codes), color=shade, linewidth=0))
 
 
 def bars(axes: Any, names: Sequence[str], values: Sequence[float]) -> None:
     """Draw horizontal bars with their names and numbers, the first above."""
     places = np.arange(len(names))[::-1]
-    drawn = axes.barh(places, values, color=colour("first"), height=0.66)
+    drawn = axes.barh(places, values, color=palette()["first"], height=0.66)
     axes.bar_label(drawn, [number(value, 2) for value in values], padding=4)
     axes.set_yticks(places, names, parse_math=False)
     axes.set_xlim(0.0, 1.18 * max([*values, 1e-300]))

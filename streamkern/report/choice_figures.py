@@ -11,7 +11,7 @@ from streamkern.parameters.fit_report import FitReport
 from streamkern.report import chart_marks as chart
 from streamkern.report.figure_labels import LABELS
 from streamkern.report.numbers import number
-from streamkern.report.rendering import Figure
+from streamkern.report.rendering import Figure, palette
 from streamkern.report.trial_tables import error_of, first_scale
 from streamkern.report.validation_curves import Curve
 from streamkern.tune.search_result import map_in_words
@@ -43,11 +43,11 @@ def penalty_figure(curve: Curve, names: Sequence[str]) -> Figure:
         chart.log_axis(axes, curve.x[0] / 1.2, curve.x[-1] * 1.2)
         chart.name_axes(axes, "Penalty α", _CRITERIA[curve.criterion][0], "y")
         for fold in folds:
-            axes.plot(curve.x, fold, color=chart.colour("fold"), linewidth=0.8, alpha=0.75)
+            axes.plot(curve.x, fold, color=palette()["fold"], linewidth=0.8, alpha=0.75)
         if curve.errors is not None and not several:
             chart.band(axes, curve.x, curve.values - curve.errors, curve.values + curve.errors)
         if curve.threshold is not None:
-            axes.axhline(curve.threshold, color=chart.colour("ink"), **chart.GUIDE)
+            axes.axhline(curve.threshold, color=palette()["ink"], **chart.GUIDE)
             chart.label(axes, "best + 1 standard error", curve.x[-1], curve.threshold)
         for j, values in enumerate(drawn):
             at = curve.chosen[min(j, len(curve.chosen) - 1)]

@@ -68,9 +68,7 @@ class ModelPlots:
         down = -(-len(shown) // across)
         canvas = Canvas(figsize=(_SIZE[0] * across, _SIZE[1] * down + 0.3), layout="constrained")
         for j, each in enumerate(shown):
-            axes = canvas.add_subplot(down, across, j + 1)
-            each.draw(axes)
-            axes.set_title(each.title, parse_math=False)
+            _drawn(each, canvas.add_subplot(down, across, j + 1))
         canvas.suptitle(page_facts.lead(model.report), fontsize="medium", parse_math=False)
         return canvas
 

@@ -16,7 +16,7 @@ from streamkern.report import chart_marks as chart
 from streamkern.report.input_effects import input_labels
 from streamkern.report.numbers import counted, number, percent
 from streamkern.report.page_facts import shown_targets
-from streamkern.report.rendering import Figure
+from streamkern.report.rendering import Figure, palette
 
 LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 _SHADES = 6
@@ -70,7 +70,7 @@ def pairs_figures(counts: PairCounts, n_rows: int, target: int, name: str) -> li
         chart.guide(axes, ends, [0.0, 0.0])
         if known.sum() > 1:
             chart.line(
-                axes, middles[known], means, color=chart.colour("paper"), linewidth=4.0, alpha=0.7
+                axes, middles[known], means, color=palette()["paper"], linewidth=4.0, alpha=0.7
             )
             chart.line(axes, middles[known], means, 1)
         axes.set(xlim=ends, ylim=(-far, far))
@@ -81,8 +81,8 @@ def pairs_figures(counts: PairCounts, n_rows: int, target: int, name: str) -> li
 
     def draw_values(axes: Any) -> None:
         actual, told = share * pairs.sum(axis=0), share * pairs.sum(axis=1)
-        axes.stairs(actual, edges, fill=True, color=chart.colour("shade3"))
-        axes.stairs(told, edges, color=chart.colour("second"), linewidth=1.6)
+        axes.stairs(actual, edges, fill=True, color=palette()["shade3"])
+        axes.stairs(told, edges, color=palette()["second"], linewidth=1.6)
         axes.set_xlim(*ends)
         chart.name_axes(axes, name[:1].upper() + name[1:], "% of rows in a bin")
 
@@ -142,7 +142,7 @@ def interval_figure(standardized: Floats, names: Sequence[str]) -> Figure:
         x_label = "Share of rows that the interval claims"
         chart.name_axes(axes, x_label, "Share found less share claimed, in points", "y")
         chart.band(axes, nominal, -by_chance, by_chance)
-        axes.axhline(0.0, color=chart.colour("ink"), **chart.GUIDE)
+        axes.axhline(0.0, color=palette()["ink"], **chart.GUIDE)
         for j, column in enumerate(apart.T):
             chart.series(axes, nominal, column, j)
             if len(apart.T) > 1:
@@ -166,11 +166,11 @@ def normality_figure(standardized: Floats) -> Figure:
         axes.set(xlim=(-4.0, 4.0), ylim=(0.0, 1.08 * highest))
         chart.name_axes(axes, "Residual over its standard deviation", "Density of rows")
         if len(densities) == 1:
-            axes.stairs(densities[0], edges, fill=True, color=chart.colour("shade3"))
+            axes.stairs(densities[0], edges, fill=True, color=palette()["shade3"])
         else:
             for j, density in enumerate(densities):
                 chart.series(axes, (edges[1:] + edges[:-1]) / 2.0, density, j)
-        axes.plot(grid, normal, color=chart.colour("ink"), **chart.GUIDE)
+        axes.plot(grid, normal, color=palette()["ink"], **chart.GUIDE)
         chart.label(axes, "normal", grid[68], normal[68], down=-4.0)
 
     outside = float((np.abs(standardized) > 4.0).mean())

@@ -151,11 +151,7 @@ def end_at_once() -> None:
     """Let the next signal that is not ignored end the process, whatever it is at."""
     for number in _SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, _end)
-
-
-def _end(number: int, _: Any) -> None:
-    os._exit(128 + number)
+            signal.signal(number, lambda number, _: os._exit(128 + number))
 
 
 def _unless_deaf(handler: Callable[..., object]) -> Callable[..., None]:

@@ -78,8 +78,3 @@ class SparseRows:
     def times(self, by_inputs: Array) -> Array:
         """Return the product (n, L) with a dense matrix (p, L), in the precision of that."""
         return self.csr.astype(by_inputs.dtype, copy=False) @ by_inputs
-
-    def by_column(self) -> tuple[Array, Array, Array]:
-        """Return where the stored values of each column begin (p + 1,), their rows, and them."""
-        columns = self.csr.tocsc()
-        return columns.indptr, columns.indices, columns.data.astype(float)

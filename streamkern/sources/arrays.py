@@ -152,9 +152,6 @@ class Arrays(Source):
             return super().labelled()
         return type(self)(self.X, None, self.weights), ArrayLabels(one_label(self.y))
 
-    def check_unchanged(self) -> None:
-        """Trust the arrays."""
-
     def locate(self, row: int) -> str:
         return f"row {row:,}"
 

@@ -48,9 +48,6 @@ class GridSource(Source):
         first, last = shard.start // slab, -(-shard.stop // slab)
         return _GridReader((self.axes[0][first:last], *self.axes[1:]), shard, first * slab)
 
-    def check_unchanged(self) -> None:
-        """Trust the grid."""
-
     def locate(self, row: int) -> str:
         return f"point {tuple(map(int, np.unravel_index(row, self.shape)))} of the grid"
 

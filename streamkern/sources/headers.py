@@ -3,7 +3,7 @@
 import glob
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -208,12 +208,6 @@ def describe_file(path: str) -> list[Contents]:
         tables = Tables(file, path)
         listed = (_contents(dataset, tables) for dataset in found)
         return sorted(listed, key=lambda item: item.name)
-
-
-def describe_files(patterns: Iterable[str | Path]) -> dict[str, list[Contents]]:
-    """List the datasets of several files, by path; paths and patterns as in `open_hdf5`."""
-    paths = [path for pattern in patterns for path in matching(str(pattern))]
-    return {path: describe_file(path) for path in paths}
 
 
 def _contents(dataset: h5py.Dataset, tables: Tables) -> Contents:

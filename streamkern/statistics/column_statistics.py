@@ -137,7 +137,8 @@ class ColumnStatistics(Statistic):
 @np.errstate(over="ignore", invalid="ignore")
 def _of_stored(X: SparseRows, weights: Floats) -> ColumnStatistics:
     """Return the statistics of sparse inputs (n, p) of rows of finite weights (n,)."""
-    p, (starts, rows, values) = X.shape[1], X.by_column()
+    p, columns = X.shape[1], X.csr.tocsc()
+    starts, rows, values = columns.indptr, columns.indices, columns.data.astype(float)
     filled, sizes, finite = np.flatnonzero(np.diff(starts)), np.diff(starts), np.isfinite(values)
     values, shares = np.where(finite, values, 0.0), np.where(finite, weights[rows], 0.0)
 

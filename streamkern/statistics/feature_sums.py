@@ -20,14 +20,6 @@ from streamkern.statistics.declared_sums import merged_by, total
 from streamkern.statistics.triangle import Triangle
 
 
-def _added(mine: Triangle | None, theirs: Triangle | None) -> Triangle | None:
-    return mine + theirs if mine and theirs else deepcopy(mine or theirs)
-
-
-def _subtracted(mine: Triangle | None, theirs: Triangle | None) -> Triangle | None:
-    return mine - theirs if mine and theirs else deepcopy(mine)
-
-
 class FeatureSums(Statistic):
     """Weighted sums of phi phi^T, phi y^T, y^2, phi, y and 1 over rows."""
 
@@ -47,7 +39,10 @@ class FeatureSums(Statistic):
     first_row: int = 0
     n_rows: int = total(dtype=int)
     weight: float = total()  # N, the sum of the weights
-    gram: Triangle | None = merged_by(_added, _subtracted)
+    gram: Triangle | None = merged_by(
+        lambda mine, theirs: mine + theirs if mine and theirs else deepcopy(mine or theirs),
+        lambda mine, theirs: mine - theirs if mine and theirs else deepcopy(mine),
+    )
 
     # As they enter the products, without units; in arrays of the kind that holds them.
     cross: Any = total()

@@ -132,18 +132,15 @@ class ByFold(Statistic):
 
     def update(self, blocks: Iterable[Block]) -> None:
         """Add rows, each to its fold's statistic; consecutive blocks of a fold go together."""
-        for fold, dealt in groupby(self._dealt(blocks), key=itemgetter(0)):
+        weighed = blocks if self.weighting is None else map(self.weighting.reweighted, blocks)
+        dealt = (each for block in weighed for each in rows_by_fold(self.rule, block))
+        for fold, rows in groupby(dealt, key=itemgetter(0)):
             part = self.parts.setdefault(fold, self.empty.zero())
             if part.shared:
                 part = self.parts[fold] = part.merge(self.empty.zero())
             part.scratch = self.scratch
-            part.update(block for _, block in dealt)
+            part.update(block for _, block in rows)
             part.scratch = None
-
-    def _dealt(self, blocks: Iterable[Block]) -> Iterator[tuple[int, Block]]:
-        for block in blocks:
-            rows = block if self.weighting is None else self.weighting.reweighted(block)
-            yield from rows_by_fold(self.rule, rows)
 
     def compatible(self, other: Self) -> Self:
         if self.rule.n_folds != other.rule.n_folds:

@@ -1,7 +1,7 @@
 """What a search tries: kernels, families of maps, and length scales."""
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -199,16 +199,13 @@ def tiers(
     best: dict[int, Candidate] = {}
     for i in np.argsort(scores, kind="stable").tolist():
         best.setdefault(candidates[i].arm, candidates[i])
-    found: list[list[Candidate]] = []
+    found: defaultdict[int, list[Candidate]] = defaultdict(list)
     seen: Counter[tuple[str, str]] = Counter()
     for candidate in best.values():
         name = arms[candidate.arm].feature_map, arms[candidate.arm].metric
-        place = seen[name]
+        found[seen[name]].append(candidate)
         seen[name] += 1
-        if place == len(found):
-            found.append([])
-        found[place].append(candidate)
-    return found
+    return [*found.values()]
 
 
 def near(chosen: Sequence[Candidate], steps: Sequence[float]) -> list[Candidate]:

@@ -93,7 +93,7 @@ def _beside(
 def _sums(
     trials: SearchTrials, best: Candidate, others: Sequence[Candidate], D: int
 ) -> tuple[list[Candidate], list[Attempt]]:
-    """Try the best kernel plus each of the next, and then other weights in the better sum."""
+    """Try the best kernel plus less, and more, of the next two; then weights beside the best."""
     names: dict[str, int] = {}  # one arm of every kernel, the first
     for one in others:
         if _may_be_added(trials, best.arm, one.arm):

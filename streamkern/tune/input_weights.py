@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from streamkern._typing import Array, Floats
-from streamkern.kernels import Laplacian, RadialKernel
+from streamkern.kernels import Laplacian, Matern, RadialKernel
 
 # Folds, the logarithm of weights that is one deviation before any row, and the steps at the most.
 _FOLDS, _DEVIATION, _STEPS = 10, 0.5, 40
@@ -22,15 +22,15 @@ _FOLDS, _DEVIATION, _STEPS = 10, 0.5, 40
 _PENALTY, _PENALTIES, _WEIGHTS, _TOLERANCE = 1e-2, (1e-6, 10.0), (1e-4, 1e4), 1e-4
 # Length scales, beyond which kernels are 0.
 _FARTHEST = 1e9
-# Rows that weigh nothing count as this part of the mean.
-_LEAST = 1e-6
 # What a descent takes, as multiply-adds over n^3, n^2 and p n^2, as it was measured; and the square
 # matrices that it holds.
-_FLOPS, _SQUARES = (25.0, 5000.0, 700.0), 7
+_FLOPS, _SQUARES = (25.0, 5000.0, 700.0), 8
 
 
 def has_descent(kernel: Any) -> bool:
-    """Return whether weights of the inputs are found for the kernel, of distances."""
+    """Return whether the kernel is of a distance, and its slope has no Bessel functions."""
+    if isinstance(kernel, Matern):
+        return kernel.nu in (0.5, 1.5, 2.5)
     return isinstance(kernel, (Laplacian, RadialKernel))
 
 
@@ -53,7 +53,7 @@ def weights_by_descent(kernel: Any, X: Array, y: Floats, counts: Floats | None) 
     from scipy.optimize import minimize  # noqa: PLC0415  slow, and for searches alone
 
     n, p = X.shape
-    counts = np.ones(n) if counts is None else np.maximum(counts[:n] / counts[:n].mean(), _LEAST)
+    counts = np.ones(n) if counts is None else counts[:n] / counts[:n].mean()
     y = y[:n] - np.average(y[:n], axis=0, weights=counts)
     start = np.log([*np.full(p, 1.0 / kernel.length_scale), _PENALTY])
     within = start[:-1, None] + np.log(_WEIGHTS)
@@ -97,8 +97,9 @@ def _held_out(shifted: Floats, y: Floats, counts: Floats) -> tuple[float, Floats
     from scipy.linalg import cho_factor, cho_solve, lapack  # noqa: PLC0415  as above
 
     n, size = len(y), counts.sum() * y.shape[1]
-    # The least of penalties is far above rounding.
-    factor, _ = lapack.dpotrf(shifted, lower=1, clean=1)
+    factor, failed = lapack.dpotrf(shifted, lower=1, clean=1)
+    if failed:  # rounding is above so small a penalty, of rows that count so much
+        return np.inf, np.zeros_like(shifted)
     inverse, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)
     inverse += np.tril(inverse, -1).T
     coef = inverse @ y

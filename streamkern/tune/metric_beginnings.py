@@ -34,10 +34,12 @@ _COARSE = (-4, -2, 0, 2)
 # Fits of the first rounds; what one takes beside its products, as multiply-adds over D^3, as it was
 # measured on so many cores; and rows that they have at least, however little time there is.
 _FIRST_TRIALS, _SOLVING, _CORES, _FEWEST_TIMED = 16, 16, 2, 1000
-# Descents of weights: of how many pairs, the last, what they may take of the time for metrics, or
-# else of seconds of a core by formula, their rows at the least and at the most, and the targets at
-# the most.
-_DESCENTS, _SHARE, _SECONDS, _DESCENT_ROWS, _DESCENT_TARGETS = 2, 0.25, 40.0, (500, 3000), 16
+# Kernels that have a descent of weights, the last, and targets at the most.
+_DESCENTS, _DESCENT_TARGETS = 2, 16
+# Rows of a descent, at the least and at the most.
+_DESCENT_ROWS = 500, 3000
+# What descents may take of the seconds for metrics, or else each of seconds of a core by formula.
+_SHARE, _SECONDS = 0.25, 10.0
 
 
 def promising(
@@ -73,15 +75,15 @@ class Beginning(NamedTuple):
     n_rounds: int  # that it has before the best are known
 
 
-class Beginnings(NamedTuple):
+class Start(NamedTuple):
     """What the rounds of a metric begin with."""
 
-    each: Sequence[Beginning]
+    beginnings: Sequence[Beginning]
     n_rows: int  # of the sample, that they have at first
     flops: float  # of the descents
 
 
-def beginnings(
+def start_of_rounds(
     sample: Sample,
     plain: Standardizer,
     options: FitOptions,
@@ -91,69 +93,68 @@ def beginnings(
     n_targets: int,
     plan: Plan,
     seconds: float | None = None,
-) -> Beginnings:
+) -> Start:
     """Return pairs as they are, and some with weights by descents.
 
     These are pairs whose metric is diagonal, or of a search that has so many seconds any.  Rounds
     and descents are then of as many rows as there is time for, otherwise of the same number
-    anywhere.  Descents never see rows that the rounds hold out.
+    anywhere.  Descents never see rows that the first rounds hold out.
     """
-    n, suited = len(sample.rows), _suited(pairs, options, seconds)
-    if n_targets > _DESCENT_TARGETS:
+    n, p, n_slots = len(sample.rows), len(plain.columns), plan.n_slots
+    suited = _suited(pairs, options, n_targets, is_search=seconds is not None)
+    # A descent has one thread, however many there are.
+    at_once = max(min(n_slots, len(suited)), 1)
+    flops, n_bytes = _SECONDS * _rate("double"), math.inf
+    if seconds is not None:
+        flops = _SHARE * seconds * _rate("double") * at_once / max(len(suited), 1)
+        n_bytes = plan.allowed_bytes / at_once
+    n_descent = _descent_rows(int(TRAINING * n), p, flops, n_bytes)
+    if not n_descent:
         suited = []
     # Gradients say less of one weight an input than a descent does, and the first of several pairs
     # in a search is there as what a plain fit has.
     first = [1 if pair in suited and pair[0].along_axes else _FIRST_ROUNDS for pair in pairs]
     if seconds is not None and len(pairs) > 1 and usual in pairs:
         first[pairs.index(usual)] = 1
-    found = [Beginning(pair, None, number) for pair, number in zip(pairs, first, strict=True)]
     if seconds is not None:
-        left = (1.0 - _SHARE if suited else 1.0) * seconds * plan.n_slots
+        left = (1.0 - _SHARE if suited else 1.0) * seconds * n_slots
         for_each = _FIRST_ROUNDS * left / (sum(first) + len(suited))
         n = _rows_within(for_each, n, plain, options, n_targets)
-    seconds = _SHARE * (_SECONDS if seconds is None else seconds)
-    weights, flops = _descents(
-        suited, sample, plain, n_rows=int(TRAINING * n), plan=plan, seconds=seconds
-    )
-    found += [Beginning(pair, each, 1) for pair, each in zip(suited, weights, strict=False)]
-    return Beginnings(found, n, flops)
-
-
-def _descents(
-    pairs: Sequence[Pair],
-    sample: Sample,
-    plain: Standardizer,
-    *,
-    n_rows: int,
-    plan: Plan,
-    seconds: float,
-) -> tuple[Sequence[Floats], float]:
-    """Return weights of every pair, by so many rows at the most, and flops; none without time."""
-    (fewest, most), p = _DESCENT_ROWS, len(plain.columns)
-    # A descent has one thread, however many there are.
-    at_once = min(plan.n_slots, len(pairs))
-    n, flops = min(n_rows, most), seconds * _rate("double") * at_once / max(len(pairs), 1)
-    while n > fewest and descent_flops(n, p) > flops:
-        n = max(n - n // 8, fewest)
-    if not pairs or descent_flops(n, p) > flops:
-        return [], 0.0
-    at_once = max(min(at_once, plan.allowed_bytes // descent_bytes(n)), 1)
+    found = [Beginning(pair, None, number) for pair, number in zip(pairs, first, strict=True)]
+    if not suited:
+        return Start(found, n, 0.0)
+    n_descent = min(n_descent, int(TRAINING * n))
     rows, sent = plain(sample.rows), (sample.y, sample.s)
-    kernels = [kernel.resolved(rows, weights=sample.weights) for kernel, _ in pairs]
-    there, name = shared(rows[:n]), "metric-weights"
+    kernels = [kernel.resolved(rows, weights=sample.weights) for kernel, _ in suited]
+    there, name = shared(rows[:n_descent]), "metric-weights"
     tasks = [task(weights_by_descent, each, there, *sent, name=name) for each in kernels]
-    some = [tasks[start : start + at_once] for start in range(0, len(tasks), at_once)]
-    weights = [one for together in some for one in run_all(together)]
-    return weights, len(pairs) * descent_flops(n, p)
+    weights = run_all(tasks, max(min(at_once, plan.allowed_bytes // descent_bytes(n_descent)), 1))
+    found += [Beginning(pair, each, 1) for pair, each in zip(suited, weights, strict=True)]
+    return Start(found, n, len(suited) * descent_flops(n_descent, p))
 
 
-def _suited(pairs: Sequence[Pair], options: FitOptions, seconds: float | None) -> list[Pair]:
+def _suited(
+    pairs: Sequence[Pair], options: FitOptions, n_targets: int, *, is_search: bool
+) -> list[Pair]:
     """Return the last pairs of different kernels that have descents."""
-    suited, learning = [pair for pair in pairs if has_descent(pair[0])], learning_of(options.metric)
-    if seconds is None and learning is not None and learning.diagonal is False:
-        suited = [pair for pair in suited if pair[0].along_axes]
+    learning: Any = learning_of(options.metric)
+    is_free = is_search or learning.diagonal is not False
+    suited = [pair for pair in pairs if has_descent(pair[0]) and (is_free or pair[0].along_axes)]
     last = {kernel.name: (kernel, name) for kernel, name in suited}
-    return [*last.values()][-_DESCENTS:]
+    return [*last.values()][-_DESCENTS:] if n_targets <= _DESCENT_TARGETS else []
+
+
+def _descent_rows(n_rows: int, n_features: int, flops: float, n_bytes: float) -> int:
+    """Return the rows of a descent of so many flops and bytes at the most, 0 if these are few."""
+    fewest, most = _DESCENT_ROWS
+
+    def fits(n: int) -> bool:
+        return descent_flops(n, n_features) <= flops and descent_bytes(n) <= n_bytes
+
+    n = min(n_rows, most)
+    while n > fewest and not fits(n):
+        n = max(n - n // 8, fewest)
+    return n if fits(n) and n >= ROWS_AN_INPUT * n_features else 0
 
 
 def _rows_within(

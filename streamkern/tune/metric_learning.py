@@ -24,7 +24,7 @@ from streamkern.sources import Source
 from streamkern.tune.budget import Spent
 from streamkern.tune.candidates import Contender
 from streamkern.tune.column_pass import ColumnPass
-from streamkern.tune.metric_beginnings import Pair, beginnings, promising
+from streamkern.tune.metric_beginnings import Pair, promising, start_of_rounds
 from streamkern.tune.metric_rounds import Round, Sample, rounds_of
 from streamkern.tune.trials import ISOTROPIC, LEARNT
 
@@ -113,71 +113,58 @@ def learnt_metric(
     rows = seen.sample.X[:n_rows]
     weights = None if seen.weights is None else seen.weights[:n_rows]
     sample = Sample(rows, weights, shared(rows), shared(seen.targets[:n_rows]), shared(weights))
-    some, flops = promising(sample, seen.standardizer, options, pairs)
-    seconds = None if deadline is None else deadline - time.perf_counter()
-    begins = beginnings(
+    kept, flops = promising(sample, seen.standardizer, options, pairs)
+    start = start_of_rounds(
         sample,
         seen.standardizer,
         options,
-        some,
+        kept,
         usual=pairs[0],
         n_targets=seen.targets.shape[1],
         plan=plan,
-        seconds=seconds,
+        seconds=None if deadline is None else deadline - time.perf_counter(),
     )
-    bracketed = len(rows) if deadline is None else _MANY_ROWS
-    courses = []
-    for (kernel, name), of_inputs, n_first in begins.each:
-        rounds = rounds_of(
-            sample,
-            seen.standardizer,
-            replace(options, feature_map=name),
-            kernel,
-            weights=of_inputs,
-            most_components=most,
-            n_rows=begins.n_rows,
-            most_bracketed=bracketed,
-        )
-        courses.append(_Course(rounds))
+    how: Any = {"most_components": most, "n_rows": start.n_rows}
+    how["most_bracketed"] = len(rows) if deadline is None else _MANY_ROWS
+    several = []
+    for (kernel, name), of_inputs, n_first in start.beginnings:
+        mine = replace(options, feature_map=name)
+        rounds = rounds_of(sample, seen.standardizer, mine, kernel, weights=of_inputs, **how)
+        several.append(_RoundsSoFar(rounds))
         for _ in range(n_first):
-            courses[-1].goes_on()
-    found = [course.found for course in courses]
-    least = [min(one.best.relative_mse for one in some) for some in found]
+            several[-1].go_on()
+    found = [each.rounds for each in several]
+    least = [min(one.best.relative_mse for one in rounds) for rounds in found]
     for i in np.argsort(least, kind="stable")[:_GO_ON].tolist():
-        while courses[i].goes_on(deadline):
+        while several[i].go_on(deadline):
             pass
-    every = [each for some in found for each in some]
+    every = [each for rounds in found for each in rounds]
     contenders = {}
     for place in _best(every) if deadline is None else _best_of_each(found):
         each = every[place]
         linear = each.standardizer.linear
         name, pair = ISOTROPIC if linear is None else LEARNT, (each.best.kernel, each.feature_map)
         contenders[place] = Contender(name, seen.in_metric(linear), [pair])
-    return LearntMetric(
-        tuple(each.as_dict() for each in every),
-        contenders,
-        Spent(
-            flops + begins.flops + sum(each.flops for each in every), time.perf_counter() - begun
-        ),
-    )
+    spent = flops + start.flops + sum(each.flops for each in every), time.perf_counter() - begun
+    return LearntMetric(tuple(each.as_dict() for each in every), contenders, Spent(*spent))
 
 
-class _Course:
-    """The rounds of one beginning so far."""
+class _RoundsSoFar:
+    """The rounds of one beginning, as far as they went."""
 
-    def __init__(self, rounds: Iterator[Round]) -> None:
-        self.rounds, self.found, self.seconds = rounds, list[Round](), 0.0
+    def __init__(self, more: Iterator[Round]) -> None:
+        self._more, self.rounds, self._seconds = more, list[Round](), 0.0
 
-    def goes_on(self, deadline: float | None = None) -> bool:
-        """Return whether there was one more round, and time for one as long as the last."""
+    def go_on(self, deadline: float | None = None) -> bool:
+        """Make one more round, unless it would end after a deadline; return whether there is."""
         begun = time.perf_counter()
-        expected = self.seconds * (_GROWTH if self.found and self.found[-1].grows else 1.0)
+        expected = self._seconds * (_GROWTH if self.rounds and self.rounds[-1].grows else 1.0)
         if deadline is not None and begun + expected > deadline:
             return False
-        one = next(self.rounds, None)
+        one = next(self._more, None)
         if one is not None:
-            self.found.append(one)
-            self.seconds = time.perf_counter() - begun
+            self.rounds.append(one)
+            self._seconds = time.perf_counter() - begun
         return one is not None
 
 

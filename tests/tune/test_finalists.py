@@ -1,5 +1,6 @@
 """A search within seconds chooses scale, metric, kernel, map and D, no worse than a plain fit."""
 
+import dask
 import numpy as np
 import pytest
 
@@ -266,21 +267,42 @@ def test_some_rounds_begin_with_weights_and_of_many_targets_none_do(found):
         assert {each["is_weighted"] for each in rounds} == kinds
 
 
-def test_two_kernels_have_a_descent_each_and_one_of_two_maps_has_one(monkeypatch):
-    held, run_all = [], metric_beginnings.run_all
-    monkeypatch.setattr(
-        metric_beginnings, "run_all", lambda some: held.append(len(some)) or run_all(some)
-    )
-    for n_bytes, together in ((lambda n: n, [2]), (lambda n: 1e15 * n, [1, 1])):
-        monkeypatch.setattr(metric_beginnings, "descent_bytes", n_bytes)
-        begun = tuned(*heavy_tailed(), kernels=["gaussian", "matern32"], maps="orthogonal")
-        kernels = [e["kernel"] for e in begun.report_["metric"]["rounds"] if e["is_weighted"]]
-        assert set(kernels) == {"gaussian", "matern32"}
-        assert held == together
-        held.clear()
+def test_two_kernels_have_a_descent_each_and_one_of_two_maps_has_one():
+    begun = tuned(*heavy_tailed(), kernels=["gaussian", "matern32"], maps="orthogonal")
+    rounds = begun.report_["metric"]["rounds"]
+    kernels = [each["kernel"] for each in rounds if each["is_weighted"]]
+    assert set(kernels) == {"gaussian", "matern32"}
     maps = ["orthogonal", "nystroem"]
-    begun = tuned(*heavy_tailed(), kernels="gaussian", maps=maps).report_["metric"]["rounds"]
-    assert {e["feature_map"] for e in begun if e["is_weighted"]} == {"nystroem"}
-    assert {e["feature_map"] for e in begun if not e["is_weighted"]} == set(maps)
+    rounds = tuned(*heavy_tailed(), kernels="gaussian", maps=maps).report_["metric"]["rounds"]
+    assert {each["feature_map"] for each in rounds if each["is_weighted"]} == {"nystroem"}
+    assert {each["feature_map"] for each in rounds if not each["is_weighted"]} == set(maps)
     rounds = tuned(*heavy_tailed(), budget="1e-3s").report_["metric"]["rounds"]
     assert not any(each["is_weighted"] for each in rounds)
+
+
+def test_descents_have_rows_for_their_time_and_memory_and_for_every_input():
+    rows = metric_beginnings._descent_rows
+    assert rows(9000, 8, 1e15, 1e15) == 3000
+    assert rows(700, 8, 1e15, 1e15) == 700
+    assert 500 < rows(9000, 8, 3e10, 1e15) < 3000
+    assert rows(9000, 8, 1e9, 1e15) == 0
+    assert 500 < rows(9000, 8, 1e15, 1e8) < 1300
+    assert rows(700, 71, 1e15, 1e15) == 0
+
+
+def test_without_seconds_descents_have_as_many_rows_whatever_there_are_of_threads(monkeypatch):
+    monkeypatch.setattr(metric_beginnings, "rough_flops_per_second", lambda _: 1e8)
+    monkeypatch.setattr(metric_beginnings, "_DESCENT_ROWS", (50, 3000))
+    sizes, descend = [], metric_beginnings.weights_by_descent
+
+    def watched(kernel, X, y, counts):
+        sizes.append(len(X))
+        return descend(kernel, X, y, counts)
+
+    monkeypatch.setattr(metric_beginnings, "weights_by_descent", watched)
+    for n_threads in (1, 4):
+        with dask.config.set(num_workers=n_threads):
+            tuned(*heavy_tailed(400), 5, ["gaussian", "matern32"], metric="diagonal:1")
+    assert len(sizes) == 4
+    assert 50 < sizes[0] < 300
+    assert len(set(sizes)) == 1
