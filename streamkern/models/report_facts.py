@@ -50,7 +50,11 @@ def trend_facts(predictor: Predictor, equations: NormalEquations, report: FitRep
     standardizer: Any = feature_map.standardizer  # type: ignore[attr-defined]
     names = named_inputs(report, standardizer.columns.tolist())
     centred = [f"({name} - mean)" for name in names]
-    variances = _variances(equations, len(found.unit), len(coef))
+    variances: Floats | None = None
+    if equations.samples is not None or equations.gram.order == len(coef):  # else not known
+        _, basis, weights = roots(equations)
+        leverages = np.square(basis[: len(found.unit)], dtype=float) @ weights
+        variances = equations.row_weight * leverages * equations.noise_variance
     units = [np.prod(standardizer.deviation[[*term]]) for term in found.trend.terms] * found.unit
     terms = []
     for j, term in enumerate(found.trend.terms):
@@ -63,15 +67,6 @@ def trend_facts(predictor: Predictor, equations: NormalEquations, report: FitRep
         }
         terms.append({"term": " * ".join(parts), **shown})
     return {"trend": terms}
-
-
-def _variances(equations: NormalEquations, k: int, n_components: int) -> Floats | None:
-    """Return the variances (k, q) of the first coefficients, None where they are not known."""
-    if equations.samples is None and equations.gram.order != n_components:
-        return None
-    _, basis, weights = roots(equations)
-    leverages = np.square(basis[:k], dtype=float) @ weights
-    return equations.row_weight * leverages * equations.noise_variance
 
 
 def summary_rows(report: FitReport) -> list[tuple[str, str]]:

@@ -9,7 +9,7 @@ from streamkern.statistics import Triangle
 _MOST_ITERATIONS = 60
 # If more than the second number are expected after the first, a decomposition takes less time.
 _TRIAL, _HOPELESS = 8, 27
-# So many Cholesky factorisations take less than an eigendecomposition: for so many columns alone it
+# So many Cholesky factorisations take less than a tridiagonal matrix: for so many columns alone it
 # goes on.
 FEW = 5
 

@@ -6,10 +6,10 @@ map that all rows gave.
 
 The systems of the folds differ little from that of all rows, whose eigendecomposition therefore
 preconditions conjugate gradients for every fold and all penalties at once; an iteration is three
-products of D x D with D x A matrices.  Penalties that have not converged after some iterations,
-mostly small ones, are solved by factors of their own.  So are all where there are many targets, or
-hardly more rows than features.  With fewer rows, the problem is solved in the eigenvectors that the
-rows can span.  Many targets are scored in the eigenbasis, too.
+products of D x D with D x A matrices.  Where penalties have not converged after some iterations,
+mostly small ones, the system of the fold is made tridiagonal, which serves all of these; few have a
+factor each.  So it is where there are hardly more rows than features.  With fewer rows, the problem
+is solved in the eigenvectors that the rows can span.  Many targets have an eigenbasis of the fold.
 """
 
 from collections.abc import Callable
@@ -22,6 +22,7 @@ from streamkern._typing import Floats
 from streamkern.features.base import slices
 from streamkern.solve import Cholesky, Eigenbasis, RidgeSolution, decomposed
 from streamkern.solve.conjugate_gradients import FEW, preconditioned_solution
+from streamkern.solve.eigendecomposition import shifted_solutions
 from streamkern.solve.solution import precision_floor, relative_rounding
 from streamkern.statistics import CentredMoments, FeatureSums
 
@@ -96,9 +97,11 @@ def _solutions(
         return _by_eigenvectors(training, alphas, n_threads, basis.vectors[:, D - freedom :])
     near = freedom >= _FEW_ROWS * D or len(alphas) <= FEW
     few = len(alphas) * q <= _FEW_COLUMNS * D
-    if near and few and alphas.min() >= basis.spectrum.floor:
+    if not few or alphas.min() < basis.spectrum.floor:
+        return _by_eigenvectors(training, alphas, n_threads)
+    if near:
         return partial(_by_gradients, training, alphas, basis, n_threads)
-    return _by_eigenvectors(training, alphas, n_threads)
+    return partial(_by_factors, training, alphas, n_threads)
 
 
 class _InEigenbasis(NamedTuple):
@@ -160,13 +163,13 @@ def _by_gradients(
 
 
 def _by_factors(training: CentredMoments, alphas: Floats, n_threads: int, cross: Floats) -> Floats:
-    """Solve by a Cholesky factor for every penalty, where they are few and all have one."""
-    if len(alphas) > FEW:
-        return _by_eigenvectors(training, alphas, n_threads)(cross)
+    """Solve by a Cholesky factor for every penalty, where they are few, or a tridiagonal matrix."""
     coef = np.empty((len(cross), len(alphas), cross.shape[1]))
-    for a, alpha in enumerate(alphas):
-        try:
+    try:
+        if len(alphas) > FEW:
+            return shifted_solutions(training.gram.dense(), alphas, cross, n_threads)
+        for a, alpha in enumerate(alphas):
             coef[:, a] = Cholesky.of_shifted(training.gram, alpha, n_threads).solve(cross)
-        except np.linalg.LinAlgError:  # noise of single precision makes G indefinite
-            return _by_eigenvectors(training, alphas, n_threads)(cross)
+    except np.linalg.LinAlgError:  # noise of single precision makes G indefinite
+        return _by_eigenvectors(training, alphas, n_threads)(cross)
     return coef

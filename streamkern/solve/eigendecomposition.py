@@ -56,11 +56,14 @@ def decomposed(matrix: Floats, n_threads: int | None = None) -> tuple[Floats, Fl
             values, vectors = np.linalg.eigh(matrix)
             return values, vectors
         if D <= _SMALL:
-            return _in_one_call(matrix)
+            values, work = np.empty(D), np.empty(1 + 6 * D + 2 * D**2)
+            sizes = len(work), np.empty(3 + 5 * D, dtype=np.intc), 3 + 5 * D
+            routine("dsyevd")("V", "L", D, matrix, max(D, 1), values, work, *sizes)
+            return values, matrix.T
         with ThreadPoolExecutor(n_threads or usable_cores()) as pool:
             values, beside, taus = _tridiagonal(matrix, pool)
             vectors = _of_tridiagonal(values, beside)
-            _turn_back(vectors, matrix, taus, pool)
+            _turn(vectors, matrix, taus, pool)
     return values, vectors.T
 
 
@@ -93,12 +96,31 @@ def decomposed_in_range(
     return values, vectors
 
 
-def _in_one_call(matrix: Floats) -> tuple[Floats, Floats]:
-    D = len(matrix)
-    values, work = np.empty(D), np.empty(1 + 6 * D + 2 * D**2)
-    iwork = np.empty(3 + 5 * D, dtype=np.intc)
-    routine("dsyevd")("V", "L", D, matrix, max(D, 1), values, work, len(work), iwork, len(iwork))
-    return values, matrix.T
+def shifted_solutions(
+    matrix: Floats, shifts: Floats, columns: Floats, n_threads: int | None = None
+) -> Floats:
+    """Return (A + s I)^-1 C for columns C (D, k) at shifts s (m,): (D, m, k), on all cores.
+
+    The symmetric matrix is overwritten.  T = Q^T A Q needs no eigenvectors, which take two thirds
+    of a decomposition.  LinAlgError is raised unless A + s I is positive definite.
+
+    Elden (1977), "Algorithms for the regularization of ill-conditioned least squares problems".
+    """
+    D, k = columns.shape
+    with blas_threads(1):
+        if D > _LARGE or not has_c_integers():
+            values, vectors = np.linalg.eigh(matrix)
+            along = (vectors.T @ columns)[:, None, :] / (values[:, None] + shifts)[:, :, None]
+            return (vectors @ along.reshape(D, -1)).reshape(D, -1, k)
+        with ThreadPoolExecutor(n_threads or usable_cores()) as pool:
+            diagonal, beside, taus = _tridiagonal(matrix, pool)
+            turned, solved = columns.T.copy(), np.empty((len(shifts), k, D))
+            _turn(turned, matrix, taus, pool, back=False)
+            for shifted, rows in zip(diagonal + shifts[:, None], solved, strict=True):
+                rows[:], below = turned, beside[: D - 1].copy()
+                routine("dptsv")(D, k, shifted, below, rows, D)
+            _turn(solved.reshape(-1, D), matrix, taus, pool)
+    return solved.transpose(2, 0, 1)
 
 
 def _tridiagonal(A: Floats, pool: ThreadPoolExecutor) -> tuple[Floats, Floats, Floats]:
@@ -145,16 +167,18 @@ def _of_tridiagonal(diagonal: Floats, beside: Floats) -> Floats:
     return vectors
 
 
-def _turn_back(vectors: Floats, A: Floats, taus: Floats, pool: ThreadPoolExecutor) -> None:
-    """Reflect vectors, in rows, in place."""
-    D, reflect = len(A), routine("dormtr")
+def _turn(
+    vectors: Floats, A: Floats, taus: Floats, pool: ThreadPoolExecutor, *, back: bool = True
+) -> None:
+    """Multiply vectors, in rows, in place by Q, or by Q^T."""
+    D, reflect, kind = len(A), routine("dormtr"), "N" if back else "T"
 
     def turn(start: int) -> None:
         part = vectors[start : start + _PIECE]
         work = np.empty(64 * len(part) + 65 * 64)
-        reflect("L", "L", "N", D, len(part), A, D, taus, part, D, work, len(work))
+        reflect("L", "L", kind, D, len(part), A, D, taus, part, D, work, len(work))
 
-    list(pool.map(turn, range(0, D, _PIECE)))
+    list(pool.map(turn, range(0, len(vectors), _PIECE)))
 
 
 @cache

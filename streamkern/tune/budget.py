@@ -35,6 +35,7 @@ class Budget:
 
     amount: float
     in_seconds: bool = False
+    reserved: float = 0.0  # seconds beside them, for the fit
 
     @classmethod
     def of(cls, value: Any) -> "Budget | None":
@@ -77,7 +78,8 @@ class Budget:
     def searching(self, parameters: Parameters, options: FitOptions, source: Source) -> "Budget":
         """Return what of the seconds is left beside the fit, but half of them at the least."""
         plan = plan_here(source, options, **parameters.solution_by_passes(options))
-        return replace(self, amount=max(self.amount - _seconds(plan, options), self.amount / 2))
+        reserved = min(_seconds(plan, options), self.amount / 2)
+        return replace(self, amount=self.amount - reserved, reserved=reserved)
 
 
 def _seconds(plan: Plan, options: FitOptions) -> float:
@@ -122,6 +124,14 @@ class Ledger:
         self._last, self._paid = self.seconds - self._paid, self.seconds
         for attempt in attempts:
             self._flops += self._flops_of(attempt.n_rows, attempt.n_components, attempt.n_folds)
+
+    def reserve(self, attempt: Attempt) -> None:
+        """Leave a direct fit more of the seconds if a trial, on one thread, took more than told."""
+        plan, budget = self.plan, self.budget
+        sizes = attempt.n_rows, plan.n_features, attempt.n_components, attempt.n_folds
+        ratio = sum(attempt.cost) / (_AT_LANDMARKS * fit_seconds(*sizes, plan.precision, 1))
+        if ratio > 1.0 and not plan.solves_by_passes:
+            self.budget = replace(budget, amount=budget.amount - (ratio - 1.0) * budget.reserved)
 
     def payable(self, sizes: Sequence[int], n_rows: int, n_folds: int) -> list[int]:
         """Return the first rungs whose equal parts of the budget pay for two trials on the last."""

@@ -39,18 +39,6 @@ def constant_columns(source: Source, columns: ColumnStatistics) -> Array:
     return columns.constant(8 * min(source.rounding, float(np.finfo(np.float32).eps)))
 
 
-def _warn_of_means(columns: ColumnStatistics, kept: Array, options: FitOptions) -> None:
-    """Warn of inputs so far from zero that single precision loses products of them."""
-    apart = np.sqrt((columns.mean[kept] ** 2).sum() / columns.variance[kept].sum())
-    if options.precision == "single" and apart > _FAR_FROM_ZERO:
-        warn(
-            f"the inputs lie {apart:,.0f} standard deviations from zero, where the "
-            f"{options.kernel.name} kernel loses its digits in single precision; take precision "
-            f"'double' (--precision double), or standardise.",
-            6,
-        )
-
-
 def standardizer_of(
     source: Source, columns: ColumnStatistics, options: FitOptions, *, may_vary: bool
 ) -> tuple[Standardizer, list[int]]:
@@ -92,7 +80,14 @@ def standardizer_of(
     if not options.standardize:
         deviation = np.ones(len(kept))
         if not (of_differences or options.is_identity):
-            _warn_of_means(columns, kept, options)
+            apart = np.sqrt((columns.mean[kept] ** 2).sum() / columns.variance[kept].sum())
+            if options.precision == "single" and apart > _FAR_FROM_ZERO:
+                warn(
+                    f"the inputs lie {apart:,.0f} standard deviations from zero, where the "
+                    f"{options.kernel.name} kernel loses its digits in single precision; take "
+                    f"precision 'double' (--precision double), or standardise.",
+                    5,
+                )
         # A kernel of differences does not see the mean, but single precision does.
         mean = mean if of_differences else np.zeros(len(kept))
     return Standardizer(kept, mean, deviation, p), dropped

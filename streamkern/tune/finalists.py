@@ -42,6 +42,7 @@ def compare(trials: SearchTrials, n_components: int, *, adds: bool) -> Search:
     # The best so far, the plain fit and linear ridge are compared whatever time is left.
     candidates = [first, plain, *linear]
     tried = trials.try_all(candidates, D, last=True)
+    trials.ledger.reserve(tried[0])
     if adds:
         sums, made = _sums(trials, first, others, D)
         candidates += sums

@@ -8,7 +8,12 @@ import pytest
 from tolerances import assert_close
 
 from streamkern.solve import decomposed, eigendecomposition
-from streamkern.solve.eigendecomposition import decomposed_in_range, decomposition_bytes, routine
+from streamkern.solve.eigendecomposition import (
+    decomposed_in_range,
+    decomposition_bytes,
+    routine,
+    shifted_solutions,
+)
 from streamkern.statistics import Triangle
 
 SPECTRA = {
@@ -113,6 +118,25 @@ def test_it_works_on_several_threads(in_pieces, threads_in):
     seen = threads_in(eigendecomposition, "_subtract")
     decomposed(with_values(np.linspace(0.0, 1.0, 1200)), 2)
     assert len(seen) == 2
+
+
+@pytest.mark.parametrize("D", [1, 2, 64, 65, 97, 513])
+@pytest.mark.parametrize("k", [1, 3])
+def test_shifted_systems_are_solved_and_no_bit_depends_on_the_number_of_threads(D, k, monkeypatch):
+    matrix, shifts = with_values(np.linspace(0.0, 1.0, D)), np.array([1e-3, 0.1, 10.0])
+    columns = np.random.default_rng(0).standard_normal((D, k))
+    kept = columns.copy()
+    found = shifted_solutions(matrix.copy(), shifts, columns, 1)
+    assert found.shape == (D, 3, k)
+    np.testing.assert_array_equal(columns, kept)
+    np.testing.assert_array_equal(shifted_solutions(matrix.copy(), shifts, columns, 2), found)
+    for shift, solution in zip(shifts, found.transpose(1, 0, 2), strict=True):
+        assert_close(matrix @ solution + shift * solution, columns, size=1e3)
+    monkeypatch.setattr(eigendecomposition, "has_c_integers", lambda: False)
+    assert_close(shifted_solutions(matrix.copy(), shifts, columns), found, size=1e4)
+    monkeypatch.undo()
+    with pytest.raises(np.linalg.LinAlgError):
+        shifted_solutions(matrix - 2.0 * np.eye(D), shifts, columns)
 
 
 @pytest.mark.parametrize("why", ["large", "integers"])

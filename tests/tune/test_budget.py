@@ -1,6 +1,7 @@
 """A budget is counted, kept, and makes a search wider; costs of what was tried are the trials'."""
 
 import json
+from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 from types import SimpleNamespace
@@ -14,12 +15,12 @@ from naive import quick
 from streamkern import Gaussian, Laplacian, Matern, RandomFeatureRidge
 from streamkern.errors import ParameterError
 from streamkern.models.tuned_fit import Choice
-from streamkern.parameters.cost_estimate import fit_flops, solve_flops
+from streamkern.parameters.cost_estimate import fit_flops, fit_seconds, solve_flops
 from streamkern.parameters.fit_options import large_sample
 from streamkern.parameters.parameters import Parameters
 from streamkern.parameters.plan import plan_for
 from streamkern.sources import as_source
-from streamkern.tune.budget import Budget, Ledger
+from streamkern.tune.budget import _AT_LANDMARKS, Budget, Ledger
 from streamkern.tune.halving import budgeted_rows
 from streamkern.tune.search_result import configurations
 from streamkern.tune.trials import N_FOLDS, Attempt, Cost, Trial
@@ -205,6 +206,15 @@ def test_a_share_of_the_seconds_stops_what_would_begin_after_it(monkeypatch):
         clock[0] = now
         assert book.affordable(99, N, 64, 0.5) == number
     assert book.affordable(99, N, 64, 1.0) == book.plan.n_slots
+
+
+def test_a_trial_that_takes_longer_than_told_leaves_the_fit_more_of_the_seconds():
+    book = ledger("10s")
+    book.budget = replace(book.budget, amount=8.0, reserved=2.0)
+    told = _AT_LANDMARKS * fit_seconds(N, P, 64, N_FOLDS, book.plan.precision, 1)
+    for part, left in ((0.5, 8.0), (1.5, 7.0)):
+        book.reserve(attempt(0.5, part * told, size=64, n=N))
+        assert book.budget.amount == pytest.approx(left)
 
 
 def test_the_sample_grows_with_the_budget():
