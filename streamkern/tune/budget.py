@@ -25,8 +25,9 @@ _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 # Of a budget in seconds: what the fit after the search may take, what its D is multiplied by, and
 # the rows a feature that this wants, of the D x D system and of conjugate gradients.
 _FIT_SHARE, _TIMES, _ROWS_A_COMPONENT, _ROWS_BY_PASSES = 0.45, (16, 8, 4, 2), 3, 2
-# What a fit takes of one by the formula, as most are at landmarks, whose sums are turned.
-_AT_LANDMARKS = 1.8
+# What a fit takes of one by the formula, as most are at landmarks, whose sums are turned; and what
+# a trial of one thread does.
+_AT_LANDMARKS, _A_TRIAL = 1.8, 2.1
 
 
 @dataclass(frozen=True)
@@ -129,7 +130,7 @@ class Ledger:
         """Leave a direct fit more of the seconds if a trial, on one thread, took more than told."""
         plan, budget = self.plan, self.budget
         sizes = attempt.n_rows, plan.n_features, attempt.n_components, attempt.n_folds
-        ratio = sum(attempt.cost) / (_AT_LANDMARKS * fit_seconds(*sizes, plan.precision, 1))
+        ratio = sum(attempt.cost) / (_A_TRIAL * fit_seconds(*sizes, plan.precision, 1))
         if ratio > 1.0 and not plan.solves_by_passes:
             self.budget = replace(budget, amount=budget.amount - (ratio - 1.0) * budget.reserved)
 

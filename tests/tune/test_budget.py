@@ -20,7 +20,7 @@ from streamkern.parameters.fit_options import large_sample
 from streamkern.parameters.parameters import Parameters
 from streamkern.parameters.plan import plan_for
 from streamkern.sources import as_source
-from streamkern.tune.budget import _AT_LANDMARKS, Budget, Ledger
+from streamkern.tune.budget import _A_TRIAL, Budget, Ledger
 from streamkern.tune.halving import budgeted_rows
 from streamkern.tune.search_result import configurations
 from streamkern.tune.trials import N_FOLDS, Attempt, Cost, Trial
@@ -211,7 +211,7 @@ def test_a_share_of_the_seconds_stops_what_would_begin_after_it(monkeypatch):
 def test_a_trial_that_takes_longer_than_told_leaves_the_fit_more_of_the_seconds():
     book = ledger("10s")
     book.budget = replace(book.budget, amount=8.0, reserved=2.0)
-    told = _AT_LANDMARKS * fit_seconds(N, P, 64, N_FOLDS, book.plan.precision, 1)
+    told = _A_TRIAL * fit_seconds(N, P, 64, N_FOLDS, book.plan.precision, 1)
     for part, left in ((0.5, 8.0), (1.5, 7.0)):
         book.reserve(attempt(0.5, part * told, size=64, n=N))
         assert book.budget.amount == pytest.approx(left)
