@@ -1,7 +1,8 @@
 """The Nystroem map: features from the kernel at landmarks, for every kernel."""
 
 from collections.abc import Mapping
-from functools import cached_property
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property, partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,11 +16,13 @@ from streamkern.features.kernel_values import LandmarkFeatures, Projected, Simil
 from streamkern.features.landmarks import diagonal, landmarks
 from streamkern.features.levelled import LevelledSimilarities
 from streamkern.kernels import Kernel
+from streamkern.runtime.memory import usable_cores
+from streamkern.runtime.threads import blas_threads
 
 # More landmarks are looked at in their own order, since pivots take several times as long.
 _PIVOTED = 8192
-# Columns of a factor that are made at a time.
-_PANEL = 512
+# Columns of a factor that are made at a time, and rows of these that are one piece of work.
+_PANEL, _STRIP = 512, 256
 # Matrices of so many rows and columns that are in memory meanwhile.
 _SQUARES_OF_PIVOTS, _SQUARES_OF_PANELS = 5.0, 1.25
 # So many that leave too little are taken out of the factor; of more it is made anew.
@@ -114,10 +117,10 @@ class Nystroem(KernelMap, LandmarkFeatures):
     @cached_property
     def weights(self) -> Floats:  # type: ignore[override]
         """L^-T (m, m): features are the kernel's values times this."""
-        from scipy.linalg import solve_triangular  # noqa: PLC0415  where it is needed
+        from streamkern.runtime.lapack import triangular_solution  # noqa: PLC0415  where it is needed
 
         identity = np.eye(self.n_components)
-        return np.ascontiguousarray(solve_triangular(self.factor, identity, lower=True).T)
+        return np.ascontiguousarray(triangular_solution(self.factor, identity).T)
 
     def summed(self) -> LevelledSimilarities:
         """Return the map whose products are summed: no whitening a row, and as good digits."""
@@ -140,11 +143,9 @@ class Nystroem(KernelMap, LandmarkFeatures):
 
     def turned(self, vectors: Floats, *, back: bool = False) -> Floats:
         """Return L^-T v of vectors (m, k), or L^-1 v."""
-        from scipy.linalg import solve_triangular  # noqa: PLC0415  where it is needed
+        from streamkern.runtime.lapack import triangular_solution  # noqa: PLC0415  where it is needed
 
-        return solve_triangular(
-            self.factor, vectors, lower=True, trans="N" if back else "T", check_finite=False
-        )
+        return triangular_solution(self.factor, vectors, transposed=not back)
 
     def combined(self, weights: Floats) -> "CombinedLandmarks":
         return CombinedLandmarks(self.similarities, np.ascontiguousarray(self.turned(weights)))
@@ -213,20 +214,32 @@ def _without(factor: Floats, i: int) -> Floats:
 
 
 def _factor(kernel: Kernel, chosen: Floats, added: float) -> Floats:
-    """Return the factor of K_mm + added I by columns, in memory of one matrix beside a panel.
+    """Return the factor of K_mm + added I by columns, on all cores, in memory of one matrix.
 
-    Other threads go on meanwhile.  Golub and Van Loan (2013), "Matrix computations", section 4.2.5.
+    Strips of rows are the same whatever the number of threads, which changes no bit.  Golub and
+    Van Loan (2013), "Matrix computations", section 4.2.5.
     """
-    from scipy.linalg import solve_triangular  # noqa: PLC0415  where it is needed
+    from streamkern.runtime.lapack import triangular_solution  # noqa: PLC0415  where it is needed
 
-    factor = np.zeros((len(chosen), len(chosen)), order="F")
-    for start in range(0, len(chosen), _PANEL):
-        panel, below = slice(start, start + _PANEL), slice(start + _PANEL, None)
-        rest = kernel(chosen[start:], chosen[panel])
-        rest -= factor[start:, :start] @ factor[panel, :start].T
-        square: Any = rest[:_PANEL] + added * np.eye(len(rest[:_PANEL]))
-        factor[panel, panel] = square = np.linalg.cholesky(square)
-        factor[below, panel] = solve_triangular(square, rest[_PANEL:].T, lower=True).T
+    m = len(chosen)
+    factor = np.zeros((m, m), order="F")
+
+    def rest(rows: slice, panel: slice) -> Floats:
+        """Return what columns before the panel leave of its kernel values."""
+        known = slice(0, panel.start)
+        return kernel(chosen[rows], chosen[panel]) - factor[rows, known] @ factor[panel, known].T
+
+    def strip(panel: slice, square: Floats, start: int) -> None:
+        rows = slice(start, start + _STRIP)
+        factor[rows, panel] = triangular_solution(square, rest(rows, panel).T, n_threads=1).T
+
+    with blas_threads(1), ThreadPoolExecutor(usable_cores()) as pool:
+        for start in range(0, m, _PANEL):
+            panel = slice(start, min(start + _PANEL, m))
+            square: Any = rest(panel, panel)
+            square = np.linalg.cholesky(square + added * np.eye(len(square)))
+            factor[panel, panel] = square
+            list(pool.map(partial(strip, panel, square), range(panel.stop, m, _STRIP)))
     return factor
 
 

@@ -134,8 +134,7 @@ def _weighed(rows: Reader, labels: Iterable[Any], start: int) -> ClassCounts:
     for block in rows.blocks(_BLOCK_ROWS):
         mine = codes[block.start - start :][: len(block)]
         counted = finite_rows(block) & (mine >= 0)
-        each = np.ones(len(block)) if block.weights is None else block.weights
-        weights += np.bincount(mine[counted], each[counted], len(classes))
+        weights += np.bincount(mine[counted], block.each_weight()[counted], len(classes))
     return ClassCounts(classes, weights)
 
 

@@ -265,17 +265,21 @@ def rough_flops_per_second(precision: str) -> float:
 
 def fit_flops(n_rows: int, n_features: int, n_components: int, n_folds: int) -> float:
     """Return the multiply-adds of projections, products and the solution of K folds, 1 for none."""
-    products = float(n_rows) * n_components * (n_features + n_components)
-    return products + solve_flops(n_components, n_folds)
+    return _product_flops(n_rows, n_features, n_components) + solve_flops(n_components, n_folds)
 
 
 def fit_seconds(  # noqa: PLR0917  sizes and then how
     n_rows: int, n_features: int, n_components: int, n_folds: int, precision: str, n_slots: int
 ) -> float:
     """Return a careful guess of what a fit takes on so many slots, of which one solves."""
-    rate, solving = rough_flops_per_second(precision), solve_flops(n_components, n_folds)
-    products = fit_flops(n_rows, n_features, n_components, n_folds) - solving
-    return products / rate / n_slots + solving / rate
+    products = _product_flops(n_rows, n_features, n_components)
+    # Few rows have no more directions than there are of them.
+    solving = solve_flops(min(n_components, n_rows), n_folds)
+    return (products / n_slots + solving) / rough_flops_per_second(precision)
+
+
+def _product_flops(n_rows: int, n_features: int, n_components: int) -> float:
+    return float(n_rows) * n_components * (n_features + n_components)
 
 
 def gradient_flops(n_rows: int, n_features: int, n_components: int, n_targets: int) -> float:

@@ -161,7 +161,7 @@ class ClassErrors(Measure):
         scores, targets = predicted[known], rows.y[known]
         if not len(scores):
             return
-        weights = np.ones(len(scores)) if rows.weights is None else rows.weights[known]
+        weights = rows.each_weight()[known]
         K, n, rule = len(self.rule.classes), len(scores), self.rule
         of_class = codes_of(targets)
         if rows.weights is not None and self.factors is not None:

@@ -218,7 +218,7 @@ class LeaveOneOut(Measure):
     errors: Largest = part(lambda measure: Largest(measure.n_largest))
 
     def add(self, rows: Block, predicted: Floats) -> None:
-        weights = np.ones(len(rows)) if rows.weights is None else rows.weights
+        weights = rows.each_weight()
         leverages = weights[:, None] * self.deviation.leverages(rows.X)
         residuals = rows.y - predicted
         spare, largest = 1.0 - leverages, leverages.max(axis=1)

@@ -167,9 +167,8 @@ class Ensemble(RowFunction):
         return write
 
     def weights(self, block: Block) -> Floats:
-        weights = np.ones(len(block)) if block.weights is None else block.weights
         mine = self.votes(block.X)[np.arange(len(block)), codes_of(block.y)]
-        return weights * bounded_exp(-mine - self.log_unit)
+        return block.each_weight() * bounded_exp(-mine - self.log_unit)
 
     def reweighted(self, block: Block) -> Block:
         return replace(block, weights=self.weights(block))
@@ -228,7 +227,7 @@ class StagedErrors(Statistic):
 
     def update(self, blocks: Iterable[Block]) -> None:
         for block in blocks:
-            weights = np.ones(len(block)) if block.weights is None else block.weights
+            weights = block.each_weight()
             codes, rows = codes_of(block.y), np.arange(len(block))
             self.weight += float(weights.sum())
             for i, votes in enumerate(self.ensemble.staged_votes(block.X)):

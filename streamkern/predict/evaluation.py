@@ -96,7 +96,7 @@ class PredictionErrors(Measure):
 
     def add(self, rows: Block, predicted: Floats) -> None:
         errors = predicted - rows.y
-        weights = np.ones(len(rows)) if rows.weights is None else rows.weights
+        weights = rows.each_weight()
         self.squared += weights @ errors**2
         self.absolute += weights @ np.abs(errors)
         self.weight += float(weights.sum())

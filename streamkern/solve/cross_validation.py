@@ -170,6 +170,6 @@ def _by_factors(training: CentredMoments, alphas: Floats, n_threads: int, cross:
             return shifted_solutions(training.gram.dense(), alphas, cross, n_threads)
         for a, alpha in enumerate(alphas):
             coef[:, a] = Cholesky.of_shifted(training.gram, alpha, n_threads).solve(cross)
-    except np.linalg.LinAlgError:  # noise of single precision makes G indefinite
+    except np.linalg.LinAlgError:  # G is indefinite by noise of single precision, or too large
         return _by_eigenvectors(training, alphas, n_threads)(cross)
     return coef

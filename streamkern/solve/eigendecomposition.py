@@ -6,16 +6,13 @@ of threads, which therefore changes no bit.  With BLAS's own threads it would; a
 each other in loops, which takes many times as long where another process wants a core.
 """
 
-import ctypes
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache, partial
-from typing import Any
+from functools import partial
 
 import numpy as np
-from scipy.linalg import cython_blas, cython_lapack
 
 from streamkern._typing import Floats
+from streamkern.runtime.lapack import has_c_integers, routine
 from streamkern.runtime.memory import usable_cores
 from streamkern.runtime.threads import blas_threads
 from streamkern.statistics import Triangle
@@ -26,14 +23,6 @@ _SMALL, _LARGE = 1024, 46_000
 _BLOCK, _PIECE = 32, 256
 # Random vectors beyond the rank, so that all of the range is among their products.
 _OVERSAMPLED = 10
-# LAPACK's routines without the interpreter's lock, from SciPy's interface for Cython.
-_NAME_OF = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(
-    ("PyCapsule_GetName", ctypes.pythonapi)
-)
-_ADDRESS_IN = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
-    ("PyCapsule_GetPointer", ctypes.pythonapi)
-)
-_ROUTINES: dict[str, Any] = cython_lapack.__pyx_capi__ | cython_blas.__pyx_capi__
 
 
 def decomposition_bytes(order: int) -> int:
@@ -102,16 +91,15 @@ def shifted_solutions(
     """Return (A + s I)^-1 C for columns C (D, k) at shifts s (m,): (D, m, k), on all cores.
 
     The symmetric matrix is overwritten.  T = Q^T A Q needs no eigenvectors, which take two thirds
-    of a decomposition.  LinAlgError is raised unless A + s I is positive definite.
+    of a decomposition.  LinAlgError is raised unless A + s I is positive definite, and where the
+    matrix is too large for LAPACK's integers here.
 
     Elden (1977), "Algorithms for the regularization of ill-conditioned least squares problems".
     """
     D, k = columns.shape
     with blas_threads(1):
         if D > _LARGE or not has_c_integers():
-            values, vectors = np.linalg.eigh(matrix)
-            along = (vectors.T @ columns)[:, None, :] / (values[:, None] + shifts)[:, :, None]
-            return (vectors @ along.reshape(D, -1)).reshape(D, -1, k)
+            raise np.linalg.LinAlgError("the matrix is not made tridiagonal here.")
         with ThreadPoolExecutor(n_threads or usable_cores()) as pool:
             diagonal, beside, taus = _tridiagonal(matrix, pool)
             turned, solved = columns.T.copy(), np.empty((len(shifts), k, D))
@@ -179,43 +167,3 @@ def _turn(
         reflect("L", "L", kind, D, len(part), A, D, taus, part, D, work, len(work))
 
     list(pool.map(turn, range(0, len(vectors), _PIECE)))
-
-
-@cache
-def has_c_integers() -> bool:
-    """Say whether the routines take plain C integers, as they do up to SciPy 1.17 at least."""
-    return b" int *" in _NAME_OF(_ROUTINES["dstedc"])
-
-
-@cache
-def routine(name: str) -> Callable[..., None]:
-    """Return a routine of double precision, such as "dstedc", which raises LinAlgError for `info`.
-
-    It takes LAPACK's other arguments: arrays are in memory by columns.
-    """
-    capsule = _ROUTINES[name]
-    signature = _NAME_OF(capsule)
-    n_arguments = signature.count(b",") + 1
-    # A function made this way gives up the interpreter's lock while it runs.
-    function = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * n_arguments)(
-        _ADDRESS_IN(capsule, signature)
-    )
-
-    def call(*arguments: Any) -> None:
-        info = ctypes.c_int(0)
-        last = [ctypes.byref(info)] * (n_arguments - len(arguments))
-        function(*map(_address, arguments), *last)
-        if info.value:
-            raise np.linalg.LinAlgError(f"{name} failed with code {info.value}.")
-
-    return call
-
-
-def _address(argument: Any) -> Any:
-    if isinstance(argument, np.ndarray):
-        return argument.ctypes.data
-    if isinstance(argument, str):
-        return argument.encode()
-    if isinstance(argument, float):
-        return ctypes.byref(ctypes.c_double(argument))
-    return ctypes.byref(ctypes.c_int(argument))

@@ -106,7 +106,7 @@ class PenaltyErrors(Statistic):
         models, scratch = self.models, self.scratch or Scratch()
         dtype = models.basis.dtype
         for block in blocks:
-            weights = np.ones(len(block)) if block.weights is None else block.weights
+            weights = block.each_weight()
             along = models.along(block.X, scratch)
             spare = models.spare(along, weights)
             self.spare = np.minimum(self.spare, spare.min(axis=0))

@@ -73,6 +73,10 @@ class Block:
             return self.rows
         return np.arange(self.start, self.start + len(self), dtype=np.int64)
 
+    def each_weight(self) -> Floats:
+        """Return the weight of every row, (rows,): 1 where none are given."""
+        return np.ones(len(self)) if self.weights is None else self.weights
+
     def counting(self) -> Block:
         """Return the rows that count, which are all but those of weight 0, whatever they hold."""
         if self.weights is None:

@@ -103,7 +103,7 @@ class ColumnStatistics(Statistic):
 
     def _add_sparse(self, block: Block, X: SparseRows) -> None:
         """Add rows whose inputs are sparse: what is stored, the zeros that are not, and targets."""
-        weights = np.ones(len(block)) if block.weights is None else block.weights
+        weights = block.each_weight()
         inputs = _of_stored(X, np.where(np.isfinite(weights), weights, 0.0))
         targets = ColumnStatistics(self.n_columns - X.shape[1])
         targets.replace_by(block.y.astype(float), block.weights, block.places())

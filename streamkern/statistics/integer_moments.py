@@ -107,7 +107,7 @@ class IntegerMoments(FeatureSums):
     def _integers(self, block: Block) -> tuple[Array, Array, int]:
         """Return targets and weights as integers, and by how many bits weights are shifted."""
         targets = np.rint((block.y - self.target_shift) / self.target_unit)
-        given = np.ones(len(block)) if block.weights is None else block.weights
+        given = block.each_weight()
         if are_lost(given, self.weight_unit):
             raise self._overflowed(block, _LOST)
         weights = np.rint(given / self.weight_unit)

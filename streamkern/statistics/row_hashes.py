@@ -55,7 +55,7 @@ class RowSample(Statistic):
             if len(chosen) > self.n_rows:
                 chosen = chosen[np.argpartition(hashes[chosen], self.n_rows)[: self.n_rows]]
             if len(chosen):
-                weights = np.ones(len(chosen)) if block.weights is None else block.weights[chosen]
+                weights = block.each_weight()[chosen]
                 rows = places[chosen], np.asarray(block.X[chosen]), block.y[chosen], weights
                 vars(self).update(self._smallest(hashes[chosen], *rows))
 
@@ -113,7 +113,7 @@ class RowIndex(Statistic):
         hashes, labels = [self.hashes], [self.labels]
         for block in blocks:
             step = max(_VALUES_AT_ONCE // (block.X.shape[1] + block.y.shape[1] + 1), 1)
-            weights = np.ones(len(block)) if block.weights is None else block.weights
+            weights = block.each_weight()
             for few in slices(len(block), step):
                 values = block.X[few], block.y[few], weights[few, None]
                 hashes.append(row_hashes(np.concatenate(values, axis=1, dtype=float)))

@@ -131,7 +131,7 @@ class ToeplitzMoments(Moments):
         most = min(_ROWS, _VALUES // (self.n_factors + k))
         for block in blocks:
             self._check(block)
-            weights = np.ones(len(block)) if block.weights is None else block.weights
+            weights = block.each_weight()
             with timed("features"):
                 trend, along = trend_and_angles(self.feature_map, self._lattice.cell, block.X)
             angles.append(along)

@@ -114,9 +114,9 @@ def start_of_rounds(
     # Gradients say less of one weight an input than a descent does, and the first of several pairs
     # in a search is there as what a plain fit has.
     first = [1 if pair in suited and pair[0].along_axes else _FIRST_ROUNDS for pair in pairs]
-    if seconds is not None and len(pairs) > 1 and usual in pairs:
-        first[pairs.index(usual)] = 1
     if seconds is not None:
+        if len(pairs) > 1 and usual in pairs:
+            first[pairs.index(usual)] = 1
         left = (1.0 - _SHARE if suited else 1.0) * seconds * n_slots
         for_each = _FIRST_ROUNDS * left / (sum(first) + len(suited))
         n = _rows_within(for_each, n, plain, options, n_targets)

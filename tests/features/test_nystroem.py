@@ -378,11 +378,22 @@ def test_a_factor_without_one_row_is_that_of_the_matrix_without_it(place):
     np.testing.assert_allclose(found, np.linalg.cholesky(matrix[np.ix_(kept, kept)]), rtol=1e-10)
 
 
+def test_no_bit_of_the_factor_of_many_landmarks_depends_on_the_number_of_threads(monkeypatch):
+    landmarks, found = np.random.default_rng(0).standard_normal((1300, 2)), []
+    for n_threads in (1, 3):
+        monkeypatch.setattr(nystroem, "usable_cores", lambda n=n_threads: n)
+        found.append(nystroem._factor(Gaussian(0.1), landmarks, 1e-8))
+    assert np.array_equal(*found)
+    matrix = Gaussian(0.1)(landmarks, landmarks) + 1e-8 * np.eye(1300)
+    np.testing.assert_allclose(found[0] @ found[0].T, matrix, atol=1e-12)
+
+
 @pytest.mark.parametrize("few", [0, 16])
 def test_of_many_landmarks_those_that_others_leave_nothing_of_are_left_out(monkeypatch, few):
     monkeypatch.setattr(nystroem, "_PIVOTED", 4)
     monkeypatch.setattr(nystroem, "_FEW", few)
     monkeypatch.setattr(nystroem, "_PANEL", 8)
+    monkeypatch.setattr(nystroem, "_STRIP", 6)
     landmarks = np.random.default_rng(0).standard_normal((30, 2))
     landmarks[[7, 20]] = landmarks[3]
     chosen, factor = nystroem._independent(Gaussian(1.0), landmarks, 1e-8)
