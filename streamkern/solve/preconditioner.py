@@ -8,6 +8,7 @@ import numpy as np
 
 from streamkern._typing import Floats
 from streamkern.solve.cholesky import Cholesky
+from streamkern.solve.eigendecomposition import decomposed
 from streamkern.statistics import Triangle
 
 # Eigenvalues of a sketch below this share of the largest are rounding.
@@ -42,10 +43,10 @@ class NystroemPreconditioner:
     @classmethod
     def of(cls, tests: Floats, images: Floats, precision: str = "single") -> Self:
         core = tests.T @ images
-        values, vectors = np.linalg.eigh((core + core.T) / 2)
+        values, vectors = decomposed((core + core.T) / 2)
         kept = values > _ROUNDING[precision] * values.max(initial=0.0)
         roots = images @ (vectors[:, kept] / np.sqrt(values[kept]))
-        values, vectors = np.linalg.eigh(roots.T @ roots)
+        values, vectors = decomposed(roots.T @ roots)
         kept = values > _ROUNDING[precision] * values.max(initial=0.0)
         values, vectors = values[kept][::-1], vectors[:, kept][:, ::-1]
         return cls(tests, images, values, roots @ (vectors / np.sqrt(values)))
