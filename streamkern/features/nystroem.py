@@ -145,7 +145,8 @@ class Nystroem(KernelMap, LandmarkFeatures):
         """Return L^-T v of vectors (m, k), or L^-1 v."""
         from streamkern.runtime.lapack import triangular_solution  # noqa: PLC0415  where it is needed
 
-        return triangular_solution(self.factor, vectors, transposed=not back)
+        how: Any = {"transposed": not back, "n_threads": usable_cores()}
+        return triangular_solution(self.factor, vectors, **how)
 
     def combined(self, weights: Floats) -> "CombinedLandmarks":
         return CombinedLandmarks(self.similarities, np.ascontiguousarray(self.turned(weights)))
@@ -214,10 +215,10 @@ def _without(factor: Floats, i: int) -> Floats:
 
 
 def _factor(kernel: Kernel, chosen: Floats, added: float) -> Floats:
-    """Return the factor of K_mm + added I by columns, on all cores, in memory of one matrix.
+    """Return the factor of K_mm + added I by columns, in memory of one matrix beside strips.
 
-    Strips of rows are the same whatever the number of threads, which changes no bit.  Golub and
-    Van Loan (2013), "Matrix computations", section 4.2.5.
+    Strips of rows below the diagonal are made on all cores, and are the same whatever their number,
+    which changes no bit.  Golub and Van Loan (2013), "Matrix computations", section 4.2.5.
     """
     from streamkern.runtime.lapack import triangular_solution  # noqa: PLC0415  where it is needed
 
@@ -227,11 +228,13 @@ def _factor(kernel: Kernel, chosen: Floats, added: float) -> Floats:
     def rest(rows: slice, panel: slice) -> Floats:
         """Return what columns before the panel leave of its kernel values."""
         known = slice(0, panel.start)
-        return kernel(chosen[rows], chosen[panel]) - factor[rows, known] @ factor[panel, known].T
+        values = kernel(chosen[rows], chosen[panel])
+        values -= factor[rows, known] @ factor[panel, known].T
+        return values
 
     def strip(panel: slice, square: Floats, start: int) -> None:
         rows = slice(start, start + _STRIP)
-        factor[rows, panel] = triangular_solution(square, rest(rows, panel).T, n_threads=1).T
+        factor[rows, panel] = triangular_solution(square, rest(rows, panel).T).T
 
     with blas_threads(1), ThreadPoolExecutor(usable_cores()) as pool:
         for start in range(0, m, _PANEL):

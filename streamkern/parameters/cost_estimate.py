@@ -264,7 +264,7 @@ def rough_flops_per_second(precision: str) -> float:
 
 
 def fit_flops(n_rows: int, n_features: int, n_components: int, n_folds: int) -> float:
-    """Return the multiply-adds of projections, products and the solution of K folds, 1 for none."""
+    """Return the multiply-adds of a fit as of many rows: products, and a solution of K folds."""
     return _product_flops(n_rows, n_features, n_components) + solve_flops(n_components, n_folds)
 
 
@@ -273,8 +273,10 @@ def fit_seconds(  # noqa: PLR0917  sizes and then how
 ) -> float:
     """Return a careful guess of what a fit takes on so many slots, of which one solves."""
     products = _product_flops(n_rows, n_features, n_components)
-    # Few rows have no more directions than there are of them.
-    solving = solve_flops(min(n_components, n_rows), n_folds)
+    solving = solve_flops(n_components, n_folds)
+    if n_folds > 1:  # few rows have few directions, which are found first
+        D, n = float(n_components), float(n_rows)
+        solving = min(solving, (1 + n_folds) * (3.0 * D**2 * n + 5.0 * n**3))
     return (products / n_slots + solving) / rough_flops_per_second(precision)
 
 

@@ -13,7 +13,6 @@ import numpy as np
 from scipy.linalg import cython_blas, cython_lapack, solve_triangular
 
 from streamkern._typing import Floats
-from streamkern.runtime.memory import usable_cores
 from streamkern.runtime.threads import blas_threads
 
 # Columns of a triangular system that are one piece of work.
@@ -58,15 +57,16 @@ def routine(name: str) -> Callable[..., None]:
 
 
 def triangular_solution(
-    factor: Floats, columns: Floats, *, transposed: bool = False, n_threads: int | None = None
+    factor: Floats, columns: Floats, *, transposed: bool = False, n_threads: int = 1
 ) -> Floats:
-    """Return L^-1 C, or L^-T C, of a lower triangle L (D, D) and columns C (D, k), on all cores.
+    """Return L^-1 C, or L^-T C, of a lower triangle L (D, D) and columns C (D, k).
 
     Pieces are the same whatever the number of threads, which changes no bit.
     """
     with blas_threads(1):
         if not has_c_integers():
-            return solve_triangular(factor, columns, trans=int(transposed), lower=True)
+            how: Any = {"trans": int(transposed), "lower": True, "check_finite": False}
+            return solve_triangular(factor, columns, **how)
         found = np.array(columns, dtype=float, order="F")
         D, several = len(factor), found.reshape(len(factor), -1, order="F")
         # In memory by rows it is an upper triangle by columns.
@@ -78,8 +78,12 @@ def triangular_solution(
             part = several[:, start : start + _PIECE]
             routine("dtrsm")("L", half, kind, "N", D, part.shape[1], 1.0, factor, D, part, D)
 
-        with ThreadPoolExecutor(n_threads or usable_cores()) as pool:
-            list(pool.map(solve, range(0, several.shape[1], _PIECE)))
+        starts = range(0, several.shape[1], _PIECE)
+        if min(n_threads, len(starts)) <= 1:
+            list(map(solve, starts))
+        else:
+            with ThreadPoolExecutor(n_threads) as pool:
+                list(pool.map(solve, starts))
     return found
 
 

@@ -22,7 +22,7 @@ from streamkern._typing import Floats
 from streamkern.features.base import slices
 from streamkern.solve import Cholesky, Eigenbasis, RidgeSolution, decomposed
 from streamkern.solve.conjugate_gradients import FEW, preconditioned_solution
-from streamkern.solve.eigendecomposition import shifted_solutions
+from streamkern.solve.eigendecomposition import are_taken, shifted_solutions
 from streamkern.solve.solution import precision_floor, relative_rounding
 from streamkern.statistics import CentredMoments, FeatureSums
 
@@ -166,10 +166,10 @@ def _by_factors(training: CentredMoments, alphas: Floats, n_threads: int, cross:
     """Solve by a Cholesky factor for every penalty, where they are few, or a tridiagonal matrix."""
     coef = np.empty((len(cross), len(alphas), cross.shape[1]))
     try:
-        if len(alphas) > FEW:
+        if len(alphas) > FEW and are_taken(len(cross)):
             return shifted_solutions(training.gram.dense(), alphas, cross, n_threads)
         for a, alpha in enumerate(alphas):
             coef[:, a] = Cholesky.of_shifted(training.gram, alpha, n_threads).solve(cross)
-    except np.linalg.LinAlgError:  # G is indefinite by noise of single precision, or too large
+    except np.linalg.LinAlgError:  # noise of single precision makes G indefinite
         return _by_eigenvectors(training, alphas, n_threads)(cross)
     return coef

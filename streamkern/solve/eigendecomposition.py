@@ -25,6 +25,11 @@ _BLOCK, _PIECE = 32, 256
 _OVERSAMPLED = 10
 
 
+def are_taken(order: int) -> bool:
+    """Say whether LAPACK's routines take matrices of this order here."""
+    return order <= _LARGE and has_c_integers()
+
+
 def decomposition_bytes(order: int) -> int:
     """Return what a matrix and `decomposed` take: three matrices of (D, D), five with NumPy's."""
     return (40 if order > _LARGE else 24) * order**2
@@ -41,7 +46,7 @@ def decomposed(matrix: Floats, n_threads: int | None = None) -> tuple[Floats, Fl
     """
     D = len(matrix)
     with blas_threads(1):
-        if D > _LARGE or not has_c_integers():
+        if not are_taken(D):
             values, vectors = np.linalg.eigh(matrix)
             return values, vectors
         if D <= _SMALL:
@@ -91,23 +96,19 @@ def shifted_solutions(
     """Return (A + s I)^-1 C for columns C (D, k) at shifts s (m,): (D, m, k), on all cores.
 
     The symmetric matrix is overwritten.  T = Q^T A Q needs no eigenvectors, which take two thirds
-    of a decomposition.  LinAlgError is raised unless A + s I is positive definite, and where the
-    matrix is too large for LAPACK's integers here.
+    of a decomposition.  LinAlgError is raised unless A + s I is positive definite.
 
     Elden (1977), "Algorithms for the regularization of ill-conditioned least squares problems".
     """
     D, k = columns.shape
-    with blas_threads(1):
-        if D > _LARGE or not has_c_integers():
-            raise np.linalg.LinAlgError("the matrix is not made tridiagonal here.")
-        with ThreadPoolExecutor(n_threads or usable_cores()) as pool:
-            diagonal, beside, taus = _tridiagonal(matrix, pool)
-            turned, solved = columns.T.copy(), np.empty((len(shifts), k, D))
-            _turn(turned, matrix, taus, pool, back=False)
-            for shifted, rows in zip(diagonal + shifts[:, None], solved, strict=True):
-                rows[:], below = turned, beside[: D - 1].copy()
-                routine("dptsv")(D, k, shifted, below, rows, D)
-            _turn(solved.reshape(-1, D), matrix, taus, pool)
+    with blas_threads(1), ThreadPoolExecutor(n_threads or usable_cores()) as pool:
+        diagonal, beside, taus = _tridiagonal(matrix, pool)
+        turned, solved = columns.T.copy(), np.empty((len(shifts), k, D))
+        _turn(turned, matrix, taus, pool, back=False)
+        for shifted, rows in zip(diagonal + shifts[:, None], solved, strict=True):
+            rows[:], below = turned, beside[: D - 1].copy()
+            routine("dptsv")(D, k, shifted, below, rows, D)
+        _turn(solved.reshape(-1, D), matrix, taus, pool)
     return solved.transpose(2, 0, 1)
 
 

@@ -61,11 +61,14 @@ def compare(trials: SearchTrials, n_components: int, *, adds: bool) -> Search:
 
 
 def _affordable(n_components: int, trials: SearchTrials) -> int:
-    """Return as many features as memory and half of the seconds allow two trials."""
+    """Return as many features as memory and half of the seconds allow two trials.
+
+    These are no more than the rows of a sample, unless that is all rows.
+    """
     ledger, n, K = trials.ledger, trials.n_rows, trials.n_folds
     plan, seconds = ledger.plan, ledger.budget.amount - ledger.spent.seconds
     itemsize = dtype_of_features(plan.precision).itemsize
-    D = min(n_components, _MOST_COMPONENTS)
+    D = min(n_components, _MOST_COMPONENTS, max(n // 2 * 2, 2) if n < plan.n_rows else n_components)
     while D > _FEWEST_COMPONENTS and (
         trial_bytes(n, plan.n_features, D, itemsize, K) > plan.allowed_bytes
         or fit_seconds(n, plan.n_features, D, K, plan.precision, 1) > seconds / 2
