@@ -264,7 +264,7 @@ def rough_flops_per_second(precision: str) -> float:
 
 
 def fit_flops(n_rows: int, n_features: int, n_components: int, n_folds: int) -> float:
-    """Return the multiply-adds of a fit as of many rows: products, and a solution of K folds."""
+    """Return the multiply-adds of products, and of solving K folds (1 for none) of many rows."""
     return _product_flops(n_rows, n_features, n_components) + solve_flops(n_components, n_folds)
 
 
