@@ -145,8 +145,8 @@ class Nystroem(KernelMap, LandmarkFeatures):
         """Return L^-T v of vectors (m, k), or L^-1 v."""
         from streamkern.runtime.lapack import triangular_solution  # noqa: PLC0415  where it is needed
 
-        how: Any = {"transposed": not back, "n_threads": usable_cores()}
-        return triangular_solution(self.factor, vectors, **how)
+        n_threads = usable_cores()
+        return triangular_solution(self.factor, vectors, transposed=not back, n_threads=n_threads)
 
     def combined(self, weights: Floats) -> "CombinedLandmarks":
         return CombinedLandmarks(self.similarities, np.ascontiguousarray(self.turned(weights)))

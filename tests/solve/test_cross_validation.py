@@ -239,6 +239,16 @@ def test_a_matrix_that_noise_made_indefinite_is_solved_by_eigenvalues(ways):
     assert ways["eigenvalues"] == 2
 
 
+def test_penalties_have_a_factor_each_where_no_routine_takes_the_matrix(monkeypatch):
+    half = np.random.default_rng(0).standard_normal((20, 30))
+    means = np.ones(1), 9.0, np.zeros(20), np.zeros(1)
+    moments = CentredMoments(Triangle.of(half @ half.T), np.ones((20, 1)), *means)
+    how = moments, np.logspace(-3, 1, 6), 1, moments.cross
+    found = cross_validation._by_factors(*how)
+    monkeypatch.setattr(cross_validation, "are_taken", lambda _: False)
+    assert_close(cross_validation._by_factors(*how), found, size=1e4)
+
+
 # The conjugate gradients alone.
 
 
