@@ -23,7 +23,7 @@ from streamkern.features.base import slices
 from streamkern.solve import Cholesky, Eigenbasis, RidgeSolution, decomposed
 from streamkern.solve.conjugate_gradients import FEW, preconditioned_solution
 from streamkern.solve.eigendecomposition import are_taken, shifted_solutions
-from streamkern.solve.solution import precision_floor, relative_rounding
+from streamkern.solve.solution import are_below, precision_floor, relative_rounding
 from streamkern.statistics import CentredMoments, FeatureSums
 
 # Relative to the right-hand side, in the preconditioned norm: below what the sums are good for.
@@ -97,7 +97,7 @@ def _solutions(
         return _by_eigenvectors(training, alphas, n_threads, basis.vectors[:, D - freedom :])
     near = freedom >= _FEW_ROWS * D or len(alphas) <= FEW
     few = len(alphas) * q <= _FEW_COLUMNS * D
-    if not few or alphas.min() < basis.spectrum.floor:
+    if not few or are_below(basis.spectrum.floor, alphas.min()):
         return _by_eigenvectors(training, alphas, n_threads)
     if near:
         return partial(_by_gradients, training, alphas, basis, n_threads)
@@ -141,7 +141,7 @@ def _by_eigenvectors(
     values, vectors = decomposed(gram, n_threads)
     values = np.maximum(values, 0.0)[:, None]
     floor = precision_floor(training, float(values[-1, 0]))
-    shifted = np.where((values > floor) | (alphas >= floor), values + alphas, np.inf)
+    shifted = np.where((values > floor) | ~are_below(floor, alphas), values + alphas, np.inf)
     return _InEigenbasis(vectors if span is None else span @ vectors, 1.0 / shifted)
 
 

@@ -10,6 +10,7 @@ from streamkern._typing import Array, Floats
 from streamkern.errors import DataError, ParameterError
 from streamkern.solve import Spectrum
 from streamkern.solve.cross_validation import HeldOut
+from streamkern.solve.solution import is_on_or_below
 
 # Of robust GCV: 1 would be GCV itself.  Of 0.05 to 0.4, that which does best on real data.
 _ROBUST = 0.2
@@ -197,7 +198,7 @@ def at_the_edge(curve: PenaltyCurve, chosen: Array, floor: float, precision: str
         return ""
     if best.max() == alphas[-1]:
         return "the best alpha is the largest that was tried: the features explain little."
-    if precision == "single" and best.min() <= floor:
+    if precision == "single" and is_on_or_below(floor, best.min()):
         return (
             f"the best alpha is at the precision floor {floor:.3g}, below which the sums are "
             f"rounding; double precision lowers it."
@@ -212,7 +213,7 @@ def short_of_precision(curve: PenaltyCurve, chosen: Array, floor: float, precisi
         return ""
     first, second = (curve.scores[:2] / curve.scale).mean(axis=1)  # 0 if all are constant
     falls = second > first * (alphas[1] / alphas[0]) ** _FALLING
-    if alphas[chosen].min() > floor or not falls:
+    if not (falls and is_on_or_below(floor, alphas[chosen].min())):
         return ""
     return (
         f"the error still falls at the smallest alpha that single precision allows, {floor:.3g}: "

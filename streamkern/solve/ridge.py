@@ -11,7 +11,13 @@ from streamkern.runtime.threads import blas_threads
 from streamkern.solve.cholesky import Cholesky
 from streamkern.solve.eigendecomposition import decomposition_bytes
 from streamkern.solve.penalty_grid import checked_alpha
-from streamkern.solve.solution import RidgeSolution, check_finite, precision_floor, rss_rounding
+from streamkern.solve.solution import (
+    RidgeSolution,
+    are_below,
+    check_finite,
+    precision_floor,
+    rss_rounding,
+)
 from streamkern.solve.spectrum import Eigenbasis
 from streamkern.statistics import CentredMoments, Triangle
 
@@ -33,7 +39,7 @@ def solve_ridge(
     check_finite(moments)
     with blas_threads(1):  # so that the number of cores does not matter
         floor = precision_floor(moments, largest_eigenvalue(moments.gram))
-        if alpha > 0 and alpha >= floor:
+        if not are_below(floor, alpha):
             solution = _by_cholesky(moments, alpha, floor, overwrite=again is not None)
             if solution is not None:
                 return solution

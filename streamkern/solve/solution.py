@@ -1,6 +1,7 @@
 """The solution of a ridge regression, its normal equations, and how far sums can be trusted."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +16,8 @@ _EPS = float(np.finfo(float).eps)
 _SINGLE_NOISE = 1e-7
 # Relative to its terms: the rounding in a sum of squared residuals that sums in double tell.
 _DOUBLE_ROUNDING = 16.0 * _EPS
+# Of a precision floor: what is as near to it is on it, as estimates of it differ.
+_NEAR_FLOOR = 0.99
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,15 @@ class RidgeSolution:
 def precision_floor(moments: CentredMoments, largest: float) -> float:
     """Return the size of eigenvalues of G that its precision cannot tell from zero."""
     return relative_floor(moments.precision, moments.gram.order) * min(largest, moments.most)
+
+
+def are_below(floor: float, alphas: Any) -> Any:
+    """Say which penalties lie below a precision floor, or are 0."""
+    return (np.asarray(alphas) < _NEAR_FLOOR * floor) | (np.asarray(alphas) <= 0)
+
+
+def is_on_or_below(floor: float, alpha: float) -> bool:
+    return bool(_NEAR_FLOOR * alpha <= floor)
 
 
 def relative_floor(precision: Precision, n_components: int) -> float:

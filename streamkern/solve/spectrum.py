@@ -13,7 +13,13 @@ from streamkern._typing import Floats
 from streamkern.errors import SingularSystemError
 from streamkern.features.base import slices
 from streamkern.solve.eigendecomposition import decomposed, decomposed_in_range
-from streamkern.solve.solution import RidgeSolution, check_finite, precision_floor, rss_rounding
+from streamkern.solve.solution import (
+    RidgeSolution,
+    are_below,
+    check_finite,
+    precision_floor,
+    rss_rounding,
+)
 from streamkern.statistics import CentredMoments, Precision
 
 # A rank below this share of D is worth looking for the range.
@@ -129,7 +135,7 @@ class Eigenbasis:
         values, floor = self.spectrum.values[:, None], self.spectrum.floor
         # Penalties that several targets share are one.
         alphas, which = np.unique(np.asarray(alpha, dtype=float), return_inverse=True)
-        kept = (values > floor) | ((alphas >= floor) & (alphas > 0))
+        kept = (values > floor) | ~are_below(floor, alphas)
         n_clipped = int((~kept).sum(axis=0).max())
         note = ""
         if n_clipped:

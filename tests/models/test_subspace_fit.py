@@ -87,6 +87,19 @@ def test_every_map_has_the_penalty_the_errors_and_the_predictions_of_the_system(
     assert np.allclose(curve["values"], whole["values"][-last:], rtol=1e-3)
 
 
+@pytest.mark.filterwarnings("ignore::streamkern.errors.StreamkernWarning")
+@pytest.mark.parametrize("kernel", ["gaussian", "matern52"])
+def test_the_smallest_penalty_of_single_precision_keeps_every_direction(kernel):
+    X, _ = rows(3000)
+    y = np.sin(2.0 * X[:, 0]) * X[:, 1]
+    options = {"kernel": kernel, "precision": "single", "alpha": "cv", "n_components": 256}
+    found, expected = both((X, y), **options)
+    assert expected.report_["alpha"] == expected.report_["precision_floor"]
+    assert found.report_["note"].startswith("the error still falls at the smallest alpha")
+    X, _ = rows(300, seed=1)
+    assert np.std(found.predict(X) - expected.predict(X)) < 0.02 * y.std()
+
+
 @pytest.mark.parametrize("name", ["orthogonal", "nystroem", "grid"])
 def test_fewer_features_have_the_errors_of_the_system(name):
     kernel, p = MAPS[name]

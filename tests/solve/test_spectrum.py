@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tolerances import assert_close
 
 from streamkern.errors import OverflowedError, SingularSystemError
-from streamkern.solve import Eigenbasis, Spectrum
+from streamkern.solve import Eigenbasis, Spectrum, solve_ridge
 from streamkern.solve.solution import precision_floor
 from streamkern.statistics import CentredMoments, Triangle
 
@@ -177,6 +177,15 @@ def test_only_targets_with_a_penalty_below_the_floor_lose_eigenvalues(precision,
         assert alone.n_clipped == (3 if alpha == below else 0)
         assert_close(solution.coef[:, j], alone.coef[:, j])
         assert_close(solution.effective_dof[j], alone.effective_dof)
+
+
+@pytest.mark.parametrize(("share", "n_clipped"), [(1.001, 0), (0.999, 0), (0.9, 3)])
+def test_a_penalty_about_the_floor_is_not_below_it(share, n_clipped):
+    # Floors are estimated, and penalties are copied from reports with few digits.
+    moments = singular("single")
+    basis = Eigenbasis.of(moments)
+    alpha = share * basis.spectrum.floor
+    assert basis.solve(alpha).n_clipped == solve_ridge(moments, alpha).n_clipped == n_clipped
 
 
 @pytest.mark.parametrize("alpha", [0.0, np.array([1.0, 0.0])], ids=["one", "one for each"])
