@@ -21,7 +21,7 @@ from streamkern.parameters.cost_estimate import solve_bytes
 from streamkern.parameters.fit_options import SAMPLE_ROWS, FitOptions
 from streamkern.parameters.fit_report import with_seconds
 from streamkern.parameters.parameters import AUTO, Parameters
-from streamkern.parameters.plan import Job, tell_of_solution
+from streamkern.parameters.plan import Job, plan_here, tell_of_solution
 from streamkern.parameters.template import Template
 from streamkern.runtime.memory import check_free
 from streamkern.runtime.resources import current_resources
@@ -107,7 +107,8 @@ class Task(ABC):
             template.check(source)
         options = job.for_rows(job.options, source)
         parameters.sparse_options(options.components_for(source.n_features))
-        tell_of_solution(source, options, job.solution)
+        plan = plan_here(source, options, **job.solution)
+        tell_of_solution(source, options, plan, job.solution)
 
         how: Any = {"like": template, "checkpoint": checkpoint, **job.solution}
 
@@ -142,8 +143,7 @@ class Task(ABC):
         `search` is `kernels`, `maps`, `budget` and `checkpoint`.
         """
         parameters = self.prepared(parameters)
-        choice = Choice(parameters, keep_moments=keep_moments, **search)
-        source = self.source(rows, parameters, None)
+        choice, source = Choice(parameters, **search), self.source(rows, parameters, None)
         return self._made(choice.moments(source), parameters, source, keep_moments=keep_moments)
 
     def moments(

@@ -65,14 +65,12 @@ class Choice:
         maps: str | Sequence[str] | None,
         budget: float | str | None,
         checkpoint: str | Path | None,
-        keep_moments: bool = False,
     ) -> None:
         if parameters.trend is not None:
             raise ParameterError(
                 "a search compares maps, which have no trend; leave it out, or take `fit`."
             )
         self.parameters, self.checkpoint = parameters, checkpoint
-        self.keep_moments = keep_moments
         kernel = first_kernel_of(parameters.kernel)
         usual = kernel == Gaussian() and parameters.feature_map == _USUAL_MAP
         if usual and all(each is None for each in (kernels, maps, budget, checkpoint)):
@@ -134,7 +132,7 @@ class Choice:
             scaled: FitReport = {**(rows.scaled or {}), "scale": new["scale"], "kernel_errors": {}}
             new |= {"metric": None} if arm.is_linear else {}
             options = replace(rows.options, **new)
-            tell_of_solution(source, options, how)  # what comes before, nobody can say
+            tell_of_solution(source, options, rows.plan, how)  # what comes before, nobody can say
             chosen = rows._replace(options=options, scaled=scaled)
             moments = moments_pass(chosen, best.column_pass, penalty=penalty)
         report = with_seconds(moments.report, search=found.seconds) | found.as_dict()
@@ -184,10 +182,8 @@ class Choice:
         with the first pair.
         """
         if self.parameters.n_components != AUTO and not self.parameters.penalty.n_left_out:
-            how = self.parameters
-            if self.keep_moments and how.solver == AUTO:  # which are of all features
-                how = replace(how, solver="direct")
-            options = replace(options, n_components=self.budget.components(how, options, source))
+            D = self.budget.components(self.parameters, options, source)
+            options = replace(options, n_components=D)
         if source.sparse_row_bytes:
             return options, pairs
         if self.parameters.scale_is_open:

@@ -1,6 +1,6 @@
 """What a fit takes in memory and work, before anything is read."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from streamkern._typing import Source
@@ -48,6 +48,8 @@ _TRANSFORMED, _FACTOR = 128, 48
 # As measured: how many times as long products with few vectors take, which are as fast as memory,
 # and the squares of all vectors that are multiplied between the passes.
 _NARROW, _BETWEEN = 5, 20
+# What a D x D system at landmarks takes of any by the formula, since its sums are turned.
+AT_LANDMARKS = 1.8
 # A careful guess of one core's speed, for choosing only.
 _FLOPS_PER_SECOND = {"single": 60e9, "double": 30e9, "int8": 60e9, "int16": 30e9}
 
@@ -306,6 +308,17 @@ def gradient_seconds(plan: "Plan") -> float:
     passes = plan.flops / rough_flops_per_second(plan.precision) / plan.n_slots
     passes = plan.seconds if plan.sums_waves else _NARROW * passes
     return passes + alone / rough_flops_per_second("double")
+
+
+def passes_cost_less(by_passes: "Plan", direct: "Plan", *, from_rows: bool) -> bool:
+    """Say whether conjugate gradients take less time than a D x D system.
+
+    That is on one core, so that the answer is the same on any machine.
+    """
+    alone = replace(by_passes, n_workers=0, n_threads=1, blas_threads=1)
+    times = AT_LANDMARKS if from_rows else 1.0
+    seconds = times * direct.flops / rough_flops_per_second(direct.precision)
+    return gradient_seconds(alone) < seconds
 
 
 def solve_flops(n_components: int, n_folds: int) -> float:

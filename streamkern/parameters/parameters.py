@@ -127,7 +127,8 @@ class Parameters:
     solver: str = option(
         "auto",
         "The D x D system, or conjugate gradients, which read the rows in every iteration and hold "
-        "no such system; auto: these for more than 8,192 components, or where it has no room.",
+        "no such system; auto: these for more than 8,192 components, and for more than 4,096 where "
+        "they cost less, or where there is no room for it.",
         choices=(AUTO, "direct", "cg"),
     )
     feature_map: str = option(
@@ -217,6 +218,12 @@ class Parameters:
         suits = suits and isinstance(D, int) and D <= DIRECT_COMPONENTS
         return "nystroem" if suits and self.precision in ("single", "double") else DEFAULT_MAP
 
+    def with_moments(self) -> Self:
+        """Return those of a model that keeps its moments, which are of a D x D system."""
+        D = self.n_components
+        suits = self.solver == AUTO and isinstance(D, int) and D <= DIRECT_COMPONENTS
+        return replace(self, solver="direct") if suits else self
+
     def growing(self) -> Self:
         """Return those of rows that others follow, which may be far from landmarks among them."""
         return replace(self, feature_map=DEFAULT_MAP) if self.feature_map == AUTO else self
@@ -240,7 +247,7 @@ class Parameters:
         return self.penalty.is_fixed and self.sparse is None and not self.keeps_folds
 
     def solution_by_passes(self, options: FitOptions, *, like: bool = False) -> dict[str, bool]:
-        """Say whether conjugate gradients solve, or may where the D x D system has no room.
+        """Say whether conjugate gradients solve, or may where the plan says so.
 
         Raises ParameterError if these are asked for where only the D x D system will do.
         """

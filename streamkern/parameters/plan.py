@@ -14,6 +14,7 @@ from streamkern.parameters.cost_estimate import (
     Footprint,
     fit_flops,
     gradient_flops,
+    passes_cost_less,
     rough_flops_per_second,
     wave_flops,
 )
@@ -44,6 +45,8 @@ _TARGET_BYTES = 56
 # What a solution takes of one core, in D^3 operations at the speed of products, as measured: a
 # factorisation, else a decomposition of the whole, and one of a fold beside others.
 _FACTORISED, _WHOLE, _A_FOLD = 2, 12, 5
+# Fewer features than these have a D x D system, which more can be done with.
+_FEWEST_BY_PASSES = 4097
 # Below this much work in seconds, starting worker processes costs more than it saves.
 _IN_PROCESS_SECONDS = 20.0
 # About a fortieth of a pass holds the interpreter's lock, so more threads would wait for it.
@@ -188,28 +191,34 @@ def planned(
     """Return the plan of a fit: `plan_fit` of what the options say, and of the job.
 
     Every fold needs a row, unless `few_rows` come to others.  Where the D x D system has no room,
-    conjugate gradients solve if they may.
+    or takes longer and has no more features than rows, conjugate gradients solve if they may.
     """
     if not few_rows:
         check_folds(options, source)
+    D, from_rows = options.components_for(source.n_features), options.family.made.rows_a_feature > 0
     plan_of = partial(
         plan_fit,
         source,
-        options.components_for(source.n_features),
+        D,
         precision=options.precision,
         n_folds=options.n_folds,
         fold_by=options.fold_by,
         n_sample=n_sample or options.sample_rows(source),
         can_strip=options.can_strip,
         takes_sparse=options.family.made.takes_sparse and not options.is_identity,
-        from_rows=options.family.made.rows_a_feature > 0,
+        from_rows=from_rows,
     )
     by_passes: dict[str, Any] = {"solves_by_passes": True, "sums_waves": options.sums_waves}
     by_passes["n_terms"] = options.n_terms(source.n_features)
     plan = plan_of(**job | by_passes if job.get("solves_by_passes") else job)
-    if may_solve_by_passes and not plan.solves_by_passes and not plan.fits:
+    if may_solve_by_passes and not plan.solves_by_passes:
         other = plan_of(**job | by_passes)
-        plan = other if other.fits else plan
+        # Double precision is for small penalties, which take many iterations.
+        suits = plan.precision == "single" and not options.sums_waves
+        suits = suits and _FEWEST_BY_PASSES <= D <= source.n_samples
+        is_faster = suits and passes_cost_less(other, plan, from_rows=from_rows)
+        if (is_faster or not plan.fits) and other.fits:
+            plan = other
     return plan
 
 
@@ -241,7 +250,9 @@ def _place() -> dict[str, Any]:
     return {"n_workers": n_workers, "n_threads": n_threads, "allowed_bytes": allowed}
 
 
-def tell_of_solution(source: Source, options: FitOptions, solution: dict[str, Any]) -> None:
+def tell_of_solution(
+    source: Source, options: FitOptions, plan: Plan, solution: dict[str, Any]
+) -> None:
     """Tell what follows the main pass, as the operations of all slots in that time.
 
     Folds are solved side by side, then the whole; before that all rows may be left out in turn.
@@ -250,7 +261,7 @@ def tell_of_solution(source: Source, options: FitOptions, solution: dict[str, An
     rounds = -(-options.n_folds // n_slots) if options.n_folds > 1 else 0
     cubes = _FACTORISED if solution.get("fixed_alpha") else _WHOLE + _A_FOLD * rounds
     flops = float(D) ** 3 * cubes * n_slots
-    if solution.get("solves_by_passes"):
+    if plan.solves_by_passes:
         flops = 0.0  # nobody knows how many passes follow
     if n_left_out := solution.get("n_left_out", 0):
         width = source.n_features + n_left_out * source.n_targets

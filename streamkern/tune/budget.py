@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from streamkern.errors import ParameterError
 from streamkern.parameters.cost_estimate import (
+    AT_LANDMARKS,
     fit_flops,
     fit_seconds,
     gradient_seconds,
@@ -25,9 +26,8 @@ _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 # Of a budget in seconds: what the fit after the search may take, what its D is multiplied by, and
 # the rows a feature that this wants, of the D x D system and of conjugate gradients.
 _FIT_SHARE, _TIMES, _ROWS_A_COMPONENT, _ROWS_BY_PASSES = 0.45, (16, 8, 4, 2), 3, 2
-# What a fit takes of one by the formula, as most are at landmarks, whose sums are turned; and what
-# a trial of one thread does.
-_AT_LANDMARKS, _A_TRIAL = 1.8, 2.1
+# What a trial of one thread takes of a fit by the formula.
+_A_TRIAL = 2.1
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,8 @@ def _seconds(plan: Plan, options: FitOptions) -> float:
     sizes = plan.n_rows, plan.n_features, plan.n_components
     # A penalty that is chosen without folds takes a decomposition, too.
     n_folds = max(options.n_folds, 2)
-    return _AT_LANDMARKS * fit_seconds(*sizes, n_folds, plan.precision, plan.n_slots)
+    # Most of the best are at landmarks.
+    return AT_LANDMARKS * fit_seconds(*sizes, n_folds, plan.precision, plan.n_slots)
 
 
 class Spent(NamedTuple):

@@ -10,7 +10,8 @@ from streamkern.errors import InsufficientMemoryError
 from streamkern.parameters import job_plan
 from streamkern.parameters import plan as planning
 from streamkern.parameters.cost_estimate import solve_bytes
-from streamkern.parameters.plan import plan_fit
+from streamkern.parameters.parameters import Parameters
+from streamkern.parameters.plan import plan_fit, planned
 from streamkern.runtime.memory import in_words
 from streamkern.sources.base import Segment, Source
 
@@ -142,6 +143,35 @@ def test_solving_takes_three_matrices_and_six_for_a_fold_that_is_scored():
     one, two, many = (solve_bytes(D, 0, 5, threads) for threads in (1, 2, 100))
     assert two - one == pytest.approx(6.5 * 8 * D * D, rel=0.01)
     assert many == solve_bytes(D, 0, 5, 5)
+
+
+@pytest.mark.parametrize(
+    ("n", "D", "given", "by_passes"),
+    [
+        (40_000, 8192, {}, True),
+        (40_000, 8192, {"feature_map": "nystroem", "kernel": "matern52"}, True),
+        (40_000, 4096, {}, False),
+        (5_000, 8192, {}, False),  # fewer rows than features
+        (1_000_000, 8192, {}, False),  # readings of so many rows take longer than D^3
+        (1_000_000, 8194, {}, True),
+        (40_000, 8192, {"alpha": 1.0}, False),  # one system
+        (40_000, 8192, {"alpha": "gcv"}, False),  # of moments alone
+        (40_000, 8192, {"solver": "direct"}, False),
+        (40_000, 8192, {"precision": "double"}, False),  # for small penalties
+        (40_000, 8192, {"feature_map": "grid"}, False),
+        (100, 64, {"solver": "cg"}, True),
+    ],
+    ids=str,
+)
+def test_conjugate_gradients_solve_where_they_cost_less(n, D, given, by_passes):
+    parameters = Parameters(n_components=D, **given)
+    options = parameters.passes()
+    plans = [
+        planned(options, Described(n, p=2), n_workers=k, n_threads=1, allowed_bytes=1 << 40, **how)
+        for how in [parameters.solution_by_passes(options)]
+        for k in (1, 64)
+    ]
+    assert [plan.solves_by_passes for plan in plans] == [by_passes, by_passes]
 
 
 def test_this_process_receives_one_model_whoever_makes_it():

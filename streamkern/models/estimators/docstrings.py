@@ -46,7 +46,8 @@ solver : {'auto', 'direct', 'cg'}
     by a sketch: a pass an iteration, for the systems of all folds and penalties at once, and memory
     that grows with D.  They end where solutions move predictions of the rows by less than 1e-5
     deviations of the targets; moments are then those of the combinations of features that were
-    needed.  'auto' takes them for more than 8,192 features.
+    needed.  'auto' takes them for more than 8,192 features, and in single precision for more than
+    4,096, of at least as many rows, where they cost less by the plan.
 feature_map : str
     Random Fourier features, 'orthogonal' or independent ('iid'); by fast transforms for
     hundreds of inputs ('sorf'); quasi-Monte Carlo ('qmc'); on a 'grid' for one to three

@@ -87,9 +87,10 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
         keep_moments : bool
             Keep the moments as `moments_`, about 4 D^2 bytes a fold: `partial_fit` adds rows to
             them, and `write_report` needs no pass to predict rows by models that have not seen
-            them.
+            them.  Of up to 8,192 features the solver 'auto' is 'direct' then.
         """
         parameters, task, template = self._parameters(), self._task(), template_of(like)
+        parameters = parameters.with_moments() if keep_moments else parameters
         task.job(parameters, template)  # refused before rows are looked at
         rows = self._tables(X, y, sample_weight, first=True, fewest=2, like=template)
         options: dict[str, Any] = {"checkpoint": checkpoint, "keep_moments": keep_moments}
@@ -141,6 +142,7 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
         """
         search: Any = {"kernels": kernels, "maps": maps, "budget": budget, "checkpoint": checkpoint}
         parameters, task = self._parameters(), self._task()
+        parameters = parameters.with_moments() if keep_moments else parameters
         task.search_job(parameters, **search)  # refused before rows are looked at
         rows = self._tables(X, y, sample_weight, first=True, fewest=2)
         return holding(self, task.tune(parameters, rows, keep_moments=keep_moments, **search))
