@@ -35,6 +35,8 @@ class SearchTrials:
         self.attempts: list[Attempt] = []
         self.arms: list[Arm] = []
         self._rows: list[Any] = []  # of every contender, in its metric, where the tasks run
+        # What maps of an arm are drawn from, by their number of features.
+        self._chosen: dict[tuple[int, int], Any] = {}
         first = contenders[0].column_pass
         targets = first.targets[:n_rows]
         self.n_rows, self._n_inputs = len(targets), len(first.standardizer.columns)
@@ -149,23 +151,42 @@ class SearchTrials:
         """Try candidates, whatever it takes."""
         folds, n_folds = (self._folds, self.n_folds) if last else (None, N_FOLDS)
         plan, options = self.ledger.plan, self.options
-        tasks, places, sent = [], [], shared(folds)
-        for arm, mine in _dealt(candidates, plan.n_slots):
-            _, kernel, family, metric, place = self.arms[arm]
-            own = replace(options, kernel=kernel, feature_map=family)
-            D = self._n_inputs if own.is_identity else n_components
-            trial, factors = Trial(own, D, metric), [candidates[i].factor for i in mine]
-            name = f"try-{family}-{kernel.name}-{D}"
-            sample = self._rows[place], self._targets, factors, self._weights, sent
-            tasks.append(task(trial, *sample, name=name))
-            places += mine
+        dealt, sent = list(_dealt(candidates, plan.n_slots)), shared(folds)
+        trials = {arm: self._trial(arm, n_components) for arm, _ in dealt}
         itemsize = dtype_of_features(options.precision).itemsize
         a_trial = trial_bytes(self.n_rows, plan.n_features, n_components, itemsize, n_folds)
         at_once = max(min(plan.allowed_bytes // a_trial, plan.n_threads), 1)
+        self._choose(trials, at_once)
+        tasks, places = [], []
+        for arm, mine in dealt:
+            trial, factors = trials[arm], [candidates[i].factor for i in mine]
+            name = f"try-{trial.options.feature_map}-{trial.kernel.name}-{trial.n_components}"
+            sample = self._rows[self.arms[arm].place], self._targets, factors, self._weights
+            chosen = self._chosen.get((arm, trial.n_components))
+            tasks.append(task(trial, *sample, sent, chosen, name=name))
+            places += mine
         attempts = [attempt for some in run_all(tasks, at_once) for attempt in some]
         made = [attempts[places.index(i)] for i in range(len(candidates))]
         self.ledger.pay(made)
         return made
+
+    def _trial(self, arm: int, n_components: int) -> Trial:
+        _, kernel, family, metric, _ = self.arms[arm]
+        own = replace(self.options, kernel=kernel, feature_map=family)
+        return Trial(own, self._n_inputs if own.is_identity else n_components, metric)
+
+    def _choose(self, trials: dict[int, Trial], at_once: int) -> None:
+        """Choose landmarks of arms that have none yet, once for all length scales."""
+        wanted = {
+            (arm, trial.n_components): task(
+                trial.chosen, self._rows[self.arms[arm].place], self._weights, name="landmarks"
+            )
+            for arm, trial in trials.items()
+            if trial.options.family.made.rows_a_feature
+            and (arm, trial.n_components) not in self._chosen
+        }
+        made = run_all([*wanted.values()], at_once) if wanted else []
+        self._chosen.update(zip(wanted, map(shared, made), strict=True))
 
     def found(self) -> Search:
         assert self._winner is not None  # noqa: S101  a trial is always paid

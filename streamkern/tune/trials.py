@@ -66,6 +66,13 @@ class Cost(NamedTuple):
     errors: float
 
 
+class Chosen(NamedTuple):
+    """What maps are drawn from at every length scale, None without any, and its seconds."""
+
+    rows: Array | None
+    seconds: float
+
+
 @dataclass(frozen=True)
 class Attempt:
     """A kernel and a map, cross-validated on a sample at the best penalty of the grid."""
@@ -111,24 +118,28 @@ class Trial:
     metric: str = ISOTROPIC
     kernel = property(attrgetter("options.kernel"))
 
-    def __call__(
+    def chosen(self, X: Array, weights: Floats | None = None) -> Chosen:
+        begun = time.thread_time()
+        rows = self._map(1.0).representatives(X, weights)
+        return Chosen(rows, time.thread_time() - begun)
+
+    def __call__(  # noqa: PLR0917  rows, folds, and what was found of rows before
         self,
         X: Array,
         y: Floats,
         factors: Sequence[float],
         weights: Floats | None = None,
         folds: Array | None = None,
+        chosen: Chosen | None = None,
     ) -> list[Attempt]:
         if folds is None:
             cuts = np.linspace(0, len(y), N_FOLDS + 1).astype(int)[1:]
             folds = np.searchsorted(cuts, np.arange(len(y)), side="right")
         places = [np.flatnonzero(folds == number) for number in np.unique(folds)]
-        begun = time.thread_time()
-        chosen = self._map(1.0).representatives(X, weights)
-        made_from = (X, weights) if chosen is None else (chosen, None)
-        once = time.thread_time() - begun
+        rows, seconds = chosen or self.chosen(X, weights)
+        made_from = (X, weights) if rows is None else (rows, None)
         return [
-            self._attempt(X, Targets(y, weights), places, factor, made_from, once)
+            self._attempt(X, Targets(y, weights), places, factor, made_from, seconds)
             for factor in factors
         ]
 
