@@ -127,8 +127,8 @@ class Parameters:
     solver: str = option(
         "auto",
         "The D x D system, or conjugate gradients, which read the rows in every iteration and hold "
-        "no such system; auto: these for more than 8,192 components, and for more than 4,096 where "
-        "they cost less, or where there is no room for it.",
+        "no such system; auto: these for more than 8,192 components, in single precision for more "
+        "than 4,096 where they cost less, or where there is no room for it.",
         choices=(AUTO, "direct", "cg"),
     )
     feature_map: str = option(
@@ -215,13 +215,13 @@ class Parameters:
             return self.feature_map
         D, is_plain = self.n_components, self.metric is None and self.sparse is None and self.paired
         suits = is_plain and not isinstance(first_kernel_of(self.kernel), Linear)
-        suits = suits and isinstance(D, int) and D <= DIRECT_COMPONENTS
+        suits = suits and not isinstance(D, str) and D <= DIRECT_COMPONENTS
         return "nystroem" if suits and self.precision in ("single", "double") else DEFAULT_MAP
 
     def with_moments(self) -> Self:
         """Return those of a model that keeps its moments, which are of a D x D system."""
         D = self.n_components
-        suits = self.solver == AUTO and isinstance(D, int) and D <= DIRECT_COMPONENTS
+        suits = self.solver == AUTO and not isinstance(D, str) and D <= DIRECT_COMPONENTS
         return replace(self, solver="direct") if suits else self
 
     def growing(self) -> Self:

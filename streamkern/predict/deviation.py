@@ -12,6 +12,7 @@ from streamkern.features.base import cached_slices, slices
 from streamkern.predict.evaluation import Measure
 from streamkern.predict.predictor import Predictor, Uncached, WavePredictions
 from streamkern.solve import Cholesky, NormalEquations, decomposed
+from streamkern.solve.solution import are_below
 from streamkern.sources import Block
 from streamkern.statistics import Sums, Triangle, joint, part, total
 
@@ -145,14 +146,14 @@ def roots(equations: NormalEquations, scale: float = 1.0) -> tuple[Floats, Array
         return alphas, samples.vectors, samples.weights(alphas)
     gram, floor = equations.gram, equations.floor
     dtype = gram.panels[0].dtype
-    if len(alphas) == 1 and alphas[0] >= floor:
+    if len(alphas) == 1 and not are_below(floor, alphas[0]):
         basis = _inverse_root(gram, float(alphas[0]), scale, dtype)
         if basis is not None:
             return alphas, basis, np.ones((gram.order, 1))
     values, vectors = decomposed(gram.dense())
     vectors *= scale
     # Eigenvalues that the solution left out count for nothing here either.
-    kept = (values[:, None] > floor) | ((alphas >= floor) & (alphas > 0))
+    kept = (values[:, None] > floor) | ~are_below(floor, alphas)
     weights = 1.0 / np.where(kept, np.maximum(values, 0.0)[:, None] + alphas, np.inf)
     return alphas, vectors.astype(dtype, copy=False), weights
 

@@ -32,6 +32,7 @@ from streamkern.report.comparison_trials import (
 )
 from streamkern.runtime.events import nobody, observed, passing, tell
 from streamkern.runtime.threads import blas_threads
+from streamkern.solve.solution import are_below
 from streamkern.sources import ArraySource, Source
 
 COMPONENTS = (64, 128, 256, 512, 1024, 2048)
@@ -214,7 +215,7 @@ def _standardized(
 
 
 def _warn_of_rounding(runs: Sequence[Run]) -> None:
-    lost = [run.precision_floor for run in runs if run.alpha < (run.precision_floor or 0.0)]
+    lost = [run.precision_floor for run in runs if are_below(run.precision_floor or 0.0, run.alpha)]
     if lost:
         warnings.warn(
             f"{len(lost)} of {len(runs)} models with random features have an alpha below the "

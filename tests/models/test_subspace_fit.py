@@ -98,6 +98,8 @@ def test_the_smallest_penalty_of_single_precision_keeps_every_direction(kernel):
     assert found.report_["note"].startswith("the error still falls at the smallest alpha")
     X, _ = rows(300, seed=1)
     assert np.std(found.predict(X) - expected.predict(X)) < 0.02 * y.std()
+    deviations, others = (each.predict(X, return_std=True)[1] for each in (found, expected))
+    assert np.allclose(deviations, others, rtol=0.2)
 
 
 @pytest.mark.parametrize("name", ["orthogonal", "nystroem", "grid"])
@@ -308,6 +310,14 @@ def test_more_features_than_a_system_holds_are_solved_by_gradients_as_they_come(
     assert model.report_["n_components"] == 8200
     kept = streamkern.RandomFeatureRidge(n_components=8200, alpha="gcv")._parameters()
     assert not any(kept.solution_by_passes(kept.passes()).values())
+
+
+@pytest.mark.parametrize(
+    ("n_components", "solver"), [(8192, "direct"), (np.int64(8192), "direct"), (8194, "auto")]
+)
+def test_moments_that_are_kept_are_of_the_system(n_components, solver):
+    parameters = streamkern.RandomFeatureRidge(n_components=n_components)._parameters()
+    assert parameters.with_moments().solver == solver
 
 
 @pytest.mark.parametrize(

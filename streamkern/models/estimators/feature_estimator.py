@@ -87,7 +87,7 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
         keep_moments : bool
             Keep the moments as `moments_`, about 4 D^2 bytes a fold: `partial_fit` adds rows to
             them, and `write_report` needs no pass to predict rows by models that have not seen
-            them.  Of up to 8,192 features the solver 'auto' is 'direct' then.
+            them.  Of up to 8,192 features the solver 'auto' is 'direct' then, whatever it takes.
         """
         parameters, task, template = self._parameters(), self._task(), template_of(like)
         parameters = parameters.with_moments() if keep_moments else parameters
