@@ -49,6 +49,7 @@ def small_shards(monkeypatch):
     """Cut rows into shards of 200, and these into blocks of 100."""
     monkeypatch.setattr("streamkern.parameters.plan._SHARD_ROWS", (200, 200))
     monkeypatch.setattr("streamkern.parameters.plan._BLOCK_ROWS", (100, 100))
+    monkeypatch.setattr("streamkern.parameters.plan._COLUMN_BLOCK_ROWS", 100)
 
 
 @contextmanager

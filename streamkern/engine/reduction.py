@@ -64,6 +64,7 @@ def accumulate(
     *,
     shard_rows: int = 65536,
     block_rows: int = 8192,
+    read_rows: int | None = None,
     skip_bad_rows: bool = False,
     label: str | None = None,
     n_threads: int | None = None,
@@ -88,6 +89,8 @@ def accumulate(
     shard_rows, block_rows : int
         Rows of one task, and of one product; shards end between storage chunks, and the last ones
         are smaller.
+    read_rows : int, optional
+        Rows that are read at a time, where a product is of others.
     skip_bad_rows : bool
         Leave out, and count, rows with a value that is not finite.
     label : str, optional
@@ -117,7 +120,7 @@ def accumulate(
         lost the tasks for good, or sums that were saved cannot be read.
     """
     source = source.tolerant() if skip_bad_rows else source
-    shards = source.shards(shard_rows, block_rows)
+    shards, read_rows = source.shards(shard_rows, block_rows), read_rows or block_rows
     label = label or type(statistic).__name__.lower()
     job, threads = uuid.uuid4().hex, dask.config.get("streamkern.blas-threads", 1)
     monitored = dask.config.get("streamkern.monitoring", True)
@@ -126,8 +129,8 @@ def accumulate(
     zero: Any = statistic if of_task else statistic.zero()
     saved = None
     if checkpoint is not None:
-        saved = checkpoint.of_pass(label, tokenize(zero, block_rows, skip_bad_rows, threads))
-    options = PassOptions(block_rows, skip_bad_rows, threads, job, monitored, validate, saved)
+        saved = checkpoint.of_pass(label, tokenize(zero, read_rows, skip_bad_rows, threads))
+    options = PassOptions(read_rows, skip_bad_rows, threads, job, monitored, validate, saved)
     if not of_task:
         zero = delayed(zero, traverse=False, name=f"zero-{label}-{job}")
     n_slots = n_threads or local_threads()

@@ -60,6 +60,23 @@ def sums_of_rows(angles: list[Floats], factors: Array, modes: Array, precision: 
     return _transformed(1, angles, precision, factors, shape)
 
 
+def sums_of_pairs(angles: list[Floats], factors: Floats, modes: Array, precision: str) -> Array:
+    """Return the sums for half a cell off, of real factors (k, n), two of them in a transform.
+
+    Sums for opposite frequencies are conjugates of each other, which tells the two apart.
+    """
+    k, sizes = len(factors), np.abs(factors).max(axis=1)
+    sizes[sizes == 0] = 1.0  # a transform is off by a part of the larger of the two
+    pairs = (factors[0::2] / sizes[0::2, None]).astype(complex, order="C")
+    pairs.imag[: k // 2] = factors[1::2] / sizes[1::2, None]
+    pairs *= half_cell(angles)
+    both = sums_of_rows(angles, pairs, modes, precision) / 2.0
+    opposite = both[:, ::-1].conj()
+    found = np.empty((k, both.shape[1]), complex)
+    found[0::2], found[1::2] = both + opposite, -1j * (both - opposite)[: k // 2]
+    return found * sizes[:, None]
+
+
 def values_of_rows(angles: list[Floats], waves: Array, precision: str) -> Array:
     """Return sum_m c_m exp(i m . t_n) of all rows n, (k, n), of coefficients (k, n_1, ...)."""
     return _transformed(2, angles, precision, waves)

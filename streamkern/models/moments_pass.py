@@ -82,11 +82,17 @@ def moments_pass(
         if isinstance(empty, IntegerMoments):
             empty.check_rows(float(seen.columns.weight.max()), seen.sample.weights)
     strips = moment_strips(empty, plan.n_strips)
-    if penalty is not None and not isinstance(empty, ToeplitzMoments):
+    makes_features = not isinstance(empty, ToeplitzMoments)
+    rows_alone = max(plan.block_rows, plan.column_block_rows)
+    if penalty is not None and makes_features:
         # Sums without products of features.
         strips = [replace(empty, first_row=feature_map.n_components)]
-    validate = partial(progressive_error, intercept=options.fit_intercept)
-    how: Any = {"group": rows.fold_of, "keep": penalty is None, "validate": validate}
+    how: Any = {
+        "group": rows.fold_of,
+        "keep": penalty is None,
+        "validate": partial(progressive_error, intercept=options.fit_intercept),
+        "read_rows": plan.block_rows if makes_features else rows_alone,
+    }
     n = len(strips)
     labels = ["moments"] if n == 1 else [f"moments-{i}-of-{n}" for i in range(1, n + 1)]
     folds = [ByFold(rule, strip, weighting) for strip in strips]

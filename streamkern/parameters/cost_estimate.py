@@ -295,7 +295,13 @@ def gradient_flops(n_rows: int, n_features: int, n_components: int, n_targets: i
 
 def wave_flops(n_rows: int, n_components: int, n_targets: int, n_shards: int) -> float:
     """Return multiply-adds that take as long as sums of waves, by shards."""
-    return float(n_targets + 2) * (_OF_A_ROW * n_rows + _TRANSFORM * n_components * n_shards)
+    n_transforms = 1 + (n_targets + 2) // 2  # two factors of rows in one
+    return float(n_transforms) * (_OF_A_ROW * n_rows + _TRANSFORM * n_components * n_shards)
+
+
+def rows_of_a_transform(n_components: int) -> int:
+    """Return the rows whose sums of waves take as long as a transform of the lattice."""
+    return _TRANSFORM * n_components // _OF_A_ROW
 
 
 def gradient_seconds(plan: "Plan") -> float:
@@ -313,7 +319,7 @@ def gradient_seconds(plan: "Plan") -> float:
 def passes_cost_less(by_passes: "Plan", direct: "Plan", *, from_rows: bool) -> bool:
     """Say whether conjugate gradients take less time than a D x D system.
 
-    That is on one core, so that the answer is the same on any machine.
+    That is on one core, so that the answer does not depend on their number.
     """
     alone = replace(by_passes, n_workers=0, n_threads=1, blas_threads=1)
     times = AT_LANDMARKS if from_rows else 1.0

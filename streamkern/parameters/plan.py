@@ -5,17 +5,19 @@ depend on who computes them.  Workers and threads follow from the machine.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 from streamkern.errors import DataError
+from streamkern.features import LEVELS
 from streamkern.parameters.cost_estimate import (
     Footprint,
     fit_flops,
     gradient_flops,
     passes_cost_less,
     rough_flops_per_second,
+    rows_of_a_transform,
     wave_flops,
 )
 from streamkern.parameters.fit_options import FitOptions, check_folds
@@ -23,12 +25,15 @@ from streamkern.parameters.job_plan import Plan
 from streamkern.runtime.events import tell_of_job
 from streamkern.runtime.memory import available_bytes, usable_cores
 from streamkern.runtime.resources import current_resources
-from streamkern.sources import Source
+from streamkern.sources import Shard, Source
 from streamkern.statistics import dtype_of_features
+from streamkern.statistics.toeplitz_moments import MOST_TARGETS
 
 # A block of features should be tall enough for the product and small beside the Gram matrix.
 _BLOCK_BYTES = 128 << 20
 _BLOCK_ROWS = (1024, 8192)
+# Of rows alone, so many that what is not computing hardly counts.
+_COLUMN_BLOCK_BYTES, _COLUMN_BLOCK_ROWS = 8 << 20, 1 << 16
 # The fewest rows where they have more targets than features: products with those are wide.
 _WIDE_ROWS = 256
 # A shard is what a lost worker costs; many shards cost merges.
@@ -36,8 +41,9 @@ _SHARDS = 256
 _SHARD_ROWS = (32768, 1 << 20)
 # Folds of fewer shards than this are too uneven to choose by; rows are dealt then.
 _SHARDS_A_FOLD = 3
-# Few shards and large blocks of waves, since each transforms the whole lattice.
-_SHARDS_OF_WAVES, _ROWS_OF_WAVES = 16, 1 << 19
+# Few shards and large blocks of waves, since each transforms the whole lattice: without folds as
+# many as take no longer for that than for rows, but some for the cores.
+_SHARDS_OF_WAVES, _ROWS_OF_WAVES = (4, 16), 1 << 19
 # Into how many strips the products are cut where a worker cannot hold all, with their partials.
 _STRIPS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 # What a target of one row takes in the blocks that are read, and as it enters products.
@@ -62,6 +68,7 @@ def plan_fit(
     fold_by: str = "auto",
     can_strip: bool = False,
     takes_sparse: bool = False,
+    may_sum_waves: bool = False,
     n_workers: int | None = None,
     n_threads: int | None = None,
     allowed_bytes: int | None = None,
@@ -69,19 +76,19 @@ def plan_fit(
 ) -> Plan:
     """Plan a fit; `more` are fields of `Footprint`.
 
-    With `takes_sparse` the features of sparse rows are made of what is stored.
+    With `takes_sparse` the features of sparse rows are made of what is stored.  Where rows may be
+    summed as waves, which takes little of a row, shards are large.
     """
     n, p, q, D = source.n_samples, source.n_features, source.n_targets, n_components
     itemsize = dtype_of_features(precision).itemsize
     stored = takes_sparse and source.sparse_row_bytes
     width = min(p, source.sparse_row_bytes // source.dtype.itemsize) if stored else p
     by_waves = more.get("sums_waves", False)  # which makes no features
-    shard_rows, block_rows = (
-        _cut_for_waves(source, n_folds) if by_waves else cut(source, itemsize * D)
-    )
-    shards = source.shards(shard_rows, block_rows)
-    block_rows = min(block_rows, max(shard.n_rows for shard in shards))
-    shards = source.shards(shard_rows, block_rows)
+    shard_rows, block_rows = cut(source, itemsize * D)
+    if may_sum_waves or by_waves:
+        most_rows = _ROWS_OF_WAVES if by_waves else block_rows
+        shard_rows, block_rows = _cut_for_waves(source, D, n_folds, most_rows)
+    shards, block_rows = _shards(source, shard_rows, block_rows)
     if fold_by == "auto":
         counted, usual_bytes = shards, _BLOCK_BYTES // _BLOCK_ROWS[1]
         if more.get("solves_by_passes") and not by_waves:  # of so many features shards are small
@@ -153,7 +160,7 @@ def plan_fit(
         shard_rows=shard_rows,
         n_shards=len(shards),
         block_rows=block_rows,
-        column_block_rows=max(min(block_rows, (8 << 20) // max(source.row_bytes, 8 * q)), 1),
+        column_block_rows=min(_column_block_rows(source), shard_rows),
         graph_tasks=2 * len(shards) + 1,
         flops=flops,
         n_workers=n_workers,
@@ -206,16 +213,19 @@ def planned(
         n_sample=n_sample or options.sample_rows(source),
         can_strip=options.can_strip,
         takes_sparse=options.family.made.takes_sparse and not options.is_identity,
+        may_sum_waves=options.sums_waves
+        and options.precision not in LEVELS
+        and source.n_targets < MOST_TARGETS,
         from_rows=from_rows,
     )
     by_passes: dict[str, Any] = {"solves_by_passes": True, "sums_waves": options.sums_waves}
     by_passes["n_terms"] = options.n_terms(source.n_features)
     plan = plan_of(**job | by_passes if job.get("solves_by_passes") else job)
-    if may_solve_by_passes and not plan.solves_by_passes:
+    # Double precision is for small penalties, which take many iterations.
+    suits = plan.precision == "single" and not options.sums_waves
+    suits = suits and _FEWEST_BY_PASSES <= D <= source.n_samples
+    if may_solve_by_passes and not plan.solves_by_passes and (suits or not plan.fits):
         other = plan_of(**job | by_passes)
-        # Double precision is for small penalties, which take many iterations.
-        suits = plan.precision == "single" and not options.sums_waves
-        suits = suits and _FEWEST_BY_PASSES <= D <= source.n_samples
         is_faster = suits and passes_cost_less(other, plan, from_rows=from_rows)
         if (is_faster or not plan.fits) and other.fits:
             plan = other
@@ -269,13 +279,25 @@ def tell_of_solution(
     tell_of_job("solution planned", flops=flops)
 
 
-def _cut_for_waves(source: Source, n_folds: int) -> tuple[int, int]:
-    """Return the rows of a shard and of a block where waves are summed."""
-    fewest, most = _SHARD_ROWS
-    n_shards = max(_SHARDS_OF_WAVES, _SHARDS_A_FOLD * n_folds)
+def _shards(source: Source, shard_rows: int, block_rows: int) -> tuple[Sequence[Shard], int]:
+    """Return the shards, and the rows of a block of which no shard has fewer."""
+    longest = max(shard.n_rows for shard in source.shards(shard_rows, block_rows))
+    block_rows = min(block_rows, longest)
+    return source.shards(shard_rows, block_rows), block_rows
+
+
+def _cut_for_waves(
+    source: Source, n_components: int, n_folds: int, most_rows: int
+) -> tuple[int, int]:
+    """Return the rows of a shard and of a block, of so many at the most, where waves are summed."""
+    (fewest, most), (few, many) = _SHARD_ROWS, _SHARDS_OF_WAVES
+    n_shards = max(many, _SHARDS_A_FOLD * n_folds)
+    if n_folds == 1:
+        enough = rows_of_a_transform(n_components)
+        n_shards = min(max(source.n_samples // enough, few), many)
     shard_rows = min(max(-(-source.n_samples // n_shards), fewest), most)
     row_bytes = _TARGET_BYTES * source.n_targets + source.row_bytes
-    block_rows = min(_BLOCK_BYTES // row_bytes, _ROWS_OF_WAVES, shard_rows)
+    block_rows = min(_BLOCK_BYTES // row_bytes, most_rows, shard_rows)
     if source.loads_whole_shards:
         shard_rows = min(shard_rows, max(_BLOCK_BYTES // row_bytes, 1))
         block_rows = min(block_rows, shard_rows)
@@ -287,14 +309,28 @@ def cut(source: Source, feature_bytes: int) -> tuple[int, int]:
     (fewest, most), target_bytes = _BLOCK_ROWS, _TARGET_BYTES * source.n_targets
     if target_bytes > feature_bytes:
         feature_bytes, fewest = target_bytes, _WIDE_ROWS
-    block_rows = min(max(_BLOCK_BYTES // feature_bytes, fewest), most)
-    chunk_rows = max(segment.chunk_rows for segment in source.segments())
-    if 1 < chunk_rows <= block_rows:
-        block_rows -= block_rows % chunk_rows
+    block_rows = _of_chunks(min(max(_BLOCK_BYTES // feature_bytes, fewest), most), source)
     fewest, most = _SHARD_ROWS
     shard_rows = min(max(-(-source.n_samples // _SHARDS), fewest), most)
     shard_rows = -(-shard_rows // block_rows) * block_rows
     if source.loads_whole_shards:
         loaded = max(source.row_bytes, 8 * source.n_targets)
-        shard_rows = min(shard_rows, max(_BLOCK_BYTES // loaded, chunk_rows))
+        shard_rows = min(shard_rows, max(_BLOCK_BYTES // loaded, _chunk_rows(source)))
     return shard_rows, block_rows
+
+
+def _column_block_rows(source: Source) -> int:
+    """Return the rows of a block that no features are made of."""
+    row_bytes = max(source.row_bytes, 8 * source.n_targets)
+    rows = min(_COLUMN_BLOCK_BYTES // row_bytes, _COLUMN_BLOCK_ROWS)
+    return _of_chunks(max(rows, 1), source)
+
+
+def _of_chunks(block_rows: int, source: Source) -> int:
+    """Return as many rows as whole chunks have, if a block is larger than one."""
+    chunk_rows = _chunk_rows(source)
+    return block_rows - block_rows % chunk_rows if 1 < chunk_rows <= block_rows else block_rows
+
+
+def _chunk_rows(source: Source) -> int:
+    return max(segment.chunk_rows for segment in source.segments())

@@ -16,7 +16,13 @@ from scipy.fft import fftn, ifftn, next_fast_len
 from streamkern._typing import Array, Block, Floats
 from streamkern.errors import ParameterError
 from streamkern.features import FeatureMap
-from streamkern.features.lattice import Lattice, half_cell, places, sums_of_rows, trend_and_angles
+from streamkern.features.lattice import (
+    Lattice,
+    places,
+    sums_of_pairs,
+    sums_of_rows,
+    trend_and_angles,
+)
 from streamkern.runtime.timing import timed
 from streamkern.statistics.centred_moments import CentredMoments
 from streamkern.statistics.declared_sums import total
@@ -24,10 +30,11 @@ from streamkern.statistics.feature_moments import Moments
 from streamkern.statistics.feature_sums import overflowed
 from streamkern.statistics.triangle import Triangle, rows_of
 
-# Rows that are transformed at a time, for which a transform of the lattice hardly counts, and the
-# most numbers of these; for more targets products of features are faster, and so they are where a
-# row has fewer of them than what it takes for every sum.
-_ROWS, _VALUES, _MOST_TARGETS, _OPERATIONS = 1 << 19, 1 << 20, 32, 6000
+# Rows that are transformed at a time, at the least and at the most: eight for every point of the
+# lattice, whose transform hardly counts then. The most numbers of these. For more targets products
+# of features are faster, and so they are where a row has fewer of them than what it takes for every
+# sum.
+_FEWEST_ROWS, _ROWS, _VALUES, MOST_TARGETS, _OPERATIONS = 1 << 16, 1 << 19, 1 << 20, 32, 6000
 # Points of the wider lattice up to which it is small in memory, if also beside a Gram matrix.
 _MOST_WAVES = 1 << 20
 
@@ -128,7 +135,7 @@ class ToeplitzMoments(Moments):
         """
         angles, strengths = list[Floats](), list[Floats]()
         q, k = self.n_targets, self._lattice.n_before
-        most = min(_ROWS, _VALUES // (self.n_factors + k))
+        most = min(max(_FEWEST_ROWS, 4 * self.n_reals), _ROWS, _VALUES // (self.n_factors + k))
         for block in blocks:
             self._check(block)
             weights = block.each_weight()
@@ -158,13 +165,11 @@ class ToeplitzMoments(Moments):
     def _add(self, angles: list[Floats], strengths: list[Floats]) -> None:
         (indices, _, amplitudes, k), modes = self._lattice, self._lattice.modes
         rows = [np.ascontiguousarray(each) for each in np.concatenate(angles).T]
-        factors = np.ascontiguousarray(np.concatenate(strengths).T, dtype=complex)
-        q = self.n_targets
+        factors, q = np.concatenate(strengths).T, self.n_targets
         with timed("products"):
-            ones = factors[q : q + 1]
+            ones = factors[q : q + 1].astype(complex, order="C")
             self.waves += sums_of_rows(rows, ones, 2 * modes, self.precision)[0].view(float)
-            factors *= half_cell(rows)
-            made = sums_of_rows(rows, factors, modes, self.precision)
+            made = sums_of_pairs(rows, factors, modes, self.precision)
         sums = made[:, places(indices, modes)].T * amplitudes[:, None]
         of_factors, of_trend = sums[:, : q + 1], sums[:, q + 1 :]
         for held, added in ((self.cross[k:], of_factors), (self.beside[:, k:].T, of_trend)):
@@ -260,6 +265,6 @@ def is_summed_by_waves(feature_map: FeatureMap, n_targets: int) -> bool:
     if lattice is None:
         return False
     n_right_sides = n_targets + lattice.n_before
-    if n_right_sides > _MOST_TARGETS or squares < _OPERATIONS * (n_right_sides + 2):
+    if n_right_sides > MOST_TARGETS or squares < _OPERATIONS * (n_right_sides + 2):
         return False
     return bool(np.prod(2.0 * lattice.modes) <= min(_MOST_WAVES, squares / 4))

@@ -119,6 +119,9 @@ def test_blocks_are_as_tall_as_asked_and_end_with_their_shard():
     result = accumulate(ArraySource(*rows(60)), Sizes(), shard_rows=9, block_rows=4)
     # Shards of 9, 9, 8 and 8 rows, then of 4 rows each.
     assert result.statistic.sizes == [4, 4, 1, 4, 4, 1, 4, 4, *[4] * 8, 2]
+    how = {"shard_rows": 9, "block_rows": 4, "read_rows": 100}
+    result = accumulate(ArraySource(*rows(60)), Sizes(), **how)
+    assert result.statistic.sizes == [9, 9, 8, 8, *[4] * 6, 2]
 
 
 def lost_block(blocks, shard):

@@ -9,6 +9,7 @@ from streamkern import Laplacian, Matern, RandomFeatureRidge, load_moments
 from streamkern.errors import OverflowedError, ParameterError
 from streamkern.features import Standardized, Standardizer
 from streamkern.features.frequency_grid import GridFourierFeatures
+from streamkern.features.lattice import sums_of_pairs
 from streamkern.sources import Block
 from streamkern.statistics import Moments, ToeplitzMoments, is_summed_by_waves
 
@@ -51,6 +52,20 @@ def assert_same(found, expected, digits=1e-11):
         np.testing.assert_allclose(mine.target, theirs.target, rtol=1e-10)
         np.testing.assert_allclose(mine.feature_mean, theirs.feature_mean, atol=digits)
         np.testing.assert_allclose(mine.target_mean, theirs.target_mean, rtol=1e-12)
+
+
+@pytest.mark.parametrize("size", [1e-9, 1e6])
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_two_factors_of_a_transform_are_told_apart_whatever_their_sizes(k, size):
+    rng, modes = np.random.default_rng(0), np.array([6, 4])
+    angles = list(rng.uniform(-1.0, 1.0, (2, 50)))
+    factors = rng.standard_normal((k, 50)) * np.geomspace(1.0, size, k)[:, None]
+    factors[-1, :] *= k < 3  # of zeros alone there is none
+    found = sums_of_pairs(angles, factors, modes, "single")
+    halves = (np.indices(modes).reshape(2, -1).T - modes // 2) + 0.5
+    expected = factors @ np.exp(1j * np.transpose(angles) @ halves.T)
+    off = np.abs(found - expected).max(axis=1)
+    assert (off <= 1e-8 * np.abs(factors).sum(axis=1)).all()
 
 
 @pytest.mark.parametrize("p", [1, 2, 3])
