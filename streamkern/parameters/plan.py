@@ -51,8 +51,8 @@ _TARGET_BYTES = 56
 # What a solution takes of one core, in D^3 operations at the speed of products, as measured: a
 # factorisation, else a decomposition of the whole, and one of a fold beside others.
 _FACTORISED, _WHOLE, _A_FOLD = 2, 12, 5
-# Fewer features than these have a D x D system, which more can be done with.
-_FEWEST_BY_PASSES = 4097
+# So many features have a D x D system whatever it takes: more can be done with it.
+_ALWAYS_DIRECT = 4096
 # Below this much work in seconds, starting worker processes costs more than it saves.
 _IN_PROCESS_SECONDS = 20.0
 # About a fortieth of a pass holds the interpreter's lock, so more threads would wait for it.
@@ -221,9 +221,10 @@ def planned(
     by_passes: dict[str, Any] = {"solves_by_passes": True, "sums_waves": options.sums_waves}
     by_passes["n_terms"] = options.n_terms(source.n_features)
     plan = plan_of(**job | by_passes if job.get("solves_by_passes") else job)
-    # Double precision is for small penalties, which take many iterations.
-    suits = plan.precision == "single" and not options.sums_waves
-    suits = suits and _FEWEST_BY_PASSES <= D <= source.n_samples
+    # Double precision is for small penalties, which take many iterations, each of which would
+    # compute lazy rows again.
+    suits = plan.precision == "single" and not (options.sums_waves or source.loads_whole_shards)
+    suits = suits and _ALWAYS_DIRECT < D <= source.n_samples
     if may_solve_by_passes and not plan.solves_by_passes and (suits or not plan.fits):
         other = plan_of(**job | by_passes)
         is_faster = suits and passes_cost_less(other, plan, from_rows=from_rows)

@@ -12,7 +12,7 @@ from streamkern.features.base import cached_slices, slices
 from streamkern.predict.evaluation import Measure
 from streamkern.predict.predictor import Predictor, Uncached, WavePredictions
 from streamkern.solve import Cholesky, NormalEquations, decomposed
-from streamkern.solve.solution import are_below
+from streamkern.solve.solution import are_below, are_kept
 from streamkern.sources import Block
 from streamkern.statistics import Sums, Triangle, joint, part, total
 
@@ -153,8 +153,8 @@ def roots(equations: NormalEquations, scale: float = 1.0) -> tuple[Floats, Array
     values, vectors = decomposed(gram.dense())
     vectors *= scale
     # Eigenvalues that the solution left out count for nothing here either.
-    kept = (values[:, None] > floor) | ~are_below(floor, alphas)
-    weights = 1.0 / np.where(kept, np.maximum(values, 0.0)[:, None] + alphas, np.inf)
+    values = np.maximum(values, 0.0)[:, None]
+    weights = 1.0 / np.where(are_kept(values, floor, alphas), values + alphas, np.inf)
     return alphas, vectors.astype(dtype, copy=False), weights
 
 

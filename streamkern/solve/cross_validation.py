@@ -23,7 +23,7 @@ from streamkern.features.base import slices
 from streamkern.solve import Cholesky, Eigenbasis, RidgeSolution, decomposed
 from streamkern.solve.conjugate_gradients import FEW, preconditioned_solution
 from streamkern.solve.eigendecomposition import are_taken, shifted_solutions
-from streamkern.solve.solution import are_below, precision_floor, relative_rounding
+from streamkern.solve.solution import are_below, are_kept, precision_floor, relative_rounding
 from streamkern.statistics import CentredMoments, FeatureSums
 
 # Relative to the right-hand side, in the preconditioned norm: below what the sums are good for.
@@ -141,7 +141,7 @@ def _by_eigenvectors(
     values, vectors = decomposed(gram, n_threads)
     values = np.maximum(values, 0.0)[:, None]
     floor = precision_floor(training, float(values[-1, 0]))
-    shifted = np.where((values > floor) | ~are_below(floor, alphas), values + alphas, np.inf)
+    shifted = np.where(are_kept(values, floor, alphas), values + alphas, np.inf)
     return _InEigenbasis(vectors if span is None else span @ vectors, 1.0 / shifted)
 
 

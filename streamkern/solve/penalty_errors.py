@@ -15,7 +15,7 @@ from streamkern._typing import Array, Block, Floats
 from streamkern.features.base import FeatureMap, cached_slices, slices
 from streamkern.runtime.scratch import Scratch
 from streamkern.solve import Eigenbasis
-from streamkern.solve.solution import are_below
+from streamkern.solve.solution import are_kept
 from streamkern.statistics import Statistic, Work, dtype_of_features, minimum, total
 
 # Rows, and pairs of a penalty and a target, whose errors are made at once: they fit in the cache.
@@ -46,7 +46,7 @@ class PenaltyModels:
         dtype: Any = dtype_of_features(precision)
         values, floor = spectrum.values[:, None], spectrum.floor
         # Eigenvalues below the floor count for no penalty below it, as in the solution.
-        kept = (values > floor) | ~are_below(floor, alphas)
+        kept = are_kept(values, floor, alphas)
         root = np.sqrt(spectrum.values + alphas[0])
         scaled = np.empty(basis.vectors.shape, dtype)
         np.multiply(basis.vectors, scale / root, out=scaled, casting="same_kind")

@@ -49,6 +49,11 @@ def are_below(floor: float, alphas: Any) -> Any:
     return (np.asarray(alphas) < _NEAR_FLOOR * floor) | (np.asarray(alphas) <= 0)
 
 
+def are_kept(values: Floats, floor: float, alphas: Floats) -> Any:
+    """Say which eigenvalues (D, 1) count for which penalties (A,): above the floor those of all."""
+    return (values > floor) | ~are_below(floor, alphas)
+
+
 def is_on_or_below(floor: float, alpha: float) -> bool:
     return bool(_NEAR_FLOOR * alpha <= floor)
 

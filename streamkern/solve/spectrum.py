@@ -15,7 +15,7 @@ from streamkern.features.base import slices
 from streamkern.solve.eigendecomposition import decomposed, decomposed_in_range
 from streamkern.solve.solution import (
     RidgeSolution,
-    are_below,
+    are_kept,
     check_finite,
     precision_floor,
     rss_rounding,
@@ -135,7 +135,7 @@ class Eigenbasis:
         values, floor = self.spectrum.values[:, None], self.spectrum.floor
         # Penalties that several targets share are one.
         alphas, which = np.unique(np.asarray(alpha, dtype=float), return_inverse=True)
-        kept = (values > floor) | ~are_below(floor, alphas)
+        kept = are_kept(values, floor, alphas)
         n_clipped = int((~kept).sum(axis=0).max())
         note = ""
         if n_clipped:
