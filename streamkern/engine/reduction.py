@@ -90,7 +90,7 @@ def accumulate(
         Rows of one task, and of one product; shards end between storage chunks, and the last ones
         are smaller.
     read_rows : int, optional
-        Rows that are read at a time, where a product is of others.
+        Rows that are read at a time, by default those of one product.
     skip_bad_rows : bool
         Leave out, and count, rows with a value that is not finite.
     label : str, optional

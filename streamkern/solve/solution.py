@@ -46,7 +46,7 @@ def precision_floor(moments: CentredMoments, largest: float) -> float:
 
 def are_below(floor: float, alphas: Any) -> Any:
     """Say which penalties lie below a precision floor, or are 0."""
-    return (np.asarray(alphas) < _NEAR_FLOOR * floor) | (np.asarray(alphas) <= 0)
+    return (alphas < _NEAR_FLOOR * floor) | (alphas <= 0)
 
 
 def are_kept(values: Floats, floor: float, alphas: Floats) -> Any:
@@ -55,6 +55,7 @@ def are_kept(values: Floats, floor: float, alphas: Floats) -> Any:
 
 
 def is_on_or_below(floor: float, alpha: float) -> bool:
+    """Say whether a penalty is on a precision floor or below it."""
     return bool(_NEAR_FLOOR * alpha <= floor)
 
 

@@ -32,8 +32,7 @@ from streamkern.statistics.triangle import Triangle, rows_of
 
 # Rows that are transformed at a time, at the least and at the most: eight for every point of the
 # lattice, whose transform hardly counts then. The most numbers of these. For more targets products
-# of features are faster, and so they are where a row has fewer of them than what it takes for every
-# sum.
+# of features are faster, as where a row has fewer of them than a row takes for every sum.
 _FEWEST_ROWS, _ROWS, _VALUES, MOST_TARGETS, _OPERATIONS = 1 << 16, 1 << 19, 1 << 20, 32, 6000
 # Points of the wider lattice up to which it is small in memory, if also beside a Gram matrix.
 _MOST_WAVES = 1 << 20
