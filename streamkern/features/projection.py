@@ -5,7 +5,6 @@ A projection makes the angles w_k^T x of rows x, for L frequencies w_k of p numb
 
 import math
 from collections.abc import Callable, Mapping
-from functools import cache
 from typing import Any, Self, TypeAlias
 
 import numpy as np
@@ -41,14 +40,15 @@ class Frequencies:
 
     def prepared(self, dtype: Any, scratch: Scratch) -> Callable[[Array, Array], None]:
         """Return a function that writes the angles (n, L) of rows (n, p) to its second argument."""
-        frequencies = self._held(dtype, scratch)
-        by_inputs = cache(lambda: np.ascontiguousarray(frequencies.T))
+        # BLAS takes a sixth more time where frequencies lie one by one.
+        by_inputs = scratch.array("frequencies by inputs", self.frequencies.shape[::-1], dtype)
+        by_inputs[...] = self.frequencies.T
 
         def project(X: Array | SparseRows, angles: Array) -> None:
             if isinstance(X, SparseRows):
-                np.copyto(angles, X.times(by_inputs()))
+                np.copyto(angles, X.times(by_inputs))
                 return
-            np.matmul(X.astype(dtype, copy=False), frequencies.T, out=angles)
+            np.matmul(X.astype(dtype, copy=False), by_inputs, out=angles)
 
         return project
 
@@ -63,7 +63,8 @@ class Frequencies:
 
     def pulled_back(self, dtype: Any, scratch: Scratch) -> Callable[[Array, Array], Any]:
         """Return a function that writes sum_k s_k w_k (n, p) of slopes (n, L), maybe lost."""
-        frequencies = self._held(dtype, scratch)
+        frequencies = scratch.array("frequencies", self.frequencies.shape, dtype)
+        frequencies[...] = self.frequencies
         return lambda slopes, out: np.matmul(slopes, frequencies, out=out)
 
     def folded(self, standardizer: Standardizer, dtype: Any) -> "FoldedFrequencies":
@@ -72,11 +73,6 @@ class Frequencies:
         far = np.abs(standardizer.mean / standardizer.deviation).max() > _FAR
         product = np.dtype(np.float64) if far else dtype
         return FoldedFrequencies(by_inputs.astype(product), offsets.astype(product))
-
-    def _held(self, dtype: Any, scratch: Scratch) -> Array:
-        held = scratch.array("frequencies", self.frequencies.shape, dtype)
-        held[...] = self.frequencies
-        return held
 
     def rows(self, indices: Array) -> Floats:
         return self.frequencies[indices]

@@ -13,9 +13,11 @@ from streamkern.statistics.centred_moments import dtype_of_features
 from streamkern.statistics.declared_sums import total
 from streamkern.statistics.work import Work
 
-# Rows of features that are multiplied at once, or as many as there are vectors, if that is more,
-# by so many features.
-_ROWS, _FEATURES = 64, 8192
+# Rows of features that are multiplied at once, or as many as there are vectors, if that is more.
+_ROWS = 64
+# They are multiplied by so many features: few, which stay in cache, with up to a dozen vectors.
+# With more of them products are slower than memory, and faster the larger they are.
+_FEW, _FEATURES = 12, (1024, 8192)
 
 
 class GramProducts(Statistic):
@@ -29,7 +31,12 @@ class GramProducts(Statistic):
     vectors: Array  # (D, b)
     feature_shift: Floats  # (D,)
     precision: str = "single"  # of the features
-    products: Floats = total("feature_map.n_components", "n_vectors")
+    sums: Floats = total("n_vectors", "feature_map.n_components")
+
+    @property
+    def products(self) -> Floats:
+        """The sums (D, b)."""
+        return self.sums.T
 
     @property
     def n_vectors(self) -> int:
@@ -42,7 +49,7 @@ class GramProducts(Statistic):
 
     def update(self, blocks: Iterable[Block]) -> None:
         scratch, step = self.scratch or Scratch(), max(_ROWS, self.n_vectors)
-        sums = np.zeros(self.n_vectors)  # of f^T v
+        along = np.zeros(self.n_vectors)  # sums of f^T v
         for block in blocks:
             self.feature_map.check(block.X.shape)
             shape, of_features = (len(block), len(self.vectors)), dtype_of_features(self.precision)
@@ -56,9 +63,9 @@ class GramProducts(Statistic):
                     ready = slice(begun, rows.stop)
                     weights = None if block.weights is None else block.weights[ready]
                     with timed("products"):
-                        sums += self._multiply(features[ready], weights, scratch)
+                        along += self._multiply(features[ready], weights, scratch)
                     begun = rows.stop
-        self.products -= np.outer(self.feature_shift, sums)
+        self.sums -= np.outer(along, self.feature_shift)
 
     def _multiply(self, features: Array, weights: Floats | None, scratch: Scratch) -> Floats:
         """Add products of some rows, by parts of their features that stay in cache.
@@ -73,7 +80,8 @@ class GramProducts(Statistic):
             along -= self.feature_shift @ self.vectors
         else:
             features -= self.feature_shift.astype(dtype)
-        made = scratch.array("products", (min(D, _FEATURES), self.n_vectors), dtype)
+        width = _FEATURES[self.n_vectors > _FEW]
+        made = scratch.array("products", (self.n_vectors, min(D, width)), dtype)
 
         def part_of(some: slice) -> Array:
             part = features[:, some]
@@ -82,11 +90,11 @@ class GramProducts(Statistic):
                 np.copyto(part, features[:, some])
             return part
 
-        for some in slices(D, _FEATURES):
+        for some in slices(D, width):
             along += part_of(some) @ self.vectors[some]
         if weights is not None:
             along *= weights.astype(dtype)[:, None]
-        for some in slices(D, _FEATURES):
+        for some in slices(D, width):
             part = part_of(some)
-            self.products[some] += np.matmul(part.T, along, out=made[: part.shape[1]])
+            self.sums[:, some] += np.matmul(along.T, part, out=made[:, : part.shape[1]])
         return along.sum(axis=0) if dtype == np.float64 else np.zeros(self.n_vectors)
