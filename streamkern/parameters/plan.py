@@ -43,7 +43,7 @@ _SHARD_ROWS = (32768, 1 << 20)
 _SHARDS_A_FOLD = 3
 # Few shards and large blocks of waves, since each transforms the whole lattice: without folds as
 # many as take no longer for that than for rows, but some for the cores.
-_SHARDS_OF_WAVES, _ROWS_OF_WAVES = (4, 16), 1 << 19
+_SHARDS_OF_WAVES, _ROWS_OF_WAVES = (2, 16), 1 << 19
 # Into how many strips the products are cut where a worker cannot hold all, with their partials.
 _STRIPS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 # What a target of one row takes in the blocks that are read, and as it enters products.
@@ -292,17 +292,18 @@ def _cut_for_waves(
 ) -> tuple[int, int]:
     """Return the rows of a shard and of a block, of so many at the most, where waves are summed."""
     (fewest, most), (few, many) = _SHARD_ROWS, _SHARDS_OF_WAVES
-    n_shards = max(many, _SHARDS_A_FOLD * n_folds)
+    enough, n_shards = rows_of_a_transform(n_components), max(many, _SHARDS_A_FOLD * n_folds)
     if n_folds == 1:
-        enough = rows_of_a_transform(n_components)
         n_shards = min(max(source.n_samples // enough, few), many)
-    shard_rows = min(max(-(-source.n_samples // n_shards), fewest), most)
+    shard_rows = min(max(-(-source.n_samples // n_shards), fewest), max(most, enough))
     row_bytes = _TARGET_BYTES * source.n_targets + source.row_bytes
     block_rows = min(_BLOCK_BYTES // row_bytes, most_rows, shard_rows)
     if source.loads_whole_shards:
         shard_rows = min(shard_rows, max(_BLOCK_BYTES // row_bytes, 1))
         block_rows = min(block_rows, shard_rows)
-    return -(-shard_rows // block_rows) * block_rows, block_rows
+    n_blocks = -(-shard_rows // block_rows)
+    block_rows = -(-shard_rows // n_blocks)  # as large as each other
+    return n_blocks * block_rows, block_rows
 
 
 def cut(source: Source, feature_bytes: int) -> tuple[int, int]:

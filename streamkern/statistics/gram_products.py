@@ -7,7 +7,7 @@ import numpy as np
 from streamkern._typing import Array, Block, Floats
 from streamkern.features.base import FeatureMap, slices
 from streamkern.runtime.scratch import Scratch
-from streamkern.runtime.timing import timed
+from streamkern.runtime.timing import timed, timed_each
 from streamkern.statistics.base import Statistic
 from streamkern.statistics.centred_moments import dtype_of_features
 from streamkern.statistics.declared_sums import total
@@ -58,7 +58,7 @@ class GramProducts(Statistic):
             if scratch.store is not None:
                 key = *block.places()[[0, -1]].tolist(), len(block)
                 evaluated = scratch.store.evaluated(key, features, evaluated)
-            for rows in evaluated:
+            for rows in timed_each("features", evaluated):
                 if rows.stop - begun >= step or rows.stop == len(block):
                     ready = slice(begun, rows.stop)
                     weights = None if block.weights is None else block.weights[ready]

@@ -30,10 +30,10 @@ from streamkern.statistics.feature_moments import Moments
 from streamkern.statistics.feature_sums import overflowed
 from streamkern.statistics.triangle import Triangle, rows_of
 
-# Rows that are transformed at a time, at the least and at the most: eight for every point of the
-# lattice, whose transform hardly counts then. The most numbers of these. For more targets products
-# of features are faster, as where a row has fewer of them than a row takes for every sum.
-_FEWEST_ROWS, _ROWS, _VALUES, MOST_TARGETS, _OPERATIONS = 1 << 16, 1 << 19, 1 << 20, 32, 6000
+# Rows that are transformed at a time, at the least and at the most, of two factors: eight for every
+# point of the lattice, whose transform hardly counts then. For more targets products of features
+# are faster, as where a row has fewer of them than a row takes for every sum.
+_FEWEST_ROWS, MOST_ROWS, MOST_TARGETS, _OPERATIONS = 1 << 16, 5 << 19, 32, 6000
 # Points of the wider lattice up to which it is small in memory, if also beside a Gram matrix.
 _MOST_WAVES = 1 << 20
 
@@ -134,7 +134,8 @@ class ToeplitzMoments(Moments):
         """
         angles, strengths = list[Floats](), list[Floats]()
         q, k = self.n_targets, self._lattice.n_before
-        most = min(max(_FEWEST_ROWS, 4 * self.n_reals), _ROWS, _VALUES // (self.n_factors + k))
+        most = max(_FEWEST_ROWS, 4 * self.n_reals)
+        most = min(most, MOST_ROWS, 2 * MOST_ROWS // (self.n_factors + k))
         for block in blocks:
             self._check(block)
             weights = block.each_weight()
@@ -156,7 +157,6 @@ class ToeplitzMoments(Moments):
             strengths.append(weighted)
             if sum(map(len, angles)) >= most:
                 self._add(angles, strengths)
-                angles, strengths = [], []
             self._check_sums(block)
         if angles:
             self._add(angles, strengths)
@@ -165,6 +165,8 @@ class ToeplitzMoments(Moments):
         (indices, _, amplitudes, k), modes = self._lattice, self._lattice.modes
         rows = [np.ascontiguousarray(each) for each in np.concatenate(angles).T]
         factors, q = np.concatenate(strengths).T, self.n_targets
+        angles.clear()  # of many rows they are large beside what transforms take
+        strengths.clear()
         with timed("products"):
             ones = factors[q : q + 1].astype(complex, order="C")
             self.waves += sums_of_rows(rows, ones, 2 * modes, self.precision)[0].view(float)
