@@ -19,7 +19,8 @@ from streamkern.kernels import Kernel
 from streamkern.runtime.memory import usable_cores
 from streamkern.runtime.threads import blas_threads
 
-# More landmarks are looked at in their own order, since pivots take several times as long.
+# Where some of more landmarks can hardly be told apart, these are looked at in their own order,
+# since pivots take several times as long.
 _PIVOTED = 8192
 # Columns of a factor that are made at a time, and rows of these that are one piece of work.
 _PANEL, _STRIP = 512, 256
@@ -248,27 +249,36 @@ def _factor(kernel: Kernel, chosen: Floats, added: float) -> Floats:
 
 def _independent(kernel: Kernel, chosen: Floats, jitter: float) -> tuple[Floats, Floats]:
     """Return the landmarks that others leave enough of, in their order, and their factor."""
-    from scipy.linalg.lapack import dpstrf  # noqa: PLC0415  where it is needed
-
     added = jitter * diagonal(kernel, chosen).max()
     if not added > 0:
         raise ParameterError(
             f"the kernel {kernel.name!r} is zero at all landmarks; take another kernel, or give "
             f"it a constant."
         )
-    if len(chosen) > _PIVOTED:
+    can_pivot = len(chosen) <= _PIVOTED
+    try:
         factor = _factor(kernel, chosen, added)
-        # Those that the ones before them leave more of than was added.
-        kept = np.square(np.diagonal(factor)) > 2.0 * added
-        gone = np.flatnonzero(~kept)
-        if len(gone) > _FEW:
-            del factor
-            return _independent(kernel, chosen[kept], jitter)
-        for i in gone[::-1].tolist():
-            factor = _without(factor, i)
-        return chosen[kept], factor
-    matrix = kernel(chosen, chosen)
-    _, pivots, rank, _ = dpstrf(matrix, lower=1, tol=added)
-    kept = np.sort(pivots[:rank] - 1)
-    factor = np.linalg.cholesky(matrix[np.ix_(kept, kept)] + added * np.eye(len(kept)))
+    except np.linalg.LinAlgError:  # rounding leaves less than nothing
+        if not can_pivot:
+            raise
+        return _pivoted(kernel, chosen, added)
+    # Those that the ones before them leave more of than was added.
+    kept = np.square(np.diagonal(factor)) > 2.0 * added
+    gone = np.flatnonzero(~kept)
+    if len(gone) and can_pivot:
+        return _pivoted(kernel, chosen, added)
+    if len(gone) > _FEW:
+        del factor
+        return _independent(kernel, chosen[kept], jitter)
+    for i in gone[::-1].tolist():
+        factor = _without(factor, i)
     return chosen[kept], factor
+
+
+def _pivoted(kernel: Kernel, chosen: Floats, added: float) -> tuple[Floats, Floats]:
+    """Return the landmarks that are left where the one that others leave most of is next."""
+    from scipy.linalg.lapack import dpstrf  # noqa: PLC0415  where it is needed
+
+    _, pivots, rank, _ = dpstrf(kernel(chosen, chosen), lower=1, tol=added)
+    chosen = chosen[np.sort(pivots[:rank] - 1)]
+    return chosen, _factor(kernel, chosen, added)
