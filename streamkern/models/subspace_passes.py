@@ -14,6 +14,7 @@ from streamkern._typing import Array, Floats
 from streamkern.features import FeatureMap
 from streamkern.features.base import stream
 from streamkern.models.gram_passes import GramPasses, GramTransforms
+from streamkern.runtime.matrix_products import product
 from streamkern.runtime.threads import blas_threads
 from streamkern.solve.posterior_samples import PosteriorSamples, n_samples, sample_posterior
 from streamkern.solve.preconditioner import (
@@ -113,7 +114,8 @@ class SubspacePasses:
             probes = self._random(n_probes, self.subspace.vectors)
             images = np.sum(list(self._products(probes, np.float64, "probes").values()), axis=0)
             images = self.subspace.about_means(images, probes, None)
-            rest = images - self.subspace.vectors @ (self.subspace.vectors.T @ images)
+            vectors = self.subspace.vectors
+            rest = images - product(vectors, product(vectors.T, images))
             share = (D - self.subspace.n_vectors) / n_probes
             sums = np.einsum("dk,dk->", probes, rest), np.einsum("dk,dk->", rest, rest)
             return Remainder(*(share * float(each) for each in sums))
@@ -154,5 +156,5 @@ class SubspacePasses:
         """Return random orthonormal vectors (D, n), orthogonal to others, which are that too."""
         made = stream(others.shape[1], _STREAM).standard_normal((len(others), n_vectors))
         for _ in range(2):
-            made -= others @ (others.T @ made)
+            made -= product(others, product(others.T, made))
         return orthonormal(made)

@@ -6,6 +6,7 @@ features.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any, NamedTuple, Self
@@ -16,6 +17,7 @@ from streamkern._typing import Floats
 from streamkern.features.kernel_map import Combinations
 from streamkern.models.subspace_passes import SubspacePasses
 from streamkern.parameters.penalty_options import PenaltyOptions
+from streamkern.runtime.memory import usable_cores
 from streamkern.runtime.threads import blas_threads
 from streamkern.solve import Eigenbasis
 from streamkern.solve.cross_validation import held_out_errors
@@ -54,10 +56,14 @@ class SubspaceSystems:
         subspace, feature_map = passes.subspace, passes.feature_map
         parts = subspace.moments(Combinations(feature_map, subspace.vectors))
         total: Any = reduce(FeatureSums.merge, parts.values())
-        bases = {}
-        for k in subspace.left_out:
+
+        def basis(k: int | None) -> Eigenbasis:
             rest = total if k is None else total.without(parts[k])
-            bases[k] = Eigenbasis.of(rest.centred(intercept=subspace.intercept))
+            return Eigenbasis.of(rest.centred(intercept=subspace.intercept))
+
+        with ThreadPoolExecutor(usable_cores()) as pool:
+            made = pool.map(basis, subspace.left_out)
+            bases = dict(zip(subspace.left_out, made, strict=True))
         spectrum = bases[None].spectrum
         largest = spectrum.largest
         if not feature_map.has_trend:

@@ -68,6 +68,8 @@ def triangular_solution(
             how: Any = {"trans": int(transposed), "lower": True, "check_finite": False}
             return solve_triangular(factor, columns, **how)
         found = np.array(columns, dtype=float, order="F")
+        if not found.size:
+            return found
         D, several = len(factor), found.reshape(len(factor), -1, order="F")
         # In memory by rows it is an upper triangle by columns.
         if by_rows := not factor.flags.f_contiguous:

@@ -7,6 +7,7 @@ from typing import Self
 import numpy as np
 
 from streamkern._typing import Floats
+from streamkern.runtime.matrix_products import product
 from streamkern.solve.cholesky import Cholesky
 from streamkern.solve.eigendecomposition import decomposed
 from streamkern.statistics import Triangle
@@ -42,14 +43,14 @@ class NystroemPreconditioner:
 
     @classmethod
     def of(cls, tests: Floats, images: Floats, precision: str = "single") -> Self:
-        core = tests.T @ images
+        core = product(tests.T, images)
         values, vectors = decomposed((core + core.T) / 2)
         kept = values > _ROUNDING[precision] * values.max(initial=0.0)
-        roots = images @ (vectors[:, kept] / np.sqrt(values[kept]))
-        values, vectors = decomposed(roots.T @ roots)
+        roots = product(images, vectors[:, kept] / np.sqrt(values[kept]))
+        values, vectors = decomposed(product(roots.T, roots))
         kept = values > _ROUNDING[precision] * values.max(initial=0.0)
         values, vectors = values[kept][::-1], vectors[:, kept][:, ::-1]
-        return cls(tests, images, values, roots @ (vectors / np.sqrt(values)))
+        return cls(tests, images, values, product(roots, vectors / np.sqrt(values)))
 
     def extended(self, tests: Floats, images: Floats, precision: str) -> Self:
         """Return the preconditioner with products of more vectors, orthonormal to the others."""
@@ -71,9 +72,9 @@ class NystroemPreconditioner:
 
     def solve(self, columns: Floats, alphas: float | Floats) -> Floats:
         """Return the preconditioner at a penalty, or at one each, times columns (D, k)."""
-        inside = self.vectors.T @ columns
+        inside = product(self.vectors.T, columns)
         inside *= 1.0 / (self.values[:, None] + alphas) - 1.0 / alphas
-        return columns / alphas + self.vectors @ inside
+        return columns / alphas + product(self.vectors, inside)
 
 
 class BlockPreconditioner:

@@ -12,10 +12,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from streamkern._typing import Array, Floats
 from streamkern.features import FeatureMap
+from streamkern.runtime.lapack import triangular_solution
+from streamkern.runtime.matrix_products import product
+from streamkern.runtime.memory import usable_cores
 from streamkern.statistics import FeatureSums, Triangle
 
 # New vectors that others leave less of are none.
@@ -45,8 +47,8 @@ def orthonormal(vectors: Floats) -> Floats:
     a tall-skinny QR factorization on a large-scale parallel system".
     """
     for _ in range(2):
-        factor = np.linalg.cholesky(vectors.T @ vectors)
-        vectors = solve_triangular(factor, vectors.T, lower=True).T
+        factor = np.linalg.cholesky(product(vectors.T, vectors))
+        vectors = triangular_solution(factor, vectors.T, n_threads=usable_cores()).T
     return vectors
 
 
@@ -71,11 +73,11 @@ class Subspace:
         new = new / np.maximum(np.linalg.norm(new, axis=0), np.finfo(float).tiny)
         known = self.vectors.astype(float, copy=False)
         for _ in range(2):
-            new -= known @ (known.T @ new)
+            new -= product(known, product(known.T, new))
         values, turns = np.linalg.eigh(new.T @ new)
         kept = values > _DEPENDENT**2
         new = new @ (turns[:, kept] / np.sqrt(values[kept]))
-        new -= known @ (known.T @ new)
+        new -= product(known, product(known.T, new))
         return orthonormal(new).astype(self.vectors.dtype)
 
     def extend(self, vectors: Array, products: Mapping[int, Floats], *, keep: bool = True) -> None:
@@ -86,7 +88,7 @@ class Subspace:
         before = self.vectors.astype(float, copy=False)
         self.vectors = np.column_stack([self.vectors, vectors])
         for fold, new in products.items():
-            across, square = before.T @ new, vectors.T @ new
+            across, square = product(before.T, new), vectors.T @ new
             gram = np.block([[self._grams[fold], across], [across.T, (square + square.T) / 2]])
             self._grams[fold] = gram
             if not keep:
@@ -108,10 +110,10 @@ class Subspace:
 
     def cross(self, left_out: int | None) -> Floats:
         """Return C of all rows or without a fold, (D, q), about the means and in units of y."""
-        product: Floats = sum(s.cross[:, :-1] for k, s in self.sums.items() if k != left_out)
+        found: Floats = sum(s.cross[:, :-1] for k, s in self.sums.items() if k != left_out)
         for factor, mean, target in self._means(left_out):
-            product = product + factor * np.outer(mean, target)
-        return product * (self.feature_map.scale * self._one.target_unit)
+            found = found + factor * np.outer(mean, target)
+        return found * (self.feature_map.scale * self._one.target_unit)
 
     def residuals(
         self, left_out: Sequence[int | None], alphas: Floats, coefs: Sequence[Floats]
@@ -121,12 +123,13 @@ class Subspace:
         products = np.zeros((len(self.vectors), every.shape[1]))
         for fold, own in self.products.items():
             counted = np.repeat([k != fold for k in left_out], n_targets)
-            products[:, counted] += own @ every[:, counted]
+            products[:, counted] += product(own, every[:, counted])
         crosses = {k: self.cross(k) for k in set(left_out)}
-        several = [np.split(each, len(coefs), axis=1) for each in (products, self.vectors @ every)]
+        vectors = product(self.vectors, every)
+        several = [np.split(each, len(coefs), axis=1) for each in (products, vectors)]
         return [
-            crosses[k] - self.about_means(product, along, k) - alpha * along
-            for k, alpha, product, along in zip(left_out, alphas, *several, strict=True)
+            crosses[k] - self.about_means(image, along, k) - alpha * along
+            for k, alpha, image, along in zip(left_out, alphas, *several, strict=True)
         ]
 
     def about_means(self, products: Floats, vectors: Floats, left_out: int | None) -> Floats:

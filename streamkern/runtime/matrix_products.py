@@ -1,0 +1,33 @@
+"""Products of large matrices on all cores, with one BLAS thread each."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from streamkern._typing import Array
+from streamkern.runtime.memory import usable_cores
+from streamkern.runtime.threads import blas_threads
+
+# Multiply-adds that are one piece of work, and rows of a product that are one at the least.
+_PIECE, _FEWEST_ROWS = 1 << 24, 64
+
+
+def product(left: Array, right: Array) -> Array:
+    """Return the product (m, k) of two matrices (m, n) and (n, k).
+
+    Its rows are cut into the same strips whatever the number of cores, which changes no bit.
+    """
+    made = np.empty((len(left), right.shape[1]), np.result_type(left, right))
+    step = max(_PIECE // max(right.size, 1), _FEWEST_ROWS)
+
+    def strip(start: int) -> None:
+        np.matmul(left[start : start + step], right, out=made[start : start + step])
+
+    starts, n_threads = range(0, len(left), step), usable_cores()
+    with blas_threads(1):
+        if min(len(starts), n_threads) <= 1:
+            list(map(strip, starts))
+        else:
+            with ThreadPoolExecutor(n_threads) as pool:
+                list(pool.map(strip, starts))
+    return made
