@@ -196,7 +196,7 @@ def test_a_fit_in_the_task_of_a_worker_stays_there(client):
     (there, resources), coef = client.submit(fitted).result(timeout=120)
     assert there is None
     assert (resources.n_workers, resources.n_threads) == (0, 1)
-    assert resources.worker_bytes <= 8e9
+    assert resources.allowed_bytes <= 8e9
     with dask.config.set(scheduler="synchronous"):
         assert np.array_equal(coef, ridge().fit(X, Y).coef_)
 

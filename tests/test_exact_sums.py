@@ -13,7 +13,7 @@ from streamkern.errors import DataError, OverflowedError, ParameterError
 from streamkern.models.feature_rounding import rounding_note
 from streamkern.parameters import plan
 from streamkern.runtime.events import observed
-from streamkern.tune.fold_moments import total_of
+from streamkern.tune.penalty_search import total_of
 
 N, P = 60_000, 4
 

@@ -29,11 +29,11 @@ def moments(say: Say, **options: Any) -> None:
     Moments of further rows are made with --like M.h5.
     """
     from streamkern.models.loading import template_of
-    from streamkern.storage.codec import holds_moments
+    from streamkern.storage.codec import MOMENTS, kind_of
 
     like = options["like"]
     if like:
-        decided = (*OF_LIKE, "n_folds") if holds_moments(like) else OF_LIKE
+        decided = (*OF_LIKE, "n_folds") if kind_of(like) is MOMENTS else OF_LIKE
         shared.refuse_given(decided, f"is decided by --like {like}; leave out one of the two.")
     task, parameters = shared.task_of(options), parameters_of(options)
     template = template_of(like)

@@ -58,11 +58,11 @@ def pca(say: Say, **options: Any) -> None:
     from streamkern.parameters.plan import Job
     from streamkern.predict.principal_components import checked_number
     from streamkern.report.report_rows import component_rows
-    from streamkern.storage.codec import holds_moments
+    from streamkern.storage.codec import MOMENTS, kind_of
 
     wanted = checked_number(_number(options["components"]))
     path, out = options["data"][0], options["out"]
-    if len(options["data"]) == 1 and holds_moments(path):
+    if len(options["data"]) == 1 and kind_of(path) is MOMENTS:
         shared.refuse_given(_OF_MOMENTS, f"is decided by the moments {path}; leave it out.")
         check_outputs(options)
         moments = load_moments(path)

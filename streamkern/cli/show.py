@@ -18,12 +18,13 @@ def show(say: Say, model: str) -> None:
     from streamkern.models.loading import read_fitted
     from streamkern.report import report_rows as words
     from streamkern.report.trial_tables import round_table
-    from streamkern.storage.codec import holds_components, holds_ensemble, holds_moments
+    from streamkern.storage.codec import BOOSTED, COMPONENTS, MOMENTS, kind_of
     from streamkern.storage.untrusted import WRONG_VALUES
 
     kind, options = "Model", {}
     try:
-        if holds_moments(model):
+        held = kind_of(model)
+        if held is MOMENTS:
             found = moments_header(model)
             report, data = moments_report(found, model), found.report["data"]
             rows = [*words.moments_rows(report), ("data", words.data_words(data))]
@@ -32,9 +33,9 @@ def show(say: Say, model: str) -> None:
             return
         card = read_fitted(model, with_equations=False)[1]
         report, rows_of = card["report"], words.model_rows
-        if holds_components(model):
+        if held is COMPONENTS:
             kind, rows_of = "Principal components", words.component_rows
-        elif holds_ensemble(model):
+        elif held is BOOSTED:
             options, rows_of = card["base"], words.boosted_rows
         else:
             options = card["options"]

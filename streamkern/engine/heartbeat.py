@@ -6,7 +6,6 @@ wait.
 """
 
 import asyncio
-import warnings
 from contextlib import suppress
 from contextvars import Context
 from typing import Any
@@ -15,7 +14,7 @@ from weakref import WeakKeyDictionary
 import dask
 from dask.utils import parse_timedelta
 
-from streamkern.errors import StreamkernWarning
+from streamkern.errors import StreamkernWarning, warn
 from streamkern.runtime.signals import stopping
 
 # Seconds between two looks.
@@ -51,7 +50,7 @@ class Heartbeat:
                 is_said = True
                 why = f"{where} has not answered for {silent:.3g} s; given up after {patience:g} s."
                 with suppress(StreamkernWarning):  # where warnings are errors
-                    warnings.warn(why, StreamkernWarning, stacklevel=1)
+                    warn(why, 1)
             if silent >= patience or self.is_left or stopping.is_set():
                 self.given_up = f"{where} has not answered for {silent:.3g} s; {_REMEDY}."
                 if client.scheduler_comm is not None:  # which it is while it connects again

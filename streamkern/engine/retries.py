@@ -2,7 +2,6 @@
 
 import threading
 import time
-import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -12,7 +11,7 @@ from typing import Any
 import dask
 from dask.utils import parse_timedelta
 
-from streamkern.errors import ClusterError, StreamkernWarning
+from streamkern.errors import ClusterError, StreamkernWarning, warn
 from streamkern.runtime.events import Event
 from streamkern.runtime.feature_store import STORE
 
@@ -136,11 +135,10 @@ def _look_after(
     attempts.forget(removed | gone)
     for worker in sorted(removed):
         with suppress(StreamkernWarning):  # where warnings are errors
-            warnings.warn(
+            warn(
                 f"the worker at {worker} stands still, and has no nanny to start it anew; others "
                 f"go on with its work, where there are any.",
-                StreamkernWarning,
-                stacklevel=1,
+                1,
             )
     if slow:
         client.restart_workers(sorted(slow), timeout=_END, raise_for_error=False)

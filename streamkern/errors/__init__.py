@@ -1,5 +1,6 @@
 """What can go wrong, as a tree: every message says what was expected, found, and to be done."""
 
+import warnings
 from typing import Any
 
 from streamkern.errors.urls import without_secrets
@@ -87,3 +88,8 @@ class IncompletePassError(StreamkernError, RuntimeError):
 
 class StreamkernWarning(UserWarning):
     """Something was decided that the user should know of."""
+
+
+def warn(sentence: str, level: int) -> None:
+    """Warn of what was decided, at the line that calls this (level 1), its caller's (2), ..."""
+    warnings.warn(sentence, StreamkernWarning, stacklevel=level + 1)

@@ -19,11 +19,13 @@ from streamkern.kernels import Kernel
 from streamkern.runtime.memory import usable_cores
 from streamkern.runtime.threads import blas_threads
 
-# Where some of more landmarks can hardly be told apart, these are looked at in their own order,
-# since pivots take several times as long.
+# Up to so many landmarks are pivoted where some can hardly be told apart; more are looked at in
+# their own order, since pivots take several times as long.
 _PIVOTED = 8192
 # Columns of a factor that are made at a time, and rows of these that are one piece of work.
 _PANEL, _STRIP = 512, 256
+# So many take one core, of which trials that are made side by side have one each.
+_ALONE = 2048
 # Matrices of so many rows and columns that are in memory meanwhile.
 _SQUARES_OF_PIVOTS, _SQUARES_OF_PANELS = 5.0, 1.25
 # So many that leave too little are taken out of the factor; of more it is made anew.
@@ -224,6 +226,7 @@ def _factor(kernel: Kernel, chosen: Floats, added: float) -> Floats:
     from streamkern.runtime.lapack import triangular_solution  # noqa: PLC0415  where it is needed
 
     m = len(chosen)
+    n_threads = usable_cores() if m > _ALONE else 1
     factor = np.zeros((m, m), order="F")
 
     def rest(rows: slice, panel: slice) -> Floats:
@@ -237,7 +240,7 @@ def _factor(kernel: Kernel, chosen: Floats, added: float) -> Floats:
         rows = slice(start, start + _STRIP)
         factor[rows, panel] = triangular_solution(square, rest(rows, panel).T).T
 
-    with blas_threads(1), ThreadPoolExecutor(usable_cores()) as pool:
+    with blas_threads(1), ThreadPoolExecutor(n_threads) as pool:
         for start in range(0, m, _PANEL):
             panel = slice(start, min(start + _PANEL, m))
             square: Any = rest(panel, panel)
@@ -256,16 +259,17 @@ def _independent(kernel: Kernel, chosen: Floats, jitter: float) -> tuple[Floats,
             f"it a constant."
         )
     can_pivot = len(chosen) <= _PIVOTED
+    kept = np.zeros(len(chosen), bool)
     try:
         factor = _factor(kernel, chosen, added)
+        # Those that the ones before them leave more of than was added.
+        kept = np.square(np.diagonal(factor)) > 2.0 * added
     except np.linalg.LinAlgError:  # rounding leaves less than nothing
         if not can_pivot:
             raise
-        return _pivoted(kernel, chosen, added)
-    # Those that the ones before them leave more of than was added.
-    kept = np.square(np.diagonal(factor)) > 2.0 * added
     gone = np.flatnonzero(~kept)
     if len(gone) and can_pivot:
+        factor = np.zeros((0, 0))  # gives back its memory
         return _pivoted(kernel, chosen, added)
     if len(gone) > _FEW:
         del factor
@@ -276,7 +280,7 @@ def _independent(kernel: Kernel, chosen: Floats, jitter: float) -> tuple[Floats,
 
 
 def _pivoted(kernel: Kernel, chosen: Floats, added: float) -> tuple[Floats, Floats]:
-    """Return the landmarks that are left where the one that others leave most of is next."""
+    """Return the landmarks that a pivoted factorisation keeps, in their order, and their factor."""
     from scipy.linalg.lapack import dpstrf  # noqa: PLC0415  where it is needed
 
     _, pivots, rank, _ = dpstrf(kernel(chosen, chosen), lower=1, tol=added)

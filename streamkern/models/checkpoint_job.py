@@ -46,11 +46,12 @@ class RowPasses(NamedTuple):
     def read(
         self, statistic: Any, label: str, *, block_rows: int | None = None, **how: Any
     ) -> PassResult[Any]:
+        how = {"read_rows": block_rows or self.plan.block_rows, **how}
         return accumulate(
             self.source,
             statistic,
             shard_rows=self.plan.shard_rows,
-            block_rows=block_rows or self.plan.block_rows,
+            block_rows=block_rows or self.plan.fewest_rows,
             skip_bad_rows=self.options.on_bad_rows == "skip",
             label=label,
             n_threads=self.plan.n_threads,

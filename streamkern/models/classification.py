@@ -10,7 +10,6 @@ from streamkern.models.fitted_classes import FittedClassifier
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.labelling import (
     checked_class_weight,
-    classes_of_first_rows,
     classes_of_report,
     labelled_source,
     weighs_alike,
@@ -110,9 +109,11 @@ class Classification(Task):
                 "dictionary of weights by label, or sample_weight."
             )
         elif known is None or classes is not None:
-            labelled, skip = labelled_rows(*rows), parameters.skips_bad_rows
-            known = classes_of_first_rows(labelled, classes, self.class_weight, skip=skip)
-            return LabelledSource(*labelled, *known)
+            how = {"skip_bad_rows": parameters.skips_bad_rows, "class_weight": self.class_weight}
+            remedy = "name all labels that there will be as classes"
+            source = labelled_source(*rows, classes=classes, remedy=remedy, **how)
+            source.class_counts = None  # they are of the first rows alone
+            return source
         return self.source(rows, parameters, template)
 
     def _check_without_rows(self) -> None:

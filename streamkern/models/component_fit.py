@@ -1,7 +1,6 @@
 """From moments to principal components, and these to files and to rows."""
 
 import time
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,7 +10,7 @@ import numpy as np
 
 from streamkern._typing import Group
 from streamkern.engine.scheduler import run, shared, task
-from streamkern.errors import DataError, ParameterError, StreamkernWarning
+from streamkern.errors import DataError, ParameterError, warn
 from streamkern.kernels import Kernel, as_kernel
 from streamkern.models.data_moments import DataMoments
 from streamkern.models.fitted_model import FittedModel, described_kernel, restored_kernel, through
@@ -28,7 +27,7 @@ from streamkern.sources import Source
 from streamkern.statistics import ByFold, precision_of_features
 from streamkern.storage.codec import COMPONENTS, map_card, restored_map
 from streamkern.storage.untrusted import finite_array, finite_arrays
-from streamkern.tune.fold_moments import total_of
+from streamkern.tune.penalty_search import total_of
 
 # Of a fit, what those of principal components take too, by the same names.
 _OPTIONS = ("feature_map", "paired", "standardize", "precision", "on_bad_rows", "random_state")
@@ -143,11 +142,10 @@ def principal_components(moments: DataMoments, options: ComponentOptions) -> Fit
     found = replace(found, precision=precision_of_features(moments.options.precision))
     K = len(found.components)
     if isinstance(wanted, int) and wanted > K:
-        warnings.warn(
+        warn(
             f"only {K:,} of the {wanted:,} components asked for have a variance above rounding; "
             f"these are kept.",
-            StreamkernWarning,
-            stacklevel=3,
+            3,
         )
     report = with_seconds(moments.report, solve=time.perf_counter() - begun)
     report |= kernel_facts(moments.kernel) | {

@@ -28,7 +28,7 @@ from streamkern.parameters.template import Template, check_targets
 from streamkern.runtime.memory import check_free, in_words
 from streamkern.sources import LabelledSource, Source, as_source, labelled_rows
 from streamkern.statistics import ByFold, FeatureSums, RowIndex, Triangle
-from streamkern.tune.fold_moments import folds_with_rows
+from streamkern.tune.penalty_search import folds_with_rows
 
 
 @dataclass(frozen=True, repr=False)

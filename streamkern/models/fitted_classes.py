@@ -13,10 +13,12 @@ from streamkern.models.labelling import described_class_weight, factors_of, rest
 from streamkern.models.prediction import by_rows, predicted_rows
 from streamkern.models.prediction_files import predict_classes_to_hdf5
 from streamkern.models.score_calibration import calibrated_by_rows
-from streamkern.models.scoring import evaluate_classes
+from streamkern.models.scoring import scored
 from streamkern.parameters.fit_report import FitReport
 from streamkern.predict.calibration_fit import checked_method
+from streamkern.predict.class_errors import ClassErrors
 from streamkern.predict.class_rule import ClassRule, PlainRule
+from streamkern.predict.evaluation import Evaluation
 from streamkern.sources import LabelledSource, Source, labelled_rows
 from streamkern.storage.codec import MODEL
 
@@ -67,7 +69,22 @@ class FittedClasses(FittedModel):
         return LabelledSource(rows, labels, self.rule.classes, factors)
 
     def evaluate(self, source: LabelledSource, *, skip_bad_rows: bool) -> dict[str, Any]:
-        return evaluate_classes(self.predictor, self.rule, source, skip_bad_rows=skip_bad_rows)
+        """Compare predicted classes with labels; the baseline is always to say the commonest."""
+        self.predictor.check((source.n_samples, source.n_features))
+        empty = Evaluation(self.predictor, ClassErrors(self.rule))
+        row_bytes = 8 * self.predictor.n_components
+        result, found, _ = scored(source, empty, empty, row_bytes, "evaluate", skip_bad_rows)
+        (errors,) = found.measures
+        confusion = errors.confusion
+        shown = confusion if source.is_weighted else confusion.round().astype(int)
+        return {
+            "rows": result.n_rows,
+            "skipped_rows": result.n_skipped,
+            **errors.figures(),
+            "baseline": {"accuracy": float(confusion.sum(axis=1).max()) / errors.weight},
+            "classes": self.rule.classes.as_dict()["values"],
+            "confusion_matrix": shown.tolist(),
+        }
 
     def predict_to_hdf5(self, source: Source, path: str | Path, **options: Any) -> int:
         """Predict the rows of a source into a new HDF5 file, and return how many have no class."""

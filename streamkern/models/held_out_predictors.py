@@ -23,10 +23,10 @@ from streamkern.predict.predictor import Predictor
 from streamkern.solve import rounding_variance
 from streamkern.solve.sparse_selection import Sparsifier
 from streamkern.sources import Source
-from streamkern.statistics import Folds, Together
-from streamkern.tune.fold_moments import folds_with_rows
+from streamkern.statistics import Together
 from streamkern.tune.fold_solution import Solved
 from streamkern.tune.held_out_models import solve_without
+from streamkern.tune.penalty_search import folds_with_rows
 
 _SOLUTION = attrgetter("solution.coef", "solution.intercept", "support", "errors")
 # Times its rounding that a sum of squares must be, to be off by a twentieth at most.
@@ -34,10 +34,9 @@ _RESOLVED = 20.0
 
 
 class Unseen(NamedTuple):
-    """A model without each of its folds: a predictor for every fold that has rows."""
+    """A model without each of its folds."""
 
-    rule: Folds
-    predictors: dict[int, Predictor]
+    held_out: FoldPredictors
     left_out: dict[int, Any]  # tasks of LeftOut, where the predictors were made
     errors: Floats  # (q,), the sum of squared errors on all folds, as their moments tell it
 
@@ -83,7 +82,8 @@ def unseen(
         part = feature_map if support is None else feature_map.subset(support)
         predictors[k] = replace(predictor, feature_map=part, coef=coef, intercept=level)
     errors: Floats = np.sum([each for *_, each in solutions], axis=0)
-    return Unseen(run(task(attrgetter("rule"), folds, name="rule")), predictors, left_out, errors)
+    rule = run(task(attrgetter("rule"), folds, name="rule"))
+    return Unseen(FoldPredictors(rule, predictors), left_out, errors)
 
 
 class SquaredErrors(NamedTuple):
@@ -131,8 +131,7 @@ def squared_errors_of(
     measure = PredictionErrors(predictor.n_targets)
     errors = [Evaluation(predictor, measure)]
     if np.any(unseen_hidden):
-        by_fold = without_folds()
-        errors.append(Evaluation(FoldPredictors(by_fold.rule, by_fold.predictors), measure))
+        errors.append(Evaluation(without_folds().held_out, measure))
     both, row_bytes = Together(*errors), 8 * len(predictor.coef)
     passed, found, _ = scored(source, both, both, row_bytes, "residuals", skip_bad_rows)
     told, *without = (part.measures[0].squared / N for part in found.parts)

@@ -75,10 +75,13 @@ def labelled_source(
     sample_weight: Any = None,
     *,
     class_weight: Any = None,
+    classes: Any = None,
     skip_bad_rows: bool = False,
+    remedy: str = "check which dataset holds the labels",
 ) -> LabelledSource:
-    """Return rows with targets that stand for their labels, whose classes are found by one reading.
+    """Return rows with targets that stand for their labels.
 
+    Classes that are not named are found by one reading, and fewer than two refused with a remedy.
     Rows are read too where classes weigh the same, and rows have weights or may be left out.
     """
     checked_class_weight(class_weight)
@@ -86,13 +89,13 @@ def labelled_source(
     if skip_bad_rows:
         rows, labels = rows.tolerant(), labels.tolerant()
     in_full = class_weight == "balanced" and (rows.is_weighted or skip_bad_rows)
-    counts = count_classes(rows, labels, in_full=in_full)
+    if classes is None:
+        counts = count_classes(rows, labels, in_full=in_full)
+    else:
+        counts = ClassCounts(Classes.of(classes), np.empty(0))
     if len(counts.classes) < 2:
         found = f"every label is {counts.classes}" if len(counts.classes) else "no row has a label"
-        raise DataError(
-            f"{found}, but a classifier needs at least two classes; check which dataset holds the "
-            f"labels."
-        )
+        raise DataError(f"{found}, but a classifier needs at least two classes; {remedy}.")
     source = LabelledSource(rows, labels, counts.classes, weights_of_classes(class_weight, counts))
     source.class_counts = counts.weights
     return source
@@ -136,22 +139,6 @@ def _weighed(rows: Reader, labels: Iterable[Any], start: int) -> ClassCounts:
         counted = finite_rows(block) & (mine >= 0)
         weights += np.bincount(mine[counted], block.each_weight()[counted], len(classes))
     return ClassCounts(classes, weights)
-
-
-def classes_of_first_rows(
-    labelled: Any, classes: Any, class_weight: Any, *, skip: bool
-) -> tuple[Classes, Floats | None]:
-    """Return the classes that were named, or those among the labels of the rows, and weights."""
-    if classes is not None:
-        counts = ClassCounts(Classes.of(classes), np.empty(0))
-    else:
-        counts = count_classes(*((part.tolerant() if skip else part) for part in labelled))
-    if len(counts.classes) < 2:
-        raise DataError(
-            f"a classifier needs at least two classes, but there are {len(counts.classes)} in "
-            f"the first call; name all labels that there will be as classes."
-        )
-    return counts.classes, weights_of_classes(class_weight, counts)
 
 
 def weights_of_classes(class_weight: Any, counts: ClassCounts) -> Floats | None:

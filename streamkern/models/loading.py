@@ -15,18 +15,15 @@ from streamkern.models.fitted_model import FittedModel, columns_of
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.parameters.parameters import AUTO
 from streamkern.parameters.template import Template
-from streamkern.storage.codec import holds_components, holds_ensemble, holds_moments, opened_card
+from streamkern.storage.codec import BOOSTED, COMPONENTS, MOMENTS, kind_of, opened_card
 
 
 def read_fitted(
     path: str | Path, kind: type[FittedModel] | None = None, *, with_equations: bool = True
 ) -> tuple[Any, dict[str, Any]]:
     """Read a fitted model and its card, of one kind of file or, by default, of any."""
-    if kind is None and holds_ensemble(path):
-        kind = FittedEnsemble
-    elif kind is None and holds_components(path):
-        kind = FittedComponents
-    kind = kind or FittedRidge
+    others: dict[Any, Any] = {BOOSTED: FittedEnsemble, COMPONENTS: FittedComponents}
+    kind = kind or others.get(kind_of(path), FittedRidge)
     with opened_card(path, kind.file_kind) as (file, card):
         if kind is FittedRidge and "classifier" in card:
             kind = FittedClassifier
@@ -40,8 +37,9 @@ def load_fitted(
     path: str | Path, *, boosted: bool = True, components: bool = True, with_equations: bool = True
 ) -> Any:
     """Read a fitted model; of kinds that will not do, raise ModelFileError."""
-    wrong = (holds_ensemble(path) and not boosted) or (holds_components(path) and not components)
-    return read_fitted(path, FittedRidge if wrong else None, with_equations=with_equations)[0]
+    wrong = [BOOSTED] * (not boosted) + [COMPONENTS] * (not components)
+    kind = FittedRidge if wrong and kind_of(path) in wrong else None
+    return read_fitted(path, kind, with_equations=with_equations)[0]
 
 
 def fitted_of(model: Any) -> FittedModel:
@@ -54,7 +52,9 @@ def template_of(like: Any) -> Template | None:
     if like is None or isinstance(like, Template):
         return like
     if isinstance(like, (str, Path)):
-        like = moments_header(like) if holds_moments(like) else read_fitted(like, FittedRidge)[0]
+        like = (
+            moments_header(like) if kind_of(like) is MOMENTS else read_fitted(like, FittedRidge)[0]
+        )
     if isinstance(like, DataMoments):
         return like.template()
     fitted: Any = fitted_of(like)

@@ -129,7 +129,7 @@ def _folds(source: Source, plan: Plan, options: FitOptions, *, few_rows: bool) -
     if K == 1:
         return block_folds(source.n_samples, 1)
     if by == "shards":
-        shards = source.shards(plan.shard_rows, plan.block_rows)
+        shards = source.shards(plan.shard_rows, plan.fewest_rows)
         if len(shards) < K and not few_rows:
             raise ParameterError(
                 f"{K} folds need as many shards, but there are {len(shards):,}; take fewer folds, "

@@ -10,7 +10,6 @@ The models stay on the workers; what comes back is a sum for every penalty and t
 """
 
 import time
-import warnings
 from dataclasses import replace
 from typing import Any, Final
 
@@ -19,7 +18,7 @@ import numpy as np
 from streamkern._typing import Floats
 from streamkern.engine.reduction import PassResult, accumulate
 from streamkern.engine.scheduler import shared, task
-from streamkern.errors import DataError, StreamkernWarning
+from streamkern.errors import DataError, warn
 from streamkern.features import FeatureMap
 from streamkern.models.data_moments import DataMoments
 from streamkern.models.feature_rounding import rounding_errors, rounding_note
@@ -149,7 +148,7 @@ def solve_moments(
     report = with_seconds(report, **spent) | figures
     report["note"] = " ".join(filter(None, [*warned, *notes, rounding_note(report)]))
     for warning in warned:
-        warnings.warn(warning, StreamkernWarning, stacklevel=4)
+        warn(warning, 4)
     tell_of_job("solved", **{name: report[name] for name in _OF_SOLUTION})
     return FittedRidge(
         parameters, predictor, report, equations, penalty_curve=curve, moments=given, size=leading

@@ -17,8 +17,8 @@ from streamkern.predict.evaluation import Evaluation, FoldPredictors, Measure
 from streamkern.predict.predictor import RowFunction
 from streamkern.sources import LabelledSource
 from streamkern.statistics import ByFold
-from streamkern.tune.fold_moments import part_of
 from streamkern.tune.held_out_models import LeftOut
+from streamkern.tune.penalty_search import part_of
 
 # The least that scores are taken to spread by, as a part of the targets' variance.
 _LEAST_SPREAD = 1e-6
@@ -31,9 +31,7 @@ def calibrated_by_folds(
 
     With it comes the share of the rows whose class has the largest of these scores.
     """
-    unseen = unseen_by(ridge, _folds(ridge))
-    held_out = FoldPredictors(unseen.rule, unseen.predictors)
-    del unseen  # and with it the normal equations of every fold
+    held_out = unseen_by(ridge, _folds(ridge)).held_out
     by_largest = ClassErrors(ClassRule(source.classes, PlainRule()), source.class_weight)
     table, errors = _measured(ridge, source, held_out, by_largest)
     return fitted_calibrator(method, table), errors.accuracy

@@ -10,14 +10,13 @@ from streamkern.engine.scheduler import shared, task
 from streamkern.errors import DataError, ParameterError
 from streamkern.features.kernel_values import Similarities
 from streamkern.parameters.plan import cut
-from streamkern.predict.class_errors import ClassErrors
-from streamkern.predict.class_rule import ClassRule
+from streamkern.parameters.template import check_targets
 from streamkern.predict.deviation import Deviation, LeaveOneOut
 from streamkern.predict.evaluation import Evaluation, PredictionErrors
 from streamkern.predict.gradients import GradientOuterProduct
-from streamkern.predict.predictor import Predictor, RowFunction
+from streamkern.predict.predictor import Predictor
 from streamkern.solve import NormalEquations, rss_rounding
-from streamkern.sources import LabelledSource, Source
+from streamkern.sources import Source
 from streamkern.statistics import ColumnStatistics, Precision, Statistic, Together
 from streamkern.tune.column_pass import check_rows
 
@@ -38,7 +37,7 @@ def evaluate(
 
     The baseline is the mean of these targets.
     """
-    D, q = _checked_shape(predictor, source)
+    D, q = checked_shape(predictor, source)
     empty = Evaluation(predictor, PredictionErrors(q))
     result, evaluation, _ = scored(source, empty, empty, 8 * D, "evaluate", skip_bad_rows)
     (errors,) = evaluation.measures
@@ -60,34 +59,11 @@ def evaluate(
     return found
 
 
-def evaluate_classes(
-    predictor: RowFunction, rule: ClassRule, source: LabelledSource, *, skip_bad_rows: bool = False
-) -> dict[str, Any]:
-    """Compare predicted classes with labels; the baseline is always to say the commonest."""
-    predictor.check((source.n_samples, source.n_features))
-    empty, row_bytes = Evaluation(predictor, ClassErrors(rule)), 8 * predictor.n_components
-    result, found, _ = scored(source, empty, empty, row_bytes, "evaluate", skip_bad_rows)
-    (errors,) = found.measures
-    confusion = errors.confusion
-    shown = confusion if source.is_weighted else confusion.round().astype(int)
-    return {
-        "rows": result.n_rows,
-        "skipped_rows": result.n_skipped,
-        **errors.figures(),
-        "baseline": {"accuracy": float(confusion.sum(axis=1).max()) / errors.weight},
-        "classes": rule.classes.as_dict()["values"],
-        "confusion_matrix": shown.tolist(),
-    }
-
-
-def _checked_shape(predictor: Predictor, source: Source) -> tuple[int, int]:
+def checked_shape(predictor: Predictor, source: Source) -> tuple[int, int]:
+    """Return (D, q), or raise DataError unless the source has the inputs and targets for it."""
     predictor.feature_map.check((source.n_samples, source.n_features))
     D, q = predictor.coef.shape
-    if source.n_targets != q:
-        raise DataError(
-            f"the model predicts {q} target{'s' * (q > 1)}, but the data has {source.n_targets}; "
-            f"name the dataset that holds them with y (--y)."
-        )
+    check_targets(source, q, "the model predicts")
     return D, q
 
 
@@ -183,7 +159,7 @@ def diagnose(model: "FittedRidge", source: Source, *, n_largest: int = 10) -> di
             "solver 'direct' (--solver direct), or take the cross-validated error."
         )
     predictor, equations = model.predictor, model.normal_equations
-    (D, _), skip_bad_rows = _checked_shape(predictor, source), model.parameters.skips_bad_rows
+    (D, _), skip_bad_rows = checked_shape(predictor, source), model.parameters.skips_bad_rows
     deviation = task(Deviation.of, predictor.feature_map, shared(equations), name="deviation")
     statistic = task(_leave_one_out, predictor, deviation, n_largest, name="leave-one-out")
     nowhere: Any = None  # deviations stay where the rows are

@@ -1,14 +1,13 @@
 """A model of few features, made of one of many without reading a row."""
 
 import time
-import warnings
 from dataclasses import replace
 
 import numpy as np
 
 from streamkern._typing import Array, Floats
 from streamkern.engine.scheduler import run, shared, task
-from streamkern.errors import ParameterError, StreamkernWarning
+from streamkern.errors import ParameterError, warn
 from streamkern.features.trend import NO_CHOICE
 from streamkern.models.estimators.load import estimator_of
 from streamkern.models.estimators.random_feature_ridge import RandomFeatureRidge
@@ -71,7 +70,7 @@ def sparse_model(model: FittedRidge, n_components: int, method: str = "forward")
         arguments = shared(equations), full.coef, full.intercept, sparsifier, K
         support, solution, equations = run(task(_chosen, *arguments, name="sparsify"))
         if solution.note:
-            warnings.warn(solution.note, StreamkernWarning, stacklevel=3)
+            warn(solution.note, 3)
         part, coef, intercept = full.feature_map.subset(support), solution.coef, solution.intercept
         predictor = replace(full, feature_map=part, coef=coef, intercept=intercept)
         report |= facts_of(solution, equations, full.flat)

@@ -127,11 +127,11 @@ class SubspacePasses:
             every = self.feature_map.turned(np.column_stack(list(parts.values())), back=True)
         return dict(zip(parts, np.split(every, len(parts), axis=1), strict=True))
 
-    def _timed(self, product: Callable[..., Any], vectors: Array, label: str) -> Any:
+    def _timed(self, multiply: Callable[..., Any], vectors: Array, label: str) -> Any:
         with blas_threads(1):
             turned = self.feature_map.turned(vectors).astype(vectors.dtype)
         begun = perf_counter()
-        found = product(turned, label)
+        found = multiply(turned, label)
         self.seconds.append(perf_counter() - begun)
         return found
 

@@ -21,6 +21,7 @@ from streamkern.runtime.memory import usable_cores
 from streamkern.runtime.threads import blas_threads
 from streamkern.solve import Eigenbasis
 from streamkern.solve.cross_validation import held_out_errors
+from streamkern.solve.eigendecomposition import SMALL
 from streamkern.solve.penalty_curve import PenaltyCurve
 from streamkern.solve.penalty_grid import even_grid
 from streamkern.solve.solution import relative_floor
@@ -61,7 +62,9 @@ class SubspaceSystems:
             rest = total if k is None else total.without(parts[k])
             return Eigenbasis.of(rest.centred(intercept=subspace.intercept))
 
-        with ThreadPoolExecutor(usable_cores()) as pool:
+        # Of many vectors each decomposition has all cores, and memory for itself.
+        n_threads = usable_cores() if subspace.n_vectors <= SMALL else 1
+        with ThreadPoolExecutor(n_threads) as pool:
             made = pool.map(basis, subspace.left_out)
             bases = dict(zip(subspace.left_out, made, strict=True))
         spectrum = bases[None].spectrum

@@ -13,7 +13,7 @@ from streamkern.solve.penalty_errors import PenaltyErrors
 from streamkern.solve.posterior_samples import sampling_bytes
 from streamkern.solve.preconditioner import block_bytes, largest_sketch, sketch_size
 from streamkern.statistics import Triangle, update_bytes
-from streamkern.statistics.toeplitz_moments import MOST_ROWS
+from streamkern.statistics.toeplitz_moments import MOST_ROWS, rows_at_once
 
 if TYPE_CHECKING:
     from streamkern.parameters.job_plan import Plan
@@ -44,8 +44,8 @@ _PASSES, _VECTORS, _PENALTIES, _FEATURE = 30, (600, 100), 3, 16
 # many numbers transforms of rows hold; multiply-adds that take as long as a row's sums, for every
 # factor, and as a transform of the lattice or products of a vector by fold, for every feature.
 _WAVES, _FINER, _OF_A_ROW, _TRANSFORM = 16, 8, 3000, 40_000
-# What a row takes in a transform, and each of its factors, and rows of one for every feature.
-_TRANSFORMED, _FACTOR, _ROWS_OF_SUMS = 128, 48, 64
+# What a row takes in a transform, and each of its factors.
+_TRANSFORMED, _FACTOR = 128, 48
 # As measured: how many times as long products with few vectors take, which are as fast as memory,
 # and the squares of all vectors that are multiplied between the passes.
 _NARROW, _BETWEEN = 5, 20
@@ -134,8 +134,8 @@ class Footprint:
         finer = 16 * _FINER * _WAVES * self.n_components
         factors = self.source.n_targets + 1 + self.n_terms
         task = self.folds_at_once * self.sums() + finer + self.blocks
-        rows = min(max(self.block_rows, _ROWS_OF_SUMS * self.n_components), self.shard_rows)
-        task += min(rows, MOST_ROWS) * (_TRANSFORMED + _FACTOR * factors)
+        rows = rows_at_once(2 * _WAVES * self.n_components, factors) + self.block_rows
+        task += min(rows, self.shard_rows) * (_TRANSFORMED + _FACTOR * factors)
         task += _FACTOR * self.n_components * factors
         waiting = (self.n_folds + (_WAITING - 1) * self.folds_at_once) * self.sums()
         return _PROCESS_BYTES + self.map + threads * task + waiting + self.sample

@@ -39,6 +39,11 @@ class Plan:
     checkpoint_bytes: int = 0  # on the disk, if there is to be a checkpoint
 
     @property
+    def fewest_rows(self) -> int:
+        """Rows of the last shards, which are smaller but where each transforms a whole lattice."""
+        return self.shard_rows if self.sums_waves else self.block_rows
+
+    @property
     def n_slots(self) -> int:
         """Tasks that all processes run at a time."""
         return max(self.n_workers, 1) * self.n_threads

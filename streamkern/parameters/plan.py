@@ -41,8 +41,8 @@ _SHARDS = 256
 _SHARD_ROWS = (32768, 1 << 20)
 # Folds of fewer shards than this are too uneven to choose by; rows are dealt then.
 _SHARDS_A_FOLD = 3
-# Few shards and large blocks of waves, since each transforms the whole lattice: without folds as
-# many as take no longer for that than for rows, but some for the cores.
+# Few shards and large blocks of waves, since each transforms the whole lattice.  Without folds they
+# are as many as take no longer for that than for their rows, but some for the cores.
 _SHARDS_OF_WAVES, _ROWS_OF_WAVES = (2, 16), 1 << 19
 # Into how many strips the products are cut where a worker cannot hold all, with their partials.
 _STRIPS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
@@ -88,7 +88,7 @@ def plan_fit(
     if may_sum_waves or by_waves:
         most_rows = _ROWS_OF_WAVES if by_waves else block_rows
         shard_rows, block_rows = _cut_for_waves(source, D, n_folds, most_rows)
-    shards, block_rows = _shards(source, shard_rows, block_rows)
+    shards, block_rows = _shards(source, shard_rows, block_rows, by_waves=by_waves)
     if fold_by == "auto":
         counted, usual_bytes = shards, _BLOCK_BYTES // _BLOCK_ROWS[1]
         if more.get("solves_by_passes") and not by_waves:  # of so many features shards are small
@@ -244,7 +244,7 @@ def plan_for(
     """Plan a fit on what the current scheduler offers, tell it, and refuse what does not fit."""
     if needs_targets and not source.n_targets:
         raise DataError("a fit needs targets, but the source has none; name a dataset with y.")
-    plan = planned(options, source, n_sample, **_place(), **job)
+    plan = planned(options, source, n_sample, **current_resources()._asdict(), **job)
     plan.check()
     facts = {"allowed_bytes": plan.allowed_bytes, "seconds": plan.seconds}
     tell_of_job("planned", worker_bytes=plan.worker_bytes, readings=plan.n_strips, **facts)
@@ -253,12 +253,7 @@ def plan_for(
 
 def plan_here(source: Source, options: FitOptions, **job: Any) -> Plan:
     """Return the plan of a fit on what the current scheduler offers, whether it fits or not."""
-    return planned(options, source, **_place(), **job)
-
-
-def _place() -> dict[str, Any]:
-    n_workers, n_threads, allowed = current_resources()
-    return {"n_workers": n_workers, "n_threads": n_threads, "allowed_bytes": allowed}
+    return planned(options, source, **current_resources()._asdict(), **job)
 
 
 def tell_of_solution(
@@ -280,11 +275,16 @@ def tell_of_solution(
     tell_of_job("solution planned", flops=flops)
 
 
-def _shards(source: Source, shard_rows: int, block_rows: int) -> tuple[Sequence[Shard], int]:
-    """Return the shards, and the rows of a block of which no shard has fewer."""
+def _shards(
+    source: Source, shard_rows: int, block_rows: int, *, by_waves: bool
+) -> tuple[Sequence[Shard], int]:
+    """Return the shards, and the rows of a block, which are no more than the longest shard's.
+
+    Of waves the last shards are not smaller, since each transforms the whole lattice.
+    """
     longest = max(shard.n_rows for shard in source.shards(shard_rows, block_rows))
     block_rows = min(block_rows, longest)
-    return source.shards(shard_rows, block_rows), block_rows
+    return source.shards(shard_rows, shard_rows if by_waves else block_rows), block_rows
 
 
 def _cut_for_waves(
@@ -301,9 +301,7 @@ def _cut_for_waves(
     if source.loads_whole_shards:
         shard_rows = min(shard_rows, max(_BLOCK_BYTES // row_bytes, 1))
         block_rows = min(block_rows, shard_rows)
-    n_blocks = -(-shard_rows // block_rows)
-    block_rows = -(-shard_rows // n_blocks)  # as large as each other
-    return n_blocks * block_rows, block_rows
+    return -(-shard_rows // block_rows) * block_rows, block_rows
 
 
 def cut(source: Source, feature_bytes: int) -> tuple[int, int]:

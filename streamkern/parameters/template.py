@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass, field, replace
 
-from streamkern.errors import DataError, ParameterError
+from streamkern.errors import DataError
 from streamkern.errors.formatting import listed_apart
 from streamkern.features import Standardized
+from streamkern.features.metric import standardizer_of
 from streamkern.kernels import Kernel
 from streamkern.parameters.fit_options import FitOptions
 from streamkern.parameters.fit_report import FitReport
@@ -26,11 +27,7 @@ class Template:
     report: FitReport = field(default_factory=FitReport)  # names of inputs, recipe, classes
 
     def __post_init__(self) -> None:
-        if not isinstance(self.feature_map, Standardized):
-            raise ParameterError(
-                f"the map {self.feature_map.name!r} is not one that moments are made with; take "
-                f"that of a model that `fit` made."
-            )
+        standardizer_of(self.feature_map)  # of other maps there are no moments
 
     @property
     def names(self) -> list[str] | None:
@@ -59,10 +56,10 @@ class Template:
         return replace(self.options, **{name: getattr(options, name) for name in own})
 
 
-def check_targets(source: Source, n_targets: int) -> None:
+def check_targets(source: Source, n_targets: int, what: str = "the moments are of") -> None:
     """Raise DataError unless the source has so many targets."""
     if source.n_targets != n_targets:
         raise DataError(
-            f"the moments are of {n_targets} target{'s' * (n_targets > 1)}, but the data has "
-            f"{source.n_targets}; name the dataset that holds them with y."
+            f"{what} {n_targets} target{'s' * (n_targets > 1)}, but the data has "
+            f"{source.n_targets}; name the dataset that holds them with y (--y)."
         )

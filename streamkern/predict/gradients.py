@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from streamkern._typing import Floats
-from streamkern.errors import ParameterError
-from streamkern.features import Standardized, Standardizer
+from streamkern.features import Standardizer
+from streamkern.features.metric import standardizer_of
 from streamkern.predict.predictor import Predictor
 from streamkern.runtime.scratch import Scratch
 from streamkern.sources import Block
@@ -29,14 +29,6 @@ class GradientOuterProduct(Statistic):
     weight: float = total()
     sums: Floats = total("standardizer.n_outputs", "standardizer.n_outputs")
 
-    def __post_init__(self) -> None:
-        if not isinstance(self.predictor.feature_map, Standardized):
-            raise ParameterError(
-                f"gradients are taken of a map of standardised rows, not of the map "
-                f"{self.predictor.feature_map.name!r}; take that of a model that `fit` made."
-            )
-        super().__post_init__()
-
     @property
     def mean(self) -> Floats:
         """M, (p', p'), of the standardised inputs that are kept, averaged over rows."""
@@ -54,8 +46,7 @@ class GradientOuterProduct(Statistic):
 
     @property
     def standardizer(self) -> Standardizer:
-        whole: Any = self.predictor.feature_map
-        return whole.standardizer
+        return standardizer_of(self.predictor.feature_map)
 
     @np.errstate(over="ignore", invalid="ignore")  # of rows that are refused after the pass
     def update(self, blocks: Iterable[Block]) -> None:

@@ -1,7 +1,6 @@
 """Benchmark of random features against exact kernel ridge regression on the same rows."""
 
 import uuid
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import copy_context
@@ -11,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from streamkern.errors import DataError, ParameterError, StreamkernWarning
+from streamkern.errors import DataError, ParameterError, warn
 from streamkern.errors.checks import check_choice, checked_integer
 from streamkern.features import FAMILIES
 from streamkern.kernels import Kernel, Linear, ShiftInvariantKernel, length_scale_of
@@ -217,10 +216,9 @@ def _standardized(
 def _warn_of_rounding(runs: Sequence[Run]) -> None:
     lost = [run.precision_floor for run in runs if are_below(run.precision_floor or 0.0, run.alpha)]
     if lost:
-        warnings.warn(
+        warn(
             f"{len(lost)} of {len(runs)} models with random features have an alpha below the "
             f"precision floor of their sums, up to {max(filter(None, lost)):.3g}, and leave out "
             f"what lies below it; a larger alpha or double precision keeps it.",
-            StreamkernWarning,
-            stacklevel=3,
+            3,
         )

@@ -11,20 +11,13 @@ import numpy as np
 
 from streamkern._typing import Array, Floats
 from streamkern.engine.scheduler import run, run_all, shared, task
-from streamkern.errors import DataError
 from streamkern.models.fitted_classes import FittedClassifier
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.held_out_predictors import folds_of, unseen_by
-from streamkern.models.scoring import check_fitted_rows, scored
+from streamkern.models.scoring import check_fitted_rows, checked_shape, scored
 from streamkern.predict.class_errors import ClassErrors
 from streamkern.predict.deviation import WHOLE, Deviation, Largest
-from streamkern.predict.evaluation import (
-    Evaluation,
-    FoldPredictors,
-    PairCounts,
-    PredictionErrors,
-    r2_of,
-)
+from streamkern.predict.evaluation import Evaluation, PairCounts, PredictionErrors, r2_of
 from streamkern.predict.predictor import Predictor
 from streamkern.report.held_out_rows import WorstRows
 from streamkern.solve import NormalEquations
@@ -82,13 +75,7 @@ def pair_counts(model: FittedRidge, rmse: Floats) -> PairCounts:
 
 def _folds_of_rows(model: FittedRidge, source: Source) -> Any:
     """Return the kept moments of folds as an argument of tasks, or None where rows have none."""
-    predictor = model.predictor
-    predictor.feature_map.check((source.n_samples, source.n_features))
-    if source.n_targets != predictor.coef.shape[1]:
-        raise DataError(
-            f"the model predicts {predictor.coef.shape[1]} targets, but the data has "
-            f"{source.n_targets}; name the dataset that was fitted with y (--y)."
-        )
+    checked_shape(model.predictor, source)
     folds = folds_of(model)
     if folds is None or not run(task(_has_places, folds, source.n_samples, name="places")):
         return None
@@ -103,20 +90,22 @@ def _has_places(folds: ByFold, n_rows: int) -> bool:
 def _by_fold(model: FittedRidge | FittedClassifier, source: Source, folds: Any) -> Validation:
     unseen = unseen_by(model.ridge, folds)
     measures = _measures(model, np.sqrt(unseen.errors / model.ridge.normal_equations.weight))
-    predictors = FoldPredictors(unseen.rule, unseen.predictors)
-    held_out = Evaluation(predictors, PredictionErrors(len(unseen.errors)), *measures)
+    held_out = Evaluation(unseen.held_out, PredictionErrors(len(unseen.errors)), *measures)
     # Their squared errors are those that the moments tell.
     found = _read(model.ridge, source, held_out, unseen.errors, tolerance=_ROUGHLY)
     (errors, measure, worst), sample, _ = found
     standardized = np.empty((0, len(errors.squared)))
     if isinstance(measure, PairCounts):
-        numbers, tasks = unseen.rule.of(sample.places), []
+        numbers, tasks = unseen.held_out.rule.of(sample.places), []
         equations = model.ridge.normal_equations
         whole = None if equations.samples is None else shared(equations)
         for k in np.unique(numbers).tolist():
             rows = numbers == k
             mine = sample.X[rows], sample.y[rows], sample.weights[rows]
-            of_fold = unseen.left_out[k] if whole is None else whole, unseen.predictors[k]
+            of_fold = (
+                unseen.left_out[k] if whole is None else whole,
+                unseen.held_out.predictors[k],
+            )
             tasks.append(task(_without_fold, *of_fold, *mine, name=f"std-{k}"))
         standardized = np.concatenate(run_all(tasks))
     facts = measure, standardized, worst.rows, sample

@@ -20,6 +20,7 @@ def product(left: Array, right: Array) -> Array:
     made = np.empty((len(left), right.shape[1]), np.result_type(left, right))
     step = max(_PIECE // max(right.size, 1), _FEWEST_ROWS)
 
+    @np.errstate(all="ignore")  # threads of a pool do not know what is ignored outside
     def strip(start: int) -> None:
         np.matmul(left[start : start + step], right, out=made[start : start + step])
 

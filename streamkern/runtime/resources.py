@@ -22,7 +22,7 @@ class Resources(NamedTuple):
 
     n_workers: int
     n_threads: int
-    worker_bytes: int
+    allowed_bytes: int
 
     @property
     def n_slots(self) -> int:

@@ -18,7 +18,7 @@ from streamkern.runtime.threads import blas_threads
 from streamkern.statistics import Triangle
 
 # Up to this order LAPACK does all in one call, above the second one its integers are too small.
-_SMALL, _LARGE = 1024, 46_000
+SMALL, _LARGE = 1024, 46_000
 # Reflections that are applied to the rest together, and its columns that are one piece.
 _BLOCK, _PIECE = 32, 256
 # Random vectors beyond the rank, so that all of the range is among their products.
@@ -49,7 +49,7 @@ def decomposed(matrix: Floats, n_threads: int | None = None) -> tuple[Floats, Fl
         if not are_taken(D):
             values, vectors = np.linalg.eigh(matrix)
             return values, vectors
-        if D <= _SMALL:
+        if D <= SMALL:
             values, work = np.empty(D), np.empty(1 + 6 * D + 2 * D**2)
             sizes = len(work), np.empty(3 + 5 * D, dtype=np.intc), 3 + 5 * D
             routine("dsyevd")("V", "L", D, matrix, max(D, 1), values, work, *sizes)

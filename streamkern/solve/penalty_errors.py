@@ -88,7 +88,6 @@ class PenaltyErrors(Statistic):
     n_alphas: int
     n_targets: int
     weight: float = total()
-    n_rows: int = total(dtype=int)
     squared: Floats = total("n_alphas", "n_targets")  # of targets in the units of the models
     # The least 1 - h of a row: errors are rounding where it is.
     spare: Floats = minimum("n_alphas", start=1.0)
@@ -112,7 +111,6 @@ class PenaltyErrors(Statistic):
             spare = models.spare(along, weights)
             self.spare = np.minimum(self.spare, spare.min(axis=0))
             self.weight += float(weights.sum())
-            self.n_rows += len(block)
             with np.errstate(divide="ignore"):
                 factors = np.sqrt(weights)[:, None] / spare
             # What has no error without itself rules its penalty out, by `spare`.

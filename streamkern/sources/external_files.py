@@ -22,6 +22,7 @@ _MOST_LINKS = 16
 _UNLIMITED = h5py.h5s.UNLIMITED
 # Pieces that a virtual dataset may be put together of, and cells of a grid of them.
 _MOST_PIECES, _CELLS = 1_000_000, 10
+_TOO_MANY = f"is put together of more than {_MOST_PIECES:,} pieces; store its rows in one dataset."
 
 
 def check_plain_file(path: str | Path, name: str | None = None) -> None:
@@ -111,7 +112,7 @@ def boxes(space: h5py.h5s.SpaceID, shape: tuple[int, ...]) -> Array:
     if is_unlimited(space):
         space = _bounded(space, shape)
     if space.get_select_hyper_nblocks() > _MOST_PIECES:
-        raise DataError(_too_many())
+        raise DataError(_TOO_MANY)
     found = np.asarray(space.get_select_hyper_blocklist(), dtype=np.int64)
     found[:, 1] += 1
     return np.minimum(found, shape)
@@ -139,7 +140,7 @@ def first_gap(shape: tuple[int, ...], pieces: Sequence[Array]) -> str:
     edges = [np.unique([0, n, *every[:, :, j].ravel()]) for j, n in enumerate(shape)]
     cells = [len(each) - 1 for each in edges]
     if max(len(every), math.prod(cells) // _CELLS) > _MOST_PIECES:
-        raise DataError(_too_many())
+        raise DataError(_TOO_MANY)
     is_there = np.zeros(cells, dtype=bool)
     for box in every:
         ends = (np.searchsorted(each, box[:, j]) for j, each in enumerate(edges))
@@ -159,7 +160,3 @@ def rows_of(space: h5py.h5s.SpaceID) -> str:
         return f"rows from {space.get_regular_hyperslab()[0][0]:,}"
     first, last = space.get_select_bounds()
     return f"rows {first[0]:,} to {last[0] + 1:,}"
-
-
-def _too_many() -> str:
-    return f"is put together of more than {_MOST_PIECES:,} pieces; store its rows in one dataset."

@@ -15,8 +15,8 @@ from streamkern.statistics.work import Work
 
 # Rows of features that are multiplied at once, or as many as there are vectors, if that is more.
 _ROWS = 64
-# They are multiplied by so many features: few, which stay in cache, with up to a dozen vectors.
-# With more of them products are slower than memory, and faster the larger they are.
+# They are multiplied by so many features at once: with up to a dozen vectors few, which stay in
+# cache; with more vectors many, since large products take less time in all.
 _FEW, _FEATURES = 12, (1024, 8192)
 
 

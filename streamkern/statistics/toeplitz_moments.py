@@ -134,8 +134,7 @@ class ToeplitzMoments(Moments):
         """
         angles, strengths = list[Floats](), list[Floats]()
         q, k = self.n_targets, self._lattice.n_before
-        most = max(_FEWEST_ROWS, 4 * self.n_reals)
-        most = min(most, MOST_ROWS, 2 * MOST_ROWS // (self.n_factors + k))
+        most = rows_at_once(self.n_reals, self.n_factors + k)
         for block in blocks:
             self._check(block)
             weights = block.each_weight()
@@ -258,6 +257,11 @@ class ToeplitzMoments(Moments):
 
     def centred(self, *, intercept: bool = True) -> CentredMoments:
         return self.with_gram().centred(intercept=intercept)
+
+
+def rows_at_once(n_reals: int, n_factors: int) -> int:
+    """Return how many rows go into one transform, given the numbers of a lattice and of a row."""
+    return min(max(_FEWEST_ROWS, 4 * n_reals), MOST_ROWS, 2 * MOST_ROWS // n_factors)
 
 
 def is_summed_by_waves(feature_map: FeatureMap, n_targets: int) -> bool:

@@ -14,14 +14,13 @@ import fcntl
 import hashlib
 import json
 import os
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from streamkern.errors import CheckpointError, StreamkernWarning, first_line
+from streamkern.errors import CheckpointError, first_line, warn
 from streamkern.storage.codec import plain
 from streamkern.storage.outputs import make_folder, replacing
 from streamkern.storage.plain_values import is_whole, read_plain, write_plain
@@ -144,11 +143,10 @@ def _remove_damaged(where: Path) -> None:
     for path in damaged:
         path.unlink(missing_ok=True)
     if damaged:
-        warnings.warn(
+        warn(
             f"{len(damaged)} of the files in {where} did not hold what was saved, and what they "
             f"stood for is computed again.",
-            StreamkernWarning,
-            stacklevel=4,
+            4,
         )
 
 

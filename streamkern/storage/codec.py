@@ -6,7 +6,6 @@ memory than the file has bytes.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -114,17 +113,17 @@ def _check_kind(where: Path, file: h5py.File, kind: Kind) -> None:
         )
 
 
-def _holds(kind: Kind, path: str | Path) -> bool:
+def _kind_in(file: h5py.File) -> Kind | None:
+    return KINDS.get(str(untrusted.mark(file, "format")))
+
+
+def kind_of(path: str | Path) -> Kind | None:
+    """Return the kind of a file, None where it is none of ours."""
     try:
         with untrusted.opened(path) as file:
-            return untrusted.mark(file, "format") == kind.format
+            return _kind_in(file)
     except untrusted.DAMAGE:
-        return False
-
-
-holds_moments = partial(_holds, MOMENTS)
-holds_components = partial(_holds, COMPONENTS)
-holds_ensemble = partial(_holds, BOOSTED)
+        return None
 
 
 def read_recipe(path: str | Path) -> Recipe:
@@ -132,7 +131,7 @@ def read_recipe(path: str | Path) -> Recipe:
     path = local_path(path)
     try:
         with untrusted.opened(path) as file:
-            kind = KINDS.get(str(untrusted.mark(file, "format")))
+            kind = _kind_in(file)
             if kind is None and file.get(RECIPE, getlink=True) is not None:
                 return Recipe.from_json(untrusted.text(file, RECIPE))
     except untrusted.DAMAGE as error:

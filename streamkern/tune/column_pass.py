@@ -8,7 +8,7 @@ import numpy as np
 
 from streamkern._typing import Floats
 from streamkern.engine.reduction import PassResult, accumulate
-from streamkern.errors import DataError
+from streamkern.errors import DataError, warn
 from streamkern.errors.formatting import listed
 from streamkern.features import LEVELS, Standardizer
 from streamkern.parameters.fit_options import SAMPLE_ROWS, FitOptions
@@ -28,7 +28,6 @@ from streamkern.tune.column_scaling import (
     quartiles_of,
     robust,
     standardizer_of,
-    warn,
 )
 
 # A standard deviation so many times as wide as half of the rows is that of a few values.
@@ -180,5 +179,5 @@ def warn_of_outliers(source: Source, seen: ColumnPass) -> None:
             f"{np.max(farthest[wild] / deviation[wild]):,.0f} standard deviations from the mean, "
             f"make up that deviation, and beside them all others are nearly equal; clip them, take "
             f"logarithms or scale 'robust' (--scale robust), or leave them out.",
-            6,
+            5,
         )

@@ -1,13 +1,12 @@
 """The scaling of columns: which are constant, and by what deviation the others are divided."""
 
-import warnings
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from streamkern._typing import Array, Floats
-from streamkern.errors import DataError, StreamkernWarning
+from streamkern.errors import DataError, warn
 from streamkern.errors.formatting import listed
 from streamkern.features import Standardizer
 from streamkern.features.exact_products import sure
@@ -27,10 +26,6 @@ _BOUND = 3.0 * _APART
 _KNOTS, _LEAST, _RAREST = 32, 2.0**-30, 1e-7
 # Deviations are those of columns where at least this share of rows departs from the usual value.
 _DEPARTING = 0.1
-
-
-def warn(sentence: str, level: int) -> None:
-    warnings.warn(sentence, StreamkernWarning, stacklevel=level)
 
 
 def constant_columns(source: Source, columns: ColumnStatistics) -> Array:
@@ -62,7 +57,7 @@ def standardizer_of(
         warn(
             f"{len(dropped)} constant column{'s' * (len(dropped) > 1)} of X left out: "
             f"{listed(names[j] if names else j for j in dropped)}.",
-            5,
+            4,
         )
     waiting = np.flatnonzero(constant & ~left_out).tolist()
     if waiting:
@@ -71,7 +66,7 @@ def standardizer_of(
             f"deviation is not known: {listed(names[j] if names else j for j in waiting)}; where "
             f"they vary later they count in units of their value here, or of 1 where that is "
             f"smaller.",
-            5,
+            4,
         )
     # Units too large leave a column nearly out, as it was; units too small would leave it alone.
     size = np.maximum(np.abs(mean), 1.0)
@@ -86,7 +81,7 @@ def standardizer_of(
                     f"the inputs lie {apart:,.0f} standard deviations from zero, where the "
                     f"{options.kernel.name} kernel loses its digits in single precision; take "
                     f"precision 'double' (--precision double), or standardise.",
-                    5,
+                    4,
                 )
         # A kernel of differences does not see the mean, but single precision does.
         mean = mean if of_differences else np.zeros(len(kept))
@@ -185,6 +180,6 @@ def left_out_like(
         warn(
             f"columns of X left out that are constant in the rows that these are to be like, but "
             f"not here: {listed(varying)}.",
-            5,
+            4,
         )
     return left_out

@@ -25,8 +25,7 @@ from streamkern.solve.posterior_samples import PosteriorSamples
 from streamkern.solve.sparse_selection import SparsityCurve
 from streamkern.solve.subspace import Remainder
 from streamkern.statistics import CentredMoments, FeatureSums
-from streamkern.tune.fold_moments import total_of
-from streamkern.tune.penalty_search import LeaveOneOutCurve, Size, solve_sizes
+from streamkern.tune.penalty_search import LeaveOneOutCurve, Size, solve_sizes, total_of
 
 _SMALLEST_SIZE = 64
 

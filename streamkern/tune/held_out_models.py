@@ -26,9 +26,8 @@ from streamkern.solve.sparse_selection import (
     sparse_sizes,
 )
 from streamkern.statistics import FeatureSums
-from streamkern.tune.fold_moments import fold_parts, folds_with_rows, total_of
 from streamkern.tune.fold_solution import Solved
-from streamkern.tune.penalty_search import Size
+from streamkern.tune.penalty_search import Size, fold_parts, folds_with_rows, total_of
 
 
 class LeftOut(NamedTuple):

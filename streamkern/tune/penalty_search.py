@@ -5,6 +5,7 @@ What is factorised stays where the moments are; the caller's process sees spectr
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from operator import attrgetter
 from typing import Any, TypeAlias
 
@@ -19,8 +20,7 @@ from streamkern.solve import Eigenbasis, Spectrum, rounding_variance
 from streamkern.solve.cross_validation import HeldOut, held_out_errors
 from streamkern.solve.penalty_curve import PenaltyCurve
 from streamkern.solve.penalty_grid import default_grid
-from streamkern.statistics import FeatureSums
-from streamkern.tune.fold_moments import fold_parts, folds_with_rows, total_of
+from streamkern.statistics import ByFold, FeatureSums
 
 # Takes the task of an eigenbasis, its spectrum and penalties.
 LeaveOneOutCurve: TypeAlias = Callable[[Any, Spectrum, Floats], PenaltyCurve]
@@ -118,3 +118,22 @@ def _held_out(
 ) -> HeldOut:
     """Score a fold, all of which may be side by side on the cores of one machine."""
     return held_out_errors(basis, total, part, alphas, max(usable_cores() // n_folds, 1))
+
+
+def folds_with_rows(folds: ByFold) -> list[int]:
+    return sorted(folds.parts)
+
+
+def total_of(folds: ByFold, n_components: int | None) -> FeatureSums:
+    """Return the moments of all folds together, of all or of the leading features."""
+    parts = (part_of(folds, k, n_components) for k in folds_with_rows(folds))
+    return reduce(FeatureSums.merge, parts)
+
+
+def part_of(folds: ByFold, fold: int, n_components: int | None) -> FeatureSums:
+    moments = folds.parts[fold]
+    return moments if n_components is None else moments.leading(n_components)
+
+
+def fold_parts(folds: Any, numbers: Sequence[int], n_components: int | None) -> dict[int, Any]:
+    return {k: task(part_of, folds, k, n_components, name=f"part-{k}") for k in numbers}

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from streamkern import RandomFeatureAdaBoost, RandomFeatureRidge
-from streamkern.errors import ParameterError
+from streamkern.errors import ParameterError, StreamkernWarning, warn
 from streamkern.errors.checks import checked_integer, is_integer
 from streamkern.features import RandomFourierFeatures
 from streamkern.kernels import Gaussian, Polynomial
@@ -46,3 +46,9 @@ def test_integers_of_numpy_are_integers(value):
     assert not is_integer(value, 4)
     with pytest.raises(ParameterError, match="not 3"):
         checked_integer(value, "not {}", 4)
+
+
+def test_a_warning_is_at_the_line_that_is_meant():
+    with pytest.warns(StreamkernWarning, match="once") as told:
+        warn("once", 1)
+    assert told[0].filename == __file__

@@ -380,6 +380,7 @@ def test_a_factor_without_one_row_is_that_of_the_matrix_without_it(place):
 
 def test_no_bit_of_the_factor_of_many_landmarks_depends_on_the_number_of_threads(monkeypatch):
     landmarks, found = np.random.default_rng(0).standard_normal((1300, 2)), []
+    monkeypatch.setattr(nystroem, "_ALONE", 1000)
     for n_threads in (1, 3):
         monkeypatch.setattr(nystroem, "usable_cores", lambda n=n_threads: n)
         found.append(nystroem._factor(Gaussian(0.1), landmarks, 1e-8))
@@ -401,3 +402,26 @@ def test_of_many_landmarks_those_that_others_leave_nothing_of_are_left_out(monke
     matrix = Gaussian(1.0)(chosen, chosen) + 1e-8 * np.eye(28)
     np.testing.assert_allclose(factor @ factor.T, matrix, atol=1e-12)
     assert (np.triu(factor, 1) == 0).all()
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_landmarks_are_pivoted_only_where_they_cannot_be_told_apart(monkeypatch, fails):
+    landmarks, made = np.random.default_rng(0).standard_normal((30, 2)), nystroem._factor
+    calls, pivoted = [], nystroem._pivoted
+
+    def factor(*given):
+        calls.append("factor")
+        if fails and len(calls) == 1:
+            raise np.linalg.LinAlgError
+        return made(*given)
+
+    monkeypatch.setattr(nystroem, "_factor", factor)
+    monkeypatch.setattr(nystroem, "_pivoted", lambda *a: calls.append("pivots") or pivoted(*a))
+    chosen, _ = nystroem._independent(Gaussian(1.0), landmarks, 1e-8)
+    np.testing.assert_array_equal(chosen, landmarks)
+    assert calls == (["factor", "pivots", "factor"] if fails else ["factor"])
+    monkeypatch.setattr(nystroem, "_PIVOTED", 4)
+    calls.clear()
+    if fails:
+        with pytest.raises(np.linalg.LinAlgError):
+            nystroem._independent(Gaussian(1.0), landmarks, 1e-8)

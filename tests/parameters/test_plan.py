@@ -14,6 +14,7 @@ from streamkern.parameters.parameters import Parameters
 from streamkern.parameters.plan import plan_fit, planned
 from streamkern.runtime.memory import in_words
 from streamkern.sources.base import Segment, Source
+from streamkern.statistics.toeplitz_moments import MOST_ROWS
 
 GB = 1 << 30
 PROCESSES = ("worker_bytes", "client_bytes")
@@ -254,6 +255,20 @@ def test_blocks_are_whole_chunks_and_shards_whole_blocks(D, chunk_rows):
     assert plan.block_rows % chunk_rows == 0
     assert plan.shard_rows % plan.block_rows == 0
     assert 512 < plan.block_rows <= 8192
+
+
+@pytest.mark.parametrize(("n", "D", "n_shards"), [(4e6, 300_000, 2), (1e7, 300_000, 4)])
+def test_large_lattices_have_few_shards_which_are_one_transform_each(n, D, n_shards):
+    plan = plan_fit(Described(int(n), 2), D, sums_waves=True, solves_by_passes=True)
+    assert plan.n_shards == n_shards
+    assert plan.shard_rows <= MOST_ROWS
+    assert plan.block_rows < plan.shard_rows
+
+
+def test_memory_of_transforms_follows_the_rows_that_go_into_one():
+    few = plan_fit(Described(10**8, 2), 65_536, sums_waves=True, solves_by_passes=True)
+    many = plan_fit(Described(10**8, 2, 31), 65_536, sums_waves=True, solves_by_passes=True)
+    assert many.worker_bytes < 4 * few.worker_bytes
 
 
 def test_small_work_is_done_in_this_process_and_large_work_by_a_worker_a_core(machine):

@@ -98,5 +98,5 @@ def test_the_work_grows_with_targets():
 
 def test_a_map_of_rows_that_are_not_standardised_is_refused():
     bare = RandomFourierFeatures(Gaussian(1.0), D).draw(P)
-    with pytest.raises(ParameterError, match="not of the map 'fourier'"):
+    with pytest.raises(ParameterError, match="the map 'fourier' is not one of standardised rows"):
         GradientOuterProduct(Predictor(bare, np.ones((D, 1)), np.zeros(1)))

@@ -41,7 +41,8 @@ def classifier(**options):
 
 def held_out_scores(model, X):
     """Scores of every row by the model without its fold."""
-    rule, predictors, *_ = unseen_by(model.ridge_, folds_of(model.ridge_))
+    held_out = unseen_by(model.ridge_, folds_of(model.ridge_)).held_out
+    rule, predictors = held_out.rule, held_out.predictors
     folds = rule.of(np.arange(len(X)))
     scores = np.empty((len(X), predictors[0].coef.shape[1]))
     for k, predictor in predictors.items():

@@ -183,7 +183,7 @@ def test_other_rows_and_models_without_equations_are_refused(tmp_path):
     for fit, others in wrong:
         with pytest.raises(DataError, match="not the rows that the model was fitted on"):
             validated(fit, others)
-    with pytest.raises(DataError, match="predicts 1 targets, but the data has 2"):
+    with pytest.raises(DataError, match="predicts 1 target, but the data has 2"):
         validated(model.model_, as_source(X, np.column_stack([y, y])))
     # A compact model that was loaded does not know enough.
     model.save(tmp_path / "model.h5", compact=True)

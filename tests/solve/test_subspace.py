@@ -64,15 +64,22 @@ def test_vectors_are_made_orthonormal_without_leaving_what_they_span(k, apart):
 
 
 @pytest.mark.parametrize("cuts", [(), (1, 90, 91)])
-def test_products_with_vectors_are_those_of_the_sums(rows, feature_map, cuts):
+@pytest.mark.parametrize("n_vectors", [3, 13])
+def test_products_with_vectors_are_those_of_the_sums(
+    rows, feature_map, cuts, n_vectors, monkeypatch
+):
+    monkeypatch.setattr("streamkern.statistics.gram_products._FEATURES", (5, 7))
     X, y, weights = rows
-    vectors, shift = np.random.default_rng(1).standard_normal((D, 3)), np.full(D, 0.2)
+    vectors, shift = np.random.default_rng(1).standard_normal((D, n_vectors)), np.full(D, 0.2)
     found = GramProducts(feature_map, vectors, shift, "double")
     pieces = [slice(*pair) for pair in pairwise([0, *cuts, N])]
     found.update(Block(X[k], y[k], k.start, weights[k]) for k in pieces)
     f = feature_map.transform(X) / feature_map.scale - shift
     expected = sum(s * np.outer(row, row @ vectors) for s, row in zip(weights, f, strict=True))
     np.testing.assert_allclose(found.products, expected, rtol=1e-12)
+    narrow = GramProducts(feature_map, vectors.astype(np.float32), shift)
+    narrow.update([Block(X, y, 0, weights)])
+    np.testing.assert_allclose(narrow.products, expected, atol=1e-4 * np.abs(expected).max())
 
 
 @pytest.mark.parametrize("n_tests", [8, D])

@@ -1,6 +1,5 @@
 """scikit-learn's conventions: parameters and their names, checks of tables, and `set_output`."""
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import wraps
@@ -13,7 +12,7 @@ from sklearn.utils import get_tags
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
-from streamkern.errors import DataError, ParameterError, StreamkernWarning
+from streamkern.errors import DataError, ParameterError, warn
 from streamkern.errors.formatting import listed
 from streamkern.kernels import Kernel
 from streamkern.kernels.base import split_names
@@ -163,11 +162,10 @@ def encoded(recipe: Recipe, X: Any, *, told: bool) -> Any:
     if not is_frame(X):
         if told and not recipe.is_plain:
             names = recipe.feature_names
-            warnings.warn(
+            warn(
                 f"X has no names of columns, so it is taken for the {len(names)} inputs that are "
                 f"made of a table: {listed(names, 5)}; give a data frame to have them made.",
-                StreamkernWarning,
-                stacklevel=5,
+                5,
             )
         return X
     tally = Tally()

@@ -1,6 +1,5 @@
 """Column encoders: numbers, one-hot and ordinal categories, times."""
 
-import warnings
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -10,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from streamkern._typing import Array, Floats
-from streamkern.errors import StreamkernWarning
+from streamkern.errors import warn
 from streamkern.errors.formatting import listed
 from streamkern.sources.preprocessing.cells import numbers, places, seconds
 
@@ -56,7 +55,7 @@ class Tally:
         ]
         if said:
             text = f"the table has cells that {'; and that '.join(said)}."
-            warnings.warn(text, StreamkernWarning, stacklevel=stacklevel + 1)
+            warn(text, stacklevel + 1)
 
 
 class Column(ABC):
