@@ -207,7 +207,7 @@ print("distributed" in sys.modules)
 
 # What the whole may be, at most: entries of streamkern/, floors, and lines of a module and of all.
 BUDGET = {"rooms": 16, "floors": 10, "module": 400, "median": 160}
-LINES = {"package": 42_559, "tests": 38_778}
+LINES = {"package": 42_570, "tests": 38_778}
 
 
 def sources(folder):

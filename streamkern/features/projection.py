@@ -5,6 +5,7 @@ A projection makes the angles w_k^T x of rows x, for L frequencies w_k of p numb
 
 import math
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any, Self, TypeAlias
 
 import numpy as np
@@ -20,8 +21,8 @@ from streamkern.runtime.sparse_rows import SparseRows
 # Deviations from zero of a mean whose products, in single precision, would lose digits.
 _FAR = 64.0
 _TURN = 2.0 * math.pi
-# Rows of frequencies that are written out at a time.
-_ROWS = 256
+# Rows of frequencies that are written out at a time, and rows that are few beside them.
+_ROWS, _FEW = 256, 32
 
 
 class Frequencies:
@@ -40,15 +41,21 @@ class Frequencies:
 
     def prepared(self, dtype: Any, scratch: Scratch) -> Callable[[Array, Array], None]:
         """Return a function that writes the angles (n, L) of rows (n, p) to its second argument."""
-        # BLAS takes a sixth more time where frequencies lie one by one.
-        by_inputs = scratch.array("frequencies by inputs", self.frequencies.shape[::-1], dtype)
-        by_inputs[...] = self.frequencies.T
+        frequencies = self._held(dtype, scratch)
+
+        @cache
+        def by_inputs() -> Array:
+            turned = scratch.array("frequencies by inputs", frequencies.shape[::-1], dtype)
+            turned[...] = frequencies.T
+            return turned
 
         def project(X: Array | SparseRows, angles: Array) -> None:
             if isinstance(X, SparseRows):
-                np.copyto(angles, X.times(by_inputs))
+                np.copyto(angles, X.times(by_inputs()))
                 return
-            np.matmul(X.astype(dtype, copy=False), by_inputs, out=angles)
+            # BLAS takes a sixth more time where frequencies lie one by one; turning them, too.
+            turned = frequencies.T if len(X) < _FEW else by_inputs()
+            np.matmul(X.astype(dtype, copy=False), turned, out=angles)
 
         return project
 
@@ -63,8 +70,7 @@ class Frequencies:
 
     def pulled_back(self, dtype: Any, scratch: Scratch) -> Callable[[Array, Array], Any]:
         """Return a function that writes sum_k s_k w_k (n, p) of slopes (n, L), maybe lost."""
-        frequencies = scratch.array("frequencies", self.frequencies.shape, dtype)
-        frequencies[...] = self.frequencies
+        frequencies = self._held(dtype, scratch)
         return lambda slopes, out: np.matmul(slopes, frequencies, out=out)
 
     def folded(self, standardizer: Standardizer, dtype: Any) -> "FoldedFrequencies":
@@ -73,6 +79,11 @@ class Frequencies:
         far = np.abs(standardizer.mean / standardizer.deviation).max() > _FAR
         product = np.dtype(np.float64) if far else dtype
         return FoldedFrequencies(by_inputs.astype(product), offsets.astype(product))
+
+    def _held(self, dtype: Any, scratch: Scratch) -> Array:
+        held = scratch.array("frequencies", self.frequencies.shape, dtype)
+        held[...] = self.frequencies
+        return held
 
     def rows(self, indices: Array) -> Floats:
         return self.frequencies[indices]

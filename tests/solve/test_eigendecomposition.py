@@ -30,7 +30,7 @@ every_spectrum = pytest.mark.parametrize("spectrum", list(SPECTRA.values()), ids
 @pytest.fixture
 def in_pieces(monkeypatch):
     """Small matrices are decomposed as large ones are."""
-    monkeypatch.setattr(eigendecomposition, "_SMALL", 0)
+    monkeypatch.setattr(eigendecomposition, "SMALL", 0)
 
 
 def with_values(values: np.ndarray) -> np.ndarray:
