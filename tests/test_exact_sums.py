@@ -13,7 +13,6 @@ from streamkern.errors import DataError, OverflowedError, ParameterError
 from streamkern.models.feature_rounding import rounding_note
 from streamkern.parameters import plan
 from streamkern.runtime.events import observed
-from streamkern.tune.penalty_search import total_of
 
 N, P = 60_000, 4
 
@@ -44,7 +43,7 @@ def model(**options):
 
 def bits(moments) -> tuple:
     """Return all that the sums over the rows are."""
-    total = total_of(moments.gathered().folds, None)
+    total = moments.gathered().folds.total()
     panels = [panel.tobytes() for panel in total.gram.panels]
     sums = [getattr(total, name).tobytes() for name in ("cross", "target", "target_sum")]
     return (*panels, *sums, total.weight, total.n_rows)
@@ -277,7 +276,7 @@ def test_whole_weights_are_exact():
     X, y = (part[:500] for part in rows())
     weights = np.random.default_rng(0).integers(1, 20_000, 500)
     moments = model().moments(X, y, weights).gathered()
-    assert total_of(moments.folds, None).weight == weights.sum()
+    assert moments.folds.total().weight == weights.sum()
 
 
 def test_a_first_batch_of_constant_targets_does_not_shut_out_the_next():

@@ -27,7 +27,6 @@ from streamkern.sources import Source
 from streamkern.statistics import ByFold, precision_of_features
 from streamkern.storage.codec import COMPONENTS, map_card, restored_map
 from streamkern.storage.untrusted import finite_array, finite_arrays
-from streamkern.tune.penalty_search import total_of
 
 # Of a fit, what those of principal components take too, by the same names.
 _OPTIONS = ("feature_map", "paired", "standardize", "precision", "on_bad_rows", "random_state")
@@ -160,7 +159,7 @@ def principal_components(moments: DataMoments, options: ComponentOptions) -> Fit
 
 def _leading(folds: ByFold, wanted: int | float | None) -> tuple[Any, ...]:
     """Return the rank of G; and mean, components, their and the total variance, and weight."""
-    total = total_of(folds, None)
+    total = folds.total()
     if total.n_rows < 2 or not total.weight > 1.0:
         raise DataError(
             f"principal components need 2 rows at least, but there are {total.n_rows} that weigh "

@@ -28,7 +28,6 @@ from streamkern.parameters.template import Template, check_targets
 from streamkern.runtime.memory import check_free, in_words
 from streamkern.sources import LabelledSource, Source, as_source, labelled_rows
 from streamkern.statistics import ByFold, FeatureSums, RowIndex, Triangle
-from streamkern.tune.penalty_search import folds_with_rows
 
 
 @dataclass(frozen=True, repr=False)
@@ -96,7 +95,7 @@ class DataMoments:
         if turning is None:
             return self
         folds = shared(self.folds)
-        numbers: list[int] = run(task(folds_with_rows, folds, name="folds"))
+        numbers: list[int] = run(task(ByFold.numbers, folds, name="folds"))
         parts = [task(_solvable, folds, fold, name=f"turn-{fold}") for fold in numbers]
         whole = kept(task(_with_parts, folds, numbers, *parts, name="turned"))
         return replace(self, folds=whole, feature_map=feature_map)

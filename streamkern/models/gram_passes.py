@@ -12,7 +12,7 @@ from streamkern._typing import Array, Floats
 from streamkern.engine.feature_stores import FeatureStores
 from streamkern.engine.reduction import PassResult
 from streamkern.solve.preconditioner import LEADING, BlockPreconditioner
-from streamkern.statistics import ByFold, GramProducts, RangeFolds, ToeplitzMoments
+from streamkern.statistics import ByFold, GramProducts, RangeFolds
 
 
 class GramPasses:
@@ -68,8 +68,7 @@ class GramTransforms:
 
     def __init__(self, sums: ByFold, n_threads: int, *, intercept: bool) -> None:
         parts = dict(sorted(sums.parts.items()))
-        total = reduce(ToeplitzMoments.merge, parts.values())
-        self.block = block_preconditioner(total, intercept=intercept)
+        self.block = block_preconditioner(sums.total(), intercept=intercept)
         self.operators = {fold: part.gram_operator(n_threads) for fold, part in parts.items()}
         self.whole = reduce(add, self.operators.values())
 

@@ -23,10 +23,9 @@ from streamkern.predict.predictor import Predictor
 from streamkern.solve import rounding_variance
 from streamkern.solve.sparse_selection import Sparsifier
 from streamkern.sources import Source
-from streamkern.statistics import Together
+from streamkern.statistics import ByFold, Together
 from streamkern.tune.fold_solution import Solved
 from streamkern.tune.held_out_models import solve_without
-from streamkern.tune.penalty_search import folds_with_rows
 
 _SOLUTION = attrgetter("solution.coef", "solution.intercept", "support", "errors")
 # Times its rounding that a sum of squares must be, to be off by a twentieth at most.
@@ -46,7 +45,7 @@ def folds_of(model: FittedRidge) -> Any:
     if model.moments is None:
         return None
     folds = shared(model.moments.solvable().folds)
-    return folds if len(run(task(folds_with_rows, folds, name="folds"))) > 1 else None
+    return folds if len(run(task(ByFold.numbers, folds, name="folds"))) > 1 else None
 
 
 def unseen_by(model: FittedRidge, folds: Any) -> Unseen:

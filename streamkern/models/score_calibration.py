@@ -18,7 +18,6 @@ from streamkern.predict.predictor import RowFunction
 from streamkern.sources import LabelledSource
 from streamkern.statistics import ByFold
 from streamkern.tune.held_out_models import LeftOut
-from streamkern.tune.penalty_search import part_of
 
 # The least that scores are taken to spread by, as a part of the targets' variance.
 _LEAST_SPREAD = 1e-6
@@ -48,7 +47,7 @@ def calibrated_by_moments(ridge: FittedRidge) -> Calibrator:
 
 def _sums(folds: ByFold, fold: int, size: int, left: LeftOut) -> ScoreSums:
     """Return the sums of the scores of a fold by the model without it, as its moments tell them."""
-    part, coef = part_of(folds, fold, size), left.solution.coef
+    part, coef = folds.part(fold, size), left.solution.coef
     held = part.centred()
     if left.support is not None:
         held = held.subset(left.support)

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, Self
@@ -129,6 +130,20 @@ class ByFold(Statistic):
     @property
     def work(self) -> Work | None:
         return self.empty.work
+
+    def numbers(self) -> list[int]:
+        """Return the folds that have rows."""
+        return sorted(self.parts)
+
+    def part(self, fold: int, n_components: int | None = None) -> Any:
+        """Return what there is of a fold, of all or of the leading features."""
+        part = self.parts[fold]
+        return part if n_components is None else part.leading(n_components)
+
+    def total(self, n_components: int | None = None) -> Any:
+        """Return what there is of all folds together, of all or of the leading features."""
+        parts = (self.part(fold, n_components) for fold in self.numbers())
+        return reduce(lambda one, other: one.merge(other), parts)
 
     def update(self, blocks: Iterable[Block]) -> None:
         """Add rows, each to its fold's statistic; consecutive blocks of a fold go together."""

@@ -24,8 +24,8 @@ from streamkern.solve.penalty_curve import at_the_edge, ordered_rows, short_of_p
 from streamkern.solve.posterior_samples import PosteriorSamples
 from streamkern.solve.sparse_selection import SparsityCurve
 from streamkern.solve.subspace import Remainder
-from streamkern.statistics import CentredMoments, FeatureSums
-from streamkern.tune.penalty_search import LeaveOneOutCurve, Size, solve_sizes, total_of
+from streamkern.statistics import ByFold, CentredMoments, FeatureSums
+from streamkern.tune.penalty_search import LeaveOneOutCurve, Size, solve_sizes
 
 _SMALLEST_SIZE = 64
 
@@ -99,7 +99,7 @@ def solve_folds(
     `folds` is an argument of tasks.
     """
     if options.is_fixed and (sizes is None or len(sizes) == 1):
-        total = kept(task(total_of, folds, sizes and sizes[0], name="total"))
+        total = kept(task(ByFold.total, folds, sizes and sizes[0], name="total"))
         return Solved(*run(task(_solved, total, options.alpha, intercept, name="solve")))
     if sizes is not None and len(sizes) > 1 and not options.needs_folds:
         raise ParameterError(

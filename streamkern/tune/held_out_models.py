@@ -25,9 +25,9 @@ from streamkern.solve.sparse_selection import (
     sparse_errors,
     sparse_sizes,
 )
-from streamkern.statistics import FeatureSums
+from streamkern.statistics import ByFold, FeatureSums
 from streamkern.tune.fold_solution import Solved
-from streamkern.tune.penalty_search import Size, fold_parts, folds_with_rows, total_of
+from streamkern.tune.penalty_search import Size, fold_parts
 
 
 class LeftOut(NamedTuple):
@@ -56,8 +56,8 @@ def solve_without(
 
 
 def _total_and_parts(folds: Any, n_components: int) -> tuple[Any, dict[int, Any]]:
-    numbers: list[int] = run(task(folds_with_rows, folds, name="folds"))
-    total = kept(task(total_of, folds, n_components, name="total"))
+    numbers: list[int] = run(task(ByFold.numbers, folds, name="folds"))
+    total = kept(task(ByFold.total, folds, n_components, name="total"))
     return total, fold_parts(folds, numbers, n_components)
 
 

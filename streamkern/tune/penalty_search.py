@@ -5,7 +5,6 @@ What is factorised stays where the moments are; the caller's process sees spectr
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from operator import attrgetter
 from typing import Any, TypeAlias
 
@@ -55,7 +54,7 @@ def solve_sizes(
     leave_one_out: LeaveOneOutCurve | None = None,
 ) -> tuple[Size, ...]:
     """Choose the penalty for every number of leading features, None for all of them."""
-    numbers: list[int] = run(task(folds_with_rows, folds, name="folds"))
+    numbers: list[int] = run(task(ByFold.numbers, folds, name="folds"))
     if options.needs_folds and len(numbers) < 2:
         raise ParameterError(
             f"cross-validation needs at least 2 folds with rows, but the moments have "
@@ -79,7 +78,7 @@ def _sized(
     intercept: bool,
     leave_one_out: LeaveOneOutCurve | None,
 ) -> Size:
-    total = kept(task(total_of, folds, n_components, name="total"))
+    total = kept(task(ByFold.total, folds, n_components, name="total"))
     basis = kept(task(_eigenbasis, total, intercept, name="eigenbasis"))
     spectrum: Spectrum = run(task(attrgetter("spectrum"), basis, name="spectrum"))
     grid = options.grid
@@ -120,20 +119,5 @@ def _held_out(
     return held_out_errors(basis, total, part, alphas, max(usable_cores() // n_folds, 1))
 
 
-def folds_with_rows(folds: ByFold) -> list[int]:
-    return sorted(folds.parts)
-
-
-def total_of(folds: ByFold, n_components: int | None) -> FeatureSums:
-    """Return the moments of all folds together, of all or of the leading features."""
-    parts = (part_of(folds, k, n_components) for k in folds_with_rows(folds))
-    return reduce(FeatureSums.merge, parts)
-
-
-def part_of(folds: ByFold, fold: int, n_components: int | None) -> FeatureSums:
-    moments = folds.parts[fold]
-    return moments if n_components is None else moments.leading(n_components)
-
-
 def fold_parts(folds: Any, numbers: Sequence[int], n_components: int | None) -> dict[int, Any]:
-    return {k: task(part_of, folds, k, n_components, name=f"part-{k}") for k in numbers}
+    return {k: task(ByFold.part, folds, k, n_components, name=f"part-{k}") for k in numbers}
