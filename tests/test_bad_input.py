@@ -4,8 +4,6 @@ import ctypes
 import json
 import os
 import resource
-import subprocess
-import sys
 import time
 
 import h5py
@@ -13,6 +11,7 @@ import numpy as np
 import pytest
 from commandline import report_of, streamkern, unchanged_by, write
 from harvests import labelled_rows
+from rows_read import python
 
 N, P = 200, 3
 
@@ -34,14 +33,6 @@ def with_value(name: str, row: int | slice, value: float) -> dict[str, np.ndarra
     data = rows()
     data[name][row] = value
     return data
-
-
-def test_a_file_without_permission_is_refused(folder):
-    (folder / "good.h5").chmod(0)
-    outcome = with_permissions_that_count(("fit", "good.h5", "--out", "out.h5"))
-    assert outcome.returncode == 1
-    assert "good.h5 cannot be read: permission denied" in outcome.stderr
-    assert "Traceback" not in outcome.stderr
 
 
 def test_bad_rows_can_be_skipped_and_are_counted(folder):
@@ -73,34 +64,36 @@ def test_a_job_beyond_memory_is_refused_with_both_numbers_before_reading(folder)
     assert "GB may be used" in sentence
 
 
-def test_a_folder_without_permission_is_refused(folder):
-    locked = folder / "locked"
-    locked.mkdir(mode=0o555)
-    fit = ("fit", "good.h5", "--components", 16, "--out", locked / "out.h5")
-    outcome = with_permissions_that_count(fit)
-    assert outcome.returncode == 1
-    assert "cannot be written to" in outcome.stderr
-    assert "Traceback" not in outcome.stderr
-    assert list(locked.iterdir()) == []
+CALL = """
+import sys
+from streamkern.cli import main
+for line in sys.argv[1:]:
+    try:
+        main(line.split())
+    except SystemExit as end:
+        print(end.code)
+"""
 
 
-def somewhere_else(arguments, **options):
-    command = [sys.executable, "-c", "from streamkern.cli import main; main()"]
-    return subprocess.run(
-        [*command, *map(str, arguments)], capture_output=True, text=True, check=False, **options
-    )
+def without_override() -> None:
+    """Take away the capability of root to pass over permissions (capabilities(7))."""
+    if os.geteuid() == 0:
+        drop_from_bounding_set, dac_override, dac_read_search = 24, 1, 2
+        for capability in (dac_override, dac_read_search):
+            ctypes.CDLL(None).prctl(drop_from_bounding_set, capability, 0, 0, 0)
 
 
-def with_permissions_that_count(arguments):
-    """Run without the capability of root to pass over permissions (capabilities(7))."""
-
-    def drop() -> None:
-        if os.geteuid() == 0:
-            drop_from_bounding_set, dac_override, dac_read_search = 24, 1, 2
-            for capability in (dac_override, dac_read_search):
-                ctypes.CDLL(None).prctl(drop_from_bounding_set, capability, 0, 0, 0)
-
-    return somewhere_else(arguments, preexec_fn=drop)
+def test_files_and_folders_without_permission_are_refused(folder):
+    write(folder / "shut.h5", **rows())
+    (folder / "shut.h5").chmod(0)
+    (folder / "locked").mkdir(mode=0o555)
+    fits = "fit shut.h5 --out out.h5", "fit good.h5 --components 16 --out locked/out.h5"
+    done = python(CALL, *fits, preexec_fn=without_override)
+    assert done.stdout == "1\n1\n"
+    assert "shut.h5 cannot be read: permission denied" in done.stderr
+    assert "cannot be written to" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert list((folder / "locked").iterdir()) == []
 
 
 def test_more_files_than_may_be_open_are_read_one_after_the_other(folder):
@@ -111,7 +104,7 @@ def test_more_files_than_may_be_open_are_read_one_after_the_other(folder):
         resource.setrlimit(resource.RLIMIT_NOFILE, (32, 32))
 
     fit = ("fit", "part-*.h5", "--out", "out.h5", "--components", 16, "--quiet", "--json")
-    outcome = somewhere_else(fit, preexec_fn=limit)
+    outcome = python("from streamkern.cli import main; main()", *fit, preexec_fn=limit)
     assert outcome.returncode == 0, outcome
     assert json.loads(outcome.stdout.splitlines()[-1])["rows"] == 240
 
@@ -262,7 +255,9 @@ USAGE |= {
 USAGE |= {
     "predict classifier.h5 labels.h5 --out out.h5 --std": ("--std is for regressions",),
     "predict model.h5 good.h5 --out out.h5 --proba": ("--proba is for classifiers",),
-    **dict.fromkeys(("show", "fit good.h5", "train", "demo --rows 3999"), ()),
+    **dict.fromkeys(
+        ("show", "fit good.h5", "train", "demo --rows 3999", "convert", "convert t.csv"), ()
+    ),
 }
 
 

@@ -9,12 +9,11 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
-from harvests import ridge
+from harvests import NAMES, classifier, ridge
 from sklearn.linear_model import SGDRegressor
 from sklearn.metrics import r2_score
 from sklearn.pipeline import make_pipeline
 
-from streamkern import Gaussian, RandomFeatureClassifier
 from streamkern.engine.scheduler import is_task
 from streamkern.runtime.resources import current_client, current_resources
 
@@ -29,10 +28,6 @@ X = rng.standard_normal((1200, 3)) * [1.0, 10.0, 0.1] + [0.0, 5.0, -1.0]
 Y = np.sin(X[:, 0]) + X[:, 1] / 10 + 0.1 * rng.standard_normal(1200)
 ROWS, TARGETS = da.from_array(X, chunks=(150, 3)), da.from_array(Y, chunks=150)
 GRID = {"alpha": [0.1, 1e6]}
-
-
-SMALL = {"kernel": Gaussian(1.5), "n_components": 48, "alpha": 0.1, "precision": "double"}
-
 
 # Wrappers.
 
@@ -68,13 +63,8 @@ def test_blocks_added_one_after_the_other_are_one_fit(shuffle_blocks):
 
 # Wrappers of classifiers.
 
-NAMES = np.array(["hay", "oats", "straw"])
 LABELS = NAMES[np.digitize(Y, [0.0, 0.9])]
 LAZY_LABELS = da.from_array(LABELS, chunks=150)
-
-
-def classifier(**options):
-    return RandomFeatureClassifier(**SMALL | options)
 
 
 def test_labels_and_probabilities_of_blocks_are_lazy_and_of_their_own_types():
@@ -169,8 +159,11 @@ def test_folds_of_dask_ml_hold_out_every_row_once():
 # Searches.
 
 
-@pytest.mark.parametrize("kind", ["GridSearchCV", "RandomizedSearchCV"])
-@pytest.mark.parametrize("data", [(X, Y), (ROWS, TARGETS)], ids=["numpy", "dask"])
+@pytest.mark.parametrize(
+    ("kind", "data"),
+    [("GridSearchCV", (X, Y)), ("RandomizedSearchCV", (ROWS, TARGETS))],
+    ids=["numpy", "dask"],
+)
 def test_a_search_fits_models_side_by_side(kind, data):
     options = {"n_iter": 2, "random_state": 0} if kind == "RandomizedSearchCV" else {}
     found = getattr(searches, kind)(ridge(), GRID, cv=3, **options).fit(*data)

@@ -100,7 +100,7 @@ def test_a_file_of_moments_holds_the_same_bits(files, expected, tmp_path):
 
 
 def test_files_of_moments_are_about_half_as_large(tmp_path):
-    X, y = rows()
+    X, y = (part[:2000] for part in rows())
     sizes = {}
     for precision in ("single", "int8"):
         found = model(n_components=512, precision=precision).moments(X, y)
@@ -189,7 +189,7 @@ def test_rounding_has_its_share_told_and_the_remedy():
 TASKS = {
     "sparse rows": lambda ridge, X, y: ridge.fit(sparse.csr_array(X), y),
     "more rows": lambda ridge, X, y: ridge.partial_fit(X[:500], y[:500]).partial_fit(X, y),
-    "a metric": lambda ridge, X, y: ridge.set_params(metric="learn").fit(X, y),
+    "a metric": lambda ridge, X, y: ridge.set_params(metric="learn:1").fit(X, y),
     "weighted folds": lambda ridge, X, y: ridge.set_params(alpha="cv").fit(X, y, np.exp(X[:, 1])),
     "a search": lambda ridge, X, y: ridge.tune(X, y, kernels=ridge.kernel),
     "classes": lambda ridge, X, y: streamkern.RandomFeatureClassifier(

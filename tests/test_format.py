@@ -104,7 +104,3 @@ def test_the_page_says_how_principal_components_take_rows_to_scores(tmp_path):
         components, mean = file["components"][()], file["mean"][()]
     about = pca.feature_map_.transform(X) - mean
     assert np.abs(about @ components.T - scores).max() < 1e-12
-
-
-def test_it_is_one_page():
-    assert len(PAGE.splitlines()) < 110

@@ -11,14 +11,14 @@ import pytest
 from commandline import contents, invoke, rows, small_files, streamkern, unchanged_by, write
 
 N = 4000
-FIT = ("data.h5", "--components", 64, "--alpha", 1.0)
+FIT = ("data.h5", "--components", 64, "--alpha", 1.0, "--kernel", "gaussian")
 SMALL = ("data.h5", "--components", 16, "--rows", 100)
 # What writes, and how many bytes a file may have then; less than the target and what is beside it.
 WRITERS = {
     "fit": ("fit", *FIT, "--out", "out.h5"),
-    "tune": ("tune", *FIT[:3], "--kernel", "gaussian", "--out", "out.h5"),
+    "tune": ("tune", *FIT[:3], *FIT[5:], "--out", "out.h5"),
     "fit with a checkpoint": ("fit", *FIT, "--checkpoint", "saved", "--out", "out.h5"),
-    "moments": ("moments", "data.h5", "--components", 64, "--out", "out.h5"),
+    "moments": ("moments", *FIT[:3], *FIT[5:], "--out", "out.h5"),
     "merge": ("merge", "A.h5", "B.h5", "--out", "out.h5"),
     "forget": ("forget", "A.h5", "some.h5", "--out", "out.h5"),
     "solve": ("solve", "A.h5", "--alpha", 1.0, "--out", "out.h5"),
@@ -36,8 +36,9 @@ def made(tmp_path_factory):
     write(folder / "some.h5", X[:9], y[:9])
     lines = ["a,b,c,y", *(",".join(map(str, (*row, t))) for row, t in zip(X, y, strict=True))]
     (folder / "data.csv").write_text("\n".join(lines))
-    streamkern("fit", folder / "data.h5", "--components", 64, "--out", folder / "model.h5")
-    streamkern("moments", folder / "data.h5", "--components", 64, "--out", folder / "A.h5")
+    usual = (folder / "data.h5", "--components", 64, "--kernel", "gaussian")
+    streamkern("fit", *usual, "--out", folder / "model.h5")
+    streamkern("moments", *usual, "--out", folder / "A.h5")
     like = ("--like", folder / "A.h5", "--out", folder / "B.h5")
     streamkern("moments", folder / "more.h5", *like)
     return {path.name: path.read_bytes() for path in folder.iterdir()}

@@ -122,16 +122,17 @@ def run(*arguments):
     return done.stdout
 
 
-@pytest.mark.parametrize("code", ["import streamkern", "import streamkern.cli"])
-def test_importing_brings_in_nothing_heavy(code):
+def test_importing_brings_in_nothing_heavy():
     heavy = {"numpy", "scipy", "sklearn", "dask", "distributed", "h5py", "rich", "pandas"}
-    loaded = run(f"{code}; import sys; print(*sys.modules)").split()
+    loaded = run("import streamkern.cli, sys; print(*sys.modules)").split()
     assert not {*heavy, "matplotlib"} & set(loaded)
 
 
-@pytest.mark.parametrize("module", ["statistics", "features", "solve", "kernels"])
-def test_what_computes_knows_neither_dask_nor_hdf5(module):
-    loaded = run(f"import streamkern.{module}, sys; print(*sys.modules)").split()
+def test_what_computes_knows_neither_dask_nor_hdf5():
+    rooms = ", ".join(
+        f"streamkern.{each}" for each in ("statistics", "features", "solve", "kernels")
+    )
+    loaded = run(f"import {rooms}, sys; print(*sys.modules)").split()
     assert not {"dask", "distributed", "h5py"} & set(loaded)
 
 
@@ -142,7 +143,7 @@ def test_help_answers_in_half_a_second():
         assert "Commands:" in output
         return time.perf_counter() - begun
 
-    assert min(seconds() for _ in range(3)) < 0.5
+    assert any(seconds() < 0.5 for _ in range(3))
 
 
 SLOW = {
@@ -153,7 +154,6 @@ COMMANDS = {
     "a fit": (0, "fit data.h5 --out new.h5 --components 16"),
     "a sparse fit": (0, "fit data.h5 --out new.h5 --components 16 --sparse 4"),
     "a search": (0, "tune data.h5 --out new.h5 --components 16 --kernel gaussian"),
-    "a report": (0, "fit data.h5 --out new.h5 --components 16 --report new.html"),
     "moments": (0, "moments data.h5 --out new.h5 --components 16"),
     "components": (0, "pca data.h5 --out new.h5 --random-features 16"),
     "predictions": (0, "predict model.h5 data.h5 --out new.h5 --std"),
@@ -163,36 +163,47 @@ COMMANDS = {
     "what a file holds": (0, "inspect data.h5"),
     "no such file": (1, "fit other.h5 --out new.h5"),
     "an option that cannot be": (2, "fit data.h5 --out new.h5 --components 0"),
+    "a report": (0, "fit data.h5 --out new.h5 --components 16 --report new.html"),  # it may draw
 }
 CALL = """
 import sys
 from streamkern.cli import main
-try:
-    main()
-finally:
-    print(*sys.modules)
+for line in sys.argv[1:]:
+    try:
+        main(line.split())
+    except SystemExit as end:
+        print("loaded", end.code, *sys.modules)
 """
 
 
-@pytest.mark.parametrize("command", ["fit", "tune", "moments", "solve", "predict"])
-def test_the_help_of_a_command_does_not_wait_for_what_computes(command):
-    loaded = set(run(CALL, command, "--help").split())
-    assert f"streamkern.cli.{command}" in loaded
+def loaded_by(*lines, **options):
+    """The status of every command, all in one process, and the modules that are there then."""
+    done = python(CALL, *lines, **options)
+    found = [line.split() for line in done.stdout.splitlines() if line.startswith("loaded ")]
+    assert len(found) == len(lines), done.stderr
+    return [(int(status), set(modules)) for _, status, *modules in found]
+
+
+def test_the_help_of_a_command_does_not_wait_for_what_computes():
     heavy = {"dask", "h5py", "scipy.linalg", "streamkern.tune"}
     assert all(find_spec(module) for module in heavy)
-    assert not heavy & loaded
+    names = ("fit", "tune", "moments", "solve", "predict")
+    told = loaded_by(*(f"{name} --help" for name in names))
+    for name, (_, loaded) in zip(names, told, strict=True):
+        assert f"streamkern.cli.{name}" in loaded
+        assert not heavy & loaded
 
 
-@pytest.mark.parametrize(("status", "command"), list(COMMANDS.values()), ids=list(COMMANDS))
-def test_a_command_on_few_rows_does_not_wait_for_what_it_does_not_use(status, command, tmp_path):
+def test_a_command_on_few_rows_does_not_wait_for_what_it_does_not_use(tmp_path):
     X = np.random.default_rng(0).random((60, 2))
     write(tmp_path / "data.h5", X, X[:, 0])
     model = streamkern.RandomFeatureRidge(n_components=16, alpha=0.1).fit(X, X[:, 0])
     model.save(tmp_path / "model.h5")
-    done = python(CALL, *command.split(), cwd=tmp_path)
-    assert done.returncode == status, done.stderr
-    slow = SLOW - {"matplotlib"} if "--report" in command else SLOW
-    assert not slow & set(done.stdout.splitlines()[-1].split())
+    lines = [line + " --force" * ("--out" in line) for _, line in COMMANDS.values()]
+    told = loaded_by(*lines, cwd=tmp_path)
+    for (name, (status, line)), (code, loaded) in zip(COMMANDS.items(), told, strict=True):
+        slow = SLOW - {"matplotlib"} if "--report" in line else SLOW
+        assert (code, slow & loaded) == (status, set()), name
 
 
 def test_a_fit_in_this_process_does_not_import_distributed():
@@ -207,7 +218,7 @@ print("distributed" in sys.modules)
 
 # What the whole may be, at most: entries of streamkern/, floors, and lines of a module and of all.
 BUDGET = {"rooms": 16, "floors": 10, "module": 400, "median": 160}
-LINES = {"package": 42_570, "tests": 38_778}
+LINES = {"package": 42_564, "tests": 38_714}
 
 
 def sources(folder):

@@ -231,7 +231,7 @@ def converted(path, frame, **options):
 def fitted(tmp_path):
     """The folder of a mixed table, its rows in HDF5, and a model fitted to them."""
     converted(tmp_path / "t.h5", mixed(), targets=["pay"], drop=["label"])
-    model = streamkern.RandomFeatureRidge(n_components=64, alpha=0.1)
+    model = streamkern.RandomFeatureRidge("gaussian", n_components=64, alpha=0.1)
     model.fit(open_hdf5(tmp_path / "t.h5")).save(tmp_path / "m.h5")
     return tmp_path
 

@@ -23,8 +23,8 @@ from streamkern.parameters.plan import plan_for
 from streamkern.runtime.events import observed
 from streamkern.runtime.resources import current_client
 
-N, P = 420_000, 5
-CHUNK_ROWS = 4096
+N, P = 105_000, 5
+CHUNK_ROWS = 1024
 
 
 def write(path, n, p=P):
@@ -38,7 +38,7 @@ def write(path, n, p=P):
 
 
 def fit(source, n_components=64, **options):
-    options = {"alpha": 0.1} | options
+    options = {"alpha": 0.1, "kernel": "gaussian"} | options
     return streamkern.RandomFeatureRidge(n_components=n_components, **options).fit(source)
 
 
@@ -109,7 +109,7 @@ def test_a_fit_on_a_local_cluster_gives_the_same_bits(n_workers, source, expecte
 @pytest.mark.cluster
 @pytest.mark.parametrize("fold_by", ["shards", "rows"])
 def test_a_penalty_is_chosen_by_the_same_bits(tmp_path, fold_by, external_scheduler):
-    source = write(tmp_path / "train.h5", 90_000)
+    source = write(tmp_path / "train.h5", 22_500)
     options = {"alpha": "cv", "fold_by": fold_by, "n_folds": 3}
     with dask.config.set(scheduler="synchronous"):
         alone = fit(source, **options)
@@ -129,7 +129,7 @@ def test_a_penalty_is_chosen_by_the_same_bits(tmp_path, fold_by, external_schedu
     + [(name, False) for name, family in FAMILIES.items() if family.has_phases],
 )
 def test_every_map_gives_the_same_bits(tmp_path, feature_map, paired):
-    source = write(tmp_path / "train.h5", 40_000, 2)
+    source = write(tmp_path / "train.h5", 10_000, 2)
     own = {"binning": streamkern.Laplacian("median"), "sketch": streamkern.Polynomial()}
     kernel = own.get(feature_map, streamkern.Gaussian("median"))
     found = set()

@@ -38,7 +38,7 @@ def test_every_command_reads_from_a_store_and_shows_none(
 ):
     monkeypatch.chdir(tmp_path)
     more = put(bucket, tmp_path / "more.h5", seed=1)
-    fast = ("--components", 16, "--quiet")
+    fast = ("--components", 16, "--kernel", "gaussian", "--quiet")
     results = [
         command(*words)
         for words in (
@@ -46,7 +46,7 @@ def test_every_command_reads_from_a_store_and_shows_none(
             ("inspect", url, "--json"),
             ("fit", url, "--out", "model.h5", "--report", "report.html", *fast),
             ("fit", url, "--out", "again.h5", *fast, "--json"),
-            ("tune", url, "--out", "tuned.h5", *fast, "--kernel", "gaussian"),
+            ("tune", url, "--out", "tuned.h5", *fast),
             ("predict", "model.h5", url, "--out", "pred.h5", "--quiet"),
             ("evaluate", "model.h5", url, "--quiet"),
             ("diagnose", "model.h5", url, "--quiet"),

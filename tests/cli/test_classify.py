@@ -17,7 +17,7 @@ def labelled(folder):
 
 
 def fitted(*options, name="model.h5", command="fit"):
-    common = ("--classify", "--components", 32, "--out", name)
+    common = ("--classify", "--components", 32, "--kernel", "gaussian", "--out", name)
     return report_of(command, "train.h5", *common, *options)
 
 
@@ -25,7 +25,7 @@ def test_a_fit_is_that_of_python():
     report = fitted("--class-weight", "balanced", "--calibration", "isotonic")
     model = load("model.h5")
     expected = RandomFeatureClassifier(
-        n_components=32, class_weight="balanced", calibration="isotonic"
+        "gaussian", n_components=32, class_weight="balanced", calibration="isotonic"
     ).fit(*rows())
     np.testing.assert_array_equal(model.predict_proba(rows()[0]), expected.predict_proba(rows()[0]))
     assert report["classes"] == {"kind": "text", "values": NAMES.tolist()}
@@ -96,7 +96,7 @@ def test_moments_are_solved_to_a_classifier():
         streamkern("solve", "m.h5", "--out", f"{how}.h5", "--calibration", how)
         model = load(f"{how}.h5")
         assert model.calibration == calibration
-        expected = RandomFeatureClassifier(n_components=32, calibration=calibration)
+        expected = RandomFeatureClassifier("gaussian", n_components=32, calibration=calibration)
         expected = expected.fit(X, y) if calibration is None else expected.partial_fit(X, y)
         assert np.abs(model.predict_proba(X) - expected.predict_proba(X)).max() < 1e-3
     streamkern("solve", "m.h5", "--out", "plain.h5")
@@ -129,7 +129,7 @@ def test_weights_of_rows_and_of_classes_are_multiplied_and_named():
         file["s"] = weights
     options = ("--weights", "s", "--class-weight", "balanced")
     fitted(*options, "--report", "report.html")
-    expected = RandomFeatureClassifier(n_components=32, class_weight="balanced")
+    expected = RandomFeatureClassifier("gaussian", n_components=32, class_weight="balanced")
     expected.fit(X, y, weights)
     np.testing.assert_array_equal(load("model.h5").predict_proba(X), expected.predict_proba(X))
     report = fitted(*options, command="moments", name="m.h5")

@@ -9,7 +9,8 @@ pytestmark = pytest.mark.usefixtures("folder")
 
 
 def fit(name, *options, data="data.h5"):
-    streamkern("fit", data, "--out", name, "--components", 32, "--quiet", *options)
+    small = ("--components", 32, "--kernel", "gaussian", "--quiet")
+    streamkern("fit", data, "--out", name, *small, *options)
 
 
 def test_models_stand_side_by_side_with_what_differs_and_errors_on_the_same_rows(folder):

@@ -3,7 +3,7 @@
 import h5py
 import numpy as np
 import pytest
-from commandline import invoke, refused, report_of, streamkern
+from commandline import refused, report_of, streamkern
 
 
 @pytest.fixture
@@ -29,18 +29,6 @@ def test_json_is_the_last_line_with_the_result(table, tmp_path):
     assert found == sizes | {"output": str(out)}
 
 
-def test_a_table_of_numbers_alone_is_imputed_as_one_with_text_is(tmp_path):
-    (tmp_path / "t.csv").write_text("a,b,y\n1,2,3\n,4,4\n5,1,9\n")
-    (tmp_path / "mixed.csv").write_text("a,b,c,y\n1,2,u,3\n,4,v,4\n5,1,u,9\n")
-    streamkern("convert", tmp_path / "t.csv", tmp_path / "o.h5", "--target", "y")
-    mixed = (tmp_path / "mixed.csv", tmp_path / "m.h5")
-    streamkern("convert", *mixed, "--target", "y", "--drop", "c")
-    with h5py.File(tmp_path / "o.h5") as alone, h5py.File(tmp_path / "m.h5") as mixed:
-        assert alone.attrs["feature_names"] == '["a", "a is missing", "b"]'
-        np.testing.assert_array_equal(alone["X"][:], [[1, 0, 2], [3, 1, 4], [5, 0, 1]])
-        np.testing.assert_array_equal(alone["X"][:], mixed["X"][:])
-
-
 def test_a_table_to_be_predicted_has_no_target(table, tmp_path):
     streamkern("convert", table, tmp_path / "o.h5", "--no-target")
     with h5py.File(tmp_path / "o.h5") as file:
@@ -49,10 +37,3 @@ def test_a_table_to_be_predicted_has_no_target(table, tmp_path):
     both = ("convert", table, tmp_path / "p.h5", "--no-target", "--target", "a")
     assert "exclude each other" in refused(*both, status=2)
     assert not (tmp_path / "p.h5").exists()
-
-
-@pytest.mark.parametrize("arguments", [(), ("t.csv",), ("t.csv", "o.h5", "x.h5"), ("--nothing",)])
-def test_wrong_usage_is_status_two(arguments):
-    done = invoke("convert", *arguments)
-    assert done.exit_code == 2
-    assert "Usage:" in done.stderr

@@ -11,7 +11,8 @@ pytestmark = pytest.mark.usefixtures("folder")
 
 def fitted(*options, q=None, n=300):
     write("train.h5", *rows(n, q=q))
-    streamkern("fit", "train.h5", "--out", "model.h5", "--components", 32, "--quiet", *options)
+    small = ("--components", 32, "--kernel", "gaussian", "--quiet")
+    streamkern("fit", "train.h5", "--out", "model.h5", *small, *options)
     return load("model.h5")
 
 

@@ -26,7 +26,8 @@ def in_tables(tables, monkeypatch):
     monkeypatch.chdir(tables)
 
 
-FIT = ("fit", "houses.csv", "--target", "price", "--components", "64", "--quiet", "--force")
+SMALL = ("--components", "64", "--kernel", "gaussian", "--quiet", "--force")
+FIT = ("fit", "houses.csv", "--target", "price", *SMALL)
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))

@@ -12,7 +12,7 @@ from streamkern.models.data_moments import DataMoments
 
 pytestmark = pytest.mark.usefixtures("all_files")
 
-OPTIONS = ("--components", 32, "--precision", "double", "--quiet")
+OPTIONS = ("--components", 32, "--kernel", "gaussian", "--precision", "double", "--quiet")
 
 
 def alike(one, other, tolerance=1e-9):

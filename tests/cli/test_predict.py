@@ -17,7 +17,17 @@ pytestmark = pytest.mark.usefixtures("folder")
 
 def fitted(q=None):
     write("train.h5", *rows(q=q))
-    streamkern("fit", "train.h5", "--out", "model.h5", "--components", 32, "--quiet")
+    streamkern(
+        "fit",
+        "train.h5",
+        "--out",
+        "model.h5",
+        "--components",
+        32,
+        "--kernel",
+        "gaussian",
+        "--quiet",
+    )
     return load("model.h5")
 
 

@@ -17,7 +17,7 @@ from streamkern.cli.saving import quoted
 
 pytestmark = pytest.mark.usefixtures("folder")
 
-FIT = ("fit", "data.h5", "--out", "model.h5", "--components", 32)
+FIT = ("fit", "data.h5", "--out", "model.h5", "--components", 32, "--kernel", "gaussian")
 TUNE = ("tune", "data.h5", "--out", "model.h5", "--components", 32, "--kernel", "gaussian")
 REPORT = ("--report", "report.html", "--quiet")
 

@@ -15,7 +15,8 @@ pytestmark = pytest.mark.usefixtures("folder")
 
 
 def fit(*options):
-    streamkern("fit", "data.h5", "--out", "model.h5", "--components", 32, "--quiet", *options)
+    small = ("--components", 32, "--kernel", "gaussian", "--quiet")
+    streamkern("fit", "data.h5", "--out", "model.h5", *small, *options)
     return load("model.h5")
 
 

@@ -306,7 +306,7 @@ def test_a_job_that_is_being_submitted_when_a_signal_comes_is_cancelled(
 def test_ctrl_c_is_heard_while_a_scheduler_that_stands_still_is_called():
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port, begun = silent.getsockname()[1], time.monotonic()
-        threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT)).start()
+        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
         with pytest.raises(KeyboardInterrupt), connect(scheduler=f"tcp://127.0.0.1:{port}"):
             pass
     assert time.monotonic() - begun < 10

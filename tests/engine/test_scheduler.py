@@ -167,7 +167,7 @@ def in_a_fork(function, seconds):
 @pytest.fixture(scope="module")
 def fitted():
     X = np.random.default_rng(0).standard_normal((400, 3))
-    return RandomFeatureRidge(n_components=16, alpha=1.0).fit(X, X[:, 0]), X
+    return RandomFeatureRidge("gaussian", n_components=16, alpha=1.0).fit(X, X[:, 0]), X
 
 
 TO_FORK = {

@@ -85,9 +85,9 @@ def ones(n=80):
 def test_no_more_shards_compute_than_threads_and_memory_is_used_again(n_threads):
     with dask.config.set(scheduler="threads"):
         found = accumulate(
-            ArraySource(*ones()), Busy(), shard_rows=8, block_rows=4, n_threads=n_threads
+            ArraySource(*ones(40)), Busy(), shard_rows=8, block_rows=4, n_threads=n_threads
         )
-    assert found.statistic.n_rows == 80
+    assert found.statistic.n_rows == 40
     assert most_at_once(found.statistic.spans) <= n_threads
     assert len({scratch for _, scratch in found.statistic.held}) == n_threads
 

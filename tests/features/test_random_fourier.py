@@ -192,8 +192,7 @@ def test_the_error_falls_as_the_root_of_the_number_of_features(name):
 
 
 @some_kernels
-@pytest.mark.parametrize("length", [0.4, 1.0, 2.5])
-@pytest.mark.parametrize("paired", [True, False], ids=["paired", "phase"])
+@pytest.mark.parametrize(("length", "paired"), [(0.4, True), (1.0, False), (2.5, True)])
 def test_the_variance_of_independent_draws_is_that_of_the_formula(kernel, formula, length, paired):
     D = 32
     X, Z = pairs(100, length)

@@ -5,11 +5,14 @@ kept: arrays, plain values, and dictionaries of them.  Both run in a folder of t
 the rows.  Of the package only public names are used, so that a case outlives every module.
 """
 
+import atexit
 import os
 import pickle
 import shutil
+import tempfile
 import tomllib
-from contextlib import suppress
+from contextlib import chdir, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +66,16 @@ def write_table(path: str, n: int, seed: int) -> None:
         "price": (y + (place * 7 % 3)).round(4),
     }
     pd.DataFrame(columns).to_csv(path, index=False)
+
+
+@cache
+def data() -> str:
+    """Return a folder that holds all rows, of which every case has a copy."""
+    folder = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, folder)
+    with chdir(folder):
+        write_data()
+    return folder
 
 
 def write_data() -> None:

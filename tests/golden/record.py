@@ -15,6 +15,7 @@ import json
 import platform
 import re
 import shlex
+import shutil
 import sys
 import tempfile
 import warnings
@@ -181,7 +182,7 @@ def run(name: str) -> dict[str, Any]:
         warnings.catch_warnings(record=True) as noted,
     ):
         warnings.simplefilter("always")
-        cases.write_data()
+        shutil.copytree(cases.data(), ".", dirs_exist_ok=True)
         before = set(Path().rglob("*"))
         kept = {"result": plain(steps()) if callable(steps) else [command(each) for each in steps]}
         notes = [f"{each.category.__name__}: {masked(str(each.message))}" for each in noted]

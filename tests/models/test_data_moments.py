@@ -347,8 +347,9 @@ def test_what_moments_cannot_be_solved_for_is_refused():
             model(**options).solve(moments)
     of_one_fold = model(n_folds=1).moments(*rows())
     assert of_one_fold.report["n_folds"] == 0
-    with pytest.raises(ParameterError, match="at least 2 folds with rows, but the moments have 1"):
-        model(alpha="cv").solve(of_one_fold)
+    for alpha in ("cv", [0.1, 1.0]):
+        with pytest.raises(ParameterError, match="at least 2 folds with rows, but the moments hav"):
+            model(alpha=alpha).solve(of_one_fold)
     # There is only one number to choose from.
     assert model(n_components="auto", alpha=1.0).solve(moments).report_["n_components"] == D
 

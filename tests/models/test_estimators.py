@@ -183,7 +183,7 @@ CHOICES = {"alphas", "n_folds", "fold_by", "per_target", "one_standard_error"}
 @pytest.mark.parametrize("name", list(PARAMETERS))
 def test_no_parameter_is_ignored(name):
     X, y = rows()
-    model = RandomFeatureRidge(n_components=16, alpha=0.1)
+    model = RandomFeatureRidge("gaussian", n_components=16, alpha=0.1)
     if name == "on_bad_rows":
         X[3] = np.nan
         with pytest.raises(DataError, match="1 of 400 rows"):

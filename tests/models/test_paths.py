@@ -92,9 +92,8 @@ def test_several_targets_are_columns_by_name(folder):
     assert set(model.evaluate("all.csv")) >= {"rmse", "rmse_mean"}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
+def test_a_path_that_cannot_be_is_one_sentence(folder):
+    for arguments, message in (
         (("all.csv",), "all.csv needs a target; name a column as y .*, of: town, area, w, price"),
         (("all.csv", "prise"), r"'prise' \(did you mean 'price'\?\); its columns are town"),
         (("gone.csv", "price"), "gone.csv does not exist"),
@@ -102,11 +101,9 @@ def test_several_targets_are_columns_by_name(folder):
         (("all.csv", np.ones(120)), "y and sample_weight are names of what it holds"),
         (("rows.h5", ["cost", "y"]), "of HDF5 one dataset each"),
         (("rows.h5", "const"), r"no dataset 'const' \(did you mean 'cost'\?\)"),
-    ],
-)
-def test_a_path_that_cannot_be_is_one_sentence(folder, arguments, message):
-    with pytest.raises(DataError, match=message):
-        streamkern.RandomFeatureRidge(**SMALL).fit(*arguments)
+    ):
+        with pytest.raises(DataError, match=message):
+            streamkern.RandomFeatureRidge(**SMALL).fit(*arguments)
     assert not left()
 
 

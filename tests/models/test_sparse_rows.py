@@ -39,10 +39,11 @@ def ridge(rows, y=Y, **options):
     return RandomFeatureRidge(**SIZES | options).fit(rows, y)
 
 
-@pytest.mark.parametrize("kind", ["csr", "csc", "coo", "lil", "bsr"])
-@pytest.mark.parametrize("container", ["array", "matrix"])
-def test_a_sparse_matrix_of_every_format_gives_what_its_dense_array_gives(kind, container):
-    rows = getattr(sp, f"{kind}_{container}")(X)
+@pytest.mark.parametrize(
+    "name", ["csr_array", "csr_matrix", "csc_array", "coo_matrix", "lil_array", "bsr_matrix"]
+)
+def test_a_sparse_matrix_of_every_format_gives_what_its_dense_array_gives(name):
+    rows = getattr(sp, name)(X)
     model, dense = ridge(rows), ridge(DENSE)
     assert_close(model.predict(rows), dense.predict(DENSE), dtype=np.float32)
     assert model.feature_map_.standardizer.columns.tolist() == list(range(40))

@@ -110,7 +110,8 @@ def test_a_job_that_takes_a_while_is_told_of_while_it_runs(monkeypatch, capfd, s
 
     X = np.random.default_rng(0).standard_normal((60_000, 2))
     with streamkern.progress(style):
-        streamkern.RandomFeatureRidge(n_components=64, alpha=1.0).fit(ReadBy(X, X[:, 0], late))
+        model = streamkern.RandomFeatureRidge("gaussian", n_components=64, alpha=1.0)
+        model.fit(ReadBy(X, X[:, 0], late))
     said = capfd.readouterr().err
     if style == "json":
         assert "progress" in {json.loads(line)["event"] for line in said.splitlines()}

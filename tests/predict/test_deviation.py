@@ -194,8 +194,7 @@ def smooth_rows(n, noise, seed):
     return X, np.sin(2 * X[:, 0]) + X[:, 0] * X[:, 1] + noise * rng.standard_normal(n)
 
 
-@pytest.mark.parametrize("precision", ["single", "double"])
-@pytest.mark.parametrize("noise", [0.01, 1.0])
+@pytest.mark.parametrize(("noise", "precision"), [(0.01, "single"), (1.0, "double")])
 def test_intervals_of_90_per_cent_hold_90_per_cent_of_new_targets(noise, precision):
     n, m = 4000, 20_000
     model = RandomFeatureRidge(Gaussian(1.5), n_components=128, precision=precision)

@@ -47,7 +47,7 @@ ROWS, TESTED = ArraySource(*rows()), ArraySource(*rows(200, seed=1))
 
 @pytest.fixture(scope="module")
 def found():
-    sizes = {"n_components": (1024, 8, 64), "n_seeds": 3, "n_train": 1000}
+    sizes = {"n_components": (128, 8, 64), "n_seeds": 3, "n_train": 1000}
     return compare(ROWS, model(), maps=MAPS, test=TESTED, **sizes)
 
 
@@ -59,7 +59,7 @@ def chosen():
 
 def test_trials_are_of_the_exact_model_the_linear_one_and_then_map_by_map(found):
     trials = [(trial.method, trial.map, trial.n_components) for trial in found.trials]
-    drawn = [("random features", name, D) for name in MAPS for D in (8, 64, 1024)]
+    drawn = [("random features", name, D) for name in MAPS for D in (8, 64, 128)]
     assert trials == [("exact", None, None), ("linear", None, 2), *drawn]
     assert (found.n_train, found.n_test, found.alpha) == (300, 200, 0.1)
     assert {run.alpha for trial in found.trials for run in trial.runs} == {0.1}

@@ -22,18 +22,19 @@ from contextlib import nullcontext
 from streamkern import RandomFeatureRidge, connect, open_hdf5
 if __name__ == "__main__":
     with connect(n_workers=2) if "workers" in sys.argv else nullcontext():
-        report = RandomFeatureRidge(n_components=1024).fit(open_hdf5(sys.argv[1])).report_
+        model = RandomFeatureRidge(n_components=int(sys.argv[2])).fit(open_hdf5(sys.argv[1]))
+    report = model.report_
     print(json.dumps([report["peak_worker_bytes"], report["projected_worker_bytes"]]))
 """
 
 
-def measured(tmp_path, n, *where):
+def measured(tmp_path, n, D, *where):
     path, script = tmp_path / f"{n}.h5", tmp_path / "fit.py"
     X = np.random.default_rng(0).standard_normal((n, 8), dtype=np.float32)
     store(path, X, np.sin(X[:, 0]), chunks=(8192, 8))
     script.write_text(FIT)
     done = subprocess.run(
-        [sys.executable, script, path, *where], capture_output=True, text=True, check=True
+        [sys.executable, script, path, str(D), *where], capture_output=True, text=True, check=True
     )
     return json.loads(done.stdout)
 
@@ -41,8 +42,8 @@ def measured(tmp_path, n, *where):
 @pytest.mark.slow
 @pytest.mark.cluster
 def test_workers_take_no_more_than_projected_however_many_rows_there_are(tmp_path):
-    few, projected = measured(tmp_path, 200_000, "workers")
-    many, projected_for_many = measured(tmp_path, 1_600_000, "workers")
+    few, projected = measured(tmp_path, 200_000, 1024, "workers")
+    many, projected_for_many = measured(tmp_path, 1_600_000, 1024, "workers")
     assert 0 < few <= projected
     assert 0 < many <= projected_for_many
     # Twice the allowance that is measured at full size, because the matrices are small here.
@@ -50,7 +51,7 @@ def test_workers_take_no_more_than_projected_however_many_rows_there_are(tmp_pat
 
 
 def test_a_fit_in_this_process_takes_no_more_than_projected(tmp_path):
-    peak, projected = measured(tmp_path, 20_000)
+    peak, projected = measured(tmp_path, 20_000, 512)
     assert 0 < peak <= projected
 
 

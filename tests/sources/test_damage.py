@@ -55,7 +55,7 @@ def damage(path, name="X"):
 
 
 def fit(path, **options):
-    options = {"n_components": 8, "alpha": 1.0} | options
+    options = {"n_components": 8, "alpha": 1.0, "kernel": "gaussian"} | options
     with dask.config.set(scheduler="synchronous"):
         return RandomFeatureRidge(**options).fit(streamkern.open_hdf5(path))
 

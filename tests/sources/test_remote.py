@@ -44,8 +44,9 @@ def equal(first, second):
     return all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))
 
 
-@pytest.mark.parametrize("libver", ["earliest", "latest"])
-@pytest.mark.parametrize("name", STORED)
+@pytest.mark.parametrize(
+    ("name", "libver"), [*zip(STORED, ["earliest", "latest"] * 3, strict=True)]
+)
 def test_rows_in_a_store_are_the_rows_of_the_file(tmp_path, bucket, small_pieces, name, libver):
     path = write(tmp_path / "a.h5", libver=libver, **STORED[name])
     source = open_hdf5(bucket.put(path), storage_options=bucket.options)

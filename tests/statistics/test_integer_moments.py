@@ -119,14 +119,16 @@ def test_sums_are_those_of_integers(precision, kind, products, monkeypatch):
     found = moments(feature_map, X, y, weights, precision=precision)
     q = np.empty((feature_map.n_components, N), np.int16)
     feature_map.round_into(X, found.levels, q, Scratch())
-    q, Y = q.astype(object), np.rint(y / UNIT).astype(np.int64).astype(object)
-    s = np.rint((np.ones(N) if weights is None else weights) * 2**10).astype(int).astype(object)
+    q, Y = q.astype(np.int64), np.rint(y / UNIT).astype(np.int64)
+    s = np.rint((np.ones(N) if weights is None else weights) * 2**10).astype(np.int64)
     some = slice(500, None)  # of both panels
     expected = (q[some] * s) @ q.T
     np.testing.assert_array_equal(found.gram.dense()[some], expected.astype(float))
     np.testing.assert_array_equal(integers(found.cross)[:, :Q], (q * s) @ Y)
     np.testing.assert_array_equal(integers(found.cross)[:, Q], q @ s)
-    np.testing.assert_array_equal(integers(found.target), (s[:, None] * Y * Y).sum(axis=0))
+    np.testing.assert_array_equal(
+        integers(found.target), (s[:, None].astype(object) * Y * Y).sum(axis=0)
+    )
     np.testing.assert_array_equal(integers(found.target_sum), s @ Y)
     assert found.weight == sum(s) / 2**10
 

@@ -1,5 +1,6 @@
 """Sums of waves on a lattice have the moments of the features, without products of these."""
 
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
@@ -23,6 +24,7 @@ def field(p, n=N, q=2, seed=0):
     return X, y + 5.0 + 0.1 * rng.standard_normal((n, q)), rng.integers(0, 3, n).astype(float)
 
 
+@cache
 def lattice_map(p, D=31, kernel=Matern(0.5, nu=1.5)):  # noqa: B008  immutable
     X = field(p)[0]
     mean, deviation = X.mean(axis=0), X.std(axis=0)
@@ -144,7 +146,7 @@ def test_wide_lattices_are_left_to_products():
 def test_inputs_that_overflow_are_named():
     X, y, _ = field(2)
     X[7, 0] = 1e308
-    phi = lattice_map(2, 40)
+    phi = lattice_map.__wrapped__(2, 40)
     phi.standardizer.deviation[:] = 1e-3
     with pytest.raises(OverflowedError, match="inputs of rows 0 to 400 overflow"):
         moments_of(ToeplitzMoments, phi, X, y)

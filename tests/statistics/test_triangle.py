@@ -1,6 +1,7 @@
 """A symmetric matrix held as one triangle."""
 
 import operator
+from functools import cache
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from streamkern.statistics import Triangle
 every_order = pytest.mark.parametrize("order", [0, 1, 2, 511, 512, 513, 1100])
 
 
+@cache
 def symmetric(order: int, seed: int = 0) -> np.ndarray:
     matrix = np.random.default_rng(seed).integers(-9, 9, (order, order)).astype(float)
     return matrix + matrix.T

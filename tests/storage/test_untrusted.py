@@ -70,7 +70,7 @@ def test_what_are_no_finite_numbers_of_the_shape_is_refused(file):
 
 def saved(kind, path):
     X = np.random.default_rng(0).standard_normal((60, 2))
-    model = RandomFeatureRidge(n_components=8, alpha=0.1)
+    model = RandomFeatureRidge("gaussian", n_components=8, alpha=0.1)
     if kind == "model":
         model.fit(X, X[:, 0]).save(path)
     elif kind == "moments":

@@ -97,12 +97,12 @@ def test_kernels_are_added_each_in_a_metric_of_its_own(tmp_path):
         np.testing.assert_allclose(more.predict(X), model.predict(X), atol=1e-4)
 
 
-@pytest.mark.parametrize(("solver", "budget"), [("direct", ENOUGH), ("cg", "1s")])
-def test_far_along_a_straight_line_linear_ridge_is_found(solver, budget):
+@pytest.mark.parametrize("solver", ["direct", "cg"])
+def test_far_along_a_straight_line_linear_ridge_is_found(solver):
     rng = np.random.default_rng(0)
     X = rng.standard_t(1.5, (1000, P))
     y = 0.1 * X[:, 1] + 0.3 * rng.standard_normal(1000)
-    report = tuned(X, y, budget, solver=solver).report_
+    report = tuned(X, y, "1s", solver=solver).report_
     assert (report["kernel"], report["feature_map"]) == ("linear", "identity")
     assert (report["n_components"], report["scale"], report["metric"]) == (P, "standard", None)
     (trial,) = [each for each in report["tuning"] if each["kernel"] == "linear"]
@@ -127,9 +127,8 @@ def test_the_error_of_a_finalist_is_that_of_its_fit_and_with_as_many_features(n,
     assert plain["relative_mse"] == pytest.approx(float(np.ravel(expected)[0]), rel=0.02)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_noise_is_fitted_no_worse_than_by_a_plain_fit(seed):
-    rng = np.random.default_rng(seed)
+def test_noise_is_fitted_no_worse_than_by_a_plain_fit():
+    rng = np.random.default_rng(0)
     X, y = rng.standard_normal((200, P)), rng.standard_normal(200)
     model, fit = tuned(X, y, n_components=64), RandomFeatureRidge(n_components=64).fit(X, y)
     new = np.random.default_rng(9).standard_normal((2000, P)), np.zeros(2000)
@@ -181,7 +180,7 @@ def test_rounds_go_on_with_more_features_and_noise_stays_in_plain_distances(monk
     monkeypatch.setattr("streamkern.tune.metric_rounds._FEWEST_COMPONENTS", 64)
     X, y = heavy_tailed(400)
     y = np.random.default_rng(5).standard_normal(len(y))
-    report = tuned(X, y, scale=scale).report_
+    report = tuned(X, y, scale=scale, kernels="gaussian").report_
     numbers = {each["n_components"] for each in report["metric"]["rounds"]}
     assert 64 in numbers
     assert 64 < max(numbers) <= 128  # without landmarks that depend on others
@@ -221,14 +220,14 @@ def test_rows_of_every_kind_are_searched_within_seconds(kind):
         X = rows = X[:, [0, 3]]
     model = RandomFeatureRidge(**{"n_components": 64, "precision": "double"} | TABLES[kind])
     maps = "orthogonal" if kind == "int8" else None
-    model.tune(rows, y, sample_weight=weights, budget=ENOUGH, maps=maps)
+    model.tune(rows, y, sample_weight=weights, budget="1s", maps=maps)
     assert model.score(X, y) > 0.9
 
 
 def test_classes_are_searched_within_seconds():
     X, y = heavy_tailed(200)
     model = RandomFeatureClassifier(n_components=64, precision="double")
-    model.tune(X, y > 0, budget=ENOUGH)
+    model.tune(X, y > 0, budget="1s")
     assert model.score(X, y > 0) > 0.9
 
 
@@ -270,15 +269,16 @@ def test_some_rounds_begin_with_weights_and_of_many_targets_none_do(found):
 
 
 def test_two_kernels_have_a_descent_each_and_one_of_two_maps_has_one():
-    begun = tuned(*heavy_tailed(), kernels=["gaussian", "matern32"], maps="orthogonal")
+    rows = heavy_tailed(150)
+    begun = tuned(*rows, kernels=["gaussian", "matern32"], maps="orthogonal")
     rounds = begun.report_["metric"]["rounds"]
     kernels = [each["kernel"] for each in rounds if each["is_weighted"]]
     assert set(kernels) == {"gaussian", "matern32"}
     maps = ["orthogonal", "nystroem"]
-    rounds = tuned(*heavy_tailed(), kernels="gaussian", maps=maps).report_["metric"]["rounds"]
+    rounds = tuned(*rows, kernels="gaussian", maps=maps).report_["metric"]["rounds"]
     assert {each["feature_map"] for each in rounds if each["is_weighted"]} == {"nystroem"}
     assert {each["feature_map"] for each in rounds if not each["is_weighted"]} == set(maps)
-    rounds = tuned(*heavy_tailed(), budget="1e-3s").report_["metric"]["rounds"]
+    rounds = tuned(*rows, budget="1e-3s").report_["metric"]["rounds"]
     assert not any(each["is_weighted"] for each in rounds)
 
 

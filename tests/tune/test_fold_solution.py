@@ -243,16 +243,6 @@ def test_sizes_are_chosen_by_cross_validation_only(alpha):
         solve_folds(passed("rows"), PenaltyOptions(alpha), intercept=True, sizes=[12, D])
 
 
-@pytest.mark.parametrize("alpha", ["cv", ALPHAS])
-def test_one_fold_with_rows_is_too_few_to_leave_one_out(alpha):
-    X, y, _ = rows()
-    zero = Moments(feature_map(), 1, precision="double")
-    # All rows are in the first of two blocks.
-    folds = naive.accumulated(ByFold(block_folds(2 * N, 2), zero), naive.blocks(X, y))
-    with pytest.raises(ParameterError, match="at least 2 folds with rows, but the moments have 1"):
-        solve_folds(folds, PenaltyOptions(alpha), intercept=True)
-
-
 # Where it runs.
 
 OPTIONS = {
