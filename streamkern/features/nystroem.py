@@ -266,7 +266,10 @@ def _independent(kernel: Kernel, chosen: Floats, jitter: float) -> tuple[Floats,
         kept = np.square(np.diagonal(factor)) > 2.0 * added
     except np.linalg.LinAlgError:  # rounding leaves less than nothing
         if not can_pivot:
-            raise
+            raise ParameterError(
+                f"rounding makes the kernel matrix of {len(chosen):,} landmarks indefinite at "
+                f"jitter {jitter:g}; give a larger jitter, or at most {_PIVOTED:,} landmarks."
+            ) from None
     gone = np.flatnonzero(~kept)
     if len(gone) and can_pivot:
         factor = np.zeros((0, 0))  # gives back its memory

@@ -14,7 +14,7 @@ import numpy as np
 from streamkern._typing import Floats
 from streamkern.models.subspace_passes import SubspacePasses
 from streamkern.models.subspace_systems import SubspaceSystems, System
-from streamkern.parameters.cost_estimate import most_vectors
+from streamkern.parameters.cost_estimate import most_vectors, vectors_at_once
 from streamkern.parameters.penalty_options import PenaltyOptions
 from streamkern.runtime.threads import blas_threads
 from streamkern.solve.posterior_samples import PosteriorSamples
@@ -34,6 +34,8 @@ _SETTLED, _CHANGING = 3e-5, 1e-3
 # fall by so much.  The way ends where they have risen by so much, or have not fallen by so much in
 # so many steps.
 _STRIDE, _LONG, _STEEP, _RISE, _FALL, _STEPS = 3, 6, 0.9, 1.01, 0.999, 2
+# It goes on where the subspace, as far as it goes, has an error of so much of the least below.
+_BELOW = 0.99
 # Of the vectors that there is room for, those that the way down may take, and shorter steps.
 _OF_LONG_STEPS, _OF_SHORT_STEPS = 0.5, 0.75
 # What a bound may be in units of its goal where it does not fall any more, in single precision
@@ -71,7 +73,7 @@ class SubspaceSearch:
         # The last penalty that did not settle, with its errors as far as they were known, and
         # whether it, or a smaller one, may be the best.
         self.given_up: tuple[int, Floats] | None = None
-        self.is_cut = False
+        self.is_cut = self.is_full = False
         self.n_iterations = self.n_vectors = self.n_samples = 0
         # The least errors on the way down: of every target, or of all together.
         self.least = np.full(1, np.inf)
@@ -116,6 +118,11 @@ class SubspaceSearch:
             f"{self.bound:.1g} of the targets' deviation, and that hardly falls any more; take "
             f"larger penalties{finer}."
         )
+        full = (
+            f"solutions may still move predictions by {self.bound:.1g} of the targets' deviation, "
+            f"and {self.n_vectors:,} vectors, the most there are, were multiplied; take larger "
+            f"penalties, or fewer features by the D x D system (--solver direct)."
+        )
         cut = (
             f"penalties below {self.tried_from or 0.0:.2g} were not solved, and errors may be "
             f"lower there; take solver 'direct' (--solver direct), or larger penalties."
@@ -125,7 +132,11 @@ class SubspaceSearch:
             f"samples of the posterior still changed by {change:.0%} when their making ended, so "
             f"deviations may be off; take larger penalties."
         )
-        notes = [note] * (not self.is_solved) + [cut] * self.is_cut + [unsure] * (change > _SAMPLED)
+        notes = (
+            [full if self.is_full else note] * (not self.is_solved)
+            + [cut] * self.is_cut
+            + [unsure] * (change > _SAMPLED)
+        )
         return {
             "n_components": self.passes.feature_map.n_components,
             "vectors": self.n_vectors,
@@ -181,8 +192,21 @@ class SubspaceSearch:
             stride = _LONG if (errors < _STEEP * self.least).any() else _STRIDE
             self.least, waited = np.minimum(self.least, errors), 0 if has_fallen else waited + 1
             last = after(solved)
-            if last == solved or waited == _STEPS or (errors > _RISE * self.least).all():
+            if last != solved and (waited >= _STEPS or (errors > _RISE * self.least).all()):
+                last = self._better_below(solved)
+            if last == solved:
                 return solved
+
+    def _better_below(self, solved: int) -> int:
+        """Return the next smaller penalty that looks better in the subspace, or the same.
+
+        Errors may fall again far below a minimum, where there is little noise and the kernel is
+        too smooth for the targets.
+        """
+        places = range(self.given_up[0] + 1 if self.given_up else 0, solved)
+        errors = self.systems.errors(places) if places else np.empty((0, 1))
+        better = np.flatnonzero((errors < _BELOW * self.least).any(axis=1))
+        return places[better[-1]] if len(better) else solved
 
     def _solve(
         self,
@@ -209,6 +233,7 @@ class SubspaceSearch:
         most = most_vectors(D, self.systems.total.n_targets)
         if not chosen and most < D:
             most = int(share * most)
+        at_once = vectors_at_once(len(self.subspace.left_out), self.systems.total.n_targets)
         self.passes.sharpen(float(self.systems.alphas[min(penalties)]))
         before, last_errors = self.n_iterations, np.full((len(penalties), len(self.least)), np.inf)
         while True:
@@ -230,17 +255,17 @@ class SubspaceSearch:
             worst = max(float((bounds / tolerances).max()), change / still)
             if worst < least / 2:
                 begun, least = len(self.passes.seconds), worst
-            wanted = [
-                directions[i]
-                for i in (*np.flatnonzero(is_open), *range(len(systems), len(directions)))
-            ]
+            # Those that are farthest from solved first, of which a pass may take so many.
+            farthest = sorted(np.flatnonzero(is_open), key=lambda i: -bounds[i] / tolerances[i])
+            wanted = [directions[i] for i in (*farthest, *range(len(systems), len(directions)))]
             room = most - self.subspace.n_vectors
             is_slow = len(self.passes.seconds) - begun > self.passes.products.patience
             if is_slow or room <= 0:
+                self.is_full = room <= 0
                 if np.isinf(worst):  # errors have not been seen to change
                     worst = float((bounds / tolerances).max())
                 return bool(chosen) and worst < _NEAR
-            if not self._grow([np.column_stack(wanted)[:, :room]]):
+            if not self._grow([np.column_stack(wanted)[:, : min(room, at_once)]]):
                 return True  # what is left is rounding
 
     def _are_lost(self, errors: Floats, before: Floats) -> bool:

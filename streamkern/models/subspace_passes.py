@@ -18,6 +18,7 @@ from streamkern.runtime.matrix_products import product
 from streamkern.runtime.threads import blas_threads
 from streamkern.solve.posterior_samples import PosteriorSamples, n_samples, sample_posterior
 from streamkern.solve.preconditioner import (
+    N_PROBES,
     NystroemPreconditioner,
     largest_sketch,
     most_leading,
@@ -26,9 +27,8 @@ from streamkern.solve.preconditioner import (
 from streamkern.solve.subspace import Remainder, Subspace, orthonormal
 from streamkern.statistics import ByFold, dtype_of_features, precision_of_features
 
-# Eigenvectors are added whose eigenvalue is more than this share of the penalty, and so many random
-# vectors tell what is left.
-_SHARE, _PROBES = 0.25, 32
+# Eigenvectors are added whose eigenvalue is more than this share of the penalty.
+_SHARE = 0.25
 _STREAM = 5
 
 
@@ -97,7 +97,7 @@ class SubspacePasses:
     def _remainder(self, alpha: float) -> Remainder:
         """Add all directions that matter at a penalty, and return what is left of the matrix."""
         D, n_folds = self.feature_map.n_components, max(len(self.subspace.sums), 1)
-        step = max(largest_sketch(D) // n_folds, _PROBES)
+        step = max(largest_sketch(D) // n_folds, N_PROBES)
         with blas_threads(1):
             kept = self.preconditioner.leading(_SHARE * alpha, most_leading(D))
             # With the mean, so that what is left out of a row is that of the row less the mean.
@@ -107,7 +107,7 @@ class SubspacePasses:
             products = self._products(vectors, vectors.dtype, "leading")
             with blas_threads(1):
                 self.subspace.extend(vectors, products, keep=False)
-        n_probes = min(_PROBES, D - self.subspace.n_vectors)
+        n_probes = min(N_PROBES, D - self.subspace.n_vectors)
         if n_probes <= 0:
             return Remainder()
         with blas_threads(1):

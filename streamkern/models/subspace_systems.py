@@ -32,10 +32,10 @@ _COLUMN_BYTES = 64 << 20
 
 
 class System(NamedTuple):
-    """The ridge system of all rows or without a fold, at a penalty of the grid."""
+    """The ridge system of all rows or without a fold, at a penalty's place in the grid."""
 
     left_out: int | None
-    penalty: int
+    place: int
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,8 @@ class SubspaceSystems:
         left_out = [each.left_out for each in systems]
         every = np.column_stack(self.passes.subspace.residuals(left_out, alphas, coefs))
         penalties = np.repeat(alphas, n_targets)
-        # Which is at least the inverse in all directions; other preconditioners are only near it.
+        # Of all rows it is at least the inverse in all directions, and without a fold near it;
+        # other preconditioners are only near it.
         above = self.passes.preconditioner.solve(every, penalties)
         squares = np.einsum("dq,dq->q", every, above).reshape(len(systems), n_targets)
         near = self.passes.products.block or self.passes.preconditioner

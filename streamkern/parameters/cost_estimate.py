@@ -11,7 +11,13 @@ from streamkern.runtime.memory import thread_bytes
 from streamkern.solve import decomposition_bytes, inverting_bytes
 from streamkern.solve.penalty_errors import PenaltyErrors
 from streamkern.solve.posterior_samples import sampling_bytes
-from streamkern.solve.preconditioner import block_bytes, largest_sketch, sketch_size
+from streamkern.solve.preconditioner import (
+    N_PROBES,
+    block_bytes,
+    largest_sketch,
+    most_leading,
+    sketch_size,
+)
 from streamkern.statistics import Triangle, update_bytes
 from streamkern.statistics.toeplitz_moments import MOST_ROWS, rows_at_once
 
@@ -109,7 +115,7 @@ class Footprint:
     def n_vectors(self) -> int:
         """The vectors that conjugate gradients multiply at a time, for the folds and the whole."""
         n_systems = self.n_folds + 1 if self.n_folds > 1 else 1
-        return _PENALTIES * n_systems * self.source.n_targets
+        return vectors_at_once(n_systems, self.source.n_targets)
 
     def sums(self, n_strips: int = 1) -> int:
         """Return the sums of one fold, of the largest strip of the triangle."""
@@ -182,6 +188,10 @@ class Footprint:
     def saving(self, n_groups: int, n_strips: int) -> int:
         """Return what a checkpoint takes on the disk: a total, the next, and groups before it."""
         groups = (2 * self.n_folds + n_groups * self.folds_at_once) * self.sums(n_strips)
+        if self.solves_by_passes and not self.sums_waves:  # the products of all passes
+            D, q = self.n_components, self.source.n_targets
+            by_fold = most_vectors(D, q) + most_leading(D) + N_PROBES
+            groups += 8 * D * (largest_sketch(D, whole=True) + self.n_folds * by_fold)
         return groups + (n_strips - 1) * self.sums(n_strips) + 3 * (self.sample // 4 + self.index)
 
     def solving(self, threads: int) -> int:
@@ -256,6 +266,11 @@ def solve_bytes(n_components: int, n_targets: int, n_folds: int, n_threads: int)
     return held + (min(n_folds, n_threads) * a_fold if n_folds > 1 else 0)
 
 
+def vectors_at_once(n_systems: int, n_targets: int) -> int:
+    """Return the most vectors that conjugate gradients multiply in one pass."""
+    return _PENALTIES * n_systems * n_targets
+
+
 def most_vectors(n_components: int, n_targets: int) -> int:
     """Return the most vectors that conjugate gradients may add to their subspace."""
     first, more = _VECTORS
@@ -306,13 +321,16 @@ def rows_of_a_transform(n_components: int) -> int:
     return min(_TRANSFORM * n_components // _OF_A_ROW, MOST_ROWS)
 
 
-def gradient_seconds(plan: "Plan") -> float:
-    """Return a careful guess of what conjugate gradients take, as if at landmarks."""
+def gradient_seconds(plan: "Plan", *, from_rows: bool) -> float:
+    """Return a careful guess of what conjugate gradients take, at landmarks or not."""
     D = float(plan.n_components)
     vectors = largest_sketch(plan.n_components, whole=True)
     vectors += most_vectors(plan.n_components, plan.n_targets)
     alone = _BETWEEN * D * vectors**2
-    alone += _TRANSFORM * D * vectors if plan.sums_waves else D**3 / 3 + D**2 * vectors
+    if plan.sums_waves:
+        alone += _TRANSFORM * D * vectors
+    elif from_rows:
+        alone += D**3 / 3 + D**2 * vectors
     passes = plan.flops / rough_flops_per_second(plan.precision) / plan.n_slots
     passes = plan.seconds if plan.sums_waves else _NARROW * passes
     return passes + alone / rough_flops_per_second("double")
@@ -326,7 +344,7 @@ def passes_cost_less(by_passes: "Plan", direct: "Plan", *, from_rows: bool) -> b
     alone = replace(by_passes, n_workers=0, n_threads=1, blas_threads=1)
     times = AT_LANDMARKS if from_rows else 1.0
     seconds = times * direct.flops / rough_flops_per_second(direct.precision)
-    return gradient_seconds(alone) < seconds
+    return gradient_seconds(alone, from_rows=from_rows) < seconds
 
 
 def solve_flops(n_components: int, n_folds: int) -> float:

@@ -16,6 +16,8 @@ from streamkern.statistics import Triangle
 _ROUNDING = {"single": 1e-6, "double": 1e-13}
 # Vectors of the first sketch and of the largest, and the bytes of that.
 _FIRST, _MOST, _BYTES = 128, 2048, 256 << 20
+# Random vectors that tell what a subspace leaves in the end.
+N_PROBES = 32
 # The order of a leading block, and factors of it that are kept.
 LEADING, _FACTORS = 4096, 6
 

@@ -85,7 +85,7 @@ class Budget:
 
 def _seconds(plan: Plan, options: FitOptions) -> float:
     if plan.solves_by_passes:
-        return gradient_seconds(plan)
+        return gradient_seconds(plan, from_rows=True)
     sizes = plan.n_rows, plan.n_features, plan.n_components
     # A penalty that is chosen without folds takes a decomposition, too.
     n_folds = max(options.n_folds, 2)

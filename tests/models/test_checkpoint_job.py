@@ -240,7 +240,8 @@ def test_sums_of_another_map_are_not_taken(data, tmp_path, stopping, monkeypatch
     assert again.report_["resumed_shards"] == SHARDS  # those of the columns
 
 
-def test_what_a_checkpoint_takes_is_in_the_plan(data, tmp_path, monkeypatch):
+@pytest.mark.parametrize("solver", ["direct", "cg"])
+def test_what_a_checkpoint_takes_is_in_the_plan(data, tmp_path, monkeypatch, solver):
     largest = [0]
     usual = SavedPass.write_total
 
@@ -251,8 +252,10 @@ def test_what_a_checkpoint_takes_is_in_the_plan(data, tmp_path, monkeypatch):
             largest[0] = max(largest[0], size)
 
     monkeypatch.setattr(SavedPass, "write_total", watched)
-    planned = plan.plan_fit(opened(data, ""), 256, n_folds=5)
-    model("folds by shards", n_components=256).fit(opened(data, ""), checkpoint=tmp_path / "saved")
+    by_passes = solver == "cg"
+    planned = plan.plan_fit(opened(data, ""), 256, n_folds=5, solves_by_passes=by_passes)
+    fitted = model("folds by shards", n_components=256, solver=solver)
+    fitted.fit(opened(data, ""), checkpoint=tmp_path / "saved")
     assert planned.checkpoint_bytes / 10 < largest[0] <= planned.checkpoint_bytes
 
 

@@ -11,12 +11,13 @@ from hearing import killer_of_workers
 from threadpoolctl import threadpool_limits
 
 import streamkern
-from streamkern import Matern
+from streamkern import Gaussian, Matern
 from streamkern.errors import ModelFileError, ParameterError, StreamkernWarning
 from streamkern.features.base import stream
 from streamkern.models import gram_passes
 from streamkern.models.tasks import Regression
 from streamkern.parameters import plan
+from streamkern.parameters.cost_estimate import vectors_at_once
 from streamkern.report.report_rows import fit_rows
 from streamkern.report.validation_curves import components_curve
 from streamkern.report.validation_pass import validated
@@ -85,6 +86,33 @@ def test_every_map_has_the_penalty_the_errors_and_the_predictions_of_the_system(
     curve, whole = found.report_["alpha_curve"], expected.report_["alpha_curve"]
     last = len(curve["alphas"])
     assert np.allclose(curve["values"], whole["values"][-last:], rtol=1e-3)
+
+
+@pytest.mark.parametrize("seed", [5, 7])
+def test_errors_that_fall_again_far_below_a_minimum_are_found(seed):
+    X = np.random.default_rng(seed).standard_normal((200, 1))
+    y = np.sin(X[:, 0]) + np.sin(6.0 * X[:, 0])
+    options = {"kernel": Gaussian(1.0), "feature_map": "nystroem", "alphas": None}
+    found, expected = both((X, y), **options)
+    assert found.alpha_ == pytest.approx(expected.alpha_, rel=1e-6)
+    assert found.report_["cv_rmse"] < 0.1 * y.std()
+
+
+def test_a_pass_has_no_more_vectors_than_are_planned(monkeypatch):
+    asked, of_folds = [], gram_passes.GramPasses.of_folds
+
+    def watched(products, vectors, label):
+        asked.append((label.split("-")[0], vectors.shape[1]))
+        return of_folds(products, vectors, label)
+
+    monkeypatch.setattr(gram_passes.GramPasses, "of_folds", watched)
+    X, _ = rows()
+    y = np.column_stack(
+        [np.sin(k * X[:, 0]) + k * stream(k).standard_normal(N) for k in range(1, 7)]
+    )
+    model = ridge(per_target=True, n_folds=3, n_components=512).fit(X, y)
+    assert len(set(model.alpha_)) == 4
+    assert max(n for what, n in asked if what == "vectors") <= vectors_at_once(4, 6)
 
 
 @pytest.mark.filterwarnings("ignore::streamkern.errors.StreamkernWarning")
