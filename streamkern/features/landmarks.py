@@ -9,8 +9,10 @@ from streamkern.features.base import stream
 from streamkern.kernels import Kernel, ShiftInvariantKernel
 from streamkern.kernels.scaled import DistanceKernel
 
-# Lloyd's iterations: the first few move centres most, and a map is no better for the others.
+# Lloyd's iterations: the first few move centres most, and a map is no better for the others.  More
+# landmarks than so many have fewer, on so many rows each, so that they take no longer than a pass.
 _ITERATIONS = 10
+_MANY, _FEW_ITERATIONS, _FEW_ROWS = 8192, 2, 4
 # The stream of waiting times.
 _WAITING = 4
 # A weight that counts for nothing beside the largest, so that products with it are not zero.
@@ -71,11 +73,14 @@ def kmeans(
     from sklearn.exceptions import ConvergenceWarning  # noqa: PLC0415
     from threadpoolctl import threadpool_limits  # noqa: PLC0415  predictions need NumPy alone
 
-    p = rows.shape[1]
+    iterations, p = _ITERATIONS, rows.shape[1]
+    if n_landmarks > _MANY:
+        iterations, rows = _FEW_ITERATIONS, rows[: _FEW_ROWS * n_landmarks]
+        weights = None if weights is None else weights[: len(rows)]
     scales = kernel.scales(p) if isinstance(kernel, DistanceKernel) else np.ones(p)
     scaled = rows / scales
     clusters = KMeans(
-        n_landmarks, init=scaled[:n_landmarks], n_init=1, max_iter=_ITERATIONS, random_state=seed
+        n_landmarks, init=scaled[:n_landmarks], n_init=1, max_iter=iterations, random_state=seed
     )
     # Loops of OpenMP that other threads begin go on as before.
     with warnings.catch_warnings(), threadpool_limits(limits=1, user_api="openmp"):

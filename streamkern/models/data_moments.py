@@ -211,9 +211,7 @@ def _solvable(folds: ByFold, fold: int) -> FeatureSums:
 
 
 def _with_parts(folds: ByFold, numbers: Sequence[int], *parts: FeatureSums) -> ByFold:
-    whole = ByFold(folds.rule, parts[0].zero())
-    whole.parts = dict(zip(numbers, parts, strict=True))
-    return whole
+    return ByFold.of(folds.rule, dict(zip(numbers, parts, strict=True)))
 
 
 def _empty(folds: ByFold) -> FeatureSums:

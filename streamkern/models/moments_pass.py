@@ -186,9 +186,9 @@ def _fewer_features(
         parts = read(feature_map.first(sizes[-1]).summed()).parts
         with blas_threads(1):
             found = {fold: part.solvable() for fold, part in parts.items()}
-    folds = ByFold(sums.rule, next(iter(found.values())).zero())
-    folds.parts = found
-    tried = solve_sizes(shared(folds), penalty, intercept=intercept, sizes=sizes)
+    tried = solve_sizes(
+        shared(ByFold.of(sums.rule, found)), penalty, intercept=intercept, sizes=sizes
+    )
     return tuple(replace(size, total=None, basis=None) for size in tried)
 
 
@@ -213,10 +213,9 @@ def _rounding_here(feature_map: FeatureMap, X: Array, precision: str) -> FitRepo
 
 def _joined(*strips: ByFold) -> ByFold:
     """Return the folds of which these are strips."""
-    whole = ByFold(strips[-1].rule, joined_moments([strip.empty for strip in strips]))
-    for fold in strips[-1].parts:
-        whole.parts[fold] = joined_moments([strip.parts[fold] for strip in strips])
-    return whole
+    last, *_ = strips
+    parts = {k: joined_moments([strip.parts[k] for strip in strips]) for k in last.parts}
+    return ByFold.of(last.rule, parts)
 
 
 def _empty_moments(

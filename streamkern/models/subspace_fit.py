@@ -103,10 +103,8 @@ class SubspaceSearch:
             self.n_samples = len(rest.means) // len(rest.alphas)
         with blas_threads(1):
             feature_map = self.passes.feature_map.combined(self.subspace.vectors.astype(float))
-            parts = self.subspace.moments(feature_map)
-        whole = ByFold(self.passes.rule, next(iter(parts.values())).zero())
-        whole.parts = parts
-        return whole, SubspaceChoice(penalty, rest, self.passes.feature_map.n_components)
+            folds = ByFold.of(self.passes.rule, self.subspace.moments(feature_map))
+        return folds, SubspaceChoice(penalty, rest, self.passes.feature_map.n_components)
 
     def facts(self) -> dict[str, Any]:
         """Return what the report says of the iterations."""

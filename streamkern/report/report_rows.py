@@ -86,9 +86,11 @@ def _gradients(report: FitReport, number: Number) -> list[Row]:
     if found.get("block"):
         beside = f"a block of {found['block']:,}"
     taken += f", {found['vectors']} vectors beside {beside}"
-    rows = [("iterations", taken), ("left to solve", number(found["bound"]))]
+    deviations = "of the directions that matter, in others the prior's"
     if found.get("samples"):
-        rows.append(("deviations", f"by {found['samples']} samples of the posterior"))
+        deviations = f"by {found['samples']} samples of the posterior"
+    rows = [("iterations", taken), ("left to solve", number(found["bound"]))]
+    rows.append(("deviations", deviations))
     if found["tried_from"] is not None:
         rows.append(("penalties tried from", number(found["tried_from"])))
     return rows

@@ -127,6 +127,13 @@ class ByFold(Statistic):
     weighting: Any = None  # whose `reweighted` weighs the rows of a block before they are dealt
     parts: dict[int, Any] = declared(_OfFolds(dtype=dict, start=(), merge=_merge_folds))
 
+    @classmethod
+    def of(cls, rule: Folds, parts: dict[int, Any]) -> Self:
+        """Return what there is of every fold, together."""
+        whole = cls(rule, next(iter(parts.values())).zero())
+        whole.parts = parts
+        return whole
+
     @property
     def work(self) -> Work | None:
         return self.empty.work

@@ -240,6 +240,15 @@ def test_at_a_landmark_the_gradient_of_a_kernel_with_a_kink_is_finite():
 # Landmarks.
 
 
+def test_many_landmarks_are_centres_of_fewer_rows(monkeypatch):
+    def found(n_rows, many):
+        monkeypatch.setattr(landmarks, "_MANY", many)
+        return landmarks.landmarks(Gaussian(1.0), ROWS[:n_rows], 10, seed=0)
+
+    assert_array_equal(found(160, 9), found(40, 9))
+    assert not np.array_equal(found(160, 10), found(40, 10))
+
+
 def test_the_number_of_cores_changes_no_bit_of_kmeans():
     rows, found = np.random.default_rng(0).standard_normal((2000, 5)), []
     for n_threads in (2, 1):  # the first loads OpenMP

@@ -325,6 +325,7 @@ def test_deviations_are_those_of_the_system_and_files_keep_them(tmp_path):
         ratio = deviations / expected.predict(X, return_std=True)[1]
         assert np.median(ratio) == pytest.approx(1.0, abs=0.05)
         assert ((ratio > 0.97) & (ratio < 1.6)).all()
+        assert dict(fit_rows(found.report_))["deviations"].startswith("of the directions that matt")
         found.save(tmp_path / f"{kernel}.h5")
         loaded = streamkern.load(tmp_path / f"{kernel}.h5")
         assert np.array_equal(loaded.predict(X), found.predict(X))
