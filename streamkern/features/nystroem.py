@@ -45,8 +45,9 @@ class Nystroem(KernelMap, LandmarkFeatures):
     ----------
     kernel : Kernel
     n_components : int
-        The number m of landmarks, the centres of k-means in a sample of eight rows for each; fewer
-        are drawn where rows are fewer, or where landmarks can hardly be told apart.
+        The number m of landmarks, the centres of k-means in a sample of eight rows for each, or
+        four of more than 8,192; fewer are drawn where rows are fewer, or where landmarks can
+        hardly be told apart.
     jitter : float
         Added to the diagonal of K_mm, as a part of the largest k(z, z).  A landmark of which less
         is left beside the others is left out.
