@@ -25,7 +25,7 @@ class GramPasses:
     far : float
         The sketch is made larger while its least eigenvalue is so many times the penalty,
     slow : int or None
-        and after so many iterations at some penalties.
+        and after so many iterations at some penalties, if more would take longer.
     patience : int
         Iterations over which a bound must fall by half.
     """

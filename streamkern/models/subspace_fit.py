@@ -233,13 +233,15 @@ class SubspaceSearch:
             most = int(share * most)
         at_once = vectors_at_once(len(self.subspace.left_out), self.systems.total.n_targets)
         self.passes.sharpen(float(self.systems.alphas[min(penalties)]))
-        before, last_errors = self.n_iterations, np.full((len(penalties), len(self.least)), np.inf)
+        last_errors, seen = np.full((len(penalties), len(self.least)), np.inf), list[float]()
         while True:
-            if self.n_iterations - before == self.passes.products.slow:
-                self.passes.sketch()
-                before = self.n_iterations
+            if len(seen) == self.passes.products.slow:
+                if _iterations_left(seen) > self.passes.iterations_of_a_sketch:
+                    self.passes.sketch()
+                seen = []
             found, directions = self.systems.residuals([*systems, *followers])
             bounds = found[: len(systems)]
+            seen.append(float((bounds / tolerances).max()))
             self.bound = float(bounds[of_model].max() if chosen else bounds.max())
             change, is_open = 0.0, bounds > tolerances
             if len(self.subspace.left_out) > 1:
@@ -250,7 +252,7 @@ class SubspaceSearch:
                 is_open |= (change > still) & ~np.array(of_model)
             if not is_open.any() or self.subspace.n_vectors == D:
                 return True
-            worst = max(float((bounds / tolerances).max()), change / still)
+            worst = max(seen[-1], change / still)
             if worst < least / 2:
                 begun, least = len(self.passes.seconds), worst
             # Those that are farthest from solved first, of which a pass may take so many.
@@ -261,7 +263,7 @@ class SubspaceSearch:
             if is_slow or room <= 0:
                 self.is_full = room <= 0
                 if np.isinf(worst):  # errors have not been seen to change
-                    worst = float((bounds / tolerances).max())
+                    worst = seen[-1]
                 return bool(chosen) and worst < _NEAR
             if not self._grow([np.column_stack(wanted)[:, : min(room, at_once)]]):
                 return True  # what is left is rounding
@@ -283,3 +285,12 @@ class SubspaceSearch:
             self.n_iterations += 1
             self.systems = SubspaceSystems.of(self.passes, self.penalty)
         return has_grown
+
+
+def _iterations_left(seen: Sequence[float]) -> float:
+    """Return how many it takes from the last of these to 1, if they go on falling as they did.
+
+    One iteration has been made since the last.
+    """
+    fallen = np.log(seen[0] / seen[-1]) / (len(seen) - 1)
+    return float(np.log(seen[-1]) / fallen) - 1.0 if fallen > 0 else np.inf

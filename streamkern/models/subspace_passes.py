@@ -29,6 +29,8 @@ from streamkern.statistics import ByFold, dtype_of_features, precision_of_featur
 
 # Eigenvectors are added whose eigenvalue is more than this share of the penalty.
 _SHARE = 0.25
+# Products with so many vectors take as long as the features that are multiplied, as measured.
+_LIKE_FEATURES = 80
 _STREAM = 5
 
 
@@ -134,6 +136,12 @@ class SubspacePasses:
         found = multiply(turned, label)
         self.seconds.append(perf_counter() - begun)
         return found
+
+    @property
+    def iterations_of_a_sketch(self) -> float:
+        """Iterations that take about as long as the next sketch."""
+        n_more = sketch_size(self.feature_map.n_components, self.preconditioner.n_vectors)
+        return 1.0 + n_more / _LIKE_FEATURES
 
     def sketch(self) -> bool:
         """Multiply more random vectors, for a better preconditioner; say whether it could."""

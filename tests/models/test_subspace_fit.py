@@ -14,7 +14,7 @@ import streamkern
 from streamkern import Gaussian, Matern
 from streamkern.errors import ModelFileError, ParameterError, StreamkernWarning
 from streamkern.features.base import stream
-from streamkern.models import gram_passes
+from streamkern.models import gram_passes, subspace_fit, subspace_passes
 from streamkern.models.tasks import Regression
 from streamkern.parameters import plan
 from streamkern.parameters.cost_estimate import vectors_at_once
@@ -23,6 +23,7 @@ from streamkern.report.validation_curves import components_curve
 from streamkern.report.validation_pass import validated
 from streamkern.runtime.events import observed
 from streamkern.runtime.feature_store import FeatureStore
+from streamkern.solve import preconditioner
 from streamkern.sources import ArraySource
 
 N, P = 1500, 3
@@ -96,6 +97,24 @@ def test_errors_that_fall_again_far_below_a_minimum_are_found(seed):
     found, expected = both((X, y), **options)
     assert found.alpha_ == pytest.approx(expected.alpha_, rel=1e-6)
     assert found.report_["cv_rmse"] < 0.1 * y.std()
+
+
+@pytest.mark.parametrize(("vectors", "is_larger"), [(1e-3, False), (1e9, True)])
+def test_the_sketch_is_made_larger_where_iterations_would_take_longer(
+    monkeypatch, vectors, is_larger
+):
+    monkeypatch.setattr(subspace_passes, "_LIKE_FEATURES", vectors)
+    monkeypatch.setattr(gram_passes.GramPasses, "far", np.inf)
+    monkeypatch.setattr(preconditioner, "_FIRST", 8)
+    gradients = ridge(alpha=0.1, n_components=512).fit(*rows()).report_["gradients"]
+    assert (gradients["sketch"] > 8) == is_larger
+    assert gradients["bound"] < 1e-5
+
+
+def test_what_falls_as_it_did_takes_so_many_iterations_more():
+    assert subspace_fit._iterations_left([1e4, 1e3, 1e2, 1e1]) == pytest.approx(0.0)
+    assert subspace_fit._iterations_left([1e4, 1e4, 1e3, 1e3]) == pytest.approx(8.0)
+    assert subspace_fit._iterations_left([1.0, 2.0, 3.0, 4.0]) == np.inf
 
 
 def test_a_pass_has_no_more_vectors_than_are_planned(monkeypatch):
