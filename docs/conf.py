@@ -3,6 +3,7 @@
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 from streamkern import __version__
 
@@ -71,3 +72,15 @@ html_theme_options = {
     "pygments_dark_style": "github-dark",
 }
 html_sidebars = {"index": [], "start": [], "glossary": [], "changelog": []}
+
+# Pages that one process reads, of several, follow each other in this list: tutorials are spread.
+_APART = 5
+
+
+def setup(app: Any) -> None:
+    """Let all processes run tutorials, which take most of the time."""
+
+    def spread(_app: Any, _env: Any, names: list[str]) -> None:
+        names[:] = [name for start in range(_APART) for name in names[start::_APART]]
+
+    app.connect("env-before-read-docs", spread)
