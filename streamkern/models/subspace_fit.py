@@ -292,5 +292,6 @@ def _iterations_left(seen: Sequence[float]) -> float:
 
     One iteration has been made since the last.
     """
-    fallen = np.log(seen[0] / seen[-1]) / (len(seen) - 1)
-    return float(np.log(seen[-1]) / fallen) - 1.0 if fallen > 0 else np.inf
+    first, *_, last = np.log(np.maximum(seen, np.finfo(float).tiny)).tolist()
+    fallen = (first - last) / (len(seen) - 1)
+    return last / fallen - 1.0 if fallen > 0 else np.inf

@@ -115,6 +115,7 @@ def test_what_falls_as_it_did_takes_so_many_iterations_more():
     assert subspace_fit._iterations_left([1e4, 1e3, 1e2, 1e1]) == pytest.approx(0.0)
     assert subspace_fit._iterations_left([1e4, 1e4, 1e3, 1e3]) == pytest.approx(8.0)
     assert subspace_fit._iterations_left([1.0, 2.0, 3.0, 4.0]) == np.inf
+    assert subspace_fit._iterations_left([1.0, 0.1, 0.0, 0.0]) < 0.0
 
 
 def test_a_pass_has_no_more_vectors_than_are_planned(monkeypatch):
