@@ -73,7 +73,7 @@ class SubspaceSearch:
         # The last penalty that did not settle, with its errors as far as they were known, and
         # whether it, or a smaller one, may be the best.
         self.given_up: tuple[int, Floats] | None = None
-        self.is_cut = self.is_full = False
+        self.is_cut = False
         self.n_iterations = self.n_vectors = self.n_samples = 0
         # The least errors on the way down: of every target, or of all together.
         self.least = np.full(1, np.inf)
@@ -130,13 +130,15 @@ class SubspaceSearch:
             f"samples of the posterior still changed by {change:.0%} when their making ended, so "
             f"deviations may be off; take larger penalties."
         )
+        D, n_targets = self.passes.feature_map.n_components, self.systems.total.n_targets
+        is_full = self.n_vectors >= most_vectors(D, n_targets)
         notes = (
-            [full if self.is_full else note] * (not self.is_solved)
+            [full if is_full else note] * (not self.is_solved)
             + [cut] * self.is_cut
             + [unsure] * (change > _SAMPLED)
         )
         return {
-            "n_components": self.passes.feature_map.n_components,
+            "n_components": D,
             "vectors": self.n_vectors,
             "sketch": self.passes.preconditioner.n_vectors,
             "block": 0 if self.passes.products.block is None else self.passes.products.block.order,
@@ -261,7 +263,6 @@ class SubspaceSearch:
             room = most - self.subspace.n_vectors
             is_slow = len(self.passes.seconds) - begun > self.passes.products.patience
             if is_slow or room <= 0:
-                self.is_full = room <= 0
                 if np.isinf(worst):  # errors have not been seen to change
                     worst = seen[-1]
                 return bool(chosen) and worst < _NEAR

@@ -23,11 +23,9 @@ def made(tmp_path_factory):
     write(folder / "b.h5", X[200:], y[200:])
     write(folder / "some.h5", X[:20], y[:20])
     write(folder / "both.h5", X, y)
-    first = RandomFeatureRidge("gaussian", n_components=32, precision="double").moments(
-        X[:200], y[:200]
-    )
-    first.save(folder / "A.h5")
     model = RandomFeatureRidge("gaussian", n_components=32, precision="double", alpha=0.1)
+    first = model.moments(X[:200], y[:200])
+    first.save(folder / "A.h5")
     model.moments(X[200:], y[200:], like=first).save(folder / "B.h5")
     model.solve(first).save(folder / "model.h5")
     (folder / "table.csv").write_text("x,y\n1,2\n2,3\n4,5\n")

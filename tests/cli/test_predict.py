@@ -17,17 +17,8 @@ pytestmark = pytest.mark.usefixtures("folder")
 
 def fitted(q=None):
     write("train.h5", *rows(q=q))
-    streamkern(
-        "fit",
-        "train.h5",
-        "--out",
-        "model.h5",
-        "--components",
-        32,
-        "--kernel",
-        "gaussian",
-        "--quiet",
-    )
+    small = ("--components", 32, "--kernel", "gaussian", "--quiet")
+    streamkern("fit", "train.h5", "--out", "model.h5", *small)
     return load("model.h5")
 
 
