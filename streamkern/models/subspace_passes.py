@@ -12,7 +12,7 @@ import numpy as np
 
 from streamkern._typing import Array, Floats
 from streamkern.features import FeatureMap
-from streamkern.features.base import stream
+from streamkern.features.base import slices, stream
 from streamkern.models.gram_passes import GramPasses, GramTransforms
 from streamkern.runtime.matrix_products import product
 from streamkern.runtime.threads import blas_threads
@@ -20,8 +20,8 @@ from streamkern.solve.posterior_samples import PosteriorSamples, n_samples, samp
 from streamkern.solve.preconditioner import (
     N_PROBES,
     NystroemPreconditioner,
-    largest_sketch,
     most_leading,
+    sketch_at_once,
     sketch_size,
 )
 from streamkern.solve.subspace import Remainder, Subspace, orthonormal
@@ -99,7 +99,7 @@ class SubspacePasses:
     def _remainder(self, alpha: float) -> Remainder:
         """Add all directions that matter at a penalty, and return what is left of the matrix."""
         D, n_folds = self.feature_map.n_components, max(len(self.subspace.sums), 1)
-        step = max(largest_sketch(D) // n_folds, N_PROBES)
+        step = max(sketch_at_once(D) // n_folds, N_PROBES)
         with blas_threads(1):
             kept = self.preconditioner.leading(_SHARE * alpha, most_leading(D))
             # With the mean, so that what is left out of a row is that of the row less the mean.
@@ -140,22 +140,26 @@ class SubspacePasses:
     @property
     def iterations_of_a_sketch(self) -> float:
         """Iterations that take about as long as the next sketch."""
-        n_more = sketch_size(self.feature_map.n_components, self.preconditioner.n_vectors)
-        return 1.0 + n_more / _LIKE_FEATURES
+        D = self.feature_map.n_components
+        n_more = sketch_size(D, self.preconditioner.n_vectors)
+        return -(-n_more // sketch_at_once(D)) + n_more / _LIKE_FEATURES
 
     def sketch(self) -> bool:
         """Multiply more random vectors, for a better preconditioner; say whether it could."""
-        known = self.preconditioner
-        n_more = sketch_size(self.feature_map.n_components, known.n_vectors)
+        known, D = self.preconditioner, self.feature_map.n_components
+        n_more = sketch_size(D, known.n_vectors)
         if not n_more:
             return False
         with blas_threads(1):
-            more = self._random(n_more, known.tests)
-        narrow = more.astype(dtype_of_features(self.precision))
-        images = self._timed(self.products.of_all, narrow, f"sketch-{known.n_vectors + n_more}")
+            more = self._random(n_more, known.tests).astype(dtype_of_features(self.precision))
+        images = np.empty_like(more)
+        for some in slices(n_more, sketch_at_once(D)):
+            label = f"sketch-{known.n_vectors + some.stop}"
+            found = self._timed(self.products.of_all, more[:, some], label)
+            with blas_threads(1):
+                found = self.feature_map.turned(found, back=True)
+                images[:, some] = self.subspace.about_means(found, more[:, some], None)
         with blas_threads(1):
-            images = self.feature_map.turned(images, back=True)
-            images = self.subspace.about_means(images, more, None)
             precision = precision_of_features(self.precision)
             self.preconditioner = known.extended(more, images, precision)
         return True

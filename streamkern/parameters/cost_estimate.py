@@ -16,6 +16,7 @@ from streamkern.solve.preconditioner import (
     block_bytes,
     largest_sketch,
     most_leading,
+    sketch_at_once,
     sketch_size,
 )
 from streamkern.statistics import Triangle, update_bytes
@@ -129,7 +130,7 @@ class Footprint:
 
     def multiplying(self, threads: int) -> int:
         """Return what a process holds that multiplies vectors, of folds or of a sketch."""
-        D, sketch = self.n_components, 8 * self.n_components * largest_sketch(self.n_components)
+        D, sketch = self.n_components, 8 * self.n_components * sketch_at_once(self.n_components)
         task = max(self.folds_at_once * self.sums(), sketch) + 2 * sketch + self.itemsize * D
         waiting = (self.n_folds + (_WAITING - 1) * self.folds_at_once) * self.sums()
         held = threads * (task + self.blocks) + max(waiting, _WAITING * sketch) + self.sample
@@ -191,7 +192,7 @@ class Footprint:
         if self.solves_by_passes and not self.sums_waves:  # the products of all passes
             D, q = self.n_components, self.source.n_targets
             by_fold = most_vectors(D, q) + most_leading(D) + N_PROBES
-            groups += 8 * D * (largest_sketch(D, whole=True) + self.n_folds * by_fold)
+            groups += 8 * D * (largest_sketch(D) + self.n_folds * by_fold)
         return groups + (n_strips - 1) * self.sums(n_strips) + 3 * (self.sample // 4 + self.index)
 
     def solving(self, threads: int) -> int:
@@ -238,9 +239,9 @@ class Footprint:
         D, n_sums = self.n_components, self.n_folds + 1 if self.indexed else 1
         held = n_sums * self.sums() + self.sample + _INDEX_ORDERED * self.index
         if self.solves_by_passes:
-            # The sketch three times, and in the subspace with copies; what is iterated by fold;
-            # and squares of a fold and without it, with what decomposes them.
-            sketch, vectors = largest_sketch(D, whole=True), most_vectors(D, self.source.n_targets)
+            # The sketch as it was and is, with copies; what is iterated by fold; and squares of a
+            # fold and without it, with what decomposes them.
+            sketch, vectors = largest_sketch(D), most_vectors(D, self.source.n_targets)
             if self.sums_waves:  # of all folds, and their transforms
                 held += (
                     (2 * self.n_folds + 4) * self.sums()
@@ -248,7 +249,9 @@ class Footprint:
                     + sampling_bytes(D, self.source.n_targets)
                 )
                 sketch = sketch_size(D, 0)
-            held += 64 * D * sketch + (8 + self.itemsize * (self.n_folds + 1)) * D * vectors
+            held += (32 + 4 * self.itemsize) * D * sketch + (
+                8 + self.itemsize * (self.n_folds + 1)
+            ) * D * vectors
             held += 8 * (3 * self.n_folds + 3) * (sketch + vectors) ** 2
         model = _MODEL_COPIES * 8 * D * self.source.n_targets
         drawing = drawing_bytes(D) if self.from_rows else 0
@@ -305,7 +308,7 @@ def _product_flops(n_rows: int, n_features: int, n_components: int) -> float:
 
 def gradient_flops(n_rows: int, n_features: int, n_components: int, n_targets: int) -> float:
     """Return the multiply-adds of conjugate gradients, a guess before their number is known."""
-    D, vectors = n_components, largest_sketch(n_components, whole=True)
+    D, vectors = n_components, largest_sketch(n_components)
     vectors += most_vectors(D, n_targets)
     return float(n_rows) * D * (_PASSES * (n_features + _FEATURE) + 2.0 * vectors)
 
@@ -324,7 +327,7 @@ def rows_of_a_transform(n_components: int) -> int:
 def gradient_seconds(plan: "Plan", *, from_rows: bool) -> float:
     """Return a careful guess of what conjugate gradients take, at landmarks or not."""
     D = float(plan.n_components)
-    vectors = largest_sketch(plan.n_components, whole=True)
+    vectors = largest_sketch(plan.n_components)
     vectors += most_vectors(plan.n_components, plan.n_targets)
     alone = _BETWEEN * D * vectors**2
     if plan.sums_waves:

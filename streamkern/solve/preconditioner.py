@@ -6,7 +6,8 @@ from typing import Self
 
 import numpy as np
 
-from streamkern._typing import Floats
+from streamkern._typing import Array, Floats
+from streamkern.features.base import slices
 from streamkern.runtime.matrix_products import product
 from streamkern.solve.cholesky import Cholesky
 from streamkern.solve.eigendecomposition import decomposed
@@ -14,8 +15,11 @@ from streamkern.statistics import Triangle
 
 # Eigenvalues of a sketch below this share of the largest are rounding.
 _ROUNDING = {"single": 1e-6, "double": 1e-13}
-# Vectors of the first sketch and of the largest, and the bytes of that.
-_FIRST, _MOST, _BYTES = 128, 2048, 256 << 20
+# Vectors of the first sketch and of the largest, and the bytes of that, of vectors of one pass and
+# of the leading eigenvectors.
+_FIRST, _MOST, _BYTES, _AT_ONCE, _LEADING_BYTES = 128, 2048, 1 << 30, 128 << 20, 256 << 20
+# Rows of vectors that are multiplied at once where no copy of all is made.
+_ROWS = 8192
 # Random vectors that tell what a subspace leaves in the end.
 N_PROBES = 32
 # The order of a leading block, and factors of it that are kept.
@@ -32,8 +36,8 @@ class NystroemPreconditioner:
     Frangella, Tropp and Udell (2023), "Randomized Nystroem preconditioning".
     """
 
-    tests: Floats  # T
-    images: Floats  # G T
+    tests: Array  # T
+    images: Array  # G T
     values: Floats  # d, descending
     vectors: Floats  # U (D, r'), orthonormal
 
@@ -44,17 +48,21 @@ class NystroemPreconditioner:
         return cls(nothing, nothing, np.zeros(0), nothing)
 
     @classmethod
-    def of(cls, tests: Floats, images: Floats, precision: str = "single") -> Self:
-        core = product(tests.T, images)
-        values, vectors = decomposed((core + core.T) / 2)
+    def of(cls, tests: Array, images: Array, precision: str = "single") -> Self:
+        core = np.zeros((tests.shape[1], images.shape[1]))
+        for some in slices(len(tests), _ROWS):
+            core += product(tests[some].T.astype(float), images[some].astype(float))
+        values, turns = decomposed((core + core.T) / 2)
         kept = values > _ROUNDING[precision] * values.max(initial=0.0)
-        roots = product(images, vectors[:, kept] / np.sqrt(values[kept]))
-        values, vectors = decomposed(product(roots.T, roots))
+        vectors = product(images, turns[:, kept] / np.sqrt(values[kept]))
+        values, turns = decomposed(product(vectors.T, vectors))
         kept = values > _ROUNDING[precision] * values.max(initial=0.0)
-        values, vectors = values[kept][::-1], vectors[:, kept][:, ::-1]
-        return cls(tests, images, values, product(roots, vectors / np.sqrt(values)))
+        values, turns = values[kept][::-1], turns[:, kept][:, ::-1] / np.sqrt(values[kept][::-1])
+        for some in slices(len(vectors), _ROWS):  # in place, since they are large
+            vectors[some, : len(values)] = product(vectors[some], turns)
+        return cls(tests, images, values, vectors[:, : len(values)])
 
-    def extended(self, tests: Floats, images: Floats, precision: str) -> Self:
+    def extended(self, tests: Array, images: Array, precision: str) -> Self:
         """Return the preconditioner with products of more vectors, orthonormal to the others."""
         both = np.column_stack([self.tests, tests]), np.column_stack([self.images, images])
         return self.of(*both, precision)
@@ -127,7 +135,7 @@ class BlockPreconditioner:
 
 def most_leading(n_components: int) -> int:
     """Return the most leading eigenvectors that a subspace gets in the end."""
-    return min(_MOST // 2, max(_BYTES // (8 * n_components), _FIRST))
+    return min(_MOST // 2, max(_LEADING_BYTES // (8 * n_components), _FIRST))
 
 
 def block_bytes(n_components: int) -> int:
@@ -137,10 +145,15 @@ def block_bytes(n_components: int) -> int:
 
 def sketch_size(n_components: int, n_known: int) -> int:
     """Return how many test vectors are added to those that there are; 0 where they are the most."""
-    return min(max(n_known, _FIRST), largest_sketch(n_components, whole=True) - n_known)
+    return min(max(n_known, _FIRST), largest_sketch(n_components) - n_known)
 
 
-def largest_sketch(n_components: int, *, whole: bool = False) -> int:
-    """Return the most test vectors of one pass, or of all."""
-    most = min(-(-n_components // 2), _MOST, max(_BYTES // (8 * n_components), _FIRST))
-    return most if whole or most <= _FIRST else -(-most // 2)
+def largest_sketch(n_components: int) -> int:
+    """Return the most test vectors."""
+    return min(-(-n_components // 2), _MOST, max(_BYTES // (8 * n_components), _FIRST))
+
+
+def sketch_at_once(n_components: int) -> int:
+    """Return the most test vectors that one pass multiplies."""
+    added = max(-(-largest_sketch(n_components) // 2), _FIRST)
+    return min(added, largest_sketch(n_components), max(_AT_ONCE // (8 * n_components), _FIRST))

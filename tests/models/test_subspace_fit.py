@@ -111,6 +111,26 @@ def test_the_sketch_is_made_larger_where_iterations_would_take_longer(
     assert gradients["bound"] < 1e-5
 
 
+def test_a_sketch_is_multiplied_by_passes_of_few_vectors(monkeypatch):
+    X, y = rows()
+    options = {"alpha": 1e-3, "n_components": 512}
+    expected = ridge(**options).fit(X, y)
+    asked, of_all = [], gram_passes.GramPasses.of_all
+
+    def watched(products, vectors, label):
+        asked.append((label, vectors.shape[1]))
+        return of_all(products, vectors, label)
+
+    monkeypatch.setattr(gram_passes.GramPasses, "of_all", watched)
+    monkeypatch.setattr(preconditioner, "_FIRST", 8)
+    monkeypatch.setattr(preconditioner, "_AT_ONCE", 8 * 512 * 20)
+    found = ridge(**options).fit(X, y)
+    assert asked[:2] == [("sketch-8", 8), ("sketch-16", 8)]
+    assert asked[-2:] == [("sketch-124", 20), ("sketch-128", 4)]
+    assert sum(n for _, n in asked) == found.report_["gradients"]["sketch"] == 128
+    assert np.allclose(found.predict(X), expected.predict(X), atol=1e-5)
+
+
 def test_what_falls_as_it_did_takes_so_many_iterations_more():
     assert subspace_fit._iterations_left([1e4, 1e3, 1e2, 1e1]) == pytest.approx(0.0)
     assert subspace_fit._iterations_left([1e4, 1e4, 1e3, 1e3]) == pytest.approx(8.0)
@@ -529,7 +549,7 @@ def test_searches_and_memory_that_is_short_are_planned_with_gradients(monkeypatc
     )
     found = plan.planned(job.options, source, **job.solution)
     assert found.solves_by_passes
-    assert found.client_bytes < 8 << 30
+    assert found.client_bytes < 12 << 30
     monkeypatch.setattr(plan, "available_bytes", lambda *_: 4 << 30)
     monkeypatch.setattr("streamkern.parameters.job_plan.available_bytes", lambda *_: 4 << 30)
     for solver, by_passes in (("auto", True), ("direct", False)):
