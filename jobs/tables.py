@@ -1,7 +1,8 @@
 """Models of tables, side by side: python jobs/tables.py ../shared/data/* --write tables.jsonl.
 
 A table is a folder with `data.npz` (X, y, and test_mask, one column a split), or a CSV or Parquet
-file whose last column is the target.  Of the others a random tenth is held out.  Each model is
+file whose last column is the target, and whose texts are categories.  Of the others a random tenth
+is held out.  Each model is
 fitted in a process of its own, to the same rows, and chooses what it chooses on these alone.
 CatBoost and xRFM take part where they are installed.
 
@@ -79,8 +80,9 @@ def read(path: Path, classify: bool, number: int) -> tuple[Any, Any, Any, Any]:
         import pandas as pd
 
         rows = pd.read_csv(path) if path.suffix == ".csv" else pd.read_parquet(path)
-        values = rows.to_numpy(float)
-        X, y, held = split(values[:, :-1], values[:, -1], number=number)
+        X, y = rows.iloc[:, :-1], rows.iloc[:, -1].to_numpy(float)
+        has_texts = len(X.select_dtypes("number").columns) < X.shape[1]
+        X, y, held = split(X if has_texts else X.to_numpy(float), y, number=number)
     return X[~held], y[~held], X[held], y[held]
 
 

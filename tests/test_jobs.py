@@ -7,6 +7,7 @@ from pathlib import Path
 
 import h5py
 import numpy as np
+import pandas as pd
 import pytest
 from commandline import JOBS, job
 
@@ -118,19 +119,20 @@ def test_tune_and_fit_are_compared_on_real_sets(tmp_path):
 def test_models_of_tables_are_compared_in_processes_of_their_own_and_a_run_goes_on(tmp_path):
     X, y = rows()
     write_set(tmp_path, X=X, y=y)
-    both = np.column_stack([X, 2.0 * X[:, 0]])
-    np.savetxt(tmp_path / "rows.csv", both, "%.6f", ",", header="a,b,c,y", comments="")
+    table = pd.DataFrame(X, columns=["a", "b", "c"])
+    table = table.assign(word=np.where(X[:, 1] > 0, "up", None), y=2.0 * X[:, 0])
+    table.to_csv(tmp_path / "rows.csv", index=False)
     options = ("some", "rows.csv", "--contenders", "fit,boosting", "--write", "all.jsonl")
     said = job(tmp_path, "tables.py", *options)
     found = [json.loads(line) for line in (tmp_path / "all.jsonl").read_text().splitlines()]
     fitted = [(each["table"], each["model"]) for each in found]
     assert fitted == list(product(["some", "rows"], ["fit", "boosting"]))
     assert all(0 < each["error"] < 0.6 and each["peak_bytes"] > 50e6 for each in found)
-    table = said[said.index("| table |") :]
-    assert table.splitlines()[-1] == "| best | 2 | 0 |"
-    assert job(tmp_path, "tables.py", *options) == table  # nothing is measured twice
+    shown = said[said.index("| table |") :]
+    assert shown.splitlines()[-1] == "| best | 2 | 0 |"
+    assert job(tmp_path, "tables.py", *options) == shown  # nothing is measured twice
     other = job(tmp_path, "tables.py", "rows.csv", *options[2:], "--split", 1)
-    assert other[other.index("| rows") :].splitlines()[0] not in table
+    assert other[other.index("| rows") :].splitlines()[0] not in shown
 
 
 @pytest.mark.slow

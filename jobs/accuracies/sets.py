@@ -37,10 +37,15 @@ class Rows(NamedTuple):
 
 
 def split(X: Any, y: Any, masks: Any = None, number: int = 0) -> tuple[Any, Any, Any]:
-    """Return finite rows, and which are held out: a column of masks, or else a random tenth."""
+    """Return finite rows, and which are held out: a column of masks, or else a random tenth.
+
+    Of a table with texts, rows are finite whose target is.
+    """
     tenth = np.random.default_rng(number).random(len(X)) < _HELD_OUT
     held_out = tenth if masks is None else masks[:, number].astype(bool)
-    whole = np.isfinite(X).all(axis=1) & np.isfinite(y)
+    whole = np.isfinite(y)
+    if isinstance(X, np.ndarray):
+        whole &= np.isfinite(X).all(axis=1)
     return X[whole], y[whole], held_out[whole]
 
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 _VALIDATION = 0.15
 _MOST_ROUNDS, _PATIENCE = 3000, 50
 _DEPTHS, _LEAVES, _EXACT_ROWS = (4, 6, 8), (15, 31, 63), 4000
+# Levels of a category that trees tell apart, beside all others as one.
+_MOST_LEVELS = 200
 
 
 def ours(name: str, budget: str | None = None, **options: Any) -> Model:
@@ -81,9 +83,10 @@ def boosting(name: str, *, tuned: bool = False) -> Model:
     def fitted(X: Any, y: Any) -> Prediction:
         from sklearn import ensemble
 
-        kind = getattr(ensemble, name)
+        kind, encoded = getattr(ensemble, name), categories(X)
+        X = encoded(X)
         if not tuned:
-            return _prediction(kind(random_state=0).fit(X, y))
+            return _prediction(kind(random_state=0).fit(X, y), encoded)
 
         def made(leaves: int, rounds: int, **stopping: Any) -> Any:
             return kind(
@@ -100,7 +103,7 @@ def boosting(name: str, *, tuned: bool = False) -> Model:
         leaves, best = max(tried, key=lambda each: each[1].validation_score_.max())
         # The first score is that of no tree.
         rounds = max(int(best.validation_score_.argmax()), 1)
-        return _prediction(made(leaves, rounds, early_stopping=False))
+        return _prediction(made(leaves, rounds, early_stopping=False), encoded)
 
     return fitted
 
@@ -111,12 +114,17 @@ def catboost(name: str, *, tuned: bool = False) -> Model:
     def fitted(X: Any, y: Any) -> Prediction:
         import catboost
 
+        encoded = categories(X)
+        X = encoded(X)
+        named = [] if isinstance(X, np.ndarray) else [*X.select_dtypes("category").columns]
+
         def made(**parameters: Any) -> Any:
             quiet = {"verbose": False, "random_seed": 0, "allow_writing_files": False}
+            quiet["cat_features"] = named or None
             return getattr(catboost, name)(thread_count=os.cpu_count(), **quiet, **parameters)
 
         if not tuned:
-            return _prediction(made().fit(X, y))
+            return _prediction(made().fit(X, y), encoded)
         held = np.random.default_rng(1).random(len(X)) < _VALIDATION
         stopping = {"eval_set": (X[held], y[held]), "early_stopping_rounds": _PATIENCE}
         tried = []
@@ -125,9 +133,32 @@ def catboost(name: str, *, tuned: bool = False) -> Model:
             (error,) = model.get_best_score()["validation"].values()
             chosen = {"depth": depth, "iterations": model.tree_count_}
             tried.append((error, depth, chosen | {"learning_rate": model.learning_rate_}))
-        return _prediction(made(**min(tried)[-1]).fit(X, y))
+        return _prediction(made(**min(tried)[-1]).fit(X, y), encoded)
 
     return fitted
+
+
+def categories(X: Any) -> Callable[[Any], Any]:
+    """Return a function that makes categories of the texts of rows like these, if they are a table.
+
+    What is missing is one, and so are all but the commonest.
+    """
+    if isinstance(X, np.ndarray):
+        return lambda rows: rows
+    import pandas as pd
+
+    kinds = {}
+    for name, column in X.select_dtypes(exclude="number").items():
+        commonest = column.astype(str).value_counts().index[:_MOST_LEVELS]
+        kinds[name] = pd.CategoricalDtype([*commonest, "all others"])
+
+    def encoded(rows: Any) -> Any:
+        said = {name: rows[name].astype(str) for name in kinds}
+        known = {name: each.where(each.isin(kinds[name].categories)) for name, each in said.items()}
+        made = {name: known[name].fillna("all others").astype(kinds[name]) for name in kinds}
+        return rows.assign(**made)
+
+    return encoded
 
 
 def xrfm(X: Any, y: Any) -> Prediction:
@@ -179,10 +210,10 @@ CLASSES: dict[str, Model] = {
 }
 
 
-def _prediction(model: Any) -> Prediction:
+def _prediction(model: Any, encoded: Any = None) -> Prediction:
     """Return what predicts numbers, or of a classifier the probabilities of classes."""
     prediction: Prediction = getattr(model, "predict_proba", model.predict)
-    return prediction
+    return prediction if encoded is None else lambda rows: prediction(encoded(rows))
 
 
 def model_of(name: str, *, classify: bool) -> Model:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 CHOICES: dict[str, Collection[str]] = {
     "feature_map": FAMILIES,  # to which a user's own module may add
-    "scale": ("auto", "standard", "robust", "common", "quantile", "none"),
+    "scale": ("auto", "standard", "robust", "common", "grouped", "quantile", "none"),
     "precision": ("single", "double", "int8", "int16"),
     "on_bad_rows": ("error", "skip"),
     "fold_by": ("auto", "shards", "rows", "blocks"),
@@ -106,7 +106,7 @@ class FitOptions:
                 f"{self.feature_map!r} and {self.kernel.name!r}; take these (--map grid), or leave "
                 f"the trend out: its columns are inputs as others."
             )
-        if self.metric is not None or self.scale not in ("standard", "common", "none"):
+        if self.metric is not None or self.scale in ("auto", "robust", "quantile"):
             raise ParameterError(
                 f"a trend is of straight lines in inputs, which a metric would mix and scale "
                 f"{self.scale!r} may bend; take scale 'standard' (--scale standard), and no metric."

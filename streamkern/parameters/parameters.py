@@ -155,8 +155,9 @@ class Parameters:
     scale: str | None = option(
         None,
         "How inputs are scaled: by mean and deviation, by median and quartiles with values far out "
-        "brought nearer, all by one deviation, by ranks, not at all; auto: as predicts held-out "
-        "rows best.  [default: standard, or auto with kernel auto]",
+        "brought nearer, all by one deviation, the indicators of a category as one input, by "
+        "ranks, not at all; auto: as predicts held-out rows best.  [default: standard, or auto "
+        "with kernel auto]",
         choices=CHOICES["scale"],
     )
     standardize: bool = option(True, "Take the inputs in their own units.", name="no-standardize")

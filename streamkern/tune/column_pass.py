@@ -23,6 +23,8 @@ from streamkern.tune.column_scaling import (
     common,
     constant_columns,
     enlarged,
+    grouped,
+    indicator_groups,
     left_out_like,
     normal_scores,
     quartiles_of,
@@ -117,6 +119,8 @@ def run_column_pass(
                 standardizer = normal_scores(standardizer, quartiles, constant, sample)
         if options.scale == "common":
             standardizer, nearly_constant = common(standardizer, columns, constant), []
+        elif options.scale == "grouped":
+            standardizer = grouped(standardizer, columns, indicator_groups(sample))
         if options.precision in LEVELS:
             standardizer = standardizer.coarsened()
     else:

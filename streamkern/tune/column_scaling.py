@@ -1,5 +1,6 @@
 """The scaling of columns: which are constant, and by what deviation the others are divided."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -167,6 +168,42 @@ def common(standardizer: Standardizer, columns: ColumnStatistics, constant: Arra
     varying = standardizer.columns[~constant[standardizer.columns]]
     together = np.sqrt(columns.variance[varying].mean()) if len(varying) else 1.0
     return replace(standardizer, deviation=np.full_like(standardizer.deviation, together))
+
+
+def indicator_groups(sample: RowSample) -> list[list[int]]:
+    """Return neighbouring columns of X that are 0 or 1, of which no row of the sample has two."""
+    groups, taken = list[list[int]](), np.zeros(len(sample.X), dtype=bool)
+    for j in np.flatnonzero(((sample.X == 0) | (sample.X == 1)).all(axis=0)).tolist():
+        has = sample.X[:, j] == 1
+        if groups and groups[-1][-1] == j - 1 and not (taken & has).any():
+            groups[-1].append(j)
+            taken |= has
+        else:
+            groups.append([j])
+            taken = has
+    return [group for group in groups if len(group) > 1]
+
+
+def grouped(
+    standardizer: Standardizer, columns: ColumnStatistics, groups: Sequence[Sequence[int]]
+) -> Standardizer:
+    """Return the scale in which the indicators of a category count together as one input.
+
+    Each is divided by the root of the sum of their variances; of categories that fewer than a tenth
+    of rows depart from the commonest of, enlarged like that of one column.
+    Gower (1971), "A general coefficient of similarity and some of its properties", where a category
+    counts as a number does.
+    """
+    deviation = np.ones(standardizer.n_features)
+    deviation[standardizer.columns] = standardizer.deviation
+    for group in map(list, groups):
+        shares, variance = columns.mean[group], columns.variance[group].sum()
+        departing = 1.0 - max(shares.max(), 1.0 - shares.sum())
+        if variance > 0:
+            deviation[group] = np.sqrt(
+                variance * max(_DEPARTING / max(departing, variance / 2), 1.0)
+            )
+    return replace(standardizer, deviation=deviation[standardizer.columns])
 
 
 def left_out_like(

@@ -16,7 +16,7 @@ from streamkern.parameters.fit_report import FitReport
 from streamkern.runtime.threads import blas_threads
 from streamkern.tune.candidates import far_steps
 from streamkern.tune.column_pass import ColumnPass
-from streamkern.tune.column_scaling import common, robust
+from streamkern.tune.column_scaling import common, grouped, indicator_groups, robust
 from streamkern.tune.metric_rounds import HeldOutTrial, Tried
 
 # What the kernel 'auto' is chosen from: what suits most tables, and what is smooth.
@@ -50,6 +50,8 @@ def chosen_on_sample(
             "robust": robust(seen.standardizer, seen.quartiles, seen.constant),
             "common": common(seen.standardizer, seen.columns, seen.constant),
         }
+        if groups := indicator_groups(seen.sample):
+            scales["grouped"] = grouped(seen.standardizer, seen.columns, groups)
     if options.is_identity or not isinstance(options.kernel, ShiftInvariantKernel):
         return seen, replace(options, chooses_kernel=False), {"scale": options.scale}
     if options.precision in LEVELS:

@@ -232,3 +232,38 @@ def test_exported_models_have_the_scale(tmp_path, scale):
     given = X.astype(np.float64 if "double" in kind else np.float32)
     found = session.run(None, {name: given})[0]
     np.testing.assert_allclose(np.ravel(found), model.predict(X), atol=1e-3)
+
+
+def categorical(seed=0, levels=40):
+    """Rows of two numbers, and of a category as indicators that say nothing, the last two rare."""
+    rng = np.random.default_rng(seed)
+    numbers, which = rng.standard_normal((N, 2)), rng.integers(0, levels, N)
+    X = np.column_stack(
+        [numbers * [1.0, 99.0], which[:, None] == np.arange(levels), rng.random(N) < 0.02]
+    )
+    y = np.sin(2.0 * X[:, 0]) + np.abs(numbers[:, 1]) + 0.1 * rng.standard_normal(N)
+    return X.astype(float), y
+
+
+def test_the_indicators_of_a_category_together_are_one_input():
+    X, y = categorical()
+    plain, found = (
+        ridge(scale=scale).fit(X, y).feature_map_.standardizer for scale in ("standard", "grouped")
+    )
+    together = np.sqrt(X[:, 2:42].var(axis=0).sum())
+    np.testing.assert_allclose(found.deviation[2:42], together)
+    kept = [0, 1, 42]
+    np.testing.assert_allclose(found.deviation[kept], plain.deviation[kept])
+    rare = np.column_stack([X[:, 0], np.arange(N) % 50 == 0, np.arange(N) % 50 == 1])
+    found = ridge(scale="grouped").fit(rare, y).feature_map_.standardizer
+    variance = rare[:, 1:].var(axis=0).sum()
+    np.testing.assert_allclose(found.deviation[1:], np.sqrt(variance * 0.1 / 0.04))
+
+
+def test_a_category_that_says_nothing_is_grouped_by_auto():
+    X, y = categorical()
+    model = ridge(scale="auto").fit(X, y)
+    assert model.report_["scale"] == "grouped"
+    errors = model.report_["scale_errors"]
+    assert errors["grouped"] < 0.9 * min(errors["standard"], errors["robust"])
+    assert "grouped" not in ridge(scale="auto").fit(*rows()).report_["scale_errors"]
