@@ -37,7 +37,7 @@ class FitReport(TypedDict, total=False):
     precision: str  # "single", "double", "int8" or "int16"
     products: str  # what made products of integers
     metric: dict[str, Any] | None  # what a metric says of the inputs
-    scale: str  # of the inputs: "standard", "robust", "common", "grouped", "quantile" or "none"
+    scale: str  # of the inputs, one of the choices but "auto"
     scale_errors: dict[str, float]  # of rows held out, by the scales that were tried
     kernel_errors: dict[str, float]  # likewise by kernels, in the scale that was chosen
     kernel_evidence: dict[str, float]  # its logarithm for a row of a field, by kernels

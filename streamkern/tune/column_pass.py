@@ -27,6 +27,7 @@ from streamkern.tune.column_scaling import (
     indicator_groups,
     left_out_like,
     normal_scores,
+    outside,
     quartiles_of,
     robust,
     standardizer_of,
@@ -113,14 +114,16 @@ def run_column_pass(
         if options.standardize and not options.is_identity:
             usual = quartiles[0, : source.n_features]
             standardizer, nearly_constant = enlarged(standardizer, sample, usual, constant)
-            if options.scale == "robust":
+            if options.scale.startswith("robust"):
                 standardizer = robust(standardizer, quartiles, constant)
             elif options.scale == "quantile":
                 standardizer = normal_scores(standardizer, quartiles, constant, sample)
         if options.scale == "common":
             standardizer, nearly_constant = common(standardizer, columns, constant), []
-        elif options.scale == "grouped":
-            standardizer = grouped(standardizer, columns, indicator_groups(sample))
+        elif options.scale.endswith("grouped"):
+            groups = indicator_groups(sample)
+            standardizer = grouped(standardizer, columns, groups)
+            nearly_constant = outside(nearly_constant, groups)
         if options.precision in LEVELS:
             standardizer = standardizer.coarsened()
     else:

@@ -184,6 +184,12 @@ def indicator_groups(sample: RowSample) -> list[list[int]]:
     return [group for group in groups if len(group) > 1]
 
 
+def outside(columns: Sequence[int], groups: Sequence[Sequence[int]]) -> list[int]:
+    """Return the columns that are in none of the groups."""
+    inside = {j for group in groups for j in group}
+    return [j for j in columns if j not in inside]
+
+
 def grouped(
     standardizer: Standardizer, columns: ColumnStatistics, groups: Sequence[Sequence[int]]
 ) -> Standardizer:

@@ -254,6 +254,14 @@ def test_the_indicators_of_a_category_together_are_one_input():
     np.testing.assert_allclose(found.deviation[2:42], together)
     kept = [0, 1, 42]
     np.testing.assert_allclose(found.deviation[kept], plain.deviation[kept])
+    model = ridge(scale="robust-grouped").fit(X, y)
+    found, robust = model.feature_map_.standardizer, ridge(scale="robust").fit(X, y)
+    np.testing.assert_allclose(found.deviation[2:42], together)
+    expected = robust.feature_map_.standardizer
+    np.testing.assert_allclose(found.deviation[kept], expected.deviation[kept])
+    assert found.bound == expected.bound
+    assert model.report_["nearly_constant_columns"] == [42]
+    assert robust.report_["nearly_constant_columns"] == [*range(2, 43)]
     rare = np.column_stack([X[:, 0], np.arange(N) % 50 == 0, np.arange(N) % 50 == 1])
     found = ridge(scale="grouped").fit(rare, y).feature_map_.standardizer
     variance = rare[:, 1:].var(axis=0).sum()
@@ -263,7 +271,7 @@ def test_the_indicators_of_a_category_together_are_one_input():
 def test_a_category_that_says_nothing_is_grouped_by_auto():
     X, y = categorical()
     model = ridge(scale="auto").fit(X, y)
-    assert model.report_["scale"] == "grouped"
+    assert model.report_["scale"] in {"grouped", "robust-grouped"}
     errors = model.report_["scale_errors"]
     assert errors["grouped"] < 0.9 * min(errors["standard"], errors["robust"])
     assert "grouped" not in ridge(scale="auto").fit(*rows()).report_["scale_errors"]
