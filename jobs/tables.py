@@ -69,7 +69,10 @@ def main() -> None:
 
 
 def read(path: Path, classify: bool, number: int) -> tuple[Any, Any, Any, Any]:
-    """Return inputs (n, p) and targets (n,), all finite, and those of the rows held out."""
+    """Return inputs (n, p) and targets (n,), and those of the rows held out.
+
+    All are finite but inputs of a table with texts, which xRFM and exact ridge do not take.
+    """
     if classify:
         X, y, X_test, y_test = read_classes(path)
         codes = np.unique(y)

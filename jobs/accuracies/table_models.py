@@ -149,11 +149,11 @@ def categories(X: Any) -> Callable[[Any], Any]:
 
     kinds = {}
     for name, column in X.select_dtypes(exclude="number").items():
-        commonest = column.astype(str).value_counts().index[:_MOST_LEVELS]
-        kinds[name] = pd.CategoricalDtype([*commonest, "all others"])
+        commonest = column.fillna("missing").astype(str).value_counts().index[:_MOST_LEVELS]
+        kinds[name] = pd.CategoricalDtype([*dict.fromkeys([*commonest, "all others"])])
 
     def encoded(rows: Any) -> Any:
-        said = {name: rows[name].astype(str) for name in kinds}
+        said = {name: rows[name].fillna("missing").astype(str) for name in kinds}
         known = {name: each.where(each.isin(kinds[name].categories)) for name, each in said.items()}
         made = {name: known[name].fillna("all others").astype(kinds[name]) for name in kinds}
         return rows.assign(**made)

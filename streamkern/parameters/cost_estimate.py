@@ -15,6 +15,7 @@ from streamkern.solve.preconditioner import (
     N_PROBES,
     block_bytes,
     largest_sketch,
+    likely_sketch,
     most_leading,
     sketch_at_once,
     sketch_size,
@@ -249,10 +250,11 @@ class Footprint:
                     + sampling_bytes(D, self.source.n_targets)
                 )
                 sketch = sketch_size(D, 0)
-            held += (32 + 4 * self.itemsize) * D * sketch + (
+            held += (24 + 4 * self.itemsize) * D * sketch + (
                 8 + self.itemsize * (self.n_folds + 1)
             ) * D * vectors
-            held += 8 * (3 * self.n_folds + 3) * (sketch + vectors) ** 2
+            held += 8 * (3 * self.n_folds + 3) * (min(sketch, most_leading(D)) + vectors) ** 2
+            held += 64 * sketch**2  # what decomposes the sketch
         model = _MODEL_COPIES * 8 * D * self.source.n_targets
         drawing = drawing_bytes(D) if self.from_rows else 0
         if self.from_rows and self.solves_by_passes:  # which have the factor here alone
@@ -308,7 +310,7 @@ def _product_flops(n_rows: int, n_features: int, n_components: int) -> float:
 
 def gradient_flops(n_rows: int, n_features: int, n_components: int, n_targets: int) -> float:
     """Return the multiply-adds of conjugate gradients, a guess before their number is known."""
-    D, vectors = n_components, largest_sketch(n_components)
+    D, vectors = n_components, likely_sketch(n_components)
     vectors += most_vectors(D, n_targets)
     return float(n_rows) * D * (_PASSES * (n_features + _FEATURE) + 2.0 * vectors)
 
@@ -327,7 +329,7 @@ def rows_of_a_transform(n_components: int) -> int:
 def gradient_seconds(plan: "Plan", *, from_rows: bool) -> float:
     """Return a careful guess of what conjugate gradients take, at landmarks or not."""
     D = float(plan.n_components)
-    vectors = largest_sketch(plan.n_components)
+    vectors = likely_sketch(plan.n_components)
     vectors += most_vectors(plan.n_components, plan.n_targets)
     alone = _BETWEEN * D * vectors**2
     if plan.sums_waves:

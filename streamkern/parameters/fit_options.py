@@ -27,11 +27,11 @@ from streamkern.kernels import (
 if TYPE_CHECKING:
     from streamkern.statistics.centred_moments import AnyPrecision
 
-# Scales that bend inputs, and all of them.
-_BENDING = ("robust", "robust-grouped", "quantile")
+# Scales for distances between inputs.
+_OF_DISTANCES = ("robust", "grouped", "robust-grouped", "quantile")
 CHOICES: dict[str, Collection[str]] = {
     "feature_map": FAMILIES,  # to which a user's own module may add
-    "scale": ("auto", "standard", "common", "grouped", *_BENDING, "none"),
+    "scale": ("auto", "standard", "common", *_OF_DISTANCES, "none"),
     "precision": ("single", "double", "int8", "int16"),
     "on_bad_rows": ("error", "skip"),
     "fold_by": ("auto", "shards", "rows", "blocks"),
@@ -77,9 +77,9 @@ class FitOptions:
         )
         checked_integer(self.n_folds, sentence, 1)  # 1 is for no folds at all
         checked_metric(self.metric)
-        if self.scale in _BENDING and self.is_identity:
+        if self.scale in _OF_DISTANCES and self.is_identity:
             raise ParameterError(
-                f"a linear model has no scale {self.scale!r}, which bends inputs; take scale "
+                f"a linear model has no scale {self.scale!r}, which is for distances; take scale "
                 f"'standard' (--scale standard), or a kernel."
             )
         if self.feature_map == "identity":
@@ -108,7 +108,7 @@ class FitOptions:
                 f"{self.feature_map!r} and {self.kernel.name!r}; take these (--map grid), or leave "
                 f"the trend out: its columns are inputs as others."
             )
-        if self.metric is not None or self.scale in ("auto", *_BENDING):
+        if self.metric is not None or self.scale in ("auto", *_OF_DISTANCES):
             raise ParameterError(
                 f"a trend is of straight lines in inputs, which a metric would mix and scale "
                 f"{self.scale!r} may bend; take scale 'standard' (--scale standard), and no metric."

@@ -44,8 +44,8 @@ class NystroemPreconditioner:
     @classmethod
     def none(cls, n_components: int) -> Self:
         """Return that of no test vectors."""
-        nothing = np.zeros((n_components, 0))
-        return cls(nothing, nothing, np.zeros(0), nothing)
+        nothing = np.zeros((n_components, 0), np.float32)  # other vectors keep their precision
+        return cls(nothing, nothing, np.zeros(0), nothing.astype(float))
 
     @classmethod
     def of(cls, tests: Array, images: Array, precision: str = "single") -> Self:
@@ -78,7 +78,7 @@ class NystroemPreconditioner:
 
     def leading(self, least: float, most: int) -> Floats:
         """Return up to so many eigenvectors (D, r) of larger eigenvalues, the largest first."""
-        return self.vectors[:, self.values > least][:, :most]
+        return self.vectors[:, : min(int((self.values > least).sum()), most)]
 
     def solve(self, columns: Floats, alphas: float | Floats) -> Floats:
         """Return the preconditioner at a penalty, or at one each, times columns (D, k)."""
@@ -157,3 +157,8 @@ def sketch_at_once(n_components: int) -> int:
     """Return the most test vectors that one pass multiplies."""
     added = max(-(-largest_sketch(n_components) // 2), _FIRST)
     return min(added, largest_sketch(n_components), max(_AT_ONCE // (8 * n_components), _FIRST))
+
+
+def likely_sketch(n_components: int) -> int:
+    """Return the test vectors that a fit is guessed to need: those of two passes at the most."""
+    return min(2 * sketch_at_once(n_components), largest_sketch(n_components))

@@ -20,16 +20,11 @@ from streamkern.sources.preprocessing.column_names import names_of_source
 from streamkern.statistics import ColumnStatistics, RowIndex, RowSample, Together
 from streamkern.storage.checkpoints import Checkpoint
 from streamkern.tune.column_scaling import (
-    common,
     constant_columns,
     enlarged,
-    grouped,
-    indicator_groups,
     left_out_like,
-    normal_scores,
-    outside,
     quartiles_of,
-    robust,
+    scaled,
     standardizer_of,
 )
 
@@ -114,16 +109,10 @@ def run_column_pass(
         if options.standardize and not options.is_identity:
             usual = quartiles[0, : source.n_features]
             standardizer, nearly_constant = enlarged(standardizer, sample, usual, constant)
-            if options.scale.startswith("robust"):
-                standardizer = robust(standardizer, quartiles, constant)
-            elif options.scale == "quantile":
-                standardizer = normal_scores(standardizer, quartiles, constant, sample)
         if options.scale == "common":
-            standardizer, nearly_constant = common(standardizer, columns, constant), []
-        elif options.scale.endswith("grouped"):
-            groups = indicator_groups(sample)
-            standardizer = grouped(standardizer, columns, groups)
-            nearly_constant = outside(nearly_constant, groups)
+            nearly_constant = []
+        seen = columns, sample, quartiles, constant
+        standardizer = scaled(options.scale, standardizer, *seen)
         if options.precision in LEVELS:
             standardizer = standardizer.coarsened()
     else:

@@ -1,6 +1,5 @@
 """The scaling of columns: which are constant, and by what deviation the others are divided."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -170,11 +169,15 @@ def common(standardizer: Standardizer, columns: ColumnStatistics, constant: Arra
     return replace(standardizer, deviation=np.full_like(standardizer.deviation, together))
 
 
-def indicator_groups(sample: RowSample) -> list[list[int]]:
-    """Return neighbouring columns of X that are 0 or 1, of which no row of the sample has two."""
-    groups, taken = list[list[int]](), np.zeros(len(sample.X), dtype=bool)
-    for j in np.flatnonzero(((sample.X == 0) | (sample.X == 1)).all(axis=0)).tolist():
-        has = sample.X[:, j] == 1
+def indicator_groups(sample: RowSample, columns: ColumnStatistics) -> list[list[int]]:
+    """Return neighbouring inputs from 0 to 1, of which each row of the sample has at most one."""
+    X, groups = sample.X, list[list[int]]()
+    p, taken = X.shape[1], np.zeros(len(X), dtype=bool)
+    are = (
+        (columns.minimum[:p] == 0) & (columns.maximum[:p] == 1) & ((X == 0) | (X == 1)).all(axis=0)
+    )
+    for j in np.flatnonzero(are).tolist():
+        has = X[:, j] == 1
         if groups and groups[-1][-1] == j - 1 and not (taken & has).any():
             groups[-1].append(j)
             taken |= has
@@ -184,14 +187,8 @@ def indicator_groups(sample: RowSample) -> list[list[int]]:
     return [group for group in groups if len(group) > 1]
 
 
-def outside(columns: Sequence[int], groups: Sequence[Sequence[int]]) -> list[int]:
-    """Return the columns that are in none of the groups."""
-    inside = {j for group in groups for j in group}
-    return [j for j in columns if j not in inside]
-
-
 def grouped(
-    standardizer: Standardizer, columns: ColumnStatistics, groups: Sequence[Sequence[int]]
+    standardizer: Standardizer, columns: ColumnStatistics, sample: RowSample
 ) -> Standardizer:
     """Return the scale in which the indicators of a category count together as one input.
 
@@ -202,14 +199,30 @@ def grouped(
     """
     deviation = np.ones(standardizer.n_features)
     deviation[standardizer.columns] = standardizer.deviation
-    for group in map(list, groups):
+    for group in indicator_groups(sample, columns):
         shares, variance = columns.mean[group], columns.variance[group].sum()
-        departing = 1.0 - max(shares.max(), 1.0 - shares.sum())
-        if variance > 0:
-            deviation[group] = np.sqrt(
-                variance * max(_DEPARTING / max(departing, variance / 2), 1.0)
-            )
+        departing = max(1.0 - max(shares.max(), 1.0 - shares.sum()), variance / 2.0)
+        deviation[group] = np.sqrt(variance * max(_DEPARTING / departing, 1.0))
     return replace(standardizer, deviation=deviation[standardizer.columns])
+
+
+def scaled(  # noqa: PLR0917  the standard scale, and what the first pass says
+    name: str,
+    standard: Standardizer,
+    columns: ColumnStatistics,
+    sample: RowSample,
+    quartiles: Floats,
+    constant: Array,
+) -> Standardizer:
+    """Return the scale of a name."""
+    found = standard
+    if name.startswith("robust"):
+        found = robust(found, quartiles, constant)
+    elif name == "quantile":
+        found = normal_scores(found, quartiles, constant, sample)
+    elif name == "common":
+        found = common(found, columns, constant)
+    return grouped(found, columns, sample) if name.endswith("grouped") else found
 
 
 def left_out_like(

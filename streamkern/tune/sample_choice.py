@@ -16,11 +16,13 @@ from streamkern.parameters.fit_report import FitReport
 from streamkern.runtime.threads import blas_threads
 from streamkern.tune.candidates import far_steps
 from streamkern.tune.column_pass import ColumnPass
-from streamkern.tune.column_scaling import common, grouped, indicator_groups, outside, robust
+from streamkern.tune.column_scaling import indicator_groups, scaled
 from streamkern.tune.metric_rounds import HeldOutTrial, Tried
 
 # What the kernel 'auto' is chosen from: what suits most tables, and what is smooth.
 _KERNELS = Laplacian(), Gaussian()
+# And the scale 'auto', which are more where there are categories.
+_SCALES, _OF_CATEGORIES = ("standard", "robust", "common"), ("grouped", "robust-grouped")
 # Features of the small fits at the most, and half octaves from a kernel's own length scale.
 _COMPONENTS, _STEPS = 1024, (0, -2, 2)
 
@@ -43,17 +45,12 @@ def chosen_on_sample(
     The first of either stays unless others are better by more than a standard error.
     """
     begun, scales = time.perf_counter(), {options.scale: seen.standardizer}
-    groups = indicator_groups(seen.sample)
     if options.scale == "auto":
-        options = replace(options, scale="standard")
-        scales = {
-            "standard": seen.standardizer,
-            "robust": robust(seen.standardizer, seen.quartiles, seen.constant),
-            "common": common(seen.standardizer, seen.columns, seen.constant),
-        }
-        if groups:
-            for name, base in (("grouped", "standard"), ("robust-grouped", "robust")):
-                scales[name] = grouped(scales[base], seen.columns, groups)
+        options, names = replace(options, scale="standard"), list(_SCALES)
+        if indicator_groups(seen.sample, seen.columns):
+            names += _OF_CATEGORIES
+        facts = seen.columns, seen.sample, seen.quartiles, seen.constant
+        scales = {name: scaled(name, seen.standardizer, *facts) for name in names}
     if options.is_identity or not isinstance(options.kernel, ShiftInvariantKernel):
         return seen, replace(options, chooses_kernel=False), {"scale": options.scale}
     if options.precision in LEVELS:
@@ -73,8 +70,6 @@ def chosen_on_sample(
         report["kernel_errors"] = {fit.tried.kernel.name: fit.error for fit in mine}
     report["seconds"] = {"scale": time.perf_counter() - begun}
     enlarged = () if best.scale == "common" else seen.nearly_constant
-    if best.scale.endswith("grouped"):
-        enlarged = outside(enlarged, groups)
     seen = replace(seen, standardizer=scales[best.scale], nearly_constant=enlarged)
     return seen, replace(options, scale=best.scale), report
 

@@ -67,7 +67,7 @@ trend : str or sequence of int or str, optional
     Of the map 'grid', columns by name or number whose effect is a straight line beside the field,
     which is then of the others; 'linear' and 'quadratic' are polynomials of its coordinates.  Their
     prior is nearly flat, as in universal kriging; `report_['trend']` has the slopes.
-scale : {'auto', 'standard', 'robust', 'common', 'grouped', ...}, optional
+scale : {'auto', 'standard', 'robust', 'common', 'grouped', 'robust-grouped', ...}, optional
     How inputs are scaled; by default 'auto' where the kernel is chosen and rows are not sparse, and
     else 'standard'.  'robust' takes them less their medians, in units of their quartiles, and
     brings values far out nearer, z / sqrt(1 + (z / B)^2) with B three times what is between the
@@ -77,8 +77,8 @@ scale : {'auto', 'standard', 'robust', 'common', 'grouped', ...}, optional
     together, so that a category counts as a number does; 'robust-grouped' is both.  'quantile'
     makes inputs normal, by the ranks of their values in a sample, straight between 32 knots; an
     input of two values stays as in 'robust', and none goes on for more than a deviation beyond the
-    sample.  'auto' takes that of the five before in which small fits to a sample predict its other
-    rows, 'standard' unless another is better by more than a standard error.  'none' is
+    sample.  'auto' takes that of the others in which small fits to a sample predict its other rows
+    best, 'standard' unless another is better by more than a standard error.  'none' is
     `standardize` False.
 standardize : bool
     Take inputs less their means, over their standard deviations.  If fewer than a tenth of the
