@@ -2,9 +2,8 @@
 
 A table is a folder with `data.npz` (X, y, and test_mask, one column a split), or a CSV or Parquet
 file whose last column is the target, and whose texts are categories.  Of the others a random tenth
-is held out.  Each model is
-fitted in a process of its own, to the same rows, and chooses what it chooses on these alone.
-CatBoost and xRFM take part where they are installed.
+is held out.  Each model is fitted in a process of its own, to the same rows, and chooses what it
+chooses on these alone.  CatBoost and xRFM take part where they are installed.
 
 Errors are root mean squares on the rows held out, over the standard deviation of the target; with
 `--classify`, which takes the folders of classes with an official split, they are the mean

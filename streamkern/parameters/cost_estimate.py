@@ -15,7 +15,6 @@ from streamkern.solve.preconditioner import (
     N_PROBES,
     block_bytes,
     largest_sketch,
-    likely_sketch,
     most_leading,
     sketch_at_once,
     sketch_size,
@@ -282,6 +281,12 @@ def most_vectors(n_components: int, n_targets: int) -> int:
     return min(first + more * (n_targets - 1), n_components)
 
 
+def _likely_vectors(n_components: int, n_targets: int) -> int:
+    """Return the vectors to count on: of a sketch by two passes at the most, and of iterations."""
+    sketch = min(2 * sketch_at_once(n_components), largest_sketch(n_components))
+    return sketch + most_vectors(n_components, n_targets)
+
+
 def rough_flops_per_second(precision: str) -> float:
     """Return a careful guess of the multiply-adds that one core does."""
     return _FLOPS_PER_SECOND[precision]
@@ -310,8 +315,7 @@ def _product_flops(n_rows: int, n_features: int, n_components: int) -> float:
 
 def gradient_flops(n_rows: int, n_features: int, n_components: int, n_targets: int) -> float:
     """Return the multiply-adds of conjugate gradients, a guess before their number is known."""
-    D, vectors = n_components, likely_sketch(n_components)
-    vectors += most_vectors(D, n_targets)
+    D, vectors = n_components, _likely_vectors(n_components, n_targets)
     return float(n_rows) * D * (_PASSES * (n_features + _FEATURE) + 2.0 * vectors)
 
 
@@ -329,8 +333,7 @@ def rows_of_a_transform(n_components: int) -> int:
 def gradient_seconds(plan: "Plan", *, from_rows: bool) -> float:
     """Return a careful guess of what conjugate gradients take, at landmarks or not."""
     D = float(plan.n_components)
-    vectors = likely_sketch(plan.n_components)
-    vectors += most_vectors(plan.n_components, plan.n_targets)
+    vectors = _likely_vectors(plan.n_components, plan.n_targets)
     alone = _BETWEEN * D * vectors**2
     if plan.sums_waves:
         alone += _TRANSFORM * D * vectors

@@ -27,11 +27,12 @@ from streamkern.kernels import (
 if TYPE_CHECKING:
     from streamkern.statistics.centred_moments import AnyPrecision
 
-# Scales for distances between inputs.
-_OF_DISTANCES = ("robust", "grouped", "robust-grouped", "quantile")
+# Scales in which a category is one input, and all for distances between inputs.
+OF_CATEGORIES = "grouped", "robust-grouped"
+_OF_DISTANCES = "robust", *OF_CATEGORIES, "quantile"
 CHOICES: dict[str, Collection[str]] = {
     "feature_map": FAMILIES,  # to which a user's own module may add
-    "scale": ("auto", "standard", "common", *_OF_DISTANCES, "none"),
+    "scale": ("auto", "standard", "robust", "common", *OF_CATEGORIES, "quantile", "none"),
     "precision": ("single", "double", "int8", "int16"),
     "on_bad_rows": ("error", "skip"),
     "fold_by": ("auto", "shards", "rows", "blocks"),

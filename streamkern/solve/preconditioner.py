@@ -157,8 +157,3 @@ def sketch_at_once(n_components: int) -> int:
     """Return the most test vectors that one pass multiplies."""
     added = max(-(-largest_sketch(n_components) // 2), _FIRST)
     return min(added, largest_sketch(n_components), max(_AT_ONCE // (8 * n_components), _FIRST))
-
-
-def likely_sketch(n_components: int) -> int:
-    """Return the test vectors that a fit is guessed to need: those of two passes at the most."""
-    return min(2 * sketch_at_once(n_components), largest_sketch(n_components))

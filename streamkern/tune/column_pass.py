@@ -111,8 +111,7 @@ def run_column_pass(
             standardizer, nearly_constant = enlarged(standardizer, sample, usual, constant)
         if options.scale == "common":
             nearly_constant = []
-        seen = columns, sample, quartiles, constant
-        standardizer = scaled(options.scale, standardizer, *seen)
+        standardizer = scaled(options.scale, standardizer, columns, sample, quartiles, constant)
         if options.precision in LEVELS:
             standardizer = standardizer.coarsened()
     else:

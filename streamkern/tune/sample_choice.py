@@ -11,7 +11,7 @@ from streamkern.engine.scheduler import run_all, shared, task
 from streamkern.errors import ParameterError
 from streamkern.features import LEVELS, Standardizer
 from streamkern.kernels import Gaussian, Laplacian, ShiftInvariantKernel
-from streamkern.parameters.fit_options import CHOICE_ROWS, FitOptions
+from streamkern.parameters.fit_options import CHOICE_ROWS, OF_CATEGORIES, FitOptions
 from streamkern.parameters.fit_report import FitReport
 from streamkern.runtime.threads import blas_threads
 from streamkern.tune.candidates import far_steps
@@ -21,8 +21,8 @@ from streamkern.tune.metric_rounds import HeldOutTrial, Tried
 
 # What the kernel 'auto' is chosen from: what suits most tables, and what is smooth.
 _KERNELS = Laplacian(), Gaussian()
-# And the scale 'auto', which are more where there are categories.
-_SCALES, _OF_CATEGORIES = ("standard", "robust", "common"), ("grouped", "robust-grouped")
+# And the scale 'auto', beside those of categories where there are any.
+_SCALES = "standard", "robust", "common"
 # Features of the small fits at the most, and half octaves from a kernel's own length scale.
 _COMPONENTS, _STEPS = 1024, (0, -2, 2)
 
@@ -48,7 +48,7 @@ def chosen_on_sample(
     if options.scale == "auto":
         options, names = replace(options, scale="standard"), list(_SCALES)
         if indicator_groups(seen.sample, seen.columns):
-            names += _OF_CATEGORIES
+            names += OF_CATEGORIES
         facts = seen.columns, seen.sample, seen.quartiles, seen.constant
         scales = {name: scaled(name, seen.standardizer, *facts) for name in names}
     if options.is_identity or not isinstance(options.kernel, ShiftInvariantKernel):

@@ -212,7 +212,7 @@ def test_inputs_in_their_own_units_have_no_scale():
 
 
 def test_scales_that_there_are_not_are_refused():
-    with pytest.raises(ParameterError, match="scale must be one of auto, standard, common, robust"):
+    with pytest.raises(ParameterError, match="scale must be one of auto, standard, robust, common"):
         ridge(scale="ranks").fit(*rows())
     with pytest.raises(ParameterError, match="a linear model has no scale"):
         ridge(kernel="linear", scale="robust").fit(*rows())
@@ -235,7 +235,7 @@ def test_exported_models_have_the_scale(tmp_path, scale):
 
 
 def categorical(seed=0, levels=40):
-    """Rows of two numbers, and of a category as indicators that say nothing, the last two rare."""
+    """Rows of two numbers, and of a category as indicators that say nothing, and a rare flag."""
     rng = np.random.default_rng(seed)
     numbers, which = rng.standard_normal((N, 2)), rng.integers(0, levels, N)
     X = np.column_stack(

@@ -77,8 +77,8 @@ scale : {'auto', 'standard', 'robust', 'common', 'grouped', 'robust-grouped', ..
     together, so that a category counts as a number does; 'robust-grouped' is both.  'quantile'
     makes inputs normal, by the ranks of their values in a sample, straight between 32 knots; an
     input of two values stays as in 'robust', and none goes on for more than a deviation beyond the
-    sample.  'auto' takes that of the others in which small fits to a sample predict its other rows
-    best, 'standard' unless another is better by more than a standard error.  'none' is
+    sample.  'auto' takes that of these but 'quantile' in which small fits to a sample predict its
+    other rows best, 'standard' unless another is better by more than a standard error.  'none' is
     `standardize` False.
 standardize : bool
     Take inputs less their means, over their standard deviations.  If fewer than a tenth of the
