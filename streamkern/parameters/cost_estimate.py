@@ -130,7 +130,8 @@ class Footprint:
 
     def multiplying(self, threads: int) -> int:
         """Return what a process holds that multiplies vectors, of folds or of a sketch."""
-        D, sketch = self.n_components, 8 * self.n_components * sketch_at_once(self.n_components)
+        D, n = self.n_components, self.source.n_samples
+        sketch = 8 * D * sketch_at_once(D, n)
         task = max(self.folds_at_once * self.sums(), sketch) + 2 * sketch + self.itemsize * D
         waiting = (self.n_folds + (_WAITING - 1) * self.folds_at_once) * self.sums()
         held = threads * (task + self.blocks) + max(waiting, _WAITING * sketch) + self.sample
@@ -192,7 +193,7 @@ class Footprint:
         if self.solves_by_passes and not self.sums_waves:  # the products of all passes
             D, q = self.n_components, self.source.n_targets
             by_fold = most_vectors(D, q) + most_leading(D) + N_PROBES
-            groups += 8 * D * (largest_sketch(D) + self.n_folds * by_fold)
+            groups += 8 * D * (largest_sketch(D, self.source.n_samples) + self.n_folds * by_fold)
         return groups + (n_strips - 1) * self.sums(n_strips) + 3 * (self.sample // 4 + self.index)
 
     def solving(self, threads: int) -> int:
@@ -241,14 +242,15 @@ class Footprint:
         if self.solves_by_passes:
             # The sketch as it was and is, with copies; what is iterated by fold; and squares of a
             # fold and without it, with what decomposes them.
-            sketch, vectors = largest_sketch(D), most_vectors(D, self.source.n_targets)
+            n = self.source.n_samples
+            sketch, vectors = largest_sketch(D, n), most_vectors(D, self.source.n_targets)
             if self.sums_waves:  # of all folds, and their transforms
                 held += (
                     (2 * self.n_folds + 4) * self.sums()
                     + block_bytes(D)
                     + sampling_bytes(D, self.source.n_targets)
                 )
-                sketch = sketch_size(D, 0)
+                sketch = sketch_size(D, n, 0)
             held += (24 + 4 * self.itemsize) * D * sketch + (
                 8 + self.itemsize * (self.n_folds + 1)
             ) * D * vectors
@@ -281,10 +283,10 @@ def most_vectors(n_components: int, n_targets: int) -> int:
     return min(first + more * (n_targets - 1), n_components)
 
 
-def _likely_vectors(n_components: int, n_targets: int) -> int:
+def _likely_vectors(n_components: int, n_rows: int, n_targets: int) -> int:
     """Return the vectors to count on: of a sketch by two passes at the most, and of iterations."""
-    sketch = min(2 * sketch_at_once(n_components), largest_sketch(n_components))
-    return sketch + most_vectors(n_components, n_targets)
+    a_pass, most = sketch_at_once(n_components, n_rows), largest_sketch(n_components, n_rows)
+    return min(2 * a_pass, most) + most_vectors(n_components, n_targets)
 
 
 def rough_flops_per_second(precision: str) -> float:
@@ -315,7 +317,7 @@ def _product_flops(n_rows: int, n_features: int, n_components: int) -> float:
 
 def gradient_flops(n_rows: int, n_features: int, n_components: int, n_targets: int) -> float:
     """Return the multiply-adds of conjugate gradients, a guess before their number is known."""
-    D, vectors = n_components, _likely_vectors(n_components, n_targets)
+    D, vectors = n_components, _likely_vectors(n_components, n_rows, n_targets)
     return float(n_rows) * D * (_PASSES * (n_features + _FEATURE) + 2.0 * vectors)
 
 
@@ -333,7 +335,7 @@ def rows_of_a_transform(n_components: int) -> int:
 def gradient_seconds(plan: "Plan", *, from_rows: bool) -> float:
     """Return a careful guess of what conjugate gradients take, at landmarks or not."""
     D = float(plan.n_components)
-    vectors = _likely_vectors(plan.n_components, plan.n_targets)
+    vectors = _likely_vectors(plan.n_components, plan.n_rows, plan.n_targets)
     alone = _BETWEEN * D * vectors**2
     if plan.sums_waves:
         alone += _TRANSFORM * D * vectors

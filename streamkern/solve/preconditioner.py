@@ -143,17 +143,18 @@ def block_bytes(n_components: int) -> int:
     return 8 * (_FACTORS + 2) * Triangle.size(min(n_components, LEADING))
 
 
-def sketch_size(n_components: int, n_known: int) -> int:
+def sketch_size(n_components: int, n_rows: int, n_known: int) -> int:
     """Return how many test vectors are added to those that there are; 0 where they are the most."""
-    return min(max(n_known, _FIRST), largest_sketch(n_components) - n_known)
+    return min(max(n_known, _FIRST), largest_sketch(n_components, n_rows) - n_known)
 
 
-def largest_sketch(n_components: int) -> int:
-    """Return the most test vectors."""
-    return min(-(-n_components // 2), _MOST, max(_BYTES // (8 * n_components), _FIRST))
+def largest_sketch(n_components: int, n_rows: int) -> int:
+    """Return the most test vectors: no more than half of the rank."""
+    half = -(-min(n_components, n_rows) // 2)
+    return min(half, _MOST, max(_BYTES // (8 * n_components), _FIRST))
 
 
-def sketch_at_once(n_components: int) -> int:
+def sketch_at_once(n_components: int, n_rows: int) -> int:
     """Return the most test vectors that one pass multiplies."""
-    added = max(-(-largest_sketch(n_components) // 2), _FIRST)
-    return min(added, largest_sketch(n_components), max(_AT_ONCE // (8 * n_components), _FIRST))
+    most = largest_sketch(n_components, n_rows)
+    return min(max(-(-most // 2), _FIRST), most, max(_AT_ONCE // (8 * n_components), _FIRST))

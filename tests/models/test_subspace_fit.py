@@ -549,7 +549,7 @@ def test_searches_and_memory_that_is_short_are_planned_with_gradients(monkeypatc
     )
     found = plan.planned(job.options, source, **job.solution)
     assert found.solves_by_passes
-    assert found.client_bytes < 10 << 30
+    assert found.client_bytes < 8 << 30
     monkeypatch.setattr(plan, "available_bytes", lambda *_: 4 << 30)
     monkeypatch.setattr("streamkern.parameters.job_plan.available_bytes", lambda *_: 4 << 30)
     for solver, by_passes in (("auto", True), ("direct", False)):
