@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from streamkern._typing import Floats
+from streamkern._typing import Array, Floats
 from streamkern.engine.reduction import PassResult, accumulate
 from streamkern.errors import DataError, warn
 from streamkern.errors.formatting import listed
@@ -20,11 +20,15 @@ from streamkern.sources.preprocessing.column_names import names_of_source
 from streamkern.statistics import ColumnStatistics, RowIndex, RowSample, Together
 from streamkern.storage.checkpoints import Checkpoint
 from streamkern.tune.column_scaling import (
+    categories_of,
+    common,
     constant_columns,
     enlarged,
+    grouped,
     left_out_like,
+    normal_scores,
     quartiles_of,
-    scaled,
+    robust,
     standardizer_of,
 )
 
@@ -47,6 +51,7 @@ class ColumnPass:
     nearly_constant: Sequence[int] = ()  # columns whose deviation was enlarged
     constant: Any = None  # inputs (p,) that are constant but for rounding
     quartiles: Any = None  # (3, p + q) of inputs and targets, None of rows like others
+    categories: Sequence[Sequence[int]] = ()  # columns that are indicators of one
 
     @property
     def weights(self) -> Floats | None:
@@ -56,6 +61,31 @@ class ColumnPass:
     def in_metric(self, linear: Floats | None) -> "ColumnPass":
         """Return the pass with a metric, as A of A^T A, or without one."""
         return replace(self, standardizer=self.standardizer.with_linear(linear))
+
+    def in_scale(self, name: str, options: FitOptions) -> "ColumnPass":
+        """Return the pass in a scale of this name, from the standard one."""
+        standardizer = self.standardizer
+        if name.startswith("robust"):
+            standardizer = robust(standardizer, self.quartiles, self.constant)
+        elif name == "quantile":
+            standardizer = normal_scores(standardizer, self.quartiles, self.constant, self.sample)
+        elif name == "common":
+            standardizer = common(standardizer, self.columns, self.constant)
+        if name.endswith("grouped"):
+            standardizer = grouped(standardizer, self.columns, self.categories)
+        if options.precision in LEVELS:
+            standardizer = standardizer.coarsened()
+        enlarged = () if name == "common" else self.nearly_constant
+        return replace(self, standardizer=standardizer, nearly_constant=enlarged)
+
+    @property
+    def groups(self) -> Array:
+        """A number from 0 for every input that is kept, the same for those of a category."""
+        first = np.arange(self.standardizer.n_features)
+        for category in self.categories:
+            first[category] = category[0]
+        numbers: Array = np.unique(first[self.standardizer.columns], return_inverse=True)[1]
+        return numbers
 
     @property
     def target_scale(self) -> dict[str, Floats]:
@@ -100,26 +130,20 @@ def run_column_pass(
     columns, sample, *indices = passed.statistic.parts
     check_rows(source, columns, passed)
     constant = constant_columns(source, columns)[: source.n_features]
-    nearly_constant: list[int] = []
-    quartiles = None
-    if like is None:
-        _check_columns(source, columns, may_be_equal=more_to_come)
-        quartiles = quartiles_of(sample)
-        standardizer, dropped = standardizer_of(source, columns, options, may_vary=more_to_come)
-        if options.standardize and not options.is_identity:
-            usual = quartiles[0, : source.n_features]
-            standardizer, nearly_constant = enlarged(standardizer, sample, usual, constant)
-        if options.scale == "common":
-            nearly_constant = []
-        standardizer = scaled(options.scale, standardizer, columns, sample, quartiles, constant)
-        if options.precision in LEVELS:
-            standardizer = standardizer.coarsened()
-    else:
+    index = indices[0].in_order() if indices else None
+    if like is not None:
         standardizer = like.feature_map.standardizer
         dropped = left_out_like(source, columns, standardizer)
-    index = indices[0].in_order() if indices else None
-    facts = dropped, passed, index, nearly_constant, constant, quartiles
-    return ColumnPass(columns, sample, standardizer, *facts)
+        return ColumnPass(columns, sample, standardizer, dropped, passed, index, (), constant)
+    _check_columns(source, columns, may_be_equal=more_to_come)
+    quartiles, nearly_constant = quartiles_of(sample), list[int]()
+    standardizer, dropped = standardizer_of(source, columns, options, may_vary=more_to_come)
+    if options.standardize and not options.is_identity:
+        usual = quartiles[0, : source.n_features]
+        standardizer, nearly_constant = enlarged(standardizer, sample, usual, constant)
+    categories = categories_of(source, columns, sample)
+    facts = dropped, passed, index, nearly_constant, constant, quartiles, categories
+    return ColumnPass(columns, sample, standardizer, *facts).in_scale(options.scale, options)
 
 
 def check_rows(source: Source, columns: ColumnStatistics, passed: PassResult[Any]) -> None:

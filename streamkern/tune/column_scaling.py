@@ -1,5 +1,6 @@
 """The scaling of columns: which are constant, and by what deviation the others are divided."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +14,8 @@ from streamkern.features.exact_products import sure
 from streamkern.kernels import Linear, ShiftInvariantKernel
 from streamkern.parameters.fit_options import FitOptions
 from streamkern.sources import Source
+from streamkern.sources.preprocessing import recipe_of
+from streamkern.sources.preprocessing.column_encoders import Categories
 from streamkern.sources.preprocessing.column_names import names_of_source
 from streamkern.statistics import ColumnStatistics, RowSample
 
@@ -169,8 +172,24 @@ def common(standardizer: Standardizer, columns: ColumnStatistics, constant: Arra
     return replace(standardizer, deviation=np.full_like(standardizer.deviation, together))
 
 
-def indicator_groups(sample: RowSample, columns: ColumnStatistics) -> list[list[int]]:
-    """Return neighbouring inputs from 0 to 1, of which each row of the sample has at most one."""
+def categories_of(source: Source, columns: ColumnStatistics, sample: RowSample) -> list[list[int]]:
+    """Return the columns of every category that has several indicators.
+
+    That is what a recipe says; without one, neighbouring columns from 0 to 1 are taken for them of
+    which each row of the sample has at most one.
+    """
+    recipe = recipe_of({"data": source.describe()})
+    if recipe is not None:
+        sizes = [len(column.inputs()) for column in recipe.columns]
+        places = np.split(np.arange(source.n_features), np.cumsum(sizes)[:-1])
+        found = zip(recipe.columns, places, strict=True)
+        groups = [some.tolist() for column, some in found if isinstance(column, Categories)]
+    else:
+        groups = _indicators(columns, sample)
+    return [group for group in groups if len(group) > 1]
+
+
+def _indicators(columns: ColumnStatistics, sample: RowSample) -> list[list[int]]:
     X, groups = sample.X, list[list[int]]()
     p, taken = X.shape[1], np.zeros(len(X), dtype=bool)
     are = (
@@ -184,11 +203,11 @@ def indicator_groups(sample: RowSample, columns: ColumnStatistics) -> list[list[
         else:
             groups.append([j])
             taken = has
-    return [group for group in groups if len(group) > 1]
+    return groups
 
 
 def grouped(
-    standardizer: Standardizer, columns: ColumnStatistics, sample: RowSample
+    standardizer: Standardizer, columns: ColumnStatistics, categories: Sequence[Sequence[int]]
 ) -> Standardizer:
     """Return the scale in which the indicators of a category count together as one input.
 
@@ -199,30 +218,11 @@ def grouped(
     """
     deviation = np.ones(standardizer.n_features)
     deviation[standardizer.columns] = standardizer.deviation
-    for group in indicator_groups(sample, columns):
+    for group in categories:
         shares, variance = columns.mean[group], columns.variance[group].sum()
         departing = max(1.0 - max(shares.max(), 1.0 - shares.sum()), variance / 2.0)
         deviation[group] = np.sqrt(variance * max(_DEPARTING / departing, 1.0))
     return replace(standardizer, deviation=deviation[standardizer.columns])
-
-
-def scaled(  # noqa: PLR0917  the standard scale, and what the first pass says
-    name: str,
-    standard: Standardizer,
-    columns: ColumnStatistics,
-    sample: RowSample,
-    quartiles: Floats,
-    constant: Array,
-) -> Standardizer:
-    """Return the scale of a name."""
-    found = standard
-    if name.startswith("robust"):
-        found = robust(found, quartiles, constant)
-    elif name == "quantile":
-        found = normal_scores(found, quartiles, constant, sample)
-    elif name == "common":
-        found = common(found, columns, constant)
-    return grouped(found, columns, sample) if name.endswith("grouped") else found
 
 
 def left_out_like(

@@ -1,4 +1,4 @@
-"""One weight an input, by descent of the cross-validated error of exact ridge on some rows.
+"""One weight an input or category, by descent of the error of exact ridge, cross-validated.
 
 Gradients of a fitted function say which inputs it changes along, and not how fast; few rows and
 all their kernel values say both.
@@ -43,35 +43,38 @@ def descent_bytes(n_rows: int) -> int:
     return 8 * _SQUARES * n_rows**2
 
 
-def weights_by_descent(kernel: Any, X: Array, y: Floats, counts: Floats | None) -> Floats:
+def weights_by_descent(
+    kernel: Any, X: Array, y: Floats, counts: Floats | None, groups: Array
+) -> Floats:
     """Return weights (p,) of standardised inputs (n, p), whose mean square is 1.
 
-    Their common size is left out: where functions are smoother than the kernel, the error hardly
-    depends on it.  Of targets (m, q) and counts (m,), which may be those of more rows, the first n
-    are taken; rows are in an order that says nothing of them.
+    Those of one group have one weight; groups (p,) are numbers from 0.  Their common size is left
+    out: where functions are smoother than the kernel, the error hardly depends on it.  Of targets
+    (m, q) and counts (m,), which may be those of more rows, the first n are taken; rows are in an
+    order that says nothing of them.
     """
     from scipy.optimize import minimize  # noqa: PLC0415  slow, and for searches alone
 
-    n, p = X.shape
+    n = len(X)
     counts = np.ones(n) if counts is None else counts[:n] / counts[:n].mean()
     y = y[:n] - np.average(y[:n], axis=0, weights=counts)
-    start = np.log([*np.full(p, 1.0 / kernel.length_scale), _PENALTY])
+    start = np.log([*np.full(groups.max() + 1, 1.0 / kernel.length_scale), _PENALTY])
     within = start[:-1, None] + np.log(_WEIGHTS)
     how: Any = {"bounds": [*within, np.log(_PENALTIES)], "method": "L-BFGS-B", "jac": True}
     how["options"] = {"maxiter": _STEPS, "maxfun": 2 * _STEPS, "ftol": _TOLERANCE}
-    best = minimize(objective, start, (kernel, X, y, counts), **how)
-    weights = np.exp(best.x[:-1])
+    best = minimize(objective, start, (kernel, X, y, counts, groups), **how)
+    weights = np.exp(best.x[:-1])[groups]
     return weights / np.sqrt(np.mean(weights**2))
 
 
-def objective(
-    numbers: Floats, kernel: Any, X: Array, y: Floats, counts: Floats
+def objective(  # noqa: PLR0917  as SciPy gives them
+    numbers: Floats, kernel: Any, X: Array, y: Floats, counts: Floats, groups: Array
 ) -> tuple[float, Floats]:
     """Return the logarithm of the error, with what uneven weights cost, and its slopes.
 
-    `numbers` (p + 1,) are the logarithms of the weights and of the penalty.
+    `numbers` (g + 1,) are the logarithms of the weights of groups and of the penalty.
     """
-    weights, penalty = np.exp(numbers[:-1]), np.exp(numbers[-1])
+    weights, penalty = np.exp(numbers[:-1])[groups], np.exp(numbers[-1])
     Z = np.clip(X * weights, -_FARTHEST, _FARTHEST)
     apart = kernel.distance(Z, Z)
     K = kernel.profile(apart)
@@ -85,7 +88,7 @@ def objective(
     else:
         outer *= kernel.slope(apart)
         slopes = 2.0 * (outer.sum(axis=1) @ Z**2 - np.einsum("ij,ij->j", Z, outer @ Z))
-    slopes = np.append(slopes, of_penalty) / error
+    slopes = np.append(np.bincount(groups, slopes), of_penalty) / error
     # Weights that differ need a reason; their common size does not.
     off = numbers[:-1] - numbers[:-1].mean()
     slopes[:-1] += 2.0 * off / (_DEVIATION**2 * len(X))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamkern._typing import Floats
+from streamkern._typing import Array, Floats
 from streamkern.engine.scheduler import run_all, shared, task
 from streamkern.features import Standardizer
 from streamkern.features.metric import learning_of
@@ -31,9 +31,11 @@ _KERNELS_A_MAP, _FEW_COMPONENTS, _FEW_ROWS = 2, 256, 4096
 _FIRST_ROUNDS = 2
 # Half octaves about a kernel's own length scale, of the small fits.
 _COARSE = (-4, -2, 0, 2)
-# Fits of the first rounds; what one takes beside its products, as multiply-adds over D^3, as it was
-# measured on so many cores; and rows that they have at least, however little time there is.
-_FIRST_TRIALS, _SOLVING, _CORES, _FEWEST_TIMED = 16, 16, 2, 1000
+# Fits of a round; what one takes beside its products, as multiply-adds over D^3, as it was measured
+# on so many cores; and rows and features that they have at least, however little time there is.
+_ROUND_TRIALS, _SOLVING, _CORES, _FEWEST_TIMED, _LEAST_COMPONENTS = 8, 16, 2, 1000, 256
+# What a value of a kernel at a landmark takes of the same, and for every input one along the axes.
+_LANDMARKS, _VALUE, _ALONG_AXES = "nystroem", 100, 8
 # Kernels that have a descent of weights, the last, and targets at the most.
 _DESCENTS, _DESCENT_TARGETS = 2, 16
 # Rows of a descent, at the least and at the most.
@@ -80,6 +82,7 @@ class Start(NamedTuple):
 
     beginnings: Sequence[Beginning]
     n_rows: int  # of the sample, that they have at first
+    n_components: int
     flops: float  # of the descents
 
 
@@ -91,6 +94,7 @@ def start_of_rounds(
     *,
     usual: Pair,
     n_targets: int,
+    groups: Array,
     plan: Plan,
     seconds: float | None = None,
 ) -> Start:
@@ -101,6 +105,7 @@ def start_of_rounds(
     anywhere.  Descents never see rows that the first rounds hold out.
     """
     n, p, n_slots = len(sample.rows), len(plain.columns), plan.n_slots
+    n_groups = int(groups.max()) + 1
     suited = _suited(pairs, options, n_targets, is_search=seconds is not None)
     # A descent has one thread, however many there are.
     at_once = max(min(n_slots, len(suited)), 1)
@@ -108,29 +113,30 @@ def start_of_rounds(
     if seconds is not None:
         flops = _SHARE * seconds * _rate("double") * at_once / max(len(suited), 1)
         n_bytes = plan.allowed_bytes / at_once
-    n_descent = _descent_rows(int(TRAINING * n), p, flops, n_bytes)
+    n_descent = _descent_rows(int(TRAINING * n), (p, n_groups), flops, n_bytes)
     if not n_descent:
         suited = []
     # Gradients say less of one weight an input than a descent does, and the first of several pairs
     # in a search is there as what a plain fit has.
     first = [1 if pair in suited and pair[0].along_axes else _FIRST_ROUNDS for pair in pairs]
+    n_components = options.n_components
     if seconds is not None:
         if len(pairs) > 1 and usual in pairs:
             first[pairs.index(usual)] = 1
         left = (1.0 - _SHARE if suited else 1.0) * seconds * n_slots
-        for_each = _FIRST_ROUNDS * left / (sum(first) + len(suited))
-        n = _rows_within(for_each, n, plain, options, n_targets)
+        rounds = [*zip(pairs, first, strict=True), *((pair, 1) for pair in suited)]
+        n, n_components = _sizes_within(left, n, plain, options, n_targets, rounds)
     found = [Beginning(pair, None, number) for pair, number in zip(pairs, first, strict=True)]
     if not suited:
-        return Start(found, n, 0.0)
+        return Start(found, n, n_components, 0.0)
     n_descent = min(n_descent, int(TRAINING * n))
     rows, sent = plain(sample.rows), (sample.y, sample.s)
     kernels = [kernel.resolved(rows, weights=sample.weights) for kernel, _ in suited]
     there, name = shared(rows[:n_descent]), "metric-weights"
-    tasks = [task(weights_by_descent, each, there, *sent, name=name) for each in kernels]
+    tasks = [task(weights_by_descent, each, there, *sent, groups, name=name) for each in kernels]
     weights = run_all(tasks, max(min(at_once, plan.allowed_bytes // descent_bytes(n_descent)), 1))
     found += [Beginning(pair, each, 1) for pair, each in zip(suited, weights, strict=True)]
-    return Start(found, n, len(suited) * descent_flops(n_descent, p))
+    return Start(found, n, n_components, len(suited) * descent_flops(n_descent, p))
 
 
 def _suited(
@@ -144,9 +150,12 @@ def _suited(
     return [*last.values()][-_DESCENTS:] if n_targets <= _DESCENT_TARGETS else []
 
 
-def _descent_rows(n_rows: int, n_features: int, flops: float, n_bytes: float) -> int:
-    """Return the rows of a descent of so many flops and bytes at the most, 0 if these are few."""
-    fewest, most = _DESCENT_ROWS
+def _descent_rows(n_rows: int, sizes: tuple[int, int], flops: float, n_bytes: float) -> int:
+    """Return the rows of a descent of so many flops and bytes at the most, 0 if these are few.
+
+    Sizes are the numbers of inputs, and of their weights.
+    """
+    (n_features, n_weights), (fewest, most) = sizes, _DESCENT_ROWS
 
     def fits(n: int) -> bool:
         return descent_flops(n, n_features) <= flops and descent_bytes(n) <= n_bytes
@@ -154,26 +163,43 @@ def _descent_rows(n_rows: int, n_features: int, flops: float, n_bytes: float) ->
     n = min(n_rows, most)
     while n > fewest and not fits(n):
         n = max(n - n // 8, fewest)
-    return n if fits(n) and n >= ROWS_AN_INPUT * n_features else 0
+    return n if fits(n) and n >= ROWS_AN_INPUT * n_weights else 0
 
 
-def _rows_within(
-    seconds: float, n_rows: int, plain: Standardizer, options: FitOptions, n_targets: int
-) -> int:
-    """Return as many of the rows as the first rounds of a pair take so many seconds of a core for.
+def _sizes_within(  # noqa: PLR0917  the seconds, and what they are for
+    seconds: float,
+    n_rows: int,
+    plain: Standardizer,
+    options: FitOptions,
+    n_targets: int,
+    rounds: Sequence[tuple[Pair, int]],
+) -> tuple[int, int]:
+    """Return as many of the rows as rounds take so many seconds of a core for, and their features.
 
-    But a thousand at least, and so many that directions of all inputs can be told.
+    But a thousand rows at least, and so many that directions of all inputs can be told; where these
+    are too many, there are fewer features.
     """
-    rate = _rate(options.precision)
+    flops = seconds * _rate(options.precision)
     fewest = max(_FEWEST_TIMED, math.ceil(ROWS_AN_INPUT * len(plain.columns) / TRAINING))
-    while n_rows > fewest:
+    while True:
         trial = HeldOutTrial.of(options, plain, n_rows)
-        D = trial.n_components
-        a_trial = trial.flops + _SOLVING * D**3 + n_targets * D * (n_rows + _SOLVING * D)
-        if _FIRST_TRIALS * a_trial <= seconds * rate:
-            break
-        n_rows = max(n_rows - n_rows // 4, fewest)
-    return n_rows
+        of_trials = [number * _trial_flops(trial, pair, n_targets) for pair, number in rounds]
+        is_least = n_rows <= fewest and trial.n_components <= _LEAST_COMPONENTS
+        if is_least or _ROUND_TRIALS * sum(of_trials) <= flops:
+            return n_rows, options.n_components
+        if n_rows > fewest:
+            n_rows = max(n_rows - n_rows // 4, fewest)
+        else:
+            options = replace(options, n_components=trial.n_components // 2)
+
+
+def _trial_flops(trial: HeldOutTrial, pair: Pair, n_targets: int) -> float:
+    """Return what a trial takes as multiply-adds of products, as it was measured on two cores."""
+    (kernel, name), n, D = pair, trial.n_rows, trial.n_components
+    flops = trial.flops + _SOLVING * D**3 + n_targets * D * (n + _SOLVING * D)
+    if name != _LANDMARKS:
+        return flops
+    return flops + n * D * (_VALUE + _ALONG_AXES * kernel.along_axes * trial.standardizer.n_outputs)
 
 
 def _rate(precision: str) -> float:

@@ -121,6 +121,7 @@ def learnt_metric(
         kept,
         usual=pairs[0],
         n_targets=seen.targets.shape[1],
+        groups=seen.groups,
         plan=plan,
         seconds=None if deadline is None else deadline - time.perf_counter(),
     )
@@ -128,7 +129,7 @@ def learnt_metric(
     how["most_bracketed"] = len(rows) if deadline is None else _MANY_ROWS
     several = []
     for (kernel, name), of_inputs, n_first in start.beginnings:
-        mine = replace(options, feature_map=name)
+        mine = replace(options, feature_map=name, n_components=start.n_components)
         rounds = rounds_of(sample, seen.standardizer, mine, kernel, weights=of_inputs, **how)
         several.append(_RoundsSoFar(rounds))
         for _ in range(n_first):

@@ -9,14 +9,12 @@ from typing import Any, NamedTuple
 
 from streamkern.engine.scheduler import run_all, shared, task
 from streamkern.errors import ParameterError
-from streamkern.features import LEVELS, Standardizer
 from streamkern.kernels import Gaussian, Laplacian, ShiftInvariantKernel
 from streamkern.parameters.fit_options import CHOICE_ROWS, OF_CATEGORIES, FitOptions
 from streamkern.parameters.fit_report import FitReport
 from streamkern.runtime.threads import blas_threads
 from streamkern.tune.candidates import far_steps
 from streamkern.tune.column_pass import ColumnPass
-from streamkern.tune.column_scaling import indicator_groups, scaled
 from streamkern.tune.metric_rounds import HeldOutTrial, Tried
 
 # What the kernel 'auto' is chosen from: what suits most tables, and what is smooth.
@@ -44,17 +42,14 @@ def chosen_on_sample(
     Chosen are the scale, if it is 'auto', and the kernel with its length scale, if that is open.
     The first of either stays unless others are better by more than a standard error.
     """
-    begun, scales = time.perf_counter(), {options.scale: seen.standardizer}
+    begun, scales = time.perf_counter(), {options.scale: seen}
     if options.scale == "auto":
         options, names = replace(options, scale="standard"), list(_SCALES)
-        if indicator_groups(seen.sample, seen.columns):
+        if seen.categories:
             names += OF_CATEGORIES
-        facts = seen.columns, seen.sample, seen.quartiles, seen.constant
-        scales = {name: scaled(name, seen.standardizer, *facts) for name in names}
+        scales = {name: seen.in_scale(name, options) for name in names}
     if options.is_identity or not isinstance(options.kernel, ShiftInvariantKernel):
         return seen, replace(options, chooses_kernel=False), {"scale": options.scale}
-    if options.precision in LEVELS:
-        scales = {name: each.coarsened() for name, each in scales.items()}
     fits = list(_small_fits(seen, options, scales))
     by_error = sorted(fits, key=lambda fit: fit.error)
     of_scales = {name: next(fit for fit in by_error if fit.scale == name) for name in scales}
@@ -69,20 +64,18 @@ def chosen_on_sample(
         # The last of every name is the best.
         report["kernel_errors"] = {fit.tried.kernel.name: fit.error for fit in mine}
     report["seconds"] = {"scale": time.perf_counter() - begun}
-    enlarged = () if best.scale == "common" else seen.nearly_constant
-    seen = replace(seen, standardizer=scales[best.scale], nearly_constant=enlarged)
-    return seen, replace(options, scale=best.scale), report
+    return scales[best.scale], replace(options, scale=best.scale), report
 
 
 def _small_fits(
-    seen: ColumnPass, options: FitOptions, scales: Mapping[str, Standardizer]
+    seen: ColumnPass, options: FitOptions, scales: Mapping[str, ColumnPass]
 ) -> Iterator[_SmallFit]:
     """Return fits to some rows in every scale, with every kernel that is open or the one given."""
     X = seen.sample.X[:CHOICE_ROWS]
     weights = None if seen.weights is None else seen.weights[:CHOICE_ROWS]
     sent = shared(X), shared(seen.targets[:CHOICE_ROWS]), shared(weights)
     D, names, tasks = min(options.n_components, _COMPONENTS), list[str](), list[Any]()
-    for name, standardizer in scales.items():
+    for name, standardizer in ((name, each.standardizer) for name, each in scales.items()):
         trial, columns = HeldOutTrial(options, standardizer, D, len(X)), standardizer.columns
         with blas_threads(1):  # length scales are part of the result
             rows = standardizer(X)

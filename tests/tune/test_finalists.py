@@ -284,12 +284,13 @@ def test_two_kernels_have_a_descent_each_and_one_of_two_maps_has_one():
 
 def test_descents_have_rows_for_their_time_and_memory_and_for_every_input():
     rows = metric_beginnings._descent_rows
-    assert rows(9000, 8, 1e15, 1e15) == 3000
-    assert rows(700, 8, 1e15, 1e15) == 700
-    assert 500 < rows(9000, 8, 3e10, 1e15) < 3000
-    assert rows(9000, 8, 1e9, 1e15) == 0
-    assert 500 < rows(9000, 8, 1e15, 1e8) < 1300
-    assert rows(700, 71, 1e15, 1e15) == 0
+    assert rows(9000, (8, 8), 1e15, 1e15) == 3000
+    assert rows(700, (8, 8), 1e15, 1e15) == 700
+    assert 500 < rows(9000, (8, 8), 3e10, 1e15) < 3000
+    assert rows(9000, (8, 8), 1e9, 1e15) == 0
+    assert 500 < rows(9000, (8, 8), 1e15, 1e8) < 1300
+    assert rows(700, (71, 71), 1e15, 1e15) == 0
+    assert rows(700, (71, 9), 1e15, 1e15) == 700
 
 
 def test_without_seconds_descents_have_as_many_rows_whatever_there_are_of_threads(monkeypatch):
@@ -297,9 +298,9 @@ def test_without_seconds_descents_have_as_many_rows_whatever_there_are_of_thread
     monkeypatch.setattr(metric_beginnings, "_DESCENT_ROWS", (50, 3000))
     sizes, descend = [], metric_beginnings.weights_by_descent
 
-    def watched(kernel, X, y, counts):
+    def watched(kernel, X, *others):
         sizes.append(len(X))
-        return descend(kernel, X, y, counts)
+        return descend(kernel, X, *others)
 
     monkeypatch.setattr(metric_beginnings, "weights_by_descent", watched)
     for n_threads in (1, 4):

@@ -9,6 +9,7 @@ from streamkern.kernels import Cauchy, Gaussian, Laplacian, Matern, RationalQuad
 from streamkern.tune.input_weights import descent_bytes, has_descent, objective, weights_by_descent
 
 P = 4
+EACH = np.arange(P)  # of a group of its own
 KERNELS = [
     Laplacian(1.5),
     Matern(1.5, 0.5),
@@ -32,7 +33,7 @@ def test_the_error_is_that_of_fits_without_each_fold_and_the_slopes_are_its_own(
     X[1] = X[0]  # distances of 0 have no slope
     folds = np.split(np.arange(len(X)), 10)
     numbers = np.log([0.5, 0.8, 0.5, 0.3, 0.1])
-    value, slopes = objective(numbers, kernel, X, y, counts)
+    value, slopes = objective(numbers, kernel, X, y, counts, EACH)
 
     Z, penalty, squares = X * np.exp(numbers[:-1]), np.exp(numbers[-1]), 0.0
     unit = kernel.with_length_scale(1.0)
@@ -49,7 +50,7 @@ def test_the_error_is_that_of_fits_without_each_fold_and_the_slopes_are_its_own(
     step = 1e-5
     for slope, unit_vector in zip(slopes, np.eye(P + 1), strict=True):
         beside = [
-            objective(numbers + sign * step * unit_vector, kernel, X, y, counts)[0]
+            objective(numbers + sign * step * unit_vector, kernel, X, y, counts, EACH)[0]
             for sign in (1, -1)
         ]
         assert slope == pytest.approx((beside[0] - beside[1]) / (2 * step), rel=1e-4, abs=1e-6)
@@ -58,23 +59,40 @@ def test_the_error_is_that_of_fits_without_each_fold_and_the_slopes_are_its_own(
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
 def test_inputs_that_matter_weigh_most_and_the_scale_is_that_of_equal_weights(kernel):
     X, y, counts = rows(200)
-    weights = weights_by_descent(kernel, X, y, counts)
+    weights = weights_by_descent(kernel, X, y, counts, EACH)
     assert np.mean(weights**2) == pytest.approx(1.0)
     assert np.argsort(weights)[-2:].tolist() == [2, 1]
     assert weights[[0, 3]].max() < 0.5 * weights[2]
 
 
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
+def test_a_group_has_one_weight_whose_slope_is_its_own(kernel):
+    X, y, counts = rows(200)
+    groups = np.array([0, 1, 2, 0])
+    weights = weights_by_descent(kernel, X, y, counts, groups)
+    assert weights[0] == weights[3]
+    assert np.argsort(weights[:3]).tolist() == [0, 2, 1]
+    numbers, step = np.log([0.5, 0.8, 0.3, 0.1]), 1e-5
+    slopes = objective(numbers, kernel, X, y, counts, groups)[1]
+    for slope, unit_vector in zip(slopes, np.eye(4), strict=True):
+        beside = [
+            objective(numbers + sign * step * unit_vector, kernel, X, y, counts, groups)[0]
+            for sign in (1, -1)
+        ]
+        assert slope == pytest.approx((beside[0] - beside[1]) / (2 * step), rel=1e-4, abs=1e-6)
+
+
 def test_of_noise_weights_stay_near_each_other():
     X, _, _ = rows(200)
     noise = np.random.default_rng(5).standard_normal((200, 1))
-    weights = weights_by_descent(Laplacian(1.5), X, noise, None)
+    weights = weights_by_descent(Laplacian(1.5), X, noise, None, EACH)
     assert weights.max() < 6.0 * weights.min()
 
 
 def test_rows_beyond_those_of_the_inputs_do_not_count():
     X, y, counts = rows(80)
-    few = weights_by_descent(KERNELS[0], X[:50], y[:50], counts[:50])
-    assert weights_by_descent(KERNELS[0], X[:50], y, counts) == pytest.approx(few, rel=1e-12)
+    few = weights_by_descent(KERNELS[0], X[:50], y[:50], counts[:50], EACH)
+    assert weights_by_descent(KERNELS[0], X[:50], y, counts, EACH) == pytest.approx(few, rel=1e-12)
 
 
 def test_a_kernel_that_is_not_of_distances_is_left_out():
@@ -87,9 +105,9 @@ def test_a_kernel_that_is_not_of_distances_is_left_out():
 def test_a_descent_holds_no_more_than_it_says(kernel):
     X, y, counts = rows(500)
     numbers = np.zeros(P + 1)
-    objective(numbers, kernel, X[:20], y[:20], counts[:20])  # what is imported
+    objective(numbers, kernel, X[:20], y[:20], counts[:20], EACH)  # what is imported
     tracemalloc.start()
-    objective(numbers, kernel, X, y, counts)
+    objective(numbers, kernel, X, y, counts, EACH)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert 0.6 * descent_bytes(500) < peak < descent_bytes(500)

@@ -270,6 +270,20 @@ def test_the_indicators_of_a_category_together_are_one_input():
     np.testing.assert_allclose(found.deviation[1:], np.sqrt(variance * 0.1 / 0.04))
 
 
+def test_of_a_table_categories_are_those_of_its_recipe():
+    pandas = pytest.importorskip("pandas")
+    rows, which = np.arange(N), np.random.default_rng(3).integers(0, 3, N)
+    frame = pandas.DataFrame(
+        {"one": rows % 2 == 0, "other": rows % 2 == 1, "town": np.array(["a", "b", "c"])[which]}
+    )
+    y = which + 0.1 * np.random.default_rng(4).standard_normal(N)
+    model = ridge(scale="grouped").fit(frame, y)
+    flags, towns = np.split(model.feature_map_.standardizer.deviation, [2])
+    np.testing.assert_allclose(flags, 0.5)
+    together = sum((which == level).var() for level in range(3))
+    np.testing.assert_allclose(towns, np.sqrt(together))
+
+
 def test_a_category_that_says_nothing_is_grouped_by_auto():
     X, y = categorical()
     model = ridge(scale="auto").fit(X, y)
