@@ -20,6 +20,13 @@ STORED = {
 }
 
 
+class Unread(ArraySource):
+    """Rows that fail the test that reads them."""
+
+    def reader(self, shard):
+        raise AssertionError(f"{shard} is read")
+
+
 class ReadBy(ArraySource):
     """Rows whose blocks go through a function of them and their shard."""
 

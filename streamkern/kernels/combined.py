@@ -199,7 +199,9 @@ def reduced(kernel: ShiftInvariantKernel, columns: Array | Sequence[int]) -> Red
     """Return what any kernel is of rows that are alike in all other columns."""
     if isinstance(kernel, Combined):
         return kernel.reduced(columns)
-    return (0.0, kernel.restricted(columns)) if kernel.remains(columns) else (1.0, None)
+    used = kernel.used_columns
+    remains = len(columns) > 0 if used is None else not set(used).isdisjoint(columns)
+    return (0.0, kernel.restricted(columns)) if remains else (1.0, None)
 
 
 def simple_kernels(kernel: object) -> Iterator[object]:

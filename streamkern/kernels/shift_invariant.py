@@ -81,11 +81,6 @@ class ShiftInvariantKernel(Kernel):
         Rows do not differ in the others, which are constant; a kernel of these alone is refused.
         """
 
-    def remains(self, columns: Array | Sequence[int]) -> bool:
-        """Say whether the kernel is one of any of these columns."""
-        used = self.used_columns
-        return len(columns) > 0 if used is None else not set(used).isdisjoint(columns)
-
     def on(self, columns: Sequence[int]) -> Combined:
         """Return this kernel of some columns of the rows, counted from 0."""
         return OPERATIONS["columns"](self, columns)

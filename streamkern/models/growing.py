@@ -37,20 +37,13 @@ class Growing:
     class_weight: Any = None
     size: int | None = None  # how many leading features a solution takes; all by default
     _fitted: Any = field(default=None, init=False)
-    _lock: Any = field(default_factory=Lock, init=False)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_lock"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, _lock=Lock())
 
     def solved(self, parameters: Parameters, task: Task) -> Any:
         """Return the fitted model, by the parameters of whoever asks first.
 
         What decided the moments is theirs.
         """
-        with self._lock:
+        with rows_lock(self):
             if self._fitted is None:
                 settled = {name: getattr(self.parameters, name) for name in _DECIDING}
                 parameters = replace(task.prepared(parameters), **settled)

@@ -67,7 +67,11 @@ def predict_classes_to_hdf5(
 
     A dataset `classes` holds all K classes in their order.  Texts are of fixed length, in UTF-8.
     """
-    names = _stored(rule.classes.values, with_missing=skip_bad_rows)
+    names = rule.classes.values  # with what stands for none at the end, if there may be
+    if names.dtype.kind in "US":
+        names = texts_of([*names.tolist(), ""])
+    elif skip_bad_rows:
+        names = np.append(names.astype(float), np.nan)
 
     def written(source: Source) -> Written:
         for shard, made in predicted_shards(predictor, source):
@@ -84,13 +88,6 @@ def predict_classes_to_hdf5(
 
     without = "no finite score, and so no class", "leave their class empty"
     return _write(written, source, path, without, skip_bad_rows=skip_bad_rows, **force)
-
-
-def _stored(classes: Array, *, with_missing: bool) -> Array:
-    """Return classes as they are stored, with what stands for none at the end if there may be."""
-    if classes.dtype.kind in "US":
-        return texts_of([*classes.tolist(), ""])
-    return np.append(classes.astype(float), np.nan) if with_missing else classes
 
 
 def _write(

@@ -32,9 +32,9 @@ def kernel_facts(kernel: Kernel) -> FitReport:
 def facts_of(solution: RidgeSolution, equations: NormalEquations, flat: bool) -> FitReport:
     return {
         "n_components": len(solution.coef),
-        "alpha": plain(solution.alpha),
+        "alpha": np.asarray(solution.alpha).tolist(),
         "train_rmse": as_stored(np.sqrt(equations.train_rss / equations.weight), flat),
-        "effective_dof": plain(solution.effective_dof),
+        "effective_dof": np.asarray(solution.effective_dof).tolist(),
         "noise": as_stored(np.sqrt(equations.noise_variance), flat),
         "condition": solution.condition if np.isfinite(solution.condition) else None,
         "precision_floor": solution.floor,
@@ -108,18 +108,14 @@ def brief(value: Any) -> str:
     return f"{value:.5g}" if isinstance(value, float) else str(value)
 
 
-def plain(value: Any) -> Any:
-    return value.tolist() if isinstance(value, np.ndarray) else value
-
-
 def as_stored(per_target: Floats, flat: bool) -> Any:
     """Return a number for a single target that is stored as (n,), else a list."""
     return float(per_target[0]) if flat else per_target.tolist()
 
 
-def sizes_as_dict(sizes: Sequence[Size], flat: bool) -> dict[str, Any]:
+def sizes_as_dict(sizes: Sequence[Size], flat: bool) -> dict[str, Any] | None:
     if len(sizes) < 2:
-        return {}
+        return None
     scores = [size.curve.combined(size.chosen) for size in sizes]
     return {
         "n_components": [size.n_components for size in sizes],

@@ -130,8 +130,7 @@ def solve_moments(
         "alpha_curve": None if curve is None else curve.as_dict(),
         "components_curve": sizes_as_dict(
             choice.with_fewer(solved.sizes) if choice else solved.sizes, flat
-        )
-        or None,
+        ),
         "cv_rmse": None if cv_rmse is None else as_stored(cv_rmse, flat),
         "sparse_of": None if sparse is None else size,
         "sparse_method": None if sparse is None else sparse.method,

@@ -85,13 +85,13 @@ def gradient_outer_product(
     return metric
 
 
-def scored(  # noqa: PLR0917  of two callers
+def scored(  # noqa: PLR0917  what is read, and how
     source: Source,
     statistic: Any,
     empty: Statistic,
     row_bytes: int,
     label: str,
-    skip_bad_rows: bool,
+    skip_bad_rows: bool = False,
 ) -> tuple[PassResult[Any], Any, ColumnStatistics]:
     """Run one pass for a statistic, and refuse rows that are not finite."""
     shard_rows, block_rows = cut(source, row_bytes)

@@ -59,7 +59,7 @@ class SubspacePasses:
         self.subspace = Subspace(turned, intercept=intercept)
         self.preconditioner = NystroemPreconditioner.none(feature_map.n_components)
         n_rows = sum(part.n_rows for part in turned.values())
-        self.size = feature_map.n_components, n_rows  # of the sketched matrix of features
+        self.shape = feature_map.n_components, n_rows
 
     def sharpen(self, alpha: float) -> None:
         """Enlarge the sketch until it tells directions apart that matter at a penalty."""
@@ -101,7 +101,7 @@ class SubspacePasses:
     def _remainder(self, alpha: float) -> Remainder:
         """Add all directions that matter at a penalty, and return what is left of the matrix."""
         D, n_folds = self.feature_map.n_components, max(len(self.subspace.sums), 1)
-        step = max(sketch_at_once(*self.size) // n_folds, N_PROBES)
+        step = max(sketch_at_once(*self.shape) // n_folds, N_PROBES)
         with blas_threads(1):
             kept = self.preconditioner.leading(_SHARE * alpha, most_leading(D))
             # With the mean, so that what is left out of a row is that of the row less the mean.
@@ -142,19 +142,19 @@ class SubspacePasses:
     @property
     def iterations_of_a_sketch(self) -> float:
         """Iterations that take about as long as the next sketch."""
-        n_more = sketch_size(*self.size, self.preconditioner.n_vectors)
-        return -(-n_more // sketch_at_once(*self.size)) + n_more / _LIKE_FEATURES
+        n_more = sketch_size(*self.shape, self.preconditioner.n_vectors)
+        return -(-n_more // sketch_at_once(*self.shape)) + n_more / _LIKE_FEATURES
 
     def sketch(self) -> bool:
         """Multiply more random vectors, for a better preconditioner; say whether it could."""
         known = self.preconditioner
-        n_more = sketch_size(*self.size, known.n_vectors)
+        n_more = sketch_size(*self.shape, known.n_vectors)
         if not n_more:
             return False
         with blas_threads(1):
             more = self._random(n_more, known.tests).astype(dtype_of_features(self.precision))
         images = np.empty_like(more)
-        for some in slices(n_more, sketch_at_once(*self.size)):
+        for some in slices(n_more, sketch_at_once(*self.shape)):
             label = f"sketch-{known.n_vectors + some.stop}"
             found = self._timed(self.products.of_all, more[:, some], label)
             with blas_threads(1):

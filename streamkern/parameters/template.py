@@ -30,16 +30,12 @@ class Template:
         standardizer_of(self.feature_map)  # of other maps there are no moments
 
     @property
-    def names(self) -> list[str] | None:
-        return input_names(self.report)
-
-    @property
     def recipe(self) -> Recipe | None:
         return recipe_of(self.report)
 
     def check(self, source: Source) -> None:
         """Raise DataError unless the source has the inputs and targets of the template."""
-        names, known = names_of_source(source), self.names
+        names, known = names_of_source(source), input_names(self.report)
         if names and known and list(names) != list(known):
             then, now = listed_apart(known, names)
             raise DataError(

@@ -10,14 +10,13 @@ import numpy as np
 from scipy.special import stdtrit
 
 from streamkern._typing import Floats
-from streamkern.engine.reduction import accumulate
 from streamkern.engine.scheduler import run, task
 from streamkern.errors import DataError, ParameterError, StreamkernWarning
 from streamkern.kernels import Kernel
 from streamkern.models.estimators.exact_kernel_ridge import ExactKernelRidge
+from streamkern.models.scoring import scored
 from streamkern.sources import Source
-from streamkern.sources.nonfinite_rows import bad_rows_error
-from streamkern.statistics import ColumnStatistics, RowSample, Together
+from streamkern.statistics import RowSample
 
 CONFIDENCE = 0.95
 INTERVAL = (
@@ -81,12 +80,8 @@ def sampled_split(
 def _sample(
     source: Source, n_rows: int, fewest: int, *, random_state: int, skip_bad_rows: bool
 ) -> tuple[Floats, Floats, Floats | None]:
-    columns = ColumnStatistics(source.n_features + source.n_targets)
-    statistic = Together(columns, RowSample(n_rows, random_state))
-    found: Any = accumulate(source, statistic, skip_bad_rows=skip_bad_rows, label="sample")
-    seen, drawn = found.statistic.parts
-    if seen.n_bad_rows:
-        raise bad_rows_error(source, seen.n_bad_rows, seen.first_bad_row or 0, seen.n_nonfinite)
+    empty = RowSample(n_rows, random_state)
+    found, drawn, _ = scored(source, empty, empty, source.row_bytes, "sample", skip_bad_rows)
     if found.n_rows < fewest:
         weightless = f" or have weight 0 in {source.weighted_by}" * (found.n_weightless > 0)
         raise DataError(

@@ -53,7 +53,11 @@ class Validation(NamedTuple):
 
 def validated(model: FittedRidge | FittedClassifier, source: Source) -> Validation | None:
     """Predict rows by models fitted without them, None if none can be; DataError for other rows."""
-    folds = _folds_of_rows(model.ridge, source)
+    checked_shape(model.ridge.predictor, source)
+    folds = folds_of(model.ridge)
+    if folds is not None:
+        is_placed = run(task(_has_places, folds, source.n_samples, name="places"))
+        folds = folds if is_placed else None
     if folds is None and model.ridge.report.get("solver") == "cg":
         return None  # leverages need the D x D system
     return _row_by_row(model, source) if folds is None else _by_fold(model, source, folds)
@@ -71,15 +75,6 @@ def _measures(
 
 def pair_counts(model: FittedRidge, rmse: Floats) -> PairCounts:
     return PairCounts.about(*(each[:MOST_TARGETS] for each in (*model.target_spread, rmse)))
-
-
-def _folds_of_rows(model: FittedRidge, source: Source) -> Any:
-    """Return the kept moments of folds as an argument of tasks, or None where rows have none."""
-    checked_shape(model.predictor, source)
-    folds = folds_of(model)
-    if folds is None or not run(task(_has_places, folds, source.n_samples, name="places")):
-        return None
-    return folds
 
 
 def _has_places(folds: ByFold, n_rows: int) -> bool:

@@ -149,9 +149,9 @@ def sketch_size(n_components: int, n_rows: int, n_known: int) -> int:
 
 
 def largest_sketch(n_components: int, n_rows: int) -> int:
-    """Return the most test vectors: no more than half of the rank."""
-    half = -(-min(n_components, n_rows) // 2)
-    return min(half, _MOST, max(_BYTES // (8 * n_components), _FIRST))
+    """Return the most test vectors: half of the features, and no more than tell all of few rows."""
+    most = min(-(-n_components // 2), n_rows)
+    return min(most, _MOST, max(_BYTES // (8 * n_components), _FIRST))
 
 
 def sketch_at_once(n_components: int, n_rows: int) -> int:

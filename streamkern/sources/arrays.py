@@ -109,21 +109,16 @@ class NamedRows:
         return np.array(self.X, dtype=dtype, copy=copy)
 
 
-def _description(X: Any, y: Any) -> dict[str, Any]:
-    """Return what inputs and targets say of their columns; tables in memory have become rows."""
-    if isinstance(X, NamedRows):
-        return X.described
-    lazy = {"feature_names": column_names(X), "target_names": column_names(y)} if is_lazy(X) else {}
-    return {what: names for what, names in lazy.items() if names}
-
-
 class Arrays(Source):
     """Rows of NumPy or of Dask arrays; parameters as in `as_source`."""
 
     kind: str
 
     def __init__(self, X: Any, y: Any = None, sample_weight: Any = None) -> None:
-        self.described = _description(X, y)
+        self.described = X.described if isinstance(X, NamedRows) else dict[str, Any]()
+        if is_lazy(X):  # tables in memory have become rows
+            found = {"feature_names": column_names(X), "target_names": column_names(y)}
+            self.described |= {what: names for what, names in found.items() if names}
         given = {"X": (X, (2,)), "y": (y, (1, 2)), "sample_weight": (sample_weight, (1,))}
         arrays = (
             None if values is None else _checked(name, self._array(name, values), ndims)

@@ -94,8 +94,10 @@ class IntegerMoments(FeatureSums):
             weight = self.weight + float(weights.sum() << shift) * self.weight_unit
             self._check_room(weight)
             most = self.levels * int(weights.max(initial=0))
-            step = _rows_at_once(len(block), _value_bytes(self.levels, most))
-            for rows in slices(len(block), step):
+            # All rows of the block, or equal parts of it.
+            n_bytes = _value_bytes(self.levels, most)
+            n_parts = max(-(-n_bytes // _VALUE_BYTES), -(-len(block) // MOST_ROWS))
+            for rows in slices(len(block), max(-(-len(block) // n_parts), _FEWEST_ROWS)):
                 some = block.X[rows], targets[rows], weights[rows]
                 try:
                     self._add(*some, shift, scratch)
@@ -255,12 +257,6 @@ def _value_bytes(levels: int, most: int) -> int:
     """Return what a feature takes with its digits, times weights up to `most`, in float32 too."""
     signed = 5 if levels <= 127 else 2 + 5 * _n_digits(levels)
     return signed + 5 * _n_digits(most) * (most > levels)
-
-
-def _rows_at_once(n_rows: int, value_bytes: int) -> int:
-    """Return how many rows of a block are added at a time, which are all but equal parts of it."""
-    n_parts = max(-(-value_bytes // _VALUE_BYTES), -(-n_rows // MOST_ROWS))
-    return max(-(-n_rows // n_parts), _FEWEST_ROWS)
 
 
 def _n_digits(most: int) -> int:

@@ -39,12 +39,6 @@ class Triangle:
         cuts = {round(n_panels * math.sqrt(i / n_strips)) for i in range(n_strips + 1)}
         return list(pairwise([min(cut * PANEL, order) for cut in sorted(cuts)]))
 
-    def add(self, matrix: Array) -> None:
-        """Add a symmetric (D, D) matrix of any float dtype, in place."""
-        for panel in self.panels:
-            start, stop = rows_of(panel)
-            np.add(panel, matrix[start:stop, :stop], out=panel)
-
     def add_products(self, rows: Array, buffer: Array) -> None:
         """Add A^T A of rows A (n, D), in place: a rank-k update of the triangle alone.
 
@@ -70,7 +64,9 @@ class Triangle:
     def of(cls, matrix: Array) -> Triangle:
         """Return the triangle of a symmetric (D, D) matrix, in its dtype."""
         triangle = cls(len(matrix), matrix.dtype)
-        triangle.add(matrix)
+        for panel in triangle.panels:
+            start, stop = rows_of(panel)
+            panel[...] = matrix[start:stop, :stop]
         return triangle
 
     def astype(self, dtype: Any) -> Triangle:

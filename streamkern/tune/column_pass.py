@@ -11,8 +11,10 @@ from streamkern.engine.reduction import PassResult, accumulate
 from streamkern.errors import DataError, warn
 from streamkern.errors.formatting import listed
 from streamkern.features import LEVELS, Standardizer
-from streamkern.parameters.fit_options import SAMPLE_ROWS, FitOptions
+from streamkern.features.metric import learning_of
+from streamkern.parameters.fit_options import OF_CATEGORIES, SAMPLE_ROWS, FitOptions
 from streamkern.parameters.job_plan import Plan
+from streamkern.parameters.parameters import AUTO
 from streamkern.parameters.template import Template
 from streamkern.sources import Source
 from streamkern.sources.nonfinite_rows import bad_rows_error, none_left_error
@@ -51,7 +53,7 @@ class ColumnPass:
     nearly_constant: Sequence[int] = ()  # columns whose deviation was enlarged
     constant: Any = None  # inputs (p,) that are constant but for rounding
     quartiles: Any = None  # (3, p + q) of inputs and targets, None of rows like others
-    categories: Sequence[Sequence[int]] = ()  # columns that are indicators of one
+    categories: Sequence[Sequence[int]] = ()  # columns that are indicators of one, where needed
 
     @property
     def weights(self) -> Floats | None:
@@ -62,8 +64,11 @@ class ColumnPass:
         """Return the pass with a metric, as A of A^T A, or without one."""
         return replace(self, standardizer=self.standardizer.with_linear(linear))
 
-    def in_scale(self, name: str, options: FitOptions) -> "ColumnPass":
-        """Return the pass in a scale of this name, from the standard one."""
+    def in_scale(self, name: str, precision: str) -> "ColumnPass":
+        """Return this pass, which is in the standard scale, in that of a name.
+
+        Of 'auto', which is chosen later, it stays as it is.
+        """
         standardizer = self.standardizer
         if name.startswith("robust"):
             standardizer = robust(standardizer, self.quartiles, self.constant)
@@ -73,10 +78,10 @@ class ColumnPass:
             standardizer = common(standardizer, self.columns, self.constant)
         if name.endswith("grouped"):
             standardizer = grouped(standardizer, self.columns, self.categories)
-        if options.precision in LEVELS:
+        if precision in LEVELS:
             standardizer = standardizer.coarsened()
-        enlarged = () if name == "common" else self.nearly_constant
-        return replace(self, standardizer=standardizer, nearly_constant=enlarged)
+        nearly = () if name == "common" else self.nearly_constant
+        return replace(self, standardizer=standardizer, nearly_constant=nearly)
 
     @property
     def groups(self) -> Array:
@@ -134,16 +139,29 @@ def run_column_pass(
     if like is not None:
         standardizer = like.feature_map.standardizer
         dropped = left_out_like(source, columns, standardizer)
-        return ColumnPass(columns, sample, standardizer, dropped, passed, index, (), constant)
+        return ColumnPass(
+            columns, sample, standardizer, dropped, passed, index=index, constant=constant
+        )
     _check_columns(source, columns, may_be_equal=more_to_come)
     quartiles, nearly_constant = quartiles_of(sample), list[int]()
     standardizer, dropped = standardizer_of(source, columns, options, may_vary=more_to_come)
     if options.standardize and not options.is_identity:
         usual = quartiles[0, : source.n_features]
         standardizer, nearly_constant = enlarged(standardizer, sample, usual, constant)
-    categories = categories_of(source, columns, sample)
-    facts = dropped, passed, index, nearly_constant, constant, quartiles, categories
-    return ColumnPass(columns, sample, standardizer, *facts).in_scale(options.scale, options)
+    seen = ColumnPass(
+        columns,
+        sample,
+        standardizer,
+        dropped,
+        passed,
+        index=index,
+        nearly_constant=nearly_constant,
+        constant=constant,
+        quartiles=quartiles,
+    )
+    if options.scale in {AUTO, *OF_CATEGORIES} or learning_of(options.metric):
+        seen = replace(seen, categories=categories_of(source, columns, sample, constant))
+    return seen.in_scale(options.scale, options.precision)
 
 
 def check_rows(source: Source, columns: ColumnStatistics, passed: PassResult[Any]) -> None:

@@ -172,38 +172,33 @@ def common(standardizer: Standardizer, columns: ColumnStatistics, constant: Arra
     return replace(standardizer, deviation=np.full_like(standardizer.deviation, together))
 
 
-def categories_of(source: Source, columns: ColumnStatistics, sample: RowSample) -> list[list[int]]:
-    """Return the columns of every category that has several indicators.
+def categories_of(
+    source: Source, columns: ColumnStatistics, sample: RowSample, constant: Array
+) -> list[list[int]]:
+    """Return the varying columns of every category that has several.
 
-    That is what a recipe says; without one, neighbouring columns from 0 to 1 are taken for them of
+    A recipe says which these are.  Of other columns, neighbours from 0 to 1 are taken for them of
     which each row of the sample has at most one.
     """
-    recipe = recipe_of({"data": source.describe()})
-    if recipe is not None:
-        sizes = [len(column.inputs()) for column in recipe.columns]
-        places = np.split(np.arange(source.n_features), np.cumsum(sizes)[:-1])
-        found = zip(recipe.columns, places, strict=True)
-        groups = [some.tolist() for column, some in found if isinstance(column, Categories)]
-    else:
-        groups = _indicators(columns, sample)
-    return [group for group in groups if len(group) > 1]
-
-
-def _indicators(columns: ColumnStatistics, sample: RowSample) -> list[list[int]]:
-    X, groups = sample.X, list[list[int]]()
-    p, taken = X.shape[1], np.zeros(len(X), dtype=bool)
-    are = (
-        (columns.minimum[:p] == 0) & (columns.maximum[:p] == 1) & ((X == 0) | (X == 1)).all(axis=0)
-    )
-    for j in np.flatnonzero(are).tolist():
+    p = source.n_features
+    X, varies, recipe = sample.X, ~constant[:p], recipe_of({"data": source.describe()})
+    are = varies & (columns.minimum[:p] == 0) & (columns.maximum[:p] == 1)
+    groups, first = list[list[int]](), 0
+    for column in () if recipe is None else recipe.columns:
+        places = np.arange(first, first := first + len(column.inputs()))
+        if isinstance(column, Categories):
+            groups.append(places[varies[places]].tolist())
+            are[places] = False
+    found, taken = list[list[int]](), np.zeros(len(X), dtype=bool)
+    for j in np.flatnonzero(are & ((X == 0) | (X == 1)).all(axis=0)).tolist():
         has = X[:, j] == 1
-        if groups and groups[-1][-1] == j - 1 and not (taken & has).any():
-            groups[-1].append(j)
+        if found and found[-1][-1] == j - 1 and not (taken & has).any():
+            found[-1].append(j)
             taken |= has
         else:
-            groups.append([j])
+            found.append([j])
             taken = has
-    return groups
+    return [group for group in groups + found if len(group) > 1]
 
 
 def grouped(

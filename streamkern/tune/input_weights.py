@@ -23,8 +23,8 @@ _PENALTY, _PENALTIES, _WEIGHTS, _TOLERANCE = 1e-2, (1e-6, 10.0), (1e-4, 1e4), 1e
 # Length scales, beyond which kernels are 0.
 _FARTHEST = 1e9
 # What a descent takes, as multiply-adds over n^3, n^2 and p n^2, as it was measured; and the square
-# matrices that it holds.
-_FLOPS, _SQUARES = (25.0, 5000.0, 700.0), 8
+# matrices, and copies of the rows, that it holds.
+_FLOPS, _SQUARES, _ROWS = (25.0, 5000.0, 700.0), 8, 2
 
 
 def has_descent(kernel: Any) -> bool:
@@ -39,8 +39,8 @@ def descent_flops(n_rows: int, n_features: int) -> float:
     return n_rows**2 * (cubes * n_rows + squares + products * n_features)
 
 
-def descent_bytes(n_rows: int) -> int:
-    return 8 * _SQUARES * n_rows**2
+def descent_bytes(n_rows: int, n_features: int) -> int:
+    return 8 * n_rows * (_SQUARES * n_rows + _ROWS * n_features)
 
 
 def weights_by_descent(

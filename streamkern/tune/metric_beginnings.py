@@ -10,7 +10,7 @@ import numpy as np
 
 from streamkern._typing import Array, Floats
 from streamkern.engine.scheduler import run_all, shared, task
-from streamkern.features import Standardizer
+from streamkern.features import FAMILIES, Standardizer
 from streamkern.features.metric import learning_of
 from streamkern.parameters.cost_estimate import rough_flops_per_second
 from streamkern.parameters.fit_options import FitOptions
@@ -35,7 +35,7 @@ _COARSE = (-4, -2, 0, 2)
 # on so many cores; and rows and features that they have at least, however little time there is.
 _ROUND_TRIALS, _SOLVING, _CORES, _FEWEST_TIMED, _LEAST_COMPONENTS = 8, 16, 2, 1000, 256
 # What a value of a kernel at a landmark takes of the same, and for every input one along the axes.
-_LANDMARKS, _VALUE, _ALONG_AXES = "nystroem", 100, 8
+_VALUE, _ALONG_AXES = 100, 8
 # Kernels that have a descent of weights, the last, and targets at the most.
 _DESCENTS, _DESCENT_TARGETS = 2, 16
 # Rows of a descent, at the least and at the most.
@@ -104,8 +104,8 @@ def start_of_rounds(
     and descents are then of as many rows as there is time for, otherwise of the same number
     anywhere.  Descents never see rows that the first rounds hold out.
     """
-    n, p, n_slots = len(sample.rows), len(plain.columns), plan.n_slots
-    n_groups = int(groups.max()) + 1
+    p, n_slots = len(plain.columns), plan.n_slots
+    trial = HeldOutTrial.of(options, plain, len(sample.rows))
     suited = _suited(pairs, options, n_targets, is_search=seconds is not None)
     # A descent has one thread, however many there are.
     at_once = max(min(n_slots, len(suited)), 1)
@@ -113,30 +113,32 @@ def start_of_rounds(
     if seconds is not None:
         flops = _SHARE * seconds * _rate("double") * at_once / max(len(suited), 1)
         n_bytes = plan.allowed_bytes / at_once
-    n_descent = _descent_rows(int(TRAINING * n), (p, n_groups), flops, n_bytes)
-    if not n_descent:
+    n_descent = _descent_rows(trial.n_training, p, flops, n_bytes)
+    if n_descent < ROWS_AN_INPUT * (groups.max() + 1):
         suited = []
     # Gradients say less of one weight an input than a descent does, and the first of several pairs
     # in a search is there as what a plain fit has.
     first = [1 if pair in suited and pair[0].along_axes else _FIRST_ROUNDS for pair in pairs]
-    n_components = options.n_components
+    if seconds is not None and len(pairs) > 1 and usual in pairs:
+        first[pairs.index(usual)] = 1
+    rounds = [*zip(pairs, first, strict=True), *((pair, 1) for pair in suited)]
     if seconds is not None:
-        if len(pairs) > 1 and usual in pairs:
-            first[pairs.index(usual)] = 1
         left = (1.0 - _SHARE if suited else 1.0) * seconds * n_slots
-        rounds = [*zip(pairs, first, strict=True), *((pair, 1) for pair in suited)]
-        n, n_components = _sizes_within(left, n, plain, options, n_targets, rounds)
-    found = [Beginning(pair, None, number) for pair, number in zip(pairs, first, strict=True)]
-    if not suited:
-        return Start(found, n, n_components, 0.0)
-    n_descent = min(n_descent, int(TRAINING * n))
-    rows, sent = plain(sample.rows), (sample.y, sample.s)
-    kernels = [kernel.resolved(rows, weights=sample.weights) for kernel, _ in suited]
-    there, name = shared(rows[:n_descent]), "metric-weights"
-    tasks = [task(weights_by_descent, each, there, *sent, groups, name=name) for each in kernels]
-    weights = run_all(tasks, max(min(at_once, plan.allowed_bytes // descent_bytes(n_descent)), 1))
-    found += [Beginning(pair, each, 1) for pair, each in zip(suited, weights, strict=True)]
-    return Start(found, n, n_components, len(suited) * descent_flops(n_descent, p))
+        trial = _within(left * _rate(options.precision), trial, n_targets, rounds)
+    weights, n_descent = list[Any](), min(n_descent, trial.n_training)
+    if suited:
+        rows, sent = plain(sample.rows), (sample.y, sample.s, groups)
+        kernels = [kernel.resolved(rows, weights=sample.weights) for kernel, _ in suited]
+        there, name = shared(rows[:n_descent]), "metric-weights"
+        tasks = [task(weights_by_descent, each, there, *sent, name=name) for each in kernels]
+        room = int(plan.allowed_bytes // descent_bytes(n_descent, p))
+        weights = run_all(tasks, max(min(at_once, room), 1))
+    found = [
+        Beginning(pair, of_inputs, number)
+        for (pair, number), of_inputs in zip(rounds, [None] * len(pairs) + weights, strict=True)
+    ]
+    flops = len(suited) * descent_flops(n_descent, p)
+    return Start(found, trial.n_rows, trial.n_components, flops)
 
 
 def _suited(
@@ -150,56 +152,49 @@ def _suited(
     return [*last.values()][-_DESCENTS:] if n_targets <= _DESCENT_TARGETS else []
 
 
-def _descent_rows(n_rows: int, sizes: tuple[int, int], flops: float, n_bytes: float) -> int:
-    """Return the rows of a descent of so many flops and bytes at the most, 0 if these are few.
-
-    Sizes are the numbers of inputs, and of their weights.
-    """
-    (n_features, n_weights), (fewest, most) = sizes, _DESCENT_ROWS
+def _descent_rows(n_rows: int, n_features: int, flops: float, n_bytes: float) -> int:
+    """Return the rows of a descent of so many flops and bytes at the most, 0 if these are few."""
+    fewest, most = _DESCENT_ROWS
 
     def fits(n: int) -> bool:
-        return descent_flops(n, n_features) <= flops and descent_bytes(n) <= n_bytes
+        enough = descent_flops(n, n_features) <= flops
+        return enough and descent_bytes(n, n_features) <= n_bytes
 
     n = min(n_rows, most)
     while n > fewest and not fits(n):
         n = max(n - n // 8, fewest)
-    return n if fits(n) and n >= ROWS_AN_INPUT * n_weights else 0
+    return n if fits(n) else 0
 
 
-def _sizes_within(  # noqa: PLR0917  the seconds, and what they are for
-    seconds: float,
-    n_rows: int,
-    plain: Standardizer,
-    options: FitOptions,
-    n_targets: int,
-    rounds: Sequence[tuple[Pair, int]],
-) -> tuple[int, int]:
-    """Return as many of the rows as rounds take so many seconds of a core for, and their features.
+def _within(
+    flops: float, trial: HeldOutTrial, n_targets: int, rounds: Sequence[tuple[Pair, int]]
+) -> HeldOutTrial:
+    """Return the fit to as many rows as there are flops for, of rounds of every pair.
 
     But a thousand rows at least, and so many that directions of all inputs can be told; where these
-    are too many, there are fewer features.
+    take too much, there are fewer features.
     """
-    flops = seconds * _rate(options.precision)
-    fewest = max(_FEWEST_TIMED, math.ceil(ROWS_AN_INPUT * len(plain.columns) / TRAINING))
+    fewest = math.ceil(ROWS_AN_INPUT * len(trial.standardizer.columns) / TRAINING)
+    fewest = max(_FEWEST_TIMED, fewest)
     while True:
-        trial = HeldOutTrial.of(options, plain, n_rows)
-        of_trials = [number * _trial_flops(trial, pair, n_targets) for pair, number in rounds]
-        is_least = n_rows <= fewest and trial.n_components <= _LEAST_COMPONENTS
-        if is_least or _ROUND_TRIALS * sum(of_trials) <= flops:
-            return n_rows, options.n_components
-        if n_rows > fewest:
-            n_rows = max(n_rows - n_rows // 4, fewest)
+        n, D = trial.n_rows, trial.n_components
+        trials = [number * _trial_flops(trial, pair, n_targets) for pair, number in rounds]
+        if _ROUND_TRIALS * sum(trials) <= flops or max(n / fewest, D / _LEAST_COMPONENTS) <= 1:
+            return trial
+        if n > fewest:
+            trial = HeldOutTrial.of(trial.options, trial.standardizer, max(n - n // 4, fewest))
         else:
-            options = replace(options, n_components=trial.n_components // 2)
+            trial = trial.with_components(max(D // 2, _LEAST_COMPONENTS))
 
 
 def _trial_flops(trial: HeldOutTrial, pair: Pair, n_targets: int) -> float:
     """Return what a trial takes as multiply-adds of products, as it was measured on two cores."""
     (kernel, name), n, D = pair, trial.n_rows, trial.n_components
     flops = trial.flops + _SOLVING * D**3 + n_targets * D * (n + _SOLVING * D)
-    if name != _LANDMARKS:
-        return flops
-    return flops + n * D * (_VALUE + _ALONG_AXES * kernel.along_axes * trial.standardizer.n_outputs)
+    if FAMILIES[name].made.rows_a_feature:  # values of the kernel at landmarks
+        a_value = _VALUE + _ALONG_AXES * kernel.along_axes * trial.standardizer.n_outputs
+        flops += float(n) * D * a_value
+    return flops
 
 
 def _rate(precision: str) -> float:

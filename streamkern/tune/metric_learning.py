@@ -127,13 +127,14 @@ def learnt_metric(
     )
     how: Any = {"most_components": most, "n_rows": start.n_rows}
     how["most_bracketed"] = len(rows) if deadline is None else _MANY_ROWS
-    several = []
+    several = list[_RoundsSoFar]()
     for (kernel, name), of_inputs, n_first in start.beginnings:
         mine = replace(options, feature_map=name, n_components=start.n_components)
         rounds = rounds_of(sample, seen.standardizer, mine, kernel, weights=of_inputs, **how)
-        several.append(_RoundsSoFar(rounds))
-        for _ in range(n_first):
-            several[-1].go_on()
+        one = _RoundsSoFar(rounds)
+        for number in range(n_first):  # those of the first two are made whatever time is left
+            one.go_on(deadline if number or len(several) > 1 else None)
+        several += [one] * bool(one.rounds)
     found = [each.rounds for each in several]
     least = [min(one.best.relative_mse for one in rounds) for rounds in found]
     for i in np.argsort(least, kind="stable")[:_GO_ON].tolist():

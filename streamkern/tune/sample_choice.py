@@ -47,7 +47,7 @@ def chosen_on_sample(
         options, names = replace(options, scale="standard"), list(_SCALES)
         if seen.categories:
             names += OF_CATEGORIES
-        scales = {name: seen.in_scale(name, options) for name in names}
+        scales = {name: seen.in_scale(name, options.precision) for name in names}
     if options.is_identity or not isinstance(options.kernel, ShiftInvariantKernel):
         return seen, replace(options, chooses_kernel=False), {"scale": options.scale}
     fits = list(_small_fits(seen, options, scales))
@@ -75,8 +75,9 @@ def _small_fits(
     weights = None if seen.weights is None else seen.weights[:CHOICE_ROWS]
     sent = shared(X), shared(seen.targets[:CHOICE_ROWS]), shared(weights)
     D, names, tasks = min(options.n_components, _COMPONENTS), list[str](), list[Any]()
-    for name, standardizer in ((name, each.standardizer) for name, each in scales.items()):
-        trial, columns = HeldOutTrial(options, standardizer, D, len(X)), standardizer.columns
+    for name, scaled in scales.items():
+        standardizer, columns = scaled.standardizer, scaled.standardizer.columns
+        trial = HeldOutTrial(options, standardizer, D, len(X))
         with blas_threads(1):  # length scales are part of the result
             rows = standardizer(X)
             kernels = [each.resolved(rows, columns, weights) for each in _kernels(seen, options)]

@@ -5,6 +5,7 @@ from functools import cache
 import naive
 import numpy as np
 import pytest
+from rows_read import Unread
 from sklearn.exceptions import NotFittedError
 from tolerances import assert_close
 
@@ -12,7 +13,6 @@ import streamkern
 from streamkern import Gaussian, Linear, RandomFeatureRidge, sparsify
 from streamkern.errors import DataError, ModelFileError, ParameterError
 from streamkern.solve.sparse_selection import METHODS
-from streamkern.sources import ArraySource
 
 N, P, D, K = 400, 3, 48, 11
 every_method = pytest.mark.parametrize("method", list(METHODS))
@@ -190,11 +190,6 @@ def test_moments_of_folds_give_the_sparse_model_that_a_fit_gives():
 
 
 # Refusals.
-
-
-class Unread(ArraySource):
-    def reader(self, shard):
-        pytest.fail(f"rows of {shard} were read")
 
 
 BAD = {

@@ -131,6 +131,14 @@ def test_a_sketch_is_multiplied_by_passes_of_few_vectors(monkeypatch):
     assert np.allclose(found.predict(X), expected.predict(X), atol=1e-5)
 
 
+def test_a_sketch_of_few_rows_has_no_more_vectors_and_tells_all_directions():
+    few = rows(100)
+    found, expected = both(few, n_components=1024, alpha=1e-5)
+    check_alike(found, expected, *few)
+    assert found.report_["gradients"]["sketch"] == 100
+    assert found.report_["iterations"] <= 3
+
+
 def test_what_falls_as_it_did_takes_so_many_iterations_more():
     assert subspace_fit._iterations_left([1e4, 1e3, 1e2, 1e1]) == pytest.approx(0.0)
     assert subspace_fit._iterations_left([1e4, 1e4, 1e3, 1e3]) == pytest.approx(8.0)

@@ -5,6 +5,7 @@ import json
 import naive
 import numpy as np
 import pytest
+from rows_read import Unread
 
 from streamkern import (
     ExactKernelRidge,
@@ -174,13 +175,6 @@ def test_classes_are_not_compared():
         compare(source, model())
 
 
-class Unreadable(ArraySource):
-    """Fails the test that reads it."""
-
-    def reader(self, shard):  # noqa: ARG002
-        raise AssertionError("rows were read")
-
-
 @pytest.mark.parametrize(
     ("name", "value", "sentence"),
     [
@@ -205,7 +199,7 @@ def test_impossible_options_are_refused_before_any_row_is_read(name, value, sent
     is_of_model = name in {"kernel", "per_target", "one_standard_error"}
     (of_model if is_of_model else others)[name] = value
     with pytest.raises(ParameterError, match=sentence):
-        compare(Unreadable(*rows()), model(**of_model), **others)
+        compare(Unread(*rows()), model(**of_model), **others)
 
 
 def test_what_does_not_fit_is_refused_before_rows_are_read_or_models_fitted(monkeypatch):
@@ -213,7 +207,7 @@ def test_what_does_not_fit_is_refused_before_rows_are_read_or_models_fitted(monk
     with monkeypatch.context() as patch:
         patch.setattr(f"{exact}.available_bytes", lambda: 1_000_000)
         with pytest.raises(InsufficientMemoryError, match="exact kernel ridge regression on 240"):
-            compare(Unreadable(*rows()), model())
+            compare(Unread(*rows()), model())
     monkeypatch.setattr(f"{exact}.ExactKernelRidge.fit", lambda *_: pytest.fail("it was fitted"))
     with pytest.raises(InsufficientMemoryError, match="3,000,000 components need"):
         compare(ROWS, model(), n_components=(8, 3_000_000))

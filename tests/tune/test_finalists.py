@@ -5,6 +5,8 @@ import numpy as np
 import pytest
 
 from streamkern import RandomFeatureClassifier, RandomFeatureRidge, load
+from streamkern.features import Standardizer
+from streamkern.kernels import Gaussian, Laplacian
 from streamkern.parameters.parameters import Parameters
 from streamkern.sources import as_source
 from streamkern.tune import metric_beginnings, metric_learning, metric_rounds
@@ -284,13 +286,30 @@ def test_two_kernels_have_a_descent_each_and_one_of_two_maps_has_one():
 
 def test_descents_have_rows_for_their_time_and_memory_and_for_every_input():
     rows = metric_beginnings._descent_rows
-    assert rows(9000, (8, 8), 1e15, 1e15) == 3000
-    assert rows(700, (8, 8), 1e15, 1e15) == 700
-    assert 500 < rows(9000, (8, 8), 3e10, 1e15) < 3000
-    assert rows(9000, (8, 8), 1e9, 1e15) == 0
-    assert 500 < rows(9000, (8, 8), 1e15, 1e8) < 1300
-    assert rows(700, (71, 71), 1e15, 1e15) == 0
-    assert rows(700, (71, 9), 1e15, 1e15) == 700
+    assert rows(9000, 8, 1e15, 1e15) == 3000
+    assert rows(700, 8, 1e15, 1e15) == 700
+    assert 500 < rows(9000, 8, 3e10, 1e15) < 3000
+    assert rows(9000, 8, 1e9, 1e15) == 0
+    assert 500 < rows(9000, 8, 1e15, 1e8) < 1300
+    assert rows(9000, 8, 1e15, 1e15) > rows(9000, 800, 1e12, 1e15) > 500
+
+
+def test_first_rounds_have_fewer_rows_and_then_features_where_there_are_few_seconds():
+    options = Parameters(n_components=1024).map_options()
+
+    def sizes(seconds, p, kernel):
+        plain = Standardizer(np.arange(p), np.zeros(p), np.ones(p), p)
+        trial = metric_rounds.HeldOutTrial.of(options, plain, 16_000)
+        rounds = [((kernel, "nystroem"), 2), ((Gaussian(), "orthogonal"), 1)]
+        found = metric_beginnings._within(3e10 * seconds, trial, 1, rounds)
+        return found.n_rows, found.n_components
+
+    assert sizes(1e4, 8, Laplacian()) == (16_000, 1024)
+    n_rows, D = sizes(20.0, 8, Laplacian())
+    assert (1000 < n_rows < 16_000, D) == (True, 1024)
+    assert sizes(0.0, 8, Laplacian()) == (1000, 256)
+    assert sizes(0.0, 240, Laplacian()) == (3200, 256)
+    assert sizes(3.5, 240, Gaussian())[1] > sizes(3.5, 240, Laplacian())[1]
 
 
 def test_without_seconds_descents_have_as_many_rows_whatever_there_are_of_threads(monkeypatch):

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from commandline import invoke, report_of, streamkern, write
 from harvests import same_bits
+from rows_read import Unread
 
 import streamkern as library
 from streamkern import Cauchy, Gaussian, Laplacian, Linear, Matern, Periodic, RandomFeatureRidge
 from streamkern.errors import ParameterError
-from streamkern.sources.arrays import ArraySource
 from streamkern.tune.candidates import kernels_to_try, maps_to_try
 
 D = 64
@@ -105,11 +105,6 @@ def test_a_part_of_the_rows_allows_a_quarter_as_many_features(monkeypatch):
 def test_kernels_have_the_maps_that_go_with_them_in_any_order(p, kernels, maps, expected):
     report = ridge().tune(*smooth(300, p), kernels=kernels, maps=maps).report_
     assert {(each["kernel"], each["feature_map"]) for each in report["tuning"]} == expected
-
-
-class Unread(ArraySource):
-    def reader(self, shard):
-        raise AssertionError(f"{shard} is read")
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import streamkern
 from streamkern.errors import DataError, ParameterError, StreamkernWarning
 from streamkern.features import RandomFourierFeatures, Standardized, Standardizer
 from streamkern.kernels import Gaussian
+from streamkern.tune import metric_beginnings
 
 N = 1200
 KNOTS = np.array([[[-2.1, 0.1, 0.7, 5.0], [-1.0, 0.05, 0.2, 1.0]], [[-1.0, 0.0, 1.0, 2.0]] * 2])
@@ -270,18 +271,62 @@ def test_the_indicators_of_a_category_together_are_one_input():
     np.testing.assert_allclose(found.deviation[1:], np.sqrt(variance * 0.1 / 0.04))
 
 
-def test_of_a_table_categories_are_those_of_its_recipe():
+def towns(which):
+    """Return a table of a number, a flag, and a town, which is missing where it is negative."""
     pandas = pytest.importorskip("pandas")
-    rows, which = np.arange(N), np.random.default_rng(3).integers(0, 3, N)
-    frame = pandas.DataFrame(
-        {"one": rows % 2 == 0, "other": rows % 2 == 1, "town": np.array(["a", "b", "c"])[which]}
+    names = np.array(["a", "b", "c", None], dtype=object)[which]
+    size = np.random.default_rng(3).standard_normal(len(which))
+    return pandas.DataFrame({"size": size, "flag": which == 0, "town": names, "y": size + which})
+
+
+def test_of_a_table_categories_are_those_of_its_recipe(tmp_path):
+    which = np.random.default_rng(3).integers(-1, 3, N)  # some are missing
+    towns(which).to_csv(tmp_path / "towns.csv", index=False)
+    model = ridge(scale="grouped", alpha=1.0).fit(tmp_path / "towns.csv", "y")
+    deviation = model.feature_map_.standardizer.deviation
+    together = sum((which == level).var() for level in range(-1, 3))
+    np.testing.assert_allclose(deviation[2:], np.sqrt(together))
+    assert deviation[1] == pytest.approx((which == 0).std())  # which is never beside a town
+
+
+@pytest.mark.parametrize("scale", ["grouped", "auto"])
+def test_a_category_that_does_not_vary_yet_is_as_it_was(tmp_path, scale):
+    paths = [tmp_path / name for name in ("all.csv", "first.csv", "all.h5", "first.h5")]
+    which = np.random.default_rng(3).integers(0, 3, N)
+    for path, some in zip(paths, (which, np.zeros(N, int)), strict=False):
+        towns(some).to_csv(path, index=False)
+    streamkern.convert(paths[0], paths[2], targets=["y"])
+    streamkern.convert(paths[1], paths[3], like=paths[2])
+    with pytest.warns(StreamkernWarning, match="constant so far"):
+        model = ridge(scale=scale, alpha=1.0).partial_fit(paths[3])
+    np.testing.assert_array_equal(model.feature_map_.standardizer.deviation[1:], 1.0)
+    assert np.isfinite(model.partial_fit(paths[2]).predict(paths[2])).all()
+
+
+def test_numbers_of_a_table_have_the_same_categories_as_rows(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    X, y = categorical()
+    frame = pandas.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])]).assign(y=y)
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    found, again = (
+        ridge(scale="grouped").fit(*rows).feature_map_.standardizer.deviation
+        for rows in ((X, y), (tmp_path / "rows.csv", "y"))
     )
-    y = which + 0.1 * np.random.default_rng(4).standard_normal(N)
-    model = ridge(scale="grouped").fit(frame, y)
-    flags, towns = np.split(model.feature_map_.standardizer.deviation, [2])
-    np.testing.assert_allclose(flags, 0.5)
-    together = sum((which == level).var() for level in range(3))
-    np.testing.assert_allclose(towns, np.sqrt(together))
+    np.testing.assert_allclose(again, found, rtol=1e-5)
+
+
+def test_a_category_has_one_weight_where_columns_are_left_out_too(monkeypatch):
+    X, y = categorical(levels=4)
+    seen, descend = [], metric_beginnings.weights_by_descent
+
+    def watched(*given):
+        seen.append(given[-1].tolist())
+        return descend(*given)
+
+    monkeypatch.setattr(metric_beginnings, "weights_by_descent", watched)
+    with pytest.warns(StreamkernWarning, match="1 constant column"):
+        ridge(n_components=64, metric="diagonal:1").fit(np.insert(X, 2, 1.0, axis=1), y)
+    assert seen == [[0, 1, 2, 2, 2, 2, 3]]
 
 
 def test_a_category_that_says_nothing_is_grouped_by_auto():

@@ -14,10 +14,6 @@ from streamkern.sources.preprocessing import Recipe, RecipeOptions
 from streamkern.storage.table_rows import opened_tables, table_files
 
 
-class _Kept:
-    """What lives as long as a source, and those made of it."""
-
-
 def are_paths(X: Any) -> bool:
     """Say whether X is a path, a pattern or a URL, or a list of these."""
     each = X if isinstance(X, (list, tuple)) and len(X) else [X]
@@ -51,6 +47,6 @@ def opened_paths(
     folder = Path(tempfile.gettempdir())
     with ExitStack() as stack:
         opened = stack.enter_context(opened_tables(tables, asked, folder, **how))
-        kept = _Kept()
+        kept = set[Any]()  # which lives as long as the source, and those made of it
         weakref.finalize(kept, stack.pop_all().close)
     return replace(opened.source, kept=kept)

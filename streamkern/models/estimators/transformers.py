@@ -15,7 +15,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from streamkern import features
 from streamkern._typing import Array, Floats
-from streamkern.engine.reduction import accumulate
 from streamkern.errors import DataError
 from streamkern.features import FeatureMap, KernelMap
 from streamkern.kernels import ShiftInvariantKernel, as_kernel, length_scale_of
@@ -27,12 +26,12 @@ from streamkern.models.estimators.conventions import (
 )
 from streamkern.models.estimators.docstrings import documented
 from streamkern.models.prediction import features_of
+from streamkern.models.scoring import scored
 from streamkern.parameters.fit_options import sample_size
 from streamkern.runtime.threads import blas_threads
 from streamkern.sources import Source, as_source
 from streamkern.sources.arrays import as_rows
-from streamkern.statistics import ColumnStatistics, RowSample, Together
-from streamkern.tune.column_pass import check_rows
+from streamkern.statistics import RowSample
 
 _PRECISIONS = [np.float64, np.float32]
 _KERNEL = r"""\1 or str
@@ -175,11 +174,8 @@ class KernelTransformer(KernelMapTransformer):
     def _sample(self, source: Source) -> tuple[Array, Floats | None]:
         """Return a uniform sample of the rows, in random order, and what they count."""
         n_sample = sample_size(self.rows_a_feature, self.n_components, source.n_features)
-        seed = getattr(self, "random_state", 0)  # a grid has none
-        empty = ColumnStatistics(source.n_features + source.n_targets), RowSample(n_sample, seed)
-        found: Any = accumulate(source, Together(*empty), label="sample")
-        columns, sample = found.statistic.parts
-        check_rows(source, columns, found)
+        empty = RowSample(n_sample, getattr(self, "random_state", 0))  # a grid has none
+        _, sample, _ = scored(source, empty, empty, source.row_bytes, "sample")
         return np.asarray(sample.X, dtype=np.float64), sample.counts
 
 

@@ -142,7 +142,8 @@ class ColumnContents:
 
     def numbered_levels(self) -> dict[Any, int]:
         """Return how often there is each level: a number where all are, else a text."""
-        if not self.is_written or not all(map(_is_finite_number, self.levels)):
+        are = (re.match(cells.NUMBER, text) and np.isfinite(float(text)) for text in self.levels)
+        if not (self.is_written and all(are)):
             return dict(self.levels)
         counts: Counter[float] = Counter()
         for level, count in self.levels.items():
@@ -193,7 +194,3 @@ class _Summary:
         spread = self.most - self.least
         long = [name for name, length in PERIODS.items() if spread >= 2 * length]
         return tuple(name for name in long if name != "day" or self.has_clock)
-
-
-def _is_finite_number(text: str) -> bool:
-    return re.match(cells.NUMBER, text) is not None and bool(np.isfinite(float(text)))
