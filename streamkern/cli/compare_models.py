@@ -53,8 +53,9 @@ def compare_models(say: Say, **options: Any) -> None:
     if found:
         say.table("Errors on the same rows", **compared.errors_table(models, found)._asdict())
     if options["report"]:
-        where = ", ".join(options["data"]), options["report"]
-        compared.write_comparison(models, found, *where, force=options["force"])
+        where = ", ".join(options["data"])
+        force = options["force"]
+        compared.write_comparison(models, found, where, options["report"], force=force)
     cards = compared.compared_cards(models)
     told = [
         {"model": path, **{key: values[j] for key, values in cards.items()}}

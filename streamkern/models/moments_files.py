@@ -7,7 +7,8 @@
 /folds/K/..    gram, one packed triangle of D (D + 1) / 2; cross (D, q + 1), target (q,),
                target_sum (q,), weight, n_rows
                (of rounded features gram is in int32, with gram_upper above it if that is needed,
-               and cross, target, target_sum are three words to base 2^56)
+               and cross, target, target_sum are three words to base 2^56;
+               version 1 had the products of all targets as target, (q, q))
 /index/hashes  (n,) uint64, of the values of every row, ascending
 /index/folds   (n,) which fold the row is in
 """
@@ -38,7 +39,7 @@ from streamkern.statistics import (
 )
 from streamkern.statistics.triangle import Triangle
 from streamkern.storage.codec import MOMENTS, map_card, opened_card, restored_map, write_card
-from streamkern.storage.untrusted import finite_array, finite_arrays
+from streamkern.storage.untrusted import finite_array, finite_arrays, mark
 
 if TYPE_CHECKING:
     from streamkern.models.data_moments import DataMoments
@@ -170,8 +171,11 @@ def _read_part(group: Group, empty: FeatureSums) -> FeatureSums:
         part.gram = Triangle.unpacked(gram)
         vars(part).update(finite_arrays(group, words, "i"))
         return _counted(group, part)
-    shapes = {"gram": (D * (D + 1) // 2,), "cross": (D, q + 1), "target": (q,), "target_sum": (q,)}
-    found = finite_arrays(group, shapes, "f")
+    all_products = mark(group.file, "format_version") == 1
+    shapes = {"gram": (D * (D + 1) // 2,), "cross": (D, q + 1), "target_sum": (q,)}
+    found = finite_arrays(group, shapes | {"target": (q, q) if all_products else (q,)}, "f")
+    if all_products:
+        found["target"] = np.diagonal(found["target"]).copy()
     part.gram = Triangle.unpacked(found.pop("gram"))
     vars(part).update(found)
     return _counted(group, part)

@@ -58,8 +58,7 @@ class SubspacePasses:
             turned[fold] = part.without_gram(feature_map, shift, cross)
         self.subspace = Subspace(turned, intercept=intercept)
         self.preconditioner = NystroemPreconditioner.none(feature_map.n_components)
-        n_rows = sum(part.n_rows for part in turned.values())
-        self.shape = feature_map.n_components, n_rows
+        self.shape = feature_map.n_components, sum(part.n_rows for part in turned.values())
 
     def sharpen(self, alpha: float) -> None:
         """Enlarge the sketch until it tells directions apart that matter at a penalty."""

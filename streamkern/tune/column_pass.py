@@ -76,11 +76,13 @@ class ColumnPass:
             standardizer = normal_scores(standardizer, self.quartiles, self.constant, self.sample)
         elif name == "common":
             standardizer = common(standardizer, self.columns, self.constant)
+        nearly = () if name == "common" else self.nearly_constant
         if name.endswith("grouped"):
             standardizer = grouped(standardizer, self.columns, self.categories)
+            together = {j for category in self.categories for j in category}
+            nearly = [j for j in nearly if j not in together]
         if precision in LEVELS:
             standardizer = standardizer.coarsened()
-        nearly = () if name == "common" else self.nearly_constant
         return replace(self, standardizer=standardizer, nearly_constant=nearly)
 
     @property

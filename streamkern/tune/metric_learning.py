@@ -134,7 +134,8 @@ def learnt_metric(
         one = _RoundsSoFar(rounds)
         for number in range(n_first):  # those of the first two are made whatever time is left
             one.go_on(deadline if number or len(several) > 1 else None)
-        several += [one] * bool(one.rounds)
+        if one.rounds:
+            several.append(one)
     found = [each.rounds for each in several]
     least = [min(one.best.relative_mse for one in rounds) for rounds in found]
     for i in np.argsort(least, kind="stable")[:_GO_ON].tolist():

@@ -455,3 +455,17 @@ def test_the_header_is_read_without_the_sums(file_of):
     assert header.report["rows"] == 60
     assert header.folds.parts == {}
     assert len(header.index) == 0
+
+
+def test_products_of_all_targets_as_version_1_has_them_are_read(file_of):
+    path, *_ = file_of("moments")
+    whole = load_moments(path)
+    with h5py.File(path, "r+") as file:
+        file.attrs["format_version"] = 1
+        for group in file["folds"].values():
+            squares = group["target"][:]
+            del group["target"]
+            group["target"] = np.diag(squares) + np.array([[0.0, 0.3], [0.3, 0.0]])
+    found = load_moments(path)
+    for fold, part in whole.folds.parts.items():
+        assert np.array_equal(found.folds.parts[fold].target, part.target)

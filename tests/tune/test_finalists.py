@@ -294,6 +294,15 @@ def test_descents_have_rows_for_their_time_and_memory_and_for_every_input():
     assert rows(9000, 8, 1e15, 1e15) > rows(9000, 800, 1e12, 1e15) > 500
 
 
+def test_weights_have_ten_rows_each_or_no_descent():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((700, 71))
+    for p, is_weighted in ((71, False), (20, True)):
+        model = tuned(X[:, :p], np.sin(X[:, 0]), kernels="gaussian", maps="orthogonal", budget="1m")
+        rounds = model.report_["metric"]["rounds"]
+        assert any(each["is_weighted"] for each in rounds) == is_weighted
+
+
 def test_first_rounds_have_fewer_rows_and_then_features_where_there_are_few_seconds():
     options = Parameters(n_components=1024).map_options()
 

@@ -101,7 +101,7 @@ def test_a_kernel_that_is_not_of_distances_is_left_out():
     assert not has_descent(Matern(1.5, 0.7))
 
 
-@pytest.mark.parametrize("wider", [1, 250])
+@pytest.mark.parametrize("wider", [1, 100])
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
 def test_a_descent_holds_no_more_than_it_says(kernel, wider):
     X, y, counts = rows(500)
@@ -112,4 +112,4 @@ def test_a_descent_holds_no_more_than_it_says(kernel, wider):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     said = descent_bytes(500, P * wider)
-    assert 0.55 * said < peak < said
+    assert 0.6 * said < peak < said

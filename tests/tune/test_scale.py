@@ -261,6 +261,8 @@ def test_the_indicators_of_a_category_together_are_one_input():
     expected = robust.feature_map_.standardizer
     np.testing.assert_allclose(found.deviation[kept], expected.deviation[kept])
     assert found.bound == expected.bound
+    assert model.report_["nearly_constant_columns"] == [42]
+    assert robust.report_["nearly_constant_columns"] == [*range(2, 43)]
     X[7, 42] = 2.0  # no indicator, whatever a sample says
     X[:, 2:42] *= 1.0 + (np.arange(40) == 39)
     parts = ridge(scale="grouped").fit(X, y).feature_map_.standardizer.deviation[2:42]
