@@ -41,7 +41,7 @@ _OF_LONG_STEPS, _OF_SHORT_STEPS = 0.5, 0.75
 # What a bound may be in units of its goal where it does not fall any more, in single precision
 # mostly.
 _NEAR = 10.0
-# Changes of samples that are told: their squares are what variances are off by.
+# What samples may be off by without a note: squares are what variances are off by.
 _SAMPLED = 0.3
 
 
@@ -125,17 +125,17 @@ class SubspaceSearch:
             f"penalties below {self.tried_from or 0.0:.2g} were not solved, and errors may be "
             f"lower there; take solver 'direct' (--solver direct), or larger penalties."
         )
-        change = max(self.passes.sampled_to, default=0.0)
+        off = max(self.passes.samples_off, default=0.0)
         unsure = (
-            f"samples of the posterior still changed by {change:.0%} when their making ended, so "
-            f"deviations may be off; take larger penalties."
+            f"samples of the posterior may be off by {off:.0%} of their size, and deviations with "
+            f"them; take larger penalties."
         )
         D, n_targets = self.passes.feature_map.n_components, self.systems.total.n_targets
         is_full = self.n_vectors >= most_vectors(D, n_targets)
         notes = (
             [full if is_full else note] * (not self.is_solved)
             + [cut] * self.is_cut
-            + [unsure] * (change > _SAMPLED)
+            + [unsure] * (off > _SAMPLED)
         )
         return {
             "n_components": D,

@@ -50,7 +50,7 @@ class SubspacePasses:
         # Beside a trend, a sketch in single precision would tell little of the field.
         self.precision = "double" if feature_map.has_trend else sums.empty.precision
         self.seconds = list[float]()
-        self.sampled_to: Sequence[float] = ()  # by what samples changed last, by penalties
+        self.samples_off: Sequence[float] = ()  # by what part of their size, by penalties
         turned: dict[int, Any] = {}
         for fold, part in sorted(sums.parts.items()):
             shift = feature_map.turned(part.feature_shift, back=True)
@@ -92,7 +92,7 @@ class SubspacePasses:
             lattice = self.feature_map.lattice
             k = 0 if lattice is None else lattice.n_before  # of a trend
             made = [sample_posterior(times, known, float(alpha), n, k) for alpha in alphas]
-            vectors, dofs, self.sampled_to = zip(*made, strict=True)
+            vectors, dofs, self.samples_off = zip(*made, strict=True)
             whole = np.column_stack(vectors)
             means = self.feature_map.scale * (self.subspace.feature_mean @ whole)
         return PosteriorSamples(alphas, whole, means, np.array(dofs))

@@ -15,8 +15,8 @@ from scipy.linalg import cython_blas, cython_lapack, solve_triangular
 from streamkern._typing import Floats
 from streamkern.runtime.threads import blas_threads
 
-# Columns of a triangular system that are one piece of work.
-_PIECE = 64
+# Columns of a triangular system that are one piece of work: multiples of these, of so many numbers.
+_PIECE, _NUMBERS = 64, 1 << 17
 _NAME_OF = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(
     ("PyCapsule_GetName", ctypes.pythonapi)
 )
@@ -76,11 +76,13 @@ def triangular_solution(
             factor = np.ascontiguousarray(factor)
         half, kind = "U" if by_rows else "L", "T" if by_rows != transposed else "N"
 
+        step = max(_NUMBERS // (D * _PIECE), 1) * _PIECE
+
         def solve(start: int) -> None:
-            part = several[:, start : start + _PIECE]
+            part = several[:, start : start + step]
             routine("dtrsm")("L", half, kind, "N", D, part.shape[1], 1.0, factor, D, part, D)
 
-        starts = range(0, several.shape[1], _PIECE)
+        starts = range(0, several.shape[1], step)
         if min(n_threads, len(starts)) <= 1:
             list(map(solve, starts))
         else:

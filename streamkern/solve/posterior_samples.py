@@ -18,9 +18,9 @@ from streamkern.solve.preconditioner import BlockPreconditioner
 
 # Vectors of a penalty, and the bytes from which on they are fewer.
 _FEWEST, _MOST, _BYTES = 64, 128, 256 << 20
-# Steps at the most, and how often it is looked whether vectors still change by more than a share,
-# of which the square is what their variances are off by.
-_STEPS, _EVERY, _CHANGE = 60, 5, 0.1
+# Steps at the most, the share that vectors are off by in the end, of which the square is what their
+# variances are off by, and how many times the last step's change that is where steps do little.
+_STEPS, _OFF, _LIKE_STEPS = 60, 0.1, 5
 _STREAM = 6
 # To what part columns of the inverse are solved, in so many steps at the most.
 _EXACT, _MOST_STEPS = 1e-6, 300
@@ -65,24 +65,24 @@ class PosteriorSamples(NamedTuple):
 def sample_posterior(
     times: Callable[[Floats], Floats], known: BlockPreconditioner, alpha: float, n: int, k: int = 0
 ) -> tuple[Array, float, float]:
-    """Return samples (D, n) at a penalty, the degrees of freedom, and by what they changed last.
+    """Return samples (D, n) at a penalty, the degrees of freedom, and what they are off by.
 
     `times` returns G v of vectors v (D, j).  The degrees of freedom tr(G (G + alpha I)^-1) are the
     mean of x^T G x = z^T z - alpha x^T x over samples x.  With k vectors more, the first k
     coefficients have their exact covariance.
     """
-    D, dof, changed = len(known.diagonal), 0.0, 0.0
+    D, dof, off = len(known.diagonal), 0.0, 0.0
     samples, width = np.empty((D, n + k), np.float32), _width(D)
     for start in range(0, n, width):
         z = stream(start, _STREAM).standard_normal((D, min(width, n - start)))
-        x, change = _sampled(times, known, alpha, z)
-        changed = max(changed, change)
+        x, of_these = _sampled(times, known, alpha, z)
+        off = max(off, of_these)
         samples[:, start : start + x.shape[1]] = x
         dof += float(np.vdot(z, z) - alpha * np.vdot(x, x)) / n
     if k:
         is_solved = _put_exact(times, known, alpha, samples, k)
-        changed = changed if is_solved else 1.0
-    return samples, dof, changed
+        off = off if is_solved else 1.0
+    return samples, dof, off
 
 
 def _put_exact(
@@ -122,34 +122,35 @@ def _put_exact(
 def _sampled(
     times: Callable[[Floats], Floats], known: BlockPreconditioner, alpha: float, z: Floats
 ) -> tuple[Floats, float]:
-    """Return S^-T M^(-1/2) z of columns z (D, k), and by what share of it the last steps were.
+    """Return S^-T M^(-1/2) z of columns z (D, k), and by what share of it that is off.
 
     Each column has a process of its own.
     """
     norms = np.linalg.norm(z, axis=0)
     vector, before, beta = z / norms, np.zeros_like(z), np.zeros(z.shape[1])
     basis, diagonal, beside = list[Array](), list[Floats](), list[Floats]()
-    found, change = np.zeros_like(z), 1.0
-    for step in range(1, _STEPS + 1):
+    weights, off = np.zeros((0, z.shape[1])), 1.0
+    for _ in range(_STEPS):
         basis.append(vector.astype(np.float32))
         half = known.whitened(vector, alpha, transposed=True)
         after = known.whitened(times(half) + alpha * half, alpha) - beta * before
         diagonal.append(np.einsum("dk,dk->k", after, vector))
         after -= diagonal[-1] * vector
+        last, weights = weights, _inverse_root(np.array(diagonal), np.array(beside)) * norms
         beta = np.linalg.norm(after, axis=0)
         beside.append(beta)
         before, vector = vector, after / np.maximum(beta, np.finfo(float).tiny)
-        is_whole = not (beta > _CHANGE * 1e-3).any()  # there are no more directions
-        if step % _EVERY and not is_whole:
-            continue
-        last, found = found, np.zeros_like(z)
-        weights = _inverse_root(np.array(diagonal), np.array(beside[:-1])) * norms
-        for each, weight in zip(basis, weights, strict=True):
-            found += each * weight
-        change = 0.0 if is_whole else float(np.linalg.norm(found - last) / np.linalg.norm(found))
-        if change < _CHANGE:
+        # The basis is orthonormal, so that weights tell what vectors change by.
+        step = weights - np.pad(last, ((0, 1), (0, 0)))
+        off = _LIKE_STEPS * float(np.linalg.norm(step) / np.linalg.norm(weights))
+        if not (beta > _OFF * 1e-3).any():  # there are no more directions
+            off = 0.0
+        if off < _OFF:
             break
-    return known.whitened(found, alpha, transposed=True), change
+    found = np.zeros_like(z)
+    for each, weight in zip(basis, weights, strict=True):
+        found += each * weight
+    return known.whitened(found, alpha, transposed=True), off
 
 
 def _inverse_root(diagonal: Floats, beside: Floats) -> Floats:
