@@ -153,7 +153,7 @@ def _attributes(element: ET.Element, names: dict[str, str], ids: dict[str, str])
         elif name in {"href", "clip-path"}:
             found[name] = re.sub(r"#(\w+)", lambda place: f"#{ids[place[1]]}", value)
         elif name == "d":
-            found[name] = _short_path(value)
+            found[name] = re.sub(r"-?\d+\.\d+", lambda part: _short(part[0]), value)
         elif name == "transform" and _TURNED_BY_NOTHING.match(value):
             del found[name]
         elif re.fullmatch(r"-?\d+\.\d+", value):
@@ -166,18 +166,3 @@ def _attributes(element: ET.Element, names: dict[str, str], ids: dict[str, str])
 def _short(number: str) -> str:
     """Return a number with no more digits than a picture needs."""
     return f"{float(number):.1f}".removesuffix(".0")
-
-
-def _short_path(path: str) -> str:
-    """Return a path with short numbers, and with H and V for lines along an axis."""
-    parts, x, y = [], "", ""
-    for command, numbers in re.findall(r"([A-Za-z])([^A-Za-z]*)", path):
-        places = [_short(number) for number in numbers.split()]
-        if command == "L" and places[1] == y:
-            parts.append(f"H{places[0]}")
-        elif command == "L" and places[0] == x:
-            parts.append(f"V{places[1]}")
-        else:
-            parts.append(command + " ".join(places))
-        x, y = places[-2:] if places else ("", "")
-    return "".join(parts)
