@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 _BLOCK_ROWS = 8192
 # Rows that the model which predicts was fitted on; it does not matter which.
 _FITTED_ROWS = 16_384
+# The penalty of one row where conjugate gradients are to take few iterations.
+_FOR_GRADIENTS = 4e-3
 # What tasks import.
 _IMPORTED = (
     *("streamkern.models.moments_fit", "streamkern.models.prediction"),
@@ -178,6 +180,15 @@ def _streamkern_learnt(case: Case, path: Path) -> dict[str, Any]:
     return _streamkern_fit(case, path, metric="learn")
 
 
+def _streamkern_gradients(case: Case, path: Path) -> dict[str, Any]:
+    """Solve without a D x D matrix; a pass multiplies the rows by a vector, and by that again."""
+    model = _streamkern_model(case, _FOR_GRADIENTS * case.rows).set_params(solver="cg")
+    with _place(case):
+        model.fit(_streamkern_source(case, path))
+    seconds = model.report_["gradients"]["seconds_a_pass"]
+    return {"seconds": seconds, "predict": model.predict}
+
+
 def _streamkern_prediction(case: Case, path: Path) -> dict[str, Any]:
     """Predict every row of the file into another one."""
     model = _streamkern_model(case, case.alpha)
@@ -310,6 +321,14 @@ CONTENDERS = {
         needed_bytes=lambda case: _features_bytes(case, 2),
     ),
     "sgd": Contender("RBFSampler + SGD, streaming", _fourier_descent),
+    "gradients roofline": Contender(
+        "roofline of a pass of conjugate gradients",
+        lambda case, _: roofline.measure(case, "gradients"),
+        "gradients roofline",
+    ),
+    "gradients": Contender(
+        "streamkern, a pass of conjugate gradients", _streamkern_gradients, "gradients roofline"
+    ),
     "prediction roofline": Contender(
         "roofline of predictions",
         lambda case, _: roofline.measure(case, "predict"),

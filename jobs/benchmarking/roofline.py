@@ -2,7 +2,8 @@
 
 Every process, or thread, has its share of the rows in memory.  It makes angles, cosines and sines a
 few rows at a time, so that they stay in cache, and multiplies a block of features with its own
-transpose; or, for predictions, the rows in cache with coefficients.
+transpose; or, for predictions, the rows in cache with coefficients, and for a pass of conjugate
+gradients what that makes with the rows again.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def measure(case: Case, work: str) -> dict[str, Any]:
     Parameters
     ----------
     case : Case
-    work : {'fit', 'fit int8', 'predict'}
+    work : {'fit', 'fit int8', 'predict', 'gradients'}
     """
     shares = np.diff(np.linspace(0, case.rows, case.workers + 1).astype(int)).tolist()
     if case.place == "threads":
@@ -49,7 +50,7 @@ def measure(case: Case, work: str) -> dict[str, Any]:
     seconds, waves = max(found)
     D, p = case.components, case.inputs
     # As in KNOWHOW: a rank-k update counts as n D^2, at half of which a product could be made.
-    operations = float(case.rows) * D * (p + (2 if work == "predict" else D))
+    operations = float(case.rows) * D * (p + {"predict": 2, "gradients": 4}.get(work, D))
     return {"seconds": seconds, "waves": waves, "operations_per_second": operations / seconds}
 
 
@@ -85,7 +86,7 @@ def _share(case: Case, work: str, n_rows: int, barrier: Any) -> tuple[float, str
     W = (rng.standard_normal((p, D // 2)) / case.length_scale).astype(dtype)
     block = np.empty((min(held, _BLOCK_ROWS), D), dtype=dtype)
     product = np.empty((D, D) if work == "fit" else (len(block),), dtype=dtype)
-    coef = rng.standard_normal(D).astype(dtype)
+    coef, total = rng.standard_normal(D).astype(dtype), np.zeros(D)
     slice_rows = max(_CACHED_VALUES // D, 1)
     angles = np.empty((slice_rows, D // 2), dtype=dtype)
 
@@ -99,8 +100,10 @@ def _share(case: Case, work: str, n_rows: int, barrier: Any) -> tuple[float, str
                 inside = angles[: len(part)]
                 np.matmul(X[place + start : place + start + len(part)], W, out=inside)
                 waves(inside, part[:, : D // 2], part[:, D // 2 :])
-                if work == "predict":
-                    np.matmul(part, coef, out=product[start : start + len(part)])
+                if work != "fit":
+                    made = np.matmul(part, coef, out=product[start : start + len(part)])
+                if work == "gradients":
+                    total[:] += made @ part
             if work == "fit":
                 np.matmul(features.T, features, out=product)
         return time.perf_counter() - begun
