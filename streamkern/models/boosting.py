@@ -75,7 +75,11 @@ class Boosting:
 
     def as_dict(self) -> FitReport:
         """Return all but the weights of classes as plain JSON values."""
-        return {key: value for key, value in vars(self).items() if key != "class_weight"}
+        return {
+            "n_estimators": self.n_estimators,
+            "algorithm": self.algorithm,
+            "learning_rate": self.learning_rate,
+        }
 
     def job(self, parameters: Parameters) -> Job:
         """Return what is known of all rounds before the rows, as `Task.job` does of a fit."""

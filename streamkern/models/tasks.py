@@ -17,9 +17,9 @@ from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.moments_fit import fit_moments
 from streamkern.models.ridge_solution import solve_moments
 from streamkern.models.tuned_fit import Choice
-from streamkern.parameters.cost_estimate import solve_bytes
 from streamkern.parameters.fit_options import SAMPLE_ROWS, FitOptions
 from streamkern.parameters.fit_report import with_seconds
+from streamkern.parameters.footprint import solve_bytes
 from streamkern.parameters.parameters import AUTO, Parameters
 from streamkern.parameters.plan import Job, plan_here, tell_of_solution
 from streamkern.parameters.template import Template

@@ -1,58 +1,21 @@
-"""What a fit takes in memory and work, before anything is read."""
+"""The work of a fit, in multiply-adds and seconds, before anything is read."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from streamkern._typing import Source
-from streamkern.features import LEVELS
-from streamkern.features.nystroem import drawing_bytes
-from streamkern.parameters.fit_options import SAMPLE_ROWS
-from streamkern.runtime.memory import thread_bytes
-from streamkern.solve import decomposition_bytes, inverting_bytes
-from streamkern.solve.penalty_errors import PenaltyErrors
-from streamkern.solve.posterior_samples import sampling_bytes
-from streamkern.solve.preconditioner import (
-    N_PROBES,
-    block_bytes,
-    largest_sketch,
-    most_leading,
-    sketch_at_once,
-    sketch_size,
-)
-from streamkern.statistics import Triangle, update_bytes
-from streamkern.statistics.toeplitz_moments import MOST_ROWS, rows_at_once
+from streamkern.solve.preconditioner import largest_sketch, sketch_at_once
+from streamkern.statistics.toeplitz_moments import MOST_ROWS
 
 if TYPE_CHECKING:
     from streamkern.parameters.job_plan import Plan
 
-# Totals, and partials of finished shards that wait in a process to be merged into them.
-_WAITING = 8
-# Square matrices that are held while a fold is scored.
-_SQUARES_A_FOLD = 6
-# Matrices of D x q then, and while the whole is solved; and those of a model with its predictor.
-_CROSSES_A_FOLD, _CROSSES, _MODEL_COPIES = 7, 5, 3
-# Squares of D that a map of landmarks holds, and what turns the sums of a fold.
-_SQUARES_OF_LANDMARKS, _SQUARES_TURNING = 3, 4
-# Interpreter, libraries and Dask's own needs in one process, as measured with some room.
-_PROCESS_BYTES = 256 << 20
-# A hash and a place of every row, where rows are to be known again.
-_INDEX_BYTES = 16
-# Copies of the index: in a process that merges it, and where it is put in order.
-_INDEX_MERGED, _INDEX_ORDERED = 3, 5
-# Rows that features are made for at a time where they are many, with some room.
-_SLICE = 80
-# Strips are spread over workers as evenly as whole strips go.
-_UNEVEN = 1.25
 # Passes of conjugate gradients, vectors that they multiply in all besides those of the sketch, of
 # one target and of one more, and penalties whose systems they do at a time; and the operations of a
 # feature in those of a product.
 _PASSES, _VECTORS, _PENALTIES, _FEATURE = 30, (600, 100), 3, 16
-# Sums of waves for every feature, which fill a ball in up to three inputs, and how many times as
-# many numbers transforms of rows hold; multiply-adds that take as long as a row's sums, for every
-# factor, and as a transform of the lattice or products of a vector by fold, for every feature.
-_WAVES, _FINER, _OF_A_ROW, _TRANSFORM = 16, 8, 3000, 40_000
-# What a row takes in a transform, and each of its factors.
-_TRANSFORMED, _FACTOR = 128, 48
+# Multiply-adds that take as long as a row's sums of waves, for every factor, and as a transform of
+# the lattice or products of a vector by fold, for every feature.
+_OF_A_ROW, _TRANSFORM = 3000, 40_000
 # As measured: how many times as long products with few vectors take, which are as fast as memory,
 # and the squares of all vectors that are multiplied between the passes.
 _NARROW, _BETWEEN = 5, 20
@@ -60,216 +23,6 @@ _NARROW, _BETWEEN = 5, 20
 AT_LANDMARKS = 1.8
 # A careful guess of one core's speed, for choosing only.
 _FLOPS_PER_SECOND = {"single": 60e9, "double": 30e9, "int8": 60e9, "int16": 30e9}
-
-
-@dataclass(frozen=True)
-class Footprint:
-    """The bytes of a fit, by who holds them and when."""
-
-    source: Source
-    n_components: int
-    itemsize: int  # of features and products
-    shard_rows: int
-    block_rows: int
-    n_folds: int  # 1 for no cross-validation
-    folds_at_once: int  # that the rows of one shard can be in
-    width: int  # numbers of a row as they are projected: p, or fewer of sparse rows
-    left_out_rows: int  # of the blocks of a pass that leaves out every row in turn
-    n_left_out: int = 0  # penalties of that pass
-    fixed_alpha: bool = False  # no penalty to choose
-    n_sample: int = SAMPLE_ROWS
-    from_rows: bool = False  # a map of the sample: it holds squares of D, and turns the sums
-    indexed: bool = False  # rows are to be known again
-    precision: str = "single"
-    n_maps: int = 1  # more where others weigh the rows
-    solves_by_passes: bool = False  # by conjugate gradients, without a D x D system
-    sums_waves: bool = False  # and of sums of waves, in the place of passes
-    n_terms: int = 0  # of a trend beside these
-
-    @property
-    def index(self) -> int:
-        """The hashes and places of the rows."""
-        return _INDEX_BYTES * self.source.n_samples if self.indexed else 0
-
-    @property
-    def reading(self) -> int:
-        """What reading a shard holds besides its blocks."""
-        source = self.source
-        if not source.loads_whole_shards:
-            return source.chunk_bytes
-        beside = source.n_targets + (source.weighted_by is not None)
-        return self.shard_rows * (source.row_bytes + 8 * beside)
-
-    @property
-    def sample(self) -> int:
-        """The spread sample, with what merging it takes."""
-        return 4 * self.n_sample * (8 * self.source.n_features + 8 * self.source.n_targets + 24)
-
-    @property
-    def map(self) -> int:
-        """The frequencies or landmarks, as drawn and in the precision of the features."""
-        D, p = self.n_components, self.source.n_features
-        squares = 0 if self.solves_by_passes or not self.from_rows else _SQUARES_OF_LANDMARKS
-        return self.n_maps * (16 * D * p + 8 * squares * D**2)
-
-    @property
-    def n_vectors(self) -> int:
-        """The vectors that conjugate gradients multiply at a time, for the folds and the whole."""
-        n_systems = self.n_folds + 1 if self.n_folds > 1 else 1
-        return vectors_at_once(n_systems, self.source.n_targets)
-
-    def sums(self, n_strips: int = 1) -> int:
-        """Return the sums of one fold, of the largest strip of the triangle."""
-        D, q = self.n_components, self.source.n_targets
-        if self.sums_waves:
-            return 8 * D * (2 * _WAVES + q + 1 + self.n_terms)
-        if self.solves_by_passes:
-            return 8 * D * max(self.n_vectors, 2 * (q + 1))
-        largest = max(Triangle.size(stop, first) for first, stop in Triangle.strips(D, n_strips))
-        return 8 * largest + (24 if self.precision in LEVELS else 16) * D * (q + 1)
-
-    def multiplying(self, threads: int) -> int:
-        """Return what a process holds that multiplies vectors, of folds or of a sketch."""
-        D, n = self.n_components, self.source.n_samples
-        sketch = 8 * D * sketch_at_once(D, n)
-        task = max(self.folds_at_once * self.sums(), sketch) + 2 * sketch + self.itemsize * D
-        waiting = (self.n_folds + (_WAITING - 1) * self.folds_at_once) * self.sums()
-        held = threads * (task + self.blocks) + max(waiting, _WAITING * sketch) + self.sample
-        return _PROCESS_BYTES + self.map + held
-
-    def transforming(self, threads: int) -> int:
-        """Return what a process holds that sums waves."""
-        finer = 16 * _FINER * _WAVES * self.n_components
-        factors = self.source.n_targets + 1 + self.n_terms
-        task = self.folds_at_once * self.sums() + finer + self.blocks
-        rows = rows_at_once(2 * _WAVES * self.n_components, factors) + self.block_rows
-        task += min(rows, self.shard_rows) * (_TRANSFORMED + _FACTOR * factors)
-        task += _FACTOR * self.n_components * factors
-        waiting = (self.n_folds + (_WAITING - 1) * self.folds_at_once) * self.sums()
-        return _PROCESS_BYTES + self.map + threads * task + waiting + self.sample
-
-    @property
-    def blocks(self) -> int:
-        """What a task holds of the rows that it works on."""
-        source, D = self.source, self.n_components
-        q, row_bytes = source.n_targets, source.row_bytes
-        weighted = source.weighted_by is not None
-        features = 0 if self.sums_waves else self.block_rows * self.itemsize * D
-        if self.precision in LEVELS:
-            uneven = weighted or self.n_maps > 1
-            features = update_bytes(self.precision, D, q, self.block_rows, weighted=uneven)
-        return (
-            # Two blocks of rows, one in use and one being read, and the features of one.
-            features
-            + self.block_rows * (8 * self.width + 24 * (q + 1))
-            # The next shard is begun before this one is done.
-            + 2 * (self.block_rows * 2 * (row_bytes + 8 * (q + weighted)) + self.reading)
-            # Roots of the weights, and a block without the rows that do not count.
-            + (self.block_rows * (row_bytes + 8 * (q + 2)) if weighted else 0)
-            # Rows in cache, and chunks in the reader; of so many features too few rows to fit.
-            + max(16 << 20, _SLICE * self.itemsize * D)
-        )
-
-    def accumulating(self, threads: int, n_strips: int, n_workers: int) -> int:
-        """Return what a process holds that accumulates so many shards at a time."""
-        D, p, sums = self.n_components, self.source.n_features, self.sums(n_strips)
-        task = (
-            self.folds_at_once * sums
-            + self.itemsize * D * p  # the frequencies
-            + self.itemsize * (Triangle.product_size(D) + 2 * D * (self.source.n_targets + 1))
-            + self.blocks
-        )
-        waiting = (self.n_folds + (_WAITING - 1) * self.folds_at_once) * sums
-        done = 0
-        if n_strips > 1:
-            share = _UNEVEN / n_workers if n_workers > 1 else 1.0
-            done = int(share * self.sums()) + sums
-        held = threads * task + waiting + done + self.sample + _INDEX_MERGED * self.index
-        return _PROCESS_BYTES + self.map + held
-
-    def saving(self, n_groups: int, n_strips: int) -> int:
-        """Return what a checkpoint takes on the disk: a total, the next, and groups before it."""
-        groups = (2 * self.n_folds + n_groups * self.folds_at_once) * self.sums(n_strips)
-        if self.solves_by_passes and not self.sums_waves:  # the products of all passes
-            D, q = self.n_components, self.source.n_targets
-            by_fold = most_vectors(D, q) + most_leading(D) + N_PROBES
-            groups += 8 * D * (largest_sketch(D, self.source.n_samples) + self.n_folds * by_fold)
-        return groups + (n_strips - 1) * self.sums(n_strips) + 3 * (self.sample // 4 + self.index)
-
-    def solving(self, threads: int) -> int:
-        """Return what a process holds that solves, and scores so many folds at a time."""
-        D = self.n_components
-        held = (self.n_folds + 1) * self.sums()
-        held += solve_bytes(D, self.source.n_targets, self.n_folds, threads)
-        if self.fixed_alpha:
-            # The sums, a factor, its diagonal blocks and parts of its inverse, and the model's G.
-            held = 2 * self.sums() + inverting_bytes(D) + self.itemsize * Triangle.size(D)
-        if self.from_rows:  # sums as they were and turned, and what turns them
-            held += self.n_folds * self.sums() + 8 * _SQUARES_TURNING * D**2 * threads
-        return _PROCESS_BYTES + self.map + held + (16 << 20)
-
-    def leaving_out(self, threads: int) -> int:
-        """Return what a process holds that leaves out every row in turn, 0 without such a pass."""
-        D, q, A = self.n_components, self.source.n_targets, self.n_left_out
-        if not A:
-            return 0
-        # The moments, their eigenbasis, and that as the models have it.
-        held = 2 * self.sums() + 8 * D * (D + q) + self.itemsize * D * (D + A + q)
-        task = (
-            self.left_out_rows * (2 * self.itemsize * D + 24 * A + 24 * q)
-            + 2 * (self.left_out_rows * 2 * (self.source.row_bytes + 8 * q) + self.reading)
-            + PenaltyErrors.working_bytes(D, self.itemsize)
-            + (16 << 20)
-        )
-        return _PROCESS_BYTES + self.map + held + threads * task + 8 * (_WAITING + threads) * A * q
-
-    def process(self, threads: int, n_strips: int, n_workers: int) -> int:
-        """Return the most that a process holds at a time, with the stacks of its threads."""
-        if self.solves_by_passes:
-            needs = self.transforming if self.sums_waves else self.multiplying
-            return needs(threads) + (threads + 1) * thread_bytes()
-        held = max(
-            self.accumulating(threads, n_strips, n_workers),
-            self.solving(threads),
-            self.leaving_out(threads),
-        )
-        return held + (threads + 1) * thread_bytes()
-
-    def receiving(self) -> int:
-        """Return what the process holds that planned, with the model or the moments."""
-        D, n_sums = self.n_components, self.n_folds + 1 if self.indexed else 1
-        held = n_sums * self.sums() + self.sample + _INDEX_ORDERED * self.index
-        if self.solves_by_passes:
-            # The sketch as it was and is, with copies; what is iterated by fold; and squares of a
-            # fold and without it, with what decomposes them.
-            n = self.source.n_samples
-            sketch, vectors = largest_sketch(D, n), most_vectors(D, self.source.n_targets)
-            if self.sums_waves:  # of all folds, and their transforms
-                held += (
-                    (2 * self.n_folds + 4) * self.sums()
-                    + block_bytes(D)
-                    + sampling_bytes(D, self.source.n_targets)
-                )
-                sketch = sketch_size(D, n, 0)
-            held += (24 + 4 * self.itemsize) * D * sketch + (
-                8 + self.itemsize * (self.n_folds + 1)
-            ) * D * vectors
-            held += 8 * (3 * self.n_folds + 3) * (min(sketch, most_leading(D)) + vectors) ** 2
-            held += 64 * sketch**2  # what decomposes the sketch
-        model = _MODEL_COPIES * 8 * D * self.source.n_targets
-        drawing = drawing_bytes(D) if self.from_rows else 0
-        if self.from_rows and self.solves_by_passes:  # which have the factor here alone
-            held += 8 * D**2
-        return _PROCESS_BYTES + self.map + max(held + model, drawing + self.sample)
-
-
-def solve_bytes(n_components: int, n_targets: int, n_folds: int, n_threads: int) -> int:
-    """Return what solving takes in a process that holds the moments already."""
-    D, columns = n_components, 8 * n_components * n_targets
-    # A fold: its own matrix, the one without it, and a decomposition of that.
-    a_fold = 8 * Triangle.size(D) + 8 * _SQUARES_A_FOLD * D**2 + _CROSSES_A_FOLD * columns
-    held = decomposition_bytes(D) + _CROSSES * columns
-    return held + (min(n_folds, n_threads) * a_fold if n_folds > 1 else 0)
 
 
 def vectors_at_once(n_systems: int, n_targets: int) -> int:

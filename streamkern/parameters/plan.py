@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 from streamkern.errors import DataError
 from streamkern.features import LEVELS
 from streamkern.parameters.cost_estimate import (
-    Footprint,
     fit_flops,
     gradient_flops,
     passes_cost_less,
@@ -21,6 +20,7 @@ from streamkern.parameters.cost_estimate import (
     wave_flops,
 )
 from streamkern.parameters.fit_options import FitOptions, check_folds
+from streamkern.parameters.footprint import Footprint
 from streamkern.parameters.job_plan import Plan
 from streamkern.runtime.events import tell_of_job
 from streamkern.runtime.memory import available_bytes, usable_cores

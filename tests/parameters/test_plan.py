@@ -9,7 +9,7 @@ import pytest
 from streamkern.errors import InsufficientMemoryError
 from streamkern.parameters import job_plan
 from streamkern.parameters import plan as planning
-from streamkern.parameters.cost_estimate import solve_bytes
+from streamkern.parameters.footprint import solve_bytes
 from streamkern.parameters.parameters import Parameters
 from streamkern.parameters.plan import plan_fit, planned
 from streamkern.runtime.memory import in_words
