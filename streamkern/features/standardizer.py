@@ -10,6 +10,8 @@ from streamkern.features.base import cached_slices
 from streamkern.features.exact_products import SURE_BITS, coarse, factor_bits, sure
 from streamkern.runtime.scratch import Scratch
 
+# Deviations from the median beyond which values are alike in a scale with a bound.
+FARTHEST = 1e150
 # Rows are cast to double and back, which takes more of the cache than features do.
 _DOUBLES = 4
 
@@ -98,6 +100,7 @@ class Standardizer:
 
     def _bend(self, u: Floats) -> None:
         if self.bound is not None:
+            np.clip(u, -FARTHEST, FARTHEST, out=u)  # whose square is a number
             u /= np.sqrt(1.0 + np.square(u / self.bound))
         if self.knots is not None:
             for column, places, values in zip(u.T, *self.knots, strict=True):

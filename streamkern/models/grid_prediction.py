@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -115,26 +116,30 @@ def _axes(model: FittedRidge, points: Sequence[Any], extent: Any) -> dict[str, F
             "a grid has coordinates alone, but the model has a trend in other columns, of which no "
             "values at its points are known; predict rows that have them."
         )
-    if not hasattr(points, "__len__") or len(points) != p:
+    if not isinstance(points, (Sequence, np.ndarray)) or len(points) != p:
         raise ParameterError(
             f"a grid has an axis for every input, {p} here, not {points!r}; give {p} numbers of "
             f"points, or coordinates."
         )
     known: Any = model.report.get("input_range") if extent is None else extent
-    ends = list(known) if hasattr(known, "__len__") else []
-    is_known = len(ends) == p and all(np.shape(each) == (2,) for each in ends)
-    if not is_known and any(np.ndim(each) == 0 for each in points):
+    try:
+        ends: Any = np.asarray(known, dtype=float)
+    except (TypeError, ValueError):
+        ends = np.empty(0)
+    is_known = ends.shape == (p, 2) and np.isfinite(ends).all()
+    if not is_known and any(np.ndim(each) == 0 for each in map(_as_array, points)):
         raise ParameterError(
             f"numbers of points are spread over an extent, two numbers for each of {p} inputs, not "
             f"{known}; give that (--extent), or coordinates."
         )
     axes = []
     for j, each in enumerate(points):
-        is_number = np.ndim(each) == 0
-        if is_number and not (float(each).is_integer() and each >= 1):
-            raise ParameterError(f"an axis has 1 point or more, not {each}; give how many.")
-        axis: Any = each if not is_number else np.linspace(known[j][0], known[j][1], int(each))
-        axis = np.asarray(axis, dtype=float)
+        axis = _as_array(each)
+        if not axis.ndim:
+            if not (float(axis).is_integer() and axis >= 1):
+                raise ParameterError(f"an axis has 1 point or more, not {each!r}; give how many.")
+            check_free(8 * int(axis), "an axis of a grid")
+            axis = np.linspace(ends[j, 0], ends[j, 1], int(axis))
         if axis.ndim != 1 or not len(axis) or not np.isfinite(axis).all():
             raise ParameterError(
                 f"coordinates along an axis are one row of finite numbers, not {each!r}; give such."
@@ -144,6 +149,15 @@ def _axes(model: FittedRidge, points: Sequence[Any], extent: Any) -> dict[str, F
     if len(set(names) - _TAKEN) < p or any("/" in name for name in names):
         names = [f"x{j}" for j in range(p)]
     return dict(zip(names, axes, strict=True))
+
+
+def _as_array(points: Any) -> Any:
+    """Return coordinates, or their number, in double; nothing of what is neither."""
+    with suppress(TypeError, ValueError):
+        found = np.asarray(points)
+        if found.dtype.kind in "iuf":
+            return found.astype(float)
+    return np.empty(0)
 
 
 def _slabs(

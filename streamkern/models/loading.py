@@ -64,7 +64,12 @@ def template_of(like: Any) -> Template | None:
             f"like must be moments, a fitted model, or the path of either, not {like!r}; give one "
             f"of these."
         )
-    feature_map, report = fitted.feature_map, fitted.report
+    feature_map, report = fitted.feature_map.uncombined, fitted.report
+    if report.get("gradients", {}).get("n_components", D := feature_map.n_components) != D:
+        raise ParameterError(
+            "like is a model of landmarks that conjugate gradients solved, which keeps few "
+            "directions of their features; give one of solver 'direct' (--solver direct)."
+        )
     # Of a search, kernel and map are what was chosen.
     is_chosen = "tuning" in report or fitted.parameters.kernel == AUTO
     searched = fitted.kernel if is_chosen else None

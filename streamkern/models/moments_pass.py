@@ -13,9 +13,11 @@ from streamkern._typing import Array
 from streamkern.engine.feature_stores import FeatureStores
 from streamkern.engine.reduction import PassResult
 from streamkern.engine.scheduler import run, shared, task
-from streamkern.errors import DataError
+from streamkern.errors import DataError, warn
 from streamkern.features import LEVELS, FeatureMap, Standardized
+from streamkern.features.lattice import trend_and_angles
 from streamkern.features.metric import metric_facts, standardizer_of
+from streamkern.kernels import Kernel
 from streamkern.models.checkpoint_job import RowPasses
 from streamkern.models.data_moments import DataMoments
 from streamkern.models.feature_rounding import MEASURED_ROWS, rounding_of
@@ -68,14 +70,8 @@ def moments_pass(
     if not plan.solves_by_passes:
         penalty = None
     with blas_threads(1):  # frequencies and shift are part of the result
-        if like is None:
-            sample = seen.standardizer(seen.sample.X)
-            inner, kernel = options.map_for(seen.standardizer.outputs, sample, seen.weights)
-            feature_map: FeatureMap = Standardized(seen.standardizer, inner)
-        else:
-            feature_map, kernel = like.feature_map, like.kernel
-        drawn = feature_map
-        feature_map = drawn.summed() if penalty is None else drawn.plain()
+        drawn, kernel = _drawn(rows, seen)
+        feature_map: FeatureMap = drawn.summed() if penalty is None else drawn.plain()
         empty = None if like is None else like.empty
         if empty is None:
             empty = _empty_moments(rows, feature_map, seen, reweighted=weighting is not None)
@@ -135,6 +131,36 @@ def moments_pass(
         n_threads=plan.n_threads,
         choice=choice,
     )
+
+
+def _drawn(rows: RowPasses, seen: ColumnPass) -> tuple[Standardized, Kernel]:
+    """Return the map, and the kernel with its length scale: those of a template if there is one."""
+    options, standardizer, like = rows.options, seen.standardizer, rows.like
+    if like is not None:
+        _warn_of_period(like.feature_map, seen, like.report.get("input_range"))
+        return like.feature_map, like.kernel
+    sample, ends = standardizer(seen.sample.X), seen.ends if options.has_grid else None
+    inner, kernel = options.map_for(standardizer.outputs, sample, seen.weights, ends)
+    return Standardized(standardizer, inner), kernel
+
+
+def _warn_of_period(feature_map: FeatureMap, seen: ColumnPass, known: Any) -> None:
+    """Warn of rows that are farther apart, also from those before, than a grid's period."""
+    if feature_map.lattice is None:
+        return
+    p, columns = feature_map.n_features, seen.columns
+    ends = np.stack([columns.minimum[:p], columns.maximum[:p]])
+    if known is not None and np.shape(known) == (p, 2):
+        low, high = np.transpose(known)
+        ends = np.stack([np.minimum(ends[0], low), np.maximum(ends[1], high)])
+    angles = trend_and_angles(feature_map, feature_map.lattice.cell, ends)[1]
+    if (np.ptp(angles, axis=0) > 2.0 * np.pi).any():
+        warn(
+            "the grid of frequencies was laid for other rows, and these reach beyond the period "
+            "after which its functions repeat, so that rows far apart are taken for neighbours; "
+            "fit all rows at once, or like some from end to end.",
+            5,
+        )
 
 
 def _without_gram(

@@ -61,6 +61,11 @@ def sparse_model(model: FittedRidge, n_components: int, method: str = "forward")
     begun, full = time.perf_counter(), model.predictor
     if full.feature_map.has_trend:
         raise ParameterError(NO_CHOICE)
+    if model.report["solver"] == "cg":
+        raise ParameterError(
+            "a model that conjugate gradients solved knows few directions of its features, of "
+            "which none can be left out; fit with solver 'direct' (--solver direct)."
+        )
     D, alpha = len(full.coef), model.alpha
     K, report = checked_size(n_components, D), model.report.copy()
     alpha = np.array(alpha) if isinstance(alpha, list) else alpha

@@ -30,10 +30,10 @@ _SOLVED, _HELD_OUT, _ROUGH = 8e-6, 5e-4, 2e-2
 # and of those that only tell where it stops falling.  No bound on the rows that are fitted tells
 # how rows without which others are interpolated are predicted.
 _SETTLED, _CHANGING = 3e-5, 1e-3
-# Penalties of the grid from one that is solved on the way down to the next, and where errors still
-# fall by so much.  The way ends where they have risen by so much, or have not fallen by so much in
-# so many steps.
-_STRIDE, _LONG, _STEEP, _RISE, _FALL, _STEPS = 3, 6, 0.9, 1.01, 0.999, 2
+# Penalties of the grid, which are so far apart in their logarithm, from one that is solved on the
+# way down to the next, and where errors still fall by so much.  The way ends where they have risen
+# by so much, or have not fallen by so much in so many steps.
+_STEP, _STRIDE, _LONG, _STEEP, _RISE, _FALL, _STEPS = 0.5, 3, 6, 0.9, 1.01, 0.999, 2
 # It goes on where the subspace, as far as it goes, has an error of so much of the least below.
 _BELOW = 0.99
 # Of the vectors that there is room for, those that the way down may take, and shorter steps.
@@ -43,6 +43,8 @@ _OF_LONG_STEPS, _OF_SHORT_STEPS = 0.5, 0.75
 _NEAR = 10.0
 # What samples may be off by without a note: squares are what variances are off by.
 _SAMPLED = 0.3
+# Of what degrees of freedom are off by, rows beside them that tell the noise.
+_SPARE = 4.0
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,7 @@ class SubspaceSearch:
         # The last penalty that did not settle, with its errors as far as they were known, and
         # whether it, or a smaller one, may be the best.
         self.given_up: tuple[int, Floats] | None = None
-        self.is_cut = False
+        self.is_cut = self.is_noise_unsure = False
         self.n_iterations = self.n_vectors = self.n_samples = 0
         # The least errors on the way down: of every target, or of all together.
         self.least = np.full(1, np.inf)
@@ -101,6 +103,9 @@ class SubspaceSearch:
         rest = self.passes.completed(np.unique(alphas))
         if isinstance(rest, PosteriorSamples):
             self.n_samples = len(rest.means) // len(rest.alphas)
+            off = np.sqrt(2.0 * rest.effective_dof / self.n_samples)
+            spare = self.passes.shape[1] - rest.effective_dof
+            self.is_noise_unsure = bool((spare < _SPARE * off).any())
         with blas_threads(1):
             feature_map = self.passes.feature_map.combined(self.subspace.vectors.astype(float))
             folds = ByFold.of(self.passes.rule, self.subspace.moments(feature_map))
@@ -130,12 +135,18 @@ class SubspaceSearch:
             f"samples of the posterior may be off by {off:.0%} of their size, and deviations with "
             f"them; take larger penalties."
         )
+        few = (
+            "degrees of freedom, which samples tell, are nearly as many as rows, so that the noise "
+            "and deviations may be off several times; take larger penalties, or solver 'direct' "
+            "(--solver direct)."
+        )
         D, n_targets = self.passes.feature_map.n_components, self.systems.total.n_targets
         is_full = self.n_vectors >= most_vectors(D, n_targets)
         notes = (
             [full if is_full else note] * (not self.is_solved)
             + [cut] * self.is_cut
             + [unsure] * (off > _SAMPLED)
+            + [few] * self.is_noise_unsure
         )
         return {
             "n_components": D,
@@ -171,8 +182,12 @@ class SubspaceSearch:
 
         What does not settle is not compared, and half of the way to it is tried.
         """
-        solved = last = len(self.systems.alphas) - 1
-        waited, stride = 0, _LONG
+        alphas, largest = np.log(self.systems.alphas), self.systems.largest
+        # Above the largest eigenvalue, and at steps that are finer than usual, errors hardly move.
+        solved = last = min(int(np.searchsorted(alphas, np.log(largest))), len(alphas) - 1)
+        finer = max(_STEP * (len(alphas) - 1) / max(float(np.ptp(alphas)), _STEP), 1.0)
+        short, long = (round(n * finer) for n in (_STRIDE, _LONG))
+        waited, stride = 0, long
 
         def after(place: int) -> int:
             half_way = (place + self.given_up[0] + 1) // 2 if self.given_up else 0
@@ -189,7 +204,7 @@ class SubspaceSearch:
                 continue
             errors, solved = self.systems.errors([last])[0], last
             has_fallen = (errors < _FALL * self.least).any()
-            stride = _LONG if (errors < _STEEP * self.least).any() else _STRIDE
+            stride = long if (errors < _STEEP * self.least).any() else short
             self.least, waited = np.minimum(self.least, errors), 0 if has_fallen else waited + 1
             last = after(solved)
             if last != solved and (waited >= _STEPS or (errors > _RISE * self.least).all()):

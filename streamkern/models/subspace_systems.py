@@ -49,6 +49,7 @@ class SubspaceSystems:
     bases: Mapping[int | None, Eigenbasis]
     alphas: Floats
     floor: float  # below which eigenvalues are rounding
+    largest: float  # eigenvalue that is known
 
     @classmethod
     @blas_threads(1)
@@ -76,7 +77,7 @@ class SubspaceSystems:
         grid = (penalty.alpha,) if penalty.is_fixed else penalty.grid
         left_out = feature_map.left_out * total.weight / total.n_rows
         alphas = even_grid(floor, largest, left_out=left_out) if grid is None else np.array(grid)
-        return cls(passes, penalty, parts, total, bases, alphas, floor)
+        return cls(passes, penalty, parts, total, bases, alphas, floor, largest)
 
     def errors(self, places: Iterable[int]) -> Floats:
         """Return cross-validated errors (penalties, targets or 1), over the targets' deviations.
@@ -121,9 +122,18 @@ class SubspaceSystems:
         squares = np.einsum("dq,dq->q", every, above).reshape(len(systems), n_targets)
         near = self.passes.products.block or self.passes.preconditioner
         directions = near.solve(every, penalties)
-        units = np.array([own.target for own in spectra])
+        units = np.array([self._variation(each) for each in left_out])
         bounds = np.maximum(squares, 0.0) / np.where(units > 0, units, np.inf)
         return np.sqrt(bounds.max(axis=1)), np.split(directions, len(systems), axis=1)
+
+    def _variation(self, left_out: int | None) -> Floats:
+        """Return the sums of squares of targets about their means (q,), intercept or not."""
+        parts = [part for k, part in self.parts.items() if k != left_out]
+        weight, total, squares = (
+            np.sum([getattr(part, name) for part in parts], axis=0)
+            for name in ("weight", "target_sum", "target")
+        )
+        return np.asarray((squares - total**2 / weight) * parts[0].target_unit ** 2)
 
     @blas_threads(1)
     def _curve(self, alphas: Floats) -> PenaltyCurve:

@@ -227,9 +227,12 @@ class FitOptions:
         )
 
     def map_for(
-        self, kept: Array, rows: Floats, weights: Floats | None = None
+        self, kept: Array, rows: Floats, weights: Floats | None = None, ends: Floats | None = None
     ) -> tuple[FeatureMap, Kernel]:
-        """Draw the map for the inputs that are kept, with the length scale that suits `rows`."""
+        """Draw the map for the inputs that are kept, with the length scale that suits `rows`.
+
+        A grid of frequencies is laid for rows between ends (2, r).
+        """
         if self.is_identity:
             return Identity().draw(len(kept)), Linear()
         kernel, trend = self.kernel, Trend.of(self.trend, kept)
@@ -238,9 +241,12 @@ class FitOptions:
             kept = kept[trend.along]
             kept = kept - np.searchsorted(np.sort(self.covariates), kept)
             along, n_components = rows[:, trend.along], n_components - k
+            ends = None if ends is None else ends[:, trend.along]
         if isinstance(kernel, ShiftInvariantKernel):
             kernel = kernel.restricted(kept).resolved(along, weights=weights)
         drawn = self.map_of(kernel, n_components)
+        if ends is not None:
+            along = np.vstack([along[len(ends) :], ends])
         drawn.draw(len(kept), drawn.chosen(along, weights))
         return (Trended.beside(drawn, trend, rows) if k else drawn), kernel
 

@@ -18,6 +18,8 @@ from streamkern.statistics import Sums, Triangle, joint, part, total
 
 # Rows at a time, also of those that samples of the posterior are predicted at.
 _ROWS_AT_ONCE, _SAMPLED_AT_ONCE = 4096, 1 << 16
+# Last digits of a sum of squares that are rounding.
+_DIGITS = 16
 # A row with this leverage or more determines its own prediction: it has no error without itself.
 WHOLE = 1.0 - 1e-9
 
@@ -27,7 +29,7 @@ class Deviation(Uncached):
     """Leverages of rows, and the standard deviations of what is predicted for them.
 
     With c = phi(x) - phibar, the leverage of a row is h = 1/N + c^T (G + alpha I)^-1 c and the
-    variance of a new target there is s2 (1 + s h + (k(x, x) - phi(x)^T phi(x)) / alpha), s2 being
+    variance of a new target there is s2 (1 + s h + s (k(x, x) - phi(x)^T phi(x)) / alpha), s2 being
     the variance of the noise and s the weight of a row.  The last term is of kernels at landmarks:
     what is known of the function away from them is its prior.
 
@@ -78,8 +80,11 @@ class Deviation(Uncached):
         leverages, squares = self._sums(X, with_squares=kernel is not None)
         variances = self.row_weight * leverages
         if kernel is not None and squares is not None:
-            left_out = np.maximum(kernel - squares, 0.0)[:, None]
-            variances += left_out / np.where(self.alphas > 0, self.alphas, np.inf)
+            left_out = kernel - squares
+            # What the digits of features do not tell from nothing.
+            left_out[left_out < _DIGITS * np.finfo(self.basis.dtype).eps * kernel] = 0.0
+            alphas = np.where(self.alphas > 0, self.alphas, np.inf)
+            variances += self.row_weight * left_out[:, None] / alphas
         return leverages, variances
 
     def _sums(self, X: Array, *, with_squares: bool = False) -> tuple[Floats, Floats | None]:

@@ -20,6 +20,7 @@ from streamkern.features import (
     Standardizer,
 )
 from streamkern.features.spectral import SpectralFeatures
+from streamkern.features.standardizer import FARTHEST
 from streamkern.kernels.column_kernels import OnColumns
 from streamkern.kernels.combined import Sum
 from streamkern.runtime.memory import in_words
@@ -146,6 +147,8 @@ def _standardised(graph: Graph, standardizer: Standardizer, rows: str) -> str:
 def _bent(graph: Graph, standardizer: Standardizer, rows: str) -> str:
     zero, one = (graph.constant(each, np.float64) for each in (0.0, 1.0))
     if standardizer.knots is None:
+        far = (graph.constant(each, np.float64) for each in (-FARTHEST, FARTHEST))
+        rows = graph("Clip", rows, *far)
         share = graph("Div", rows, graph.constant(standardizer.bound, np.float64))
         more = graph("Add", graph("Mul", share, share), one)
         return graph("Div", rows, graph("Sqrt", more))

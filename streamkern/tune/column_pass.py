@@ -36,6 +36,8 @@ from streamkern.tune.column_scaling import (
 
 # A standard deviation so many times as wide as half of the rows is that of a few values.
 _WIDE = 25.0
+# Mean weights below this underflow in products in single precision.
+_LIGHT = 1e-30
 # Columns that are named.
 _NAMED = 3
 
@@ -54,6 +56,7 @@ class ColumnPass:
     constant: Any = None  # inputs (p,) that are constant but for rounding
     quartiles: Any = None  # (3, p + q) of inputs and targets, None of rows like others
     categories: Sequence[Sequence[int]] = ()  # columns that are indicators of one, where needed
+    intercept: bool = True  # models have one, so that the targets' mean says nothing
 
     @property
     def weights(self) -> Floats | None:
@@ -104,9 +107,18 @@ class ColumnPass:
 
     @property
     def targets(self) -> Floats:
-        """Those of the sample (m, q), of mean 0 and deviation 1 over all rows."""
+        """Those of the sample (m, q), of deviation 1 over all rows, about the mean they allow."""
         scale = self.target_scale
-        return (self.sample.y - scale["target_shift"]) / scale["target_unit"]
+        return (self.sample.y - self.intercept * scale["target_shift"]) / scale["target_unit"]
+
+    @property
+    def ends(self) -> Floats:
+        """Two opposite corners (2, r) of a box that all rows are in, in the metric."""
+        p, matrix = self.standardizer.n_features, self.standardizer.matrix
+        box = np.stack([self.columns.minimum[:p], self.columns.maximum[:p]])
+        low, high = self.standardizer.with_linear(None)(box)
+        middle, half = matrix @ (low + high) / 2.0, np.abs(matrix) @ (high - low) / 2.0
+        return np.stack([middle - half, middle + half])
 
 
 def run_column_pass(
@@ -136,6 +148,12 @@ def run_column_pass(
     )
     columns, sample, *indices = passed.statistic.parts
     check_rows(source, columns, passed)
+    mean_weight = float(columns.weight.max()) / passed.n_rows
+    if options.precision == "single" and mean_weight < _LIGHT:
+        raise DataError(
+            f"the mean weight is {mean_weight:.2g}, which products in single precision lose; "
+            f"multiply all weights by a number, or take precision 'double' (--precision double)."
+        )
     constant = constant_columns(source, columns)[: source.n_features]
     index = indices[0].in_order() if indices else None
     if like is not None:
@@ -160,6 +178,7 @@ def run_column_pass(
         nearly_constant=nearly_constant,
         constant=constant,
         quartiles=quartiles,
+        intercept=options.fit_intercept,
     )
     if options.scale in {AUTO, *OF_CATEGORIES} or learning_of(options.metric):
         seen = replace(seen, categories=categories_of(source, columns, sample, constant))

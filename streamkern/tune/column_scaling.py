@@ -11,7 +11,8 @@ from streamkern.errors import DataError, warn
 from streamkern.errors.formatting import listed
 from streamkern.features import Standardizer
 from streamkern.features.exact_products import sure
-from streamkern.kernels import Linear, ShiftInvariantKernel
+from streamkern.kernels import Combined, Linear, ShiftInvariantKernel
+from streamkern.kernels.combined import reduced
 from streamkern.parameters.fit_options import FitOptions
 from streamkern.sources import Source
 from streamkern.sources.preprocessing import recipe_of
@@ -55,7 +56,13 @@ def standardizer_of(
             f"all {p} columns of X are constant, so there is nothing to learn from; check which "
             f"dataset holds the inputs."
         )
-    names = names_of_source(source)
+    names, kernel = names_of_source(source), options.kernel
+    is_alone = not options.fit_intercept and isinstance(kernel, Combined)
+    if dropped and is_alone and reduced(kernel, kept)[0] > 0:  # type: ignore[arg-type]
+        raise DataError(
+            f"a part of the kernel {kernel.name} is constant, since it is of constant columns, and "
+            f"there is no intercept to stand for it; leave it out, or fit the intercept."
+        )
     if dropped:
         warn(
             f"{len(dropped)} constant column{'s' * (len(dropped) > 1)} of X left out: "
@@ -109,10 +116,13 @@ def enlarged(
 
 
 def quartiles_of(sample: RowSample) -> Floats:
-    """Return lower quartiles, medians and upper quartiles (3, p + q) of inputs and targets."""
-    values, counts = np.hstack([sample.X, sample.y]), sample.counts
-    method: Any = "linear" if counts is None else "inverted_cdf"
-    return np.quantile(values, _QUARTERS, axis=0, method=method, weights=counts)
+    """Return lower quartiles, medians and upper quartiles (3, p + q) of inputs and targets.
+
+    They are values of rows, so that an indicator has none between its two.
+    """
+    values = np.hstack([sample.X, sample.y])
+    how: Any = {"method": "inverted_cdf", "weights": sample.counts}
+    return np.quantile(values, _QUARTERS, axis=0, **how)
 
 
 def robust(standardizer: Standardizer, quartiles: Floats, constant: Array) -> Standardizer:
@@ -165,11 +175,12 @@ def common(standardizer: Standardizer, columns: ColumnStatistics, constant: Arra
     """Return the scale in which all inputs have one deviation, the root mean square of theirs.
 
     Inputs of one unit, such as pixels, keep their proportions: those that hardly vary hardly count.
-    Those that are constant but for rounding (p,) have no part in it.
+    Those that are constant but for rounding (p,) have no part in it, and keep their units.
     """
     varying = standardizer.columns[~constant[standardizer.columns]]
     together = np.sqrt(columns.variance[varying].mean()) if len(varying) else 1.0
-    return replace(standardizer, deviation=np.full_like(standardizer.deviation, together))
+    own = constant[standardizer.columns]
+    return replace(standardizer, deviation=np.where(own, standardizer.deviation, together))
 
 
 def categories_of(

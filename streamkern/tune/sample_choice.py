@@ -12,6 +12,7 @@ from streamkern.errors import ParameterError
 from streamkern.kernels import Gaussian, Laplacian, ShiftInvariantKernel
 from streamkern.parameters.fit_options import CHOICE_ROWS, OF_CATEGORIES, FitOptions
 from streamkern.parameters.fit_report import FitReport
+from streamkern.parameters.parameters import FEWEST_ROWS
 from streamkern.runtime.threads import blas_threads
 from streamkern.tune.candidates import far_steps
 from streamkern.tune.column_pass import ColumnPass
@@ -48,7 +49,11 @@ def chosen_on_sample(
         if seen.categories:
             names += OF_CATEGORIES
         scales = {name: seen.in_scale(name, options.precision) for name in names}
-    if options.is_identity or not isinstance(options.kernel, ShiftInvariantKernel):
+    # Others were skipped, or do not count.
+    few = options.chooses_kernel and len(seen.sample.X) < FEWEST_ROWS
+    if few:
+        options = replace(options, kernel=Gaussian())
+    if few or options.is_identity or not isinstance(options.kernel, ShiftInvariantKernel):
         return seen, replace(options, chooses_kernel=False), {"scale": options.scale}
     fits = list(_small_fits(seen, options, scales))
     by_error = sorted(fits, key=lambda fit: fit.error)

@@ -1,0 +1,170 @@
+"""What would be wrong without a sign: each is right, or is told."""
+
+import numpy as np
+import pytest
+
+import streamkern
+from streamkern import Gaussian, Matern, RandomFeatureRidge
+from streamkern.errors import DataError, InsufficientMemoryError, ParameterError
+
+N = 400
+
+
+@pytest.fixture
+def random():
+    return np.random.default_rng(0)
+
+
+def deviations(X, y, weight, **options):
+    model = RandomFeatureRidge("matern32", n_components=200, precision="double", **options)
+    model.set_params(alpha=0.3 * weight).fit(X, y, sample_weight=np.full(len(y), weight))
+    return model.predict(1.2 * X, return_std=True)[1]
+
+
+def test_a_search_without_an_intercept_sees_the_targets_as_they_are(random):
+    X = random.normal(size=(300, 4))
+    y = 20 + X @ [1, 2, -1, 0.5] + 0.1 * random.normal(size=300)
+    model = RandomFeatureRidge(n_components=128, fit_intercept=False).tune(X, y, budget=20)
+    assert model.score(X, y) > 0.95
+
+
+@pytest.mark.parametrize("scale", ["robust", "quantile", "robust-grouped"])
+def test_weights_are_repeats_where_quartiles_are_between_two_values(random, scale):
+    X = np.column_stack([random.normal(size=N), np.arange(N) < N / 4])
+    y = np.sin(X[:, 0]) + X[:, 1]
+    model = RandomFeatureRidge(Gaussian(1.0), alpha=1.0, n_components=64, scale=scale)
+    model.set_params(precision="double")
+    weighted = model.fit(X, y, sample_weight=np.full(N, 2.0)).predict(X)
+    repeated = model.fit(np.vstack([X, X]), np.append(y, y)).predict(X)
+    assert np.allclose(weighted, repeated, atol=1e-12)
+
+
+def test_a_column_that_is_constant_so_far_keeps_its_unit_in_one_scale_for_all(random):
+    X = np.column_stack([0.01 * random.normal(size=(N, 2)), np.full(N, 20260101.0)])
+    model = RandomFeatureRidge(n_components=64, scale="common")
+    with pytest.warns(UserWarning, match="constant so far"):
+        model.partial_fit(X, X[:, 0] + 0.01 * random.normal(size=N))
+    assert model.feature_map_.standardizer.deviation[2] == 20260101.0
+
+
+def test_a_value_however_far_out_is_no_median(random):
+    X = random.normal(size=(N, 2))
+    y = X[:, 0] + random.normal(size=N)
+    model = RandomFeatureRidge("gaussian", n_components=64, scale="robust").fit(X, y)
+    near, far, farther = model.predict([[0.0, 0.0], [1e150, 0.0], [np.finfo(float).max, 0.0]])
+    assert far == farther
+    assert abs(far - near) > 0.1
+
+
+def test_rows_that_are_skipped_do_not_count_for_a_choice(random):
+    X = random.normal(size=(N, 2))
+    X[3:] = np.nan
+    model = RandomFeatureRidge(n_components=16, on_bad_rows="skip", alpha=1.0)
+    report = model.fit(X, np.arange(N)).report_
+    assert (report["rows"], report["kernel"], report["scale"]) == (3, "gaussian", "standard")
+
+
+def test_what_cannot_be_right_is_refused(random):
+    X, y = random.normal(size=(N, 2)), random.normal(size=N)
+    with pytest.raises(DataError, match="mean weight is 1e-43"):
+        RandomFeatureRidge(n_components=8).fit(X, y, sample_weight=np.full(N, 1e-43))
+    X[:, 1] = 1.0
+    constant = Gaussian(1.0).on([0]) + Gaussian(1.0).on([1])
+    with pytest.raises(DataError, match="no intercept to stand for it"):
+        RandomFeatureRidge(constant, n_components=8, fit_intercept=False).fit(X, y)
+
+
+@pytest.mark.parametrize("solver", ["direct", "cg"])
+@pytest.mark.parametrize("name", ["nystroem", "orthogonal"])
+def test_deviations_do_not_depend_on_the_unit_of_weights(random, solver, name):
+    X = random.normal(size=(N, 3))
+    y = np.sin(2 * X[:, 0]) * X[:, 1] + 0.2 * random.normal(size=N)
+    both = [deviations(X, y, c, feature_map=name, solver=solver) for c in (1.0, 1.0 / N)]
+    assert np.allclose(*both, rtol=1e-3)
+
+
+def test_digits_of_features_are_no_prior(random):
+    X = np.column_stack([random.integers(1990, 2024, N), random.normal(size=(N, 3))])
+    y = 0.1 * (X[:, 0] - 2000) + X[:, 1] + 0.3 * random.normal(size=N)
+    model = RandomFeatureRidge("linear", feature_map="identity", standardize=False, alpha=0.01)
+    made = [
+        model.set_params(solver=solver).fit(X, y).predict(X, return_std=True)[1]
+        for solver in ("direct", "cg")
+    ]
+    assert np.allclose(*made, rtol=1e-3)
+
+
+@pytest.mark.parametrize("alphas", [np.logspace(-8, 8, 100), np.logspace(-3, 3, 100)])
+def test_a_fine_grid_of_penalties_is_gone_down_as_far(random, alphas):
+    X = random.normal(size=(1500, 3))
+    y = np.sin(3 * X[:, 0]) + random.normal(size=1500)
+    model = RandomFeatureRidge("gaussian", n_components=128, alphas=alphas, precision="double")
+    direct, cg = (model.set_params(solver=each).fit(X, y).alpha_ for each in ("direct", "cg"))
+    assert cg == direct
+
+
+def test_without_an_intercept_the_bound_is_in_deviations_of_the_targets(random):
+    X = random.normal(size=(N, 3))
+    y = np.sin(2 * X[:, 0]) + 0.2 * random.normal(size=N) + 1000.0
+    model = RandomFeatureRidge("matern12", n_components=200, feature_map="nystroem", alpha=0.1)
+    model.set_params(fit_intercept=False, precision="double")
+    direct, cg = (model.set_params(solver=s).fit(X, y).predict(X) for s in ("direct", "cg"))
+    assert np.sqrt(np.mean((direct - cg) ** 2)) < 1e-5 * y.std()
+
+
+def test_a_model_by_gradients_is_a_template_of_its_features_or_of_nothing(random):
+    X = random.uniform(size=(N, 2))
+    y = np.cos(15 * X[:, 1]) * np.sin(10 * X[:, 0])
+    model = RandomFeatureRidge(Matern(0.5, nu=1.5), n_components=200, alpha=0.1, solver="cg")
+    model.set_params(feature_map="grid").fit(X, X[:, 0])
+    again = RandomFeatureRidge(Matern(0.5, nu=1.5), n_components=200, alpha=0.1)
+    assert again.set_params(feature_map="grid").fit(X, y, like=model).report_["n_components"] == 200
+    model.set_params(feature_map="nystroem").fit(X, X[:, 0])
+    with pytest.raises(ParameterError, match="conjugate gradients solved"):
+        again.set_params(feature_map="nystroem").fit(X, y, like=model)
+    with pytest.raises(ParameterError, match="knows few directions"):
+        streamkern.sparsify(model, 10)
+
+
+def test_a_grid_is_laid_for_all_rows_and_told_of_rows_beyond_it(random):
+    X = random.uniform(0, 1, (60_000, 1))
+    X[-20:] += 3.0  # hardly any of which is in a sample
+    model = RandomFeatureRidge(Matern(0.5, nu=1.5), feature_map="grid", n_components=100, alpha=1.0)
+    model.fit(X, np.where(X[:, 0] > 2, 5.0, 0.0))
+    assert model.predict([[0.5]])[0] == pytest.approx(0.0, abs=0.1)
+    assert model.predict([[3.5]])[0] > 2.0
+    first = RandomFeatureRidge(Matern(0.5, nu=1.5), feature_map="grid", n_components=100, alpha=1.0)
+    first.partial_fit(X[:1000], X[:1000, 0])
+    with pytest.warns(UserWarning, match="beyond the period"):
+        first.partial_fit(10.0 * X[:1000], X[:1000, 0])
+
+
+def test_noise_that_samples_cannot_tell_is_noted(random):
+    X = random.uniform(size=(100, 2))
+    model = RandomFeatureRidge(Matern(0.3, nu=0.5), n_components=1000, alpha=1e-3, solver="cg")
+    with pytest.warns(UserWarning, match="nearly as many as rows"):
+        model.set_params(feature_map="grid", precision="double").fit(X, np.sin(12 * X[:, 0]))
+    model.set_params(alpha=1.0)
+    assert not model.fit(X, np.sin(12 * X[:, 0])).report_["note"]
+
+
+@pytest.mark.parametrize(
+    ("points", "extent"),
+    [
+        ({"a": 3, "b": 4}, None),
+        (("3", "3"), None),
+        ((None, 3), None),
+        (([[1], [1, 2]], 3), None),
+        ((np.array(["2020-01-01"], "datetime64[s]"), 3), None),
+        ((3, 2), [[0, 1], [None, 1]]),
+        ((3, 2), [["a", "b"], [0, 1]]),
+    ],
+)
+def test_axes_of_a_grid_that_are_none_are_told(random, points, extent):
+    X = random.uniform(size=(100, 2))
+    model = RandomFeatureRidge(Matern(0.6), feature_map="grid", n_components=32, alpha=0.1)
+    model.fit(X, X[:, 0])
+    with pytest.raises(ParameterError):
+        model.predict_grid(points, extent)
+    with pytest.raises(InsufficientMemoryError):
+        model.predict_grid((10**13, 2))
