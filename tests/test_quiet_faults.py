@@ -47,10 +47,13 @@ def test_a_column_that_is_constant_so_far_keeps_its_unit_in_one_scale_for_all(ra
     assert model.feature_map_.standardizer.deviation[2] == 20260101.0
 
 
-def test_a_value_however_far_out_is_no_median(random):
+@pytest.mark.parametrize("scale", ["robust", "quantile"])
+def test_a_value_however_far_out_is_no_median_and_infinity_no_number(random, scale):
     X = random.normal(size=(N, 2))
     y = X[:, 0] + random.normal(size=N)
-    model = RandomFeatureRidge("gaussian", n_components=64, scale="robust").fit(X, y)
+    model = RandomFeatureRidge("gaussian", n_components=64, scale=scale).fit(X, y)
+    rows = np.array([[np.inf, 0.0], [0.0, -np.inf], [np.nan, 0.0]])
+    assert np.isnan(model.feature_map_.standardizer(rows)).any(axis=1).all()
     near, far, farther = model.predict([[0.0, 0.0], [1e150, 0.0], [np.finfo(float).max, 0.0]])
     assert far == farther
     assert abs(far - near) > 0.1
@@ -62,6 +65,7 @@ def test_rows_that_are_skipped_do_not_count_for_a_choice(random):
     model = RandomFeatureRidge(n_components=16, on_bad_rows="skip", alpha=1.0)
     report = model.fit(X, np.arange(N)).report_
     assert (report["rows"], report["kernel"], report["scale"]) == (3, "gaussian", "standard")
+    assert model.set_params(feature_map="binning").fit(X, np.arange(N)).report_["rows"] == 3
 
 
 def test_what_cannot_be_right_is_refused(random):
@@ -106,10 +110,11 @@ def test_a_fine_grid_of_penalties_is_gone_down_as_far(random, alphas):
 def test_without_an_intercept_the_bound_is_in_deviations_of_the_targets(random):
     X = random.normal(size=(N, 3))
     y = np.sin(2 * X[:, 0]) + 0.2 * random.normal(size=N) + 1000.0
+    both = np.column_stack([y, np.full(N, 5.0)])
     model = RandomFeatureRidge("matern12", n_components=200, feature_map="nystroem", alpha=0.1)
     model.set_params(fit_intercept=False, precision="double")
-    direct, cg = (model.set_params(solver=s).fit(X, y).predict(X) for s in ("direct", "cg"))
-    assert np.sqrt(np.mean((direct - cg) ** 2)) < 1e-5 * y.std()
+    direct, cg = (model.set_params(solver=s).fit(X, both).predict(X) for s in ("direct", "cg"))
+    assert (np.sqrt(np.mean((direct - cg) ** 2, axis=0)) < 1e-5 * np.array([y.std(), 5.0])).all()
 
 
 def test_a_model_by_gradients_is_a_template_of_its_features_or_of_nothing(random):
@@ -135,8 +140,10 @@ def test_a_grid_is_laid_for_all_rows_and_told_of_rows_beyond_it(random):
     assert model.predict([[3.5]])[0] > 2.0
     first = RandomFeatureRidge(Matern(0.5, nu=1.5), feature_map="grid", n_components=100, alpha=1.0)
     first.partial_fit(X[:1000], X[:1000, 0])
+    again = RandomFeatureRidge(alpha=1.0).fit(X[:1000] + 50.0, X[:1000, 0], like=first)
+    assert again.predict([[50.5]])[0] == pytest.approx(0.5, abs=0.1)
     with pytest.warns(UserWarning, match="beyond the period"):
-        first.partial_fit(10.0 * X[:1000], X[:1000, 0])
+        first.partial_fit(X[:1000] + 50.0, X[:1000, 0])
 
 
 def test_noise_that_samples_cannot_tell_is_noted(random):
@@ -164,7 +171,12 @@ def test_axes_of_a_grid_that_are_none_are_told(random, points, extent):
     X = random.uniform(size=(100, 2))
     model = RandomFeatureRidge(Matern(0.6), feature_map="grid", n_components=32, alpha=0.1)
     model.fit(X, X[:, 0])
-    with pytest.raises(ParameterError):
+    with pytest.raises(ParameterError, match=r"an axis|over an extent"):
         model.predict_grid(points, extent)
+
+
+def test_a_grid_of_too_many_points_is_refused_before_it_is_made(random):
+    X = random.uniform(size=(100, 2))
+    model = RandomFeatureRidge(Matern(0.6), feature_map="grid", n_components=32, alpha=0.1)
     with pytest.raises(InsufficientMemoryError):
-        model.predict_grid((10**13, 2))
+        model.fit(X, X[:, 0]).predict_grid((10**13, 2))

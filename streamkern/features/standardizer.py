@@ -91,6 +91,7 @@ class Standardizer:
                 np.divide(centred, self.deviation, out=plain, casting="same_kind")
             else:
                 centred /= self.deviation
+                centred[~np.isfinite(kept)] = np.nan  # which no bend makes a number of
                 self._bend(centred)
                 np.multiply(
                     centred, 1.0 if weights is None else weights, out=plain, casting="same_kind"

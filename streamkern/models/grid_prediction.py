@@ -1,7 +1,7 @@
 """Predictions of the points of a grid, slab by slab: as arrays, or as a file."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -116,7 +116,7 @@ def _axes(model: FittedRidge, points: Sequence[Any], extent: Any) -> dict[str, F
             "a grid has coordinates alone, but the model has a trend in other columns, of which no "
             "values at its points are known; predict rows that have them."
         )
-    if not isinstance(points, (Sequence, np.ndarray)) or len(points) != p:
+    if isinstance(points, (str, Mapping)) or not hasattr(points, "__len__") or len(points) != p:
         raise ParameterError(
             f"a grid has an axis for every input, {p} here, not {points!r}; give {p} numbers of "
             f"points, or coordinates."
@@ -155,7 +155,7 @@ def _as_array(points: Any) -> Any:
     """Return coordinates, or their number, in double; nothing of what is neither."""
     with suppress(TypeError, ValueError):
         found = np.asarray(points)
-        if found.dtype.kind in "iuf":
+        if found.dtype.kind not in "mMSU":
             return found.astype(float)
     return np.empty(0)
 

@@ -137,7 +137,8 @@ def _drawn(rows: RowPasses, seen: ColumnPass) -> tuple[Standardized, Kernel]:
     """Return the map, and the kernel with its length scale: those of a template if there is one."""
     options, standardizer, like = rows.options, seen.standardizer, rows.like
     if like is not None:
-        _warn_of_period(like.feature_map, seen, like.report.get("input_range"))
+        known = None if like.empty is None else like.report.get("input_range")
+        _warn_of_period(like.feature_map, seen, known)
         return like.feature_map, like.kernel
     sample, ends = standardizer(seen.sample.X), seen.ends if options.has_grid else None
     inner, kernel = options.map_for(standardizer.outputs, sample, seen.weights, ends)
@@ -145,7 +146,7 @@ def _drawn(rows: RowPasses, seen: ColumnPass) -> tuple[Standardized, Kernel]:
 
 
 def _warn_of_period(feature_map: FeatureMap, seen: ColumnPass, known: Any) -> None:
-    """Warn of rows that are farther apart, also from those before, than a grid's period."""
+    """Warn of rows that are farther apart than a grid's period, or from a range that is known."""
     if feature_map.lattice is None:
         return
     p, columns = feature_map.n_features, seen.columns

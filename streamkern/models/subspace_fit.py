@@ -104,7 +104,8 @@ class SubspaceSearch:
         if isinstance(rest, PosteriorSamples):
             self.n_samples = len(rest.means) // len(rest.alphas)
             off = np.sqrt(2.0 * rest.effective_dof / self.n_samples)
-            spare = self.passes.shape[1] - rest.effective_dof
+            n_rows = max(self.passes.shape[1], self.systems.total.weight)
+            spare = n_rows - rest.effective_dof
             self.is_noise_unsure = bool((spare < _SPARE * off).any())
         with blas_threads(1):
             feature_map = self.passes.feature_map.combined(self.subspace.vectors.astype(float))

@@ -29,6 +29,8 @@ from streamkern.statistics import FeatureSums
 
 # Of the residuals that are made at once, of which some five copies are in memory.
 _COLUMN_BYTES = 64 << 20
+# Of the squares of targets, what is rounding about their means.
+_ROUNDING = 1e-12
 
 
 class System(NamedTuple):
@@ -122,7 +124,10 @@ class SubspaceSystems:
         squares = np.einsum("dq,dq->q", every, above).reshape(len(systems), n_targets)
         near = self.passes.products.block or self.passes.preconditioner
         directions = near.solve(every, penalties)
+        about_zero = np.array([own.target for own in spectra])
         units = np.array([self._variation(each) for each in left_out])
+        # Without an intercept a constant target is solved for, too.
+        units = np.where(units > _ROUNDING * about_zero, units, about_zero)
         bounds = np.maximum(squares, 0.0) / np.where(units > 0, units, np.inf)
         return np.sqrt(bounds.max(axis=1)), np.split(directions, len(systems), axis=1)
 

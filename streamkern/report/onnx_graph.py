@@ -145,10 +145,11 @@ def _standardised(graph: Graph, standardizer: Standardizer, rows: str) -> str:
 
 
 def _bent(graph: Graph, standardizer: Standardizer, rows: str) -> str:
-    zero, one = (graph.constant(each, np.float64) for each in (0.0, 1.0))
+    numbers = 0.0, 1.0, np.nan, -FARTHEST, FARTHEST
+    zero, one, nan, *ends = (graph.constant(each, np.float64) for each in numbers)
+    rows = graph("Where", graph("IsInf", rows), nan, rows)
     if standardizer.knots is None:
-        far = (graph.constant(each, np.float64) for each in (-FARTHEST, FARTHEST))
-        rows = graph("Clip", rows, *far)
+        rows = graph("Clip", rows, *ends)
         share = graph("Div", rows, graph.constant(standardizer.bound, np.float64))
         more = graph("Add", graph("Mul", share, share), one)
         return graph("Div", rows, graph("Sqrt", more))

@@ -112,13 +112,12 @@ class ColumnPass:
         return (self.sample.y - self.intercept * scale["target_shift"]) / scale["target_unit"]
 
     @property
-    def ends(self) -> Floats:
-        """Two opposite corners (2, r) of a box that all rows are in, in the metric."""
-        p, matrix = self.standardizer.n_features, self.standardizer.matrix
-        box = np.stack([self.columns.minimum[:p], self.columns.maximum[:p]])
-        low, high = self.standardizer.with_linear(None)(box)
-        middle, half = matrix @ (low + high) / 2.0, np.abs(matrix) @ (high - low) / 2.0
-        return np.stack([middle - half, middle + half])
+    def ends(self) -> Floats | None:
+        """Where all rows end along every input (2, p'), None where these are turned."""
+        linear, p = self.standardizer.linear, self.standardizer.n_features
+        if linear is not None and linear.ndim == 2:
+            return None
+        return self.standardizer(np.stack([self.columns.minimum[:p], self.columns.maximum[:p]]))
 
 
 def run_column_pass(
@@ -149,7 +148,8 @@ def run_column_pass(
     columns, sample, *indices = passed.statistic.parts
     check_rows(source, columns, passed)
     mean_weight = float(columns.weight.max()) / passed.n_rows
-    if options.precision == "single" and mean_weight < _LIGHT:
+    is_whole = like is None and not more_to_come and not options.has_grid
+    if is_whole and options.precision == "single" and mean_weight < _LIGHT:
         raise DataError(
             f"the mean weight is {mean_weight:.2g}, which products in single precision lose; "
             f"multiply all weights by a number, or take precision 'double' (--precision double)."

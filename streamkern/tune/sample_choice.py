@@ -51,8 +51,6 @@ def chosen_on_sample(
         scales = {name: seen.in_scale(name, options.precision) for name in names}
     # Others were skipped, or do not count.
     few = options.chooses_kernel and len(seen.sample.X) < FEWEST_ROWS
-    if few:
-        options = replace(options, kernel=Gaussian())
     if few or options.is_identity or not isinstance(options.kernel, ShiftInvariantKernel):
         return seen, replace(options, chooses_kernel=False), {"scale": options.scale}
     fits = list(_small_fits(seen, options, scales))
