@@ -178,9 +178,7 @@ class _Job:
             rows = np.roll(standardizer(self.seen.sample.X), turn, axis=0)
             weights = self.seen.weights
             weights = None if weights is None else np.roll(weights, turn)
-            ends = self.seen.ends
-            if options.has_grid and ends is not None:
-                rows = np.vstack([rows[len(ends) :], ends])
+            rows = options.between(rows, self.seen.ends if options.has_grid else None)
             inner = options.map_of(self.kernel)
             inner.draw(len(standardizer.columns), inner.chosen(rows, weights))
         return Standardized(standardizer, inner)

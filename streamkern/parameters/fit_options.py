@@ -226,6 +226,10 @@ class FitOptions:
             random_state=self.random_state,
         )
 
+    def between(self, rows: Floats, ends: Floats | None) -> Floats:
+        """Return rows (m, r) to draw a map from: those of a grid reach to the ends (2, r)."""
+        return np.vstack([rows[2:], ends]) if self.has_grid and ends is not None else rows
+
     def map_for(
         self, kept: Array, rows: Floats, weights: Floats | None = None, ends: Floats | None = None
     ) -> tuple[FeatureMap, Kernel]:
@@ -245,9 +249,7 @@ class FitOptions:
         if isinstance(kernel, ShiftInvariantKernel):
             kernel = kernel.restricted(kept).resolved(along, weights=weights)
         drawn = self.map_of(kernel, n_components)
-        if ends is not None:
-            along = np.vstack([along[len(ends) :], ends])
-        drawn.draw(len(kept), drawn.chosen(along, weights))
+        drawn.draw(len(kept), drawn.chosen(self.between(along, ends), weights))
         return (Trended.beside(drawn, trend, rows) if k else drawn), kernel
 
 
