@@ -95,11 +95,11 @@ def checkpointed(
         "versions": versions,
     }
     with opened_checkpoint(folder, job) as checkpoint:
-        check_space(folder, plan.checkpoint_bytes)
+        _check_space(folder, plan.checkpoint_bytes)
         yield checkpoint
 
 
-def check_space(folder: str | Path, needed: int) -> None:
+def _check_space(folder: str | Path, needed: int) -> None:
     """Raise OutputError unless a folder has room for a checkpoint, counting what is in it."""
     held = sum(path.lstat().st_size for path in Path(folder).iterdir())
     free = shutil.disk_usage(folder).free

@@ -171,14 +171,13 @@ class DataMoments:
         check_targets(source, self.n_targets)
         index = self.known_rows()
         check_free((3 if is_task(self.folds) else 2) * self.nbytes, "forgetting rows")
-        left = without_rows(self.gathered().folds, index, source, self.options)
-        gone, parts = len(index) - len(left.rows), left.folds.parts.values()
-        report = with_seconds(self.report, forget=sum(each.seconds for each in left.passes)) | {
-            "rows": len(left.rows),
-            "weight": sum(part.weight for part in parts),
-            "forgotten_rows": self.report.get("forgotten_rows", 0) + gone,
+        folds, rows, seconds = without_rows(self.gathered().folds, index, source, self.options)
+        report = with_seconds(self.report, forget=seconds) | {
+            "rows": len(rows),
+            "weight": sum(part.weight for part in folds.parts.values()),
+            "forgotten_rows": self.report.get("forgotten_rows", 0) + len(index) - len(rows),
         }
-        return self._changed(left.folds, left.rows, report)
+        return self._changed(folds, rows, report)
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write the moments to an HDF5 file, which `streamkern.load_moments` reads.

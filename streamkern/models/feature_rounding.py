@@ -8,6 +8,7 @@ from streamkern._typing import Array, Floats
 from streamkern.features import LEVELS, FeatureMap
 from streamkern.features.base import cached_slices
 from streamkern.parameters.fit_report import FitReport
+from streamkern.runtime.integer_products import integer_products
 from streamkern.runtime.scratch import Scratch
 from streamkern.statistics.centred_moments import AnyPrecision
 
@@ -19,15 +20,19 @@ _FINER = {"int8": "int16", "int16": "double"}
 MEASURED_ROWS, _USUAL = 256, 12.0**-0.5
 
 
-def rounding_of(feature_map: FeatureMap, X: Array, precision: str) -> float:
-    """Return the root mean square error of rounded features, in units of a level, at some rows."""
+def rounding_of(feature_map: FeatureMap, X: Array, precision: str) -> FitReport:
+    """Return the root mean square error of rounded features at some rows, and what multiplied.
+
+    The error is in units of a level.
+    """
     D, levels = feature_map.n_components, LEVELS[precision]
     some = X[next(cached_slices(len(X), D))]
     rounded, exact = np.empty((D, len(some)), np.int16), np.empty((len(some), D))
     feature_map.round_into(some, levels, rounded, Scratch())
     feature_map.evaluate(some, exact)
     bounds: Any = feature_map.bounds
-    return float(np.sqrt(np.mean((rounded.T - exact * (levels / bounds)) ** 2)))
+    rounding = float(np.sqrt(np.mean((rounded.T - exact * (levels / bounds)) ** 2)))
+    return {"products": integer_products().name, "feature_rounding": rounding}
 
 
 def rounding_errors(feature_map: FeatureMap, report: FitReport, coef: Floats) -> Floats:

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from streamkern._typing import Array
 from streamkern.engine.feature_stores import FeatureStores
 from streamkern.engine.reduction import PassResult
 from streamkern.engine.scheduler import run, shared, task
@@ -29,7 +28,6 @@ from streamkern.parameters.fit_options import SAMPLE_ROWS
 from streamkern.parameters.fit_report import FitReport
 from streamkern.parameters.penalty_options import PenaltyOptions
 from streamkern.predict.ensemble import Ensemble
-from streamkern.runtime.integer_products import integer_products
 from streamkern.runtime.memory import usable_cores
 from streamkern.runtime.threads import blas_threads
 from streamkern.solve.progressive_validation import progressive_error
@@ -114,7 +112,7 @@ def moments_pass(
     report |= {"metric": metric_facts(standardizer_of(feature_map), options.metric)} | solved
     if options.precision in LEVELS:
         few = seen.sample.X[:MEASURED_ROWS]
-        report |= run(task(_rounding_here, feature_map, few, options.precision, name="rounding"))
+        report |= run(task(rounding_of, feature_map, few, options.precision, name="rounding"))
     if learnt is not None:
         report = learnt.reported(report)
     if len(strips) > 1:
@@ -231,11 +229,6 @@ def _products(rows: RowPasses, read: Any, sums: ByFold) -> Iterator[GramPasses |
 
 def _weights_of_folds(folds: ByFold) -> dict[int, float]:
     return {fold: part.weight for fold, part in folds.parts.items()}
-
-
-def _rounding_here(feature_map: FeatureMap, X: Array, precision: str) -> FitReport:
-    rounding = rounding_of(feature_map, X, precision)
-    return {"products": integer_products().name, "feature_rounding": rounding}
 
 
 def _joined(*strips: ByFold) -> ByFold:

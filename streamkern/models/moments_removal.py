@@ -2,12 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from streamkern._typing import Floats
-from streamkern.engine.reduction import PassResult
 from streamkern.errors import DataError
 from streamkern.models.checkpoint_job import RowPasses
 from streamkern.parameters.fit_options import FitOptions
@@ -30,18 +29,13 @@ _NEGLIGIBLE = 1e-6
 _FEWEST_UNITS = 1024
 
 
-class Remaining(NamedTuple):
-    """Folds that still have rows, the index of these, and the passes over those taken out."""
-
-    folds: ByFold
-    rows: RowIndex
-    passes: tuple[PassResult[Any], PassResult[Any]]
-
-
-def without_rows(folds: ByFold, index: RowIndex, source: Source, options: FitOptions) -> Remaining:
+def without_rows(
+    folds: ByFold, index: RowIndex, source: Source, options: FitOptions
+) -> tuple[ByFold, RowIndex, float]:
     """Take rows out of the moments of folds, each out of the fold that it is in.
 
-    Of rows with equal values in several folds, those of the first fold go first.
+    Of rows with equal values in several folds, those of the first fold go first.  Returned are the
+    folds that still have rows, the index of these, and the seconds of the passes over the others.
     """
     plan = plan_for(source, replace(options, fold_by="rows"), indexed=True, few_rows=True)
     rows = RowPasses(source, options, plan)
@@ -75,7 +69,7 @@ def without_rows(folds: ByFold, index: RowIndex, source: Source, options: FitOpt
     _check_digits(list(gone.values()), list(left.parts.values()))
     kept = np.ones(len(index), dtype=bool)
     kept[positions] = False
-    return Remaining(left, index.taking(kept), (first, second))
+    return left, index.taking(kept), first.seconds + second.seconds
 
 
 def _check_digits(gone: Sequence[Any], left: Sequence[Any]) -> None:

@@ -4,17 +4,18 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from streamkern._typing import Array, Floats
+from streamkern._typing import Floats
 from streamkern.engine.scheduler import run_all, shared, task
 from streamkern.features import FAMILIES, Standardizer
 from streamkern.features.metric import learning_of
 from streamkern.parameters.cost_estimate import rough_flops_per_second
 from streamkern.parameters.fit_options import FitOptions
 from streamkern.parameters.job_plan import Plan
+from streamkern.tune.column_pass import ColumnPass
 from streamkern.tune.input_weights import (
     descent_bytes,
     descent_flops,
@@ -69,42 +70,27 @@ def promising(
     return [pairs[i] for i in sorted(kept.values())], flops
 
 
-class Beginning(NamedTuple):
-    """A kernel and map, whose rounds begin in plain distances or with weights of the inputs."""
-
-    pair: Pair
-    weights: Floats | None  # (p,)
-    n_rounds: int  # that it has before the best are known
-
-
-class Start(NamedTuple):
-    """What the rounds of a metric begin with."""
-
-    beginnings: Sequence[Beginning]
-    n_rows: int  # of the sample, that they have at first
-    n_components: int
-    flops: float  # of the descents
-
-
 def start_of_rounds(
     sample: Sample,
-    plain: Standardizer,
+    seen: ColumnPass,
     options: FitOptions,
     pairs: Sequence[Pair],
     *,
     usual: Pair,
-    n_targets: int,
-    groups: Array,
     plan: Plan,
     seconds: float | None = None,
-) -> Start:
-    """Return pairs as they are, and some with weights by descents.
+) -> tuple[list[tuple[Pair, Floats | None, int]], HeldOutTrial, float]:
+    """Return pairs as they are, and some with weights (p,) by descents.
 
-    These are pairs whose metric is diagonal, or of a search that has so many seconds any.  Rounds
-    and descents are then of as many rows as there is time for, otherwise of the same number
+    With each comes how many rounds it has before the best are known; then the first trial, of so
+    many rows and features, and the flops of the descents.
+
+    Weights are for pairs whose metric is diagonal, or of a search that has so many seconds for any.
+    Rounds and descents are then of as many rows as there is time for, otherwise of the same number
     anywhere.  Descents never see rows that the first rounds hold out.
     """
-    p, n_slots = len(plain.columns), plan.n_slots
+    plain, n_targets = seen.standardizer, seen.targets.shape[1]
+    p, n_slots, groups = len(plain.columns), plan.n_slots, seen.groups
     trial = HeldOutTrial.of(options, plain, len(sample.rows))
     suited = _suited(pairs, options, n_targets, is_search=seconds is not None)
     # A descent has one thread, however many there are.
@@ -134,11 +120,10 @@ def start_of_rounds(
         room = int(plan.allowed_bytes // descent_bytes(n_descent, p))
         weights = run_all(tasks, max(min(at_once, room), 1))
     found = [
-        Beginning(pair, of_inputs, number)
+        (pair, of_inputs, number)
         for (pair, number), of_inputs in zip(rounds, [None] * len(pairs) + weights, strict=True)
     ]
-    flops = len(suited) * descent_flops(n_descent, p)
-    return Start(found, trial.n_rows, trial.n_components, flops)
+    return found, trial, len(suited) * descent_flops(n_descent, p)
 
 
 def _suited(

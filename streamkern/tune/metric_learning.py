@@ -114,22 +114,15 @@ def learnt_metric(
     weights = None if seen.weights is None else seen.weights[:n_rows]
     sample = Sample(rows, weights, shared(rows), shared(seen.targets[:n_rows]), shared(weights))
     kept, flops = promising(sample, seen.standardizer, options, pairs)
-    start = start_of_rounds(
-        sample,
-        seen.standardizer,
-        options,
-        kept,
-        usual=pairs[0],
-        n_targets=seen.targets.shape[1],
-        groups=seen.groups,
-        plan=plan,
-        seconds=None if deadline is None else deadline - time.perf_counter(),
+    left = None if deadline is None else deadline - time.perf_counter()
+    beginnings, trial, weighing = start_of_rounds(
+        sample, seen, options, kept, usual=pairs[0], plan=plan, seconds=left
     )
-    how: Any = {"most_components": most, "n_rows": start.n_rows}
+    how: Any = {"most_components": most, "n_rows": trial.n_rows}
     how["most_bracketed"] = len(rows) if deadline is None else _MANY_ROWS
     several = list[_RoundsSoFar]()
-    for (kernel, name), of_inputs, n_first in start.beginnings:
-        mine = replace(options, feature_map=name, n_components=start.n_components)
+    for (kernel, name), of_inputs, n_first in beginnings:
+        mine = replace(options, feature_map=name, n_components=trial.n_components)
         rounds = rounds_of(sample, seen.standardizer, mine, kernel, weights=of_inputs, **how)
         one = _RoundsSoFar(rounds)
         for number in range(n_first):  # those of the first two are made whatever time is left
@@ -148,7 +141,7 @@ def learnt_metric(
         linear = each.standardizer.linear
         name, pair = ISOTROPIC if linear is None else LEARNT, (each.best.kernel, each.feature_map)
         contenders[place] = Contender(name, seen.in_metric(linear), [pair])
-    spent = flops + start.flops + sum(each.flops for each in every), time.perf_counter() - begun
+    spent = flops + weighing + sum(each.flops for each in every), time.perf_counter() - begun
     return LearntMetric(tuple(each.as_dict() for each in every), contenders, Spent(*spent))
 
 

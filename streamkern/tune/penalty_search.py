@@ -63,41 +63,30 @@ def solve_sizes(
         )
     if leave_one_out is None:
         options.check_without_rows()
-    return tuple(
-        _sized(folds, numbers, options, size, intercept=intercept, leave_one_out=leave_one_out)
-        for size in sizes
-    )
 
+    def sized(n_components: int | None) -> Size:
+        total = kept(task(ByFold.total, folds, n_components, name="total"))
+        basis = kept(task(_eigenbasis, total, intercept, name="eigenbasis"))
+        spectrum: Spectrum = run(task(attrgetter("spectrum"), basis, name="spectrum"))
+        grid = options.grid
+        alphas = default_grid(spectrum) if grid is None else np.array(grid)
+        if options.needs_folds:
+            held_out = [
+                task(_held_out, basis, total, part, alphas, len(numbers), name=f"fold-{k}")
+                for k, part in fold_parts(folds, numbers, n_components).items()
+            ]
+            variance = spectrum.target / spectrum.weight
+            curve = PenaltyCurve.of_folds(alphas, run_all(held_out), variance)
+        elif leave_one_out is not None and options.reads_rows:
+            curve = leave_one_out(basis, spectrum, alphas)
+        else:
+            curve = PenaltyCurve.of_spectrum(options.alpha, alphas, spectrum)
+        chosen = curve.choose(
+            per_target=options.per_target, one_standard_error=options.one_standard_error
+        )
+        return Size(len(spectrum.values), curve, chosen, total, basis)
 
-def _sized(
-    folds: Any,
-    numbers: Sequence[int],
-    options: PenaltyOptions,
-    n_components: int | None,
-    *,
-    intercept: bool,
-    leave_one_out: LeaveOneOutCurve | None,
-) -> Size:
-    total = kept(task(ByFold.total, folds, n_components, name="total"))
-    basis = kept(task(_eigenbasis, total, intercept, name="eigenbasis"))
-    spectrum: Spectrum = run(task(attrgetter("spectrum"), basis, name="spectrum"))
-    grid = options.grid
-    alphas = default_grid(spectrum) if grid is None else np.array(grid)
-    if options.needs_folds:
-        held_out = [
-            task(_held_out, basis, total, part, alphas, len(numbers), name=f"fold-{k}")
-            for k, part in fold_parts(folds, numbers, n_components).items()
-        ]
-        variance = spectrum.target / spectrum.weight
-        curve = PenaltyCurve.of_folds(alphas, run_all(held_out), variance)
-    elif leave_one_out is not None and options.reads_rows:
-        curve = leave_one_out(basis, spectrum, alphas)
-    else:
-        curve = PenaltyCurve.of_spectrum(options.alpha, alphas, spectrum)
-    chosen = curve.choose(
-        per_target=options.per_target, one_standard_error=options.one_standard_error
-    )
-    return Size(len(spectrum.values), curve, chosen, total, basis)
+    return tuple(map(sized, sizes))
 
 
 def _eigenbasis(total: FeatureSums, intercept: bool) -> Eigenbasis:
