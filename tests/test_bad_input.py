@@ -9,7 +9,7 @@ import time
 import h5py
 import numpy as np
 import pytest
-from commandline import report_of, streamkern, unchanged_by, write
+from commandline import refused, report_of, streamkern, unchanged_by, write
 from harvests import labelled_rows
 from rows_read import python
 
@@ -42,10 +42,12 @@ def test_bad_rows_can_be_skipped_and_are_counted(folder):
     path = write(folder / "data.h5", **data)
     out = folder / "out.h5"
     skipping = ("--on-bad-rows", "skip")
-    evaluate = ("evaluate", out, path, *skipping)
-    for arguments in (("fit", path, "--out", out, "--components", 16, *skipping), evaluate):
+    evaluate, diagnose = ((name, out, path, *skipping) for name in ("evaluate", "diagnose"))
+    fit = ("fit", path, "--out", out, "--components", 16, *skipping)
+    for arguments in (fit, evaluate, diagnose):
         report = report_of(*arguments)
         assert (report["rows"], report["skipped_rows"]) == (N - 3, 3)
+    assert "3 of 200 rows" in refused(*diagnose[:3], "--quiet")
     assert "rows skipped" in streamkern(*evaluate).stdout
     predict = ("predict", out, path, "--out", "predicted.h5", "--force", *skipping)
     assert report_of(*predict)["skipped_rows"] == 2
@@ -157,6 +159,11 @@ OPTIONS = {
         f"--{name} x": (f"Error: --{name} must be",)
         for name in ("kernel", "metric", "sparse", "alphas")
     },
+    "--sparse 17": ("more features than the 16",),
+    "--sparse 0": ("at least 1 feature, not 0",),
+    "--sparse auto --alpha 1": ("'auto' is chosen by cross-validation",),
+    "--sparse 4 --components auto": ("give the number of components",),
+    "--sparse 4 --map identity": ("more features than the 3",),
     "--kernel multiquadric": ("not positive definite",),
     "--kernel gaussian[0]*": ("expected the name of a kernel",),
     "--kernel gaussian[3]": ("one of column 3, but columns go from 0 to 2",),
@@ -253,6 +260,9 @@ USAGE |= {
     for value in ("1.5", "most", "0")
 }
 USAGE |= {
+    f"tune good.h5 {OUT} --map iid,iid": ("--map iid,iid names a map twice",),
+    f"tune good.h5 {OUT} --kernel gaussian,auto": ("kernel must be one of",),
+    "pca good.h5 --out out.h5 --map auto": ("--map must be one of",),
     "predict classifier.h5 labels.h5 --out out.h5 --std": ("--std is for regressions",),
     "predict model.h5 good.h5 --out out.h5 --proba": ("--proba is for classifiers",),
     **dict.fromkeys(

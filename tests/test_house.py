@@ -218,7 +218,7 @@ print("distributed" in sys.modules)
 
 # What the whole may be, at most: entries of streamkern/, floors, and lines of a module and of all.
 BUDGET = {"rooms": 16, "floors": 10, "module": 400, "median": 160}
-LINES = {"package": 42_863, "tests": 39_110}
+LINES = {"package": 42_995, "tests": 39_182}
 
 
 def sources(folder):

@@ -1,11 +1,13 @@
 """What would be wrong without a sign: each is right, or is told."""
 
 import numpy as np
+import pandas
 import pytest
 
 import streamkern
-from streamkern import Gaussian, Matern, RandomFeatureRidge
+from streamkern import Gaussian, Matern, RandomFeatureClassifier, RandomFeatureRidge
 from streamkern.errors import DataError, InsufficientMemoryError, ParameterError
+from streamkern.report.validation_curves import penalty_curve
 
 N = 400
 
@@ -37,14 +39,6 @@ def test_weights_are_repeats_where_quartiles_are_between_two_values(random, scal
     weighted = model.fit(X, y, sample_weight=np.full(N, 2.0)).predict(X)
     repeated = model.fit(np.vstack([X, X]), np.append(y, y)).predict(X)
     assert np.allclose(weighted, repeated, atol=1e-12)
-
-
-def test_a_column_that_is_constant_so_far_keeps_its_unit_in_one_scale_for_all(random):
-    X = np.column_stack([0.01 * random.normal(size=(N, 2)), np.full(N, 20260101.0)])
-    model = RandomFeatureRidge(n_components=64, scale="common")
-    with pytest.warns(UserWarning, match="constant so far"):
-        model.partial_fit(X, X[:, 0] + 0.01 * random.normal(size=N))
-    assert model.feature_map_.standardizer.deviation[2] == 20260101.0
 
 
 @pytest.mark.parametrize("scale", ["robust", "quantile"])
@@ -180,3 +174,99 @@ def test_a_grid_of_too_many_points_is_refused_before_it_is_made(random):
     model = RandomFeatureRidge(Matern(0.6), feature_map="grid", n_components=32, alpha=0.1)
     with pytest.raises(InsufficientMemoryError):
         model.fit(X, X[:, 0]).predict_grid((10**13, 2))
+
+
+def test_few_rows_that_come_again_and_again_go_to_all_folds_whatever_their_order(random):
+    X, n_first = random.normal(size=(140, 3)), 20
+    y = X[:, 0] > 0
+    alphas, sizes = [], []
+    for order in (np.arange(n_first, 140), np.arange(n_first, 140)[::-1]):
+        model = RandomFeatureClassifier("gaussian", n_components=16).partial_fit(X[:20], y[:20])
+        for i in order:
+            model.partial_fit(X[i : i + 1], y[i : i + 1])
+        sizes.append([part.n_rows for part in model.moments_.folds.parts.values()])
+        alphas.append(model.alpha_)
+    assert min(sizes[0]) > 14
+    assert sizes[0] == sizes[1]
+    assert alphas[0] == pytest.approx(alphas[1])
+
+
+def test_the_accuracy_is_that_of_an_evaluation(random):
+    X = random.normal(size=(N, 2))
+    labels = np.where(X[:, 0] > 0, "a", "b")
+    model = RandomFeatureClassifier("gaussian", n_components=16).fit(X, labels)
+    assert model.score(X, labels.astype("S")) == model.evaluate(X, labels)["accuracy"] > 0.5
+    missing = np.where(np.arange(N) < 200, None, labels)
+    with pytest.raises(DataError, match="200 of 400 rows have no label"):
+        model.score(X, missing)
+    model.set_params(on_bad_rows="skip")
+    assert model.score(X, missing) == model.evaluate(X, missing)["accuracy"]
+    assert model.score(X, np.where(np.arange(N) < 200, "c", labels)) < 0.6  # which is none of them
+    for weights, why in ((np.zeros(N), "weight zero"), (np.full(N, np.nan), "skipped")):
+        with pytest.raises(DataError, match=why):
+            model.score(X, labels, sample_weight=weights)
+
+
+def test_moments_of_other_classes_weights_or_targets_do_not_merge(random):
+    X = random.normal(size=(N, 3))
+    options = {"kernel": Gaussian(1.0), "n_components": 16, "standardize": False}
+
+    def moments(weights):
+        model = RandomFeatureClassifier(class_weight=weights, **options)
+        return model.moments(X[: N // 2], X[: N // 2, 0] > 0)
+
+    with pytest.raises(DataError, match="weigh the same and the second have classes that weigh"):
+        moments(None).merge(moments({True: 5.0}))
+    targets = pandas.DataFrame({"u": X[:, 0], "v": 100 + X[:, 1]})
+    model = RandomFeatureRidge(**options).partial_fit(X, targets)
+    for call in (model.partial_fit, model.evaluate):
+        with pytest.raises(DataError, match="targets must be those of the model"):
+            call(X + 1.0, targets[["v", "u"]])
+
+
+def test_few_rows_have_no_more_degrees_of_freedom_than_there_are(random):
+    X = random.normal(size=(50, 3))
+    y = np.sin(2 * X[:, 0]) * X[:, 1] + 0.3 * random.normal(size=50)
+    model = RandomFeatureRidge(Gaussian(1.0), n_components=256, alpha=[1e-6]).fit(X, y)
+    assert 49 < model.report_["effective_dof"] < 50
+    assert np.isfinite(model.predict(X[:1], return_std=True)[1]).all()
+
+
+def test_units_of_targets_and_numbers_of_rows_are_checked(random):
+    X = random.normal(size=(N, 2))
+    model = RandomFeatureRidge("gaussian", n_components=16).fit(X, X[:, 0])
+    for unit in ([1, 1, 1], 1.0, [0.0], [-1.0], [np.nan]):
+        with pytest.raises(ParameterError, match="target_unit must be positive numbers of shape"):
+            model.gradient_outer_product(X, target_unit=unit)
+    for number in (-1, 2.5, None):
+        with pytest.raises(ParameterError, match="n_largest must be a whole number"):
+            model.diagnose(X, X[:, 0], n_largest=number)
+
+
+@pytest.mark.parametrize("given", ["m.h5", None])
+def test_what_is_no_moments_is_told(random, given):
+    model = RandomFeatureRidge("gaussian", n_components=16)
+    moments = model.moments(random.normal(size=(N, 2)), random.normal(size=N))
+    for call in (model.solve, moments.merge):
+        with pytest.raises(ParameterError, match="moments are what an estimator's `moments` or"):
+            call(given)
+
+
+def test_weights_of_labels_in_bytes_are_saved(random, tmp_path):
+    X = random.normal(size=(N, 2))
+    model = RandomFeatureClassifier("gaussian", n_components=16, class_weight={b"a": 2.0})
+    model.fit(X, np.where(X[:, 0] > 0, b"a", b"b")).save(tmp_path / "m.h5")
+    assert streamkern.load(tmp_path / "m.h5").class_weight == {b"a": 2.0}
+
+
+def test_errors_of_a_loaded_curve_are_in_the_unit_that_its_axis_says(random, tmp_path):
+    X = random.normal(size=(N, 2))
+    Y = np.column_stack([X[:, 0], 1000 * X[:, 1]]) + random.normal(size=(N, 1))
+    model = RandomFeatureRidge("gaussian", n_components=16, alpha="loo").fit(X, Y)
+    model.save(tmp_path / "m.h5")
+    loaded = streamkern.load(tmp_path / "m.h5")
+    np.testing.assert_allclose(
+        *(penalty_curve(each.model_).values for each in (model, loaded)), rtol=1e-6
+    )
+    model.save(tmp_path / "compact.h5", compact=True)
+    assert penalty_curve(streamkern.load(tmp_path / "compact.h5").model_) is None

@@ -9,6 +9,7 @@ from streamkern.cli.console import Say, command
 from streamkern.cli.evaluate import evaluated
 from streamkern.cli.parameter_options import parameter_options
 from streamkern.errors import ParameterError
+from streamkern.errors.urls import is_url
 
 
 @command(
@@ -31,6 +32,7 @@ def compare_models(say: Say, **options: Any) -> None:
     from streamkern.models.fitted_classes import FittedClassifier
     from streamkern.models.loading import load_fitted
     from streamkern.report import model_comparison as compared
+    from streamkern.sources.headers import matching
     from streamkern.storage.outputs import check_output
 
     paths = options["models"]
@@ -39,7 +41,8 @@ def compare_models(say: Say, **options: Any) -> None:
             f"a comparison is of two models or more, each once, not {' '.join(paths)}; name others."
         )
     if options["report"]:
-        check_output(options["report"], force=options["force"], inputs=paths)
+        rows = (each for name in options["data"] if not is_url(name) for each in matching(name))
+        check_output(options["report"], force=options["force"], inputs=[*paths, *rows])
     models = {path: load_fitted(path, boosted=False, components=False) for path in paths}
     if len({isinstance(model, FittedClassifier) for model in models.values()}) > 1:
         raise ParameterError(

@@ -92,6 +92,7 @@ def _fit_boosted(say: Say, options: dict[str, Any], parameters: Parameters) -> N
             f"{text!r}; give one of these."
         ) from error
     boosting = Boosting(class_weight=options["class_weight"], **named)
+    boosting.check(parameters)
     with prepared(say, options, boosting.job(parameters)) as source:
         rows = source, None, None
         model = boosting.fit(parameters, rows, checkpoint=options["checkpoint"])

@@ -69,6 +69,11 @@ def place_of(say: Say, options: dict[str, Any], plan: Plan | None = None) -> Ite
     from streamkern.monitor import progress
     from streamkern.runtime.events import job
 
+    places = [f"--{name.replace('_', '-')}" for name in ELSEWHERE if options.get(name)]
+    if len(places) > 1:
+        raise ParameterError(
+            f"{' and '.join(places)} each say where to run; leave out all but one."
+        )
     running = job(f"{click.get_current_context().info_name} {options.get('out') or ''}".strip())
     blas_threads = plan.blas_threads if plan else 1
     elsewhere = is_named(options)

@@ -22,7 +22,7 @@ OF_MODELS = (
 # Where the kernel is not chosen.
 GIVEN_KERNEL = {"default": "gaussian", "metavar": "KERNEL", "help": "How similar two rows are"}
 # What moments or a model that others are to be like decide.
-OF_LIKE = (*OF_MAPS, "length_scale", "n_components", "metric", "trend")
+OF_LIKE = (*OF_MAPS, "length_scale", "n_components", "metric", "trend", "scale", "class_weight")
 
 
 def parameter_options(*names: str, **changes: dict[str, Any]) -> list[Decorator]:

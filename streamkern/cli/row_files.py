@@ -82,8 +82,9 @@ def _recipe(options: dict[str, Any], report: FitReport | None, table: Path) -> A
     """Return the recipe of a model, with what the options say; or what they say of a new one."""
     from streamkern.sources.preprocessing import RecipeOptions, recipe_of
 
-    given = {name: options[name] for name in ("weights", "delimiter") if options.get(name)}
-    asked = RecipeOptions(**given, ids=options.get("ids", ()), drop=options.get("drop", ()))
+    names = ("weights", "delimiter", "ids")
+    given: Any = {name: options[name] for name in names if options.get(name)}
+    asked = RecipeOptions(**given, drop=options.get("drop", ()))
     if report is None:
         return asked
     recipe = recipe_of(report)
@@ -92,7 +93,8 @@ def _recipe(options: dict[str, Any], report: FitReport | None, table: Path) -> A
             f"{options.get('model') or options.get('like')} was not fitted to a table, so {table} "
             f"cannot become inputs; convert it to HDF5."
         )
-    return replace(recipe, **given)
+    targets = tuple(options.get("targets") or recipe.targets)
+    return replace(recipe, targets=targets, **given)
 
 
 @contextmanager

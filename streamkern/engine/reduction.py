@@ -53,6 +53,7 @@ class PassResult(Generic[S]):
     n_shards: int
     retried_shards: int  # begun more than once, because a worker was lost
     resumed_shards: int  # found in the checkpoint
+    resumed_rows: int
     peak_worker_bytes: int  # the largest resident size of a process that took part
     seconds: float
     n_weightless: int = 0  # rows of weight 0, which are in no statistic
@@ -166,8 +167,8 @@ def accumulate(
         naming_rows(source, shards, f"accumulate-{label}-{job}"),
         restarting_stragglers(client, job, attempts),
     ):
+        n_resumed = sum(shard.n_rows for shard in resumed)
         if resumed:
-            n_resumed = sum(shard.n_rows for shard in resumed)
             tell("resumed", **{"pass": job}, rows=n_resumed, shards=len(resumed))
         if keep:
             root = kept(root, pool)
@@ -187,6 +188,7 @@ def accumulate(
         n_shards=len(shards),
         retried_shards=attempts.n_retried,
         resumed_shards=len(resumed),
+        resumed_rows=n_resumed,
         peak_worker_bytes=merged.peak_bytes,
         seconds=time.perf_counter() - begun,
         n_weightless=merged.n_weightless,

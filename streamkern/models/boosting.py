@@ -93,8 +93,10 @@ class Boosting:
         skip = parameters.skips_bad_rows
         source = labelled_source(*rows, class_weight=self.class_weight, skip_bad_rows=skip)
         ensemble, report = fit_rounds(source, parameters, self, checkpoint)
+        report |= class_facts(source)
         counts: Any = source.class_counts
-        report |= class_facts(source) | {"class_counts": counts.tolist()}
+        if counts.sum() == report["rows"]:  # without others
+            report["class_counts"] = counts.tolist()
         rule = ClassRule(source.classes, AdditiveVotes())
         return FittedEnsemble(parameters, self, ensemble, report, rule, source.class_weight)
 

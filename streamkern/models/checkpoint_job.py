@@ -86,7 +86,7 @@ def checkpointed(
     if options.trend is None:
         del given["trend"]
     job = {
-        "data": source.describe() | {"values": source.token() or _hash_of_rows(source)},
+        "data": source.describe() | {"values": source.token() or hash_of_rows(source)},
         "options": {name: _plain(value) for name, value in given.items()},
         "searched": [_plain(each) for each in searched],
         "like": None if like is None else _hash_of_map(like),
@@ -116,7 +116,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _hash_of_rows(source: Source) -> str:
+def hash_of_rows(source: Source) -> str:
     """Return a hash of some rows, spread over the source."""
     starts = sorted({i * max(source.n_samples - _ROWS, 0) // (_PLACES - 1) for i in range(_PLACES)})
     shards = [Shard(i, s, min(s + _ROWS, source.n_samples)) for i, s in enumerate(starts)]

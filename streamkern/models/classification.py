@@ -54,13 +54,17 @@ class Classification(Task):
                 calibrator = calibrated_by_moments(ridge)
         else:
             known, report = (source.classes, source.class_weight), ridge.report
+            counts: Any = source.class_counts
             if self.calibration is not None:
                 begun = time.perf_counter()
-                calibrator, accuracy = calibrated_by_folds(ridge, source, self.calibration)
+                calibrator, errors = calibrated_by_folds(ridge, source, self.calibration)
+                counts = errors.confusion.sum(axis=1)  # without rows that were left out
                 report = with_seconds(report, calibration=time.perf_counter() - begun)
-                report = report | {"cv_accuracy": accuracy}
-            if source.class_counts is not None:
-                report = report | {"class_counts": source.class_counts.tolist()}
+                report = report | {"cv_accuracy": errors.accuracy}
+            elif counts is not None and counts.sum() != report["rows"]:
+                counts = None  # they are of other rows, too
+            if counts is not None:
+                report = report | {"class_counts": counts.tolist()}
             ridge = replace(ridge, report=report)
         rule = ClassRule(known[0], calibrator)
         return FittedClassifier(ridge, rule, known[1], self.class_weight, self.calibration)

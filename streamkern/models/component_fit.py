@@ -160,15 +160,11 @@ def principal_components(moments: DataMoments, options: ComponentOptions) -> Fit
 def _leading(folds: ByFold, wanted: int | float | None) -> tuple[Any, ...]:
     """Return the rank of G; and mean, components, their and the total variance, and weight."""
     total = folds.total()
-    if total.n_rows < 2 or not total.weight > 1.0:
-        raise DataError(
-            f"principal components need 2 rows at least, but there are {total.n_rows} that weigh "
-            f"{total.weight:g}; add rows, or give weights that count rows."
-        )
     centred = total.centred()
-    variance = float(centred.gram.diagonal().sum()) / (total.weight - 1.0)
+    spare = centred.weight - centred.row_weight
+    variance = float(centred.gram.diagonal().sum()) / spare
     basis = Eigenbasis.of(centred, total.n_rows - 1)
-    values = basis.spectrum.values[::-1] / (total.weight - 1.0)
+    values = basis.spectrum.values[::-1] / spare
     # Eigenvalues below the floor are rounding, and their vectors are any.
     rank = int((basis.spectrum.values > basis.spectrum.floor).sum())
     if not rank:
@@ -185,4 +181,5 @@ def _leading(folds: ByFold, wanted: int | float | None) -> tuple[Any, ...]:
     components = np.ascontiguousarray(basis.vectors[:, : -kept - 1 : -1].T)
     largest = np.abs(components).argmax(axis=1)
     components *= np.sign(components[np.arange(kept), largest])[:, None]
-    return rank, basis.feature_mean, components, values[:kept].copy(), variance, total.weight
+    weight = centred.weight / centred.row_weight
+    return rank, basis.feature_mean, components, values[:kept].copy(), variance, weight

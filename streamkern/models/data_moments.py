@@ -130,7 +130,7 @@ class DataMoments:
         know its rows; DataError if the two differ in map, deviations, precision, targets or number
         of folds, or if rows are in both; InsufficientMemoryError if this process cannot hold them.
         """
-        for each in (self, other):
+        for each in (self, checked_moments(other)):
             each.check_whole()
         check_alike(self, other)
         turns = turns_between(self.feature_map, other.feature_map, self.options.precision)
@@ -215,3 +215,13 @@ def _with_parts(folds: ByFold, numbers: Sequence[int], *parts: FeatureSums) -> B
 
 def _empty(folds: ByFold) -> FeatureSums:
     return folds.empty.zero()
+
+
+def checked_moments(value: Any) -> DataMoments:
+    """Return moments, or raise ParameterError unless a value is these."""
+    if isinstance(value, DataMoments):
+        return value
+    raise ParameterError(
+        f"moments are what an estimator's `moments` or `streamkern.load_moments` returns, not "
+        f"{value!r}; give these."
+    )

@@ -58,15 +58,23 @@ def described_class_weight(class_weight: Any) -> Any:
     """Return the option as plain JSON values: a mapping as pairs of label and weight."""
     if class_weight is None or isinstance(class_weight, str):
         return class_weight
-    return [
-        [getattr(label, "item", lambda label=label: label)(), float(weight)]
-        for label, weight in class_weight.items()
-    ]
+    return [[_described(label), float(weight)] for label, weight in class_weight.items()]
+
+
+def _described(label: Any) -> Any:
+    label = label.item() if isinstance(label, np.generic) else label
+    return {"bytes": label.decode("latin-1")} if isinstance(label, bytes) else label
 
 
 def restored_class_weight(described: Any) -> Any:
     """Return the option that `described_class_weight` described, or raise what damage raises."""
-    return checked_class_weight(dict(described) if isinstance(described, list) else described)
+    if not isinstance(described, list):
+        return checked_class_weight(described)
+    labels = [
+        label["bytes"].encode("latin-1") if isinstance(label, dict) else label
+        for label, _ in described
+    ]
+    return checked_class_weight(dict(zip(labels, (each for _, each in described), strict=True)))
 
 
 def labelled_source(

@@ -8,7 +8,7 @@ from typing import Any
 
 from streamkern.errors import ParameterError
 from streamkern.features.metric import GivenMetric
-from streamkern.models.checkpoint_job import RowPasses, checkpointed
+from streamkern.models.checkpoint_job import RowPasses, checkpointed, hash_of_rows
 from streamkern.models.data_moments import DataMoments
 from streamkern.models.field_kernel import with_chosen_kernel
 from streamkern.models.moments_pass import moments_pass
@@ -20,12 +20,16 @@ from streamkern.parameters.plan import plan_for
 from streamkern.parameters.template import Template
 from streamkern.sources import Source
 from streamkern.statistics import Folds, RowFolds, RowIndex, block_folds, shard_folds
+from streamkern.statistics.folds import TurnedFolds
 from streamkern.tune.candidates import Contender
 from streamkern.tune.column_pass import run_column_pass, warn_of_outliers
 from streamkern.tune.metric_beginnings import Pair
 from streamkern.tune.metric_learning import LearntMetric, check_metric_of, in_metric
 from streamkern.tune.sample_choice import chosen_on_sample
 from streamkern.tune.trials import ISOTROPIC, STANDARD
+
+# Rows, or shards, for every fold: fewer are dealt unevenly.
+_FEW = 10
 
 
 def fit_moments(
@@ -84,7 +88,8 @@ def fit_job(
     plan = plan_for(source, heaviest, n_sample, **solution)
     # Of rows that come in single shards, one fold would get all.
     few_rows = like is not None or (more_to_come and plan.fold_by != "shards")
-    folds = _folds(source, plan, options, few_rows=few_rows)
+    dealt = _folds(source, plan, options, few_rows=few_rows)
+    folds = dealt if like is None else _turned(dealt, source, plan, options)
     job: Any = {"like": like, "indexed": indexed, "searched": searched}
     with checkpointed(folder, source, options, plan, **job) as saved:
         index = RowIndex(folds) if indexed else None
@@ -121,6 +126,15 @@ def fit_job(
             options = replace(options, kernel=contenders[0].pairs[0][0])
         passes = RowPasses(source, options, plan, saved, folds, like, few_rows, scaled)
         yield passes, contenders, learnt
+
+
+def _turned(folds: Folds, source: Source, plan: Plan, options: FitOptions) -> Folds:
+    """Return folds that follow from what rows hold where few come, which may go on and on."""
+    K, by_shards = options.n_folds, plan.fold_by == "shards"
+    if (plan.n_shards if by_shards else source.n_samples) >= _FEW * K:
+        return folds
+    known = source.tolerant() if options.on_bad_rows == "skip" else source
+    return TurnedFolds(K, folds, int(hash_of_rows(known), 16) % K)
 
 
 def _folds(source: Source, plan: Plan, options: FitOptions, *, few_rows: bool) -> Folds:

@@ -14,7 +14,7 @@ from streamkern.features import LEVELS
 from streamkern.features.spectral import SpectralFeatures
 from streamkern.parameters.fit_report import FitReport
 from streamkern.sources.preprocessing import recipe_of
-from streamkern.sources.preprocessing.column_names import input_names
+from streamkern.sources.preprocessing.column_names import input_names, target_names
 from streamkern.statistics import ByFold, RowIndex, unplaced_folds
 
 if TYPE_CHECKING:
@@ -32,13 +32,14 @@ def check_alike(left: "DataMoments", right: "DataMoments") -> None:
                 f"moments merge only where they are alike, but the first have {mine} and the "
                 f"second have {theirs}; compute the second again like the first (--like)."
             )
-    names, others = (input_names(part.report) for part in (left, right))
-    if names and others and names != others:
-        mine, theirs = listed_apart(names, others)
-        raise DataError(
-            f"moments merge only where they are alike, but the columns of the first are {mine} "
-            f"and those of the second {theirs}; give those of the second as the first has them."
-        )
+    for what, names_of in (("columns", input_names), ("targets", target_names)):
+        names, others = names_of(left.report), names_of(right.report)
+        if names and others and names != others:
+            mine, theirs = listed_apart(names, others)
+            raise DataError(
+                f"moments merge only where they are alike, but the {what} of the first are {mine} "
+                f"and those of the second {theirs}; give those of the second as the first has them."
+            )
     first, second = (recipe_of(part.report) for part in (left, right))
     if first and second and not first.encodes_like(second):
         raise DataError(
@@ -88,6 +89,7 @@ def _traits(moments: "DataMoments") -> Iterator[str]:
     yield f"{moments.n_folds} folds"
     classes = moments.report.get("classes")
     yield f"the classes {', '.join(map(repr, classes['values']))}" if classes else "no classes"
+    yield f"classes that weigh {moments.report.get('class_factors') or 'the same'}"
     yield f"map {feature_map.name}"
     yield from _named(feature_map.parameters())
 

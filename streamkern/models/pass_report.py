@@ -33,12 +33,13 @@ def pass_report(
     if source.n_features <= _MOST_RANGES and not options.covariates:
         ends = np.stack([seen.columns.minimum, seen.columns.maximum], axis=1)
         named["input_range"] = ends[: source.n_features].tolist()
+    read = first.n_rows * len(passes) - sum(passed.resumed_rows for passed in passes)
     report: FitReport = {
         "rows": first.n_rows,
         "n_features": source.n_features,
         "n_targets": source.n_targets,
         "seconds": {"total": seconds, "columns": seen.passed.seconds, "pass": passing},
-        "rows_per_second": first.n_rows * len(passes) / passing,
+        "rows_per_second": max(read, 0) / passing,
         "peak_worker_bytes": max(passed.peak_worker_bytes for passed in every),
         "projected_worker_bytes": plan.worker_bytes,
         "skipped_rows": first.n_skipped,

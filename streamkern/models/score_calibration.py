@@ -25,15 +25,15 @@ _LEAST_SPREAD = 1e-6
 
 def calibrated_by_folds(
     ridge: FittedRidge, source: LabelledSource, method: str
-) -> tuple[Calibrator, float]:
+) -> tuple[Calibrator, ClassErrors]:
     """Return the calibrator of scores of every row by the model without its fold, in one pass.
 
-    With it comes the share of the rows whose class has the largest of these scores.
+    With it come the errors of taking the class of the largest of these scores.
     """
     held_out = unseen_by(ridge, _folds(ridge)).held_out
     by_largest = ClassErrors(ClassRule(source.classes, PlainRule()), source.class_weight)
     table, errors = _measured(ridge, source, held_out, by_largest)
-    return fitted_calibrator(method, table), errors.accuracy
+    return fitted_calibrator(method, table), errors
 
 
 def calibrated_by_moments(ridge: FittedRidge) -> Calibrator:

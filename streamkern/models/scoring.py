@@ -8,6 +8,7 @@ from streamkern._typing import Floats
 from streamkern.engine.reduction import PassResult, accumulate
 from streamkern.engine.scheduler import shared, task
 from streamkern.errors import DataError, ParameterError
+from streamkern.errors.checks import checked_integer
 from streamkern.features.kernel_values import Similarities
 from streamkern.parameters.plan import cut
 from streamkern.parameters.template import check_targets
@@ -77,6 +78,12 @@ def gradient_outer_product(
     model.check_inputs(source)
     predictor, skip_bad_rows = model.predictor, model.parameters.skips_bad_rows
     predictor.feature_map.check((source.n_samples, source.n_features))
+    shape = (predictor.coef.shape[1],)
+    if target_unit is not None and not (target_unit.shape == shape and (target_unit > 0).all()):
+        raise ParameterError(
+            f"target_unit must be positive numbers of shape {shape}, one a target, not "
+            f"{target_unit.tolist()}; give the deviations of the targets, or leave it out."
+        )
     empty = GradientOuterProduct(predictor, target_unit)
     _, found, _ = scored(source, empty, empty, 8 * len(predictor.coef), "gradients", skip_bad_rows)
     kept = empty.standardizer.columns
@@ -152,6 +159,8 @@ def diagnose(model: "FittedRidge", source: Source, *, n_largest: int = 10) -> di
 
     A row is left out with all its weight: not as one of several equal rows.
     """
+    sentence = "n_largest must be a whole number of at least 0, not {!r}; say how many to list."
+    n_largest = checked_integer(n_largest, sentence, 0)
     model.check_inputs(source)
     if model.report.get("solver") == "cg":
         raise ParameterError(

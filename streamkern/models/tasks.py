@@ -11,7 +11,7 @@ from typing import Any
 
 from streamkern.errors import OverflowedError, ParameterError
 from streamkern.features.base import checked_n_components
-from streamkern.models.data_moments import DataMoments
+from streamkern.models.data_moments import DataMoments, checked_moments
 from streamkern.models.feature_rounding import LARGEST_SHARE, ROUNDED, share_of_rounding
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.moments_fit import fit_moments
@@ -164,7 +164,7 @@ class Task(ABC):
     def solve(self, parameters: Parameters, moments: DataMoments) -> Any:
         """Return the fitted model of moments, which it keeps, without reading rows."""
         parameters.check_direct()
-        moments.check_whole()
+        checked_moments(moments).check_whole()
         parameters = self.prepared(parameters)
         self.check_moments(moments)
         D, size, penalty = moments.feature_map.n_components, None, parameters.penalty

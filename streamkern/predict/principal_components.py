@@ -25,7 +25,7 @@ class PrincipalComponents(Uncached):
     components: Floats  # (K, D), orthonormal; in each the number of largest size is positive
     explained_variance: Floats  # (K,), descending
     total_variance: float  # of all D features
-    weight: float  # N
+    weight: float  # N, of weights that are 1 in the mean where they are less
     precision: str = "single"
 
     @cached_property

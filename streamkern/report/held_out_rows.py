@@ -80,8 +80,9 @@ def _linear_residuals(sample: RowSample) -> Floats:
 def place_of(data: Mapping[str, Any], place: int) -> str:
     """Say which row it is of the `data` of a report: its number, and its file if there are more."""
     files = data.get("files", [])
-    for file in files if len(files) > 1 else ():
+    for file in files:
         if place < file["n_rows"]:
-            return f"{file['path']}, row {place:,}"
+            of = " of those with a label" if file.get("unlabelled") else ""
+            return f"{file['path']}, row {place:,}{of}" if len(files) > 1 else f"{place:,}{of}"
         place -= file["n_rows"]
     return f"{place:,}"

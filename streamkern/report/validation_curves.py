@@ -69,8 +69,11 @@ def _curve_of(model: FittedRidge) -> PenaltyCurve | None:
     scale = np.ones(values.shape[1])
     if found["criterion"] == "evidence":
         return PenaltyCurve("evidence", alphas, -values, scale)
-    if model.equations is not None:
-        scale = np.square(model.target_spread[1])
+    if model.equations is None:  # which say how much the targets vary
+        return None
+    scale = np.square(model.target_spread[1])
+    if found["criterion"] == "loo":
+        return PenaltyCurve.of_rows(alphas, values**2, scale)
     return PenaltyCurve(found["criterion"], alphas, values**2, scale)
 
 

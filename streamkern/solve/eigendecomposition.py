@@ -85,8 +85,9 @@ def decomposed_in_range(
         for _ in range(2):
             Q = np.linalg.qr(product(Q))[0]
         inside, rotation = decomposed(Q.T @ product(Q), n_threads)
-        np.maximum(inside, 0.0, out=values[D - k :])
-        np.matmul(Q, rotation, out=vectors[:, D - k :])
+        r = min(rank, k)  # the others are rounding
+        np.maximum(inside[k - r :], 0.0, out=values[D - r :])
+        np.matmul(Q, rotation[:, k - r :], out=vectors[:, D - r :])
     return values, vectors
 
 

@@ -44,6 +44,7 @@ def as_source(X: Any, y: Any = None, sample_weight: Any = None) -> Source:
             )
         return X
     X, y = unwrapped("X", X), unwrapped("y", y)
+    sample_weight = unwrapped("sample_weight", sample_weight)
     return (DaskSource if is_lazy(X) else ArraySource)(X, y, sample_weight)
 
 
@@ -56,6 +57,7 @@ def labelled_rows(X: Any, y: Any = None, sample_weight: Any = None) -> tuple[Sou
     if isinstance(X, Source) or y is None:
         return as_source(X, y, sample_weight).labelled()
     rows: Any = as_source(X, None, sample_weight)
+    y = unwrapped("y", y)
     labels = one_label(lazy_values(y) if isinstance(rows, DaskSource) else np.asarray(y))
     _, labels, _ = rows.aligned(rows.X, labels, None)
     return rows, ArrayLabels(labels)

@@ -5,23 +5,24 @@ No library but the core of Dask is imported for others than those who hold an ob
 
 import math
 from collections.abc import Callable, Collection
-from functools import wraps
+from functools import partial, wraps
 from typing import Any
 
 import numpy as np
 from dask import compute, delayed
 from dask.base import is_dask_collection
 
+from streamkern._typing import Array
 from streamkern.errors import DataError
 from streamkern.errors.formatting import listed
 from streamkern.runtime.sparse_rows import SparseRows, is_sparse
-from streamkern.sources.preprocessing.cells import LazyModule
+from streamkern.sources.preprocessing.cells import LazyModule, pa
 
 da: Any = LazyModule("dask.array")
 dd: Any = LazyModule("dask.dataframe")
 # Libraries whose tables have names.
 _NAMED = ("pandas", "polars")
-_FRAMES = {"pandas.DataFrame", "polars.DataFrame", "pyarrow.Table", "pyarrow.RecordBatch"}
+_FRAMES = {"pandas.DataFrame", "polars.DataFrame", "pyarrow.Table"}
 
 
 def is_dask_array(X: Any) -> bool:
@@ -50,14 +51,29 @@ def lazy_array(name: str, values: Any) -> Any:
     """Return values as a Dask array, without computing any: the sizes of chunks may be unknown."""
     if is_dask_frame(values):
         return in_one_type(name, values).to_dask_array()
-    return da.asarray(values)
+    return _unmasked(name, da.asarray(values))
 
 
 def lazy_values(values: Any) -> Any:
     """Return values of any kind as a Dask array, in one chunk where they are in memory."""
     if is_dask_frame(values):
         return values.to_dask_array()
-    return values if is_dask_array(values) else da.from_array(np.asarray(values), chunks=-1)
+    if not is_dask_array(values):
+        return da.from_array(np.asarray(values), chunks=-1)
+    return _unmasked("y", values)
+
+
+def _unmasked(name: str, values: Any) -> Any:
+    """Return a Dask array whose cells that a mask hides are NaN."""
+    if not isinstance(da.utils.meta_from_array(values), np.ma.MaskedArray):
+        return values
+    kind = np.result_type(values.dtype, np.float16)
+    shown = partial(_shown, name, kind)
+    return values.map_blocks(shown, dtype=kind, meta=np.empty((0,) * values.ndim, kind))
+
+
+def _shown(name: str, kind: Any, values: Any) -> Array:
+    return np.asarray(_checked(name, values), dtype=kind)
 
 
 def lazy_frame(array: Any, columns: Any, rows: Any) -> Any:
@@ -228,6 +244,7 @@ _UNWRAPPED: dict[str, Callable[[str, Any], Any]] = {
     "zarr.Group": _group,
     "h5py.Group": _group,
     "polars.LazyFrame": lambda _, rows: rows.collect(),
+    "pyarrow.RecordBatch": lambda _, rows: pa.Table.from_batches([rows]),
     "pyarrow.RecordBatchReader": lambda _, rows: rows.read_all(),
     "pyarrow.Dataset": lambda _, rows: rows.to_table(),
 }

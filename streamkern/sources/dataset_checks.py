@@ -29,6 +29,17 @@ _CLASSES = {h5py.h5t.INTEGER: "integers", h5py.h5t.FLOAT: "floats", h5py.h5t.TIM
 _Whole: TypeAlias = tuple[tuple[int, ...], int]
 
 
+def _packing(dataset: h5py.Dataset) -> str | None:
+    """Return the attribute by which numbers stand for others (CF conventions), None without one."""
+    for name, usual in (("scale_factor", 1), ("add_offset", 0)):
+        if np.any(dataset.attrs.get(name, usual) != usual):
+            return name
+    for name in ("_FillValue", "missing_value"):
+        if name in dataset.attrs and not np.all(np.isnan(dataset.attrs[name])):
+            return name
+    return None
+
+
 class Tables:
     """The datasets of an open file, checked before a value is read, and what they are made of."""
 
@@ -53,6 +64,11 @@ class Tables:
                 f"{self._path}: {name} must hold floats or integers, but its type is "
                 f"{'boolean' if kind == 'b' else type_of(found)}; convert it to numbers first"
                 f"{labels}."
+            )
+        if packing := _packing(found):
+            raise DataError(
+                f"{self._path}: {name} holds no plain numbers, by its attribute {packing}; write "
+                f"those that they stand for, with NaN where one is missing."
             )
         return self.check(found, name)
 

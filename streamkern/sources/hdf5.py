@@ -98,7 +98,8 @@ class HDF5Source(Source):
     def locate(self, row: int) -> str:
         for file, segment in zip(self.files, self.segments(), strict=True):
             if row < segment.stop:
-                return f"{file.name}, row {row - segment.start:,}"
+                of = " of those with a label" if file.unlabelled else ""
+                return f"{file.name}, row {row - segment.start:,}{of}"
         return f"row {row:,}"
 
     def check_unchanged(self) -> None:
@@ -111,6 +112,8 @@ class HDF5Source(Source):
         recipe, files = self.files[0].recipe, [file._asdict() for file in self.files]
         for file in files:
             del file["recipe"], file["ids"]  # the same of all
+            if not file["unlabelled"]:
+                del file["unlabelled"]
             if table := file.pop("table"):
                 path = str(Path(table[0]).resolve())
                 file |= {"path": path, "file_bytes": table[1], "modified": table[2]}

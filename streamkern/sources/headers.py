@@ -36,6 +36,7 @@ class FileRows(NamedTuple):
     parts: tuple[tuple[str, int, float], ...] = ()  # other files that rows are in, size and time
     recipe: str = ""  # how a table became these rows, as JSON
     table: tuple[str, int, float] | None = None  # these were converted from: path, size and time
+    unlabelled: int = 0  # rows of the table that are not among these
     ids: tuple[str, ...] = ()  # datasets of those of the recipe
 
     @property

@@ -17,8 +17,8 @@ from streamkern.sources.preprocessing.cells import SINGLE_EXACT, csv, is_number,
 
 _PIECE_BYTES = 4 << 20
 TABLES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
-# The column that pandas adds to a Parquet file for an index without a name.
-_UNNAMED_INDEX = re.compile(r"__index_level_\d+__")
+# The column that pandas or Dask adds to a Parquet file for an index without a name.
+_UNNAMED_INDEX = re.compile(r"__(index_level_\d+|null_dask_index)__")
 
 
 class Batches(NamedTuple):

@@ -66,6 +66,17 @@ class RowFolds(Folds):
         return (places + turns.astype(np.int64)) % self.n_folds
 
 
+@dataclass(frozen=True)
+class TurnedFolds(Folds):
+    """Another rule, with folds that are so many further on."""
+
+    rule: Folds
+    turn: int
+
+    def of(self, places: Array) -> Array:
+        return (self.rule.of(places) + self.turn) % self.n_folds
+
+
 def shard_folds(shards: Sequence[Shard], n_folds: int, random_state: int) -> RangeFolds:
     """Deal whole shards to folds by a seeded shuffle, the largest first, each to the emptiest."""
     hashes = hashed(np.array([shard.index for shard in shards]), random_state)

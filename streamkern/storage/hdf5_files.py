@@ -13,6 +13,7 @@ import h5py
 import numpy as np
 
 from streamkern._typing import Array
+from streamkern.errors import DataError
 from streamkern.runtime.signals import between_callbacks, not_interrupted
 from streamkern.sources.preprocessing.cells import csv, pa, parquet
 from streamkern.storage.outputs import check_format, check_output, replacing
@@ -105,6 +106,10 @@ class RowWriter:
             how = {"chunks": (tall, *row), "maxshape": (None, *row)}
             self.file.create_dataset(name, (0, *row), dtype, **how)
         dataset = self.file[name]
+        if dataset.dtype.kind in "iu" and rows.dtype.kind == "O":
+            raise DataError(f"{name} has integers first, but later cells are missing; fill them.")
+        if dataset.dtype.kind == "O" and rows.dtype.kind in "iu":
+            rows = rows.astype(str).astype(object)
         start = len(dataset)
         dataset.resize(start + len(rows), axis=0)
         dataset[start:] = rows.view(dataset.dtype) if rows.dtype.kind == "S" else rows

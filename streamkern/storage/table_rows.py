@@ -6,7 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from streamkern.errors import DataError, OutputError
+from streamkern.errors import DataError, OutputError, warn
+from streamkern.errors.formatting import listed
 from streamkern.errors.urls import is_url
 from streamkern.sources import open_hdf5
 from streamkern.sources.hdf5 import HDF5Source
@@ -33,6 +34,14 @@ def table_files(paths: Sequence[str | Path]) -> list[Path]:
     """Return the tables that paths, patterns and folders of Parquet stand for; none for HDF5."""
     named = [Path(path) for path in paths if Path(path).is_dir()]
     found = {folder: sorted(map(str, folder.rglob("*.parquet"))) for folder in named}
+    for folder, names in found.items():
+        parts = {part for name in names for part in Path(name).relative_to(folder).parent.parts}
+        if keys := sorted({part.partition("=")[0] for part in parts if "=" in part}):
+            warn(
+                f"the folders in {folder} are named after {listed(keys)}, which is an input only "
+                f"where the files hold it, too.",
+                1,
+            )
     tables = []
     for path in map(str, paths):
         tables += found.get(Path(path)) or ([path] if is_url(path) else matching(path))
@@ -77,14 +86,14 @@ def opened_tables(
         paths = [where / str(number) / f"{table.name}.h5" for number, table in enumerate(tables)]
         for path in paths:
             path.parent.mkdir()
-        tally, unlabelled = Tally(), 0
+        tally, unlabelled = Tally(), [0] * len(tables)
         try:
             used = _recipe_of(tables, paths, recipe, targets)
-            for table, path in zip(tables, paths, strict=True):
+            for i, (table, path) in enumerate(zip(tables, paths, strict=True)):
                 if not path.exists():
                     more = {"with_targets": with_targets, "with_ids": with_ids}
                     found = write_encoded(table, path, used, tally, **more)
-                    unlabelled += found.get("unlabelled_rows", 0)
+                    unlabelled[i] = found.get("unlabelled_rows", 0)
             if used is recipe:
                 tally.warn()
             y = "y" if with_targets and used.targets else None
@@ -92,10 +101,10 @@ def opened_tables(
             how["labels"] = how.get("labels", False) and y is not None
             rows: Any = open_hdf5(list(map(str, paths)), "X", y, weights=weights, **how)
             named = tuple(
-                file._replace(table=(str(table), *size_and_time(table)))
-                for file, table in zip(rows.files, tables, strict=True)
+                file._replace(table=(str(table), *size_and_time(table)), unlabelled=n)
+                for file, table, n in zip(rows.files, tables, unlabelled, strict=True)
             )
-            yield Opened(replace(rows, files=named), unlabelled, tally.as_dict())
+            yield Opened(replace(rows, files=named), sum(unlabelled), tally.as_dict())
         except DataError as error:  # which is to name tables, not what they became
             said = str(error)
             for path, table in zip(paths, tables, strict=True):

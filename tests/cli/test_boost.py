@@ -1,11 +1,9 @@
 """`streamkern fit --boost`, and what other commands do with the classifier that it writes."""
 
-import shutil
-
 import h5py
 import numpy as np
 import pytest
-from commandline import invoke, report_of, streamkern, write
+from commandline import report_of, streamkern, write
 
 SMALL = ("--components", 16, "--length-scale", 0.5, "--alpha", 0.1)
 
@@ -52,18 +50,6 @@ def test_predictions_and_their_errors_are_those_of_the_model(folder):
         np.testing.assert_allclose(file["y_proba"][:].sum(axis=1), 1)
     rounds = report_of("show", folder / "model.h5")["report"]["rounds"]
     assert 1 - found["accuracy"] == pytest.approx(rounds[-1]["train_error"])
-
-
-def test_bad_rows_are_skipped_where_that_is_asked_for(folder):
-    shutil.copy(folder / "data.h5", folder / "bad.h5")
-    with h5py.File(folder / "bad.h5", "a") as file:
-        file["X"][7, 0] = np.nan
-    model, bad, out = folder / "model.h5", folder / "bad.h5", folder / "skipped.h5"
-    assert report_of("evaluate", model, bad, "--on-bad-rows", "skip")["skipped_rows"] == 1
-    found = report_of("predict", model, bad, "--out", out, "--on-bad-rows", "skip")
-    assert found["skipped_rows"] == 1
-    for given in (("evaluate", model, bad), ("predict", model, bad, "--out", out, "--force")):
-        assert invoke(*given).exit_code == 1
 
 
 def test_a_dry_run_counts_the_maps_of_all_rounds(folder):

@@ -71,7 +71,8 @@ def test_labels_that_are_no_text_are_written_as_they_are(labels):
 @pytest.mark.parametrize("text", [True, False])
 def test_rows_that_cannot_be_predicted_have_no_label(text):
     X, y = rows()
-    write("train.h5", X, y if text else np.searchsorted(NAMES, y))
+    y = y if text else np.searchsorted(NAMES, y)
+    write("train.h5", X, y)
     fitted()
     X[5, 0] = np.nan
     write("new.h5", X, y)
@@ -79,6 +80,7 @@ def test_rows_that_cannot_be_predicted_have_no_label(text):
     assert "1 of 240 rows have no finite score" in output
     arguments = ("predict", "model.h5", "new.h5", "--out", "p.h5", "--on-bad-rows", "skip")
     assert report_of(*arguments, "--proba")["skipped_rows"] == 1
+    assert report_of("evaluate", "model.h5", "new.h5", *arguments[-2:])["skipped_rows"] == 1
     with h5py.File("p.h5") as file:
         predicted = file["y_pred"].asstr()[:] if text else file["y_pred"][:]
         unknown = predicted == "" if text else np.isnan(predicted)

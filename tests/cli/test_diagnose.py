@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from commandline import invoke, refused, report_of, rows, streamkern, write
+from commandline import invoke, report_of, rows, streamkern, write
 
 from streamkern import load, open_hdf5
 
@@ -62,33 +62,6 @@ def test_rows_are_named_by_file():
     worst = found["largest_errors"][0]
     assert worst["row"] == 70
     assert worst["place"].endswith("b.h5, row 70")
-
-
-def test_bad_rows_are_refused_or_left_out():
-    X, y = rows()
-    X[17, 1], y[40] = np.nan, np.inf
-    write("train.h5", X, y)
-    skip = ("--on-bad-rows", "skip")
-    streamkern("fit", "train.h5", "--out", "model.h5", "--components", 32, "--quiet", *skip)
-    sentence = refused("diagnose", "model.h5", "train.h5", "--quiet")
-    assert "2 of 300 rows" in sentence
-    assert "train.h5, row 17" in sentence
-    found = report_of("diagnose", "model.h5", "train.h5", *skip)
-    assert (found["rows"], found["skipped_rows"]) == (298, 2)
-    named = {row["row"] for key in ("largest_errors", "largest_leverages") for row in found[key]}
-    assert not named & {17, 40}
-
-
-def test_other_rows_targets_and_models_are_refused():
-    fitted().save("compact.h5", compact=True)
-    write("other.h5", *rows(300, seed=1))
-    write("two.h5", *rows(q=2))
-    for model, data, sentence in (
-        ("model.h5", "other.h5", "these are not the rows that the model was fitted on"),
-        ("model.h5", "two.h5", "but the data has 2"),
-        ("compact.h5", "train.h5", "saved without them"),
-    ):
-        assert sentence in refused("diagnose", model, data, "--quiet", "--json")
 
 
 def test_where_every_row_determines_its_prediction_there_is_no_error():

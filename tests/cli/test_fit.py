@@ -1,6 +1,5 @@
 """`streamkern fit`: every option does what the Python parameter of its name does."""
 
-import numpy as np
 import pytest
 from commandline import invoke, refused, report_of, rows, streamkern, write
 from harvests import same_bits
@@ -67,27 +66,6 @@ def test_a_sum_of_products_is_that_of_python():
     assert "gaussian[0,1]*periodic(period=3)[2]+0.5*laplacian" in shown.replace("\n", "")
 
 
-def test_the_json_says_what_a_penalty_was_chosen_by():
-    report = report_of(*FIT, "--alpha", "10,0.1,1")
-    curve = report["alpha_curve"]
-    assert (curve["criterion"], curve["alphas"]) == ("cv", [0.1, 1.0, 10.0])
-    assert report["alpha"] == curve["alphas"][curve["values"].index(min(curve["values"]))]
-    assert report["cv_rmse"] == min(curve["values"])
-    assert len(curve["standard_errors"]) == 3
-    assert (report["n_folds"], report["fold_by"]) == (5, "rows")
-
-
-def test_rows_in_an_order_are_noted():
-    X, y = rows(6000)
-    order = np.argsort(X[:, 0])
-    write("data.h5", X[order], 3 * y[order] ** 2)
-    fit = (*FIT, "--kernel", "gaussian", "--quiet")
-    said = streamkern(*fit, "--fold-by", "blocks").stderr
-    assert "note: the folds' errors are" in said
-    assert "the rows look ordered" in said
-    assert "note:" not in streamkern(*fit, "--fold-by", "rows", "--force").stderr
-
-
 def test_several_files_are_one_data_set_in_the_order_given():
     X, y = rows()
     write("b.h5", X[:100], y[:100])
@@ -127,14 +105,6 @@ def test_the_json_of_a_dry_run_is_the_plan_and_what_does_not_fit_fails_with_both
     assert [path.name for path in folder.iterdir()] == ["data.h5"]
 
 
-def test_the_json_of_a_choice_of_features_has_the_curve():
-    report = report_of(*FIT, "--sparse", "auto")
-    curve = report["sparse_curve"]
-    assert curve["n_components"] == [1, 2, 3, 4, 6, 8, 11, 16, 23, 32]
-    at = curve["n_components"].index(report["n_components"])
-    assert report["cv_rmse"] == curve["cv_rmse"][at]
-
-
 def test_moments_are_solved_to_the_sparse_model_of_a_fit_which_has_few_features_of_many():
     streamkern("moments", "data.h5", "--out", "moments.h5", "--components", 32)
     sparse = ("--sparse", 7, "--sparse-method", "omp")
@@ -150,27 +120,6 @@ def test_moments_are_solved_to_the_sparse_model_of_a_fit_which_has_few_features_
 def test_a_kernel_is_tuned_before_features_are_chosen():
     report = report_of("tune", *FIT[1:], "--sparse", 7, "--kernel", "gaussian")
     assert (report["n_components"], report["sparse_of"]) == (7, 32)
-
-
-BAD = {
-    "more than there are": (("--sparse", 33), "more features than the 32"),
-    "none": (("--sparse", 0), "at least 1 feature, not 0"),
-    "no folds": (("--sparse", "auto", "--alpha", 1), "'auto' is chosen by cross-validation"),
-    "of auto": (("--sparse", 4, "--components", "auto"), "give the number of components"),
-    "more inputs": (("--sparse", 4, "--map", "identity"), "more features than the 3"),
-}
-
-
-@pytest.mark.parametrize(
-    ("command", "case"), [*(("fit", case) for case in BAD), ("tune", "none"), ("tune", "of auto")]
-)
-@pytest.mark.usefixtures("no_reading")
-def test_a_bad_number_of_features_is_refused_in_one_sentence_before_rows_are_read(
-    command, case, folder
-):
-    options, sentence = BAD[case]
-    assert sentence in refused(command, *FIT[1:], *options, "--quiet", status=2)
-    assert [path.name for path in folder.iterdir()] == ["data.h5"]
 
 
 def test_what_a_search_would_try_is_said_where_nothing_of_that_was_chosen():

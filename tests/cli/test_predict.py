@@ -8,9 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from commandline import invoke, report_of, rows, streamkern, unchanged_by, write
-from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_error
 
-from streamkern import load
+from streamkern import load, open_hdf5
 
 pytestmark = pytest.mark.usefixtures("folder")
 
@@ -83,22 +82,11 @@ def test_standard_deviations_of_a_model_without_normal_equations_are_refused(fol
     streamkern(*predict)
 
 
-METRICS = {"rmse": root_mean_squared_error, "mae": mean_absolute_error, "r2": r2_score}
-
-
 @pytest.mark.parametrize("q", [None, 1, 2])
-def test_the_json_is_what_scikit_learn_says(q):
-    model, (X, y) = fitted(q), rows(500, seed=1, q=q)
-    write("test.h5", X, y)
-    found = report_of("evaluate", "model.h5", "test.h5")
-    assert found["rows"] == 500
-    for name, metric in METRICS.items():
-        each = metric(y, model.predict(X), multioutput="raw_values")
-        if q is None:
-            assert found[name] == pytest.approx(each[0], rel=1e-5)
-        else:
-            assert found[name] == pytest.approx(each.tolist(), rel=1e-5)
-            assert found[f"{name}_mean"] == pytest.approx(each.mean(), rel=1e-5)
+def test_the_json_is_what_the_model_says(q):
+    model = fitted(q)
+    write("test.h5", *rows(500, seed=1, q=q))
+    assert report_of("evaluate", "model.h5", "test.h5") == model.evaluate(open_hdf5("test.h5"))
 
 
 @pytest.mark.parametrize("q", [None, 2])
@@ -107,7 +95,7 @@ def test_people_see_the_numbers(q):
     write("test.h5", *rows(500, seed=1, q=q))
     found = report_of("evaluate", "model.h5", "test.h5")
     output = streamkern("evaluate", "model.h5", "test.h5").stdout
-    for name in METRICS:
+    for name in ("rmse", "mae", "r2"):
         (line,) = [line for line in output.splitlines() if line.strip(" ").startswith(name)]
         assert line.split()[-1] == f"{found[name if q is None else name + '_mean']:.6g}"
         assert ("mean over targets" in line) == (q is not None)

@@ -43,14 +43,6 @@ def test_a_fit_with_weights_is_that_of_rows_repeated():
     assert "rows of weight 0" in said
 
 
-def test_an_evaluation_counts_weights():
-    fitted("repeated.h5")
-    found = report_of("evaluate", "model.h5", "weighted.h5", "--weights", "w")
-    expected = report_of("evaluate", "model.h5", "repeated.h5")
-    for name in ("rmse", "mae", "r2"):
-        assert found[name] == pytest.approx(expected[name], rel=1e-9)
-
-
 def test_a_diagnosis_takes_the_weights_of_the_fit():
     report, _ = fitted("weighted.h5", "--weights", "w")
     found = report_of("diagnose", "model.h5", "weighted.h5", "--weights", "w")

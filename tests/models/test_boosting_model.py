@@ -13,8 +13,6 @@ from sklearn.metrics import log_loss
 import streamkern
 from streamkern import RandomFeatureAdaBoost, RandomFeatureClassifier, RandomFeatureRidge
 from streamkern.errors import DataError, ParameterError
-from streamkern.parameters.parameters import Parameters
-from streamkern.parameters.plan import plan_for
 from streamkern.sources import ArraySource
 
 N = 300
@@ -142,10 +140,3 @@ def test_an_option_that_cannot_be_is_refused_before_rows_are_read():
     for ask in (model().predict, model().staged_evaluate):
         with pytest.raises(NotFittedError):
             ask(np.zeros((1, 2)))
-
-
-def test_a_plan_counts_the_maps_of_all_rounds():
-    source = ArraySource(np.zeros((N, 784)), np.zeros(N))
-    options = Parameters.of(RandomFeatureRidge(n_components=512, alpha=1.0)).passes()
-    one, ten = (plan_for(source, options, n_maps=n).worker_bytes for n in (1, 11))
-    assert ten - one == 10 * 16 * 512 * 784

@@ -93,8 +93,8 @@ def test_numbers_of_components_and_weights_that_cannot_be_are_refused():
             pca(n_components=wanted).fit("nothing to read")
     with pytest.raises(ParameterError, match="64 components at most"):
         pca(n_components=65).fit(rows())
-    with pytest.raises(DataError, match=r"3 that weigh 0\.6"):
-        pca(n_components=1).fit(rows(3), sample_weight=[0.2, 0.2, 0.2])
+    with pytest.raises(DataError, match="all 4 columns of X are constant"):
+        pca(n_components=1).fit(rows(2), sample_weight=[1.0, 0.0])
 
 
 def test_weights_are_as_good_as_repeated_rows():
@@ -102,6 +102,11 @@ def test_weights_are_as_good_as_repeated_rows():
     weights = np.random.default_rng(0).integers(1, 4, len(X)).astype(float)
     weighted = pca().fit(X, sample_weight=weights)
     assert_same(weighted, pca().fit(np.repeat(X, weights.astype(int), axis=0)))
+
+
+def test_equal_weights_below_one_say_nothing():
+    X = rows(40)
+    assert_same(pca().fit(X, sample_weight=np.full(40, 0.01)), pca().fit(X))
 
 
 def test_targets_do_not_matter(tmp_path):

@@ -20,7 +20,7 @@ from streamkern import (
     RandomFeatureRidge,
     RandomFourierFeatures,
 )
-from streamkern.errors import DataError
+from streamkern.errors import DataError, StreamkernWarning
 
 ESTIMATORS = (
     RandomFeatureRidge("gaussian", n_components=32, alpha=0.1),
@@ -93,7 +93,9 @@ def folder(path):
 
 
 def test_a_folder_of_parquet_is_read_as_one_table(tmp_path):
-    model = RandomFeatureRidge(n_components=32, alpha=0.1).fit(folder(tmp_path / "rows"), y="y")
+    model = RandomFeatureRidge(n_components=32, alpha=0.1)
+    with pytest.warns(StreamkernWarning, match="named after k, which is an input only where"):
+        model.fit(folder(tmp_path / "rows"), y="y")
     assert model.report_["rows"] == N
     np.testing.assert_allclose(model.predict(FRAME), model.fit(FRAME, Y).predict(FRAME), rtol=1e-5)
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from commandline import invoke, report_of, streamkern, write
+from commandline import report_of, streamkern, write
 from harvests import same_bits
 from rows_read import Unread
 
@@ -223,22 +223,6 @@ def test_a_command_is_the_call_of_python(arguments, named):
     assert report["tuning"] == expected.report_["tuning"]
     assert report["feature_map"] == expected.report_["feature_map"]
     assert same_bits(library.load("model.h5"), expected)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "match"),
-    [
-        ((*TUNE, "--map", "iid,iid"), "--map iid,iid names a map twice"),
-        ((*TUNE, "--kernel", "gaussian,auto"), "kernel must be one of"),
-        (("pca", *TUNE[1:], "--map", "auto"), "--map must be one of"),
-    ],
-    ids=str,
-)
-@pytest.mark.usefixtures("data")
-def test_what_cannot_be_is_wrong_usage(arguments, match):
-    result = invoke(*arguments)
-    assert result.exit_code == 2
-    assert match in result.output
 
 
 @pytest.mark.usefixtures("data")

@@ -26,7 +26,7 @@ from streamkern.sources import Source, as_source
 from streamkern.sources.arrays import NamedRows
 from streamkern.sources.containers import as_table, column_names, is_frame, is_lazy, unwrapped
 from streamkern.sources.preprocessing import Recipe, recipe_of
-from streamkern.sources.preprocessing.column_names import check_same_inputs
+from streamkern.sources.preprocessing.column_names import check_same_inputs, check_same_targets
 from streamkern.sources.preprocessing.discovery import recipe_of_frame
 
 Estimator = TypeVar("Estimator")
@@ -110,8 +110,11 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
             like = more.get("like")
             recipe = self.recipe_ if not first else None if like is None else like.recipe
             how = {"targets": targets, "labels": is_classifier(self)}
+            how["as_they_are"] = recipe is None and not (first and like is None)
             X, y, sample_weight = opened_paths(X, y, sample_weight, recipe, **how), None, None
         rows = self._rows(X, y, first=first, **more)
+        if not first and y is not None:
+            check_same_targets(self._known_report(), column_names(y))
         if targets and not isinstance(X, Source) and (first or y is not None):
             y = checked_targets(self, y, labels=is_classifier(self))
         return rows, y, sample_weight

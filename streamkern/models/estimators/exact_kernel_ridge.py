@@ -228,7 +228,7 @@ def check_memory(n_rows: int, alpha: Any, max_bytes: int | None = None) -> None:
 
 
 def _checked_weights(X: Floats, sample_weight: Any) -> Floats:
-    source = ArraySource(X, sample_weight=sample_weight)
+    source = ArraySource(X, sample_weight=unwrapped("sample_weight", sample_weight))
     weights: Any = source.weights
     bad = np.flatnonzero(~np.isfinite(weights))
     if len(bad):

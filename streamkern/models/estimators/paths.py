@@ -10,7 +10,7 @@ from typing import Any
 
 from streamkern.errors import DataError
 from streamkern.sources import Source, open_hdf5
-from streamkern.sources.preprocessing import Recipe, RecipeOptions
+from streamkern.sources.preprocessing import Recipe, RecipeOptions, recipe_of
 from streamkern.storage.table_rows import opened_tables, table_files
 
 
@@ -21,11 +21,19 @@ def are_paths(X: Any) -> bool:
 
 
 def opened_paths(
-    X: Any, y: Any, weights: Any, recipe: Recipe | None, *, targets: bool, labels: bool
+    X: Any,
+    y: Any,
+    weights: Any,
+    recipe: Recipe | None,
+    *,
+    targets: bool,
+    labels: bool,
+    as_they_are: bool = False,
 ) -> Source:
     """Open files of rows, whose targets and weights go by names; tables by a recipe, or a new one.
 
-    Rows of tables are converted in TMPDIR, and go when the source does.
+    DataError is raised if rows are to be inputs `as_they_are`, but not all cells are numbers.  Rows
+    of tables are converted in TMPDIR, and go when the source does.
     """
     paths = list(map(os.fspath, X if isinstance(X, (list, tuple)) else [X]))
     tables = table_files(paths)
@@ -47,6 +55,12 @@ def opened_paths(
     folder = Path(tempfile.gettempdir())
     with ExitStack() as stack:
         opened = stack.enter_context(opened_tables(tables, asked, folder, **how))
+        made = recipe_of({"data": opened.source.describe()})
+        if as_they_are and not (made is None or made.is_plain):
+            raise DataError(
+                f"{tables[0]} has other cells than numbers, but the model was not fitted to a "
+                f"table, which would say what becomes of them; give numbers, or fit it to a table."
+            )
         kept = set[Any]()  # which lives as long as the source, and those made of it
         weakref.finalize(kept, stack.pop_all().close)
     return replace(opened.source, kept=kept)

@@ -19,6 +19,7 @@ from streamkern.models.tasks import Task
 from streamkern.parameters.parameters import AUTO
 from streamkern.runtime.events import job
 from streamkern.sources import Source, labelled_rows
+from streamkern.sources.class_labels import MISSING
 from streamkern.sources.containers import is_lazy, keeps_coordinates
 from streamkern.sources.nonfinite_rows import none_left_error
 
@@ -61,20 +62,22 @@ class ClassEstimator(ClassifierMixin, TableEstimator):  # type: ignore[misc]
         """Return the accuracy, in one pass; parameters are those of `fit`.
 
         Of arrays, a label that is none of the classes counts as an error.  With `on_bad_rows`
-        'skip', rows with values that are not finite are left out.
+        'skip', rows without a label or with values that are not finite are left out.
         """
         if y is None or isinstance(X, Source) or is_lazy(X) or are_paths(X):
             return float(self.evaluate(X, y, sample_weight)["accuracy"])
         model, rows = self.model_, self._tables(X, y, sample_weight)
         source, _ = labelled_rows(*rows)  # which checks lengths and weights
-        scores = model.scores(rows[0])
+        codes, scores = model.rule.classes.codes(np.asarray(y).ravel()), model.scores(rows[0])
         scores = scores.reshape(len(scores), -1)
-        known = np.isfinite(scores).all(axis=1) | (not self._skips)
-        if not known.any():
-            raise none_left_error(source, len(known), 0)
-        weights = None if sample_weight is None else np.asarray(sample_weight)[known]
-        right = model.rule.labels(scores[known]) == np.asarray(y).ravel()[known]
-        return float(np.average(right, weights=weights))
+        weights = np.ones(len(codes)) if sample_weight is None else np.asarray(sample_weight, float)
+        whole = np.isfinite(scores).all(axis=1) & np.isfinite(weights) & (codes != MISSING)
+        if not (self._skips or whole.all()):
+            return float(self.evaluate(X, y, sample_weight)["accuracy"])  # which says where
+        if not weights[whole].any():
+            raise none_left_error(source, int((~whole).sum()), int((weights == 0).sum()))
+        right = model.rule.codes(scores[whole]) == codes[whole]
+        return float(np.average(right, weights=weights[whole]))
 
     def evaluate(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:
         """Compare predictions with labels, in one pass; parameters are those of `fit`.

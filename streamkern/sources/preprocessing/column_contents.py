@@ -18,6 +18,7 @@ from streamkern.sources.preprocessing.column_encoders import PERIODS
 MOST_LEVELS = 10_000
 _LEVEL_BYTES = 1 << 20
 _TRUTH = {"true", "false"}
+_MOST_EXACT = 2.0**53
 
 
 class ColumnContents:
@@ -44,6 +45,10 @@ class ColumnContents:
         self.has_too_many = False
         self.examples: dict[str, str] = {}
         self.measured = _Summary()
+        if as_categories and self.is_time:
+            raise DataError(
+                f"column {name!r} is to be categories, but holds dates or times; make them text."
+            )
         is_known = self.is_text or self.is_time or cells.is_number(kind) or is_coded
         if not is_known and str(kind) != "null":
             raise DataError(
@@ -62,6 +67,11 @@ class ColumnContents:
             self._measure("numbers", cells.numbers(self.name, part, self.missing))
         elif not self.is_text:
             found = cells.numbers(self.name, part, self.missing)
+            if (np.abs(found) >= _MOST_EXACT).any():
+                raise DataError(
+                    f"column {self.name!r} is to be categories, but has numbers that are infinite "
+                    f"or of {_MOST_EXACT:.2g} and more, which are not told apart; make them text."
+                )
             self.absent += int(np.isnan(found).sum())
             values, counts = np.unique(found[~np.isnan(found)], return_counts=True)
             self._count(zip(values.tolist(), counts.tolist(), strict=True))
@@ -148,7 +158,8 @@ class ColumnContents:
         counts: Counter[float] = Counter()
         for level, count in self.levels.items():
             counts[float(level)] += count
-        return dict(counts)
+        # Larger numbers that differ may be the same float.
+        return dict(self.levels if max(map(abs, counts)) >= _MOST_EXACT else counts)
 
     def what(self) -> str:
         """Return what the column holds: nothing, numbers, times or text."""

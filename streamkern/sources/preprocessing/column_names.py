@@ -38,6 +38,20 @@ def target_names(report: Mapping[str, Any]) -> list[str] | None:
     return list(map(str, names)) if names and len(names) == report["n_targets"] else None
 
 
+def check_same_targets(report: Mapping[str, Any], names: Sequence[str] | None) -> None:
+    """Raise DataError if targets with names are others than those of a report, or in other order.
+
+    A model of one target may be given it by any name.
+    """
+    then = target_names(report)
+    if names and then and len(then) > 1 and [*names] != then:
+        first, second = listed_apart(then, [*names], MOST_NAMED)
+        raise DataError(
+            f"the targets must be those of the model, in that order, but the two are {first} and "
+            f"{second}; give them as the model has them."
+        )
+
+
 def check_same_inputs(report: Mapping[str, Any], data: dict[str, Any]) -> None:
     """Raise DataError if a source's `data` names other inputs than the report of a model."""
     mine, recipe = recipe_of(report), recipe_of({"data": data})
