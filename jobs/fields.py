@@ -30,6 +30,7 @@ def main() -> None:
     parser.add_argument("--length-scale", type=float, default=0.1, help="in units of the extent")
     parser.add_argument("--alpha", type=float, default=1e-6, help="the penalty of one row")
     parser.add_argument("--products", action="store_true", help="of features, in place of waves")
+    parser.add_argument("--files", type=int, default=1, help="links to these rows, that are read")
     parser.add_argument("--folder", type=Path, help="for the file of the rows")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -43,21 +44,24 @@ def main() -> None:
         with tempfile.TemporaryDirectory(dir=options.folder) as folder:
             path = Path(folder, "field.h5")
             write(path, n)
+            paths = [path, *(path.with_stem(f"field-{i}") for i in range(1, options.files))]
+            for link in paths[1:]:
+                link.hardlink_to(path)
             model = streamkern.RandomFeatureRidge(
                 # Of a standardised input of a unit square, the extent is the root of 12.
                 streamkern.Matern(options.length_scale * 12**0.5, nu=1.5),
                 feature_map="grid",
                 n_components=options.components,
-                alpha=options.alpha * n,
-            ).fit(path)
+                alpha=options.alpha * n * len(paths),
+            ).fit(paths)
             report = model.report_
-            seconds, alone = report["seconds"], transforms(path, model)
+            seconds, alone = report["seconds"], len(paths) * transforms(path, model)
             rate, error = predicted(model)
         sums = seconds["pass"]
         solve = seconds["total"] - seconds["columns"] - sums
         print(
-            f"{n:>12,}{seconds['columns']:>9.2f}{sums:>9.2f}{solve:>9.2f}"
-            f"{n / sums:>12,.0f}{alone:>9.2f}{alone / sums:>7.2f}"
+            f"{report['rows']:>12,}{seconds['columns']:>9.2f}{sums:>9.2f}{solve:>9.2f}"
+            f"{report['rows'] / sums:>12,.0f}{alone:>9.2f}{alone / sums:>7.2f}"
             f"{report['iterations']:>11}{report['peak_worker_bytes'] / 1e9:>9.2f}"
             f"{rate:>13,.0f}{error:>8.4f}",
             flush=True,
