@@ -130,8 +130,10 @@ def fit_job(
 
 def _turned(folds: Folds, source: Source, plan: Plan, options: FitOptions) -> Folds:
     """Return folds that follow from what rows hold where few come, which may go on and on."""
-    K, by_shards = options.n_folds, plan.fold_by == "shards"
-    if (plan.n_shards if by_shards else source.n_samples) >= _FEW * K:
+    K, n_units = options.n_folds, source.n_samples
+    if plan.fold_by == "shards":
+        n_units = plan.n_shards
+    if K == 1 or n_units >= _FEW * K:
         return folds
     known = source.tolerant() if options.on_bad_rows == "skip" else source
     return TurnedFolds(K, folds, int(hash_of_rows(known), 16) % K)
