@@ -33,8 +33,10 @@ def test_cells_that_the_mask_of_a_dask_array_hides_are_missing():
     masked[hidden, 0] = -9999.0
     masked = np.ma.array(masked, mask=np.column_stack([hidden, hidden & False]))
     lazy = da.from_array(masked, chunks=(100, 2))
-    with pytest.raises(DataError, match="8 of 400 rows hold NaN"):
-        ridge().fit(lazy, y)
+    untold = lazy.map_blocks(lambda block: block, meta=np.empty((0, 2)))
+    for rows in (lazy, untold):
+        with pytest.raises(DataError, match="8 of 400 rows hold NaN"):
+            ridge().fit(rows, y)
     lazy_y = da.from_array(np.ma.array(y, mask=hidden), chunks=100)
     with pytest.raises(DataError, match="in the targets"):
         ridge().fit(da.from_array(X, chunks=(100, 2)), lazy_y)
@@ -72,6 +74,10 @@ def test_a_model_of_arrays_has_no_recipe_of_a_table():
     frame.to_csv("new.csv", index=False)
     with pytest.raises(DataError, match="was not fitted to a table"):
         model.predict("new.csv")
+    labels = np.where(X[:, 0] > 0, "yes", "no")
+    pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "l": labels}).to_csv("labels.csv", index=False)
+    classes = RandomFeatureClassifier("gaussian", n_components=16).fit(X, labels)
+    assert classes.score("labels.csv", y="l") == classes.score(X, labels)
 
 
 @pytest.mark.parametrize("packing", [{"scale_factor": 0.001}, {"_FillValue": np.int16(-1)}])
@@ -118,6 +124,8 @@ def test_targets_of_a_table_that_are_named_are_taken_and_not_those_of_the_templa
     assert load("z.h5").score(frame[["a", "b"]], frame["z"]) > 0.5
     said = refused("fit", "t.csv", "--target", "no", "--like", "y.h5", "--out", "n.h5", "--quiet")
     assert "'no'" in said
+    said = refused("fit", "t.csv", "--target", "b", "--like", "y.h5", "--out", "n.h5", "--quiet")
+    assert "'b' is an input of the model" in said
     for option in (("--scale", "robust"), ("--class-weight", "balanced", "--classify")):
         said = refused("fit", "t.csv", *option, "--like", "y.h5", "--out", "n.h5", status=2)
         assert f"{option[0]} is decided by --like y.h5" in said
@@ -130,6 +138,14 @@ def test_rows_of_a_table_without_a_label_are_not_counted_in_places():
     frame.to_csv("t.csv", index=False)
     said = refused("fit", "t.csv", "--target", "y", "--classify", "--out", "m.h5", *FEW)
     assert "t.csv, row 150 of those with a label" in said
+
+
+def test_rows_of_dask_may_be_like_a_model_whatever_their_chunks():
+    model = ridge().fit(X, X[:, 0])
+    rows, labels = da.from_array(X, chunks=(40, 2)), da.from_array(X[:, 0] > 0, chunks=40)
+    assert ridge().fit(rows, rows[:, 0], like=model).report_["rows"] == N
+    grown = RandomFeatureClassifier("gaussian", n_components=16).partial_fit(rows, labels)
+    assert grown.partial_fit(rows[:20] + 1.0, labels[:20]).report_["rows"] == N + 20
 
 
 def test_rows_of_each_class_are_those_that_were_used():

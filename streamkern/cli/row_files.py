@@ -93,8 +93,7 @@ def _recipe(options: dict[str, Any], report: FitReport | None, table: Path) -> A
             f"{options.get('model') or options.get('like')} was not fitted to a table, so {table} "
             f"cannot become inputs; convert it to HDF5."
         )
-    targets = tuple(options.get("targets") or recipe.targets)
-    return replace(recipe, targets=targets, **given)
+    return replace(recipe.of_targets(options.get("targets") or ()), **given)
 
 
 @contextmanager

@@ -61,8 +61,8 @@ class Classification(Task):
                 counts = errors.confusion.sum(axis=1)  # without rows that were left out
                 report = with_seconds(report, calibration=time.perf_counter() - begun)
                 report = report | {"cv_accuracy": errors.accuracy}
-            elif counts is not None and counts.sum() != report["rows"]:
-                counts = None  # they are of other rows, too
+            elif counts is not None and (report["weights"] or counts.sum() != report["rows"]):
+                counts = None  # they are of other rows, too, or not by weight
             if counts is not None:
                 report = report | {"class_counts": counts.tolist()}
             ridge = replace(ridge, report=report)

@@ -160,6 +160,10 @@ def principal_components(moments: DataMoments, options: ComponentOptions) -> Fit
 def _leading(folds: ByFold, wanted: int | float | None) -> tuple[Any, ...]:
     """Return the rank of G; and mean, components, their and the total variance, and weight."""
     total = folds.total()
+    if total.n_rows < 2:
+        raise DataError(
+            f"principal components need 2 rows at least, but there is {total.n_rows}; add rows."
+        )
     centred = total.centred()
     spare = centred.weight - centred.row_weight
     variance = float(centred.gram.diagonal().sum()) / spare

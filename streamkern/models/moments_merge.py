@@ -34,7 +34,8 @@ def check_alike(left: "DataMoments", right: "DataMoments") -> None:
             )
     for what, names_of in (("columns", input_names), ("targets", target_names)):
         names, others = names_of(left.report), names_of(right.report)
-        if names and others and names != others:
+        one_target = names_of is target_names and left.n_targets == 1  # by any name
+        if names and others and names != others and not one_target:
             mine, theirs = listed_apart(names, others)
             raise DataError(
                 f"moments merge only where they are alike, but the {what} of the first are {mine} "

@@ -147,6 +147,8 @@ class ModelPlots:
         model = self._fitted.ridge
         curve = validation_curves.penalty_curve(model)
         if curve is None:
+            if model.report.get("alpha_curve"):
+                model.normal_equations  # noqa: B018  or why there is none
             raise ParameterError(
                 "the penalty of this model was given, so there is no curve that it was chosen "
                 "from; fit with alpha='cv'."

@@ -205,10 +205,11 @@ def class_rows(report: FitReport) -> list[Row]:
     values, factors = report["classes"]["values"], report["class_factors"]
     weights = listed((f"{factor:.4g}" for factor in factors or ()), _MOST_VALUES)
     counts = listed((f"{n:,.10g}" for n in report.get("class_counts") or ()), _MOST_VALUES)
+    each = "weight" if report.get("weights") else "rows"
     return [
         ("classes", f"{len(values):,}: {listed(values, _MOST_VALUES)}"),
         *([("weights of classes", weights)] if factors is not None else []),
-        *([("rows of each", counts)] if factors is None and counts else []),
+        *([(f"{each} of each", counts)] if factors is None and counts else []),
         *([("calibration", report["calibration"])] if "calibration" in report else []),
         *_accuracy(report),
     ]

@@ -37,7 +37,7 @@ class Curve:
 
 
 def penalty_curve(model: FittedRidge) -> Curve | None:
-    """Return the curve that the penalty was chosen from, or None where it was given."""
+    """Return the curve that the penalty was chosen from, or None where it is not known."""
     curve = _curve_of(model)
     if curve is None:
         return None

@@ -224,13 +224,18 @@ class ArrayReader(Reader):
     start: int
 
     def blocks(self, n_rows: int) -> Iterator[Block]:
-        parts = [SparseRows.of(part) if is_sparse(part) else part for part in self.X]
+        parts = [
+            SparseRows.of(part) if is_sparse(part) else unwrapped("X", part) for part in self.X
+        ]
+        # Chunks may have masks that nothing told of before.
+        targets = [unwrapped("y", part) for part in self.y]
+        weighed = [unwrapped("sample_weight", part) for part in self.weights]
         total = sum(map(len, parts))
         for start in range(0, total, n_rows):
             stop = min(start + n_rows, total)
             X = _rows(parts, start, stop)
-            y = _rows(self.y, start, stop).astype(float) if self.y else np.empty((len(X), 0))
-            weights = _rows(self.weights, start, stop) if self.weights else None
+            y = _rows(targets, start, stop).astype(float) if targets else np.empty((len(X), 0))
+            weights = _rows(weighed, start, stop) if weighed else None
             yield Block(X, y.reshape(len(X), -1), self.start + start, weights)
 
 

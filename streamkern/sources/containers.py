@@ -58,9 +58,7 @@ def lazy_values(values: Any) -> Any:
     """Return values of any kind as a Dask array, in one chunk where they are in memory."""
     if is_dask_frame(values):
         return values.to_dask_array()
-    if not is_dask_array(values):
-        return da.from_array(np.asarray(values), chunks=-1)
-    return _unmasked("y", values)
+    return values if is_dask_array(values) else da.from_array(np.asarray(values), chunks=-1)
 
 
 def _unmasked(name: str, values: Any) -> Any:

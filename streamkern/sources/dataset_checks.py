@@ -31,11 +31,12 @@ _Whole: TypeAlias = tuple[tuple[int, ...], int]
 
 def _packing(dataset: h5py.Dataset) -> str | None:
     """Return the attribute by which numbers stand for others (CF conventions), None without one."""
-    for name, usual in (("scale_factor", 1), ("add_offset", 0)):
-        if np.any(dataset.attrs.get(name, usual) != usual):
-            return name
-    for name in ("_FillValue", "missing_value"):
-        if name in dataset.attrs and not np.all(np.isnan(dataset.attrs[name])):
+    usual: dict[str, int | None] = {"scale_factor": 1, "add_offset": 0}
+    if dataset.dtype.kind in "iu":  # of floats they are often there, and far out where they count
+        usual |= {"_FillValue": None, "missing_value": None}
+    for name, value in usual.items():
+        given = dataset.attrs.get(name, value)
+        if isinstance(given, (np.number, np.ndarray)) and np.any(given != value):
             return name
     return None
 

@@ -13,6 +13,7 @@ from streamkern._typing import Array, Floats
 from streamkern.errors import DataError
 from streamkern.sources.base import Block, Reader, Segment, Shard, Source
 from streamkern.sources.class_labels import UNKNOWN, Classes, plain_labels
+from streamkern.sources.containers import unwrapped
 
 # Labels that are held at a time before they are codes.
 LABELS_AT_ONCE = 1 << 15
@@ -55,9 +56,10 @@ class ArrayLabels(LabelColumn):
 
 def in_parts(arrays: Iterable[Any]) -> list[Array]:
     return [
-        np.asarray(array[start : start + LABELS_AT_ONCE])
+        np.asarray(unwrapped("y", part) if np.ma.isMaskedArray(part) else part)
         for array in arrays
         for start in range(0, len(array), LABELS_AT_ONCE)
+        for part in [array[start : start + LABELS_AT_ONCE]]
     ]
 
 

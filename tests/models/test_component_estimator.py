@@ -104,8 +104,12 @@ def test_weights_are_as_good_as_repeated_rows():
     assert_same(weighted, pca().fit(np.repeat(X, weights.astype(int), axis=0)))
 
 
-def test_equal_weights_below_one_say_nothing():
+def test_equal_weights_below_one_say_nothing_and_one_row_has_no_components():
     X = rows(40)
+    ridge = RandomFeatureRidge("gaussian", n_components=16, alpha=1.0)
+    one = ridge.moments(X[:1], X[:1, 0], like=ridge.fit(X, X[:, 0]))
+    with pytest.raises(DataError, match="2 rows at least, but there is 1"):
+        pca(n_components=1).solve(one)
     assert_same(pca().fit(X, sample_weight=np.full(40, 0.01)), pca().fit(X))
 
 

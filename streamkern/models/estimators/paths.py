@@ -49,14 +49,14 @@ def opened_paths(
         return open_hdf5(paths, y=y, weights=weights, labels=labels and targets)
     asked: Any = RecipeOptions(weights=weights)
     if recipe is not None:
-        asked = replace(recipe, weights=weights or recipe.weights, targets=named or recipe.targets)
+        asked = replace(recipe.of_targets(named), weights=weights or recipe.weights)
     how: Any = {"with_ids": not targets, "with_targets": targets or weights is not None}
     how |= {"targets": named if targets else None, "labels": labels}
     folder = Path(tempfile.gettempdir())
     with ExitStack() as stack:
         opened = stack.enter_context(opened_tables(tables, asked, folder, **how))
         made = recipe_of({"data": opened.source.describe()})
-        if as_they_are and not (made is None or made.is_plain):
+        if as_they_are and made is not None and (made.left_out or not made.keeps_numbers):
             raise DataError(
                 f"{tables[0]} has other cells than numbers, but the model was not fitted to a "
                 f"table, which would say what becomes of them; give numbers, or fit it to a table."

@@ -1,8 +1,8 @@
 """Recipe: how rows of a table become inputs and targets, as one value that a file can hold."""
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
@@ -87,9 +87,24 @@ class Recipe:
         )
 
     @property
+    def keeps_numbers(self) -> bool:
+        """Whether each column is one of numbers that become one input."""
+        are_numbers = (isinstance(column, Numbers) for column in self.columns)
+        return all(are_numbers) and len(self.feature_names) == len(self.columns)
+
+    @property
     def dtype(self) -> np.dtype[Any]:
         """The type of inputs."""
         return np.dtype(np.float32 if self.single else np.float64)
+
+    def of_targets(self, names: Sequence[str]) -> Self:
+        """Return the recipe with other targets, if there are any."""
+        inputs = {column.name for column in self.columns}
+        if taken := [name for name in names if name in inputs]:
+            raise DataError(f"{taken[0]!r} is an input of the model; name another target.")
+        if self.labels is not None and len(names) > 1:
+            raise DataError(f"labels are in one column, not in {listed(names)}; name one of them.")
+        return replace(self, targets=tuple(names)) if names else self
 
     def encodes_like(self, other: Self) -> bool:
         """Say whether the same cells become the same inputs, but for what missing ones become."""
