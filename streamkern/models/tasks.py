@@ -3,11 +3,14 @@
 rows --> task.source --> moments --> regression --> task.model --> fitted model
 """
 
+import time
 from abc import ABC, abstractmethod
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from streamkern.errors import OverflowedError, ParameterError
 from streamkern.features.base import checked_n_components
@@ -16,7 +19,7 @@ from streamkern.models.feature_rounding import LARGEST_SHARE, ROUNDED, share_of_
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.moments_fit import fit_moments
 from streamkern.models.ridge_solution import solve_moments
-from streamkern.models.tuned_fit import Choice
+from streamkern.models.tuned_fit import OF_SEARCH, Choice
 from streamkern.parameters.fit_options import SAMPLE_ROWS, FitOptions
 from streamkern.parameters.fit_report import with_seconds
 from streamkern.parameters.footprint import solve_bytes
@@ -142,9 +145,19 @@ class Task(ABC):
 
         `search` is `kernels`, `maps`, `budget` and `checkpoint`.
         """
-        parameters = self.prepared(parameters)
+        begun, parameters = time.perf_counter(), self.prepared(parameters)
         choice, source = Choice(parameters, **search), self.source(rows, parameters, None)
-        return self._made(choice.moments(source), parameters, source, keep_moments=keep_moments)
+        model = self._made(choice.moments(source), parameters, source, keep_moments=keep_moments)
+        if not choice.leaves_time(model.ridge.report, time.perf_counter() - begun):
+            return model
+        # Contenders were compared on a sample; of all rows a plain fit may still be better.
+        plain = self.fit(parameters, rows, keep_moments=keep_moments)
+        errors = [each.ridge.report["cv_rmse"] / model.ridge.target_unit for each in (model, plain)]
+        if np.mean(errors[0] ** 2) <= np.mean(errors[1] ** 2):
+            return model
+        found = {name: v for name, v in model.ridge.report.items() if name in OF_SEARCH}
+        ridge = replace(plain.ridge, report=plain.ridge.report | found)
+        return ridge if plain.ridge is plain else replace(plain, ridge=ridge)
 
     def moments(
         self,

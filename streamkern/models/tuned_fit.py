@@ -34,6 +34,13 @@ _METRIC, _LEARNING = "auto:8", 0.65
 # What a search may take where neither that nor a kernel or map is named; and the map that models
 # have by themselves, than which landmarks do better with as many features.
 _USUAL_BUDGET, _USUAL_MAP = "1m", "orthogonal"
+# What a plain fit is expected to take of the seconds of the one before.
+_AGAIN = 1.5
+# What a report says of the search.
+OF_SEARCH = (
+    *("tuning", "tuning_note", "tuning_passes", "tuning_kernels", "tuning_maps", "tuning_budget"),
+    "frontier",
+)
 
 
 def _search_options(
@@ -148,6 +155,15 @@ class Choice:
             places = sorted(best.parts, key=lambda i: contenders[i].metric != LEARNT)
             report = learnt.reported(report, (*places, arm.place)[0])
         return replace(moments, report=report)
+
+    def leaves_time(self, report: FitReport, spent: float) -> bool:
+        """Say whether a plain fit of all rows can be made, too, where something else was chosen."""
+        if not (self.is_free and self.budget is not None and self.budget.in_seconds):
+            return False
+        is_plain = report["metric"] is None and report["feature_map"] == _USUAL_MAP
+        seconds = report["seconds"]
+        again = _AGAIN * sum(seconds.get(name, 0.0) for name in ("columns", "pass", "solve"))
+        return not is_plain and report["cv_rmse"] is not None and spent + again < self.budget.amount
 
     def _with_linear(
         self, contenders: Sequence[Contender], options: FitOptions

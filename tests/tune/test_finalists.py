@@ -1,5 +1,7 @@
 """A search within seconds chooses scale, metric, kernel, map and D, no worse than a plain fit."""
 
+from dataclasses import replace
+
 import dask
 import numpy as np
 import pytest
@@ -7,6 +9,7 @@ import pytest
 from streamkern import RandomFeatureClassifier, RandomFeatureRidge, load
 from streamkern.features import Standardizer
 from streamkern.kernels import Gaussian, Laplacian
+from streamkern.models.tasks import Regression
 from streamkern.parameters.parameters import Parameters
 from streamkern.sources import as_source
 from streamkern.tune import metric_beginnings, metric_learning, metric_rounds
@@ -337,3 +340,19 @@ def test_without_seconds_descents_have_as_many_rows_whatever_there_are_of_thread
     assert len(sizes) == 4
     assert 50 < sizes[0] < 300
     assert len(set(sizes)) == 1
+
+
+@pytest.mark.parametrize(("n_components", "is_kept"), [(512, True), (2, False)])
+def test_a_plain_fit_of_all_rows_is_kept_where_it_is_better(monkeypatch, n_components, is_kept):
+    def fit(task, parameters, *args, **how):
+        return fitted(task, replace(parameters, n_components=n_components), *args, **how)
+
+    fitted = Regression.fit
+    monkeypatch.setattr(Regression, "fit", fit)
+    X = np.random.default_rng(0).normal(size=(1000, 3))
+    y = np.sin(3 * X[:, 0]) * X[:, 1]
+    model = RandomFeatureRidge(n_components=8, precision="double")
+    report = model.tune(X, y, budget="20s").report_
+    assert (report["n_components"] == n_components) is is_kept
+    assert report["tuning_budget"] == "20s"
+    assert np.isfinite(model.predict(X)).all()
