@@ -13,8 +13,7 @@ from streamkern.errors.formatting import listed, listed_apart
 from streamkern.features import LEVELS
 from streamkern.features.spectral import SpectralFeatures
 from streamkern.parameters.fit_report import FitReport
-from streamkern.sources.preprocessing import recipe_of
-from streamkern.sources.preprocessing.column_names import input_names, target_names
+from streamkern.sources.preprocessing import column_names, recipe_of
 from streamkern.statistics import ByFold, RowIndex, unplaced_folds
 
 if TYPE_CHECKING:
@@ -32,15 +31,14 @@ def check_alike(left: "DataMoments", right: "DataMoments") -> None:
                 f"moments merge only where they are alike, but the first have {mine} and the "
                 f"second have {theirs}; compute the second again like the first (--like)."
             )
-    for what, names_of in (("columns", input_names), ("targets", target_names)):
-        names, others = names_of(left.report), names_of(right.report)
-        one_target = names_of is target_names and left.n_targets == 1  # by any name
-        if names and others and names != others and not one_target:
-            mine, theirs = listed_apart(names, others)
-            raise DataError(
-                f"moments merge only where they are alike, but the {what} of the first are {mine} "
-                f"and those of the second {theirs}; give those of the second as the first has them."
-            )
+    column_names.check_same_targets(left.report, column_names.target_names(right.report))
+    names, others = (column_names.input_names(part.report) for part in (left, right))
+    if names and others and names != others:
+        mine, theirs = listed_apart(names, others)
+        raise DataError(
+            f"moments merge only where they are alike, but the columns of the first are {mine} "
+            f"and those of the second {theirs}; give those of the second as the first has them."
+        )
     first, second = (recipe_of(part.report) for part in (left, right))
     if first and second and not first.encodes_like(second):
         raise DataError(
