@@ -5,7 +5,6 @@ Each runs in a process of its own: `python jobs/sparse_rows.py --rows 100000 --i
 
 import argparse
 import json
-import resource
 import subprocess
 import sys
 import time
@@ -24,12 +23,9 @@ def rows(n: int, p: int, density: float) -> tuple[Any, Any]:
     return X, np.tanh(X[:, :50] @ rng.standard_normal(50)) + 0.01 * rng.standard_normal(n)
 
 
-def peak() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-
-
 def measured(given: argparse.Namespace) -> dict[str, Any]:
     from streamkern import RandomFeatureRidge
+    from streamkern.runtime.memory import peak_bytes
 
     X, y = rows(given.rows, given.inputs, given.density)
     X = X.toarray() if given.only == "dense" else X
@@ -37,7 +33,7 @@ def measured(given: argparse.Namespace) -> dict[str, Any]:
     model = RandomFeatureRidge(
         n_components=given.components, alpha=given.alpha, feature_map=given.map
     )
-    begun, before = time.perf_counter(), peak()
+    begun, before = time.perf_counter(), peak_bytes()
     model.fit(X, y)
     fitted = time.perf_counter()
     predicted = model.predict(X)
@@ -48,8 +44,8 @@ def measured(given: argparse.Namespace) -> dict[str, Any]:
         "pass, s": model.report_["seconds"]["pass"],
         "predict, s": done - fitted,
         "rows, GB": held / 1e9,
-        "peak, GB": peak() / 1e9,
-        "peak beyond, GB": (peak() - before) / 1e9,
+        "peak, GB": peak_bytes() / 1e9,
+        "peak beyond, GB": (peak_bytes() - before) / 1e9,
         "planned, GB": model.report_["projected_worker_bytes"] / 1e9,
         "R2": 1 - np.mean((predicted - y) ** 2) / np.var(y),
     }

@@ -7,6 +7,7 @@ decides length scale, standardisation and classes.  Options are those of `stream
 """
 
 import argparse
+import re
 import sys
 from hashlib import sha256
 from pathlib import Path
@@ -20,14 +21,16 @@ def streamkern(*words: str | Path) -> None:
 
 def main(kept: Path, model: str, last: int, files: list[str], options: list[str]) -> None:
     kept.mkdir(exist_ok=True)
-    before = sorted(kept.glob("*.h5"), key=lambda path: path.stat().st_mtime_ns)
+    ours = [path for path in kept.glob("*.h5") if re.search("-[0-9a-f]{16}$", path.stem)]
+    before = sorted(ours, key=lambda path: path.stat().st_mtime_ns)
     first, window = before[0] if before else None, []
     for file in files[-last:]:
-        name = sha256(str(Path(file).resolve()).encode()).hexdigest()[:16]
-        moments = kept / f"{Path(file).stem}-{name}.h5"
-        if not moments.exists() or moments.stat().st_mtime_ns < Path(file).stat().st_mtime_ns:
+        path, stored = Path(file).resolve(), Path(file).stat()
+        version = f"{path} {stored.st_size} {stored.st_mtime_ns}"
+        moments = kept / f"{path.stem}-{sha256(version.encode()).hexdigest()[:16]}.h5"
+        if not moments.exists():
             like = [*(["--classify"] if "--classify" in options else []), "--like", first]
-            made = options if first is None or first == moments else like
+            made = options if first is None else like
             streamkern("moments", file, "--out", moments, "--force", "--quiet", *made)
         first = first or moments
         window.append(moments)

@@ -399,3 +399,11 @@ def merged(zero, rows, chance):
         right = parts.pop(chance.randrange(len(parts)))
         parts.append(left.merge(right))
     return parts[0]
+
+
+def differences(function, X, step=1e-5):
+    """Slopes (n, p) of a function of rows, by symmetric differences along every input."""
+    slopes = np.empty(X.shape)
+    for j, beside in enumerate(step * np.eye(X.shape[1])):
+        slopes[:, j] = function(X + beside) - function(X - beside)
+    return slopes / (2 * step)

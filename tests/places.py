@@ -10,6 +10,7 @@ import h5py
 import numpy as np
 import yaml
 from conftest import wait_until
+from rows_read import chunked
 
 FILES = Path(__file__).parents[1] / "jobs" / "clusters"
 N, P, N_COMPONENTS = 300_000, 5, 512
@@ -21,9 +22,7 @@ def write_rows(path, n=N):
     """Write rows that are several shards."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n, P), dtype=np.float32)
-    with h5py.File(path, "w") as file:
-        file.create_dataset("X", data=X, chunks=(4096, P))
-        file.create_dataset("y", data=np.sin(X[:, 0]), chunks=(4096,))
+    chunked(path, 4096, X=X, y=np.sin(X[:, 0]))
 
 
 def bits(path):

@@ -20,6 +20,15 @@ STORED = {
 }
 
 
+def chunked(path, rows, **datasets):
+    """Write datasets in chunks of so many rows."""
+    with h5py.File(path, "w") as file:
+        for name, values in datasets.items():
+            chunks = (min(rows, len(values)), *values.shape[1:])
+            file.create_dataset(name, data=values, chunks=chunks)
+    return path
+
+
 class Unread(ArraySource):
     """Rows that fail the test that reads them."""
 

@@ -219,10 +219,7 @@ def test_moments_of_rows_that_workers_read_come_back_with_the_model(client):
 
 
 # Two penalties are fewer than some would draw.
-few_penalties = pytest.mark.filterwarnings("ignore:The total space of parameters 2:UserWarning")
-
-
-@few_penalties
+@pytest.mark.filterwarnings("ignore:The total space of parameters 2:UserWarning")
 def test_incremental_searches_of_dask_ml_itself_fail_with_every_model(client):
     # When this fails, Dask-ML has caught up with Dask, and the README can say so.
     for model in (ridge(), SGDRegressor()):

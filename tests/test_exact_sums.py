@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from dask.callbacks import Callback
 from hearing import killer_of_workers
+from rows_read import chunked
 from scipy import sparse
 
 import streamkern
@@ -29,10 +30,8 @@ def files(tmp_path_factory):
     paths = []
     for i in range(4):
         paths.append(tmp_path_factory.mktemp("data") / f"part-{i}.h5")
-        with h5py.File(paths[-1], "w") as file:
-            part = slice(i * N // 4, (i + 1) * N // 4)
-            file.create_dataset("X", data=X[part], chunks=(500, P))
-            file.create_dataset("y", data=y[part], chunks=(500,))
+        part = slice(i * N // 4, (i + 1) * N // 4)
+        chunked(paths[-1], 500, X=X[part], y=y[part])
     return paths
 
 

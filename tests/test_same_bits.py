@@ -7,13 +7,12 @@ import cloudpickle
 import dask
 import dask.local
 import dask.multiprocessing
-import h5py
 import numpy as np
 import psutil
 import pytest
 from conftest import wait_until
 from hearing import killer_of_workers
-from rows_read import python
+from rows_read import chunked, python
 
 import streamkern
 from streamkern.features import FAMILIES
@@ -31,10 +30,7 @@ def write(path, n, p=P):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n, p), dtype=np.float32)
     y = np.sin(X[:, 0]) + 0.1 * rng.standard_normal(n)
-    with h5py.File(path, "w") as file:
-        file.create_dataset("X", data=X, chunks=(min(n, CHUNK_ROWS), p))
-        file.create_dataset("y", data=y, chunks=(min(n, CHUNK_ROWS),))
-    return streamkern.open_hdf5(path)
+    return streamkern.open_hdf5(chunked(path, CHUNK_ROWS, X=X, y=y))
 
 
 def fit(source, n_components=64, **options):

@@ -80,12 +80,11 @@ def evaluate(say: Say, **options: Any) -> None:
 def evaluated(say: Say, options: dict[str, Any], model: Any) -> tuple[dict[str, Any], Opened]:
     """Return the errors of a model on rows, and these."""
     from streamkern.models.fitted_classes import FittedClasses
-    from streamkern.models.scoring import evaluate as evaluate_source
 
     is_classifier, skip = isinstance(model, FittedClasses), options["on_bad_rows"] == "skip"
     with opened_rows(options, model.report, labels=is_classifier) as opened, place_of(say, options):
         if is_classifier:
             found = model.evaluate(model.labelled(opened.source), skip_bad_rows=skip)
         else:
-            found = evaluate_source(model.predictor, opened.source, skip_bad_rows=skip)
+            found = model.with_bad_rows(options["on_bad_rows"]).evaluate(opened.source)
     return found, opened

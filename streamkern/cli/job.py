@@ -75,8 +75,10 @@ def place_of(say: Say, options: dict[str, Any], plan: Plan | None = None) -> Ite
             f"{' and '.join(places)} each say where to run; leave out all but one."
         )
     running = job(f"{click.get_current_context().info_name} {options.get('out') or ''}".strip())
-    blas_threads = plan.blas_threads if plan else 1
     elsewhere = is_named(options)
+    # Of what other machines have, the plan knows nothing.
+    is_here = bool(options.get("workers")) or not elsewhere
+    blas_threads = plan.blas_threads if plan and is_here else 1
     n_workers = options.get("workers") or (plan.n_workers if plan and not elsewhere else None)
     with (
         nullcontext() if say.quiet else progress("json" if say.log_json else "auto"),

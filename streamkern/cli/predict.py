@@ -8,7 +8,7 @@ import click
 
 from streamkern.cli import options as shared
 from streamkern.cli.console import Say, command
-from streamkern.cli.job import place_of
+from streamkern.cli.job import check_outputs, place_of
 from streamkern.cli.parameter_options import numbers_of, parameter_options
 from streamkern.cli.row_files import write_rows
 from streamkern.errors import ModelFileError, ParameterError
@@ -117,6 +117,7 @@ def _predict_grid(say: Say, model: Any, options: dict[str, Any]) -> None:
         ends = numbers_of(options["extent"], "--extent")
         extent = [ends[j : j + 2] for j in range(0, len(ends), 2)]
     begun, out = time.perf_counter(), options["out"]
+    check_outputs(options)
     with place_of(say, options):
         how: Any = {"return_std": options["std"], "force": options["force"]}
         shape = grid_to_file(model, points, out, extent, **how)

@@ -10,11 +10,10 @@ from typing import Any
 from weakref import WeakSet
 
 import dask
-from dask.utils import parse_timedelta
 
 from streamkern.engine.heartbeat import heartbeat_of
 from streamkern.errors import ClusterError, WorkersLostError
-from streamkern.runtime.resources import LOST, check_installed, reaching
+from streamkern.runtime.resources import LOST, check_installed, configured_seconds, reaching
 
 NO_WORKERS, _NO_WORKERS_DEFAULT = "distributed.scheduler.no-workers-timeout", "5 minutes"
 _SPAN = {"name": ("streamkern",), "ids": (str(uuid.uuid4()),)}
@@ -123,7 +122,7 @@ class Patience:
 
     def __init__(self, client: Any) -> None:
         self.client = client
-        self.seconds = parse_timedelta(dask.config.get(NO_WORKERS, None) or _NO_WORKERS_DEFAULT)
+        self.seconds = configured_seconds(NO_WORKERS, _NO_WORKERS_DEFAULT)
         self.last_seen = time.monotonic()
 
     def look(self) -> bool:

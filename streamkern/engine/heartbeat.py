@@ -11,10 +11,8 @@ from contextvars import Context
 from typing import Any
 from weakref import WeakKeyDictionary
 
-import dask
-from dask.utils import parse_timedelta
-
 from streamkern.errors import StreamkernWarning, warn
+from streamkern.runtime.resources import configured_seconds
 from streamkern.runtime.signals import stopping
 
 # Seconds between two looks.
@@ -36,8 +34,7 @@ class Heartbeat:
         self.is_left = False  # nobody waits any more: closed unless it answers now
         self.given_up: str | None = None  # why the client was closed
 
-    async def watch(self, client: Any) -> None:
-        patience = parse_timedelta(dask.config.get(_PATIENCE, None) or _PATIENCE_DEFAULT)
+    async def watch(self, client: Any, patience: float) -> None:
         look, silent, is_said = min(_LOOK, _PART * patience), 0.0, False
         where = f"the scheduler at {client.scheduler.address}"
         while client.status not in ("closing", "closed"):
@@ -77,7 +74,8 @@ def heartbeat_of(client: Any) -> Heartbeat:
     """Return the heartbeat of a client's scheduler, which is watched from the first call on."""
     found = _heartbeats.get(client)
     if found is None:
+        patience = configured_seconds(_PATIENCE, _PATIENCE_DEFAULT)
         found = _heartbeats[client] = Heartbeat()
         # Where this client is the current one, it would not be forgotten when it is closed.
-        Context().run(client.loop.add_callback, found.watch, client)
+        Context().run(client.loop.add_callback, found.watch, client, patience)
     return found

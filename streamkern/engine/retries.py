@@ -9,11 +9,11 @@ from operator import itemgetter
 from typing import Any
 
 import dask
-from dask.utils import parse_timedelta
 
 from streamkern.errors import ClusterError, StreamkernWarning, warn
 from streamkern.runtime.events import Event
 from streamkern.runtime.feature_store import STORE
+from streamkern.runtime.resources import configured_seconds
 
 _PATIENCE, _ATTEMPTS = "streamkern.straggler-timeout", "streamkern.shard-attempts"
 # A shard is late when it takes so many times as long as the slowest that ended; seconds for that
@@ -82,11 +82,10 @@ def restarting_stragglers(client: Any, job: str, attempts: Attempts) -> Iterator
     if client is None:
         yield
         return
-    over = threading.Event()
+    over, least = threading.Event(), configured_seconds(_PATIENCE, "60s")
 
     def watch() -> None:
-        patience = parse_timedelta(dask.config.get(_PATIENCE, "60s"))
-        silent: set[str] = set()
+        patience, silent = least, set[str]()
         while not over.wait(min(patience / 5, 5.0)):
             with suppress(Exception):  # whoever waits for the pass learns of it too
                 silent, restarted = _look_after(client, job, attempts, silent, patience)

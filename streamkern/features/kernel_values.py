@@ -9,6 +9,7 @@ from streamkern._typing import Array, Floats
 from streamkern.errors import ParameterError
 from streamkern.features.base import FeatureMap, cached_slices
 from streamkern.features.kernel_map import ChosenFeatures, WrittenFeatures
+from streamkern.features.landmarks import diagonal
 from streamkern.kernels import Kernel, Laplacian, RadialKernel, kernel_from
 from streamkern.kernels.column_kernels import OnColumns
 from streamkern.kernels.combined import Sum
@@ -113,6 +114,9 @@ class Projected(LandmarkFeatures, ChosenFeatures):
         self.n_features, self.n_components = similarities.n_features, weights.shape[1]
         self.width, self.has_gradients = m, similarities.has_gradients
 
+    def kernel_diagonal(self, X: Array) -> Floats:
+        return diagonal(self.similarities.kernel, X)
+
     def subset(self, indices: Array) -> "Projected":
         chosen = self.checked_subset(indices)
         return Projected(self.similarities, np.ascontiguousarray(self.weights[:, chosen]))
@@ -166,7 +170,12 @@ def _prepared(
                 features += values
 
         return write_sum
-    return lambda X, features: np.copyto(features, kernel(X, landmarks), casting="same_kind")
+
+    def write_values(X: Array, features: Array) -> None:
+        np.copyto(features, kernel(X, landmarks), casting="same_kind")
+        features[~np.isfinite(X).all(axis=1)] = np.nan
+
+    return write_values
 
 
 def _write_gradients(  # noqa: PLR0917  a function, where it is, and how

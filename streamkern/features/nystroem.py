@@ -186,9 +186,6 @@ class CombinedLandmarks(Projected):
 
     name = "combined landmarks"
 
-    def kernel_diagonal(self, X: Array) -> Floats:
-        return diagonal(self.similarities.kernel, X)
-
 
 def drawing_bytes(n_landmarks: int) -> int:
     """Return what the factor of so many landmarks takes while it is made."""

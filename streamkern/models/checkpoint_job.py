@@ -86,7 +86,7 @@ def checkpointed(
     if options.trend is None:
         del given["trend"]
     job = {
-        "data": source.describe() | {"values": source.token() or hash_of_rows(source)},
+        "data": source.describe() | {"values": _hash_of_values(source)},
         "options": {name: _plain(value) for name, value in given.items()},
         "searched": [_plain(each) for each in searched],
         "like": None if like is None else _hash_of_map(like),
@@ -116,12 +116,19 @@ def _plain(value: Any) -> Any:
     return value
 
 
+def _hash_of_values(source: Source) -> str:
+    """Return a hash of what rows hold; the token of lazy ones may only say where they are."""
+    token = source.token()
+    return token if token and not source.loads_whole_shards else f"{token}{hash_of_rows(source)}"
+
+
 def hash_of_rows(source: Source) -> str:
     """Return a hash of some rows, spread over the source."""
     starts = sorted({i * max(source.n_samples - _ROWS, 0) // (_PLACES - 1) for i in range(_PLACES)})
     shards = [Shard(i, s, min(s + _ROWS, source.n_samples)) for i, s in enumerate(starts)]
     if source.loads_whole_shards:
-        shards = [*source.shards(1)[:1]]
+        every = source.shards(1)
+        shards = [every[i] for i in sorted({0, len(every) // 2, len(every) - 1})]
     parts = run_all([task(_rows_hashed, source.reader(s), name="sample") for s in shards])
     return hashlib.sha256(b"".join(parts)).hexdigest()
 

@@ -29,7 +29,12 @@ from streamkern.solve import NormalEquations
 from streamkern.solve.posterior_samples import PosteriorSamples
 from streamkern.sources import Source
 from streamkern.sources.preprocessing import recipe_of
-from streamkern.sources.preprocessing.column_names import check_same_inputs, input_names
+from streamkern.sources.preprocessing.column_names import (
+    check_same_inputs,
+    check_same_targets,
+    input_names,
+    target_names,
+)
 from streamkern.statistics.triangle import Triangle
 from streamkern.storage.codec import Kind, restored_map, write_card
 from streamkern.storage.untrusted import finite_array, finite_arrays
@@ -98,6 +103,12 @@ class FittedModel(ABC):
         """Raise DataError if a source has other inputs than the rows of the fit."""
         if isinstance(X, Source):
             check_same_inputs(self.report, X.describe())
+
+    def check_rows(self, source: Source) -> None:
+        """Raise DataError if a source has other inputs or targets, or these in other order."""
+        self.check_inputs(source)
+        found = {"data": source.describe(), "n_targets": source.n_targets}
+        check_same_targets(self.report, target_names(found))
 
 
 def through(name: str, description: str | None = None) -> Any:

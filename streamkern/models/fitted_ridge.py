@@ -153,7 +153,7 @@ class FittedRidge(FittedModel):
         return features_of(self.feature_map, X)
 
     def evaluate(self, source: Source) -> dict[str, Any]:
-        self.check_inputs(source)
+        self.check_rows(source)
         skip = self.parameters.skips_bad_rows
         return scoring.evaluate(self.predictor, source, skip_bad_rows=skip)
 

@@ -18,7 +18,7 @@ from streamkern.runtime.memory import check_free
 from streamkern.sources.grid import GridSource
 from streamkern.sources.preprocessing.column_names import input_names
 from streamkern.storage.hdf5_files import RowWriter
-from streamkern.storage.outputs import check_output, replacing
+from streamkern.storage.outputs import check_output, replacing, written
 from streamkern.storage.temporary_paths import temporary_path
 
 # What xarray writes, by the endings of names.
@@ -99,7 +99,7 @@ def grid_to_file(
     target = check_output(path, force=force)
     dataset = predicted_grid(model, list(axes.values()), return_std=return_std).to_xarray()
     if ending == ".zarr":
-        with temporary_path(target.parent) as store:
+        with written(target), temporary_path(target.parent) as store:
             dataset.to_zarr(store, zarr_format=2)  # of which every program can read the metadata
             store.rename(target)
     else:

@@ -8,7 +8,7 @@ import numpy as np
 
 from streamkern._typing import Array
 from streamkern.engine.reduction import accumulate
-from streamkern.errors import DataError
+from streamkern.errors import DataError, ParameterError
 from streamkern.models.prediction import predicted_shards
 from streamkern.predict.class_rule import ClassRule
 from streamkern.predict.predictor import RowFunction
@@ -67,24 +67,30 @@ def predict_classes_to_hdf5(
 
     A dataset `classes` holds all K classes in their order.  Texts are of fixed length, in UTF-8.
     """
-    names = rule.classes.values  # with what stands for none at the end, if there may be
+    known = names = rule.classes.values  # with what stands for none at the end, if there may be
     if names.dtype.kind in "US":
         names = texts_of([*names.tolist(), ""])
+        known = names[:-1]
     elif skip_bad_rows:
         names = np.append(names.astype(float), np.nan)
+        if (names[:-1].astype(known.dtype) != known).any():
+            raise ParameterError(
+                "beside rows without a class, classes are written as floating-point numbers, which "
+                "these are too large for; give on_bad_rows 'error' (--on-bad-rows error)."
+            )
 
     def written(source: Source) -> Written:
         for shard, made in predicted_shards(predictor, source):
             scores = made["y_pred"].reshape(shard.n_rows, -1)
-            known = np.isfinite(scores).all(axis=1)
+            are_finite = np.isfinite(scores).all(axis=1)
             codes, datasets = np.full(len(scores), len(rule.classes)), {}
-            codes[known] = rule.codes(scores[known])
-            if skip_bad_rows or known.all():
+            codes[are_finite] = rule.codes(scores[are_finite])
+            if skip_bad_rows or are_finite.all():
                 datasets["y_pred"] = names[codes]
                 if probabilities:
                     datasets["y_proba"] = rule.probabilities(scores)
-            yield shard.start + np.flatnonzero(~known), datasets
-        yield _NONE, {"classes": names[: len(rule.classes)]}
+            yield shard.start + np.flatnonzero(~are_finite), datasets
+        yield _NONE, {"classes": known}
 
     without = "no finite score, and so no class", "leave their class empty"
     return _write(written, source, path, without, skip_bad_rows=skip_bad_rows, **force)

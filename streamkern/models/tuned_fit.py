@@ -161,8 +161,8 @@ class Choice:
         if not (self.is_free and self.budget is not None and self.budget.in_seconds):
             return False
         is_plain = report["metric"] is None and report["feature_map"] == _USUAL_MAP
-        seconds = report["seconds"]
-        again = _AGAIN * sum(seconds.get(name, 0.0) for name in ("columns", "pass", "solve"))
+        seconds, parts = report["seconds"], ("scale", "columns", "pass", "solve")
+        again = _AGAIN * sum(seconds.get(part, 0.0) for part in parts)
         return not is_plain and report["cv_rmse"] is not None and spent + again < self.budget.amount
 
     def _with_linear(

@@ -173,6 +173,7 @@ class Footprint:
     def saving(self, n_groups: int, n_strips: int) -> int:
         """Return what a checkpoint takes on the disk: a total, the next, and groups before it."""
         groups = (2 * self.n_folds + n_groups * self.folds_at_once) * self.sums(n_strips)
+        groups += (self.n_maps - 1) * self.n_folds * self.sums(n_strips)  # of all rounds
         if self.solves_by_passes and not self.sums_waves:  # the products of all passes
             D, q = self.n_components, self.source.n_targets
             by_fold = most_vectors(D, q) + most_leading(D) + N_PROBES

@@ -119,7 +119,7 @@ class ModelPlots:
     def _read(self, source: Source, statistic: Any) -> tuple[int, Any]:
         """Read rows once, and return how many they are and what the statistic holds."""
         model = self._fitted.ridge
-        model.check_inputs(source)
+        model.check_rows(source)
         cost = 8 * model.predictor.n_components, "plot", model.parameters.skips_bad_rows
         result, found, _ = scored(source, statistic, statistic, *cost)
         return result.n_rows, found

@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
@@ -54,9 +55,9 @@ _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 _job: ContextVar[str | None] = ContextVar("job", default=None)
 
 
-# By pass, in the process where it was started: who hears what its tasks tell, and whether these
-# are in another process.
-_passes: dict[str, tuple[Listener, bool]] = {}
+# By pass, in the process where it was started: who hears what its tasks tell, and the client of
+# these, if they are in another process.
+_passes: dict[str, tuple[Listener, Any]] = {}
 
 
 @contextmanager
@@ -111,17 +112,17 @@ def passing(number: str, label: str, hear: Listener | None = None, **facts: Any)
 
     with _part_of_job(label) as whole:
         tell("pass begun", **{"job": whole, "pass": number, "label": label, **facts})
-        _passes[number] = heard, client is not None
+        _passes[number] = heard, client
         try:
             with _ending("pass ended", **{"pass": number}):
                 if client is not None:
                     # One topic for all, because a scheduler keeps every topic as long as it lives.
                     with reaching(client):
-                        client.subscribe_topic(TOPIC, _pass_on)
+                        client.subscribe_topic(TOPIC, partial(_pass_on, client.id))
                 yield
         finally:
             del _passes[number]
-            if client is not None and not any(is_remote for _, is_remote in _passes.values()):
+            if client is not None and not any(each is client for _, each in _passes.values()):
                 with suppress(Exception):  # of a client that is closed
                     client.unsubscribe_topic(TOPIC)
 
@@ -175,15 +176,17 @@ def tell_of_job(kind: str, **facts: Any) -> None:
 
 def tell_from_task(number: str, kind: str, **facts: Any) -> None:
     event = {"kind": kind, "pass": number, **facts}
-    (hear, is_remote), worker = _passes.get(number, (None, False)), current_worker()
-    if hear is not None and not (is_remote and worker is not None):
+    (hear, client), worker = _passes.get(number, (None, None)), current_worker()
+    if hear is not None and not (client is not None and worker is not None):
         hear(event | {"worker": ""})
     elif worker is not None:  # else nobody can be told from here
         worker.log_event(TOPIC, event | {"worker": worker.address})
 
 
-def _pass_on(logged: tuple[Any, Event]) -> None:
+def _pass_on(client_id: str, logged: tuple[Any, Event]) -> None:
+    """Pass on what a client hears of its own passes, and not of those of others."""
     event = logged[1]
-    hear, _ = _passes.get(event.get("pass", ""), (None, False))
-    if hear is not None and event.get("worker"):  # all else was told here
+    hear, client = _passes.get(event.get("pass", ""), (None, None))
+    is_ours = client is not None and client.id == client_id
+    if hear is not None and is_ours and event.get("worker"):  # all else was told here
         hear(event)

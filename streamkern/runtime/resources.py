@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 
 import dask
 from dask.base import named_schedulers
+from dask.utils import parse_timedelta
 
 from streamkern._version import __version__
-from streamkern.errors import ClusterError, StreamkernError, first_line
+from streamkern.errors import ClusterError, ParameterError, StreamkernError, first_line
 from streamkern.runtime.memory import available_bytes, thread_bytes
 
 # What a thread holds of a block of rows, at least.
@@ -28,6 +29,18 @@ class Resources(NamedTuple):
     def n_slots(self) -> int:
         """Tasks that run at the same time."""
         return max(self.n_workers, 1) * self.n_threads
+
+
+def configured_seconds(key: str, default: str) -> float:
+    """Return a time of the Dask configuration in seconds, or raise ParameterError."""
+    value: Any = dask.config.get(key, None) or default
+    try:
+        return float(parse_timedelta(value))
+    except (KeyError, TypeError, ValueError) as error:
+        raise ParameterError(
+            f"{key} in the Dask configuration must be a time such as 60s or 10m, not {value!r}; "
+            f"correct it."
+        ) from error
 
 
 def current_resources() -> Resources:

@@ -58,10 +58,13 @@ def _leading(folds: ByFold, intercept: bool) -> CentredMoments | None:
     parts = [part for part in folds.parts.values() if isinstance(part, FeatureSums)]
     if not parts or any(part.first_row for part in parts):
         return None
-    D = parts[0].feature_map.n_components
+    order = min(_COMPONENTS, parts[0].feature_map.n_components)
     try:
-        return reduce(
-            FeatureSums.merge, [part.solvable(min(_COMPONENTS, D)) for part in parts]
-        ).centred(intercept=intercept)
+        firsts = [part.leading(order) for part in parts]
+    except ParameterError:  # sums are turned, which takes longer than to add those of folds
+        firsts = parts
+    try:
+        whole = reduce(FeatureSums.merge, firsts).solvable(order)
+        return whole.centred(intercept=intercept)
     except ParameterError:  # a map without leading part, or rows without weight
         return None

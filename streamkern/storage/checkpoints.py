@@ -30,9 +30,10 @@ from streamkern.storage.untrusted import json_of
 _JOB, _LOCK = "job.json", "lock"
 _GROUP, _TOTAL = "group", "up-to"
 _DIGITS, _TOKEN = 5, 12
+_ANY_PASS = f"*-{'[0-9a-f]' * _TOKEN}"
 
 
-def _files(folder: str | Path, *kinds: str, name: str = "*") -> list[Path]:
+def _files(folder: str | Path, *kinds: str, name: str = _ANY_PASS) -> list[Path]:
     """Return the files of sums of some kinds, of all passes or of one."""
     ending = f"{'[0-9]' * _DIGITS}.h5"
     return [path for kind in kinds for path in Path(folder).glob(f"{name}-{kind}-{ending}")]

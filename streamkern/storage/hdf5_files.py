@@ -13,7 +13,7 @@ import h5py
 import numpy as np
 
 from streamkern._typing import Array
-from streamkern.errors import DataError
+from streamkern.errors import DataError, OutputError
 from streamkern.runtime.signals import between_callbacks, not_interrupted
 from streamkern.sources.preprocessing.cells import csv, pa, parquet
 from streamkern.storage.outputs import check_format, check_output, replacing
@@ -159,7 +159,10 @@ def exported(path: str | Path, *, force: bool = False) -> Iterator[Path]:
     with temporary_path(folder) as made:
         made.mkdir(mode=0o700)
         written = made / "rows.h5"
-        yield written
+        try:
+            yield written
+        except OutputError as error:
+            raise OutputError(str(error).replace(str(written), str(target))) from error
         with replacing(target, force=force) as temporary, h5py.File(written) as file:
             _write_table(file, temporary, target.suffix.lower())
 
@@ -187,6 +190,14 @@ def _write_table(file: h5py.File, path: Path, ending: str) -> None:
 
 
 def _decoded(values: Any) -> Any:
-    if values.dtype.kind == "f":
+    if values.dtype.kind in "fiub":
         return values
-    return [value.decode() if isinstance(value, bytes) else value for value in values.tolist()]
+    return [_text(value) if isinstance(value, bytes) else value for value in values.tolist()]
+
+
+def _text(value: bytes) -> str:
+    """Return bytes as text: those that are none in UTF-8 as the characters of their numbers."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value.decode("latin-1")

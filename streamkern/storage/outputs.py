@@ -114,7 +114,7 @@ def replacing(path: str | Path, *, force: bool = False) -> Iterator[Path]:
     becomes an OutputError.
     """
     target = check_output(path, force=force)
-    try:
+    with written(target):
         old = target.stat() if target.exists() else None
         with temporary_path(target.parent) as temporary:
             # Made before it is opened, so that no link of somebody else is followed.
@@ -126,13 +126,20 @@ def replacing(path: str | Path, *, force: bool = False) -> Iterator[Path]:
             with temporary.open("rb+") as file:
                 os.fsync(file.fileno())
                 if not os.fstat(file.fileno()).st_mtime:
-                    raise OSError(errno.ENODATA, "nothing was written")  # noqa: TRY301
+                    raise OSError(errno.ENODATA, "nothing was written")
             if old is not None:
                 _pass_on(old, temporary)
             if force:
                 temporary.replace(target)
             else:
                 _publish(temporary, target)
+
+
+@contextmanager
+def written(target: Path) -> Iterator[None]:
+    """Raise OutputError, which names an output, where it cannot be written."""
+    try:
+        yield
     except OutputError:
         raise
     except OSError as error:

@@ -26,8 +26,9 @@ _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 # Of a budget in seconds: what the fit after the search may take, what its D is multiplied by, and
 # the rows a feature that this wants, of the D x D system and of conjugate gradients.
 _FIT_SHARE, _TIMES, _ROWS_A_COMPONENT, _ROWS_BY_PASSES = 0.45, (16, 8, 4, 2), 3, 2
-# What a trial of one thread takes of a fit by the formula.
-_A_TRIAL = 2.1
+# What a trial of one thread takes of a fit by the formula, and a fit with calibration of one
+# without.
+_A_TRIAL, _CALIBRATED = 2.1, 1.35
 
 
 @dataclass(frozen=True)
@@ -72,25 +73,26 @@ class Budget:
             fewest = _ROWS_BY_PASSES if plan.solves_by_passes else _ROWS_A_COMPONENT
             enough = plan.fits and fewest * times * D <= n
             enough = enough and (times * D <= DIRECT_COMPONENTS or plan.solves_by_passes)
-            if enough and _seconds(plan, options) <= _FIT_SHARE * self.amount:
+            if enough and _seconds(plan, parameters, options) <= _FIT_SHARE * self.amount:
                 return times * D
         return D
 
     def searching(self, parameters: Parameters, options: FitOptions, source: Source) -> "Budget":
         """Return what of the seconds is left beside the fit, but half of them at the least."""
         plan = plan_here(source, options, **parameters.solution_by_passes(options))
-        reserved = min(_seconds(plan, options), self.amount / 2)
+        reserved = min(_seconds(plan, parameters, options), self.amount / 2)
         return replace(self, amount=self.amount - reserved, reserved=reserved)
 
 
-def _seconds(plan: Plan, options: FitOptions) -> float:
+def _seconds(plan: Plan, parameters: Parameters, options: FitOptions) -> float:
     if plan.solves_by_passes:
         return gradient_seconds(plan, from_rows=True)
     sizes = plan.n_rows, plan.n_features, plan.n_components
     # A penalty that is chosen without folds takes a decomposition, too.
     n_folds = max(options.n_folds, 2)
     # Most of the best are at landmarks.
-    return AT_LANDMARKS * fit_seconds(*sizes, n_folds, plan.precision, plan.n_slots)
+    times = AT_LANDMARKS * (_CALIBRATED if parameters.keeps_folds else 1.0)
+    return times * fit_seconds(*sizes, n_folds, plan.precision, plan.n_slots)
 
 
 class Spent(NamedTuple):

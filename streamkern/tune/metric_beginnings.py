@@ -35,8 +35,9 @@ _COARSE = (-4, -2, 0, 2)
 # Fits of a round; what one takes beside its products, as multiply-adds over D^3, as it was measured
 # on so many cores; and rows and features that they have at least, however little time there is.
 _ROUND_TRIALS, _SOLVING, _CORES, _FEWEST_TIMED, _LEAST_COMPONENTS = 8, 16, 2, 1000, 256
-# What a value of a kernel at a landmark takes of the same, and for every input one along the axes.
-_VALUE, _ALONG_AXES = 100, 8
+# What a value of a kernel at a landmark takes of the same, and for every input one along the axes;
+# its gradients take so many times as much as that, for every target, on one thread.
+_VALUE, _ALONG_AXES, _GRADIENT = 100, 8, 8
 # Kernels that have a descent of weights, the last, and targets at the most.
 _DESCENTS, _DESCENT_TARGETS = 2, 16
 # Rows of a descent, at the least and at the most.
@@ -102,15 +103,17 @@ def start_of_rounds(
     n_descent = _descent_rows(trial.n_training, p, flops, n_bytes)
     if n_descent < ROWS_AN_INPUT * (groups.max() + 1):
         suited = []
-    # Gradients say less of one weight an input than a descent does, and the first of several pairs
-    # in a search is there as what a plain fit has.
-    first = [1 if pair in suited and pair[0].along_axes else _FIRST_ROUNDS for pair in pairs]
-    if seconds is not None and len(pairs) > 1 and usual in pairs:
-        first[pairs.index(usual)] = 1
-    rounds = [*zip(pairs, first, strict=True), *((pair, 1) for pair in suited)]
+    # Gradients say less of one weight an input than a descent does; in a search one of several
+    # pairs is there as what a plain fit has, and some gradients take longer than all else.
+    once = [pair for pair in suited if pair[0].along_axes]
+    if seconds is not None:
+        once += [usual] if len(pairs) > 1 else []
+        once += [pair for pair in pairs if _is_dear(trial, pair, n_targets)]
+    rounds = [(pair, 1 if pair in once else _FIRST_ROUNDS) for pair in pairs]
+    rounds += [(pair, 1) for pair in suited]
     if seconds is not None:
         left = (1.0 - _SHARE if suited else 1.0) * seconds * n_slots
-        trial = _within(left * _rate(options.precision), trial, n_targets, rounds)
+        trial = _within(left * _rate(options.precision), trial, n_targets, rounds, n_slots)
     weights, n_descent = list[Any](), min(n_descent, trial.n_training)
     if suited:
         rows, sent = plain(sample.rows), (sample.y, sample.s, groups)
@@ -152,7 +155,11 @@ def _descent_rows(n_rows: int, n_features: int, flops: float, n_bytes: float) ->
 
 
 def _within(
-    flops: float, trial: HeldOutTrial, n_targets: int, rounds: Sequence[tuple[Pair, int]]
+    flops: float,
+    trial: HeldOutTrial,
+    n_targets: int,
+    rounds: Sequence[tuple[Pair, int]],
+    n_slots: int,
 ) -> HeldOutTrial:
     """Return the fit to as many rows as there are flops for, of rounds of every pair.
 
@@ -164,7 +171,10 @@ def _within(
     while True:
         n, D = trial.n_rows, trial.n_components
         trials = [number * _trial_flops(trial, pair, n_targets) for pair, number in rounds]
-        if _ROUND_TRIALS * sum(trials) <= flops or max(n / fewest, D / _LEAST_COMPONENTS) <= 1:
+        # Those of one target are in what trials were measured to take.
+        slopes = [(number - 1) * _gradient_flops(trial, pair) for pair, number in rounds]
+        needed = _ROUND_TRIALS * sum(trials) + n_slots * (n_targets - 1) * sum(slopes)
+        if needed <= flops or max(n / fewest, D / _LEAST_COMPONENTS) <= 1:
             return trial
         if n > fewest:
             trial = HeldOutTrial.of(trial.options, trial.standardizer, max(n - n // 4, fewest))
@@ -180,6 +190,20 @@ def _trial_flops(trial: HeldOutTrial, pair: Pair, n_targets: int) -> float:
         a_value = _VALUE + _ALONG_AXES * kernel.along_axes * trial.standardizer.n_outputs
         flops += float(n) * D * a_value
     return flops
+
+
+def _gradient_flops(trial: HeldOutTrial, pair: Pair) -> float:
+    """Return what the average gradient outer product of one target takes, by the same measure."""
+    (kernel, name), p = pair, trial.standardizer.n_outputs
+    a_value = _VALUE * bool(FAMILIES[name].made.rows_a_feature) + 2 * p
+    if kernel.along_axes:
+        a_value = _GRADIENT * _ALONG_AXES * p
+    return float(trial.n_training) * (trial.n_components * a_value + p**2)
+
+
+def _is_dear(trial: HeldOutTrial, pair: Pair, n_targets: int) -> bool:
+    slopes = n_targets * _gradient_flops(trial, pair)
+    return slopes > _ROUND_TRIALS * _trial_flops(trial, pair, n_targets)
 
 
 def _rate(precision: str) -> float:

@@ -76,9 +76,11 @@ def test_a_window_over_files_is_a_fit_to_the_last_ones(folder):
     options = ("--components", 32, "--precision", "double", "--kernel", "gaussian")
     job(folder, "window.py", "kept", "model.h5", 2, "day-0.h5", "day-1.h5", "--", *options)
     first = {path: path.stat().st_mtime_ns for path in (folder / "kept").glob("*.h5")}
+    mine = write("kept/mine.h5", X)
     job(folder, "window.py", "kept", "model.h5", 2, "day-0.h5", "day-1.h5", "day-2.h5")
     kept = {path: path.stat().st_mtime_ns for path in (folder / "kept").glob("*.h5")}
     assert first.items() < kept.items()  # no file is read again
+    assert (folder / mine).exists()
     like = next(path for path in first if path.name.startswith("day-0"))
     streamkern("fit", "day-1.h5", "day-2.h5", "--like", like, "--out", "fitted.h5", "--quiet")
     model, fitted = load("model.h5"), load("fitted.h5")

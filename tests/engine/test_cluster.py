@@ -335,8 +335,7 @@ def test_a_client_stays_open_that_was_left_if_its_scheduler_answers_or_for_which
 ):
     heartbeat = Heartbeat()
     heartbeat.is_left, heartbeat.n_waiting = is_left, int(is_left)
-    with dask.config.set({"streamkern.scheduler-timeout": "2s" if is_left else "0.1s"}):
-        asyncio.run(heartbeat.watch(Watched(n_looks, silence)))
+    asyncio.run(heartbeat.watch(Watched(n_looks, silence), 2.0 if is_left else 0.1))
     assert not heartbeat.is_left
     assert heartbeat.given_up is None
 

@@ -27,12 +27,9 @@ def passed(stores):
 
 @pytest.mark.cluster
 def test_passes_find_on_the_workers_what_they_left_there():
-    from dask.distributed import Client, LocalCluster
+    from dask.distributed import Client
 
-    with (
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
-        Client(cluster) as client,
-    ):
+    with Client(n_workers=2, threads_per_worker=1, dashboard_address=":0") as client:
         stores = FeatureStores(1 << 30)
         name = stores.name
 

@@ -255,7 +255,8 @@ def test_a_pass_that_a_scheduler_refuses_to_follow_has_an_end_too(monkeypatch):
     def refuse(*_):
         raise ZeroDivisionError("no topics here")
 
-    client = SimpleNamespace(status="running", subscribe_topic=refuse, unsubscribe_topic=refuse)
+    topics = {"subscribe_topic": refuse, "unsubscribe_topic": refuse}
+    client = SimpleNamespace(id="mine", status="running", **topics)
     heard = []
     with monkeypatch.context() as patch, observed(heard.append):
         patch.setattr(events, "current_client", lambda: client)

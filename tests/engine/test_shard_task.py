@@ -11,7 +11,7 @@ import h5py
 import numpy as np
 import pytest
 from commandline import write
-from distributed import Client, LocalCluster
+from distributed import Client
 from rows_read import ReadBy
 
 import streamkern
@@ -117,10 +117,7 @@ def test_storage_that_is_throttled_is_hidden_behind_the_work_or_hides_it(what, r
 @pytest.mark.cluster
 @pytest.mark.parametrize("n_threads", [1, 2])
 def test_a_worker_reads_for_one_shard_while_it_computes_another(n_threads):
-    with (
-        LocalCluster(n_workers=1, threads_per_worker=n_threads, dashboard_address=":0") as cluster,
-        Client(cluster),
-    ):
+    with Client(n_workers=1, threads_per_worker=n_threads, dashboard_address=":0"):
         found = accumulate(ReadBy(*ones(), slow()), Busy(), shard_rows=8, block_rows=8)
     assert found.statistic.n_rows == 80
     assert most_at_once(found.statistic.spans) == n_threads

@@ -12,6 +12,7 @@ import dask.array as da
 import h5py
 import numpy as np
 import pytest
+from rows_read import chunked
 
 import streamkern
 from streamkern import RandomFeatureRidge
@@ -42,12 +43,9 @@ def data(tmp_path):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((N, 3)).astype(np.float32)
     y = np.sin(X[:, 0]) + 0.1 * rng.standard_normal(N)
-    with h5py.File(tmp_path / "data.h5", "w") as file:
-        file.create_dataset("good", data=X, chunks=(100, 3))
-        X[7] = np.nan
-        file.create_dataset("bad", data=X, chunks=(100, 3))
-        file["y"] = y
-    return tmp_path / "data.h5"
+    bad = X.copy()
+    bad[7] = np.nan
+    return chunked(tmp_path / "data.h5", 100, good=X, bad=bad, y=y)
 
 
 def opened(data, way="bad rows"):

@@ -11,7 +11,7 @@ import h5py
 import naive
 import numpy as np
 import pytest
-from rows_read import store
+from rows_read import chunked, store
 from sklearn.base import clone
 from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_error
 from tolerances import assert_close
@@ -49,14 +49,6 @@ def assert_near(found, expected):
     assert np.abs(found - expected).max() < 1e-12 * np.abs(expected).max()
 
 
-def stored(path, X, **others):
-    with h5py.File(path, "w") as file:
-        file.create_dataset("X", data=X, chunks=(min(1000, len(X)), P))
-        for name, values in others.items():
-            file[name] = values
-    return path
-
-
 def in_file(path, name="y_pred"):
     with h5py.File(path) as file:
         return file[name][:]
@@ -66,7 +58,7 @@ def in_file(path, name="y_pred"):
 def test_predictions_and_deviations_in_a_file_are_those_of_predict(tmp_path, shape):
     model, (X, _) = fitted(shape), rows(shape)
     expected = dict(zip(("y_pred", "y_std"), model.predict(X, return_std=True), strict=True))
-    stored(tmp_path / "new.h5", X, y=np.full(N, np.nan))  # targets are not read to predict
+    chunked(tmp_path / "new.h5", 1000, X=X, y=np.full(N, np.nan))  # targets are not read to predict
     source = open_hdf5(tmp_path / "new.h5", y=None)
     for names in (["y_pred"], ["y_pred", "y_std"]):
         options = {"return_std": len(names) == 2, "force": True}
@@ -90,7 +82,7 @@ def test_bad_rows_far_in_are_named_and_nothing_is_left_or_are_nan_where_they_are
     monkeypatch.setattr(prediction, "_SHARD_BYTES", 100_000)  # several shards
     X, _ = rows()
     X[[30_000, 39_999], [1, 0]] = np.nan, np.inf
-    source = open_hdf5(stored(tmp_path / "new.h5", X), y=None)
+    source = open_hdf5(chunked(tmp_path / "new.h5", 1000, X=X), y=None)
     for more in ({}, {"return_std": True}):
         with pytest.raises(DataError, match=r"2 of 40,000 rows .*new\.h5, row 30,000"):
             fitted().predict_to_hdf5(source, tmp_path / "p.h5", **more)
@@ -189,7 +181,7 @@ def test_predictions_and_diagnoses_on_a_cluster_are_those_of_this_process(
 ):
     model, (X, _), predictor = fitted((3,)), rows((3,)), wide(40)
     mean, deviation = model.predict(X, return_std=True)
-    source = open_hdf5(stored(tmp_path / "new.h5", X), y=None)
+    source = open_hdf5(chunked(tmp_path / "new.h5", 1000, X=X), y=None)
     prediction_files.predict_to_hdf5(predictor, source, tmp_path / "here.h5")
     with streamkern.connect(scheduler=external_scheduler):
         lazy = model.predict(da.from_array(X, chunks=(9000, 2)), return_std=True)
@@ -326,7 +318,7 @@ def test_schedulers_files_and_dask_arrays_give_the_same_diagnosis(diagnosed, tmp
     model.save(tmp_path / "model.h5")
     with dask.config.set(scheduler="synchronous"):
         assert streamkern.load(tmp_path / "model.h5").diagnose(ArraySource(X, y)) == expected
-    source = open_hdf5(stored(tmp_path / "train.h5", X, y=y))
+    source = open_hdf5(chunked(tmp_path / "train.h5", 1000, X=X, y=y))
     lazy = streamkern.sources.as_source(da.from_array(X, chunks=(8000, 2)), da.from_array(y))
     for found in (model.diagnose(source), model.diagnose(lazy)):
         for name in ("loo_rmse", "effective_dof"):

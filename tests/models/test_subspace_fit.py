@@ -456,15 +456,12 @@ def test_an_interrupted_fit_goes_on_at_its_iteration(small_shards, tmp_path, pha
 
 @pytest.mark.cluster
 def test_workers_that_are_killed_leave_the_same_bits(small_shards):
-    from dask.distributed import Client, LocalCluster
+    from dask.distributed import Client
 
     source = ArraySource(*rows())
     with dask.config.set(scheduler="synchronous"):
         expected, _ = solution(source)
-    with (
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
-        Client(cluster) as client,
-    ):
+    with Client(n_workers=2, threads_per_worker=1, dashboard_address=":0") as client:
         killer, victims = killer_of_workers(client, "sketch-64")
         with observed(killer):
             found, report = solution(source)

@@ -32,14 +32,12 @@ def test_another_job_is_refused_with_what_differs(tmp_path, changes, said):
     assert inside(tmp_path) == before
 
 
-def test_a_folder_with_other_files_is_refused(tmp_path):
-    (tmp_path / "thesis.txt").write_text("mine")
-    with (
-        pytest.raises(CheckpointError, match=r"holds 'thesis\.txt'"),
-        opened_checkpoint(tmp_path, JOB),
-    ):
+@pytest.mark.parametrize("name", ["thesis.txt", "site-group-00001.h5"])
+def test_a_folder_with_other_files_is_refused(tmp_path, name):
+    (tmp_path / name).write_text("mine")
+    with pytest.raises(CheckpointError, match=f"holds {name!r}"), opened_checkpoint(tmp_path, JOB):
         pytest.fail("a stranger's folder was taken")
-    assert (tmp_path / "thesis.txt").read_text() == "mine"
+    assert (tmp_path / name).read_text() == "mine"
 
 
 def test_a_second_job_is_refused_at_once(tmp_path):

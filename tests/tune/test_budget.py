@@ -28,11 +28,7 @@ from streamkern.tune.trials import N_FOLDS, Attempt, Cost, Trial
 N, P, D = 400, 3, 128
 
 
-@pytest.fixture(scope="module", autouse=True)
-def smaller_rungs():
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("streamkern.tune.halving._FEWEST_COMPONENTS", 8)
-        yield
+pytestmark = pytest.mark.usefixtures("few_components")
 
 
 def rows(n=N, p=P):

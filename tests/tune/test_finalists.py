@@ -309,17 +309,19 @@ def test_weights_have_ten_rows_each_or_no_descent():
 def test_first_rounds_have_fewer_rows_and_then_features_where_there_are_few_seconds():
     options = Parameters(n_components=1024).map_options()
 
-    def sizes(seconds, p, kernel):
+    def sizes(seconds, p, kernel, n_targets=1):
         plain = Standardizer(np.arange(p), np.zeros(p), np.ones(p), p)
         trial = metric_rounds.HeldOutTrial.of(options, plain, 16_000)
         rounds = [((kernel, "nystroem"), 2), ((Gaussian(), "orthogonal"), 1)]
-        found = metric_beginnings._within(3e10 * seconds, trial, 1, rounds)
+        found = metric_beginnings._within(3e10 * seconds, trial, n_targets, rounds, 2)
         return found.n_rows, found.n_components
 
     assert sizes(1e4, 8, Laplacian()) == (16_000, 1024)
     n_rows, D = sizes(20.0, 8, Laplacian())
     assert (1000 < n_rows < 16_000, D) == (True, 1024)
     assert sizes(0.0, 8, Laplacian()) == (1000, 256)
+    # Gradients of several targets take their time, too.
+    assert sizes(20.0, 8, Laplacian(), 10) < sizes(20.0, 8, Laplacian(), 2)
     assert sizes(0.0, 240, Laplacian()) == (3200, 256)
     assert sizes(3.5, 240, Gaussian())[1] > sizes(3.5, 240, Laplacian())[1]
 

@@ -47,12 +47,12 @@ def test_the_error_is_that_of_fits_without_each_fold_and_the_slopes_are_its_own(
     expected = np.log(squares / (counts.sum() * y.shape[1])) + prior
     assert value == pytest.approx(expected, rel=1e-9)
 
-    step = 1e-5
-    for slope, unit_vector in zip(slopes, np.eye(P + 1), strict=True):
-        beside = [
-            objective(numbers + sign * step * unit_vector, kernel, X, y, counts, EACH)[0]
-            for sign in (1, -1)
-        ]
+    assert_slopes(slopes, numbers, kernel, X, y, counts, EACH)
+
+
+def assert_slopes(slopes, numbers, *of, step=1e-5):
+    for slope, unit_vector in zip(slopes, np.eye(len(numbers)), strict=True):
+        beside = [objective(numbers + sign * step * unit_vector, *of)[0] for sign in (1, -1)]
         assert slope == pytest.approx((beside[0] - beside[1]) / (2 * step), rel=1e-4, abs=1e-6)
 
 
@@ -72,14 +72,9 @@ def test_a_group_has_one_weight_whose_slope_is_its_own(kernel):
     weights = weights_by_descent(kernel, X, y, counts, groups)
     assert weights[0] == weights[3]
     assert np.argsort(weights[:3]).tolist() == [0, 2, 1]
-    numbers, step = np.log([0.5, 0.8, 0.3, 0.1]), 1e-5
+    numbers = np.log([0.5, 0.8, 0.3, 0.1])
     slopes = objective(numbers, kernel, X, y, counts, groups)[1]
-    for slope, unit_vector in zip(slopes, np.eye(4), strict=True):
-        beside = [
-            objective(numbers + sign * step * unit_vector, kernel, X, y, counts, groups)[0]
-            for sign in (1, -1)
-        ]
-        assert slope == pytest.approx((beside[0] - beside[1]) / (2 * step), rel=1e-4, abs=1e-6)
+    assert_slopes(slopes, numbers, kernel, X, y, counts, groups)
 
 
 def test_of_noise_weights_stay_near_each_other():

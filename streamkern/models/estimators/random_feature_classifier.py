@@ -200,6 +200,6 @@ class RandomFeatureClassifier(ClassEstimator, FeatureEstimator):
         The parameter `calibration` stays as it is.  With None the model is without a calibration,
         and no rows are read.
         """
-        model = self.model_
+        model = self._current_model
         source = model.labelled(*self._tables(X, y, sample_weight), weighted=True)
         return holding(self, model.calibrated(source, calibration))
