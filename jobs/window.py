@@ -1,9 +1,10 @@
 """Fit the last files of a series: python jobs/window.py KEPT MODEL.h5 LAST FILE... [-- OPTION...].
 
 The moments of every file are kept in the folder KEPT, one file each, so that only new files are
-read; those of the last files are merged and solved anew, so no rounding builds up.  The first file
-decides length scale, standardisation and classes.  Options are those of `streamkern moments`, as
---components 512 or --classify; KEPT is of one set of options.
+read, which those are whose size or time is another; those of the last files are merged and solved
+anew, so no rounding builds up.  The first file decides length scale, standardisation and classes.
+Options are those of `streamkern moments`, as --components 512 or --classify; KEPT is of one set of
+options.
 """
 
 import argparse

@@ -218,7 +218,7 @@ print("distributed" in sys.modules)
 
 # What the whole may be, at most: entries of streamkern/, floors, and lines of a module and of all.
 BUDGET = {"rooms": 16, "floors": 10, "module": 400, "median": 160}
-LINES = {"package": 43_152, "tests": 39_355}
+LINES = {"package": 43_144, "tests": 39_359}
 
 
 def sources(folder):

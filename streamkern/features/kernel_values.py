@@ -203,6 +203,7 @@ def _write_gradients(  # noqa: PLR0917  a function, where it is, and how
             for j, scale in enumerate(scales):
                 sides = np.sign(X[rows, j, None] - landmarks[:, j])
                 out[rows, j] = -np.einsum("nm,nm->n", sides, weighted) / scale
+        out[~np.isfinite(X).all(axis=1)] = np.nan
 
 
 class RadialValues:

@@ -117,9 +117,12 @@ def _plain(value: Any) -> Any:
 
 
 def _hash_of_values(source: Source) -> str:
-    """Return a hash of what rows hold; the token of lazy ones may only say where they are."""
-    token = source.token()
-    return token if token and not source.loads_whole_shards else f"{token}{hash_of_rows(source)}"
+    """Return a token of rows, or a hash of some; of lazy ones both.
+
+    The token of these may only say where they are, and the hash is of three of their chunks.
+    """
+    token = source.token() or ""
+    return token if token and not source.loads_whole_shards else token + hash_of_rows(source)
 
 
 def hash_of_rows(source: Source) -> str:

@@ -73,7 +73,7 @@ def predict_classes_to_hdf5(
         known = names[:-1]
     elif skip_bad_rows:
         names = np.append(names.astype(float), np.nan)
-        if (names[:-1].astype(known.dtype) != known).any():
+        if known.dtype.kind in "iu" and list(map(int, names[:-1])) != known.tolist():
             raise ParameterError(
                 "beside rows without a class, classes are written as floating-point numbers, which "
                 "these are too large for; give on_bad_rows 'error' (--on-bad-rows error)."

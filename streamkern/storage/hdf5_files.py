@@ -190,14 +190,7 @@ def _write_table(file: h5py.File, path: Path, ending: str) -> None:
 
 
 def _decoded(values: Any) -> Any:
-    if values.dtype.kind in "fiub":
-        return values
-    return [_text(value) if isinstance(value, bytes) else value for value in values.tolist()]
-
-
-def _text(value: bytes) -> str:
-    """Return bytes as text: those that are none in UTF-8 as the characters of their numbers."""
-    try:
-        return value.decode()
-    except UnicodeDecodeError:
-        return value.decode("latin-1")
+    if values.dtype.kind == "f" or values.dtype == np.uint64:  # which Arrow takes for signed
+        return values.astype(values.dtype.newbyteorder("="), copy=False)
+    texts = values.tolist()
+    return [t.decode(errors="backslashreplace") if isinstance(t, bytes) else t for t in texts]

@@ -195,15 +195,15 @@ def _trial_flops(trial: HeldOutTrial, pair: Pair, n_targets: int) -> float:
 def _gradient_flops(trial: HeldOutTrial, pair: Pair) -> float:
     """Return what the average gradient outer product of one target takes, by the same measure."""
     (kernel, name), p = pair, trial.standardizer.n_outputs
-    a_value = _VALUE * bool(FAMILIES[name].made.rows_a_feature) + 2 * p
-    if kernel.along_axes:
-        a_value = _GRADIENT * _ALONG_AXES * p
+    a_value = 2 * p
+    if FAMILIES[name].made.rows_a_feature:
+        a_value = _GRADIENT * _ALONG_AXES * p if kernel.along_axes else _VALUE + 2 * p
     return float(trial.n_training) * (trial.n_components * a_value + p**2)
 
 
 def _is_dear(trial: HeldOutTrial, pair: Pair, n_targets: int) -> bool:
     slopes = n_targets * _gradient_flops(trial, pair)
-    return slopes > _ROUND_TRIALS * _trial_flops(trial, pair, n_targets)
+    return n_targets > 1 and slopes > _ROUND_TRIALS * _trial_flops(trial, pair, n_targets)
 
 
 def _rate(precision: str) -> float:
