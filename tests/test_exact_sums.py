@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from dask.callbacks import Callback
 from hearing import killer_of_workers
+from processor import require_exact_products
 from rows_read import chunked
 from scipy import sparse
 
@@ -62,6 +63,7 @@ def expected(files):
 def test_cuts_threads_and_products_change_no_bit(
     files, expected, monkeypatch, *, shard_rows, products, scheduler
 ):
+    require_exact_products(products)
     monkeypatch.setenv("STREAMKERN_INTEGER_PRODUCTS", products)
     monkeypatch.setattr(plan, "_SHARD_ROWS", (shard_rows, shard_rows))
     monkeypatch.setattr(plan, "_SHARDS", 1)

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from processor import require_exact_products
 from scipy import sparse
 
 from streamkern.errors import OverflowedError, ParameterError
@@ -42,8 +43,8 @@ from streamkern.statistics.wide_integers import add_shifted, as_floats
 N, P, Q = 700, 3, 2
 UNIT = 2.0**-20
 every_precision = pytest.mark.parametrize("precision", list(LEVELS))
-PRODUCTS = [BlasProducts, lambda: OnnxProducts(1), MklProducts]
-every_product = pytest.mark.parametrize("products", PRODUCTS, ids=["blas", "onnx", "mkl"])
+PRODUCTS = {kind.name: kind for kind in (BlasProducts, OnnxProducts, MklProducts)}
+every_product = pytest.mark.parametrize("products", list(PRODUCTS))
 
 
 def rows(n=N):
@@ -112,7 +113,8 @@ def test_features_are_the_exact_ones_rounded(feature_map, precision):
 @pytest.mark.parametrize("kind", ["none", "real", "whole"])
 @every_product
 def test_sums_are_those_of_integers(precision, kind, products, monkeypatch):
-    monkeypatch.setattr(made, "_measured", lambda _: [(1.0, products())])
+    require_exact_products(products)
+    monkeypatch.setenv("STREAMKERN_INTEGER_PRODUCTS", products)
     X, y, real = rows()
     weights = {"none": None, "real": real, "whole": np.arange(N) % 4.0}[kind]
     feature_map = MAPS["paired"]()
@@ -177,7 +179,8 @@ def test_a_wild_row_leaves_no_trace():
 @every_precision
 @every_product
 def test_the_largest_sums_of_many_rows_are_exact(precision, products, monkeypatch):
-    monkeypatch.setattr(made, "_measured", lambda _: [(1.0, products())])
+    require_exact_products(products)
+    monkeypatch.setenv("STREAMKERN_INTEGER_PRODUCTS", products)
     n = 133_000
     feature_map = RandomFourierFeatures(Gaussian(1.0), 4).draw(1)
     y = np.where(np.arange(n) % 2, -1.0, 1.0)[:, None] * 8.0
@@ -333,6 +336,22 @@ def test_products_that_saturate_are_left_out():
     assert not made._is_exact(Saturating())
 
 
+@every_product
+def test_what_is_taken_is_exact_here_and_what_is_refused_is_not(products):
+    try:
+        candidate = PRODUCTS[products](*([1] if products == OnnxProducts.name else []))
+    except (ImportError, OSError) as error:
+        pytest.skip(str(error))
+    rng = np.random.default_rng(3)
+    extremes = [np.full(300, low, np.uint8) for low in (0, 255)], [[-128] * 300, [127] * 300]
+    random = rng.integers(0, 256, (40, 300)), rng.integers(-128, 128, (30, 300))
+    A, B = (np.vstack(pair) for pair in zip(extremes, random, strict=True))
+    A, B = A.astype(np.uint8), B.astype(np.int8)
+    expected = (A.astype(np.int64) - 128) @ B.T.astype(np.int64)
+    found = candidate(candidate.prepared(A), candidate.prepared(B))
+    assert np.array_equal(found, expected) == (products in made.exact_products())
+
+
 def test_products_are_measured_by_one_thread(monkeypatch):
     def slow(_):
         time.sleep(0.05)
@@ -344,13 +363,15 @@ def test_products_are_measured_by_one_thread(monkeypatch):
 
 
 def test_products_of_a_name_are_taken(monkeypatch):
-    for kind in (BlasProducts, OnnxProducts, MklProducts):
-        monkeypatch.setenv("STREAMKERN_INTEGER_PRODUCTS", kind.name)
-        assert type(made.integer_products()) is kind
-        assert made.product_rate() > 0
-    monkeypatch.setenv("STREAMKERN_INTEGER_PRODUCTS", "abacus")
-    with pytest.raises(ParameterError, match=r"not by 'abacus'; choose one"):
-        made.integer_products()
+    exact = made.exact_products()
+    for name in (*PRODUCTS, "abacus"):
+        monkeypatch.setenv("STREAMKERN_INTEGER_PRODUCTS", name)
+        if name in exact:
+            assert type(made.integer_products()) is PRODUCTS[name]
+            assert made.product_rate() > 0
+        else:
+            with pytest.raises(ParameterError, match=f"not by '{name}'; choose one"):
+                made.integer_products()
 
 
 def test_the_graph_is_what_onnx_writes():
