@@ -5,13 +5,13 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python --editable
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable
 # The lowest versions that pyproject.toml declares, of Python too, and the tests that `make test`
-# runs with them: imports, scikit-learn's checks, formats, a fit on worker processes, report, metrics.
+# runs with them: imports, scikit-learn's checks, formats, a fit on worker processes, report.
 LOWEST := .venv-lowest
 LOWEST_PYTHON ?= python3.11
 LOWEST_QUICK := tests/test_lowest_versions.py tests/test_sklearn_checks.py tests/test_format.py \
-	tests/models/test_model_files.py tests/models/test_inputs.py tests/statistics/test_integer_moments.py tests/sources/test_hdf5.py tests/report/test_onnx.py tests/models/test_skops.py \
+	tests/models/test_model_files.py tests/models/test_inputs.py tests/statistics/test_integer_moments.py tests/sources/test_hdf5.py tests/report/test_onnx.py \
 	tests/test_jobs.py::test_a_model_is_trained tests/report/test_rendering.py \
-	tests/report/test_class_figures.py tests/monitor/test_metrics.py tests/monitor/test_dashboard_panels.py
+	tests/report/test_class_figures.py tests/monitor/test_dashboard_panels.py
 
 SIDE_BY_SIDE := --numprocesses=2 --dist=loadfile
 

@@ -1,11 +1,10 @@
 """What watching a fit costs: python jobs/monitoring_cost.py --rows 1000000 --components 2048.
 
 Fits on two workers with everything that watches it (lines on standard error, measurements and
-validation in tasks, the dashboard's page kept up to date for one browser, metrics that are scraped
-every five seconds) and with none of it, in turns.  Says what that costs of the time that passes, in
-which the browser and the scraper run too, on the same cores; and of the processor time of the fit,
-its scheduler and its workers, which other load on the machine disturbs least.  Fails where the
-latter is above 1%.
+validation in tasks, the dashboard's page kept up to date for one browser) and with none of it, in
+turns.  Says what that costs of the time that passes, in which the browser runs too, on the same
+cores; and of the processor time of the fit, its scheduler and its workers, which other load on the
+machine disturbs least.  Fails where the latter is above 1%.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ import streamkern
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_SCRAPE, _MOST = 5.0, 0.01
+_MOST = 0.01
 # What a browser is to the scheduler: a session that is sent every change of the page.
 _SESSION = """
 import sys, time
@@ -41,28 +40,16 @@ while True:
     session.force_roundtrip()
     time.sleep(1.0)
 """
-_SCRAPER = """
-import sys, time, urllib.request
-while True:
-    urllib.request.urlopen(sys.argv[1]).read()
-    time.sleep(float(sys.argv[2]))
-"""
 
 
 @contextmanager
 def watched(page: str) -> Iterator[None]:
-    """Keep a session of the page and a scraper of the metrics open, in processes of their own."""
-    session = [sys.executable, "-c", _SESSION, page]
-    metrics = page.replace("/streamkern", "/metrics")
-    scraper = [sys.executable, "-c", _SCRAPER, metrics, str(_SCRAPE)]
+    """Keep a session of the page open, in a process of its own."""
     with ExitStack() as stack:
-        processes = [
-            stack.enter_context(subprocess.Popen(command, stdout=subprocess.PIPE))
-            for command in (session, scraper)
-        ]
-        for process in processes:
-            stack.callback(process.kill)
-        if processes[0].stdout.readline() != b"open\n":
+        command = [sys.executable, "-c", _SESSION, page]
+        process = stack.enter_context(subprocess.Popen(command, stdout=subprocess.PIPE))
+        stack.callback(process.kill)
+        if process.stdout.readline() != b"open\n":
             raise SystemExit("the page does not open")
         stack.enter_context(streamkern.progress())
         yield

@@ -1,14 +1,12 @@
 """What would be wrong without a sign about rows: how they are read, named and counted."""
 
-from pathlib import Path
-
 import dask.array as da
 import h5py
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from commandline import contents, refused, streamkern
+from commandline import refused, streamkern
 
 from streamkern import ExactKernelRidge, RandomFeatureClassifier, RandomFeatureRidge, convert, load
 from streamkern.errors import DataError, StreamkernWarning
@@ -156,17 +154,6 @@ def test_rows_of_each_class_are_those_that_were_used():
         model.set_params(on_bad_rows="skip").fit(rows, labels)
         counts = np.bincount(labels[~skipped]).tolist()
         assert model.report_.get("class_counts") == (counts if calibration else None)
-
-
-def test_a_comparison_does_not_replace_the_rows_it_is_of():
-    with h5py.File("rows.h5", "w") as file:
-        file["X"], file["y"] = X, X[:, 0]
-    for seed in (0, 1):
-        streamkern("fit", "rows.h5", "--out", f"{seed}.h5", "--seed", seed, *FEW)
-    before = contents(Path())
-    how = ("--data", "rows.h5", "--report", "rows.h5", "--force")
-    assert "rows.h5" in refused("compare-models", "0.h5", "1.h5", *how)
-    assert contents(Path()) == before
 
 
 def test_rows_found_in_a_checkpoint_were_not_read_in_these_seconds():

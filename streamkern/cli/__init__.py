@@ -23,7 +23,6 @@ COMMANDS = {
     "evaluate": "Compare predictions with targets.",
     "diagnose": "Leave-one-out error of a model, and the rows that matter most to it.",
     "compare": "Exact kernel ridge against random features, over their number.",
-    "compare-models": "Fitted models side by side: their cards, and their errors on the same rows.",
     "moments": "Reduce rows to moments, to merge, remove rows from, and solve.",
     "merge": "Merge the moments of different rows.",
     "forget": "Take rows out of moments.",

@@ -1,8 +1,6 @@
 """`streamkern evaluate`."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -11,9 +9,6 @@ from streamkern.cli.console import Say, command
 from streamkern.cli.job import place_of
 from streamkern.cli.parameter_options import parameter_options
 from streamkern.cli.row_files import opened_rows
-
-if TYPE_CHECKING:
-    from streamkern.storage.table_rows import Opened
 
 # Classes whose confusions are printed.
 _MOST_CLASSES = 12
@@ -47,7 +42,12 @@ def evaluate(say: Say, **options: Any) -> None:
 
     model: Any = load_fitted(options["model"], components=False, with_equations=False)
     is_classifier = isinstance(model, FittedClasses)
-    found, opened = evaluated(say, options, model)
+    skip = options["on_bad_rows"] == "skip"
+    with opened_rows(options, model.report, labels=is_classifier) as opened, place_of(say, options):
+        if is_classifier:
+            found = model.evaluate(model.labelled(opened.source), skip_bad_rows=skip)
+        else:
+            found = model.with_bad_rows(options["on_bad_rows"]).evaluate(opened.source)
     found |= opened.unexpected
     rows = [("rows", f"{found['rows']:,}")]
     if names := target_names(model.report):
@@ -75,16 +75,3 @@ def evaluate(say: Say, **options: Any) -> None:
         rows.append(("baseline rmse", f"{spread:.6g}, by always saying the mean of these targets"))
         say.table("Errors", rows)
     say.result(found)
-
-
-def evaluated(say: Say, options: dict[str, Any], model: Any) -> tuple[dict[str, Any], Opened]:
-    """Return the errors of a model on rows, and these."""
-    from streamkern.models.fitted_classes import FittedClasses
-
-    is_classifier, skip = isinstance(model, FittedClasses), options["on_bad_rows"] == "skip"
-    with opened_rows(options, model.report, labels=is_classifier) as opened, place_of(say, options):
-        if is_classifier:
-            found = model.evaluate(model.labelled(opened.source), skip_bad_rows=skip)
-        else:
-            found = model.with_bad_rows(options["on_bad_rows"]).evaluate(opened.source)
-    return found, opened

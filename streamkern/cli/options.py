@@ -101,11 +101,6 @@ checkpoint_option = click.option(
     metavar="DIR",
     help="Save sums in this folder as they are made, and go on from there if stopped.",
 )
-folders_option = click.option(
-    "--folders",
-    is_flag=True,
-    help="Say in models and reports in which folders the files are, not their names alone.",
-)
 report_option = click.option(
     "--report",
     metavar="FILE.html",
@@ -114,7 +109,7 @@ report_option = click.option(
 dry_run_option = click.option("--dry-run", is_flag=True, help="Print the plan, and read no rows.")
 force_option = click.option("--force", is_flag=True, help="Replace an existing output.")
 # Of the commands that read all rows.
-job_options = (checkpoint_option, *place_options, folders_option, dry_run_option, force_option)
+job_options = (checkpoint_option, *place_options, dry_run_option, force_option)
 model_option = out_option("MODEL.h5", "The model file to write.")
 like_option = click.option(
     "--like",

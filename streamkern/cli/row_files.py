@@ -56,7 +56,6 @@ def opened_rows(
         check_outputs(options | {"data": tables}, formats=formats)
     how: Any = {"with_targets": with_targets, "with_ids": not with_targets, "labels": labels}
     how |= {"targets": options.get("targets") or (() if options.get("y") else None)}
-    how |= {"folders": options.get("folders", False)}
     folder = Path(out).resolve().parent if out else Path(tempfile.gettempdir())
     with opened_tables(tables, recipe, folder, **how) as opened:
         yield opened
@@ -69,8 +68,8 @@ def _hdf5(
     from streamkern.sources.preprocessing.column_names import check_same_inputs
 
     y, weights = (options.get("y"), options.get("weights")) if with_targets else (None, None)
-    how: Any = {"labels": labels and with_targets, "folders": options.get("folders", False)}
-    source = open_hdf5(options["data"], options["x"], y, weights=weights, **how)
+    how: Any = {"weights": weights, "labels": labels and with_targets}
+    source = open_hdf5(options["data"], options["x"], y, **how)
     why = "is for tables, CSV or Parquet, but DATA is HDF5; leave it out."
     refuse_given(("targets", "ids", "delimiter"), why)
     if report is not None:

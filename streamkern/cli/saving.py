@@ -89,7 +89,7 @@ def moments_report(found: DataMoments, path: str) -> FitReport:
 def command_line() -> str:
     """Return the command that is running, as a shell reads it: what was given, and no more.
 
-    What may be secret in a URL is left out, and the folders of absolute paths unless wanted.
+    What may be secret in a URL is left out, and the folders of absolute paths.
     """
     context = click.get_current_context()
     words, arguments = ["streamkern", context.info_name or ""], []
@@ -97,7 +97,7 @@ def command_line() -> str:
         name = parameter.name or ""
         value = context.params[name]
         values = [str(each) for each in (value if isinstance(value, tuple) else (value,))]
-        if name not in _DATASETS and not context.params.get("folders"):
+        if name not in _DATASETS:
             values = [Path(each).name if Path(each).is_absolute() else each for each in values]
         if isinstance(parameter, click.Argument):
             arguments += values

@@ -13,7 +13,6 @@ from queue import LifoQueue
 from typing import Any
 
 from streamkern.engine.partials import SAVED, Partial, PassOptions
-from streamkern.monitor.metrics import add_to_totals, expose_totals
 from streamkern.runtime.events import tell_from_task
 from streamkern.runtime.feature_store import found_store
 from streamkern.runtime.memory import peak_bytes
@@ -86,8 +85,6 @@ def at_shard(
     work: Work | None = None,
 ) -> Iterator[tuple[Iterator[Block], Scratch]]:
     """Give the blocks of a shard, and memory to work in; tell of it to the pass of a number."""
-    if current_worker() is not None:
-        expose_totals()
     tell_from_task(number, "shard begun", shard=shard.index)
     try:
         with (
@@ -106,7 +103,6 @@ def at_shard(
     beside = {name: seconds.pop(name) for name in _BESIDE if name in seconds}
     seconds["other"] = elapsed - sum(seconds.values())
     metered(seconds)
-    add_to_totals({**seconds, **beside, "rows": shard.n_rows, "shards": 1})
     tell_from_task(
         number,
         "shard done",

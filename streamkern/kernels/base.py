@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike
 
 from streamkern._typing import Floats
 from streamkern.errors import ParameterError
-from streamkern.errors.html_table import html_table
 
 # Kernels by their families: declaring a class is enough for options, texts and files to find it.
 DECLARED: "dict[str, type[Kernel]]" = {}
@@ -44,15 +43,12 @@ class Kernel(ABC):
         Other names, which are read but not written.
     along_axes : bool
         Whether inputs count one by one, so that other axes make another kernel.
-    formula : str
-        k(x, x') in one line, which notebooks show.
     """
 
     family: ClassVar[str]
     spellings: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     aliases: ClassVar[tuple[str, ...]] = ()
     along_axes: ClassVar[bool] = False
-    formula: ClassVar[str] = ""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -68,21 +64,6 @@ class Kernel(ABC):
                 return spelling
         unusual = [f"{f.name}={value_text(v)}" for f, v in values.items() if v != f.default]
         return f"{self.family}({','.join(unusual)})" if unusual else self.family
-
-    def _repr_html_(self) -> str:
-        parts = self._formulas()
-        if len(parts) > 1:
-            return html_table(repr(self), parts)
-        formula = [("k(x, x')", parts[0][1])] * bool(parts[0][1])
-        own = [each for each in self.get_params().items() if not _holds_kernel(each[1])]
-        return html_table(repr(self), formula + own)
-
-    def _formulas(self) -> list[tuple[str, str]]:
-        """Return the kernels that it is made of, and their formulas; its own if it is of one."""
-        parts = list(self._named_parts().values())
-        if len(parts) > 1:
-            return [each for part in parts for each in part._formulas()]  # noqa: SLF001  its own class
-        return [(repr(self), parts[0].formula if parts else self.formula)]
 
     @abstractmethod
     def __call__(self, X: ArrayLike, Z: ArrayLike) -> Floats:
@@ -130,11 +111,6 @@ class Kernel(ABC):
     def __sklearn_clone__(self) -> Self:
         """Return the kernel itself, which nobody can change."""
         return self
-
-
-def _holds_kernel(value: Any) -> bool:
-    values = value if isinstance(value, tuple) else (value,)
-    return any(isinstance(each, Kernel) for each in values)
 
 
 def _plain(value: Any) -> Any:

@@ -29,7 +29,6 @@ class Polynomial(Kernel):
     degree: int = 2
     constant: float = 1.0
     family = "polynomial"
-    formula = "(c + xᵀx′)^d"
 
     def __post_init__(self) -> None:
         sentence = "degree must be a whole number of at least 1, not {!r}; give one."
@@ -51,7 +50,6 @@ class Linear(Kernel):
     """The linear kernel x^T x'; its features are the inputs themselves."""
 
     family = "linear"
-    formula = "xᵀx′"
 
     def __call__(self, X: ArrayLike, Z: ArrayLike) -> Floats:
         return _inner_products(X, Z)

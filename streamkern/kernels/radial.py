@@ -42,7 +42,6 @@ class Gaussian(RadialKernel):
     """
 
     family = "gaussian"
-    formula = "exp(−|x − x′|² / (2 l²))"
     aliases = ("rbf",)
 
     def profile(self, distances: Floats) -> Floats:
@@ -67,7 +66,6 @@ class Laplacian(DistanceKernel):
     """The Laplacian kernel exp(-sum_j |x_j - x'_j| / l_j); frequencies are Cauchy(0, 1 / l_j)."""
 
     family = "laplacian"
-    formula = "exp(−Σⱼ |xⱼ − x′ⱼ| / lⱼ)"
     along_axes = True
 
     def distance(self, X: Floats, Z: Floats) -> Floats:

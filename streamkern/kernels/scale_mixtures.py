@@ -40,7 +40,6 @@ class Matern(RadialKernel):
 
     nu: float = 1.5
     family = "matern"
-    formula = "2^(1−ν) / Γ(ν) · a^ν K_ν(a), a = √(2ν) |x − x′| / l"
     spellings: ClassVar = {f"matern{2 * nu:.0f}2": {"nu": nu} for nu in (0.5, 1.5, 2.5)}
 
     def __post_init__(self) -> None:
@@ -139,7 +138,6 @@ class RationalQuadratic(GammaMixture):
 
     shape: float = 1.0
     family = "rational-quadratic"
-    formula = "(1 + |x − x′|² / (2 a l²))^−a, a the shape"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -156,7 +154,6 @@ class InverseMultiquadric(GammaMixture):
     """
 
     family = "inverse-multiquadric"
-    formula = "(1 + |x − x′|² / l²)^(−1/2)"
     shape = 0.5
 
 

@@ -22,7 +22,6 @@ class Cauchy(ScaledKernel):
     """
 
     family = "cauchy"
-    formula = "Πⱼ 1 / (1 + (xⱼ − x′ⱼ)² / lⱼ²)"
     along_axes = True
 
     def distance(self, X: Floats, Z: Floats) -> Floats:
@@ -69,7 +68,6 @@ class Periodic(ScaledKernel):
 
     period: float | tuple[float, ...] = 1.0
     family = "periodic"
-    formula = "exp(−2 Σⱼ sin²(π (xⱼ − x′ⱼ) / Pⱼ) / lⱼ²)"
 
     def __post_init__(self) -> None:
         super().__post_init__()

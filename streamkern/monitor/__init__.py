@@ -1,4 +1,4 @@
-"""Watching jobs: what was told of them, in the terminal, on the dashboard and as metrics."""
+"""Watching jobs: what was told of them, in the terminal and on the dashboard."""
 
 from streamkern.monitor.log_lines import progress
 

@@ -14,7 +14,6 @@ from streamkern.errors.checks import check_choice
 from streamkern.errors.formatting import json_text, printable
 from streamkern.monitor import job_text
 from streamkern.monitor.jobs import SHORT, Job, Jobs
-from streamkern.monitor.notebook import NotebookPanel, in_notebook
 from streamkern.runtime.events import Event, observed
 
 if TYPE_CHECKING:
@@ -34,15 +33,14 @@ _PLENTIFUL = {"shard begun", "shard done", "merged"}
 def progress(style: str = "auto") -> Iterator[None]:
     """Show how every fit, prediction and other job inside comes along.
 
-    That is on standard error, or in a notebook in the output of the cell.  Jobs and passes that are
-    over within a second are not mentioned, but a notebook shows the last job.
+    That is on standard error.  Jobs and passes that are over within a second are not mentioned.
 
     Parameters
     ----------
     style : {'auto', 'live', 'plain', 'json'}
         'live' lines and bars are written anew while a job runs; 'plain' lines are added every ten
         seconds, and more rarely later; 'json' is one object a line, for programs.  'auto' is 'live'
-        on a terminal and in a notebook, else 'plain'.
+        on a terminal, else 'plain', in notebooks too.
 
     Raises
     ------
@@ -58,11 +56,9 @@ def progress(style: str = "auto") -> Iterator[None]:
     """
     check_choice("style", style, STYLES)
     if style == "auto":
-        style = "live" if sys.stderr.isatty() or in_notebook() else "plain"
-    view: LiveLines | NotebookPanel | Lines
-    if style == "live" and in_notebook():
-        view = NotebookPanel(Jobs())
-    elif style == "live":
+        style = "live" if sys.stderr.isatty() else "plain"
+    view: LiveLines | Lines
+    if style == "live":
         from streamkern.monitor.terminal import LiveLines  # noqa: PLC0415  rich takes long
 
         view = LiveLines(Jobs())

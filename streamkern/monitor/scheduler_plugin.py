@@ -1,4 +1,4 @@
-"""The plugin of the scheduler: it listens to events, and has a dashboard page and metrics.
+"""The plugin of the scheduler: it listens to events, and has a dashboard page.
 
 `connect` brings it to the schedulers that it starts or reaches.  By hand::
 
@@ -9,15 +9,12 @@
 import importlib.util
 import logging
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
 from distributed import SchedulerPlugin
 from tornado.ioloop import PeriodicCallback
 
-from streamkern.monitor import metrics
 from streamkern.monitor.jobs import Jobs
 from streamkern.runtime.events import TOPIC, Event
 
@@ -26,12 +23,11 @@ _LOOK_MS = 1000
 
 
 class Watch(SchedulerPlugin):  # type: ignore[misc]
-    """Hears of jobs on a scheduler, and shows them on its dashboard and in its metrics."""
+    """Hears of jobs on a scheduler, and shows them on its dashboard."""
 
     name = "streamkern"
     idempotent = True
     jobs: Jobs | None = None
-    collector: Any = None
     looking: Any = None
 
     async def start(self, scheduler: Any) -> None:
@@ -43,22 +39,17 @@ class Watch(SchedulerPlugin):  # type: ignore[misc]
             self._hear(event, ago=max(time.time() - when, 0.0))
         self.looking = PeriodicCallback(partial(_look, jobs, scheduler), _LOOK_MS)
         self.looking.start()
-        with _optional("the page on the dashboard"):
-            if importlib.util.find_spec("bokeh") is not None:
+        if importlib.util.find_spec("bokeh") is not None:
+            try:
                 from streamkern.monitor.dashboard_page import add_page  # noqa: PLC0415  bokeh takes long
 
                 add_page(scheduler, jobs)
-        with _optional("metrics"):
-            collector = metrics.JobsCollector(jobs)
-            # Another scheduler of this process may have them.
-            self.collector = collector if metrics.register(collector) else None
+            except Exception:
+                logger.warning("streamkern does without its dashboard page", exc_info=True)
 
     async def close(self) -> None:
         if self.looking is not None:
             self.looking.stop()
-        if self.collector is not None:
-            with suppress(KeyError):  # a scheduler may close more than once
-                metrics.prometheus().REGISTRY.unregister(self.collector)
 
     def log_event(self, topic: str, msg: Event) -> None:
         if topic == TOPIC:
@@ -84,15 +75,6 @@ class Watch(SchedulerPlugin):  # type: ignore[misc]
 def _look(jobs: Jobs, scheduler: Any) -> None:
     workers = scheduler.workers.values()
     jobs.hear_memory({w.address: w.metrics.get("memory", 0) for w in workers})
-
-
-@contextmanager
-def _optional(what: str) -> Iterator[None]:
-    """Do without something that cannot be had, and say so in the scheduler's log."""
-    try:
-        yield
-    except Exception:
-        logger.warning("streamkern does without %s", what, exc_info=True)
 
 
 async def dask_setup(scheduler: Any) -> None:

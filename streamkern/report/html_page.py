@@ -102,8 +102,7 @@ def write_report(
     facts |= page_facts.effects_section(fitted, found)
     facts["maps"] = [] if is_classifier else field_maps(fitted)
     call = _python_call(fitted, source) if command is None else command
-    write_page(
-        "report.html",
+    _write_page(
         path,
         force=force,
         **_page(fitted.ridge, report),
@@ -112,13 +111,12 @@ def write_report(
         rows_were_read=source is not None,
         title=title or f"Kernel {'classification' if is_classifier else 'ridge regression'}",
         call=escape("\n".join(map(printable, call.split("\n")))),
-        folder=str(Path.cwd()) if command and report["data"].get("folders") else "",
         phases=page_facts.phase_bars(report, time.perf_counter() - begun),
     )
 
 
-def write_page(template: str, path: str | Path, *, force: bool, **values: Any) -> None:
-    """Write a page of a template, with the style sheet and the policy that allows it alone."""
+def _write_page(path: str | Path, *, force: bool, **values: Any) -> None:
+    """Write the page, with the style sheet and the policy that allows it alone."""
     style = style_sheet()
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     values |= {
@@ -127,7 +125,7 @@ def write_page(template: str, path: str | Path, *, force: bool, **values: Any) -
         "versions": page_facts.versions(),
         "written": datetime.now(UTC),
     }
-    html = _TEMPLATES.get_template(template).render(**values)
+    html = _TEMPLATES.get_template("report.html").render(**values)
     with replacing(path, force=force) as temporary:
         temporary.write_text(html, encoding="utf-8")
 

@@ -12,17 +12,12 @@ import numpy as np
 
 from streamkern._typing import Array, Floats
 from streamkern.errors import DataError, OverflowedError, WorkersLostError
-from streamkern.errors.formatting import listed
-from streamkern.errors.html_table import html_table
-from streamkern.runtime.memory import in_words
 
 if TYPE_CHECKING:
     from streamkern.sources.labelled_source import LabelColumn
 
 # As soon as no more than so many shards are left, these become smaller.
 _LAST_SHARDS = 4
-# Files and names that the table of a source shows.
-_MOST_FILES, _MOST_NAMES = 10, 8
 
 
 def rounding_of(dtype: np.dtype[Any]) -> float:
@@ -133,30 +128,6 @@ class Source(ABC):
         columns = f"{p:,} input{'s' * (p != 1)}, {q:,} target{'s' * (q != 1)}"
         return f"{type(self).__name__}({self.n_samples:,} rows, {columns}, {self.dtype})"
 
-    def _repr_html_(self) -> str:
-        data, q = self.describe(), self.n_targets
-        names, targets = data.get("feature_names") or [], data.get("target_names") or []
-        x, y = data.get("x"), data.get("y")
-        rows = [
-            ("inputs", _named(self.n_features, [x] if x else names)),
-            ("labels" if y and not q else "targets", _named(q or bool(y), [y] if y else targets)),
-            ("weights", self.weighted_by or "none"),
-            ("read as", f"{self.dtype}, {in_words(self.n_samples * self.row_bytes)} of inputs"),
-        ]
-        if "recipe" in data:
-            columns = [column["name"] for column in data["recipe"]["columns"]]
-            rows.insert(1, ("columns of the table", _named(len(columns), columns)))
-        table, files = html_table(repr(self), rows), data.get("files", [])
-        if not files:
-            return table
-        more = f", the first {_MOST_FILES}" if len(files) > _MOST_FILES else ""
-        shown = (
-            (f["path"], f"{f['n_rows']:,}", f["storage"], f["dtype"], in_words(f["file_bytes"]))
-            for f in files[:_MOST_FILES]
-        )
-        header = ("file", "rows", "stored in", "type", "size")
-        return table + html_table(f"{len(files):,} files{more}", shown, header)
-
     @property
     def is_weighted(self) -> bool:
         return self.weighted_by is not None
@@ -230,10 +201,6 @@ class Source(ABC):
         if start < n_samples:
             shards.append(Shard(len(shards), start, n_samples))
         return tuple(shards)
-
-
-def _named(count: int, names: list[Any]) -> str:
-    return f"{count:,}" + (f": {listed(names, _MOST_NAMES)}" if names else "")
 
 
 @contextmanager

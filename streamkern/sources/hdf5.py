@@ -32,7 +32,6 @@ class HDF5Source(Source):
     weighted_by: str | None = None
     is_tolerant: bool = False
     labels: str | None = None
-    folders: bool = False
     kept: Any = field(default=None, compare=False, repr=False)  # what files vanish with
 
     def __post_init__(self) -> None:
@@ -124,7 +123,6 @@ class HDF5Source(Source):
             "weights": self.weighted_by,
             "rows": self.n_samples,
             "files": files,
-            **({"folders": True} if self.folders else {}),
             **({"recipe": json.loads(recipe)} if recipe else {}),
         }
 
@@ -137,7 +135,6 @@ def open_hdf5(
     weights: str | None = None,
     storage_options: Mapping[str, Any] | None = None,
     labels: bool = False,
-    folders: bool = False,
 ) -> HDF5Source:
     """Describe rows stored in HDF5 files, without reading any.
 
@@ -157,8 +154,6 @@ def open_hdf5(
         does not find by itself.  They go to the workers, and nowhere else.
     labels : bool
         `y` holds labels of classes (n,), for a classifier: text, booleans or whole numbers.
-    folders : bool
-        What is fitted to the rows says in which folders their files are, not their names alone.
 
     Returns
     -------
@@ -208,12 +203,12 @@ def open_hdf5(
             )
     if not sum(file.n_rows for file in files):
         raise DataError(f"{first.path} has zero rows; at least one is needed.")
-    return HDF5Source(tuple(files), x, y, weights, labels=column, folders=folders)
+    return HDF5Source(tuple(files), x, y, weights, labels=column)
 
 
 def without_folders(data: dict[str, Any]) -> dict[str, Any]:
-    """Return what `describe` says, with names of files in the place of paths unless asked for."""
-    if data.get("folders") or "files" not in data:
+    """Return what `describe` says, with names of files in the place of paths."""
+    if "files" not in data:
         return data
     files = []
     for file in data["files"]:

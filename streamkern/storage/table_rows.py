@@ -72,7 +72,7 @@ def opened_tables(
     """Give the rows of tables in HDF5 files, which are in a folder as long as they are needed.
 
     They are made by a recipe, of whose unexpected cells it warns, or by one made of the tables.
-    Without targets there are no weights either; `how` is `labels` and `folders` of `open_hdf5`.
+    Without targets there are no weights either; `how` is `labels` of `open_hdf5`.
     """
     with ExitStack() as kept:
         try:

@@ -117,9 +117,6 @@ def test_a_delimiter_is_kept_for_the_next_table(houses):
     assert (coefficients("model.h5") == coefficients("commas.h5")).all()
     assert report_of("evaluate", "model.h5", "next.csv")["rows"] == 20
     assert report_of("evaluate", "model.h5", "houses.csv", "--delimiter", ",")["rows"] == 200
-    streamkern("fit", "semi.csv", "--delimiter", ";", *options, "--seed", 1, "--out", "other.h5")
-    both = "compare-models", "model.h5", "other.h5", "--data", "houses.csv", "--delimiter", ","
-    assert [each["evaluation"]["rows"] for each in report_of(*both)["models"]] == [200, 200]
     assert "one character" in refused(
         "evaluate", "model.h5", "next.csv", "--delimiter", ";;", status=2
     )

@@ -1,9 +1,6 @@
 """Events of a job that tests tell, and a clock that they turn."""
 
-from prometheus_client import CollectorRegistry, generate_latest
-
 from streamkern.monitor.jobs import Jobs
-from streamkern.monitor.metrics import JobsCollector
 
 ROWS, SHARDS = 1000, 10
 
@@ -21,12 +18,6 @@ class Story:
         self.jobs.hear({"kind": kind, **facts})
         if self.view is not None:
             self.view.told({"kind": kind, **facts})
-
-    def series(self):
-        """What the official client exposes of the jobs."""
-        registry = CollectorRegistry()
-        registry.register(JobsCollector(self.jobs))
-        return generate_latest(registry).decode()
 
     def begin(self, name="fit model.h5", number="j", client=None):
         self.tell("job begun", job=number, name=name, client=client)

@@ -23,7 +23,7 @@ kernel length-scale map phase components metric trend scale alpha folds fold-by 
 no-standardize no-intercept weights classify on-bad-rows seed checkpoint report dry-run force
 cluster scheduler
 scheduler-file workers json quiet
-alphas per-target one-standard-error sparse-method solver class-weight calibration folders
+alphas per-target one-standard-error sparse-method solver class-weight calibration
 trust-cluster-file log-json debug out x y target id delimiter
 """
 # Every parameter, by its option.
