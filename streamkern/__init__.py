@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         StructuredFourierFeatures,
         TensorSketch,
     )
+    from streamkern.models.importance import permutation_importance
     from streamkern.models.sparse_models import sparsify
     from streamkern.monitor import progress
     from streamkern.report.comparison import compare
@@ -72,6 +73,7 @@ _NAMES = {
         "GridFourierFeatures Identity Nystroem QuasiRandomFourierFeatures RandomBinning "
         "RandomFourierFeatures StructuredFourierFeatures TensorSketch"
     ),
+    "models.importance": "permutation_importance",
     "models.sparse_models": "sparsify",
     "monitor": "progress",
     "report.comparison": "compare",
@@ -93,8 +95,8 @@ __all__ = [
     "QuasiRandomFourierFeatures", "RandomBinning", "RandomFeatureAdaBoost",
     "RandomFeatureClassifier", "RandomFeaturePCA", "RandomFeatureRidge", "RandomFourierFeatures",
     "RationalQuadratic", "Recipe", "StructuredFourierFeatures", "TensorSketch", "__version__",
-    "accumulate", "compare", "connect", "convert", "load", "load_moments", "open_hdf5", "progress",
-    "read_recipe", "sparsify", "to_onnx", "write_report",
+    "accumulate", "compare", "connect", "convert", "load", "load_moments", "open_hdf5",
+    "permutation_importance", "progress", "read_recipe", "sparsify", "to_onnx", "write_report",
 ]  # fmt: skip
 
 

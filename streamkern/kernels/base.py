@@ -65,6 +65,14 @@ class Kernel(ABC):
         unusual = [f"{f.name}={value_text(v)}" for f, v in values.items() if v != f.default]
         return f"{self.family}({','.join(unusual)})" if unusual else self.family
 
+    @property
+    def has_mean_square_gradients(self) -> bool:
+        """Whether random functions of this kernel have gradients whose mean square is finite.
+
+        So it is where frequencies have a variance: k(x, x') has second derivatives at x = x'.
+        """
+        return all(part.has_mean_square_gradients for part in self._named_parts().values())
+
     @abstractmethod
     def __call__(self, X: ArrayLike, Z: ArrayLike) -> Floats:
         """Evaluate the kernel on every pair of rows (n, p) and (m, p): (n, m), float64."""

@@ -67,6 +67,7 @@ class Laplacian(DistanceKernel):
 
     family = "laplacian"
     along_axes = True
+    has_mean_square_gradients = False
 
     def distance(self, X: Floats, Z: Floats) -> Floats:
         return distances(X, Z, "cityblock")

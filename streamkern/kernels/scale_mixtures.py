@@ -46,6 +46,11 @@ class Matern(RadialKernel):
         super().__post_init__()
         object.__setattr__(self, "nu", _checked_smoothness("nu", self.nu))
 
+    @property
+    def has_mean_square_gradients(self) -> bool:
+        """Frequencies of the Student distribution have a variance above two degrees of freedom."""
+        return self.nu > 1.0
+
     def _scaled_distances(self, distances: Floats) -> Floats:
         """Return sqrt(2 nu) r, or where that is longer what has the value 0 as well.
 

@@ -47,6 +47,17 @@ def fitted_of(model: Any) -> FittedModel:
     return getattr(model, "__streamkern_model__", model)
 
 
+def fitted_model(model: Any, what: str) -> Any:
+    """Return the fitted regression or classifier that an estimator holds, or ParameterError."""
+    fitted = fitted_of(model)
+    if type(fitted) not in (FittedRidge, FittedClassifier):
+        raise ParameterError(
+            f"{what} made of a fitted RandomFeatureRidge or RandomFeatureClassifier, not of "
+            f"{model!r}; fit it first."
+        )
+    return fitted
+
+
 def template_of(like: Any) -> Template | None:
     """Return what moments, a fitted model, an estimator, or a path of these are to other rows."""
     if like is None or isinstance(like, Template):

@@ -76,6 +76,12 @@ def gradient_outer_product(
     It is of standardised rows, and 0 for inputs that are left out.
     """
     model.check_inputs(source)
+    if not model.kernel.has_mean_square_gradients:
+        raise ParameterError(
+            f"gradients of the kernel {model.kernel.name} have no mean square, because its "
+            f"frequencies have no variance; take permutation_importance, or a smoother kernel, "
+            f"such as 'matern32'."
+        )
     predictor, skip_bad_rows = model.predictor, model.parameters.skips_bad_rows
     predictor.feature_map.check((source.n_samples, source.n_features))
     shape = (predictor.coef.shape[1],)

@@ -151,11 +151,24 @@ def cells(axes: Any, levels: Array, x_edges: Floats, y_edges: Floats) -> None:
         axes.add_patch(PathPatch(Path(corners, codes), color=shade, linewidth=0))
 
 
+def levels(
+    axes: Any, names: Sequence[str], shown: Floats, lows: Floats | None = None, highs: Any = None
+) -> None:
+    """Draw a mark a level (m,) for every series (t, m), the first above; one with what it spans."""
+    places = np.arange(len(names))[::-1]
+    if lows is not None:
+        colour = palette()["first"]
+        axes.hlines(places, lows[:, 0], highs[:, 0], color=colour, alpha=0.25, linewidth=9)
+    for j, each in enumerate(shown):
+        marks(axes, each, places, j)
+    axes.set_yticks(places, list(map(shortened, names)), parse_math=False)
+
+
 def bars(axes: Any, names: Sequence[str], values: Sequence[float]) -> None:
     """Draw horizontal bars with their names and numbers, the first above."""
     places = np.arange(len(names))[::-1]
     drawn = axes.barh(places, values, color=palette()["first"], height=0.66)
     axes.bar_label(drawn, [number(value, 2) for value in values], padding=4)
     axes.set_yticks(places, names, parse_math=False)
-    axes.set_xlim(0.0, 1.18 * max([*values, 1e-300]))
+    axes.set_xlim(1.3 * min([*values, 0.0]), 1.18 * max([*values, 1e-300]))
     axes.grid(visible=False)

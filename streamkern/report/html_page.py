@@ -17,7 +17,7 @@ from streamkern.models.classification import Classification
 from streamkern.models.fitted_classes import FittedClassifier
 from streamkern.models.fitted_model import restored_kernel
 from streamkern.models.fitted_ridge import FittedRidge
-from streamkern.models.loading import rows_of
+from streamkern.models.loading import fitted_model, rows_of
 from streamkern.parameters.fit_report import FitReport
 from streamkern.parameters.parameters import AUTO, Parameters
 from streamkern.report import choice_figures, numbers, page_facts, report_rows, validation_curves
@@ -87,7 +87,7 @@ def write_report(
     ModelFileError
         If rows are given, and the model was saved without its normal equations.
     """
-    fitted = page_facts.fitted_model(model, "a report is")
+    fitted = fitted_model(model, "a report is")
     begun = time.perf_counter()
     check_output(path, force=force)
     source, found = None, None

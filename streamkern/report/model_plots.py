@@ -7,21 +7,23 @@ import numpy as np
 from streamkern._typing import Array
 from streamkern.errors import ParameterError
 from streamkern.errors.formatting import unknown
-from streamkern.models.loading import rows_of
+from streamkern.models.importance import permutation_importance
+from streamkern.models.loading import fitted_model, rows_of
 from streamkern.models.scoring import scored
 from streamkern.predict.class_errors import ClassErrors
 from streamkern.predict.evaluation import Evaluation, Measure
 from streamkern.report import choice_figures, page_facts, validation_curves
 from streamkern.report.class_figures import probability_figure
-from streamkern.report.input_effects import effects_figure, input_effects, weights_figure
+from streamkern.report.input_effects import importance_figure, weights_figure
+from streamkern.report.numbers import counted
 from streamkern.report.prediction_figures import pairs_figures
 from streamkern.report.rendering import Figure
 from streamkern.report.validation_pass import MOST_TARGETS, pair_counts
 from streamkern.sources import Source, as_source
-from streamkern.sources.preprocessing.column_names import named_inputs
+from streamkern.sources.preprocessing.column_names import named_inputs, table_columns
 from streamkern.statistics import RowSample
 
-# Rows that effects of inputs are found on.
+# Rows that partial dependence is found on.
 _SAMPLE_ROWS = 1024
 # Of one picture of an overview, in inches.
 _SIZE = (4.8, 3.6)
@@ -56,7 +58,7 @@ class ModelPlots:
         model, shown = self._fitted, []
         rows = X, y, sample_weight
         makers: list[Any] = [lambda: self._predicted(rows, 0)] if X is not None else []
-        makers += [lambda: self._inputs(X), self._penalty, self._sizes]
+        makers += [lambda: self._inputs(*rows), self._penalty, self._sizes]
         for make in makers:
             try:
                 shown.append(make())
@@ -89,32 +91,36 @@ class ModelPlots:
         """Draw the cross-validated error over the number of features D."""
         return _drawn(self._sizes(), ax)
 
-    def inputs(self, X: Any = None, *, ax: Any = None) -> Any:
-        """Draw how much predictions change with each input, on rows (n, p).
+    def inputs(
+        self, X: Any = None, y: Any = None, sample_weight: Any = None, *, ax: Any = None
+    ) -> Any:
+        """Draw the permutation importance of each column of the table, on rows (n, p).
 
         Without rows, the weights of inputs in the metric, or one over their length scales.
         """
-        return _drawn(self._inputs(X), ax)
+        return _drawn(self._inputs(X, y, sample_weight), ax)
 
     def partial_dependence(self, X: Any, column: int | str, *, ax: Any = None) -> Any:
-        """Draw mean predictions of rows (n, p) over the values of one input, by name or number.
+        """Draw mean predictions of rows (n, p) over the values of a column of the table.
+
+        It is given by its name, or as an input, by name or number.
 
         Friedman (2001), "Greedy function approximation: a gradient boosting machine".
         """
         model = self._fitted
-        names = named_inputs(model.report, range(model.n_features))
-        if column in names:
-            column = names.index(str(column))
-        if isinstance(column, str) or not 0 <= column < len(names):
+        every = range(model.n_features)
+        named = {name: [j] for j, name in enumerate(named_inputs(model.report, every))}
+        known: dict[Any, Any] = named | dict(table_columns(model.report)) | {j: [j] for j in every}
+        if column not in known:
             raise ParameterError(
-                f"column must be the name of an input or its number, from 0 to {len(names) - 1}, "
-                f"not {unknown(column, names)}; name one of the inputs."
+                f"column must be the name of an input or its number, from 0 to {len(named) - 1}, "
+                f"not {unknown(column, list(named))}; name one of the inputs."
             )
-        return _drawn(page_facts.dependence_of(model, self._sampled(X), column), ax)
+        return _drawn(page_facts.dependence_of(model, self._sampled(X), known[column]), ax)
 
     @property
     def _fitted(self) -> Any:
-        return page_facts.fitted_model(self._model, "a picture is")
+        return fitted_model(self._model, "a picture is")
 
     def _read(self, source: Source, statistic: Any) -> tuple[int, Any]:
         """Read rows once, and return how many they are and what the statistic holds."""
@@ -166,16 +172,18 @@ class ModelPlots:
             )
         return choice_figures.sizes_figure(curve, is_sparse=sparse is not None)
 
-    def _inputs(self, X: Any) -> Figure:
+    def _inputs(self, X: Any, y: Any, sample_weight: Any) -> Figure:
         model = self._fitted
         if X is not None:
-            return effects_figure(model.report, input_effects(model.ridge, self._sampled(X)))
+            found = permutation_importance(self._model, X, y, sample_weight)
+            rows = counted(found.n_samples, "row")
+            return importance_figure(model.report, found.importances_mean, rows)
         metric = page_facts.metric_facts(model.report)
         known = metric["inputs"] if metric else page_facts.input_bars(model.ridge)[0]
         if not known:
             raise ParameterError(
                 "the kernel weighs all inputs alike, so which matter is to be seen on rows; give "
-                "some: model.plot.inputs(X)."
+                "some: model.plot.inputs(X, y)."
             )
         return weights_figure([(name, share) for name, _, _, share in known])
 

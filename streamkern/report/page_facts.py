@@ -10,21 +10,17 @@ import numpy as np
 
 from streamkern._typing import Array
 from streamkern._version import __version__
-from streamkern.errors import ParameterError
 from streamkern.errors.formatting import printable
 from streamkern.features.trend import trended
-from streamkern.models.fitted_classes import FittedClassifier
 from streamkern.models.fitted_model import LIBRARIES
 from streamkern.models.fitted_ridge import FittedRidge
-from streamkern.models.loading import fitted_of
+from streamkern.models.importance import held_out_importance
 from streamkern.parameters.fit_report import FitReport
 from streamkern.report.figure_labels import LABELS, figure, figure_row
 from streamkern.report.input_effects import (
     MOST_CURVES,
     dependence_figure,
-    effects_figure,
-    input_effects,
-    input_labels,
+    importance_figure,
     partial_dependence,
 )
 from streamkern.report.numbers import counted, number, percent, seconds, shortened
@@ -33,7 +29,7 @@ from streamkern.report.report_rows import Row, fit_rows
 from streamkern.report.trial_tables import error_of
 from streamkern.report.validation_pass import Validation
 from streamkern.runtime.threads import blas_libraries, processor
-from streamkern.sources.preprocessing.column_names import named_inputs, target_names
+from streamkern.sources.preprocessing.column_names import named_inputs, table_columns, target_names
 
 # A name, a figure, what explains it, and its share of the largest or the whole.
 Bar = tuple[str, str, str, float]
@@ -53,17 +49,6 @@ _PHASES = {
     "calibration": "third reading: calibration",
     "sparsify": "choosing features",
 }
-
-
-def fitted_model(model: Any, what: str) -> Any:
-    """Return the fitted regression or classifier that an estimator holds, or ParameterError."""
-    fitted = fitted_of(model)
-    if type(fitted) not in (FittedRidge, FittedClassifier):
-        raise ParameterError(
-            f"{what} made of a fitted RandomFeatureRidge or RandomFeatureClassifier, not of "
-            f"{model!r}; fit it first."
-        )
-    return fitted
 
 
 def lead(report: FitReport) -> str:
@@ -134,25 +119,25 @@ def input_bars(model: FittedRidge) -> tuple[list[Bar], int]:
 
 
 def effects_section(model: Any, found: Validation | None) -> dict[str, Any]:
-    """Return pictures of what predictions change with, on a sample of the rows."""
+    """Return pictures of which columns matter, and how, on a sample of the rows."""
     if found is None:
         return {"effects": []}
-    X, report = found.sample.X, model.report
-    effects = input_effects(model.ridge, X)
-    most = np.argsort(-effects.sizes, kind="stable")[:MOST_CURVES].tolist()
-    curves = [dependence_of(model, X, j) for j in most if effects.sizes[j] > 0]
-    return {"effects": [effects_figure(report, effects)], "dependence": curves}
+    sample, falls = held_out_importance(model, found.predictor, found.sample)
+    rows = f"{counted(len(sample.X), 'row')}{' held out' if found.by_fold else ' of the fit'}"
+    most = np.argsort(-falls, kind="stable")[:MOST_CURVES].tolist()
+    columns = [inputs for _, inputs in table_columns(model.report)]
+    curves = [dependence_of(model, sample.X, columns[j]) for j in most if falls[j] > 0]
+    return {"effects": [importance_figure(model.report, falls, rows)], "dependence": curves}
 
 
-def dependence_of(model: Any, X: Array, column: int) -> Figure:
-    """Return the picture of a model's partial dependence on an input of rows (n, p)."""
+def dependence_of(model: Any, X: Array, inputs: Sequence[int]) -> Figure:
+    """Return the picture of a model's partial dependence on a column of rows (n, p)."""
     names, y_label = shown_targets(model.report), ""
     if "classes" in model.report:
         names = [shortened(printable(str(each))) for each in model.report["classes"]["values"]]
         y_label = f"Probability of {names[1] if len(names) == 2 else 'classes'}"
         names = names[1:] if len(names) == 2 else names
-    (name,) = input_labels(model.report, [column])
-    return dependence_figure(name, partial_dependence(model, X, column), names, y_label)
+    return dependence_figure(partial_dependence(model, X, inputs), names, y_label)
 
 
 def metric_facts(report: FitReport) -> dict[str, Any] | None:

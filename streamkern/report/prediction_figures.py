@@ -9,14 +9,15 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from streamkern._typing import Array, Floats
+from streamkern.errors.formatting import printable
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.grid_prediction import predicted_grid
 from streamkern.predict.evaluation import PairCounts
 from streamkern.report import chart_marks as chart
-from streamkern.report.input_effects import input_labels
-from streamkern.report.numbers import counted, number, percent
+from streamkern.report.numbers import counted, number, percent, shortened
 from streamkern.report.page_facts import shown_targets
 from streamkern.report.rendering import Figure, palette
+from streamkern.sources.preprocessing.column_names import named_inputs
 
 LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 _SHADES = 6
@@ -193,7 +194,8 @@ def field_maps(model: FittedRidge) -> list[Figure]:
     middles = [np.linspace(a, b, 2 * _CELLS + 1)[1::2] for a, b in ranges]
     found = predicted_grid(model, middles, return_std=has_std)
     edges = [np.linspace(a, b, _CELLS + 1) for a, b in ranges]
-    names, target = input_labels(model.report, [0, 1]), shown_targets(model.report)[0]
+    names = [shortened(printable(name)) for name in named_inputs(model.report, [0, 1])]
+    target = shown_targets(model.report)[0]
     maps = [_map(f"Predicted {target}", found.mean, edges, names)]
     if found.std is not None and np.isfinite(found.std).all():
         title = "Standard deviation of a new row"

@@ -17,7 +17,13 @@ from streamkern.models.held_out_predictors import folds_of, unseen_by
 from streamkern.models.scoring import check_fitted_rows, checked_shape, scored
 from streamkern.predict.class_errors import ClassErrors
 from streamkern.predict.deviation import WHOLE, Deviation, Largest
-from streamkern.predict.evaluation import Evaluation, PairCounts, PredictionErrors, r2_of
+from streamkern.predict.evaluation import (
+    Evaluation,
+    FoldPredictors,
+    PairCounts,
+    PredictionErrors,
+    r2_of,
+)
 from streamkern.predict.predictor import Predictor
 from streamkern.report.held_out_rows import WorstRows
 from streamkern.solve import NormalEquations
@@ -49,6 +55,7 @@ class Validation(NamedTuple):
     standardized: Floats
     worst: Largest
     sample: RowSample
+    predictor: Predictor | FoldPredictors  # of rows without their fold, or of all that were fitted
 
 
 def validated(model: FittedRidge | FittedClassifier, source: Source) -> Validation | None:
@@ -103,7 +110,7 @@ def _by_fold(model: FittedRidge | FittedClassifier, source: Source, folds: Any) 
             )
             tasks.append(task(_without_fold, *of_fold, *mine, name=f"std-{k}"))
         standardized = np.concatenate(run_all(tasks))
-    facts = measure, standardized, worst.rows, sample
+    facts = measure, standardized, worst.rows, sample, unseen.held_out
     return Validation(True, errors.n_rows, errors.rmse, errors.r2, *facts)
 
 
@@ -124,7 +131,7 @@ def _row_by_row(model: FittedRidge | FittedClassifier, source: Source) -> Valida
     for each in (measure, worst):
         each.add(Block(y[:, :0], y, 0, weights, sample.places[known]), y - residuals)
     r2 = r2_of(rmse**2 * columns.weight[-len(rmse) :], columns)
-    facts = measure, standardized[known], worst.rows, sample
+    facts = measure, standardized[known], worst.rows, sample, predictor
     return Validation(False, len(y), rmse, r2, *facts)
 
 

@@ -167,7 +167,8 @@ class RandomFeatureRidge(MultiOutputMixin, RegressorMixin, FeatureEstimator):  #
         It says which inputs and directions predictions change along; it is 0 for inputs that are
         left out.  Gradients are with respect to standardised rows.  Targets, of which none need be
         given, are divided by `target_unit` (q,) before their outer products are added.
-        ParameterError is raised if the features have no gradients.
+        ParameterError is raised if the features have no gradients, or the kernel none whose mean
+        square is finite: Laplacian, and Matern of nu up to 1.
         """
         unit = None if target_unit is None else np.asarray(target_unit, dtype=float)
         source = self._source(X, y, sample_weight, targets=y is not None)

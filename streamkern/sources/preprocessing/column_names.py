@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from streamkern.errors import DataError
 from streamkern.errors.formatting import listed_apart
 from streamkern.sources.base import Source
@@ -29,6 +31,17 @@ def named_inputs(report: Mapping[str, Any], columns: Sequence[int]) -> list[str]
     """Return what some inputs are called, `column 5` where they have no names."""
     names = input_names(report)
     return [f"column {j}" if names is None else names[j] for j in columns]
+
+
+def table_columns(report: Mapping[str, Any]) -> list[tuple[str, list[int]]]:
+    """Return the columns of the table, each with the inputs that it became; else the inputs."""
+    recipe = recipe_of(report)
+    if recipe is None:
+        inputs = range(report["n_features"])
+        return [(name, [j]) for name, j in zip(named_inputs(report, inputs), inputs, strict=True)]
+    ends = np.cumsum([len(column.inputs()) for column in recipe.columns]).tolist()
+    spans = zip(recipe.columns, [0, *ends], ends, strict=False)
+    return [(column.name, list(range(start, stop))) for column, start, stop in spans]
 
 
 def target_names(report: Mapping[str, Any]) -> list[str] | None:
