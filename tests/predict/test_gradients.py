@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from tolerances import assert_close
 
+from streamkern import RandomFeatureRidge
 from streamkern.errors import ParameterError
 from streamkern.features import RandomFourierFeatures, Standardized, Standardizer
 from streamkern.kernels import Gaussian, Matern
@@ -100,3 +101,24 @@ def test_a_map_of_rows_that_are_not_standardised_is_refused():
     bare = RandomFourierFeatures(Gaussian(1.0), D).draw(P)
     with pytest.raises(ParameterError, match="the map 'fourier' is not one of standardised rows"):
         GradientOuterProduct(Predictor(bare, np.ones((D, 1)), np.zeros(1)))
+
+
+KERNELS = {
+    "gaussian": True, "matern32": True, "matern(nu=1.01)": True, "rational-quadratic": True,
+    "inverse-multiquadric": True, "cauchy": True, "periodic": True, "matern12": False,
+    "matern(nu=1)": False, "laplacian": False, "gaussian+laplacian": False,
+    "gaussian[0]*matern12[1-3]": False, "gaussian[0]*cauchy[1-3]": True,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("kernel", "has_gradients"), KERNELS.items(), ids=list(KERNELS))
+def test_only_kernels_whose_frequencies_have_a_variance_have_mean_square_gradients(
+    kernel, has_gradients
+):
+    X = rows(60)
+    model = RandomFeatureRidge(kernel, n_components=32, alpha=1.0).fit(X, X[:, 0])
+    if has_gradients:
+        assert (model.gradient_outer_product(X).diagonal() > 0).any()
+    else:
+        with pytest.raises(ParameterError, match=r"no mean square.*take permutation_importance"):
+            model.gradient_outer_product(X)

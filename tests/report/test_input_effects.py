@@ -1,10 +1,20 @@
-"""Effects of inputs, and curves over one of them, against what the formulas say."""
+"""Which columns a report shows first, and curves over one of them, against the formulas."""
+
+import re
+from html import unescape
 
 import numpy as np
+import pandas as pd
 import pytest
+from matplotlib.figure import Figure
+from pages import Page
 
+import streamkern
 from streamkern import Gaussian, RandomFeatureClassifier, RandomFeatureRidge
-from streamkern.report.input_effects import input_effects, partial_dependence
+from streamkern.models.importance import held_out_importance
+from streamkern.report.input_effects import partial_dependence
+from streamkern.report.validation_pass import validated
+from streamkern.sources import as_source
 
 
 def rows(n=400):
@@ -17,35 +27,47 @@ def fitted(**options):
     return RandomFeatureRidge(Gaussian(3.0), **options).fit(*rows())
 
 
-@pytest.mark.parametrize("options", [{}, {"standardize": False}, {"metric": np.diag([1, 2, 3, 1])}])
-def test_effects_are_mean_squared_slopes_in_deviations(options):
-    (X, y), model = rows(), fitted(**options)
-    found, expected = input_effects(model.model_, X), []
-    for j, step in enumerate(1e-4 * X.std(axis=0)):
-        moved = X + step * (np.arange(4) == j)
-        slopes = (model.predict(moved) - model.predict(X)) / step
-        expected.append(np.sqrt(np.mean(slopes**2)) * X[:, j].std() / y.std())
-    assert found.by_gradients
-    assert found.sizes == pytest.approx(expected, rel=1e-2, abs=1e-6)
+def columns_of(html):
+    """The names and figures of the bars of importance, from the largest, as texts of the picture."""
+    begun = html.index("Permutation importance")
+    svg = html[begun : html.index("</svg>", begun)]
+    texts = [unescape(each) for each in re.findall(r">([^<>]+)</text>", svg)]
+    return texts
 
 
-@pytest.mark.parametrize(
-    "options", [{"kernel": "gaussian"}, {"kernel": "laplacian", "feature_map": "binning"}]
-)
-def test_the_input_that_counts_most_is_first_with_gradients_and_without(options):
-    X, y = rows()
-    X[:, 3] = 7.0  # constant, and left out
-    with pytest.warns(UserWarning, match="constant"):
-        model = RandomFeatureRidge(n_components=64).set_params(**options).fit(X, y)
-    found = input_effects(model.model_, X)
-    assert found.sizes.argmax() == 1
-    assert found.sizes[3] == 0
-    assert found.by_gradients == ("feature_map" not in options)
+def test_a_report_ranks_columns_of_a_table_where_gradients_do_not_exist(tmp_path):
+    rng, n = np.random.default_rng(0), 1500
+    clarity = rng.choice(list("ABCDEFGH"), n)
+    frame = pd.DataFrame({"carat": rng.random(n), "clarity": clarity})
+    price = 8.0 * frame["carat"] + (clarity == "A") + 0.1 * rng.standard_normal(n)
+    model = RandomFeatureRidge("laplacian", n_components=512)
+    model.fit(frame, price, keep_moments=True)
+    streamkern.write_report(model, tmp_path / "report.html", frame, price)
+    html = (tmp_path / "report.html").read_text(encoding="utf-8")
+    texts = columns_of(html)
+    assert [each for each in texts if each in frame] == ["carat", "clarity"]
+    # Levels of a column are one picture.
+    page = Page(html)
+    assert {"carat", "clarity"} <= {each.strip() for each in page.words}
+    assert "clarity=A" not in html[html.index("Permutation importance") :].split("</svg>")[0]
+
+
+def test_importance_in_a_report_is_that_of_rows_held_out():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((400, 3)), rng.standard_normal(400)  # nothing to be learnt
+    model = RandomFeatureRidge(Gaussian(1.0), n_components=512, alpha=1e-3, n_folds=4)
+    model.fit(X, y, keep_moments=True)
+    of_fit = streamkern.permutation_importance(model, X, y).importances_mean
+    found = validated(model.model_, as_source(X, y))
+    _, held_out = held_out_importance(model.model_, found.predictor, found.sample)
+    assert found.by_fold
+    assert (of_fit > 0.5).all()
+    assert (held_out < 0.5 * of_fit).all()
 
 
 def test_a_curve_is_the_mean_of_predictions_of_rows_with_one_value():
     (X, y), model = rows(), fitted()
-    found = partial_dependence(model.model_, X, 1)
+    found = partial_dependence(model.model_, X, [1])
     for k in (0, 17, 40):
         same = X[:300].copy()
         same[:, 1] = found.values[k]
@@ -53,10 +75,22 @@ def test_a_curve_is_the_mean_of_predictions_of_rows_with_one_value():
         assert found.means[k, 0] == pytest.approx(predicted.mean())
         assert found.lows[k, 0] == pytest.approx(np.quantile(predicted, 0.1))
     X[:, 0] = np.arange(400) % 3
-    assert partial_dependence(model.model_, X, 0).values.tolist() == [0, 1, 2]
+    assert partial_dependence(model.model_, X, [0]).values.tolist() == [0, 1, 2]
     classes = RandomFeatureClassifier(n_components=32).fit(X, y > 0)
-    curve = partial_dependence(classes.model_, X, 1)
+    curve = partial_dependence(classes.model_, X, [1])
     assert curve.means[:, 0] == pytest.approx(
         [classes.predict_proba(np.insert(X[:300, [0, 2, 3]], 1, v, axis=1))[:, 1].mean()
          for v in curve.values]
     )  # fmt: skip
+
+
+def test_levels_of_a_category_are_set_together_and_shown_from_the_largest():
+    rng, n = np.random.default_rng(0), 600
+    frame = pd.DataFrame({"area": rng.random(n), "city": rng.choice(["Bern", "Lima", "Oslo"], n)})
+    price = frame["area"] + frame["city"].map({"Bern": 1.0, "Lima": 5.0, "Oslo": 3.0})
+    model = RandomFeatureRidge(Gaussian(3.0), n_components=128).fit(frame, price)
+    axes = model.plot.partial_dependence(frame, "city", ax=Figure().add_subplot())
+    assert [each.get_text() for each in axes.get_yticklabels()] == ["Lima", "Oslo", "Bern"]
+    (marks,) = axes.get_lines()
+    means = [model.predict(frame.assign(city=city)).mean() for city in ("Lima", "Oslo", "Bern")]
+    assert marks.get_xdata() == pytest.approx(means, abs=0.1)  # of 300 rows

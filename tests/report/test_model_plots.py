@@ -31,7 +31,7 @@ def test_each_picture_is_drawn_on_the_axes_that_were_given(model, ax):
         "Penalty α": lambda ax: model.plot.penalty(ax=ax),
         "Number of random features D": lambda ax: model.plot.sizes(ax=ax),
         "Predicted price": lambda ax: model.plot.predicted(X, y, ax=ax),
-        "Change of the prediction, sd for sd": lambda ax: model.plot.inputs(X, ax=ax),
+        "Fall of R²": lambda ax: model.plot.inputs(X, y, ax=ax),
         "a$b$": lambda ax: model.plot.partial_dependence(X, "a$b$", ax=ax),
         "age": lambda ax: model.plot.partial_dependence(X, 1, ax=ax),
     }
@@ -40,8 +40,8 @@ def test_each_picture_is_drawn_on_the_axes_that_were_given(model, ax):
         assert draw(axes) is axes
         assert axes.get_xlabel() == name
         axes.figure.canvas.draw()
-    # The effects of inputs are in their order, by name.
-    labels = [each.get_text() for each in model.plot.inputs(X, ax=ax).get_yticklabels()]
+    # Importances are in their order, by name.
+    labels = [each.get_text() for each in model.plot.inputs(X, y, ax=ax).get_yticklabels()]
     assert labels == ["age", "rooms", "a$b$"]
 
 
@@ -53,7 +53,7 @@ def test_a_new_axes_is_of_pyplot_and_the_overview_holds_what_is_known(model, tmp
     plt.close("all")
     titles = [each.get_title() for each in model.plot(X, y).axes]
     assert titles == [
-        *("Predicted and actual", "What predictions change with"),
+        *("Predicted and actual", "Permutation importance"),
         *("The penalty", "The number of features"),
     ]
     model.save(tmp_path / "model.h5")
@@ -79,7 +79,7 @@ def test_what_a_picture_needs_is_said_in_one_sentence(ax):
     for draw, message in {
         model.plot.penalty: r"was given, so there is no curve .* fit with alpha='cv'\.",
         model.plot.sizes: "is not known of this model; fit with alpha='cv'",
-        model.plot.inputs: r"weighs all inputs alike.*model\.plot\.inputs\(X\)",
+        model.plot.inputs: r"weighs all inputs alike.*model\.plot\.inputs\(X, y\)",
         model.plot: "weighs all inputs alike|is not known of this model|was given",
         RandomFeatureRidge().plot.penalty: "a picture is made of a fitted",
         lambda: model.plot.partial_dependence(X, "agee"): "did you mean 'age'",
