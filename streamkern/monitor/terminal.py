@@ -19,7 +19,7 @@ class LiveLines(Live):
 
     def __init__(self, jobs: Jobs) -> None:
         self.jobs = jobs
-        console = Console(stderr=True, highlight=False)
+        console = Console(stderr=True, highlight=False, force_jupyter=False)
         super().__init__(get_renderable=self.lines, console=console)
 
     def told(self, event: Event) -> None:

@@ -15,7 +15,7 @@ import h5py
 import numpy as np
 import psutil
 import pytest
-from commandline import contents, invoke, write
+from commandline import contents, invoke, refused, write
 from rows_read import store
 
 from streamkern._version import __version__
@@ -254,6 +254,17 @@ def test_what_starts_a_cluster_can_be_told_to_trust_its_file():
     options = [{option.name for option in command.params} for command in commands]
     assert sum("cluster" in names for names in options) >= 10
     assert all(("cluster" in names) == ("trust_cluster_file" in names) for names in options)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("compare-models", "a.h5", "b.h5"), "No such command 'compare-models'"),
+        (("fit", "data.h5", "--out", "m.h5", "--folders"), "No such option '--folders'"),
+    ],
+)
+def test_what_there_was_is_refused_as_any_unknown_name(words, message):
+    assert message in refused(*words, status=2)
 
 
 def test_the_commands_are_those_of_dask_streamkern_too():

@@ -28,11 +28,10 @@ def fitted(**options):
 
 
 def columns_of(html):
-    """The names and figures of the bars of importance, from the largest, as texts of the picture."""
+    """The texts of the picture of importance: names of columns from the largest, and figures."""
     begun = html.index("Permutation importance")
     svg = html[begun : html.index("</svg>", begun)]
-    texts = [unescape(each) for each in re.findall(r">([^<>]+)</text>", svg)]
-    return texts
+    return [unescape(each) for each in re.findall(r">([^<>]+)</text>", svg)]
 
 
 def test_a_report_ranks_columns_of_a_table_where_gradients_do_not_exist(tmp_path):
@@ -55,7 +54,7 @@ def test_a_report_ranks_columns_of_a_table_where_gradients_do_not_exist(tmp_path
 def test_importance_in_a_report_is_that_of_rows_held_out():
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((400, 3)), rng.standard_normal(400)  # nothing to be learnt
-    model = RandomFeatureRidge(Gaussian(1.0), n_components=512, alpha=1e-3, n_folds=4)
+    model = RandomFeatureRidge(Gaussian(1.0), n_components=512, alpha=[1e-3, 2e-3], n_folds=4)
     model.fit(X, y, keep_moments=True)
     of_fit = streamkern.permutation_importance(model, X, y).importances_mean
     found = validated(model.model_, as_source(X, y))
