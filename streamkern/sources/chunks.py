@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 _KEPT = 32
 
 
+def item_bytes(dataset: h5py.Dataset) -> int:
+    """Return the bytes of a value in the file: those of bfloat16, say, are more in NumPy."""
+    return int(dataset.id.get_type().get_size())
+
+
 class ByteRange(NamedTuple):
     """Bytes start to stop of a file, which hold rows first to last of a dataset, or parts."""
 
@@ -39,11 +44,11 @@ class StoredRows(NamedTuple):
         found: list[tuple[int, int, int]] = []
         if dataset.chunks is None:
             origin = dataset.id.get_offset() or 0
-            row_bytes = dataset.dtype.itemsize * math.prod(dataset.shape[1:])
+            row_bytes = item_bytes(dataset) * math.prod(dataset.shape[1:])
             none = np.empty(0, dtype=np.int64)
             return cls(1, none, none, none, origin, row_bytes if origin else 0)
         # A damaged file can claim any size.
-        most = 2 * math.prod(dataset.chunks) * dataset.dtype.itemsize
+        most = 2 * math.prod(dataset.chunks) * item_bytes(dataset)
         dataset.id.chunk_iter(
             lambda chunk: found.append((chunk.chunk_offset[0], chunk.byte_offset, chunk.size))
         )

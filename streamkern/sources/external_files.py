@@ -1,162 +1,121 @@
-"""External links and virtual datasets: other files that rows are in, and which parts of them.
+"""Datasets behind links, and virtual datasets of rows in other files, where these are plain.
 
-HDF5 opens whatever a link or a virtual dataset names, and waits for ever where that is a pipe.
+HDF5 opens whatever a link or a virtual dataset names, waits for ever where that is a pipe, and
+reads zeros where nothing is.  So external links are refused, and virtual datasets must be whole
+datasets of files beside them, one below the other.
 """
 
-import math
 import os
-import stat
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
 
 import h5py
 import numpy as np
 
-from streamkern._typing import Array
-from streamkern.errors import DataError, first_line
+from streamkern.errors import DataError
+from streamkern.sources.hdf5_opening import opened
 from streamkern.sources.object_stores import StoredFile
 
-# Links that lead on to others, of which HDF5 follows as many.
+# Soft links that lead on to others, of which HDF5 follows as many.
 _MOST_LINKS = 16
-_UNLIMITED = h5py.h5s.UNLIMITED
-# Pieces that a virtual dataset may be put together of, and cells of a grid of them.
-_MOST_PIECES, _CELLS = 1_000_000, 10
-_TOO_MANY = f"is put together of more than {_MOST_PIECES:,} pieces; store its rows in one dataset."
+# Groups within groups that are looked through.
+_DEEPEST = 64
 
 
-def check_plain_file(path: str | Path, name: str | None = None) -> None:
-    """Raise DataError if there is a pipe, a device or a socket, which nobody may ever answer."""
-    try:
-        mode = Path(path).stat().st_mode
-    except OSError:
-        return  # who opens it says why that fails
-    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-        raise DataError(
-            f"{name or path} is a pipe, a device or a socket; copy what it holds into a file first."
-        )
-
-
-class LinkedFiles:
-    """Opens the other files that datasets of one file are in, and remembers them."""
-
-    def __init__(self, path: str) -> None:
-        self.files: set[str] = set()
-        self._is_stored = isinstance(path, StoredFile)
-
-    def dataset(self, file: h5py.File, name: str) -> h5py.Dataset | None:
-        """Return a dataset that groups and links lead to, or None where there is none."""
-        return file[name] if self._leads_to_one(file, name, _MOST_LINKS) else None
-
-    def _leads_to_one(self, group: h5py.Group, name: str, n_links: int) -> bool:
-        here, parts = group, [part for part in name.split("/") if part not in ("", ".")]
-        for i, part in enumerate(parts, 1):
-            link = here.get(part, getlink=True) if isinstance(here, h5py.Group) else None
-            if link is None or not n_links:
-                return False
-            if isinstance(link, h5py.HardLink):
-                here = here[part]
-                continue
-            rest = "/".join([link.path, *parts[i:]])
-            if isinstance(link, h5py.SoftLink):
-                start = here.file if rest.startswith("/") else here
-                return self._leads_to_one(start, rest, n_links - 1)
-            with self.opened(link.filename, here.file, "HDF5_EXT_PREFIX") as file:
-                return self._leads_to_one(file, rest, n_links - 1)
-        return isinstance(here, h5py.Dataset)
-
-    @contextmanager
-    def opened(self, name: str, named_in: h5py.File, variable: str) -> Iterator[h5py.File]:
-        if self._is_stored:
+def dataset_in(group: h5py.Group, name: str, n_links: int = _MOST_LINKS) -> h5py.Dataset | None:
+    """Return the dataset that a name leads to in one file, or None where there is none."""
+    here, parts = group, [part for part in name.split("/") if part not in ("", ".")]
+    for i, part in enumerate(parts, 1):
+        link = here.get(part, getlink=True) if isinstance(here, h5py.Group) else None
+        if isinstance(link, h5py.ExternalLink):
             raise DataError(
-                "it is made of other files, which HDF5 finds in folders only; name these files "
-                "themselves, or copy all of them here."
+                f"{name} is a link to {link.path} in {link.filename}, and links to other files are "
+                f"not followed; name that file and dataset."
             )
-        if name == ".":
-            yield named_in
-            return
-        where = _found(name, Path(named_in.filename).absolute().parent, variable)
-        if where is None:
-            raise DataError(f"{name} does not exist; put it back.")
-        check_plain_file(where)
-        try:
-            file = h5py.File(where, "r", locking="best-effort")
-        except OSError as error:
-            raise DataError(
-                f"{where} cannot be opened as HDF5 ({first_line(error)}); copy it again."
-            ) from error
-        self.files.add(str(where))
-        with file:
-            yield file
+        if isinstance(link, h5py.SoftLink) and n_links:
+            rest = "/".join([link.path, *parts[i:]])
+            return dataset_in(here.file if rest.startswith("/") else here, rest, n_links - 1)
+        if not isinstance(link, h5py.HardLink):
+            return None
+        here = here[part]
+    return here if isinstance(here, h5py.Dataset) else None
 
 
-def _found(name: str, folder: Path, variable: str) -> Path | None:
-    """Return where HDF5 finds a file, but for the working folder: every worker has its own."""
-    prefixes = os.environ.get(variable, "").replace("${ORIGIN}", str(folder)).split(":")
-    given, folders = Path(name), [*map(Path, filter(None, prefixes)), folder]
-    places = [each / (given.name if given.is_absolute() else given) for each in folders]
-    if given.is_absolute():
-        places.insert(0, given)
-    return next((place for place in places if os.path.exists(place)), None)  # noqa: PTH110
+def datasets_of(file: h5py.File) -> Iterator[tuple[str, h5py.Dataset]]:
+    """Yield the datasets of a file by name, each once, of groups that are not too deep."""
+    groups, seen = [("", h5py.h5g.open(file.id, b"/"), 0)], {h5py.h5o.get_info(file.id).addr}
+    for place, group, n_deep in groups:
+        for name in group:
+            if group.links.get_info(name).type != h5py.h5l.TYPE_HARD:
+                continue
+            item, path = h5py.h5o.open(group, name), f"{place}{os.fsdecode(name)}"
+            address = h5py.h5o.get_info(item).addr
+            if address in seen:
+                continue
+            seen.add(address)
+            if isinstance(item, h5py.h5d.DatasetID):
+                yield path, h5py.Dataset(item)
+            elif isinstance(item, h5py.h5g.GroupID) and n_deep < _DEEPEST:
+                groups.append((f"{path}/", item, n_deep + 1))
 
 
-def is_unlimited(space: h5py.h5s.SpaceID) -> bool:
-    return space.get_select_type() == h5py.h5s.SEL_HYPERSLABS and bool(
-        space.is_regular_hyperslab() and _UNLIMITED in sum(space.get_regular_hyperslab()[2:], ())
+def is_endless(dataset: h5py.Dataset) -> bool:
+    """Say whether parts of a virtual dataset grow: HDF5 looks for its shape in other files."""
+    spaces = [part.vspace for part in dataset.virtual_sources()] if dataset.is_virtual else []
+    regular = [space.get_regular_hyperslab() for space in spaces if _is_regular(space)]
+    return any(h5py.h5s.UNLIMITED in sum(each[2:], ()) for each in regular)
+
+
+def _is_regular(space: h5py.h5s.SpaceID) -> bool:
+    is_slab = space.get_select_type() == h5py.h5s.SEL_HYPERSLABS
+    return is_slab and bool(space.is_regular_hyperslab())
+
+
+def parts_of(
+    dataset: h5py.Dataset, path: str, name: str, rows: tuple[int, int] | None
+) -> Iterator[tuple[str, h5py.Dataset]]:
+    """Yield the files and open datasets that are some rows of a plain virtual dataset, or all."""
+    odd = DataError(
+        f"{name} is a virtual dataset, which must consist of whole datasets in other files, one "
+        f"below the other; name these files instead, or store its rows."
     )
+    if isinstance(path, StoredFile) or os.environ.get("HDF5_VDS_PREFIX"):
+        raise DataError(
+            f"{name} is made of other files, which are looked for beside a local file alone; name "
+            f"these files instead, and unset HDF5_VDS_PREFIX."
+        )
+    parts = dataset.virtual_sources()
+    if is_endless(dataset) or any("%" in part.file_name + part.dset_name for part in parts):
+        raise odd
+    end, (n_rows, *width) = 0, dataset.shape
+    for part in sorted(parts, key=lambda part: part.vspace.get_select_bounds()):
+        start, end = end, int(part.vspace.get_select_bounds()[1][0]) + 1
+        shape = (end - start, *width)
+        if not _is_whole(part.vspace, (start, *[0] * len(width)), shape):
+            raise odd
+        if rows is not None and (end <= rows[0] or rows[1] <= start):
+            continue
+        where = str(Path(dataset.file.filename).absolute().parent / part.file_name)
+        with opened(where) as file:
+            found = dataset_in(file, part.dset_name)
+            if found is None:
+                raise DataError(f"{name} needs {part.dset_name} in {where}; put it back.")
+            if found.is_virtual:
+                raise odd
+            if found.shape != shape or not _is_whole(part.src_space, (0,) * len(shape), shape):
+                raise DataError(
+                    f"{name} takes rows {start:,} to {end:,} from {part.dset_name} in {where}, "
+                    f"whose shape is {found.shape}; write {name} again."
+                )
+            yield where, found
+    if end < n_rows:
+        raise DataError(f"rows {end:,} to {n_rows:,} of {name} are in no file; add one with them.")
 
 
-def boxes(space: h5py.h5s.SpaceID, shape: tuple[int, ...]) -> Array:
+def _is_whole(space: h5py.h5s.SpaceID, first: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+    """Say whether a selection is all of a box of this shape."""
     if space.get_select_type() == h5py.h5s.SEL_ALL:
-        return np.array([[(0,) * len(shape), shape]])
-    if is_unlimited(space):
-        space = _bounded(space, shape)
-    if space.get_select_hyper_nblocks() > _MOST_PIECES:
-        raise DataError(_TOO_MANY)
-    found = np.asarray(space.get_select_hyper_blocklist(), dtype=np.int64)
-    found[:, 1] += 1
-    return np.minimum(found, shape)
-
-
-def _bounded(space: h5py.h5s.SpaceID, shape: tuple[int, ...]) -> h5py.h5s.SpaceID:
-    """Return a selection up to the end of a dataset of this shape, or a little further."""
-    start, stride, count, block = space.get_regular_hyperslab()
-    room = np.maximum(np.subtract(shape, start, dtype=np.int64), 0)
-    count = np.where(np.equal(count, _UNLIMITED), -(-room // stride), count).tolist()
-    block = np.where(np.equal(block, _UNLIMITED), room, block).tolist()
-    ended = h5py.h5s.create_simple(shape)
-    ended.select_hyperslab(start, tuple(count), stride, tuple(block))
-    return ended
-
-
-def volume(found: Array) -> int:
-    """Return how many values there are in boxes that do not overlap."""
-    return sum(math.prod(each) for each in (found[:, 1] - found[:, 0]).clip(0).tolist())
-
-
-def first_gap(shape: tuple[int, ...], pieces: Sequence[Array]) -> str:
-    """Return which rows, or columns of them, are in no piece, in words that are empty if none."""
-    every = np.unique(np.concatenate([np.zeros((0, 2, len(shape)), int), *pieces]), axis=0)
-    edges = [np.unique([0, n, *every[:, :, j].ravel()]) for j, n in enumerate(shape)]
-    cells = [len(each) - 1 for each in edges]
-    if max(len(every), math.prod(cells) // _CELLS) > _MOST_PIECES:
-        raise DataError(_TOO_MANY)
-    is_there = np.zeros(cells, dtype=bool)
-    for box in every:
-        ends = (np.searchsorted(each, box[:, j]) for j, each in enumerate(edges))
-        is_there[tuple(slice(*end) for end in ends)] = True
-    if is_there.all():
-        return ""
-    cell = np.unravel_index(np.argmin(is_there), is_there.shape)
-    (first, last), *wide = [each[i : i + 2].tolist() for i, each in zip(cell, edges, strict=True)]
-    columns = f", columns {wide[0][0]:,} to {wide[0][1]:,}," if wide and cells[1] > 1 else ""
-    return f"rows {first:,} to {last:,}{columns}"
-
-
-def rows_of(space: h5py.h5s.SpaceID) -> str:
-    if space.get_select_type() == h5py.h5s.SEL_ALL:
-        return "all rows"
-    if is_unlimited(space):
-        return f"rows from {space.get_regular_hyperslab()[0][0]:,}"
-    first, last = space.get_select_bounds()
-    return f"rows {first[0]:,} to {last[0] + 1:,}"
+        return True
+    bounds = space.get_select_bounds()
+    box = np.array([first, np.add(first, shape) - 1])
+    return np.array_equal(bounds, box) and space.get_select_npoints() == np.prod(shape)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import h5py
 
 from streamkern.errors import DataError
+from streamkern.sources.chunks import item_bytes
 
 # Shuffle, checksum, n-bit, scale-offset and two that round, which make no more of a chunk than it
 # holds.
@@ -64,7 +65,7 @@ def check_filters(dataset: h5py.Dataset, name: str) -> None:
 
 def check_chunk_sizes(dataset: h5py.Dataset, name: str) -> None:
     """Refuse chunks that take more in the file than in memory, or less without a filter for it."""
-    decoded = math.prod(dataset.chunks) * dataset.dtype.itemsize
+    decoded = math.prod(dataset.chunks) * item_bytes(dataset)
     filters = enumerate(filters_of(dataset))
     smaller = sum(1 << place for place, each in filters if each.code not in _SAME_SIZE)
     stored, short = {0}, set()

@@ -12,7 +12,6 @@ from typing import TypeVar
 import h5py
 
 from streamkern.errors import DataError
-from streamkern.sources.external_files import check_plain_file
 from streamkern.sources.object_stores import StoredFile
 from streamkern.sources.range_file import RangeFile
 
@@ -56,8 +55,12 @@ def opened(
     def open_file() -> h5py.File:
         if path.is_dir():
             raise DataError(f"{name or where} is a folder, not an HDF5 file; name the files in it.")
+        if not path.is_file() and path.exists():
+            raise DataError(  # which nobody may ever answer
+                f"{name or where} is a pipe, a device or a socket; copy what it holds into a file "
+                f"first."
+            )
         path.stat()
-        check_plain_file(path, name)
         return h5py.File(path, "r", locking="best-effort", rdcc_nbytes=cache_bytes)
 
     try:

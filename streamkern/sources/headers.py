@@ -11,8 +11,9 @@ import h5py
 
 from streamkern.errors import DataError
 from streamkern.errors.urls import is_url
-from streamkern.sources.dataset_checks import Tables, is_text, kind_of, type_of
-from streamkern.sources.external_files import is_unlimited
+from streamkern.sources.chunks import item_bytes
+from streamkern.sources.dataset_checks import Tables, is_text, type_of
+from streamkern.sources.external_files import datasets_of, is_endless
 from streamkern.sources.filters import compression
 from streamkern.sources.hdf5_opening import opened, undamaged
 from streamkern.sources.object_stores import StoredFile, files_at
@@ -201,35 +202,20 @@ class Contents(NamedTuple):
 
 
 def describe_file(path: str) -> list[Contents]:
-    found: list[h5py.Dataset] = []
+    """Describe the datasets of a file, of groups within groups up to 64 deep."""
     with opened(path) as file, undamaged(path):
-        file.visititems(
-            lambda _, item: found.append(item) if isinstance(item, h5py.Dataset) else None
-        )
-        tables = Tables(file, path)
-        listed = (_contents(dataset, tables) for dataset in found)
-        return sorted(listed, key=lambda item: item.name)
+        return sorted(_contents(*found) for found in datasets_of(file))
 
 
-def _contents(dataset: h5py.Dataset, tables: Tables) -> Contents:
-    shape = _shape(dataset, tables)
-    is_known = kind_of(dataset) != "?"
-    item_bytes = dataset.dtype.itemsize if is_known else dataset.id.get_type().get_size()
+def _contents(name: str, dataset: h5py.Dataset) -> Contents:
+    # Of one that grows HDF5 would look for the shape in files that may be pipes.
+    shape = None if is_endless(dataset) else dataset.shape
     return Contents(
-        name=os.fsdecode(dataset.name).lstrip("/"),  # bytes, where that is no UTF-8
+        name=name,
         shape=shape or (),
         dtype="text" if is_text(dataset) else type_of(dataset),
         chunks=dataset.chunks,
         compression="virtual" if dataset.is_virtual else compression(dataset),
-        bytes=0 if shape is None else math.prod(shape) * item_bytes,
+        bytes=0 if shape is None else math.prod(shape) * item_bytes(dataset),
         stored_bytes=dataset.id.get_storage_size(),
     )
-
-
-def _shape(dataset: h5py.Dataset, tables: Tables) -> tuple[int, ...] | None:
-    if dataset.is_virtual and any(is_unlimited(each.vspace) for each in dataset.virtual_sources()):
-        try:  # HDF5 would look for it in files that may be pipes
-            tables.check(dataset, str(dataset.name))
-        except DataError:
-            return None
-    return dataset.shape

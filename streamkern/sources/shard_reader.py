@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from functools import partial
+from io import FileIO
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -19,9 +20,11 @@ from streamkern.sources.dataset_checks import Tables, is_text
 from streamkern.sources.filters import filters_of
 from streamkern.sources.hdf5_opening import OUTAGES, opened, undamaged, with_retries
 from streamkern.sources.labelled_source import LABELS_AT_ONCE, LabelColumn
+from streamkern.sources.missing_values import MissingValues, missing_values_of
 from streamkern.sources.object_stores import StoredFile
 from streamkern.sources.range_file import Fetch, RangeFile
 from streamkern.sources.read_ahead import Prefetch
+from streamkern.sources.variable_texts import has_variable_texts, variable_texts
 
 if TYPE_CHECKING:
     import h5py
@@ -67,7 +70,7 @@ class HDF5Reader(Reader):
                 _coming(where, self._tables(file, piece), piece, n_rows) as coming,
             ):
                 datasets = [
-                    (each, "decoding" if filters_of(each) else "reading")
+                    (each, missing_values_of(each, each.name), filters_of(each))
                     for each in coming.datasets
                 ]
                 row = piece.start
@@ -75,9 +78,13 @@ class HDF5Reader(Reader):
                     stop = min(row + n_rows - filled, coming.until(row), piece.stop)
                     part = slice(filled, filled + stop - row)
                     coming.ready(row, stop)
-                    for (dataset, activity), into in zip(datasets, held.values(), strict=True):
-                        with timed(activity):
+                    for (dataset, missing, filters), into in zip(
+                        datasets, held.values(), strict=True
+                    ):
+                        with timed("decoding" if filters else "reading"):
                             self._read(dataset, piece, slice(row, stop), into[part])
+                        if missing is not None:
+                            missing.mark(into[part])
                     row, filled = stop, part.stop
                     if filled == n_rows:
                         with coming.idle():
@@ -168,26 +175,28 @@ class HDF5LabelReader:
 
     def __iter__(self) -> Iterator[Array]:
         for piece in self.pieces:
-            with opened(piece.path) as file:
+            where = RangeFile(piece.path) if isinstance(piece.path, StoredFile) else piece.path
+            with opened(where) as file, ExitStack() as stack:
                 with undamaged(piece.path):
                     tables = Tables(file, piece.path, (piece.start, piece.stop))
                     dataset = tables.labels(self.name)
                 _check_unchanged(dataset, piece)
-                read = partial(_labels, dataset)
+                read = partial(_labels, dataset, missing_values_of(dataset, self.name))
+                if has_variable_texts(dataset):
+                    raw = where if isinstance(where, RangeFile) else FileIO(where)
+                    read = partial(variable_texts, dataset, stack.enter_context(closing(raw)))
                 leave_out = _no_labels if self.is_tolerant else None
                 for start in range(piece.start, piece.stop, LABELS_AT_ONCE):
                     rows = slice(start, min(start + LABELS_AT_ONCE, piece.stop))
                     yield from _read_rows(dataset, piece, rows, read, leave_out, "labels", "write")
 
 
-def _labels(dataset: h5py.Dataset, rows: slice) -> Array:
-    """Read some labels, texts of fixed or variable length as such."""
+def _labels(dataset: h5py.Dataset, missing: MissingValues | None, rows: slice) -> Array:
+    """Read some labels, texts of fixed length as such."""
     found: Array = np.asarray(dataset[rows]).reshape(rows.stop - rows.start)
-    if not is_text(dataset):
-        return found
-    if found.dtype.kind == "S":
+    if is_text(dataset):
         return np.char.decode(found, "utf-8")
-    return np.array([label.decode() for label in found.tolist()], dtype=object)
+    return found if missing is None else missing.marked_labels(found)
 
 
 def _no_labels(rows: slice) -> Array:

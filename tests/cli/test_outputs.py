@@ -17,11 +17,11 @@ def made(tmp_path_factory):
     X, y = rows()
     write(folder / "rows.h5", X, y)
     write(folder / "y.h5", X, y)
-    layout = h5py.VirtualLayout((len(X), 3), "f8")
-    layout[:] = h5py.VirtualSource("rows.h5", "X", X.shape)
     with h5py.File(folder / "virtual.h5", "w") as file:
-        file.create_virtual_dataset("X", layout)
-        file["y"] = h5py.ExternalLink("y.h5", "y")
+        for name, part, values in (("X", "rows.h5", X), ("y", "y.h5", y)):
+            layout = h5py.VirtualLayout(values.shape, "f8")
+            layout[:] = h5py.VirtualSource(part, name, values.shape)
+            file.create_virtual_dataset(name, layout)
     lines = [",".join(map(str, [*row, target])) for row, target in zip(X, y, strict=True)]
     (folder / "table.csv").write_text("\n".join(["a,b,c,y", *lines]))
     (folder / "cluster.yaml").write_text(

@@ -41,69 +41,48 @@ def all_of(name, dataset, end=None):
     return layout
 
 
-def linked(path, rows):
-    """Datasets behind links of links, and a virtual one of virtual ones, in files of other folders.
-
-    Returns
-    -------
-    dict of str to path
-        Every file that rows are read from, by what it holds.
-    """
-    X, y = rows
+def made_of(path, rows):
+    """Write a file whose rows are in another of a folder beside it, and return both paths."""
     (path / "far").mkdir()
-    names = {name: path / "far" / f"{name}.h5" for name in ("inputs", "middle", "y", "between")}
-    store(names["inputs"], X=X)
-    with h5py.File(names["middle"], "w") as file:
-        file.create_virtual_dataset("V", all_of("inputs.h5", "X"))
-    store(names["y"], **{"group/y": y, "weights": np.ones(N)})
-    store(names["between"], alias=h5py.ExternalLink("y.h5", "group"))
+    inputs = store(path / "far" / "inputs.h5", X=rows[0])
     with h5py.File(path / "a.h5", "w") as file:
-        file.create_virtual_dataset("X", all_of("far/middle.h5", "V"))
-        file["all"] = h5py.ExternalLink("far/between.h5", "/alias")
-        file["y"] = h5py.SoftLink("all/y")
-        file["weights"] = h5py.ExternalLink("far/y.h5", "weights")
-    return names | {"itself": path / "a.h5"}
+        file.create_virtual_dataset("V", all_of("far/inputs.h5", "X"))
+        file["group/y"] = rows[1]
+        file["X"], file["all"], file["y"] = map(h5py.SoftLink, ("V", "/group", "all/y"))
+    return path / "a.h5", inputs
 
 
-def test_all_files_that_rows_come_from_are_known(tmp_path, rows):
-    names = linked(tmp_path, rows)
-    (file,) = streamkern.open_hdf5(tmp_path / "a.h5", weights="weights").files
-    assert sorted(file.paths) == sorted(map(str, names.values()))
-    (file,) = streamkern.open_hdf5(tmp_path / "a.h5", labels=True).files
-    assert sorted(file.paths) == sorted(map(str, names.values()))
-
-
-@pytest.mark.parametrize(
-    ("changed", "labels"),
-    [("inputs", False), ("middle", True), ("between", False), ("y", False), ("y", True)],
-)
+@pytest.mark.parametrize("labels", [False, True])
 def test_a_file_behind_links_that_changes_during_a_pass_is_noticed(
-    tmp_path, rows, monkeypatch, changed, labels
+    tmp_path, rows, monkeypatch, labels
 ):
-    names = linked(tmp_path, (rows[0], np.arange(N) % 2 if labels else rows[1]))
+    path, inputs = made_of(tmp_path, (rows[0], np.arange(N) % 2 if labels else rows[1]))
     usual, left = HDF5Reader.blocks, [2]
 
     def blocks(reader, n_rows):
         left[0] -= 1
         if not left[0]:
-            with h5py.File(names[changed], "r+") as file:
+            with h5py.File(inputs, "r+") as file:
                 file["more"] = 1.0
         yield from usual(reader, n_rows)
 
     monkeypatch.setattr(HDF5Reader, "blocks", blocks)
     model = streamkern.RandomFeatureClassifier if labels else RandomFeatureRidge
-    source = streamkern.open_hdf5(tmp_path / "a.h5", labels=labels)
+    source = streamkern.open_hdf5(path, labels=labels)
     changes = pytest.raises(DataError, match=r"a\.h5 changed while it was in use; start again")
     with dask.config.set(scheduler="synchronous"), changes:
         model(n_components=8, alpha=1.0).fit(source)
     assert left[0] <= 0
 
 
-def test_a_link_to_a_file_that_is_gone_names_it(tmp_path, rows):
-    names = linked(tmp_path, rows)
-    names["y"].unlink()
-    with pytest.raises(DataError, match=r"a\.h5: y\.h5 does not exist; put it back\.$"):
-        streamkern.open_hdf5(tmp_path / "a.h5")
+@pytest.mark.parametrize("name", ["X", "group/X", "soft"])
+def test_a_link_to_another_file_is_refused_and_named(tmp_path, rows, name):
+    there = store(tmp_path / "there.h5", X=rows[0], y=rows[1])
+    links = {"X": h5py.ExternalLink("there.h5", "X"), "group": h5py.ExternalLink("there.h5", "/")}
+    path = store(tmp_path / "a.h5", y=rows[1], soft=h5py.SoftLink("group/X"), **links)
+    with pytest.raises(DataError, match=r"a link to .* in there\.h5, .*; name that file and data"):
+        streamkern.open_hdf5(path, name)
+    assert len(streamkern.open_hdf5(there).files) == 1
 
 
 def test_links_in_a_circle_lead_to_no_dataset(tmp_path, rows):
@@ -112,24 +91,42 @@ def test_links_in_a_circle_lead_to_no_dataset(tmp_path, rows):
         streamkern.open_hdf5(path)
 
 
-def test_parts_are_looked_for_where_hdf5_looks_first(tmp_path, rows, monkeypatch):
-    linked(tmp_path, rows)
-    (tmp_path / "first").mkdir()
-    store(tmp_path / "first" / "inputs.h5", X=rows[0] + 1)
-    monkeypatch.setenv("HDF5_VDS_PREFIX", "${ORIGIN}/nowhere:" + str(tmp_path / "first"))
-    source = streamkern.open_hdf5(tmp_path / "a.h5")
-    assert str(tmp_path / "first" / "inputs.h5") in source.files[0].paths
-    (block,) = source.reader(source.shards(N)[0]).blocks(N)
-    np.testing.assert_array_equal(block.X, rows[0] + 1)
-
-
 def test_parts_of_a_file_behind_a_symbolic_link_are_beside_the_file(tmp_path, rows):
-    names = linked(tmp_path, rows)
+    names = made_of(tmp_path, rows)
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "link.h5").symlink_to(tmp_path / "a.h5")
     (tmp_path / "other" / "far").mkdir()
     source = streamkern.open_hdf5(tmp_path / "other" / "link.h5")
-    assert sorted(source.files[0].paths) == sorted(map(str, names.values()))
+    assert sorted(source.files[0].paths) == sorted(map(str, names))
+
+
+DEEP = """
+import sys
+from streamkern import open_hdf5
+from streamkern.errors import DataError
+from streamkern.sources.headers import describe_file
+print([each.name for each in describe_file(sys.argv[1])])
+try:
+    open_hdf5(sys.argv[1], "Z")
+except DataError as error:
+    print(error)
+"""
+
+
+def test_groups_without_end_are_listed_up_to_a_depth(tmp_path, rows):
+    """HDF5 takes minutes to walk through so many groups in each other."""
+    path = store(tmp_path / "a.h5", X=rows[0], **{"g/g/y": rows[1]})
+    with h5py.File(path, "r+") as file:
+        file["again"] = file["g"]["circle"] = file["g"]
+        group = file["g/g"]
+        for _ in range(3000):
+            group = group.create_group("g")
+        group["far"] = 1.0
+    names, refused = python(DEEP, path).stdout.splitlines()
+    assert names == "['X', 'again/g/y']"
+    assert refused.endswith(
+        "has no dataset 'Z'; it holds: X, again/g/y. Name the datasets with --x, --y and --weights."
+    )
 
 
 def pipe(path):
@@ -184,8 +181,10 @@ def test_pipes_devices_and_sockets_are_refused_and_never_opened(tmp_path, rows, 
     done = python(READ, *names)
     assert not done.stderr
     said = dict(zip(names, partition(3, done.stdout.splitlines()), strict=True))
+    ways = {"raw": "in files beside it", "virtual": "odd is a pipe, a dev", "odd": "odd is a pipe"}
+    ways |= dict.fromkeys(("link", "deeper", "labels", "nested"), "links to other files are not")
+    ways |= {"endless": "whole datasets in other files"}
     for name, (rows_refused, labels_refused, listed) in said.items():
-        refused = "in files beside it" if name == "raw.h5" else "odd is a pipe, a device or a sock"
-        assert refused in rows_refused
-        assert refused in labels_refused
-        assert refused in listed if name == "odd" else listed == "read"
+        assert ways[Path(name).stem] in rows_refused
+        assert ways[Path(name).stem] in labels_refused
+        assert ways["odd"] in listed if name == "odd" else listed == "read"

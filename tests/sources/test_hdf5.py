@@ -12,7 +12,7 @@ import pytest
 from commandline import without_privileges
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rows_read import python, store, together, virtual
+from rows_read import python, store, together
 
 from streamkern.errors import DataError
 from streamkern.sources import open_hdf5
@@ -323,15 +323,3 @@ def test_a_file_in_a_folder_that_may_not_be_entered_is_refused():
         with without_privileges(), pytest.raises(DataError, match="permission denied"):
             open_hdf5(path, y=None)
         Path(folder).chmod(0o755)
-
-
-@pytest.mark.parametrize("there", ["part%.h5", "part%%.h5"])
-def test_two_percent_signs_in_a_virtual_dataset_are_one_as_hdf5_takes_them(tmp_path, there):
-    rows = table(60)
-    store(tmp_path / there, rows)
-    path = virtual(tmp_path / "all.h5", (60, 3), ("part%%.h5", "X", (60, 3), np.s_[:]))
-    if there == "part%.h5":
-        np.testing.assert_array_equal(together(open_hdf5(path, y=None))[0], rows)
-    else:  # which HDF5 does not look for, but would read zeros
-        with pytest.raises(DataError, match=r"part%\.h5 does not exist"):
-            open_hdf5(path, y=None)
