@@ -2,6 +2,7 @@
 
 import errno
 import os
+import stat
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,9 +21,12 @@ CHUNK_CACHE_BYTES = 8 << 20
 # Errors that networks and their file systems recover from, and seconds to give them for it.
 OUTAGES = {errno.EAGAIN, errno.EINTR, errno.ESTALE, errno.ETIMEDOUT}
 _PASSING = {errno.EIO, *OUTAGES}
+_NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP}
 _WAITS = (0.05, 0.2, 0.8)
 # What HDF5 says, and what that means.
 _KNOWN_REASONS = {
+    "is not a plain file": "is a pipe, a device or a socket; copy what it holds into a file first.",
+    "is a folder": "is a folder, not an HDF5 file; name the files in it.",
     "truncated": "is a truncated HDF5 file: it is shorter than its header says; copy it again.",
     "already open for": "is open in a program that writes to it (SWMR), or was when that died; let "
     "it end, or run `h5clear -s` on the file.",
@@ -50,26 +54,35 @@ def opened(
         with raw, _open_range(raw, cache_bytes) as file:
             yield file
         return
-    path = Path(where)
-
-    def open_file() -> h5py.File:
-        if path.is_dir():
-            raise DataError(f"{name or where} is a folder, not an HDF5 file; name the files in it.")
-        if not path.is_file() and path.exists():
-            raise DataError(  # which nobody may ever answer
-                f"{name or where} is a pipe, a device or a socket; copy what it holds into a file "
-                f"first."
-            )
-        path.stat()
-        return h5py.File(path, "r", locking="best-effort", rdcc_nbytes=cache_bytes)
-
     try:
-        file = with_retries(open_file, lambda error: error.errno in _PASSING)
+        file = open_local(where, cache_bytes)
     except OSError as error:
-        why = _why_not_opened(error, str(path), lambda: h5py.is_hdf5(path))
+        why = _why_not_opened(error, where, lambda: h5py.is_hdf5(where))
         raise DataError(f"{name or where} {why}") from error
     with file:
         yield file
+
+
+def open_local(path: str | Path, cache_bytes: int = CHUNK_CACHE_BYTES) -> h5py.File:
+    """Open a plain file for reading, without a lock where the file system has none.
+
+    Opening a pipe would be waiting for who writes to it.
+    """
+
+    def attempt(locking: str | bool = "best-effort") -> h5py.File:
+        mode = Path(path).stat().st_mode
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, "is a folder")
+        if not stat.S_ISREG(mode):
+            raise OSError("is not a plain file")
+        try:
+            return h5py.File(path, "r", locking=locking, rdcc_nbytes=cache_bytes)
+        except OSError as error:
+            if not locking or error.errno not in _NO_LOCKS:
+                raise
+        return attempt(locking=False)
+
+    return with_retries(attempt, lambda error: error.errno in _PASSING)
 
 
 def _open_range(raw: RangeFile, cache_bytes: int) -> h5py.File:
@@ -94,20 +107,25 @@ def with_retries(read: Callable[[], T], passes: Callable[[OSError], bool]) -> T:
     return read()
 
 
-def _why_not_opened(error: OSError, name: str, is_hdf5: Callable[[], bool]) -> str:
+def known_reason(error: Exception) -> str:
+    """Say why a file cannot be opened, and what to do, where an error says that."""
     said = str(error)
     if isinstance(error, FileNotFoundError):
         return "does not exist; check the path."
     if isinstance(error, PermissionError) or "Permission denied" in said:
         return "cannot be read: permission denied; ask its owner."
     if "unable to lock file" in said:
+        code = getattr(error, "errno", None) or errno.EAGAIN
         return (
-            f"cannot be locked ({os.strerror(error.errno or errno.EAGAIN)}); let the program that "
-            f"writes to it end, or set HDF5_USE_FILE_LOCKING=FALSE where there is none."
+            f"cannot be locked ({os.strerror(code)}); let the program that writes to it end, or "
+            f"set HDF5_USE_FILE_LOCKING=FALSE where there is none."
         )
-    for words, sentence in _KNOWN_REASONS.items():
-        if words in said:
-            return sentence
+    return next((why for words, why in _KNOWN_REASONS.items() if words in said), "")
+
+
+def _why_not_opened(error: OSError, name: str, is_hdf5: Callable[[], bool]) -> str:
+    if known := known_reason(error):
+        return known
     if not is_hdf5():
         usual = "`streamkern convert` makes one from CSV, Parquet or NumPy."
         return f"is not an HDF5 file; {_OTHERS.get(Path(name).suffix.lower(), usual)}"

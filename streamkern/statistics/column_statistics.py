@@ -91,10 +91,10 @@ class ColumnStatistics(Statistic):
             self.first_bad_row = int(places[bad][0])
             self.n_nonfinite = (~finite).sum(axis=0)
         shares = finite.astype(float) if weights is None else finite * weights[:, None]
-        self.weight = shares.sum(axis=0)
-        divisor = np.where(self.weight > 0, self.weight, 1.0)
         known = np.where(finite, values, 0.0)
         with np.errstate(over="ignore", invalid="ignore"):
+            self.weight = shares.sum(axis=0)
+            divisor = np.where(self.weight > 0, self.weight, 1.0)
             self.mean = (shares * known).sum(axis=0) / divisor
             self.squares = (shares * (known - self.mean) ** 2).sum(axis=0)
         counted = shares > 0

@@ -99,6 +99,12 @@ def opened_checkpoint(folder: str | Path, job: dict[str, Any]) -> Iterator[Check
     folder is in use, holds something else, or belongs to another job.
     """
     where = make_folder(folder)
+    links = [each.name for each in where.glob("[!.]*") if each.is_symlink()]
+    if links:
+        raise CheckpointError(
+            f"the folder {where} holds {min(links)!r}, a link, through which files elsewhere would "
+            f"be written; remove it, or name another folder."
+        )
     with _locked(where) as alone:
         text = json.dumps(job, indent=1, sort_keys=True, default=plain)
         manifest = where / _JOB
@@ -169,7 +175,7 @@ def _locked(where: Path) -> Iterator[bool]:
     """Hold the lock of a folder, and say whether that keeps others out: not on all file systems."""
     alone, lock = True, where / _LOCK
     try:
-        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
+        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     except OSError as error:
         raise CheckpointError(
             f"the folder {where} cannot be written to ({error.strerror}); write elsewhere."

@@ -16,6 +16,7 @@ from streamkern.errors import DataError, ModelFileError, first_line
 from streamkern.errors.checks import is_integer
 from streamkern.errors.formatting import json_text
 from streamkern.features import MAPS, FeatureMap
+from streamkern.sources.hdf5_opening import known_reason, open_local
 from streamkern.sources.preprocessing import RECIPE, Recipe, recipe_of
 from streamkern.statistics.triangle import Triangle
 from streamkern.storage import untrusted
@@ -72,16 +73,12 @@ def opened_card(path: str | Path, kind: Kind) -> Iterator[tuple[h5py.File, dict[
     """Open a file of a kind, with its card; what its reader then stumbles over is damage."""
     where = local_path(path)
     try:
-        if not where.is_file():
-            raise ModelFileError(f"{where} does not exist or is not a file; check the path.")
-        file = untrusted.opened(where)
+        file = open_local(where)
     except OSError as error:
-        why = (
+        why = known_reason(error) or (
             f"is not a streamkern {kind.name} ({first_line(error)}); give a file that "
             f"`{kind.command}` wrote."
         )
-        if "truncated" in str(error):
-            why = "was cut short: it is smaller than its header says; copy it again."
         raise ModelFileError(f"{where} {why}") from error
     with file:
         try:
@@ -120,7 +117,7 @@ def _kind_in(file: h5py.File) -> Kind | None:
 def kind_of(path: str | Path) -> Kind | None:
     """Return the kind of a file, None where it is none of ours."""
     try:
-        with untrusted.opened(path) as file:
+        with open_local(path) as file:
             return _kind_in(file)
     except untrusted.DAMAGE:
         return None
@@ -130,15 +127,16 @@ def read_recipe(path: str | Path) -> Recipe:
     """Read how a table became inputs, from a file of rows, of a model of any kind or of moments."""
     path = local_path(path)
     try:
-        with untrusted.opened(path) as file:
+        with open_local(path) as file:
             kind = _kind_in(file)
             if kind is None and file.get(RECIPE, getlink=True) is not None:
                 return Recipe.from_json(untrusted.text(file, RECIPE))
     except untrusted.DAMAGE as error:
-        raise DataError(
-            f"{path} has no recipe that can be read ({first_line(error)}); give a file that "
-            f"`streamkern convert` wrote from a table."
-        ) from error
+        why = known_reason(error) or (
+            f"has no recipe that can be read ({first_line(error)}); give a file that `streamkern "
+            f"convert` wrote from a table."
+        )
+        raise DataError(f"{path} {why}") from error
     if kind is None:
         raise DataError(
             f"{path} has no recipe of a table; give a file that `streamkern convert` wrote from "

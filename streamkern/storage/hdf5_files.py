@@ -15,6 +15,7 @@ import numpy as np
 from streamkern._typing import Array
 from streamkern.errors import DataError, OutputError
 from streamkern.runtime.signals import between_callbacks, not_interrupted
+from streamkern.sources.hdf5_opening import open_local
 from streamkern.sources.preprocessing.cells import csv, pa, parquet
 from streamkern.storage.outputs import check_format, check_output, replacing
 from streamkern.storage.temporary_paths import temporary_path
@@ -163,7 +164,7 @@ def exported(path: str | Path, *, force: bool = False) -> Iterator[Path]:
             yield written
         except OutputError as error:
             raise OutputError(str(error).replace(str(written), str(target))) from error
-        with replacing(target, force=force) as temporary, h5py.File(written) as file:
+        with replacing(target, force=force) as temporary, open_local(written) as file:
             _write_table(file, temporary, target.suffix.lower())
 
 

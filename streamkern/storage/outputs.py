@@ -54,6 +54,10 @@ def check_output(
         raise OutputError(f"{path} is a folder; name a file to write.")
     if exists and not target.is_file():
         raise OutputError(f"{path} is not a plain file; name a file to write.")
+    if not exists and Path(path).is_symlink():
+        raise OutputError(
+            f"{path} is a link to {target}, which does not exist; name that, or remove the link."
+        )
     if any(_are_one_file(target, name) for name in inputs):
         raise OutputError(f"{path} is an input of this job; name another file to write.")
     if exists and not force:

@@ -13,9 +13,10 @@ import h5py
 import numpy as np
 
 from streamkern.errors import CheckpointError, first_line
+from streamkern.sources.hdf5_opening import known_reason, open_local
 from streamkern.statistics.triangle import Triangle
 from streamkern.storage.hdf5_files import new_hdf5
-from streamkern.storage.untrusted import DAMAGE, array, check_contents, fixed, mark, opened
+from streamkern.storage.untrusted import DAMAGE, array, check_contents, fixed, mark
 
 _FORMAT, _DTYPES = "streamkern-sums", "fiub"
 
@@ -36,7 +37,7 @@ def write_plain(path: str | Path, value: Any) -> None:
 def read_plain(path: str | Path) -> Any:
     """Return the value that `write_plain` wrote, or raise CheckpointError if it is not whole."""
     try:
-        with opened(path) as file:
+        with open_local(path) as file:
             _check_sums(file)
             return _value_of(file["value"])
     except DAMAGE as error:
@@ -46,7 +47,7 @@ def read_plain(path: str | Path) -> Any:
 def is_whole(path: str | Path) -> bool:
     """Say whether a file holds what `write_plain` wrote, or that it cannot be read (an error)."""
     try:
-        with opened(path) as file:
+        with open_local(path) as file:
             _check_sums(file)
     except DAMAGE as error:
         if getattr(error, "errno", None):  # HDF5, which finds files cut short, gives none
@@ -71,9 +72,8 @@ def _check_sums(file: h5py.File) -> None:
 
 
 def _unreadable(path: str | Path, error: Exception) -> CheckpointError:
-    return CheckpointError(
-        f"{Path(path)} does not hold the sums that were saved ({first_line(error)}); remove it."
-    )
+    said = f"does not hold the sums that were saved ({first_line(error)}); remove it."
+    return CheckpointError(f"{Path(path)} {known_reason(error) or said}")
 
 
 def _described(place: str, value: Any) -> Iterator[tuple[str, Any]]:

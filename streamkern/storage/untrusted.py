@@ -9,9 +9,7 @@ All functions that read a value raise ValueError if it is not what they are to r
 
 import json
 import math
-import stat
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import h5py
@@ -23,15 +21,10 @@ from streamkern._typing import Array
 WRONG_VALUES = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 DAMAGE = (*WRONG_VALUES, OSError)
 _MARK_BYTES = 256
+# Groups within groups, the paths of all of which HDF5 would take long to put together.
+_DEEPEST = 64
 # Of an integer: seeds may have many.
 _MOST_DIGITS = 100
-
-
-def opened(path: str | Path) -> h5py.File:
-    """Open a plain file for reading; opening a pipe would be waiting for who writes to it."""
-    if not stat.S_ISREG(Path(path).stat().st_mode):
-        raise OSError(f"{path} is not a plain file")
-    return h5py.File(path, "r", locking="best-effort")
 
 
 def check_contents(file: h5py.File) -> None:
@@ -39,10 +32,11 @@ def check_contents(file: h5py.File) -> None:
 
     So there are no links, nothing has two names, and arrays have no more bytes than the file.
     """
-    room, groups = file.id.get_filesize(), [h5py.h5g.open(file.id, b"/")]
-    addresses = {h5py.h5o.get_info(groups[0]).addr}
-    while groups:
-        group = groups.pop()
+    room, groups = file.id.get_filesize(), [(h5py.h5g.open(file.id, b"/"), 0)]
+    addresses = {h5py.h5o.get_info(file.id).addr}
+    for group, n_deep in groups:
+        if n_deep > _DEEPEST:
+            raise ValueError(f"groups more than {_DEEPEST} deep")
         for name in group:
             if group.links.get_info(name).type != h5py.h5l.TYPE_HARD:
                 raise ValueError(f"{name!r} is a link")
@@ -52,7 +46,7 @@ def check_contents(file: h5py.File) -> None:
                 raise ValueError(f"{_name(item)} has another name")
             addresses.add(address)
             if isinstance(item, h5py.h5g.GroupID):
-                groups.append(item)
+                groups.append((item, n_deep + 1))
             else:
                 room -= _claimed_bytes(item, room)
 

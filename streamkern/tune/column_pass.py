@@ -36,8 +36,9 @@ from streamkern.tune.column_scaling import (
 
 # A standard deviation so many times as wide as half of the rows is that of a few values.
 _WIDE = 25.0
-# Mean weights below this underflow in products in single precision.
-_LIGHT = 1e-30
+# Mean weights above this overflow in products, and below its inverse underflow: in double precision
+# those of two weights, and in single.
+_HEAVY = 1e150, 1e30
 # Columns that are named.
 _NAMED = 3
 
@@ -149,10 +150,12 @@ def run_column_pass(
     check_rows(source, columns, passed)
     mean_weight = float(columns.weight.max()) / passed.n_rows
     is_whole = like is None and not more_to_come and not options.has_grid
-    if is_whole and options.precision == "single" and mean_weight < _LIGHT:
+    heavy = _HEAVY[options.precision == "single"]
+    if not (1 / heavy if is_whole else 0) <= mean_weight <= heavy:
         raise DataError(
-            f"the mean weight is {mean_weight:.2g}, which products in single precision lose; "
-            f"multiply all weights by a number, or take precision 'double' (--precision double)."
+            f"the mean weight is {mean_weight:.2g}, which products in {options.precision} "
+            f"precision {'lose' if mean_weight < 1 else 'cannot hold'}; multiply all weights by a "
+            f"number, such that their mean is near 1."
         )
     constant = constant_columns(source, columns)[: source.n_features]
     index = indices[0].in_order() if indices else None
