@@ -22,7 +22,9 @@ _SHOWN = 50
         "targets",
     ),
     click.option("--no-target", is_flag=True, help="All columns are inputs, as for `predict`."),
-    shared.several_option("--categorical", "NAME", "Column of categories that are numbers."),
+    shared.several_option(
+        "--categorical", "NAME", "Column of categories or labels that are numbers."
+    ),
     shared.several_option(
         "--ordinal", "NAME=LEAST,...,MOST", "Column whose categories have an order, and the order."
     ),
@@ -37,6 +39,7 @@ _SHOWN = 50
     click.option("--impute", is_flag=True, help="Fill missing numbers of later tables too."),
     shared.id_option,
     shared.delimiter_option,
+    *shared.number_options,
     click.option("--no-header", is_flag=True, help="SRC has no names; columns are 0, 1, 2, ..."),
     click.option("--like", metavar="FILE.h5", help="Do as for these rows, or for this model's."),
     shared.force_option,
@@ -59,7 +62,7 @@ def convert(say: Say, src: str, dst: str, **options: Any) -> None:
     targets = options["targets"]
     if options["no_target"] and targets:
         raise ParameterError("--target and --no-target exclude each other; give one of them.")
-    named = ("categorical", "drop", "weights", "max_levels", "impute", "ids", "delimiter", "like")
+    named = "categorical drop weights max_levels impute ids delimiter decimal thousands like force"
     result = convert_table(
         src,
         dst,
@@ -67,7 +70,7 @@ def convert(say: Say, src: str, dst: str, **options: Any) -> None:
         ordinal=dict(map(_ordered, options["ordinal"])),
         missing=options["missing"] or None,
         header=not options["no_header"],
-        **{name: options[name] for name in (*named, "force")},
+        **{name: options[name] for name in named.split()},
     )
     say.line(
         f"{result['rows']:,} rows of {result['n_features']:,} inputs and {result['n_targets']:,} "

@@ -72,6 +72,7 @@ def _show_columns(say: Say, source: Any, tables: Sequence[Path]) -> None:
         (column.name, type(column).__name__.lower(), f"{len(column.inputs()):,}")
         for column in recipe.columns
     ]
+    rows += [(name, f"left out: {why}", "0") for name, why in recipe.left_out.items()]
     files = listed([table.name for table in tables], _MOST_FILES)
     say.table(f"{source.n_samples:,} rows of {files}", rows, ("column", "taken for", "inputs"))
 

@@ -62,6 +62,10 @@ delimiter_option = click.option(
     callback=lambda _context, _option, text: "\t" if text == "tab" else text,
     help="What stands between the cells of a CSV, as ';' or tab; by default a comma.",
 )
+number_options = (
+    click.option("--decimal", metavar="CHAR", help="Decimal mark of numbers in a CSV: , for 1,5."),
+    click.option("--thousands", metavar="CHAR", help="Mark in numbers in a CSV: , for 1,234."),
+)
 id_option = several_option(
     "--id",
     "NAME",
@@ -77,6 +81,7 @@ table_options = (
     ),
     id_option,
     delimiter_option,
+    *number_options,
 )
 # Of commands that take tables without a model that knows how.
 rows_options = (*data_options, *table_options)

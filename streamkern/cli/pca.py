@@ -15,7 +15,7 @@ from streamkern.errors import ParameterError
 
 # What moments have decided already.
 _OF_MOMENTS = (
-    *("x", "weights", "targets", "ids", "delimiter"),
+    *("x", "weights", "targets", "ids", "delimiter", "decimal", "thousands"),
     *(*OF_MAPS, "length_scale", "random_features", "on_bad_rows"),
     *("checkpoint", "dry_run"),
 )

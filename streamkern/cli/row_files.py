@@ -71,7 +71,7 @@ def _hdf5(
     how: Any = {"weights": weights, "labels": labels and with_targets}
     source = open_hdf5(options["data"], options["x"], y, **how)
     why = "is for tables, CSV or Parquet, but DATA is HDF5; leave it out."
-    refuse_given(("targets", "ids", "delimiter"), why)
+    refuse_given(("targets", "ids", "delimiter", "decimal", "thousands"), why)
     if report is not None:
         check_same_inputs(report, source.describe())
     return source
@@ -81,7 +81,7 @@ def _recipe(options: dict[str, Any], report: FitReport | None, table: Path) -> A
     """Return the recipe of a model, with what the options say; or what they say of a new one."""
     from streamkern.sources.preprocessing import RecipeOptions, recipe_of
 
-    names = ("weights", "delimiter", "ids")
+    names = ("weights", "delimiter", "decimal", "thousands", "ids")
     given: Any = {name: options[name] for name in names if options.get(name)}
     asked = RecipeOptions(**given, drop=options.get("drop", ()))
     if report is None:

@@ -293,7 +293,8 @@ def _column_rows(card: dict[str, Any]) -> list[Row]:
         return [("columns", each) for each in inputs]
     columns = listed((column.name for column in recipe.columns), _MOST_COLUMNS)
     made = [] if recipe.is_plain else [("inputs made of them", each) for each in inputs]
-    return [("columns of a table", columns), *made]
+    left = listed((f"{name}: {why}" for name, why in recipe.left_out.items()), _MOST_COLUMNS)
+    return [("columns of a table", columns), *made, *[("left out", left)] * bool(left)]
 
 
 def data_words(data: dict[str, Any]) -> str:

@@ -1,5 +1,6 @@
 """Tables in NumPy files, and what readers of all tables share."""
 
+import csv
 import lzma
 import tokenize
 import zipfile
@@ -18,12 +19,16 @@ from streamkern.runtime.memory import available_bytes, in_words
 _PIECE_BYTES = 4 << 20
 _UNREADABLE = (
     *(OSError, EOFError, ValueError, KeyError, TypeError, RuntimeError),
-    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, tokenize.TokenError, SyntaxError),
+    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, tokenize.TokenError, SyntaxError, csv.Error),
 )
 
 
 class NotNumbersError(DataError):
     """A table has other cells than numbers, so it needs a recipe; nobody is told."""
+
+
+class NoRowsError(DataError):
+    """A table has no rows, or none with a label; of several, others may have some."""
 
 
 class Table(NamedTuple):

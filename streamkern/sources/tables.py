@@ -1,8 +1,13 @@
 """Tables in CSV and Parquet files, read a piece at a time."""
 
+import gzip
+import io
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from csv import reader as rows_of
+from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,12 +18,23 @@ from streamkern.errors import DataError, ParameterError
 from streamkern.errors.formatting import listed, unknown
 from streamkern.sources.numpy_tables import NotNumbersError, Table, read_npy, read_npz, reading
 from streamkern.sources.preprocessing import Recipe, RecipeOptions, discover
-from streamkern.sources.preprocessing.cells import SINGLE_EXACT, csv, is_number, pa, parquet
+from streamkern.sources.preprocessing.cells import (
+    SINGLE_EXACT,
+    csv,
+    is_number,
+    is_text,
+    pa,
+    parquet,
+    with_points,
+)
 
 _PIECE_BYTES = 4 << 20
+# Of the first line of a CSV, and of long texts of Parquet that are read at once.
+_LINE_BYTES, _TEXT_BYTES = 8 << 20, 64 << 20
 TABLES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
-# The column that pandas or Dask adds to a Parquet file for an index without a name.
-_UNNAMED_INDEX = re.compile(r"__(index_level_\d+|null_dask_index)__")
+# What pandas and Dask call an index without a name; pandas writes none in a CSV.
+_INDEX = re.compile(r"(__(index_level_\d+|null_dask_index)__|Unnamed: 0(\.\d+)*)?")
+_AS_USUAL = RecipeOptions()
 
 
 class Batches(NamedTuple):
@@ -40,9 +56,9 @@ def open_table(source: Path, targets: Sequence[str] | None) -> Table:
     return _READERS[ending](source, targets)
 
 
-def open_batches(source: Path, *, header: bool = True, delimiter: str | None = None) -> Batches:
+def open_batches(source: Path, how: Recipe | RecipeOptions) -> Batches:
     is_parquet = _checked_ending(source, TABLES) == ".parquet"
-    batches = _parquet_batches(source) if is_parquet else _csv_batches(source, header, delimiter)
+    batches = _parquet_batches(source) if is_parquet else _csv_batches(source, how)
     names = batches.schema.names
     if twice := [name for name, n in Counter(names).items() if n > 1]:
         raise DataError(f"{source} has two columns {twice[0]!r}; rename one.")
@@ -54,30 +70,36 @@ def discover_tables(
 ) -> Recipe:
     """Return the recipe of tables whose rows are one data set."""
     _check_targets(targets)
-    how: Any = {"header": options.header, "delimiter": options.delimiter}
-    tables, source = [open_batches(each, **how) for each in sources], sources[0]
+    tables, source = [open_batches(each, options) for each in sources], sources[0]
     schema, is_written = _common_schema(sources, tables), tables[0].is_written
-    if options.delimiter and not is_written:
-        raise ParameterError(f"a delimiter is for CSV, but {source} is Parquet; leave it out.")
+    for what in ("delimiter", "decimal", "thousands"):
+        if getattr(options, what) and not is_written:
+            raise ParameterError(f"{what} is for CSV, but {source} is Parquet; leave it out.")
+    names = schema.names
     for name in options.named():
-        if name not in schema.names or name in (targets or ()):
-            what = "is a target" if name in (targets or ()) else "is no column"
-            columns = [name for name in schema.names if name not in options.drop]
+        is_target = name in (targets or ()) and name not in options.categorical
+        if name not in names or is_target:
+            what = "is a target" if is_target else "is no column"
+            columns = [name for name in names if name not in options.drop]
             raise DataError(
                 f"{unknown(name, set(columns) - {name})} {what} of {source}; its columns are "
                 f"{', '.join(columns[:20])}."
             )
-    others = {*options.drop, *options.ids, options.weights}
-    _split_columns(source, [name for name in schema.names if name not in others], targets)
+    index = [name for name in names if _INDEX.fullmatch(name) and name not in options.named()]
+    others = {*options.drop, *options.ids, options.weights, *index}
+    _split_columns(source, [name for name in names if name not in others], targets)
+    schema = pa.schema([field for field in schema if field.name not in index])
 
     def read(names: list[str]) -> Iterator[Any]:
         for table in tables:
             yield from table.read(names)
 
     try:
-        return discover(schema, read, targets or (), options, is_written=is_written)
+        recipe = discover(schema, read, targets or (), options, is_written=is_written)
     except DataError as error:
         raise DataError(f"{source}: {error}") from error
+    left_out = recipe.left_out | dict.fromkeys(index, "an index without a name")
+    return replace(recipe, left_out=left_out)
 
 
 def _common_schema(sources: Sequence[Path], tables: Sequence[Batches]) -> Any:
@@ -95,12 +117,15 @@ def _common_schema(sources: Sequence[Path], tables: Sequence[Batches]) -> Any:
                 f"{unknown(min(odd), {*names, *found} - odd)} and {other} has not; rename it."
             )
         for name, kind in zip(names, table.schema.types, strict=True):
-            if kind != found[name] and not (is_number(kind) and is_number(found[name])):
+            if pa.null() in (kind, found[name]):  # of no cells
+                found[name] = kind if found[name] == pa.null() else found[name]
+            elif kind != found[name] and not (is_number(kind) and is_number(found[name])):
                 raise DataError(
                     f"column {name!r} is {found[name]} in {first}, but {kind} in {source}; write "
                     f"both with one type."
                 )
-            found[name] = found[name] if kind == found[name] else pa.float64()
+            elif kind != found[name]:
+                found[name] = pa.float64()
     return pa.schema(list(found.items()))
 
 
@@ -128,64 +153,99 @@ def _split_columns(
         if names.count(name) != 1:
             found = "more than one column" if name in names else "no column"
             other = unknown(name, set(names) - {name})
-            marks = [mark for mark in ";\t|" if len(names) == 1 and mark in names[0]]
-            hint = f"; cells between {marks[0]!r} need delimiter (--delimiter)" if marks else ""
-            raise DataError(f"{source} has {found} {other}; its columns are {shown}{hint}.")
+            raise DataError(f"{source} has {found} {other}; its columns are {shown}.")
     if targets is not None and not targets:
         raise DataError(
             f"{source} needs a target; name a column as y (--target), of: {shown}; or convert it "
             f"with --no-target to a file of inputs alone."
         )
-    features = [j for j, name in enumerate(names) if name not in (targets or ())]
-    features = [j for j in features if not _UNNAMED_INDEX.fullmatch(names[j])]
+    wanted = {*(targets or ())}
+    features = [j for j, name in enumerate(names) if name not in wanted]
     if not features:
         raise DataError(f"{source} has no columns but targets ({shown}); inputs are needed too.")
     return features, [names.index(name) for name in targets or ()]
 
 
-def _unpacked(source: Path) -> Any:
-    return pa.input_stream(str(source), "gzip" if source.name.lower().endswith(".gz") else None)
+def _opened(source: Path) -> Any:
+    return gzip.open(source) if source.name.lower().endswith(".gz") else source.open("rb")
 
 
-def _end_of(source: Path) -> bytes:
-    end = b""
-    with _unpacked(source) as stream:
-        while piece := stream.read(_PIECE_BYTES):
-            end = (end + piece).rstrip()[-1:]
-    return end
+class _Lines(io.RawIOBase):
+    """The bytes of a CSV without empty lines at its end.
+
+    No piece ends in CR where LF follows: Arrow would lose that, even of a value in quotes.
+    """
+
+    def __init__(self, source: Path) -> None:
+        self._file, self._held, self.end = _opened(source), b"", b""
+
+    def readable(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+    def read(self, size: int = -1) -> bytes:
+        while data := self._file.read(size):
+            data = self._held + data
+            data += self._file.read(1) if data.endswith(b"\r") else b""
+            text = data.rstrip(b"\r\n")
+            last = len(text) + 1 + data.startswith(b"\r\n", len(text))
+            self._held = data[last if text else 0 :]
+            if text:
+                self.end = text.rstrip()[-1:] or self.end
+                return data[:last]
+        return b""
 
 
-def _opened_csv(
-    source: Path, convert: Any = None, *, header: bool = True, delimiter: str | None = None
-) -> Any:
-    tabs = source.name.lower().removesuffix(".gz").endswith(".tsv")
-    # Up to 32 blocks are read ahead; no line may be longer than one.
-    read = csv.ReadOptions(
-        block_size=_PIECE_BYTES // 2, use_threads=False, autogenerate_column_names=not header
-    )
-    between = delimiter or ("\t" if tabs else ",")
-    parse = csv.ParseOptions(delimiter=between, newlines_in_values=True)
-    return csv.open_csv(_unpacked(source), read, parse, convert)
+def _csv_options(source: Path, how: Recipe | RecipeOptions) -> tuple[list[str], Any, Any]:
+    """Return the cells of the first line of a CSV, and the options that it is read with."""
+    usual = "\t" if source.name.lower().removesuffix(".gz").endswith(".tsv") else ","
+    between = how.delimiter or usual
+    with reading(source), _opened(source) as file:
+        lines = iter(lambda: file.readline(_LINE_BYTES), b"")
+        first = next(filter(bytes.strip, lines), b"")
+        texts = (line.decode("utf-8-sig") for line in chain([first], lines))
+        wrong = "it is UTF-16, or has zero bytes; save it as UTF-8" * (b"\0" in first)
+        if len(first) == _LINE_BYTES:
+            wrong = f"its first line has {_LINE_BYTES:,} bytes or more; give shorter names"
+        names = [] if wrong else next(rows_of(texts, delimiter=between), [])
+    marks = [mark for mark in ";\t|," if len(names) == 1 and mark in names[0]]
+    if marks and not how.delimiter:
+        wrong = f"it has one column, with {marks[0]!r} in it; give delimiter (--delimiter), "
+        wrong += f"{marks[0]!r} if that is between cells, and else {usual!r}"
+    if wrong:
+        raise DataError(f"{source} cannot be read: {wrong}.")
+    # Up to 32 blocks are read ahead; no line may be longer than one, and every block costs as much
+    # for each of its columns as some of its rows.
+    block = max(_PIECE_BYTES // 2, min(16 * len(first), 4 * _PIECE_BYTES), 2 * len(first))
+    read = {"block_size": block, "use_threads": False, "autogenerate_column_names": not how.header}
+    parse = {"newlines_in_values": True, "ignore_empty_lines": len(names) > 1}
+    return names, csv.ReadOptions(**read), csv.ParseOptions(delimiter=between, **parse)
 
 
-def _csv_batches(source: Path, header: bool, delimiter: str | None) -> Batches:
-    how: Any = {"header": header, "delimiter": delimiter}
-    with reading(source):
-        found = _opened_csv(source, **how).schema.names
-    names = [name.strip() if header else str(j) for j, name in enumerate(found)]
+def _csv_batches(source: Path, how: Recipe | RecipeOptions) -> Batches:
+    found, *options = _csv_options(source, how)
+    names = [name.strip() if how.header else str(j) for j, name in enumerate(found)]
+    found = found if how.header else [f"f{j}" for j in range(len(found))]  # as Arrow calls them
     called = dict(zip(names, found, strict=True))
 
     def read(wanted: list[str]) -> Iterator[Any]:
-        columns = [called[name] for name in wanted]
-        needed = list(dict.fromkeys([*columns, found[-1]]))
+        needed = list(dict.fromkeys([*(called[name] for name in wanted), found[-1]]))
         types = dict.fromkeys(needed, pa.string())
         texts = csv.ConvertOptions(include_columns=needed, column_types=types)
-        last = None
+        last, marks = None, (how.decimal, how.thousands)
+        numbers = {*wanted} - {*how.ids} if any(marks) else ()
         with reading(source):
-            for batch in _opened_csv(source, texts, **how):
-                last = batch.column(found[-1])[-1].as_py() if len(batch) else last
-                yield batch.select(columns).rename_columns(wanted)
-            if last and "\n" in last and _end_of(source) != b'"':
+            lines = _Lines(source)
+            for batch in csv.open_csv(lines, *options, texts):
+                cells = dict(zip(needed, batch.columns, strict=True))
+                last = cells[found[-1]][-1].as_py() if len(batch) else last
+                columns = {name: cells[called[name]] for name in wanted}
+                columns |= {name: with_points(name, columns[name], *marks) for name in numbers}
+                yield pa.record_batch(columns)
+            if last and "\n" in last and lines.end != b'"':
                 raise DataError(
                     f"{source}: a quotation mark is never closed, which makes one value of all "
                     f"rows after it; close it, or write it twice within quotation marks."
@@ -195,14 +255,14 @@ def _csv_batches(source: Path, header: bool, delimiter: str | None) -> Batches:
 
 
 def _read_csv(source: Path, targets: Sequence[str] | None) -> Table:
-    with reading(source):
-        guessed = _opened_csv(source).schema
-        # A type guessed from the first rows may not hold for the rest.
-        types = [t if pa.types.is_boolean(t) else pa.float64() for t in guessed.types]
-        numbers = csv.ConvertOptions(column_types=dict(zip(guessed.names, types, strict=True)))
-        names = [name.strip() for name in guessed.names]
-    schema = pa.schema(zip(names, types, strict=True))
-    return _arrow_table(source, schema, targets, lambda: _opened_csv(source, numbers))
+    names, *options = _csv_options(source, _AS_USUAL)
+    numbers = csv.ConvertOptions(column_types=dict.fromkeys(names, pa.float64()))
+    schema = pa.schema([(name.strip(), pa.float64()) for name in names])
+
+    def batches() -> Any:
+        return csv.open_csv(_Lines(source), *options, numbers)
+
+    return _arrow_table(source, schema, targets, batches)
 
 
 def _opened_parquet(source: Path) -> tuple[Any, int]:
@@ -216,37 +276,47 @@ def _opened_parquet(source: Path) -> tuple[Any, int]:
 
 def _parquet_batches(source: Path) -> Batches:
     file, batch_rows = _opened_parquet(source)
+    texts = {field.name for field in file.schema_arrow if is_text(field.type)}
 
     def read(wanted: list[str]) -> Iterator[Any]:
+        chosen = texts & {*wanted}
+        for group in map(file.metadata.row_group, range(file.num_row_groups)):
+            for j, name in enumerate(file.schema.names if chosen else ()):
+                n_bytes = group.column(j).total_uncompressed_size if name in chosen else 0
+                if n_bytes > max(_TEXT_BYTES, group.num_rows << 12):
+                    raise DataError(
+                        f"{source}: column {name!r} has {n_bytes:,} bytes of text in "
+                        f"{group.num_rows:,} rows; shorten it, or leave it out (--drop)."
+                    )
         with reading(source):
             yield from file.iter_batches(batch_rows, columns=wanted)
 
-    kept = [field for field in file.schema_arrow if not _UNNAMED_INDEX.fullmatch(field.name)]
-    return Batches(pa.schema(kept), read, is_written=False)
+    return Batches(file.schema_arrow, read, is_written=False)
 
 
 def _read_parquet(source: Path, targets: Sequence[str] | None) -> Table:
     file, batch_rows = _opened_parquet(source)
     with reading(source):
         schema = file.schema_arrow
-        for field in schema:
-            is_kept = str(field.type) != "null" and not _UNNAMED_INDEX.fullmatch(field.name)
-            if is_kept and not is_number(field.type):
-                raise NotNumbersError
+        if not all(is_number(kind) or kind == pa.null() for kind in schema.types):
+            raise NotNumbersError
     return _arrow_table(source, schema, targets, lambda: file.iter_batches(batch_rows))
 
 
 def _arrow_table(source: Path, schema: Any, targets: Sequence[str] | None, batches: Any) -> Table:
     """Return the table whose record batches `batches()` yields."""
-    features, wanted = _split_columns(source, schema.names, targets)
+    names, types = schema.names, list(map(str, schema.types))
+    if any(map(_INDEX.fullmatch, names)):
+        raise NotNumbersError
+    features, wanted = _split_columns(source, names, targets)
 
     def matrix(batch: Any, columns: list[int]) -> Array:
-        exact = all(str(schema.types[j]) in SINGLE_EXACT for j in columns)
-        rows = np.empty((batch.num_rows, len(columns)), np.float32 if exact else np.float64)
-        for place, j in enumerate(columns):
-            column = batch.column(j).cast("float32" if exact else "float64", safe=False)
-            rows[:, place] = column.to_numpy(zero_copy_only=False)
-        return rows
+        exact = all(types[j] in SINGLE_EXACT for j in columns)
+        kind, part = pa.float32() if exact else pa.float64(), batch.select(columns)
+        if {*part.schema.types} != {kind}:
+            schema = pa.schema([(name, kind) for name in part.schema.names])
+            part = part.cast(schema, safe=False)
+        return np.asarray(part.to_tensor(null_to_nan=True))
 
     def pieces() -> Iterator[tuple[Array, Array | None]]:
         with reading(source):
@@ -254,7 +324,7 @@ def _arrow_table(source: Path, schema: Any, targets: Sequence[str] | None, batch
                 y = matrix(batch, wanted) if wanted else None
                 yield matrix(batch, features), y[:, 0] if y is not None and len(wanted) == 1 else y
 
-    return Table([schema.names[j] for j in features], targets or (), pieces())
+    return Table([names[j] for j in features], targets or (), pieces())
 
 
 _READERS = {

@@ -11,7 +11,7 @@ import numpy as np
 from streamkern._typing import Array, Floats
 from streamkern.errors import DataError, ParameterError
 from streamkern.errors.formatting import listed, unknown
-from streamkern.sources.numpy_tables import NotNumbersError
+from streamkern.sources.numpy_tables import NoRowsError, NotNumbersError
 from streamkern.sources.preprocessing import RECIPE, Recipe, RecipeOptions
 from streamkern.sources.preprocessing.column_encoders import Numbers, Tally
 from streamkern.sources.tables import discover_tables, is_table, open_batches, open_table
@@ -42,6 +42,8 @@ def convert(
     header: bool = True,
     ids: Sequence[str] = (),
     delimiter: str | None = None,
+    decimal: str | None = None,
+    thousands: str | None = None,
     like: str | Path | None = None,
     force: bool = False,
 ) -> dict[str, Any]:
@@ -76,7 +78,8 @@ def convert(
         CSV and Parquet: names of the target columns, at least one.  `.npy`: their numbers, from
         0, or from -1 at the end.  `.npz`: none, since the array y is the target.
     categorical : sequence of str
-        Columns that are categories, though they hold numbers.
+        Columns that are categories, though they hold numbers: those of a CSV are text as written
+        unless all are plain numbers, without zeros before them.  A target here is one of labels.
     ordinal : mapping of str to sequence of str, optional
         Columns whose categories have an order, and that order from the least.
     missing : sequence of str, optional
@@ -95,6 +98,8 @@ def convert(
         Columns that are no inputs, and that predictions carry; each is a dataset of its name.
     delimiter : str, optional
         What stands between the cells of a CSV; by default a comma, of `.tsv` a tab.
+    decimal, thousands : str, optional
+        The decimal mark of the numbers in a CSV, by default a point, and the one between thousands.
     like : path, optional
         A file with a recipe, of rows or of a model, which is applied as it is; its targets are
         written unless `targets` is None.
@@ -118,7 +123,7 @@ def convert(
     if source != Path(dst):
         check_format(dst, "HDF5")
     columns = categorical, ordinal or {}, missing, drop, weights, max_levels, impute
-    options = RecipeOptions(*columns, header, ids, delimiter)
+    options = RecipeOptions(*columns, header, ids, delimiter, decimal, thousands)
     if options.is_given and not is_table(source):
         raise ParameterError(f"{source} is no CSV or Parquet; such options are for these alone.")
     if like is not None and (options.is_given or targets):
@@ -167,12 +172,13 @@ def write_encoded(
     force: bool = False,
 ) -> dict[str, Any]:
     """Write what a recipe makes of a table to an HDF5 file; results are those of `convert`."""
-    batches = open_batches(source, header=recipe.header, delimiter=recipe.delimiter)
+    batches = open_batches(source, recipe)
     needed = [column.name for column in recipe.columns]
     if with_targets:
         needed += [*recipe.targets, *filter(None, [recipe.weights])]
     present = batches.schema.names
-    if absent := [name for name in needed if name not in present]:
+    known = {*present}
+    if absent := [name for name in needed if name not in known]:
         remedy = "; `predict` and `convert --no-target` take inputs alone" * (
             absent[0] in recipe.targets
         )
@@ -185,7 +191,9 @@ def write_encoded(
     if with_ids:
         needed += [name for name in recipe.ids if name in present]
     unlabelled = 0
-    step = max(_PIECE_BYTES // (recipe.dtype.itemsize * len(recipe.feature_names)), 1)
+    label = max((len(text.encode()) for text in recipe.labels or ()), default=0)
+    row_bytes = recipe.dtype.itemsize * len(recipe.feature_names) + label
+    step = max(_PIECE_BYTES // row_bytes, 1)
 
     def pieces() -> Iterator[Rows]:
         nonlocal unlabelled
@@ -209,14 +217,14 @@ def write_encoded(
                     ids = {name: values[kept] for name, values in ids.items()}
                 yield X, y, weights, ids
         if unlabelled and unlabelled == n_rows:
-            raise DataError(
+            raise NoRowsError(
                 f"none of the {n_rows:,} rows of {source} has a label in {recipe.targets[0]!r}; "
                 f"fill that column."
             )
 
     names = recipe.feature_names, recipe.targets if with_targets else ()
     result = write_rows(source, dst, pieces(), *names, recipe=recipe, force=force)
-    if recipe.is_plain:
+    if recipe.is_plain and not recipe.left_out:
         return result
     return {**result, "columns": dict(recipe.in_words()), "unlabelled_rows": unlabelled}
 
@@ -251,7 +259,7 @@ def write_rows(
             rows += len(X)
             missing += int(incomplete.sum())
         if not rows:
-            raise DataError(f"{source} has no rows; at least one is needed.")
+            raise NoRowsError(f"{source} has no rows; at least one is needed.")
         writer.note("source", source.name)
         for name, columns in (("feature_names", features), ("target_names", targets)):
             if columns:

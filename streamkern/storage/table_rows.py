@@ -12,7 +12,7 @@ from streamkern.errors.urls import is_url
 from streamkern.sources import open_hdf5
 from streamkern.sources.hdf5 import HDF5Source
 from streamkern.sources.headers import matching, size_and_time
-from streamkern.sources.numpy_tables import NotNumbersError
+from streamkern.sources.numpy_tables import NoRowsError, NotNumbersError
 from streamkern.sources.preprocessing import Recipe, RecipeOptions
 from streamkern.sources.preprocessing.column_encoders import Tally
 from streamkern.sources.tables import discover_tables, is_table
@@ -86,25 +86,34 @@ def opened_tables(
         paths = [where / str(number) / f"{table.name}.h5" for number, table in enumerate(tables)]
         for path in paths:
             path.parent.mkdir()
-        tally, unlabelled = Tally(), [0] * len(tables)
+        tally, held, more = Tally(), [], {"with_targets": with_targets, "with_ids": with_ids}
         try:
+            if isinstance(recipe, RecipeOptions):
+                recipe = replace(recipe, categorical=targets or () if how.get("labels") else ())
             used = _recipe_of(tables, paths, recipe, targets)
-            for i, (table, path) in enumerate(zip(tables, paths, strict=True)):
-                if not path.exists():
-                    more = {"with_targets": with_targets, "with_ids": with_ids}
-                    found = write_encoded(table, path, used, tally, **more)
-                    unlabelled[i] = found.get("unlabelled_rows", 0)
+            for table, path in zip(tables, paths, strict=True):
+                try:
+                    is_made = path.exists()
+                    found = {} if is_made else write_encoded(table, path, used, tally, **more)
+                    held.append((table, path, found.get("unlabelled_rows", 0)))
+                except NoRowsError:
+                    if not held and table == tables[-1]:
+                        raise
             if used is recipe:
                 tally.warn()
+            elif left := [each for each in used.left_out.items() if each[1] != "dropped"]:
+                why = listed(f"{name!r} ({why})" for name, why in left)
+                warn(f"columns that are no inputs: {why}.", 1)
             y = "y" if with_targets and used.targets else None
             weights = "weights" if with_targets and used.weights else None
             how["labels"] = how.get("labels", False) and y is not None
-            rows: Any = open_hdf5(list(map(str, paths)), "X", y, weights=weights, **how)
+            made = [str(path) for _, path, _ in held]
+            rows: Any = open_hdf5(made, "X", y, weights=weights, **how)
             named = tuple(
                 file._replace(table=(str(table), *size_and_time(table)), unlabelled=n)
-                for file, table, n in zip(rows.files, tables, unlabelled, strict=True)
+                for file, (table, _, n) in zip(rows.files, held, strict=True)
             )
-            yield Opened(replace(rows, files=named), sum(unlabelled), tally.as_dict())
+            yield Opened(replace(rows, files=named), sum(n for *_, n in held), tally.as_dict())
         except DataError as error:  # which is to name tables, not what they became
             said = str(error)
             for path, table in zip(paths, tables, strict=True):

@@ -4,7 +4,9 @@ Columns are arrays of Arrow.  Texts are read without the spaces around them, and
 missing are missing, whatever a column holds.
 """
 
+import re
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
@@ -22,7 +24,8 @@ class LazyModule:
         self._name = name
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(import_module(self._name), name)
+        vars(self)[name] = found = getattr(import_module(self._name), name)
+        return found
 
 
 # Of type Any: Arrow has no types of its own that mypy could check.
@@ -39,7 +42,11 @@ MISSING = (
 )
 # Types of Arrow whose values a float32 holds.
 SINGLE_EXACT = {"bool", "int8", "uint8", "int16", "uint16", "halffloat", "float", "null"}
-NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$|^[+-]?(?i:inf|infinity)$"
+_INFINITE = r"^[+-]?(?i:inf|infinity)$"
+NUMBER = rf"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$|{_INFINITE}"
+# Numbers as people write them: 1,5 and 1,234.5, 12.3%, $5.1 and 1.2D+00.
+_MARKED = r"(\d{1,3}(,\d{3})+(\.\d*)?|\d{1,3}([.' ]\d{3})+(,\d*)?|\d*[.,]?\d+)"
+ODD_NUMBER = rf"^[+-]?[$€£¥]? ?[+-]?{_MARKED}([eEdD][+-]?\d+)? ?[%$€£¥]?$"
 TIME = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-]\d{2}(:?\d{2})?)?)?$"
 _ZONE = r"(Z|[+-]\d{2}(:?\d{2})?)$"
 
@@ -120,6 +127,24 @@ def numbers(name: str, column: Any, missing: Sequence[str]) -> Floats:
     return column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
 
 
+def with_points(name: str, column: Any, decimal: str | None, thousands: str | None) -> Any:
+    """Return texts in which numbers with other marks have a decimal point and no thousands."""
+    point, mark = re.escape(decimal or "."), re.escape(thousands or "")
+    whole = rf"(\d+|\d{{1,3}}({mark}\d{{3}})+)" if thousands else r"\d+"
+    written = rf"^[+-]?({whole}({point}\d*)?|{point}\d+)([eE][+-]?\d+)?$|{_INFINITE}"
+    column = compute.utf8_trim_whitespace(column)
+    unclear = NUMBER if thousands == "." else r"^[+-]?\d{1,3}(\.\d{3})+$"
+    chosen, others = (compute.match_substring_regex(column, each) for each in (written, unclear))
+    if compute.any(others := compute.and_not(others, chosen)).as_py():
+        raise DataError(
+            f"column {name!r} has {column.filter(others)[0].as_py()!r}, whose point may be decimal "
+            f"or between thousands; give thousands (--thousands .), or mend the column."
+        )
+    plain = compute.replace_substring(column, thousands, "") if thousands else column
+    plain = compute.replace_substring(plain, decimal or ".", ".")
+    return compute.if_else(chosen, plain, column)
+
+
 def _truth_values(name: str, column: Any) -> Any:
     said = compute.utf8_lower(column)
     others = compute.invert(compute.is_in(said, value_set=pa.array(["true", "false"])))
@@ -146,15 +171,21 @@ def seconds(name: str, column: Any, missing: Sequence[str]) -> Floats:
             plain = compute.if_else(zoned, none, column).cast(pa.timestamp("us"))
             exact = compute.if_else(zoned, column, none).cast(pa.timestamp("us", "UTC"))
         except pa.ArrowInvalid as error:
-            odd = compute.invert(compute.match_substring_regex(column, TIME)).fill_null(False)
-            unlike = column.filter(odd) if compute.any(odd).as_py() else column.drop_null()
-            raise _other_kind(name, "dates or times", unlike) from error
+            unlike = [cell for cell in column.drop_null() if not _is_written_time(cell)]
+            raise _other_kind(name, "dates or times", pa.array(unlike, pa.string())) from error
         column = compute.coalesce(plain, exact.cast(pa.timestamp("us")))
     elif not is_time(column.type) and not types.is_null(column.type):
         raise _other_kind(name, "dates or times", column)
     ticks = column.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
     found = ticks.cast(pa.float64(), safe=False)  # far from 1970 not to the microsecond
     return found.to_numpy(zero_copy_only=False) / 1e6
+
+
+def _is_written_time(cell: Any) -> bool:
+    for kind in (pa.timestamp("us"), pa.timestamp("us", "UTC")):
+        with suppress(pa.ArrowInvalid):
+            return bool(cell.cast(kind))
+    return False
 
 
 def places(name: str, column: Any, levels: Sequence[Any], missing: Sequence[str]) -> Array:
@@ -178,7 +209,7 @@ def _other_kind(name: str, expected: str, column: Any) -> DataError:
     found = f"has others, of type {column.type}"
     if is_text(column.type):
         others = f"{len(given):,} other{'s' * (len(given) > 1)}"
-        found = f"has {others}, such as {given[0].as_py()!r}"
+        found = f"has {others}, such as {given[0].as_py()[:80]!r}"
     return DataError(
         f"column {name!r} must hold {expected}, but {found}; mend the column, or make the recipe "
         f"anew with `streamkern convert`."

@@ -14,9 +14,12 @@ from streamkern.sources.preprocessing import cells
 from streamkern.sources.preprocessing.cells import compute, pa, types
 from streamkern.sources.preprocessing.column_encoders import PERIODS
 
+# Of a label or a category, in UTF-8: labels take as much in every row as the longest.
+MOST_BYTES = 1024
 # Beyond either a column is not one of categories.
 MOST_LEVELS = 10_000
 _LEVEL_BYTES = 1 << 20
+PLAIN = "give --decimal , for 1,5, or --thousands , for 1,234, or write plain numbers"
 _TRUTH = {"true", "false"}
 _MOST_EXACT = 2.0**53
 
@@ -42,7 +45,9 @@ class ColumnContents:
         self.rows = self.absent = 0
         self.levels: Counter[Any] = Counter()
         self.level_bytes = 0
+        self.longest = 0
         self.has_too_many = False
+        self._are_odd = self.is_text and not as_categories  # such as 1,5
         self.examples: dict[str, str] = {}
         self.measured = _Summary()
         if as_categories and self.is_time:
@@ -102,7 +107,12 @@ class ColumnContents:
                 rest = compute.invert(chosen)
                 values, counts = values.filter(rest), counts.filter(rest)
         if len(values):
-            self.examples.setdefault("text", values[0].as_py())
+            self.examples.setdefault("text", values[0].as_py()[:80])
+            lengths = compute.binary_length(values)
+            self.longest = max(self.longest, compute.max(lengths).as_py())
+            if self._are_odd:
+                are = compute.match_substring_regex(values, cells.ODD_NUMBER)
+                self._are_odd = compute.all(are).as_py()
         self._count(zip(values.to_pylist(), counts.to_pylist(), strict=True))
 
     def _measure(self, what: str, values: Floats, counts: Any = None) -> None:
@@ -141,6 +151,12 @@ class ColumnContents:
         return self.rows - self.absent
 
     @property
+    def odd_number(self) -> str | None:
+        """An example of the cells where all are numbers that are not plain, such as 1,5."""
+        text = self.examples.get("text", "")
+        return text if self._are_odd and not re.match(cells.NUMBER, text) else None
+
+    @property
     def is_truth(self) -> bool:
         return self._is_open and bool(self.levels) and {w.lower() for w in self.levels} <= _TRUTH
 
@@ -151,8 +167,9 @@ class ColumnContents:
         return measured
 
     def numbered_levels(self) -> dict[Any, int]:
-        """Return how often there is each level: a number where all are, else a text."""
-        are = (re.match(cells.NUMBER, text) and np.isfinite(float(text)) for text in self.levels)
+        """Return how often there is each level: a number where all are plain ones, else a text."""
+        plain = re.compile(rf"(?![+-]?0\d)({cells.NUMBER})")  # 01 is another than 1
+        are = (plain.match(text) and np.isfinite(float(text)) for text in self.levels)
         if not (self.is_written and all(are)):
             return dict(self.levels)
         counts: Counter[float] = Counter()
@@ -170,9 +187,10 @@ class ColumnContents:
             return "text" if self.is_text or self.as_categories else by_type
         if len(self.examples) > 1:
             shown = " and ".join(f"{what} ({value!r})" for what, value in self.examples.items())
+            how = f"{PLAIN}, or " if self.odd_number else ""
             raise DataError(
-                f"column {self.name!r} holds {shown}; name what means missing with --missing, or "
-                f"give --categorical {self.name} if all are categories, or --drop {self.name}."
+                f"column {self.name!r} holds {shown}; {how}name what means missing with --missing, "
+                f"or give --categorical {self.name} if all are categories, or --drop {self.name}."
             )
         what = next(iter(self.examples))
         return "numbers" if self.is_truth else what

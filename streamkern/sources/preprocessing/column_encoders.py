@@ -35,7 +35,7 @@ class Tally:
         if n_missing:
             self._columns[name] += n_missing
         for category in unseen:
-            called = f"{name}={category}"
+            called = f"{name}={category[:80]}"
             if called in self._categories or len(self._categories) < _KNOWN:
                 self._categories[called] += 1
 

@@ -4,10 +4,22 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from streamkern.errors import DataError, ParameterError
+from streamkern.errors import DataError, ParameterError, warn
 from streamkern.errors.formatting import listed
-from streamkern.sources.preprocessing.cells import MISSING, SINGLE_EXACT, arrow_table, is_number, pa
-from streamkern.sources.preprocessing.column_contents import MOST_LEVELS, ColumnContents
+from streamkern.sources.preprocessing.cells import (
+    MISSING,
+    SINGLE_EXACT,
+    arrow_table,
+    is_number,
+    is_text,
+    pa,
+)
+from streamkern.sources.preprocessing.column_contents import (
+    MOST_BYTES,
+    MOST_LEVELS,
+    PLAIN,
+    ColumnContents,
+)
 from streamkern.sources.preprocessing.column_encoders import (
     Categories,
     Column,
@@ -37,12 +49,20 @@ class RecipeOptions:
     header: bool = True
     ids: Sequence[str] = ()
     delimiter: str | None = None
+    decimal: str | None = None
+    thousands: str | None = None
 
     def __post_init__(self) -> None:
         mark = self.delimiter
         if mark is not None and (len(mark) != 1 or mark in '"\r\n' or mark > "~"):
             raise ParameterError(
                 f"the delimiter must be one character of ASCII, not {mark!r}; give it."
+            )
+        marks = self.decimal or ".", self.thousands or " "
+        if any(len(each) != 1 or each.isalnum() for each in marks) or len({*marks}) == 1:
+            raise ParameterError(
+                f"decimal and thousands must be two marks, not {marks[0]!r} and {marks[1]!r}; give "
+                f"',' and '.', for instance."
             )
         if self.max_levels < 2:
             raise ParameterError(f"max_levels must be at least 2, not {self.max_levels}; take 64.")
@@ -92,13 +112,18 @@ def discover(
         if name in options.drop or name in options.ids or name == options.weights:
             continue
         chosen = name in options.categorical or name in options.ordinal
+        chosen = chosen and (name not in targets or is_text(kind))
         contents[name] = ColumnContents(name, kind, missing, chosen, is_written)
     for batch in batches(list(contents)):
         for name, column in contents.items():
             column.update(batch.column(name))
-    is_asked_for = options.categorical or options.ordinal or options.impute
+    kinds = {name: column.what() for name, column in contents.items()}
+    for name in targets:  # of labels that are all plain numbers
+        if kinds[name] == "text" and {*map(type, contents[name].numbered_levels())} == {float}:
+            kinds[name] = "numbers"
+    is_asked_for = {*options.categorical} - {*targets} or options.ordinal or options.impute
     is_mixed = bool(is_asked_for or options.missing is not None) or any(
-        column.what() in ("text", "times") or (column.absent and name not in targets)
+        kinds[name] in ("text", "times") or (column.absent and name not in targets)
         for name, column in contents.items()
     )
     columns: list[Column] = []
@@ -114,13 +139,17 @@ def discover(
         columns.append(found)
         is_small = is_mixed and (isinstance(found, (Categories, Ordinal)) or column.is_truth)
         single &= is_small or str(schema.field(name).type) in SINGLE_EXACT
+    odd = {name: each.odd_number for name, each in contents.items() if each.odd_number}
+    if odd:
+        said = listed(f"{name} (as {example})" for name, example in odd.items())
+        warn(f"columns of numbers are written as text: {said}; {PLAIN}.", 1)
     if not columns:
         said = listed(f"{name}: {why}" for name, why in left_out.items())
         raise DataError(f"no column is left to be an input ({said}); inputs are needed.")
     return Recipe(
         columns=tuple(columns),
         targets=tuple(targets),
-        labels=_labels([contents[name] for name in targets]),
+        labels=_labels([(contents[name], kinds[name]) for name in targets]),
         weights=options.weights,
         left_out=left_out,
         missing=missing,
@@ -128,6 +157,8 @@ def discover(
         header=options.header,
         ids=tuple(options.ids),
         delimiter=options.delimiter,
+        decimal=options.decimal,
+        thousands=options.thousands,
     )
 
 
@@ -164,6 +195,8 @@ def _column(contents: ColumnContents, options: RecipeOptions) -> Column | str:
 
 def _categories(contents: ColumnContents, options: RecipeOptions) -> Column | str:
     name, is_missing = contents.name, bool(contents.absent)
+    if contents.longest > MOST_BYTES:
+        return f"text of up to {contents.longest:,} bytes"
     if contents.has_too_many:
         return f"text with more than {MOST_LEVELS:,} values, or of great length"
     levels = contents.numbered_levels()
@@ -201,18 +234,23 @@ def _number(name: str, level: str) -> float:
         ) from error
 
 
-def _labels(targets: Sequence[ColumnContents]) -> tuple[str, ...] | None:
+def _labels(targets: Sequence[tuple[ColumnContents, str]]) -> tuple[str, ...] | None:
     """Return the labels of a target of text, None where targets are numbers."""
-    kinds = {column.name: column.what() for column in targets}
-    for name, what in kinds.items():
+    for column, what in targets:
+        name = column.name
         if what == "times" or (what == "text" and len(targets) > 1):
             needed = "numbers" if len(targets) > 1 else "numbers or labels"
             raise DataError(
                 f"target {name!r} must hold {needed}, but has {what}; make it numbers first."
             )
-    if "text" not in kinds.values():
+        if what == "text" and column.longest > MOST_BYTES:
+            raise DataError(
+                f"target {name!r} has a label of {column.longest:,} bytes, but at most "
+                f"{MOST_BYTES:,} are taken; shorten it."
+            )
+    if "text" not in [what for _, what in targets]:
         return None
-    column = targets[0]
+    column = targets[0][0]
     if column.has_too_many or len(column.levels) > _MOST_LABELS:
         raise DataError(
             f"target {column.name!r} is text with more than {_MOST_LABELS:,} values; as labels "

@@ -61,6 +61,8 @@ class Recipe:
         Columns that say which row it is: they are no inputs, and predictions carry them.
     delimiter : str, optional
         The character between the cells of a CSV; by default a comma, of `.tsv` a tab.
+    decimal, thousands : str, optional
+        The decimal mark of numbers in a CSV, by default a point, and the one between thousands.
     """
 
     columns: tuple[Column, ...]
@@ -73,6 +75,8 @@ class Recipe:
     header: bool = True
     ids: tuple[str, ...] = ()
     delimiter: str | None = None
+    decimal: str | None = None
+    thousands: str | None = None
 
     @property
     def feature_names(self) -> list[str]:
@@ -162,7 +166,7 @@ class Recipe:
         labels = self.labels or ()
         found = places(self.targets[0], column, labels, self.missing)
         if (found == -1).any():
-            first = str(column[int(np.argmax(found == -1))].as_py()).strip()
+            first = str(column[int(np.argmax(found == -1))].as_py()).strip()[:80]
             raise DataError(
                 f"target {self.targets[0]!r} is {first!r} in a row, but was one of "
                 f"{listed(map(repr, labels))} when the recipe was made; mend the label."
@@ -205,7 +209,7 @@ class Recipe:
         """Return the recipe as plain JSON values."""
         columns = [column.as_dict() for column in self.columns]
         values = with_lists(vars(self))
-        for name in ("ids", "delimiter"):  # which earlier versions do not know
+        for name in ("ids", "delimiter", "decimal", "thousands"):  # of later versions
             if not values[name]:
                 del values[name]
         return {"format_version": VERSION, **values, "columns": columns}
@@ -254,8 +258,9 @@ class Recipe:
         left = self.left_out
         if not isinstance(left, dict) or not all(isinstance(why, str) for why in left.values()):
             raise ValueError("a recipe that does not say what it leaves out")
-        if not all(isinstance(each, str | None) for each in (self.weights, self.delimiter)):
-            raise ValueError("a recipe with weights of no name, or a delimiter that is no text")
+        marks = self.delimiter, self.decimal, self.thousands
+        if not all(isinstance(each, str | None) for each in (self.weights, *marks)):
+            raise ValueError("a recipe with weights of no name, or a mark that is no text")
         if not (isinstance(self.single, bool) and isinstance(self.header, bool)):
             raise ValueError("a recipe with neither yes nor no")  # noqa: TRY004  damage
         names = [column.name for column in self.columns]
