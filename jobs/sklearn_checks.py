@@ -76,21 +76,21 @@ DENSE = {EQUIVALENCE[1]: "sparse rows are refused with a DataError, and the chec
 LEFT_OUT = DENSE | {
     EQUIVALENCE[0]: "a row of weight 2 is left out whole, and of two equal rows one at a time"
 }
-GROWING = {
-    "check_fit_score_takes_y": "partial_fit goes on from the moments of partial_fit, and the check "
-    "calls it after fit, which keeps none"
+BY_NAME = {
+    "check_dataframe_column_names_consistency": "columns of data frames go by their names, in any "
+    "order, and the check asks for an error"
 }
 
 # The first of every class fails what the class fails as it is by default, of more features.
 CASES = (
-    Case(RandomFeatureRidge(n_components=32), WEIGHTS | GROWING),
+    Case(RandomFeatureRidge(n_components=32), WEIGHTS | BY_NAME),
     Case(
         RandomFeatureRidge(
             Gaussian(2.0), n_components=32, alpha=1.0, paired=False, precision="double"
         ),
-        GROWING,
+        BY_NAME,
     ),
-    Case(RandomFeatureClassifier(n_components=32), WEIGHTS | GROWING),
+    Case(RandomFeatureClassifier(n_components=32), WEIGHTS | BY_NAME),
     Case(
         RandomFeatureClassifier(
             Gaussian(2.0),
@@ -100,20 +100,21 @@ CASES = (
             precision="double",
             calibration=None,
         ),
-        GROWING,
+        BY_NAME,
     ),
     Case(
         RandomFeatureAdaBoost(RandomFeatureRidge(n_components=128), n_estimators=1),
-        WEIGHTS | SINGLE,
+        WEIGHTS | SINGLE | BY_NAME,
     ),
     Case(
         RandomFeatureAdaBoost(
             RandomFeatureRidge(Gaussian(2.0), n_components=32, alpha=1.0, precision="double"),
             n_estimators=3,
-        )
+        ),
+        BY_NAME,
     ),
-    Case(RandomFeaturePCA(n_random_features=32), ROUNDED),
-    Case(RandomFeaturePCA(n_random_features=32, precision="double")),
+    Case(RandomFeaturePCA(n_random_features=32), ROUNDED | BY_NAME),
+    Case(RandomFeaturePCA(n_random_features=32, precision="double"), BY_NAME),
     Case(ExactKernelRidge(), DENSE),
     Case(ExactKernelRidge(alpha="loo"), LEFT_OUT),
     Case(RandomFourierFeatures(n_components=16)),

@@ -306,3 +306,23 @@ def test_days_far_from_1970_are_seconds_too(tmp_path, day):
     converted(tmp_path / "o.h5", frame, targets=["y"])
     with h5py.File(tmp_path / "o.h5") as file:
         assert file["X"][-1, 1] == np.datetime64(day, "s").astype(float)
+
+
+@pytest.mark.parametrize("name", ["y_pred", "y_std", "y_proba", "classes", "X", "a/b"])
+def test_an_id_of_a_file_may_not_be_called_as_one_of_an_option_may_not(name, fitted):
+    frame = mixed().assign(number=np.arange(len(mixed())))
+    with pytest.raises(ParameterError, match=f"id may not be called '{name}'"):
+        converted(fitted / "n.h5", frame, targets=["pay"], ids=[name])
+    converted(fitted / "n.h5", frame, targets=["pay"], drop=["label"], ids=["number"])
+    model = streamkern.RandomFeatureRidge("gaussian", n_components=16, alpha=0.1)
+    model.fit(open_hdf5(fitted / "n.h5"))
+    for ids in ([name], ["number", "number"]):
+        with h5py.File(fitted / "n.h5", "r+") as file:
+            recipe = json.loads(file["streamkern-recipe"][()])
+            del file["streamkern-recipe"]
+            file["streamkern-recipe"] = np.bytes_(json.dumps(recipe | {"ids": ids}))
+            if name not in file:
+                file[name] = np.zeros(len(frame))
+        with pytest.raises(DataError, match=r"n\.h5 is damaged \((an id called|a recipe of no)"):
+            model.predict_to_hdf5(fitted / "n.h5", fitted / "p.h5")
+        assert not (fitted / "p.h5").exists()

@@ -40,11 +40,6 @@ def test_every_public_estimator_is_checked():
     assert {type(case.estimator) for case in job.CASES} == estimators
 
 
-class Keeping(RandomFeatureRidge):
-    def fit(self, X, y=None, sample_weight=None):
-        return super().fit(X, y, sample_weight, keep_moments=True)
-
-
 PLAIN = {"n_components": 128, "alpha": "gcv", "alphas": [0.1, 1.0], "precision": "double"}
 BOOSTED = RandomFeatureAdaBoost(RandomFeatureRidge(**PLAIN), n_estimators=1)
 
@@ -55,7 +50,6 @@ WEIGHTS = "check_sample_weight_equivalence_on_dense_data"
 @pytest.mark.parametrize(
     ("check", "estimator"),
     [
-        ("check_fit_score_takes_y", Keeping(n_components=32)),
         (WEIGHTS, RandomFeatureRidge(**PLAIN)),
         (WEIGHTS, RandomFeatureClassifier(**PLAIN, calibration=None)),
         (WEIGHTS, BOOSTED),

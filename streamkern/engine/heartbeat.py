@@ -47,7 +47,7 @@ class Heartbeat:
                 is_said = True
                 why = f"{where} has not answered for {silent:.3g} s; given up after {patience:g} s."
                 with suppress(StreamkernWarning):  # where warnings are errors
-                    warn(why, 1)
+                    warn(why)
             if silent >= patience or self.is_left or stopping.is_set():
                 self.given_up = f"{where} has not answered for {silent:.3g} s; {_REMEDY}."
                 if client.scheduler_comm is not None:  # which it is while it connects again

@@ -136,8 +136,7 @@ def _look_after(
         with suppress(StreamkernWarning):  # where warnings are errors
             warn(
                 f"the worker at {worker} stands still, and has no nanny to start it anew; others "
-                f"go on with its work, where there are any.",
-                1,
+                f"go on with its work, where there are any."
             )
     if slow:
         client.restart_workers(sorted(slow), timeout=_END, raise_for_error=False)

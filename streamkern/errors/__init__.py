@@ -1,6 +1,8 @@
 """What can go wrong, as a tree: every message says what was expected, found, and to be done."""
 
 import warnings
+from sys import _getframe
+from traceback import walk_stack
 from typing import Any
 
 from streamkern.errors.urls import without_secrets
@@ -90,6 +92,10 @@ class StreamkernWarning(UserWarning):
     """Something was decided that the user should know of."""
 
 
-def warn(sentence: str, level: int) -> None:
-    """Warn of what was decided, at the line that calls this (level 1), its caller's (2), ..."""
+def warn(sentence: str) -> None:
+    """Warn of what was decided, at the line that called this package."""
+    names = [frame.f_globals["__name__"].partition(".")[0] for frame, _ in walk_stack(_getframe())]
+    level = len(names) - names[::-1].index(__name__.partition(".")[0])
+    while names[level : level + 1] == ["contextlib"]:  # of a method that is decorated
+        level += 1
     warnings.warn(sentence, StreamkernWarning, stacklevel=level + 1)

@@ -12,7 +12,7 @@ from streamkern._typing import Array, Floats
 from streamkern.errors import ParameterError
 from streamkern.features.base import FeatureMap, cached_slices, checked_n_components, checked_seed
 from streamkern.features.families import inner_arrays, restored_inner
-from streamkern.kernels import Gaussian, Kernel, kernel_from
+from streamkern.kernels import Gaussian, Kernel, ShiftInvariantKernel, kernel_from
 from streamkern.runtime.scratch import Scratch
 
 
@@ -81,6 +81,8 @@ class KernelMap(WrittenFeatures):
         names = _argument_names(cls)  # files of earlier versions hold more
         restored = cls(kernel, **{name: parameters[name] for name in names if name in parameters})
         restored.take_arrays(arrays)
+        if isinstance(kernel, ShiftInvariantKernel):
+            kernel.check_inputs(restored.n_features)
         return restored
 
     @abstractmethod

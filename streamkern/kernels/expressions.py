@@ -31,10 +31,8 @@ _DAMAGE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeErr
 
 
 def kernel_from(name: str, parameters: Mapping[str, Any]) -> Kernel:
-    """Build a kernel from its name and its `parameters()`, or without these from an expression."""
-    if not parameters:
-        return parsed_kernel(name)
-    if name in KERNELS:
+    """Build a kernel from its name and its `parameters()`, as a file holds them."""
+    if name in KERNELS or not parameters:
         return simple_kernel(name, parameters)
     try:
         kernel = declared_kernel(name, parameters)

@@ -143,8 +143,7 @@ def principal_components(moments: DataMoments, options: ComponentOptions) -> Fit
     if isinstance(wanted, int) and wanted > K:
         warn(
             f"only {K:,} of the {wanted:,} components asked for have a variance above rounding; "
-            f"these are kept.",
-            3,
+            f"these are kept."
         )
     report = with_seconds(moments.report, solve=time.perf_counter() - begun)
     report |= kernel_facts(moments.kernel) | {

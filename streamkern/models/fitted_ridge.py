@@ -43,6 +43,9 @@ from streamkern.sources.arrays import as_rows
 from streamkern.sources.containers import is_dask_array
 from streamkern.storage.codec import MODEL, map_card
 
+# Bytes of moments that a fit keeps though nobody asked for them.
+_MOST_GROWING = 64 << 20
+
 
 @dataclass(frozen=True, repr=False)
 class FittedRidge(FittedModel):
@@ -57,6 +60,8 @@ class FittedRidge(FittedModel):
     penalty_curve: PenaltyCurve | None = None  # not of a model that was loaded
     moments: DataMoments | None = None  # of the rows, where they are kept
     size: int | None = None  # the leading features of the moments that are solved for
+    # Small ones of a fit, for `partial_fit` alone: they are in no copy and in no file.
+    growing: DataMoments | None = None
 
     n_features = through("feature_map.n_features")
 
@@ -145,7 +150,7 @@ class FittedRidge(FittedModel):
             state.pop(name, None)
         if self.moments is not None and is_task(self.moments.folds):
             state["moments"] = None
-        return state
+        return state | {"growing": None}
 
     def transform(self, X: Any) -> Any:
         """Return the features (n, D) of rows (n, p), lazily of a Dask collection."""
@@ -195,4 +200,8 @@ class FittedRidge(FittedModel):
         return model
 
     def without_moments(self) -> Self:
-        return replace(self, moments=None)
+        """Return the model without its moments, but for what `partial_fit` goes on from."""
+        moments = self.moments
+        if moments is None or moments.choice is not None or moments.nbytes > _MOST_GROWING:
+            return replace(self, moments=None)
+        return replace(self, moments=None, growing=moments.gathered())

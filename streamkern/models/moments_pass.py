@@ -157,8 +157,7 @@ def _warn_of_period(feature_map: FeatureMap, seen: ColumnPass, known: Any) -> No
         warn(
             "the grid of frequencies was laid for other rows, and these reach beyond the period "
             "after which its functions repeat, so that rows far apart are taken for neighbours; "
-            "fit all rows at once, or like some from end to end.",
-            5,
+            "fit all rows at once, or like some from end to end."
         )
 
 

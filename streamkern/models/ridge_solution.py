@@ -147,7 +147,7 @@ def solve_moments(
     report = with_seconds(report, **spent) | figures
     report["note"] = " ".join(filter(None, [*warned, *notes, rounding_note(report)]))
     for warning in warned:
-        warn(warning, 4)
+        warn(warning)
     tell_of_job("solved", **{name: report[name] for name in _OF_SOLUTION})
     return FittedRidge(
         parameters, predictor, report, equations, penalty_curve=curve, moments=given, size=leading

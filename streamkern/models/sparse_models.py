@@ -75,7 +75,7 @@ def sparse_model(model: FittedRidge, n_components: int, method: str = "forward")
         arguments = shared(equations), full.coef, full.intercept, sparsifier, K
         support, solution, equations = run(task(_chosen, *arguments, name="sparsify"))
         if solution.note:
-            warn(solution.note, 3)
+            warn(solution.note)
         part, coef, intercept = full.feature_map.subset(support), solution.coef, solution.intercept
         predictor = replace(full, feature_map=part, coef=coef, intercept=intercept)
         report |= facts_of(solution, equations, full.flat)

@@ -219,6 +219,5 @@ def _warn_of_rounding(runs: Sequence[Run]) -> None:
         warn(
             f"{len(lost)} of {len(runs)} models with random features have an alpha below the "
             f"precision floor of their sums, up to {max(filter(None, lost)):.3g}, and leave out "
-            f"what lies below it; a larger alpha or double precision keeps it.",
-            3,
+            f"what lies below it; a larger alpha or double precision keeps it."
         )

@@ -45,7 +45,8 @@ def as_source(X: Any, y: Any = None, sample_weight: Any = None) -> Source:
         return X
     X, y = unwrapped("X", X), unwrapped("y", y)
     sample_weight = unwrapped("sample_weight", sample_weight)
-    return (DaskSource if is_lazy(X) else ArraySource)(X, y, sample_weight)
+    lazily = is_lazy(X.X if isinstance(X, NamedRows) else X)
+    return (DaskSource if lazily else ArraySource)(X, y, sample_weight)
 
 
 def as_rows(X: Any) -> Any:
@@ -102,9 +103,9 @@ def check_lengths(X: Any, y: Any, weights: Any) -> None:
 
 @dataclass(frozen=True)
 class NamedRows:
-    """Rows in memory, with what a source of them says of their columns."""
+    """Rows, with what a source of them says of their columns."""
 
-    X: Array
+    X: Any
     described: dict[str, Any]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
@@ -118,9 +119,12 @@ class Arrays(Source):
 
     def __init__(self, X: Any, y: Any = None, sample_weight: Any = None) -> None:
         self.described = X.described if isinstance(X, NamedRows) else dict[str, Any]()
+        X = X.X if isinstance(X, NamedRows) else X
         if is_lazy(X):  # tables in memory have become rows
             found = {"feature_names": column_names(X), "target_names": column_names(y)}
-            self.described |= {what: names for what, names in found.items() if names}
+            self.described = {
+                what: names for what, names in found.items() if names
+            } | self.described
         given = {"X": (X, (2,)), "y": (y, (1, 2)), "sample_weight": (sample_weight, (1,))}
         arrays = (
             None if values is None else _checked(name, self._array(name, values), ndims)
@@ -163,7 +167,6 @@ class ArraySource(Arrays):
     kind = "array"
 
     def _array(self, name: str, values: Any) -> Any:
-        values = values.X if isinstance(values, NamedRows) else values
         return as_table(name, values) if name == "X" else np.asarray(values)
 
     def aligned(self, X: Any, y: Any, weights: Any) -> tuple[Any, Any, Any]:

@@ -148,6 +148,30 @@ def column_names(table: Any) -> list[str]:
     return [str(name) for name in names] if all(isinstance(name, str) for name in names) else []
 
 
+def with_named_columns(X: Any, **others: Any) -> list[Any]:
+    """Return a data frame without the columns that `others` name, and these in place of names."""
+    is_arrow, is_table = bool(_kind(X, {"pyarrow.Table"})), is_frame(X) or is_dask_frame(X)
+    columns = list((X.column_names if is_arrow else X.columns) if is_table else ())
+    one: Any = getattr(X, "__getitem__", None)
+    several: Any = X.select if is_arrow else one
+    found, taken = [], list[str]()
+    for what, given in others.items():
+        is_one = isinstance(given, str)
+        names = [given] if is_one else given if isinstance(given, list) else []
+        are_columns = all(isinstance(name, str) and columns.count(name) == 1 for name in names)
+        if is_one and not are_columns:
+            has = f"has {'more than one' if given in columns else 'no'} such column"
+            raise DataError(
+                f"{what} is {given!r}, but X {has if is_table else 'is no data frame'}; name a "
+                f"column of a data frame or a file, or give values."
+            )
+        is_named = bool(names) and are_columns
+        taken += names if is_named else []
+        found.append((one if is_one else several)(given) if is_named else given)
+    rest = [name for name in columns if name not in taken]
+    return [several(rest) if taken else X, *found]
+
+
 def unwrapped(name: str, values: Any) -> Any:
     """Return values without their container: an array, a Dask collection or a table.
 

@@ -152,8 +152,7 @@ def _remove_damaged(where: Path) -> None:
     if damaged:
         warn(
             f"{len(damaged)} of the files in {where} did not hold what was saved, and what they "
-            f"stood for is computed again.",
-            4,
+            f"stood for is computed again."
         )
 
 

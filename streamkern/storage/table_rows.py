@@ -39,8 +39,7 @@ def table_files(paths: Sequence[str | Path]) -> list[Path]:
         if keys := sorted({part.partition("=")[0] for part in parts if "=" in part}):
             warn(
                 f"the folders in {folder} are named after {listed(keys)}, which is an input only "
-                f"where the files hold it, too.",
-                1,
+                f"where the files hold it, too."
             )
     tables = []
     for path in map(str, paths):
@@ -67,11 +66,13 @@ def opened_tables(
     targets: Sequence[str] | None = (),
     with_targets: bool = True,
     with_ids: bool = False,
+    told: set[str] | None = None,
     **how: Any,
 ) -> Iterator[Opened]:
     """Give the rows of tables in HDF5 files, which are in a folder as long as they are needed.
 
-    They are made by a recipe, of whose unexpected cells it warns, or by one made of the tables.
+    They are made by a recipe, of whose unexpected cells it warns unless of these is `told`, or by
+    one made of the tables.
     Without targets there are no weights either; `how` is `labels` of `open_hdf5`.
     """
     with ExitStack() as kept:
@@ -100,10 +101,10 @@ def opened_tables(
                     if not held and table == tables[-1]:
                         raise
             if used is recipe:
-                tally.warn()
+                tally.warn(set() if told is None else told)
             elif left := [each for each in used.left_out.items() if each[1] != "dropped"]:
                 why = listed(f"{name!r} ({why})" for name, why in left)
-                warn(f"columns that are no inputs: {why}.", 1)
+                warn(f"columns that are no inputs: {why}.")
             y = "y" if with_targets and used.targets else None
             weights = "weights" if with_targets and used.weights else None
             how["labels"] = how.get("labels", False) and y is not None

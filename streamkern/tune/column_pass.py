@@ -239,6 +239,5 @@ def warn_of_outliers(source: Source, seen: ColumnPass) -> None:
             f"{listed(names, _NAMED)}: a few values, up to "
             f"{np.max(farthest[wild] / deviation[wild]):,.0f} standard deviations from the mean, "
             f"make up that deviation, and beside them all others are nearly equal; clip them, take "
-            f"logarithms or scale 'robust' (--scale robust), or leave them out.",
-            5,
+            f"logarithms or scale 'robust' (--scale robust), or leave them out."
         )

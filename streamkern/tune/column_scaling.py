@@ -66,8 +66,7 @@ def standardizer_of(
     if dropped:
         warn(
             f"{len(dropped)} constant column{'s' * (len(dropped) > 1)} of X left out: "
-            f"{listed(names[j] if names else j for j in dropped)}.",
-            4,
+            f"{listed(names[j] if names else j for j in dropped)}."
         )
     waiting = np.flatnonzero(constant & ~left_out).tolist()
     if waiting:
@@ -75,8 +74,7 @@ def standardizer_of(
             f"{len(waiting)} column{'s' * (len(waiting) > 1)} of X constant so far, whose "
             f"deviation is not known: {listed(names[j] if names else j for j in waiting)}; where "
             f"they vary later they count in units of their value here, or of 1 where that is "
-            f"smaller.",
-            4,
+            f"smaller."
         )
     # Units too large leave a column nearly out, as it was; units too small would leave it alone.
     size = np.maximum(np.abs(mean), 1.0)
@@ -90,8 +88,7 @@ def standardizer_of(
                 warn(
                     f"the inputs lie {apart:,.0f} standard deviations from zero, where the "
                     f"{options.kernel.name} kernel loses its digits in single precision; take "
-                    f"precision 'double' (--precision double), or standardise.",
-                    4,
+                    f"precision 'double' (--precision double), or standardise."
                 )
         # A kernel of differences does not see the mean, but single precision does.
         mean = mean if of_differences else np.zeros(len(kept))
@@ -241,7 +238,6 @@ def left_out_like(
     if varying:
         warn(
             f"columns of X left out that are constant in the rows that these are to be like, but "
-            f"not here: {listed(varying)}.",
-            4,
+            f"not here: {listed(varying)}."
         )
     return left_out

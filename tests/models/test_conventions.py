@@ -82,10 +82,15 @@ def test_names_are_noted_and_asked_for_again(estimator, frame):
     bare_call = bare.predict if hasattr(bare, "predict") else bare.transform
     assert call(table) == pytest.approx(bare_call(X), rel=1e-9)
     assert not hasattr(bare, "feature_names_in_")
-    with pytest.raises(DataError, match="must be in the same order as they were in fit"):
-        call(table[NAMES[::-1]])
     renamed = frame(dict(zip(["width", "depth", "AGE"], X.T, strict=True)))
-    with pytest.raises(DataError, match=r"unseen at fit time:\n- AGE\n.*now missing:\n- age"):
+    said = r"unseen at fit time:\n- AGE\n.*now missing:\n- age"
+    if isinstance(estimator, RandomFeatureRidge):  # which takes them by name
+        assert call(table[NAMES[::-1]]) == pytest.approx(bare_call(X), rel=1e-9)
+        said = "no column 'age', which is needed"
+    else:
+        with pytest.raises(DataError, match="must be in the same order as they were in fit"):
+            call(table[NAMES[::-1]])
+    with pytest.raises(DataError, match=said):
         call(renamed)
     with pytest.warns(UserWarning, match="X does not have valid feature names"):
         call(X)
@@ -119,8 +124,10 @@ def test_lazy_frames_have_names_and_are_asked_for_them_again():
     lazy = dd.from_pandas(pd.DataFrame(X, columns=NAMES), npartitions=2)
     model = ridge().fit(lazy, da.from_array(Y, chunks=60))
     assert (model.feature_names_in_.tolist(), model.n_features_in_) == (NAMES, 3)
-    with pytest.raises(DataError, match="must be in the same order"):
-        model.predict(lazy[NAMES[::-1]])
+    found = model.predict(lazy[NAMES[::-1]]).compute()
+    np.testing.assert_array_equal(found, model.predict(lazy).compute())
+    with pytest.raises(DataError, match="no column 'age', which is needed"):
+        model.predict(lazy[NAMES[:2]])
 
 
 def test_they_are_routed_through_pipelines_and_searches():
@@ -182,7 +189,5 @@ def test_a_map_is_taken_for_the_columns_that_it_was_made_of(kind, call, tmp_path
     if kind == "file":
         like.save(tmp_path / "model.h5")
         like = tmp_path / "model.h5"
-    with pytest.raises(DataError, match="of the columns a, b, c, but these are c, b, a; give"):
-        getattr(new(), call)(X[["c", "b", "a"]], targets, like=like)
-    for rows in (X, X.to_numpy()):
+    for rows in (X, X[["c", "b", "a"]], X.to_numpy()):
         getattr(new(), call)(rows, targets, like=like)

@@ -232,7 +232,7 @@ def test_a_model_without_its_moments_says_what_to_do(tmp_path):
     grew.moments_.save(tmp_path / "moments.h5")
     loaded = streamkern.load(tmp_path / "model.h5")
     assert loaded.coef_.tolist() == grew.coef_.tolist()
-    for model in (loaded, ridge().fit(X, y)):
+    for model in (loaded, copy.deepcopy(ridge().fit(X, y))):
         for method in (model.partial_fit, model.update, model.forget):
             with pytest.raises(ParameterError, match="begin with partial_fit instead of fit"):
                 method(X[500:], y[500:])
@@ -241,10 +241,24 @@ def test_a_model_without_its_moments_says_what_to_do(tmp_path):
     assert_predicts_like(solved, ridge().fit(X, y, like=grew.moments_), X)
 
 
-@pytest.mark.parametrize("alpha", ["cv", "gcv"])
-def test_a_fit_that_kept_its_moments_grows(alpha):
+def test_a_fit_goes_on_where_its_moments_take_at_most_64_megabytes():
     X, y = rows(1000)
-    first = ridge(alpha=alpha).fit(X[:600], y[:600], keep_moments=True)
+    fitted, kept = (ridge().fit(X[:600], y[:600], keep_moments=keep) for keep in (False, True))
+    assert fitted.moments_ is None
+    assert len(pickle.dumps(fitted)) < kept.moments_.nbytes / 2
+    fitted.partial_fit(X[600:], y[600:])
+    assert fitted.report_["rows"] == 1000
+    assert fitted.coef_.tolist() == kept.partial_fit(X[600:], y[600:]).coef_.tolist()
+    large = ridge(n_components=512, alpha="cv", n_folds=70).fit(X[:600], y[:600])  # of 74 MB
+    with pytest.raises(ParameterError, match=r"of a fit they are kept up to 64 MB, .* keep_mom"):
+        large.partial_fit(X[600:], y[600:])
+
+
+@pytest.mark.parametrize("keep", [True, False])
+@pytest.mark.parametrize("alpha", ["cv", "gcv"])
+def test_a_fit_that_kept_its_moments_grows(alpha, keep):
+    X, y = rows(1000)
+    first = ridge(alpha=alpha).fit(X[:600], y[:600], keep_moments=keep)
     bits = first.coef_.tolist()
     assert bits == ridge(alpha=alpha).fit(X[:600], y[:600]).coef_.tolist()
     like = ridge(alpha=alpha).moments(X[:600], y[:600])

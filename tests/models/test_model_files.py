@@ -4,6 +4,7 @@ import io
 import json
 import pickle
 import re
+import tracemalloc
 from functools import partial
 from pathlib import Path
 
@@ -110,6 +111,24 @@ def refused(path, read, name):
     with pytest.raises(ModelFileError, match=message) as error:
         read(path)
     assert "\n" not in str(error.value)
+
+
+def test_a_kernel_of_a_file_is_no_text_that_grows(file_of):
+    path, read, name, _ = file_of("model")
+    with h5py.File(path) as file:
+        inner = json.loads(file["card"].asstr()[()])["map_parameters"]["inner_parameters"]
+    text = {"kernel": "*".join(["gaussian[0-999998]"] * 3), "kernel_parameters": {}}
+    for change_of in (
+        {"map_parameters": {"inner_parameters": inner | text}},
+        {"report": text},
+        {"option_kernel": {"name": text["kernel"], "parameters": {}}},
+    ):
+        file_of("model")
+        change_card(path, change_of)
+        tracemalloc.start()
+        refused(path, read, name)
+        assert tracemalloc.get_traced_memory()[1] < 20e6
+        tracemalloc.stop()
 
 
 def same(one, other):

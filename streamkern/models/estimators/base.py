@@ -24,7 +24,15 @@ from streamkern.parameters.fit_report import FitReport
 from streamkern.parameters.template import Template
 from streamkern.sources import Source, as_source
 from streamkern.sources.arrays import NamedRows
-from streamkern.sources.containers import as_table, column_names, is_frame, is_lazy, unwrapped
+from streamkern.sources.containers import (
+    as_table,
+    column_names,
+    is_dask_frame,
+    is_frame,
+    is_lazy,
+    unwrapped,
+    with_named_columns,
+)
 from streamkern.sources.preprocessing import Recipe, recipe_of
 from streamkern.sources.preprocessing.column_names import check_same_inputs, check_same_targets
 from streamkern.sources.preprocessing.discovery import recipe_of_frame
@@ -42,6 +50,7 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
     on_bad_rows: str
     n_features_in_: int
     _state: FittedModel | Growing | None = None
+    _told: set[str] | None = None  # kinds of cells that were warned of since the fit
 
     def __sklearn_is_fitted__(self) -> bool:
         return self._state is not None
@@ -106,11 +115,14 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
         """
         X, y = unwrapped("X", X), unwrapped("y", y)
         sample_weight = unwrapped("sample_weight", sample_weight)
-        if are_paths(X):
+        if not (are_paths(X) or isinstance(X, Source)):
+            X, y, sample_weight = with_named_columns(X, y=y, sample_weight=sample_weight)
+        elif not isinstance(X, Source):
             like = more.get("like")
             recipe = self.recipe_ if not first else None if like is None else like.recipe
             how = {"targets": targets, "labels": is_classifier(self)}
             how["as_they_are"] = recipe is None and not (first and like is None)
+            how["told"] = None if first else self._told
             X, y, sample_weight = opened_paths(X, y, sample_weight, recipe, **how), None, None
         rows = self._rows(X, y, first=first, **more)
         if not first and y is not None:
@@ -136,7 +148,7 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
         They are those of a fit where `first` is true, and `fewest` rows at least.  A table becomes
         inputs by the recipe of the model; in a fit by that of `like`, or by one made of the table.
         Rows of a fit say what their columns and, with `y`, the targets are called.  Cells that the
-        recipe did not expect are warned of, unless rows are `quiet`, or of a fit.
+        recipe did not expect are warned of once, unless rows are `quiet`, or of a fit.
         """
         X = unwrapped("X", X)
         if are_paths(X):
@@ -147,19 +159,23 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
             return checked_rows(self, X, first=first, finite=False)
         finite = not (first or self._skips)
         recipe = self.recipe_ if not first else None if like is None else like.recipe
-        if first and recipe is None and is_frame(X):
+        is_table = is_frame(X) or is_dask_frame(X)
+        is_new = first and recipe is None and is_table
+        if is_new:
             recipe = recipe_of_frame(X, keep_missing=self._skips)
-        if recipe is None:
+        # Numbers are inputs as they are: a fit notes their names, which are asked for in arrays.
+        are_inputs = is_new or not (first or is_table or (recipe is not None and recipe.is_plain))
+        if recipe is None or (recipe.keeps_numbers and are_inputs):
             rows = checked_rows(self, X, first=first, finite=finite, fewest=fewest)
         else:
-            rows = encoded(recipe, X, told=not (first or quiet))
+            rows = encoded(recipe, X, None if first or quiet else self._told)
             if not is_lazy(rows):
                 limits = {"ensure_all_finite": False, "ensure_min_samples": fewest}
                 with data_errors():
                     checked = check_array(rows, estimator=self, accept_sparse=True, **limits)
                 rows = as_table("X", checked)
                 check_finite(self, rows, recipe.feature_names, finite=finite)
-        if not first or is_lazy(rows):
+        if not first:
             return rows
         described: dict[str, Any] = {} if recipe is None else {"recipe": recipe.as_dict()}
         if recipe is None and "feature_names_in_" in vars(self):
@@ -198,7 +214,7 @@ def holding(
     vars(estimator).pop("feature_names_in_", None)
     if columns is not None:
         vars(estimator)["feature_names_in_"] = np.array(columns, dtype=object)
-    vars(estimator).update(_state=state, n_features_in_=n_columns)
+    vars(estimator).update(_state=state, n_features_in_=n_columns, _told=set())
     return estimator
 
 

@@ -152,26 +152,27 @@ def check_finite(estimator: Any, rows: Any, names: Any, *, finite: bool) -> None
         )
 
 
-def encoded(recipe: Recipe, X: Any, *, told: bool) -> Any:
+def encoded(recipe: Recipe, X: Any, told: set[str] | None) -> Any:
     """Return the inputs that a table becomes, lazily for one of Dask; other rows are inputs.
 
-    With `told` it warns of cells of tables in memory that the recipe did not expect.
+    It warns of cells of tables in memory that the recipe did not expect, but for kinds of them that
+    are `told` of already; not of rows of a fit, for which that is None.
     """
     if is_dask_frame(X):
         return X.map_partitions(_encoded_part, recipe, meta=_encoded_part(X._meta, recipe))  # noqa: SLF001
     if not is_frame(X):
-        if told and not recipe.is_plain:
-            names = recipe.feature_names
+        names = recipe.feature_names
+        if told is not None and not recipe.is_plain and "names" not in told:
+            told.add("names")
             warn(
                 f"X has no names of columns, so it is taken for the {len(names)} inputs that are "
-                f"made of a table: {listed(names, 5)}; give a data frame to have them made.",
-                5,
+                f"made of a table: {listed(names, 5)}; give a data frame to have them made."
             )
         return X
     tally = Tally()
     rows = recipe.transform(X, tally)
-    if told:
-        tally.warn(stacklevel=5)
+    if told is not None:
+        tally.warn(told)
     return rows
 
 

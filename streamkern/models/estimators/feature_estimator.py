@@ -245,15 +245,16 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
         if isinstance(state, Growing):
             return state
         ridge = self.model_.ridge
-        if ridge.moments is None:
+        moments = ridge.moments or ridge.growing
+        if moments is None:
             raise ParameterError(
                 "rows come and go only where a model keeps the moments of its rows, and this one "
-                "does not; begin with partial_fit instead of fit, or give fit, tune or solve "
-                "keep_moments=True."
+                "does not: of a fit they are kept up to 64 MB, and in no copy or file; begin with "
+                "partial_fit instead of fit, or give fit, tune or solve keep_moments=True."
             )
-        ridge.moments.check_whole()
+        moments.check_whole()
         weight = getattr(state, "class_weight", None)
-        return Growing(ridge.moments, ridge.parameters, weight, ridge.size)
+        return Growing(moments, ridge.parameters, weight, ridge.size)
 
     def transform(self, X: Any) -> Any:
         """Return the features (n, D) of rows: standardised, mapped, and scaled.

@@ -29,11 +29,12 @@ def opened_paths(
     targets: bool,
     labels: bool,
     as_they_are: bool = False,
+    told: set[str] | None = None,
 ) -> Source:
     """Open files of rows, whose targets and weights go by names; tables by a recipe, or a new one.
 
     DataError is raised if rows are to be inputs `as_they_are`, but not all cells are numbers.  Rows
-    of tables are converted in TMPDIR, and go when the source does.
+    of tables are converted in TMPDIR, and go when the source does.  `told` is as of a `Tally`.
     """
     paths = list(map(os.fspath, X if isinstance(X, (list, tuple)) else [X]))
     tables = table_files(paths)
@@ -51,12 +52,12 @@ def opened_paths(
     if recipe is not None:
         asked = replace(recipe.of_targets(named), weights=weights or recipe.weights)
     how: Any = {"with_ids": not targets, "with_targets": targets or weights is not None}
-    how |= {"targets": named if targets else None, "labels": labels}
+    how |= {"targets": named if targets else None, "labels": labels, "told": told}
     folder = Path(tempfile.gettempdir())
     with ExitStack() as stack:
         opened = stack.enter_context(opened_tables(tables, asked, folder, **how))
         made = recipe_of({"data": opened.source.describe()})
-        if as_they_are and made is not None and (made.left_out or not made.keeps_numbers):
+        if as_they_are and made is not None and not made.keeps_numbers:
             raise DataError(
                 f"{tables[0]} has other cells than numbers, but the model was not fitted to a "
                 f"table, which would say what becomes of them; give numbers, or fit it to a table."

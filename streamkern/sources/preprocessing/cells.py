@@ -97,6 +97,14 @@ def is_time(kind: Any) -> bool:
     return bool(types.is_date(kind) or types.is_timestamp(kind))
 
 
+def are_times(column: Any) -> bool:
+    """Say whether cells are texts that all are dates or times, but for missing ones."""
+    if not is_text(column.type) or types.is_dictionary(column.type):
+        return False
+    given = texts(column, MISSING).drop_null()
+    return len(given) > 0 and compute.all(compute.match_substring_regex(given, TIME)).as_py()
+
+
 def plain_cells(column: Any) -> Array:
     """Return integers as they are, and all other cells as texts, empty where there is none."""
     if types.is_integer(column.type) and not column.null_count:

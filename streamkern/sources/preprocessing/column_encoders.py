@@ -43,19 +43,20 @@ class Tally:
         counts = {"unseen_categories": self._n_unseen, "imputed_cells": self._columns.total()}
         return counts if any(counts.values()) else {}
 
-    def warn(self, stacklevel: int = 2) -> None:
-        """Warn of what was counted, in one sentence, unless that is nothing."""
+    def warn(self, told: set[str]) -> None:
+        """Warn of what was counted, in one sentence, but for kinds that are told of already."""
         whats = "hold categories that the fit had not", "are missing and were imputed"
         counts = self._n_unseen, self._columns.total()
         which = self._categories, self._columns
-        said = [
-            f"{what}: {n:,}, {listed((f'{of} ({k:,})' for of, k in each.most_common()), _NAMED)}"
+        said = {
+            what: f"{n:,}, {listed((f'{of} ({k:,})' for of, k in each.most_common()), _NAMED)}"
             for what, n, each in zip(whats, counts, which, strict=True)
-            if n
-        ]
+            if n and what not in told
+        }
+        told.update(said)
         if said:
-            text = f"the table has cells that {'; and that '.join(said)}."
-            warn(text, stacklevel + 1)
+            text = "; and that ".join(f"{what}: {found}" for what, found in said.items())
+            warn(f"the table has cells that {text}.")
 
 
 class Column(ABC):

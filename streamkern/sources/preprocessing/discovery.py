@@ -1,14 +1,18 @@
 """Type inference: the recipe of a table, from one pass over its rows."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
+from dask import compute
 
 from streamkern.errors import DataError, ParameterError, warn
 from streamkern.errors.formatting import listed
 from streamkern.sources.preprocessing.cells import (
     MISSING,
     SINGLE_EXACT,
+    are_times,
     arrow_table,
     is_number,
     is_text,
@@ -28,11 +32,10 @@ from streamkern.sources.preprocessing.column_encoders import (
     Times,
     level_name,
 )
-from streamkern.sources.preprocessing.recipe import RECIPE, Recipe
+from streamkern.sources.preprocessing.recipe import Recipe, reserved
 
 # A target of text.
 _MOST_LABELS = 1_000
-_DATASETS = {"X", "y", "weights", "classes", RECIPE}
 
 
 @dataclass(frozen=True)
@@ -72,8 +75,7 @@ class RecipeOptions:
                     f"the order of {name!r} must name two categories or more, each once, not "
                     f"{', '.join(levels) or 'none'}; name them from the least."
                 )
-        taken = [name for name in self.ids if name in _DATASETS or "/" in name or name[:2] == "y_"]
-        if taken:
+        if taken := reserved(self.ids):
             raise ParameterError(
                 f"an id may not be called {taken[0]!r}, as datasets of rows and predictions are; "
                 f"rename the column."
@@ -100,11 +102,13 @@ def discover(
     targets: Sequence[str],
     options: RecipeOptions,
     *,
-    is_written: bool,
+    is_written: bool | Container[str],
+    fills: bool = False,
 ) -> Recipe:
     """Return the recipe of a table, by the rules of `streamkern.convert`, from one pass.
 
-    `batches(names)` yields pieces of columns; `is_written` where texts may be numbers, as in a CSV.
+    `batches(names)` yields pieces of columns; `is_written` where texts may be numbers, as in a CSV,
+    or in which columns.  With `fills`, numbers of which none is missing are filled in later tables.
     """
     missing = MISSING if options.missing is None else tuple(options.missing)
     contents: dict[str, ColumnContents] = {}
@@ -113,7 +117,8 @@ def discover(
             continue
         chosen = name in options.categorical or name in options.ordinal
         chosen = chosen and (name not in targets or is_text(kind))
-        contents[name] = ColumnContents(name, kind, missing, chosen, is_written)
+        written = is_written if isinstance(is_written, bool) else name in is_written
+        contents[name] = ColumnContents(name, kind, missing, chosen, written)
     for batch in batches(list(contents)):
         for name, column in contents.items():
             column.update(batch.column(name))
@@ -132,7 +137,8 @@ def discover(
     for name, column in contents.items():
         if name in targets:
             continue
-        found = _column(column, options) if is_mixed else Numbers(name)
+        fill = column.measured.mean if fills else None
+        found = _column(column, options) if is_mixed else Numbers(name, fill)
         if isinstance(found, str):
             left_out[name] = found
             continue
@@ -142,7 +148,7 @@ def discover(
     odd = {name: each.odd_number for name, each in contents.items() if each.odd_number}
     if odd:
         said = listed(f"{name} (as {example})" for name, example in odd.items())
-        warn(f"columns of numbers are written as text: {said}; {PLAIN}.", 1)
+        warn(f"columns of numbers are written as text: {said}; {PLAIN}.")
     if not columns:
         said = listed(f"{name}: {why}" for name, why in left_out.items())
         raise DataError(f"no column is left to be an input ({said}); inputs are needed.")
@@ -163,19 +169,41 @@ def discover(
 
 
 def recipe_of_frame(frame: Any, *, keep_missing: bool = False) -> Recipe | None:
-    """Return the recipe of a table in memory, None where all are numbers, or missing and kept."""
-    kinds = {getattr(kind, "kind", "O") for kind in getattr(frame, "dtypes", [None])}
-    are_numbers = hasattr(frame, "isna") and kinds <= set("fiub")
-    if are_numbers and (keep_missing or not frame.isna().any(axis=None)):
+    """Return the recipe of a data frame; None of one of numbers whose columns have no names.
+
+    Numbers of which none is missing stay as they are, and where missing ones are kept those of a
+    table of numbers alone.  Texts that are all dates are read as dates.  A Dask DataFrame is read
+    once for it: by its workers if it is of numbers alone, else here, a partition at a time.
+    """
+    names, kinds = list(getattr(frame, "columns", ())), list(getattr(frame, "dtypes", ()))
+    if isinstance(frame, pa.Table):
+        names = frame.column_names
+    if len(set(names)) < len(names) or any(str(kind).startswith("Sparse") for kind in kinds):
         return None
-    table = pa.table(arrow_table(frame))
+    is_lazy = hasattr(frame, "npartitions")
+    table = pa.table(arrow_table(frame._meta_nonempty if is_lazy else frame))  # noqa: SLF001
+    schema = table.schema
 
-    def batches(names: list[str]) -> Any:
-        return table.select(names).combine_chunks().to_batches()
+    def batches(names: list[str]) -> Iterator[Any]:
+        parts = (arrow_table(part.compute()) for part in frame.partitions) if is_lazy else [table]
+        for part in parts:
+            same = part.cast(schema) if is_lazy else part
+            yield from same.select(names).combine_chunks().to_batches()
 
-    recipe = discover(table.schema, batches, (), RecipeOptions(), is_written=False)
-    are_numbers = all(is_number(kind) for kind in table.schema.types)
-    return None if recipe.is_plain or (are_numbers and keep_missing) else recipe
+    if all(map(is_number, schema.types)) and (is_lazy or keep_missing):
+        columns = map(Numbers, schema.names)
+        if not keep_missing:
+            means, absent = compute(frame.mean(), frame.isna().any())
+            fills = np.nan_to_num(means.to_numpy(float), posinf=0.0, neginf=0.0)
+            columns = map(Numbers, schema.names, fills.tolist(), absent.tolist())
+        recipe = Recipe(tuple(columns), single={*map(str, schema.types)} <= SINGLE_EXACT)
+    else:
+        first = next(batches(schema.names), table)
+        dates = [name for name in schema.names if are_times(first.column(name))]
+        how: Any = {"is_written": dates, "fills": True}
+        recipe = discover(schema, batches, (), RecipeOptions(), **how)
+    are_named = all(isinstance(name, str) for name in names)
+    return recipe if are_named or not recipe.keeps_numbers else None
 
 
 def _column(contents: ColumnContents, options: RecipeOptions) -> Column | str:

@@ -30,6 +30,8 @@ from streamkern.sources.preprocessing.column_encoders import (
 # The dataset of a file that holds its JSON.
 RECIPE = "streamkern-recipe"
 VERSION = 1
+# Datasets of rows, and of predictions beside those that begin with y_.
+_DATASETS = {"X", "y", "weights", "classes", RECIPE}
 
 
 @dataclass(frozen=True)
@@ -92,9 +94,9 @@ class Recipe:
 
     @property
     def keeps_numbers(self) -> bool:
-        """Whether each column is one of numbers that become one input."""
-        are_numbers = (isinstance(column, Numbers) for column in self.columns)
-        return all(are_numbers) and len(self.feature_names) == len(self.columns)
+        """Whether each column is one of numbers that become one input, and none is left out."""
+        kept = (isinstance(each, Numbers) and not each.indicator for each in self.columns)
+        return all(kept) and not self.left_out
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -261,11 +263,18 @@ class Recipe:
         marks = self.delimiter, self.decimal, self.thousands
         if not all(isinstance(each, str | None) for each in (self.weights, *marks)):
             raise ValueError("a recipe with weights of no name, or a mark that is no text")
+        if taken := reserved(self.ids):
+            raise ValueError(f"an id called {taken[0]!r}, as datasets of rows and predictions are")
         if not (isinstance(self.single, bool) and isinstance(self.header, bool)):
             raise ValueError("a recipe with neither yes nor no")  # noqa: TRY004  damage
         names = [column.name for column in self.columns]
-        if not names or len(set(names)) < len(names):
+        if not names or any(len({*each}) < len(each) for each in (names, self.ids)):
             raise ValueError("a recipe of no columns, or with one of them twice")
+
+
+def reserved(ids: Sequence[str]) -> list[str]:
+    """Return the ids that may not be called so, beside the datasets of rows and predictions."""
+    return [name for name in ids if name in _DATASETS or "/" in name or name.startswith("y_")]
 
 
 def recipe_of(report: Mapping[str, Any]) -> Recipe | None:
