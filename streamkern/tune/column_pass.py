@@ -29,6 +29,7 @@ from streamkern.tune.column_scaling import (
     grouped,
     left_out_like,
     normal_scores,
+    of_one_unit,
     quartiles_of,
     robust,
     standardizer_of,
@@ -57,6 +58,7 @@ class ColumnPass:
     constant: Any = None  # inputs (p,) that are constant but for rounding
     quartiles: Any = None  # (3, p + q) of inputs and targets, None of rows like others
     categories: Sequence[Sequence[int]] = ()  # columns that are indicators of one, where needed
+    one_unit: bool = False  # inputs seem to have one
     intercept: bool = True  # models have one, so that the targets' mean says nothing
 
     @property
@@ -184,7 +186,8 @@ def run_column_pass(
         intercept=options.fit_intercept,
     )
     if options.scale in {AUTO, *OF_CATEGORIES} or learning_of(options.metric):
-        seen = replace(seen, categories=categories_of(source, columns, sample, constant))
+        known = source, columns, sample, constant
+        seen = replace(seen, categories=categories_of(*known), one_unit=of_one_unit(*known))
     return seen.in_scale(options.scale, options.precision)
 
 

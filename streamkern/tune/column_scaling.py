@@ -30,6 +30,9 @@ _BOUND = 3.0 * _APART
 _KNOTS, _LEAST, _RAREST = 32, 2.0**-30, 1e-7
 # Deviations are those of columns where at least this share of rows departs from the usual value.
 _DEPARTING = 0.1
+# Of inputs of one unit: the share of a joint range that neighbours have in common, the share of
+# neighbours that do, and how many times the median deviation the largest is, and the smallest.
+_COMMON, _MOST, _LARGEST, _DIFFERENT = 0.5, 2 / 3, 30.0, 2.0
 
 
 def constant_columns(source: Source, columns: ColumnStatistics) -> Array:
@@ -178,6 +181,28 @@ def common(standardizer: Standardizer, columns: ColumnStatistics, constant: Arra
     together = np.sqrt(columns.variance[varying].mean()) if len(varying) else 1.0
     own = constant[standardizer.columns]
     return replace(standardizer, deviation=np.where(own, standardizer.deviation, together))
+
+
+def of_one_unit(
+    source: Source, columns: ColumnStatistics, sample: RowSample, constant: Array
+) -> bool:
+    """Say whether inputs are like pixels or a spectrum, whose proportions say what counts.
+
+    Most neighbours have half of their joint range in common; deviations differ, but none is far
+    above the median.  Indicators say nothing, and a recipe makes several inputs of text and dates.
+    """
+    recipe, p = recipe_of({"data": source.describe()}), source.n_features
+    if recipe is not None and any(len(column.inputs()) > 1 for column in recipe.columns):
+        return False
+    counted = ~constant[:p] & ~((sample.X == 0) | (sample.X == 1)).all(axis=0)
+    low, high = columns.minimum[:p][counted], columns.maximum[:p][counted]
+    deviation = np.sqrt(columns.variance[:p][counted])
+    largest = deviation.max(initial=0.0)
+    if not _DIFFERENT * deviation.min(initial=largest) < largest <= _LARGEST * np.median(deviation):
+        return False
+    shared = np.minimum(high[1:], high[:-1]) - np.maximum(low[1:], low[:-1])
+    joint = np.maximum(high[1:], high[:-1]) - np.minimum(low[1:], low[:-1])
+    return bool((shared >= _COMMON * joint).mean() >= _MOST)
 
 
 def categories_of(

@@ -20,8 +20,8 @@ from streamkern.tune.metric_rounds import HeldOutTrial, Tried
 
 # What the kernel 'auto' is chosen from: what suits most tables, and what is smooth.
 _KERNELS = Laplacian(), Gaussian()
-# And the scale 'auto', beside those of categories where there are any.
-_SCALES = "standard", "robust", "common"
+# And the scale 'auto', beside 'common' of inputs of one unit, and those of categories.
+_SCALES = "standard", "robust"
 # Features of the small fits at the most, and half octaves from a kernel's own length scale.
 _COMPONENTS, _STEPS = 1024, (0, -2, 2)
 
@@ -46,8 +46,7 @@ def chosen_on_sample(
     begun, scales = time.perf_counter(), {options.scale: seen}
     if options.scale == "auto":
         options, names = replace(options, scale="standard"), list(_SCALES)
-        if seen.categories:
-            names += OF_CATEGORIES
+        names += ["common"] * seen.one_unit + [*OF_CATEGORIES] * bool(seen.categories)
         scales = {name: seen.in_scale(name, options.precision) for name in names}
     # Others were skipped, or do not count.
     few = options.chooses_kernel and len(seen.sample.X) < FEWEST_ROWS

@@ -2,9 +2,11 @@
 
 import naive
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.special import ndtri
-from sklearn.preprocessing import QuantileTransformer
+from sklearn.datasets import load_digits
+from sklearn.preprocessing import QuantileTransformer, StandardScaler
 
 import streamkern
 from streamkern.errors import DataError, ParameterError, StreamkernWarning
@@ -149,6 +151,39 @@ def test_inputs_of_one_unit_have_one_deviation_where_that_predicts_better():
     np.testing.assert_allclose(found.mean, X.mean(axis=0))
     np.testing.assert_array_equal(ridge(scale="common").fit(X, y).predict(X), model.predict(X))
     assert model.report_["cv_rmse"] < 0.5 * ridge().fit(X, y).report_["cv_rmse"]
+
+
+def test_pixels_and_spectra_are_of_one_unit():
+    digits = load_digits()
+    where = np.linspace(0.0, 1.0, 100)
+    peaks = np.exp(-0.5 * np.square((where - np.array([[0.2], [0.5], [0.8]])) / 0.04))
+    rng = np.random.default_rng(0)
+    spectra = rng.gamma(2.0, size=(N, 3)) @ peaks + 0.3 * rng.standard_normal((N, 1)) * where
+    for X, y in ((digits.data, digits.target), (spectra, np.sin(spectra[:, 50]))):
+        varying = X[:, np.ptp(X, axis=0) > 0]
+        assert "common" in ridge(scale="auto").fit(varying, y).report_["scale_errors"]
+
+
+def test_a_standard_scaler_before_a_fit_of_other_inputs_changes_nothing():
+    X, y = rows()
+    day = 2.0 * np.pi * np.random.default_rng(1).random(N)
+    clock = np.column_stack([day * 43_200 / np.pi, np.sin(day), np.cos(day), np.sin(2 * day)])
+    # Where one deviation for all leaves the largest input alone, and that says most.
+    for Z in (X * [1e3, 1.0, 1.0], clock):
+        y = np.sin(Z[:, 0] / Z[:, 0].std()) + 0.1 * np.random.default_rng(2).standard_normal(N)
+        scaled = StandardScaler().fit_transform(Z)
+        plain, after = ridge(scale="auto").fit(Z, y), ridge(scale="auto").fit(scaled, y)
+        assert plain.report_["scale"] == after.report_["scale"] != "common"
+        close = 0.01 * y.std()
+        np.testing.assert_allclose(plain.predict(Z), after.predict(scaled), atol=close)
+
+
+def test_inputs_that_a_recipe_made_of_dates_and_text_are_not_of_one_unit():
+    rng = np.random.default_rng(0)
+    day = pd.to_datetime("2024-01-01") + pd.to_timedelta(rng.integers(0, 8760, N), unit="h")
+    frame = pd.DataFrame({"day": day, "name": rng.choice(list("abcdef"), N)})
+    y = day.hour.to_numpy() / 24.0 + 0.1 * rng.standard_normal(N)
+    assert "common" not in ridge(scale="auto").fit(frame, y).report_["scale_errors"]
 
 
 def test_columns_that_are_constant_so_far_have_no_part_in_the_common_scale():

@@ -78,8 +78,8 @@ scale : {'auto', 'standard', 'robust', 'common', 'grouped', 'robust-grouped', ..
     makes inputs normal, by the ranks of their values in a sample, straight between 32 knots; an
     input of two values stays as in 'robust', and none goes on for more than a deviation beyond the
     sample.  'auto' takes that of these but 'quantile' in which small fits to a sample predict its
-    other rows best, 'standard' unless another is better by more than a standard error.  'none' is
-    `standardize` False.
+    other rows best, 'standard' unless another is better by more than a standard error, and 'common'
+    only where most neighbours have half of their range in common.  'none' is `standardize` False.
 standardize : bool
     Take inputs less their means, over their standard deviations.  If fewer than a tenth of the
     rows depart from a column's usual value, its deviation is what it would be if a tenth did.
