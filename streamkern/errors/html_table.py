@@ -4,7 +4,7 @@ Styles are on the elements themselves, since notebooks drop style sheets of outp
 trust.  Colours are those of the page, so tables can be read on light and dark ones.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from html import escape
 
 from streamkern.errors.formatting import printable
@@ -17,24 +17,20 @@ _CELL = (
     f"border-bottom:1px solid {_LINE};white-space:normal;overflow-wrap:anywhere"
 )
 _NAME = f"{_CELL};overflow-wrap:normal;font-weight:normal;opacity:.7;min-width:7em"
-_TAGS = {"th": _NAME, "td": _CELL}
 
 
-def html_table(
-    title: str, rows: Iterable[Sequence[object]], header: Sequence[str] | None = None
-) -> str:
-    """Return a table of texts, secrets of URLs left out: names and values, or columns."""
-    lines = [_row(("td" if header else "th", *["td"] * len(row)), row) for row in rows]
-    head = [_row(["th"] * len(header), header)] if header else []
+def html_table(title: str, rows: Iterable[tuple[str, object]]) -> str:
+    """Return a table of names and values, as texts without the secrets of URLs."""
+    lines = "".join(map(_row, rows))
     caption = f'<div style="font-weight:600">{_text(title)}</div>'
-    table = f'<table style="{_TABLE}">{"".join(head + lines)}</table>'
+    table = f'<table style="{_TABLE}">{lines}</table>'
     return f'<div style="max-width:100%;overflow-x:auto">{caption}{table}</div>'
 
 
-def _row(tags: Sequence[str], cells: Sequence[object]) -> str:
-    pairs = zip(tags, map(_text, cells), strict=False)
-    shown = (f'<{tag} style="{_TAGS[tag]}">{cell}</{tag}>' for tag, cell in pairs)
-    return f'<tr style="background:none">{"".join(shown)}</tr>'
+def _row(row: tuple[str, object]) -> str:
+    name, value = map(_text, row)
+    cells = f'<th style="{_NAME}">{name}</th><td style="{_CELL}">{value}</td>'
+    return f'<tr style="background:none">{cells}</tr>'
 
 
 def _text(value: object) -> str:

@@ -86,27 +86,24 @@ def permutation_importance(
     from sklearn.utils import Bunch  # noqa: PLC0415  slow
 
     model = fitted_model(estimator, "importances are")
-    given = (
-        ("n_repeats", n_repeats, 1),
-        ("max_samples", max_samples, 1),
-        ("random_state", random_state, 0),
-    )
-    for name, value, least in given:
+    size = 1 if max_samples is None else max_samples
+    given = {
+        "n_repeats": (n_repeats, 1),
+        "max_samples": (size, 1),
+        "random_state": (random_state, 0),
+    }
+    for name, (value, least) in given.items():
         sentence = f"{name} must be a whole number of at least {least}, not {{!r}}; give one."
-        if value is not None or name != "max_samples":
-            checked_integer(value, sentence, least)
+        checked_integer(value, sentence, least)
     rows, ridge, measure = rows_of(estimator, X, y, sample_weight), model.ridge, _measure(model)
     source = model.labelled(*rows) if isinstance(measure, ClassErrors) else as_source(*rows)
     ridge.check_rows(source)
     D, _ = checked_shape(ridge.predictor, source)
-    empty, skip = (
-        RowSample(max_samples or _affordable(model, n_repeats), random_state),
-        ridge.parameters.skips_bad_rows,
-    )
+    n_rows = max_samples or _affordable(model, n_repeats)
+    empty, skip = RowSample(n_rows, random_state), ridge.parameters.skips_bad_rows
     _, sample, _ = scored(source, empty, empty, 8 * D, "importance", skip)
-    falls = _score_falls(
-        model, Evaluation(ridge.predictor, measure), sample, n_repeats, random_state
-    )
+    evaluation = Evaluation(ridge.predictor, measure)
+    falls = _score_falls(model, evaluation, sample, n_repeats, random_state)
     return Bunch(
         importances_mean=falls.mean(axis=1),
         importances_std=falls.std(axis=1),

@@ -25,11 +25,11 @@ def rows():
 
 def test_every_text_is_escaped_and_secrets_are_left_out():
     texts = [HOSTILE, "a\x1b[2J", "https://user:password@host/a.h5"]
-    html = html_table(HOSTILE, [(text, text) for text in texts], (HOSTILE, "value"))
+    html = html_table(HOSTILE, [(text, text) for text in texts])
     page = Page(html)
     assert {tag for tag, _ in page.elements} == {"div", "table", "tr", "th", "td"}
-    assert page.rows[0] == [HOSTILE, "value"]
-    assert page.rows[1:] == [[text] * 2 for text in (HOSTILE, r"a\x1b[2J", "https://...@host/a.h5")]
+    assert HOSTILE in page.text
+    assert page.rows == [[text] * 2 for text in (HOSTILE, r"a\x1b[2J", "https://...@host/a.h5")]
 
 
 def test_a_source_says_how_large_it_is_and_a_plan_is_a_table(rows):
@@ -64,7 +64,6 @@ def test_models_of_classes_and_of_components_show_theirs(rows):
     page = tables(classifier.model_)
     assert page.value_of("classes") == f"{HOSTILE}, no"
     assert not page.all("img")
-    assert tables(classifier.recipe_).rows[1:] == [*map(list, classifier.recipe_.in_words())]
     boosted = streamkern.RandomFeatureAdaBoost(n_estimators=2).fit(X, labels)
     assert tables(boosted.model_).value_of("rounds") == "2"
     components = streamkern.RandomFeaturePCA(n_components=3, n_random_features=32).fit(X)

@@ -10,7 +10,6 @@ import numpy as np
 from streamkern._typing import Array, Floats
 from streamkern.errors import DataError
 from streamkern.errors.formatting import listed
-from streamkern.errors.html_table import html_table
 from streamkern.sources.preprocessing.cells import (
     MISSING,
     arrow_table,
@@ -202,10 +201,6 @@ class Recipe:
         if self.weights is not None:
             said.append((self.weights, "weight of the row"))
         return said + [(name, f"left out: {why}") for name, why in self.left_out.items()]
-
-    def _repr_html_(self) -> str:
-        title = f"Recipe of {len(self.columns):,} columns for {len(self.feature_names):,} inputs"
-        return html_table(title, self.in_words(), ("column", "becomes"))
 
     def as_dict(self) -> dict[str, Any]:
         """Return the recipe as plain JSON values."""
