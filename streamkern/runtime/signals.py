@@ -19,6 +19,8 @@ _DEAF = {"__del__", "_gc_callback"}
 # A thread that a pool has started and does not know of yet would keep the program from ending.
 _called_back: set[CodeType] = {ThreadPoolExecutor.submit.__code__}
 _SOON = 0.05
+# Seconds that a program has to end in order after a signal.
+_PATIENCE = 30.0
 
 # Set when the program was asked to stop, for threads that no signal reaches.
 stopping = threading.Event()
@@ -53,6 +55,7 @@ def stoppable() -> Iterator[None]:
     listening = [number for number in _SIGNALS if usual[number] is not signal.SIG_IGN]
     stopping.clear()
     _Held.raised = None
+    watches: list[threading.Timer] = []
 
     def stop(number: int, _: FrameType | None) -> None:
         if _Held.depth:
@@ -60,6 +63,7 @@ def stoppable() -> Iterator[None]:
         else:
             end_at_once()
             stopping.set()
+            watches.append(end_later(number))
             _Held.raised = Stopped(number)
             raise _Held.raised
 
@@ -81,6 +85,8 @@ def stoppable() -> Iterator[None]:
         yield
     finally:
         sys.unraisablehook = tell_lost
+        for watch in watches:
+            watch.cancel()
         for number in listening:
             signal.signal(number, usual[number] or signal.SIG_DFL)
 
@@ -152,6 +158,22 @@ def end_at_once() -> None:
     for number in _SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, lambda number, _: os._exit(128 + number))
+
+
+def end_later(number: int) -> threading.Timer:
+    """End the process in a while: a thread may never come back from a library or a file system."""
+    watch = threading.Timer(_PATIENCE, _give_up, (number,))
+    watch.daemon = True
+    watch.start()
+    return watch
+
+
+def _give_up(number: int) -> None:
+    if _Held.depth:
+        end_later(number)
+    else:
+        os.write(2, b"Error: interrupted, while a read did not come back.\n")
+        os._exit(128 + number)
 
 
 def _unless_deaf(handler: Callable[..., object]) -> Callable[..., None]:

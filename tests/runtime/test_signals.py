@@ -104,3 +104,17 @@ pool.submit(int)
 
 def test_a_terminal_that_closes_ends_a_program_in_order():
     assert run_stoppable("os.kill(os.getpid(), signal.SIGHUP)") == (0, "stopped by 1\n")
+
+
+def test_one_signal_is_enough_where_a_thread_never_comes_back():
+    status, said = run("""
+import threading
+from streamkern.runtime import signals
+signals._PATIENCE = 1.0
+with stoppable(), ThreadPoolExecutor(1) as pool:
+    pool.submit(threading.Event().wait)
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(60)
+""")
+    assert status == 143
+    assert said == "Error: interrupted, while a read did not come back.\n"
