@@ -1,8 +1,8 @@
 """Tables of many columns: python jobs/wide_tables.py --columns 1000,10000,50000.
 
 Writes a CSV and a Parquet file of random numbers in single precision, converts them, fits a model
-to the table with the map `sorf` and predicts it, each in a process of its own.  Prints seconds of
-the processor, which depend less on what else runs than seconds of a clock, and microseconds a cell.
+to the table with the map `sorf` and predicts it, each in a process of its own.  Prints seconds of the
+processor, which depend less on what else runs than seconds of a clock, and microseconds a cell.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-FIT = ["--kernel", "gaussian", "--map", "sorf", "--components", "64", "--alpha", "1"]
-FIT += ["--quiet", "--force"]
+FIT = ("--kernel", "gaussian", "--map", "sorf", "--components", "64", "--alpha", "1", "--quiet")
 
 
 def main() -> None:
@@ -50,7 +49,7 @@ def _measured(path: Path) -> list[float]:
     )
     commands = (
         ["convert", table, rows, "--target", "x0", "--force"],
-        ["fit", table, "--target", "x0", "--out", model, *FIT],
+        ["fit", table, "--target", "x0", "--out", model, *FIT, "--force"],
         ["predict", model, table, "--out", out, "--force"],
     )
     return [_seconds(command) for command in commands]
@@ -62,7 +61,7 @@ def _seconds(command: list[str]) -> float:
         return usage.ru_utime + usage.ru_stime
 
     before = used()
-    run = [sys.executable, "-m", "streamkern", *command]
+    run = [str(Path(sys.executable).with_name("streamkern")), *command]
     subprocess.run(run, check=True, stdout=subprocess.DEVNULL)
     return used() - before
 

@@ -61,7 +61,8 @@ def convert(
     - true and false are 1 and 0.
     - missing numbers and times are filled with the mean over all rows, which is exact; every column
       with missing values has one more input that says so.
-    - columns with one value, and text that differs in more than half of the rows, are left out.
+    - columns with one value, text that differs in more than half of the rows, and an index that
+      pandas wrote without a name are left out.
     - a target of text is written as labels, UTF-8 of fixed length; rows without one are left out.
 
     What became of every column is a recipe, stored in the file and in models that are fitted to

@@ -1,0 +1,284 @@
+"""CSV and Parquet files as people and programs write them, by way of the commands."""
+
+import h5py
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from commandline import invoke, refused, report_of, streamkern
+from pyarrow import parquet
+
+from streamkern import convert, load, read_recipe
+from streamkern.errors import DataError, ParameterError, StreamkernWarning
+from streamkern.sources import tables
+
+FIT = ("--components", 16, "--alpha", 0.1, "--kernel", "gaussian", "--quiet", "--force")
+
+
+def datasets(path, *names):
+    with h5py.File(path) as file:
+        return [file[name][:] for name in names or ("X",)]
+
+
+@pytest.mark.parametrize("ends", ["", "\n", "\n\n\n", "\r\n\r\n"])
+def test_an_empty_line_of_one_column_is_a_missing_cell_but_for_those_at_the_end(folder, ends):
+    (folder / "t.csv").write_text("a\n1\n\n3\nNA\n5" + ends, newline="")
+    convert("t.csv", "o.h5", targets=None)
+    expected = [[1, 0], [3, 1], [3, 0], [3, 1], [5, 0]]
+    np.testing.assert_array_equal(datasets("o.h5")[0], expected)
+    (folder / "bare.csv").write_text("\n1\n\n3" + ends, newline="")
+    convert("bare.csv", "n.h5", targets=None, header=False)
+    np.testing.assert_array_equal(datasets("n.h5")[0], [[2, 1], [1, 0], [2, 1], [3, 0]])
+
+
+def test_predictions_of_one_column_stay_with_their_rows(folder):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.standard_normal(60)}).assign(y=lambda table: table["a"] ** 2)
+    frame.loc[::7, "a"] = None
+    frame.to_csv("t.csv", index=False)
+    streamkern("fit", "t.csv", "--target", "y", "--out", "m.h5", *FIT)
+    for name, empty in (("empty.csv", ""), ("na.csv", "NA")):
+        cells = ["a", *(empty if np.isnan(a) else repr(float(a)) for a in frame["a"]), "2.0"]
+        (folder / name).write_text("\n".join(cells) + "\n")
+        streamkern("predict", "m.h5", name, "--out", f"{name}.h5", "--force")
+    empty, spelled = (datasets(f"{name}.h5", "y_pred")[0] for name in ("empty.csv", "na.csv"))
+    assert len(empty) == 61
+    np.testing.assert_array_equal(empty, spelled)
+
+
+def numbers_as_text(folder, write):
+    rng = np.random.default_rng(0)
+    a, b = rng.uniform(1, 9999, 200).round(2), rng.standard_normal(200).round(3)
+    frame = pd.DataFrame({"a": a, "b": b, "y": (a / 5000 + b).round(4)})
+    frame.assign(a=[write(each) for each in a]).to_csv(folder / "t.csv", index=False)
+    return frame
+
+
+WAYS = [
+    lambda number: f"{number:.2f}".replace(".", ","),
+    lambda number: f"{number:.1f}%",
+    lambda number: f"{number:.3e}".replace("e", "D"),
+    lambda number: f"{number + 1000:,.2f}",
+    lambda number: f"${number:.1f}",
+]
+
+
+@pytest.mark.parametrize("write", WAYS, ids=["1,5", "12%", "1D+00", "1,234", "$5"])
+@pytest.mark.parametrize("command", ["fit", "moments", "inspect", "convert"])
+def test_numbers_written_as_text_are_told_with_an_example_and_a_remedy(folder, write, command):
+    example = write(numbers_as_text(folder, write)["a"][0])
+    out = {"convert": ("o.h5",), "inspect": ()}.get(command, ("--out", "o.h5"))
+    done = streamkern(command, "t.csv", *out, "--target", "y")
+    assert (
+        f"columns of numbers are written as text: a (as {example}); give --decimal ," in done.stderr
+    )
+    if command == "fit":
+        assert "rows tell rows apart, not kinds)" in done.stderr
+        assert "left out" in streamkern("show", "o.h5").stdout
+    if command == "inspect":
+        assert "left out: " in done.stdout
+
+
+@pytest.mark.parametrize(("decimal", "between"), [(",", ";"), (",", ",")])
+def test_decimal_commas_are_read_by_an_option_that_the_model_keeps(folder, decimal, between):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.standard_normal((80, 3)).round(4) * 1000, columns=["a", "b", "y"])
+    frame.assign(id=[f"{j},5" for j in range(80)]).to_csv(
+        "t.csv", index=False, sep=between, decimal=decimal
+    )
+    frame.to_csv("plain.csv", index=False)
+    marks = ("--decimal", decimal, "--delimiter", between)
+    streamkern("fit", "t.csv", "--target", "y", "--id", "id", "--out", "m.h5", *marks, *FIT)
+    streamkern("fit", "plain.csv", "--target", "y", "--out", "plain.h5", *FIT)
+    streamkern("predict", "m.h5", "t.csv", "--out", "p.csv")
+    streamkern("predict", "plain.h5", "plain.csv", "--out", "q.csv")
+    mine, theirs = pd.read_csv("p.csv", dtype=str), pd.read_csv("q.csv", dtype=str)
+    assert mine["y_pred"].tolist() == theirs["y_pred"].tolist()
+    assert mine["id"].tolist() == [f"{j},5" for j in range(80)]
+    assert report_of("evaluate", "m.h5", "t.csv")["rmse"] == pytest.approx(
+        report_of("evaluate", "plain.h5", "plain.csv")["rmse"]
+    )
+    assert load("m.h5").recipe_.decimal == ","
+
+
+def test_marks_between_thousands_are_taken_out_and_doubtful_points_are_refused(folder):
+    (folder / "t.csv").write_text('a,y\n"1,234.5",1\n"-12,345,678",2\n7,3\n')
+    convert("t.csv", "o.h5", targets=["y"], thousands=",")
+    np.testing.assert_array_equal(datasets("o.h5")[0][:, 0], [1234.5, -12345678, 7])
+    (folder / "t.csv").write_text("a;y\n1.234,5;1\n2.000;2\n7;3\n")
+    convert("t.csv", "o.h5", targets=["y"], thousands=".", decimal=",", delimiter=";", force=True)
+    np.testing.assert_array_equal(datasets("o.h5")[0][:, 0], [1234.5, 2000, 7])
+    with pytest.raises(DataError, match=r"'a' has '2\.000', whose point may be .*--thousands"):
+        convert("t.csv", "p.h5", targets=["y"], decimal=",", delimiter=";")
+    for marks in ({"decimal": ",", "thousands": ","}, {"decimal": "12"}, {"thousands": "."}):
+        with pytest.raises(ParameterError, match="must be two marks"):
+            convert("t.csv", "p.h5", targets=["y"], **marks)
+    pd.DataFrame({"a": [1.0], "y": [2.0]}).to_parquet("t.parquet")
+    with pytest.raises(ParameterError, match="decimal is for CSV"):
+        convert("t.parquet", "p.h5", targets=["y"], decimal=",")
+
+
+def test_some_marked_numbers_among_plain_ones_are_refused_with_the_remedy(folder):
+    (folder / "t.csv").write_text('a,y\n999,1\n"1,234",2\n7,3\n')
+    with pytest.raises(
+        DataError, match=r"'a' holds numbers .* and text \('1,234'\); .*--thousands ,"
+    ):
+        convert("t.csv", "o.h5", targets=["y"])
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.tsv"])
+def test_cells_between_other_marks_are_told(folder, name):
+    frame = pd.DataFrame({"a": [1.5, 2.5], "y": [1, 2]})
+    frame.to_csv(name, index=False, sep=";", decimal=",")
+    for command in (("inspect", name), ("convert", name, "o.h5", "--no-target")):
+        sentence = refused(*command)
+        assert "has one column, with ';' in it; give delimiter (--delimiter), ';' if" in sentence
+    streamkern("convert", name, "o.h5", "--target", "y", "--delimiter", ";", "--decimal", ",")
+    (folder / name).write_text("a;b\n1\n2\n")
+    usual = "," if name == "t.csv" else "tab"
+    streamkern("convert", name, "p.h5", "--no-target", "--delimiter", usual)
+
+
+def test_a_target_of_marked_numbers_is_named_with_the_remedy(folder):
+    y = [f"{j},{j % 7}" for j in range(50)]
+    pd.DataFrame({"a": range(50), "y": y}).to_csv("t.csv", index=False)
+    done = invoke("fit", "t.csv", "--target", "y", "--out", "m.h5", *FIT)
+    assert "text: y (as 0,0); give --decimal , for 1,5" in done.stderr
+    streamkern("fit", "t.csv", "--target", "y", "--decimal", ",", "--out", "m.h5", *FIT)
+
+
+@pytest.mark.parametrize("block", range(20, 60))
+def test_a_line_break_in_quotes_is_the_same_wherever_a_block_ends(tmp_path, monkeypatch, block):
+    monkeypatch.setattr(tables, "_PIECE_BYTES", 2 * block)
+    lines = [f'"u\r\nv",{j},"w{j % 2}\r\nx"\r\n' for j in range(9)]
+    (tmp_path / "t.csv").write_text("id,a,y\r\n" + "".join(lines), newline="")
+    convert(tmp_path / "t.csv", tmp_path / "o.h5", targets=["y"], ids=["id"])
+    ids, y = datasets(tmp_path / "o.h5", "id", "y")
+    assert set(ids) == {b"u\r\nv"}
+    assert set(y) == {b"w0\r\nx", b"w1\r\nx"}
+
+
+@pytest.mark.parametrize("way", ["--classify", "--categorical"])
+def test_labels_and_categories_are_text_as_written_unless_all_are_plain_numbers(folder, way):
+    codes = np.array(["01", "1", "02"] * 20)
+    size = 10 * (codes == "01") + 5 * (codes == "1")
+    pd.DataFrame({"a": size + np.arange(60) / 60, "y": codes}).to_csv("t.csv", index=False)
+    if way == "--classify":
+        streamkern("fit", "t.csv", "--target", "y", way, "--out", "m.h5", *FIT)
+        streamkern("predict", "m.h5", "t.csv", "--out", "p.csv")
+        assert pd.read_csv("p.csv", dtype=str)["y_pred"].tolist() == codes.tolist()
+    else:
+        convert("t.csv", "o.h5", targets=["a"], categorical=["y"])
+        assert read_recipe("o.h5").columns[0].levels == ("01", "02", "1")
+    convert("t.csv", "l.h5", targets=["y"], categorical=["y"])
+    assert read_recipe("l.h5").labels == ("01", "02", "1")
+    pd.DataFrame({"a": size, "y": codes}).replace({"01": "3", "02": "2.0"}).to_csv("n.csv")
+    convert("n.csv", "n.h5", targets=["y"], categorical=["y"])
+    np.testing.assert_array_equal(datasets("n.h5", "y")[0][:3], [3, 1, 2])
+
+
+def test_an_index_that_pandas_wrote_without_a_name_is_left_out_and_told(folder):
+    frame = pd.DataFrame(np.random.default_rng(0).standard_normal((60, 3)), columns=["a", "b", "y"])
+    frame = frame.sort_values("y").reset_index(drop=True)
+    frame.to_csv("t.csv")
+    pd.read_csv("t.csv").to_csv("twice.csv")
+    frame.set_index(np.arange(60) ** 2).to_parquet("t.parquet")
+    for name in ("t.csv", "twice.csv", "t.parquet"):
+        done = streamkern("fit", name, "--target", "y", "--out", "m.h5", *FIT)
+        assert "(an index without a name)" in done.stderr
+        assert load("m.h5").recipe_.feature_names == ["a", "b"]
+        streamkern("predict", "m.h5", name, "--out", "p.h5", "--force")
+        words = convert(name, "o.h5", targets=["y"], force=True)["columns"]
+        assert list(words.values()).count("left out: an index without a name") == 1 + (
+            name[0:2] == "tw"
+        )
+    frame.rename_axis("row").to_csv("named.csv")
+    convert("named.csv", "o.h5", targets=["y"], force=True)
+    assert read_recipe("o.h5").feature_names == ["row", "a", "b"]
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet"])
+def test_the_cell_that_is_no_date_is_the_example(tmp_path, name):
+    days = ["2020-01-01", "2020-02-29", "0000-00-00", "2021-02-30", "2020-01-01T10:00:00Z"]
+    write = {"t.csv": pd.DataFrame.to_csv, "t.parquet": pd.DataFrame.to_parquet}[name]
+    good = pd.DataFrame({"day": days[:1] * 3 + days[1:2], "y": range(4)})
+    good.to_csv(tmp_path / "good.csv", index=False)
+    convert(tmp_path / "good.csv", tmp_path / "o.h5", targets=["y"])
+    write(pd.DataFrame({"day": days, "y": range(5)}), tmp_path / name, index=False)
+    with pytest.raises(DataError, match="has 2 others, such as '0000-00-00'"):
+        convert(tmp_path / name, tmp_path / "p.h5", like=tmp_path / "o.h5")
+    if name == "t.csv":
+        with pytest.raises(DataError, match="such as '0000-00-00'"):
+            convert(tmp_path / name, tmp_path / "p.h5", targets=["y"])
+
+
+def test_a_first_line_of_two_megabytes_is_read_and_a_longer_one_is_told(tmp_path):
+    names = [f"{'x' * 60_000}{j}" for j in range(40)]
+    text = ",".join([*names, "y"]) + "\n" + "1," * 40 + "2\n" + "3," * 40 + "4\n"
+    (tmp_path / "t.csv").write_text(text)
+    assert convert(tmp_path / "t.csv", tmp_path / "o.h5", targets=["y"])["n_features"] == 40
+    (tmp_path / "t.csv").write_text("x" * (9 << 20) + text)
+    with pytest.raises(
+        DataError, match=r"its first line has 8,388,608 bytes or more; give shorter"
+    ):
+        convert(tmp_path / "t.csv", tmp_path / "p.h5", targets=["y"])
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_utf_16_is_told_with_the_remedy(tmp_path, encoding):
+    (tmp_path / "t.csv").write_text("a,b,y\n1,2,3\n", encoding=encoding)
+    with pytest.raises(DataError, match=r"cannot be read: it is UTF-16, .*; save it as UTF-8"):
+        convert(tmp_path / "t.csv", tmp_path / "o.h5", targets=["y"])
+
+
+def test_a_long_label_is_refused_and_a_column_of_long_categories_left_out(tmp_path):
+    frame = pd.DataFrame({"a": range(4000), "b": range(4000), "y": ["u", "v"] * 2000})
+    frame.loc[7, "y"] = "w" * 900_000
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    with pytest.raises(DataError, match="'y' has a label of 900,000 bytes, but at most 1,024"):
+        convert(tmp_path / "t.csv", tmp_path / "o.h5", targets=["y"])
+    words = convert(
+        tmp_path / "t.csv", tmp_path / "o.h5", targets=["a"], categorical=["y"], drop=[]
+    )
+    assert words["columns"]["y"] == "left out: text of up to 900,000 bytes"
+
+
+def test_a_long_cell_of_parquet_is_refused_before_it_is_unpacked(tmp_path, monkeypatch):
+    monkeypatch.setattr(tables, "_TEXT_BYTES", 1 << 20)
+    table = pa.table({"a": [1.0, 2.0], "t": ["u", "w" * (4 << 20)], "y": [1.0, 2.0]})
+    parquet.write_table(table, tmp_path / "t.parquet")
+    with pytest.raises(
+        DataError, match=r"column 't' has 4,19\d,\d{3} bytes of text in 2 rows; .*--drop"
+    ):
+        convert(tmp_path / "t.parquet", tmp_path / "o.h5", targets=["y"])
+    convert(tmp_path / "t.parquet", tmp_path / "o.h5", targets=["y"], drop=["t"])
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_parts_without_rows_or_labels_are_taken_beside_others(folder, ending):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.standard_normal(40), "t": ["u", "v"] * 20})
+    frame["y"] = np.where(frame["a"] > 0, "high", "low")
+    parts = [frame[:0], frame[:20], frame[20:].assign(y=None).astype({"y": object}), frame[20:]]
+    if ending == "parquet":
+        parts = [pd.DataFrame(columns=list(frame)), *parts]
+    (folder / "parts").mkdir()
+    for number, part in enumerate(parts):
+        write = part.to_csv if ending == "csv" else part.to_parquet
+        write(f"parts/{number}.{ending}", index=False)
+    named = "parts" if ending == "parquet" else "parts/*.csv"
+    streamkern("fit", named, "--target", "y", "--classify", "--out", "m.h5", *FIT)
+    assert load("m.h5").report_["rows"] == 40
+    assert report_of("predict", "m.h5", named, "--out", "p.h5")["rows"] == 60
+    assert "has no rows; at least one" in refused(
+        "predict", "m.h5", f"parts/0.{ending}", "--out", "q.h5"
+    )
+
+
+def test_columns_that_are_no_inputs_are_told_of_in_python_too(folder):
+    frame = pd.DataFrame({"a": range(30), "c": 1, "t": list("uvw") * 10, "y": range(30)})
+    frame.to_csv("t.csv", index=False)
+    from streamkern import RandomFeatureRidge
+
+    with pytest.warns(StreamkernWarning, match=r"that are no inputs: 'c' \(one value\)\."):
+        RandomFeatureRidge("gaussian", n_components=8, alpha=0.1).fit("t.csv", "y")
