@@ -1,8 +1,8 @@
 """Tables of many columns: python jobs/wide_tables.py --columns 1000,10000,50000.
 
 Writes a CSV and a Parquet file of random numbers in single precision, converts them, fits a model
-to the table with the map `sorf` and predicts it, each in a process of its own.  Prints seconds of the
-processor, which depend less on what else runs than seconds of a clock, and microseconds a cell.
+to the table with the map `sorf` and predicts it, each in a process of its own.  Prints seconds of
+the processor, which depend less on what else runs than seconds of a clock, and microseconds a cell.
 """
 
 from __future__ import annotations
