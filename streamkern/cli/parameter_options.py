@@ -82,7 +82,9 @@ def with_flags(sentence: str) -> str:
     first = re.sub(rf"^({'|'.join(flags)})\b(?= must )", lambda found: flags[found[1]], sentence)
     named = "|".join(name for name in flags if "_" in name)
     # Some sentences say both: a name, perhaps a value, and the option in brackets.
-    both = re.sub(r"\b(?:[a-z]+_[a-z_]+|[a-z_]+ '\w+') \((--[a-z-]+(?: \w+)?)\)", r"\1", first)
+    both = re.sub(
+        r"\b(?:[a-z]+_[a-z_]+|[a-z]+=True|[a-z_]+ '\w+') \((--[a-z-]+(?: \w+)?)\)", r"\1", first
+    )
     return re.sub(rf"(?<![\w.(-])({named})\b", lambda found: flags[found[1]], both)
 
 

@@ -74,8 +74,8 @@ class Classification(Task):
         known = classes_of_report(moments.report)
         if known is None:
             raise ParameterError(
-                "a classifier is made of moments that know classes; make them with --classify, or "
-                "with RandomFeatureClassifier.moments."
+                "a classifier is made of moments that know classes; make them with "
+                "RandomFeatureClassifier.moments (`streamkern moments --classify`)."
             )
         if self.class_weight is not None and not weighs_alike(self.class_weight, *known):
             raise ParameterError(

@@ -11,6 +11,7 @@ import numpy as np
 
 from streamkern._typing import Floats
 from streamkern.errors import DataError, ParameterError
+from streamkern.errors.html_table import html_table
 from streamkern.features.trend import trended
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.prediction import predicted_shards
@@ -32,25 +33,39 @@ class GridPrediction(NamedTuple):
 
     Attributes
     ----------
-    mean : array
+    y_pred : array
         Predictions (n_1, ..., n_p), or (n_1, ..., n_p, q) of several targets.
-    std : array or None
+    y_std : array or None
         The standard deviations of new targets there, if they were asked for.
     axes : dict
         The coordinates (n_j,) along every input, by its name.
     """
 
-    mean: Floats
-    std: Floats | None
+    y_pred: Floats
+    y_std: Floats | None
     axes: dict[str, Floats]
 
     def to_xarray(self) -> Any:
-        """Return an `xarray.Dataset` of `y_pred`, and of `y_std` if it is there."""
+        """Return an `xarray.Dataset` of `y_pred`, and of `y_std` if it is there.
+
+        The first input is the last dimension, which is drawn from left to right, unless it is a
+        latitude: so inputs x and y have the dimensions y and x.
+        """
         import xarray  # noqa: PLC0415  not among the dependencies
 
-        names = (*self.axes, "target")[: self.mean.ndim]
-        layers = {"y_pred": self.mean} | ({} if self.std is None else {"y_std": self.std})
-        return xarray.Dataset({name: (names, each) for name, each in layers.items()}, self.axes)
+        names = (*self.axes, "target")[: self.y_pred.ndim]
+        made = xarray.Dataset({name: (names, each) for name, each in self._layers()}, self.axes)
+        is_latitude = names[0].lower().startswith(("lat", "y"))
+        return made if is_latitude else made.transpose(*reversed(list(self.axes)), ...)
+
+    def _layers(self) -> list[tuple[str, Floats]]:
+        return [("y_pred", self.y_pred)] + [("y_std", self.y_std)] * (self.y_std is not None)  # type: ignore[list-item]
+
+    def _repr_html_(self) -> str:
+        rows = [*self.axes.items(), *self._layers()]
+        said = [(name, f"{v.min():.6g} to {v.max():.6g}") for name, v in rows]
+        shape = " x ".join(f"{len(axis):,}" for axis in self.axes.values())
+        return html_table(f"Predictions of {shape} points", said)
 
 
 def predicted_grid(

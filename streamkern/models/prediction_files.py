@@ -129,8 +129,8 @@ def _write(
                 f"{bad:,} of {source.n_samples:,} rows have {without[0]}, the first at "
                 f"{source.locate(first)}, because their inputs are NaN, infinite or overflow"
                 f"{_bad_inputs(source)}; give on_bad_rows 'skip' (--on-bad-rows skip) to "
-                f"{without[1]}, or fit to a table converted with --impute, which fills missing "
-                f"cells."
+                f"{without[1]}, or fit to a table converted with impute=True (--impute), which "
+                f"fills missing cells."
             )
     return bad
 

@@ -152,11 +152,12 @@ def check_fitted_rows(
     rounding = rounding + rounding_at_landmarks(predictor, N)
     same = np.abs(squared - expected) <= tolerance * expected + _ROUNDINGS * rounding
     if not (same.all() and np.isclose(columns.weight[-1], N, rtol=1e-9)):
-        said, known = (np.sqrt(sums[0] / N) for sums in (squared, expected))
+        weight = columns.weight[-1]
+        said, known = np.sqrt(squared[0] / weight), np.sqrt(expected[0] / N)
         raise DataError(
-            f"these are not the rows that the model was fitted on: they weigh "
-            f"{columns.weight[-1]:,.10g} and have residuals of {said:.5g}, the fitted ones "
-            f"{N:,.10g} and {known:.5g}; name the files of the fit, and its weights."
+            f"these are not the rows that the model was fitted on, which had a total weight of "
+            f"{N:,.10g} and an RMSE of {known:.5g}, but these have {weight:,.10g} and {said:.5g}; "
+            f"give the rows and weights of the fit, or evaluate other rows."
         )
 
 

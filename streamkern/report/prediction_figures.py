@@ -196,10 +196,10 @@ def field_maps(model: FittedRidge) -> list[Figure]:
     edges = [np.linspace(a, b, _CELLS + 1) for a, b in ranges]
     names = [shortened(printable(name)) for name in named_inputs(model.report, [0, 1])]
     target = shown_targets(model.report)[0]
-    maps = [_map(f"Predicted {target}", found.mean, edges, names)]
-    if found.std is not None and np.isfinite(found.std).all():
+    maps = [_map(f"Predicted {target}", found.y_pred, edges, names)]
+    if found.y_std is not None and np.isfinite(found.y_std).all():
         title = "Standard deviation of a new row"
-        maps.append(_map(title, found.std, edges, names))
+        maps.append(_map(title, found.y_std, edges, names))
     return maps
 
 

@@ -34,7 +34,7 @@ _FAULTS: dict[_Count, tuple[str, str]] = {
 }
 _COLUMNS: dict[_Columns, str] = {
     "dropped_columns": "constant columns left out",
-    "nearly_constant_columns": "nearly constant columns, deviation enlarged",
+    "nearly_constant_columns": "nearly constant columns, taken to spread wider than they do",
 }
 _CLASS_ERRORS = (
     *("accuracy", "balanced_accuracy", "log_loss", "brier_score"),

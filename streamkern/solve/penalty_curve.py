@@ -182,9 +182,11 @@ def ordered_rows(curve: PenaltyCurve, chosen: Array, fold_by: str) -> str:
     if not mean > 0 or errors.std() / mean <= base + slope / np.sqrt(curve.fold_rows.min()):
         return ""
     low, high = np.sqrt(errors.min() / mean), np.sqrt(errors.max() / mean)
-    instead = "--fold-by rows deals them evenly"
+    instead = "fold_by 'rows' (--fold-by rows) deals them evenly"
     if fold_by != "blocks":
-        instead += ", --fold-by blocks says how well rows of other times are predicted"
+        instead += (
+            ", fold_by 'blocks' (--fold-by blocks) says how well rows of other times are predicted"
+        )
     return (
         f"the folds' errors are {low:.2f} to {high:.2f} times their mean, further apart than "
         f"is usual by chance: the rows look ordered; {instead}."

@@ -24,6 +24,7 @@ from streamkern.sources.base import (
 from streamkern.sources.containers import (
     as_numbers,
     as_table,
+    check_files,
     column_names,
     is_lazy,
     lazy_array,
@@ -77,8 +78,9 @@ def one_label(y: Any) -> Any:
 
 def _checked(name: str, array: Any, ndims: tuple[int, ...]) -> Any:
     if array.dtype.kind not in "fiub":
+        kind = "text" if array.dtype.kind in "SU" else array.dtype
         raise DataError(
-            f"{name} must hold floats or integers, but its type is {array.dtype}; convert it to "
+            f"{name} must hold floats or integers, but its type is {kind}; convert it to "
             f"numbers first."
         )
     if array.ndim not in ndims:
@@ -196,6 +198,7 @@ class DaskSource(Arrays):
         return lazy_array(name, values)
 
     def aligned(self, X: Any, y: Any, weights: Any) -> tuple[Any, Any, Any]:
+        check_files(X, y, weights)
         X, y, weights = with_known_chunks(X, y, weights)
         check_lengths(X, y, weights)
         X, rows = as_numbers(X).rechunk({1: -1}), {0: X.chunks[0]}

@@ -4,6 +4,7 @@ No library but the core of Dask is imported for others than those who hold an ob
 """
 
 import math
+import os
 from collections.abc import Callable, Collection
 from functools import partial, wraps
 from typing import Any
@@ -15,6 +16,7 @@ from dask.base import is_dask_collection
 from streamkern._typing import Array
 from streamkern.errors import DataError
 from streamkern.errors.formatting import listed
+from streamkern.runtime.resources import current_client
 from streamkern.runtime.sparse_rows import SparseRows, is_sparse
 from streamkern.sources.preprocessing.cells import LazyModule, pa
 
@@ -107,6 +109,21 @@ def with_known_chunks(*arrays: Any) -> list[Any]:
         for array, n in zip(unknown, lengths, strict=True)
     }
     return [known.get(id(array), array) for array in arrays]
+
+
+def check_files(*arrays: Any) -> None:
+    """Raise DataError if workers lack the file of a dataset of h5py that a Dask array reads."""
+    client = current_client()
+    graphs = [array.dask for array in arrays if array is not None and client is not None]
+    held = [layer for graph in graphs for layer in graph.layers.values() if len(layer) == 1]
+    values = (getattr(value, "value", value) for layer in held for value in layer.values())
+    for path in {each.file.filename for each in values if _kind(each, {"h5py.Dataset"})}:
+        lacking = [name for name, found in client.run(os.path.exists, path).items() if not found]
+        if lacking:
+            raise DataError(
+                f"a Dask array reads {path}, which the worker at {lacking[0]} has not; put it "
+                f"where all workers find it, or give the rows in memory."
+            )
 
 
 def as_table(name: str, values: Any) -> Any:

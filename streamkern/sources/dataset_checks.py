@@ -34,10 +34,10 @@ class Tables:
         kind = kind_of(found)
         if kind not in ("fiub" if with_booleans else "fiu"):
             may_be_labels = kind == "b" or is_text(found)
-            labels = ", or, if these are labels of classes, give --classify" * may_be_labels
+            labels = ", or take a classifier (--classify) if these are labels" * may_be_labels
             raise DataError(
                 f"{self._path}: {name} must hold floats or integers, but its type is "
-                f"{'boolean' if kind == 'b' else type_of(found)}; convert it to numbers first"
+                f"{'text' if is_text(found) else type_of(found)}; convert it to numbers first"
                 f"{labels}."
             )
         return self.check(found, name)
@@ -63,7 +63,7 @@ class Tables:
             listed = ", ".join(sorted(present)[:20]) or "none"
             raise DataError(
                 f"{self._path} has no dataset {unknown(name, present)}; it holds: {listed}. Name "
-                f"the datasets with --x, --y and --weights."
+                f"the datasets with x, y and weights (--x, --y, --weights)."
             )
         return found
 

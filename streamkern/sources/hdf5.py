@@ -198,7 +198,7 @@ def open_hdf5(
         if file.recipe != first.recipe:
             raise DataError(
                 f"files of one data set must come from tables by the same recipe, but those of "
-                f"{first.path} and {file.path} differ; convert the second again with --like "
+                f"{first.path} and {file.path} differ; convert the second again with like (--like) "
                 f"{first.path}."
             )
     if not sum(file.n_rows for file in files):

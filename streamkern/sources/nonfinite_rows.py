@@ -51,7 +51,9 @@ def bad_rows_error(source: Source, n_bad: int, first: int, counts: Any = ()) -> 
     inputs = bad_inputs(source, counts)
     n_targets = 0 if source.missing_labels else int(sum(counts[source.n_features :]))
     places = [*filter(None, [inputs]), *[f"the targets ({n_targets:,})"] * (n_targets > 0)]
-    fill = ", or convert the table with --impute, which fills missing cells" * bool(inputs)
+    fill = ", or convert the table with impute=True (--impute), which fills missing cells" * bool(
+        inputs
+    )
     return DataError(
         f"{n_bad:,} of {source.n_samples:,} rows {bad}{', in ' * bool(places)}"
         f"{' and '.join(places)}, the first at {source.locate(first)}; give on_bad_rows 'skip' "

@@ -61,7 +61,9 @@ def check_output(
     if any(_are_one_file(target, name) for name in inputs):
         raise OutputError(f"{path} is an input of this job; name another file to write.")
     if exists and not force:
-        raise OutputError(f"{path} exists already; give --force to replace it, or another name.")
+        raise OutputError(
+            f"{path} exists already; give force=True (--force) to replace it, or another name."
+        )
     folder = target.parent
     if not folder.is_dir():
         raise OutputError(f"the folder {folder} does not exist; make it, or write elsewhere.")
@@ -178,7 +180,7 @@ def _publish(path: Path, target: Path) -> None:
     except FileExistsError as error:
         raise OutputError(
             f"{target} was made by another job meanwhile, and is kept; give another name, or "
-            f"--force to replace it."
+            f"force=True (--force) to replace it."
         ) from error
 
 

@@ -28,7 +28,7 @@ def test_files_have_what_arrays_have():
     for dataset in (xr.open_dataset("map.nc"), xr.open_zarr("map.zarr")):
         xr.testing.assert_allclose(dataset, expected.to_xarray())
     with h5py.File("map.h5") as file:
-        np.testing.assert_allclose(file["y_std"][:], expected.std)
+        np.testing.assert_allclose(file["y_std"][:], expected.y_std)
         assert [list(each) for each in file["y_pred"].dims] == [["a"], ["b"]]
         assert np.array_equal(file["b"][:], expected.axes["b"])
     streamkern("predict", "model.h5", "--grid", "2,2", "--extent=-1,0,1,2", "--out", "small.h5")

@@ -97,7 +97,7 @@ def notes(model, X, y) -> list[str]:
 def test_rows_in_an_order_are_noted_where_folds_are_blocks_and_not_dealt_by_rows():
     model = ridge(fold_by="blocks")
     (said,) = notes(model, *sorted_rows())
-    assert "the rows look ordered; --fold-by rows deals them evenly" in said
+    assert "the rows look ordered; fold_by 'rows' (--fold-by rows) deals them evenly" in said
     assert model.report_["note"] == said
     model = ridge(fold_by="rows")
     assert notes(model, *sorted_rows()) == []

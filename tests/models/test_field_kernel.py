@@ -97,7 +97,7 @@ def test_length_scales_are_along_the_directions_of_a_field(solver, tmp_path):
     model.save(tmp_path / "model.h5")
     made = load(tmp_path / "model.h5").predict_grid((5, 4))
     places = np.stack(np.meshgrid(*made.axes.values(), indexing="ij"), axis=-1).reshape(-1, 2)
-    np.testing.assert_allclose(made.mean.ravel(), model.predict(places), atol=1e-5)
+    np.testing.assert_allclose(made.y_pred.ravel(), model.predict(places), atol=1e-5)
     again = RandomFeatureRidge(**options | {"solver": "direct"}).fit(X[N:], y[N:], like=model)
     assert again.report_["metric"] == metric
 

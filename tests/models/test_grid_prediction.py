@@ -27,16 +27,16 @@ def test_a_grid_has_the_predictions_of_its_points(monkeypatch, p, q, shard_bytes
     shape = (5, 7, 3)[:p]
     found = model.predict_grid(shape, return_std=True)
     assert list(found.axes) == list(X)
-    assert found.mean.shape == found.std.shape == (*shape, *([] if q is None else [q]))
+    assert found.y_pred.shape == found.y_std.shape == (*shape, *([] if q is None else [q]))
     for name, axis, n in zip(X, found.axes.values(), shape, strict=True):
         assert np.array_equal(axis, np.linspace(X[name].min(), X[name].max(), n))
     points = np.stack(np.meshgrid(*found.axes.values(), indexing="ij"), axis=-1).reshape(-1, p)
     mean, std = model.predict(pd.DataFrame(points, columns=list(X)), return_std=True)
-    np.testing.assert_allclose(found.mean, mean.reshape(found.mean.shape), atol=1e-6)
-    np.testing.assert_allclose(found.std, std.reshape(found.std.shape), rtol=1e-5)
+    np.testing.assert_allclose(found.y_pred, mean.reshape(found.y_pred.shape), atol=1e-6)
+    np.testing.assert_allclose(found.y_std, std.reshape(found.y_std.shape), rtol=1e-5)
     plain = model.predict_grid(shape)
-    assert plain.std is None
-    np.testing.assert_allclose(plain.mean, found.mean, atol=1e-6)
+    assert plain.y_std is None
+    np.testing.assert_allclose(plain.y_pred, found.y_pred, atol=1e-6)
     assert set(found.to_xarray()) == {"y_pred", "y_std"}
 
 
@@ -46,7 +46,7 @@ def test_other_maps_other_extents_and_coordinates_have_grids_too():
     assert np.array_equal(found.axes["a"], [0, 0.5, 1])
     assert np.array_equal(found.axes["b"], [0.5, 0.25])
     points = pd.DataFrame({"a": [0, 0, 0.5, 0.5, 1, 1], "b": [0.5, 0.25] * 3})
-    np.testing.assert_allclose(found.mean.ravel(), model.predict(points), atol=1e-6)
+    np.testing.assert_allclose(found.y_pred.ravel(), model.predict(points), atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -92,4 +92,20 @@ def test_points_that_overflow_and_models_that_know_no_range_are_refused():
     wide = RandomFeatureRidge(n_components=16).fit(X, X[:, 0])
     with pytest.raises(ParameterError, match="spread over an extent"):
         wide.predict_grid((2, 2, 2, 2))
-    assert wide.predict_grid(([0.0],) * 4).mean.shape == (1, 1, 1, 1)
+    assert wide.predict_grid(([0.0],) * 4).y_pred.shape == (1, 1, 1, 1)
+
+
+def test_a_map_is_drawn_with_its_first_input_from_left_to_right_and_shown_as_a_table():
+    made, X = fitted()
+    found = made.predict_grid((4, 3), return_std=True)
+    dataset = found.to_xarray()
+    assert dataset.y_pred.dims == dataset.y_std.dims == ("b", "a")
+    np.testing.assert_array_equal(dataset.y_pred.sel(a=found.axes["a"][2]), found.y_pred[2])
+    html = found._repr_html_()
+    assert all(text in html for text in ("Predictions of 4 x 3 points", "y_pred", "y_std", "a"))
+    y = np.sin(X["a"])
+    north = RandomFeatureRidge("gaussian", n_components=16, alpha=0.1)
+    north.fit(X.rename(columns={"a": "latitude", "b": "longitude"}), y)
+    assert north.predict_grid((4, 3)).to_xarray().y_pred.dims == ("latitude", "longitude")
+    several = fitted(q=2)[0].predict_grid((4, 3)).to_xarray()
+    assert several.y_pred.dims == ("b", "a", "target")

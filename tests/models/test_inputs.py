@@ -166,3 +166,19 @@ def test_results_have_the_coordinates_of_their_rows(chunks):
         assert found.chunks == (None if chunks is None else ((20, 20, 20),))
     np.testing.assert_allclose(predictions.values, model.predict(X), rtol=1e-12)
     assert model.transform(rows).dims == ("time", "output_1")
+
+
+@pytest.mark.cluster
+def test_workers_without_the_file_of_an_array_are_told_of(tmp_path):
+    from dask.distributed import Client
+
+    with h5py.File(tmp_path / "rows.h5", "w") as file:
+        file["X"] = X
+    with (
+        h5py.File(tmp_path / "rows.h5") as file,
+        Client(n_workers=1, threads_per_worker=1, dashboard_address=":0"),
+    ):
+        lazy = da.from_array(file["X"], chunks=(20, 3))
+        (tmp_path / "rows.h5").rename(tmp_path / "elsewhere.h5")
+        with pytest.raises(DataError, match=r"reads .*rows\.h5, which the worker at tcp"):
+            ESTIMATORS[0].fit(lazy, Y)

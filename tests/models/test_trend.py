@@ -158,7 +158,7 @@ def test_a_polynomial_has_grids_and_covariates_have_none():
     found = model.predict_grid((4, 5))
     points = np.stack(np.meshgrid(*found.axes.values(), indexing="ij"), axis=-1).reshape(-1, 2)
     expected = model.predict(pd.DataFrame(points, columns=PLACES))
-    np.testing.assert_allclose(found.mean.ravel(), expected, atol=1e-6)
+    np.testing.assert_allclose(found.y_pred.ravel(), expected, atol=1e-6)
     with pytest.raises(ParameterError, match="a grid has coordinates alone, but the model"):
         fitted().predict_grid((3, 3, 3))
 

@@ -193,7 +193,7 @@ def test_what_cannot_be_written_is_found_before_rows_are_read(tmp_path, path, mo
     path.write_text("precious")
     with monkeypatch.context() as patch:
         patch.setattr(HDF5Reader, "blocks", lambda *_: pytest.fail("rows were read"))
-        with pytest.raises(OutputError, match="exists already; give --force"):
+        with pytest.raises(OutputError, match=r"exists already; give force=True \(--force\)"):
             write_report(model, path, source)
         with pytest.raises(OutputError):
             write_report(model, tmp_path / "folder" / "report.html", source)

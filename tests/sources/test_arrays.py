@@ -88,7 +88,7 @@ ROWS = np.random.default_rng(0).standard_normal((50, 3))
         (np.zeros((5, 0)), None, None, "at least one row and one column"),
         (np.zeros((5, 2), complex), None, None, "type is complex128"),
         (np.zeros((5, 2), object), None, None, "type is object"),
-        (np.full((5, 2), "a"), None, None, "type is <U1"),
+        (np.full((5, 2), "a"), None, None, "type is text"),
         (np.zeros((5, 2), "M8[s]"), None, None, r"type is datetime64\[s\]"),
         (ROWS, np.zeros(49), None, "X has 50 rows but y has 49"),
         (ROWS, np.zeros((50, 2, 2)), None, "y must have 1 or 2 dimensions"),

@@ -29,7 +29,9 @@ def test_a_file_appears_at_the_last_moment_and_is_replaced_by_force_alone(
     if old:
         Path("a").write_bytes(old)
         with (
-            pytest.raises(OutputError, match=r"a exists already; give --force to replace it"),
+            pytest.raises(
+                OutputError, match=r"a exists already; give force=True \(--force\) to replace it"
+            ),
             replacing("a"),
         ):
             pytest.fail("the writer was asked to work")

@@ -129,7 +129,7 @@ class RandomFeatureRidge(MultiOutputMixin, RegressorMixin, FeatureEstimator):  #
         Returns
         -------
         GridPrediction
-            `mean` (n_1, ..., n_p), `std` and `axes`; `to_xarray` makes a dataset of it.
+            `y_pred` (n_1, ..., n_p), `y_std` and `axes`; `to_xarray` makes a dataset of it.
 
         Raises
         ------

@@ -189,8 +189,9 @@ class ColumnContents:
             shown = " and ".join(f"{what} ({value!r})" for what, value in self.examples.items())
             how = f"{PLAIN}, or " if self.odd_number else ""
             raise DataError(
-                f"column {self.name!r} holds {shown}; {how}name what means missing with --missing, "
-                f"or give --categorical {self.name} if all are categories, or --drop {self.name}."
+                f"column {self.name!r} holds {shown}; {how}name what means missing in missing "
+                f"(--missing), or the column in categorical (--categorical {self.name}) if all are "
+                f"categories, or in drop (--drop {self.name})."
             )
         what = next(iter(self.examples))
         return "numbers" if self.is_truth else what

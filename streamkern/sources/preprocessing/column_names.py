@@ -76,5 +76,5 @@ def check_same_inputs(report: Mapping[str, Any], data: dict[str, Any]) -> None:
     found = f"are {first} and {second}" if then != now else "have other categories"
     raise DataError(
         f"the inputs of the rows must be those of the model, in that order, but the two {found}; "
-        f"convert the table again with --like and the model, or predict the table itself."
+        f"convert the table again with like (--like) and the model, or predict the table itself."
     )

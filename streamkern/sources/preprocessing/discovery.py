@@ -175,12 +175,11 @@ def recipe_of_frame(frame: Any, *, keep_missing: bool = False) -> Recipe | None:
     table of numbers alone.  Texts that are all dates are read as dates.  A Dask DataFrame is read
     once for it: by its workers if it is of numbers alone, else here, a partition at a time.
     """
-    names, kinds = list(getattr(frame, "columns", ())), list(getattr(frame, "dtypes", ()))
-    if isinstance(frame, pa.Table):
-        names = frame.column_names
-    if len(set(names)) < len(names) or any(str(kind).startswith("Sparse") for kind in kinds):
+    names = frame.column_names if isinstance(frame, pa.Table) else list(frame.columns)
+    is_sparse = any(str(kind).startswith("Sparse") for kind in getattr(frame, "dtypes", ()))
+    if is_sparse or len(set(names)) < len(names):
         return None
-    is_lazy = hasattr(frame, "npartitions")
+    is_lazy = type(frame).__module__.startswith("dask.")
     table = pa.table(arrow_table(frame._meta_nonempty if is_lazy else frame))  # noqa: SLF001
     schema = table.schema
 
@@ -200,8 +199,7 @@ def recipe_of_frame(frame: Any, *, keep_missing: bool = False) -> Recipe | None:
     else:
         first = next(batches(schema.names), table)
         dates = [name for name in schema.names if are_times(first.column(name))]
-        how: Any = {"is_written": dates, "fills": True}
-        recipe = discover(schema, batches, (), RecipeOptions(), **how)
+        recipe = discover(schema, batches, (), RecipeOptions(), is_written=dates, fills=True)
     are_named = all(isinstance(name, str) for name in names)
     return recipe if are_named or not recipe.keeps_numbers else None
 
