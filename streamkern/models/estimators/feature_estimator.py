@@ -74,7 +74,7 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
             rows are converted in TMPDIR while they are read, by a recipe that the model keeps.
         y : array_like or Dask collection, of shape (n,) or (n, q)
             Targets, or labels (n,): text, bytes, booleans or whole numbers; NaN, None and '' are
-            missing.  With a path or data frame, the name of the dataset, or of the column or columns.
+            missing.  With a path or data frame, the name of the dataset, or of columns.
         sample_weight : array_like or Dask collection of shape (n,), optional
             Numbers of at least 0, or with a path or frame the name of what holds them: a row of
             weight s counts as s equal rows.  Rows are dealt to
@@ -86,8 +86,9 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
             `report_["resumed_shards"]` is what it did not read again.
         keep_moments : bool
             Keep the moments as `moments_`, about 4 D^2 bytes a fold: `partial_fit` adds rows to
-            them, as to those of up to 64 MB that a fit keeps anyway, and `write_report` needs no pass to predict rows by models that have not seen
-            them.  Of up to 8,192 features the solver 'auto' is 'direct' then, whatever it takes.
+            them, as to those of up to 64 MB that a fit keeps anyway, and `write_report` needs no
+            pass to predict rows by models that have not seen them.  Of up to 8,192 features the
+            solver 'auto' is 'direct' then, whatever it takes.
         """
         parameters, task, template = self._parameters(), self._task(), template_of(like)
         parameters = parameters.with_moments() if keep_moments else parameters
