@@ -205,7 +205,9 @@ REFUSALS = {
     "convert t.xls out.h5 --json": ("must end in .csv,",),
     "convert t.csv none/out.h5 --target a": ("the folder",),
     "convert words.csv out.h5 --target a": ("column 'b' holds numbers ('2') and text ('red')",),
-    "fit labels.h5 --out out.h5": ("if these are labels of classes, give --classify",),
+    "fit labels.h5 --out out.h5": (
+        "if these are labels of classes, take a classifier (--classify)",
+    ),
     "fit hay.h5 --classify --out out.h5": ("every label is 'hay', but a classifier needs",),
     "fit good.h5 --classify --out out.h5": ("the target is continuous",),
     "evaluate classifier.h5 rye.h5": ("row 3 has the label 'rye', which is none of the 3 classes",),

@@ -323,6 +323,8 @@ def test_an_id_of_a_file_may_not_be_called_as_one_of_an_option_may_not(name, fit
             file["streamkern-recipe"] = np.bytes_(json.dumps(recipe | {"ids": ids}))
             if name not in file:
                 file[name] = np.zeros(len(frame))
-        with pytest.raises(DataError, match=r"n\.h5 is damaged \((an id called|a recipe of no)"):
+        with pytest.raises(
+            DataError, match=r"n\.h5 has damaged headers \((an id called|a recipe of no)"
+        ):
             model.predict_to_hdf5(fitted / "n.h5", fitted / "p.h5")
         assert not (fitted / "p.h5").exists()

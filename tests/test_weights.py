@@ -310,7 +310,7 @@ def test_the_exact_model_refuses_weights_that_count_nothing(weights, why):
         (np.ones((N, 1)), r"w must hold one weight a row, with shape \(240,\), but has \(240, 1\)"),
         (np.ones(N - 1), r"but has \(239,\); store one number per row of X"),
         (np.ones(N, dtype="S3"), "w must hold floats or integers"),
-        (None, "has no dataset 'w'; it holds: X, y. Name the datasets with --x, --y and --weights"),
+        (None, r"has no dataset 'w'; it holds: X, y. Name the datasets with x, y and weights \("),
     ],
 )
 def test_datasets_that_are_no_weights_are_refused_from_their_header(tmp_path, stored, why):

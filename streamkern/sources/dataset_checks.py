@@ -34,7 +34,10 @@ class Tables:
         kind = kind_of(found)
         if kind not in ("fiub" if with_booleans else "fiu"):
             may_be_labels = kind == "b" or is_text(found)
-            labels = ", or take a classifier (--classify) if these are labels" * may_be_labels
+            labels = (
+                ", or, if these are labels of classes, take a classifier (--classify)"
+                * may_be_labels
+            )
             raise DataError(
                 f"{self._path}: {name} must hold floats or integers, but its type is "
                 f"{'text' if is_text(found) else type_of(found)}; convert it to numbers first"

@@ -127,7 +127,7 @@ def test_a_fit_to_labels_is_planned_where_they_are_said_to_be_labels(tmp_path):
     labels = write(tmp_path / "labels.h5", np.zeros((90, 2)), np.array(["a", "b", "c"] * 30))
     said = streamkern("inspect", labels).output
     assert "no fit to plan" in said
-    assert "give --classify" in said
+    assert "take a classifier (--classify)" in said
     found = result(labels, "--classify", "--components", 64)
     targets = write(tmp_path / "targets.h5", np.zeros((90, 2)), np.zeros((90, 3)))
     alike = result(targets, "--components", 64)

@@ -170,7 +170,7 @@ def test_times_have_the_periods_that_they_go_through_twice(last, periods):
 def test_a_column_of_two_kinds_is_refused_with_what_can_be_said(values, shown, rows):
     with pytest.raises(DataError) as error:
         found({"a": values}, rows=rows)
-    remedy = "--missing, or give --categorical a if all are categories, or --drop a"
+    remedy = "(--missing), or the column in categorical (--categorical a) if all are categories"
     assert all(words in str(error.value) for words in (*shown.split(" and "), remedy))
 
 
