@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from dask import compute
 
 from streamkern.errors import DataError, ParameterError, warn
 from streamkern.errors.formatting import listed
@@ -173,7 +172,7 @@ def recipe_of_frame(frame: Any, *, keep_missing: bool = False) -> Recipe | None:
 
     Numbers of which none is missing stay as they are, and where missing ones are kept those of a
     table of numbers alone.  Texts that are all dates are read as dates.  A Dask DataFrame is read
-    once for it: by its workers if it is of numbers alone, else here, a partition at a time.
+    for it: by its workers if it is of numbers alone, else here, a partition at a time.
     """
     names = frame.column_names if isinstance(frame, pa.Table) else list(frame.columns)
     is_sparse = any(str(kind).startswith("Sparse") for kind in getattr(frame, "dtypes", ()))
@@ -192,7 +191,7 @@ def recipe_of_frame(frame: Any, *, keep_missing: bool = False) -> Recipe | None:
     if all(map(is_number, schema.types)) and (is_lazy or keep_missing):
         columns = map(Numbers, schema.names)
         if not keep_missing:
-            means, absent = compute(frame.mean(), frame.isna().any())
+            means, absent = frame.mean().compute(), frame.isna().any().compute()
             fills = np.nan_to_num(means.to_numpy(float), posinf=0.0, neginf=0.0)
             columns = map(Numbers, schema.names, fills.tolist(), absent.tolist())
         recipe = Recipe(tuple(columns), single={*map(str, schema.types)} <= SINGLE_EXACT)
