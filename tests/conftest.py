@@ -42,6 +42,9 @@ def usual_handlers():
     stopping.clear()  # of which every thread of this process hears
     for number, handler in usual.items():
         signal.signal(number, handler)
+    for thread in threading.enumerate():
+        if isinstance(thread, threading.Timer):  # which would end this process
+            thread.cancel()
 
 
 @pytest.fixture

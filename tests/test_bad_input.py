@@ -244,7 +244,7 @@ REFUSALS = {
     "evaluate empty good.h5": (NO_MODEL,),
     "evaluate good.h5 good.h5": ("is HDF5 but not a streamkern model",),
     "show new.h5": ("format version 99", "install a newer one"),
-    "evaluate short.h5 good.h5": ("was cut short",),
+    "evaluate short.h5 good.h5": ("is a truncated HDF5 file",),
     **{f"fit {name}.h5 {OUT}": words for name, (_, *words) in FILES.items()},
 }
 # What is wrong usage, of status 2.

@@ -78,7 +78,7 @@ def test_a_model_of_arrays_has_no_recipe_of_a_table():
     assert classes.score("labels.csv", y="l") == classes.score(X, labels)
 
 
-@pytest.mark.parametrize("packing", [{"scale_factor": 0.001}, {"_FillValue": np.int16(-1)}])
+@pytest.mark.parametrize("packing", [{"scale_factor": 0.001}, {"add_offset": 1.0}])
 def test_packed_numbers_are_refused(packing):
     with h5py.File("rows.h5", "w") as file:
         file["X"], file["y"] = np.rint(1000 * X).astype("i2"), X[:, 0]

@@ -162,18 +162,18 @@ def end_at_once() -> None:
 
 def end_later(number: int) -> threading.Timer:
     """End the process in a while: a thread may never come back from a library or a file system."""
-    watch = threading.Timer(_PATIENCE, _give_up, (number,))
+
+    def give_up() -> None:
+        if _Held.depth:
+            end_later(number)
+        else:
+            os.write(2, b"Error: interrupted, while a read did not come back.\n")
+            os._exit(128 + number)
+
+    watch = threading.Timer(_PATIENCE, give_up)
     watch.daemon = True
     watch.start()
     return watch
-
-
-def _give_up(number: int) -> None:
-    if _Held.depth:
-        end_later(number)
-    else:
-        os.write(2, b"Error: interrupted, while a read did not come back.\n")
-        os._exit(128 + number)
 
 
 def _unless_deaf(handler: Callable[..., object]) -> Callable[..., None]:

@@ -7,6 +7,7 @@ datasets of files beside them, one below the other.
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import h5py
@@ -61,14 +62,11 @@ def datasets_of(file: h5py.File) -> Iterator[tuple[str, h5py.Dataset]]:
 
 def is_endless(dataset: h5py.Dataset) -> bool:
     """Say whether parts of a virtual dataset grow: HDF5 looks for its shape in other files."""
-    spaces = [part.vspace for part in dataset.virtual_sources()] if dataset.is_virtual else []
-    regular = [space.get_regular_hyperslab() for space in spaces if _is_regular(space)]
-    return any(h5py.h5s.UNLIMITED in sum(each[2:], ()) for each in regular)
-
-
-def _is_regular(space: h5py.h5s.SpaceID) -> bool:
-    is_slab = space.get_select_type() == h5py.h5s.SEL_HYPERSLABS
-    return is_slab and bool(space.is_regular_hyperslab())
+    with suppress(RuntimeError, ValueError):
+        for part in dataset.virtual_sources() if dataset.is_virtual else []:
+            part.vspace.get_select_bounds()
+        return False
+    return True
 
 
 def parts_of(
@@ -76,16 +74,12 @@ def parts_of(
 ) -> Iterator[tuple[str, h5py.Dataset]]:
     """Yield the files and open datasets that are some rows of a plain virtual dataset, or all."""
     odd = DataError(
-        f"{name} is a virtual dataset, which must consist of whole datasets in other files, one "
-        f"below the other; name these files instead, or store its rows."
+        f"{name} is a virtual dataset, which must consist of whole datasets of that shape in local "
+        f"files, one below the other and without HDF5_VDS_PREFIX; name these files instead."
     )
-    if isinstance(path, StoredFile) or os.environ.get("HDF5_VDS_PREFIX"):
-        raise DataError(
-            f"{name} is made of other files, which are looked for beside a local file alone; name "
-            f"these files instead, and unset HDF5_VDS_PREFIX."
-        )
-    parts = dataset.virtual_sources()
-    if is_endless(dataset) or any("%" in part.file_name + part.dset_name for part in parts):
+    parts = [] if isinstance(path, StoredFile) else dataset.virtual_sources()
+    is_named = not any("%" in part.file_name + part.dset_name for part in parts)
+    if is_endless(dataset) or not is_named or os.environ.get("HDF5_VDS_PREFIX"):
         raise odd
     end, (n_rows, *width) = 0, dataset.shape
     for part in sorted(parts, key=lambda part: part.vspace.get_select_bounds()):
@@ -98,18 +92,12 @@ def parts_of(
         where = str(Path(dataset.file.filename).absolute().parent / part.file_name)
         with opened(where) as file:
             found = dataset_in(file, part.dset_name)
-            if found is None:
-                raise DataError(f"{name} needs {part.dset_name} in {where}; put it back.")
-            if found.is_virtual:
+            is_plain = found is not None and not found.is_virtual and found.shape == shape
+            if not (is_plain and _is_whole(part.src_space, (0,) * len(shape), shape)):
                 raise odd
-            if found.shape != shape or not _is_whole(part.src_space, (0,) * len(shape), shape):
-                raise DataError(
-                    f"{name} takes rows {start:,} to {end:,} from {part.dset_name} in {where}, "
-                    f"whose shape is {found.shape}; write {name} again."
-                )
             yield where, found
     if end < n_rows:
-        raise DataError(f"rows {end:,} to {n_rows:,} of {name} are in no file; add one with them.")
+        raise odd
 
 
 def _is_whole(space: h5py.h5s.SpaceID, first: tuple[int, ...], shape: tuple[int, ...]) -> bool:

@@ -116,7 +116,8 @@ def describe_rows(
             )
             require(
                 len(target) == n,
-                f"{x} has {n:,} rows but {y} has {target.shape[0]:,}; they must be equally long.",
+                f"{x} has {n:,} rows but {y} has {target.shape[0]:,}; they must be equally "
+                f"long{_turned(path, X, target)}.",
             )
             target_shape = target.shape[1:]
         if weights is not None:
@@ -124,7 +125,7 @@ def describe_rows(
             require(
                 shape == (n,),
                 f"{weights} must hold one weight a row, with shape ({n},), but has {shape}; store "
-                f"one number per row of {x}.",
+                f"one number per row of {x}{_turned(path, X, file[weights])}.",
             )
         chunk_bytes = tables.chunk_bytes
         if labels is not None:
@@ -132,7 +133,7 @@ def describe_rows(
             require(
                 len(shape) in (1, 2) and shape[1:] in ((), (1,)),
                 f"{labels} must have shape (n,) to hold labels, but has {shape}; store one label "
-                f"a row.",
+                f"a row{_turned(path, X, file[labels])}.",
             )
             require(
                 shape[0] == n,
@@ -158,6 +159,20 @@ def describe_rows(
             recipe=(recipe := _recipe(file, X.shape[1]) if x == "X" else ""),
             ids=tuple(_ids(file, recipe, n)) if recipe else (),
         )
+
+
+def _turned(path: str, X: h5py.Dataset, other: h5py.Dataset) -> str:
+    """Return what to do where rows seem to lie along the last axis; it holds some in memory."""
+    n_rows = max(*X.shape, *other.shape)
+    lie = [each for each in (X, other) if each.ndim == 2 and each.shape[1] == n_rows]
+    if not lie or any(n_rows not in each.shape for each in (X, other)):
+        return ""
+    turned = ", ".join(f"{each.name!r}: da.from_array(f[{each.name!r}]).T" for each in lie)
+    return (
+        f", and {' and '.join(each.name[1:] for each in lie)} seem to be transposed, as MATLAB "
+        f"writes HDF5; turn them in Python: import h5py, dask.array as da; "
+        f"f = h5py.File({str(path)!r}); da.to_hdf5('turned.h5', {{{turned}}})"
+    )
 
 
 def _ids(file: h5py.File, recipe: str, n_rows: int) -> Iterator[str]:

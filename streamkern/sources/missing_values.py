@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
 # Attributes by which numbers stand for others, and their values where these are themselves.
 _PACKING = {"scale_factor": 1, "add_offset": 0}
-_MISSING = ("_FillValue", "missing_value")
-_LEAST, _MOST = ("valid_min", "valid_range"), ("valid_max", "valid_range")
 # Of an attribute that is read.
 _MOST_BYTES = 4096
 
@@ -23,7 +21,7 @@ _MOST_BYTES = 4096
 class MissingValues(NamedTuple):
     """What is missing of the numbers of one dataset, and how many there are without a sign."""
 
-    equal_to: Array
+    equal_to: list[float]
     least: float
     most: float
     modulus: float  # 0 where signs count
@@ -34,7 +32,7 @@ class MissingValues(NamedTuple):
             np.mod(values, self.modulus, out=values)
         gone = (values < self.least) | (values > self.most)
         with np.errstate(over="ignore"):
-            for each in self.equal_to.tolist():
+            for each in self.equal_to:
                 gone |= values == each
         values[gone] = np.nan
 
@@ -54,52 +52,43 @@ def missing_values_of(dataset: h5py.Dataset, name: str) -> MissingValues | None:
     """
     if not len(dataset.attrs) or dataset.dtype.kind not in "fiu":
         return None
-    for attribute, usual in _PACKING.items():
-        if (_numbers(dataset, attribute) != usual).any():
-            raise _packed(name, attribute)
-    modulus = 2.0 ** (8 * dataset.dtype.itemsize) if _is_unsigned(dataset, name) else 0.0
+    packed = [each for each, usual in _PACKING.items() if (_numbers(dataset, each) != usual).any()]
+    is_unsigned = False
+    if dataset.dtype.kind != "f" and "_Unsigned" in dataset.attrs:
+        said = [bytes(each).lower() for each in _values(dataset, "_Unsigned", "S")]
+        is_unsigned = said == [b"true"]
+        if not is_unsigned and (said != [b"false"] or dataset.dtype.kind == "u"):
+            packed.append("_Unsigned")
+    if packed:
+        raise DataError(
+            f"{name} holds no plain numbers, by its attribute {packed[0]}; write those that they "
+            f"stand for, with NaN where one is missing."
+        )
+    modulus = 2.0 ** (8 * dataset.dtype.itemsize) * (is_unsigned and dataset.dtype.kind == "i")
 
-    def numbers(*attributes: str) -> Array:
+    def numbers(*attributes: str) -> list[float]:
         found = np.concatenate([_numbers(dataset, attribute) for attribute in attributes])
-        found = found[~np.isnan(found)]
         if dataset.dtype.kind == "f":  # rounded as the values are
             with np.errstate(over="ignore"):
-                return found.astype(dataset.dtype).astype(np.float64)
-        return np.mod(found, modulus) if modulus else found
+                found = found.astype(dataset.dtype).astype(np.float64)
+        return (np.mod(found, modulus) if modulus else found)[~np.isnan(found)].tolist()
 
-    equal_to, least, most = numbers(*_MISSING), numbers(*_LEAST), numbers(*_MOST)
-    if not (modulus or len(equal_to) or len(least) or len(most)):
+    equal_to = numbers("_FillValue", "missing_value")
+    least = min(numbers("valid_min", "valid_range"), default=-np.inf)
+    most = max(numbers("valid_max", "valid_range"), default=np.inf)
+    if not (equal_to or modulus or np.isfinite(least) or np.isfinite(most)):
         return None
-    return MissingValues(equal_to, min(least, default=-np.inf), max(most, default=np.inf), modulus)
-
-
-def _is_unsigned(dataset: h5py.Dataset, name: str) -> bool:
-    """Say whether signed integers stand for unsigned ones."""
-    if "_Unsigned" not in dataset.attrs or dataset.dtype.kind == "f":
-        return False
-    value = dataset.attrs["_Unsigned"] if _kind(dataset, "_Unsigned") == "S" else None
-    said = bytes(value).lower() if isinstance(value, bytes) else b""
-    if said not in (b"true", b"false") or (said == b"false" and dataset.dtype.kind == "u"):
-        raise _packed(name, "_Unsigned")
-    return said == b"true" and dataset.dtype.kind == "i"
-
-
-def _packed(name: str, attribute: str) -> DataError:
-    return DataError(
-        f"{name} holds no plain numbers, by its attribute {attribute}; write those that they stand "
-        f"for, with NaN where one is missing."
-    )
+    return MissingValues(equal_to, least, most, modulus)
 
 
 def _numbers(dataset: h5py.Dataset, name: str) -> Array:
-    """Return the numbers of an attribute, none where there is none or it holds something else."""
-    if name not in dataset.attrs or _kind(dataset, name) not in "fiu":
+    return _values(dataset, name, "fiu").astype(np.float64)
+
+
+def _values(dataset: h5py.Dataset, name: str, kinds: str) -> Array:
+    """Return what an attribute holds if it is small, of these kinds, and not kept in a heap."""
+    attribute = dataset.attrs.get_id(name) if name in dataset.attrs else None
+    if attribute is None or attribute.shape is None or attribute.dtype.kind not in kinds:
         return np.empty(0)
-    return np.ravel(dataset.attrs[name]).astype(np.float64)
-
-
-def _kind(dataset: h5py.Dataset, name: str) -> str:
-    """Return the kind of an attribute; "O" stands for what is too large, or kept in a heap."""
-    attribute = dataset.attrs.get_id(name)
-    is_small = attribute.shape is not None and attribute.get_storage_size() <= _MOST_BYTES
-    return str(attribute.dtype.kind) if is_small else "O"
+    is_small = attribute.get_storage_size() <= _MOST_BYTES
+    return np.ravel(dataset.attrs[name]) if is_small else np.empty(0)

@@ -237,7 +237,7 @@ def test_a_file_that_is_none_of_ours_is_refused(file_of, kind):
     whole = path.read_bytes()
     for length in (len(whole) // 10, len(whole) // 2, len(whole) - 1):
         path.write_bytes(whole[:length])
-        with pytest.raises(ModelFileError, match="cut short: it is smaller than its header says"):
+        with pytest.raises(ModelFileError, match="is a truncated HDF5 file"):
             read(path)
     for content in (b"", b"a,b\n", pickle.dumps([1]), b"\x00" * 10_000):
         path.write_bytes(content)
@@ -251,7 +251,7 @@ def test_a_file_that_is_none_of_ours_is_refused(file_of, kind):
         with pytest.raises(ModelFileError, match=f"is HDF5 but not a streamkern {name}"):
             read(path)
     for missing in (path.with_name("none.h5"), path.parent):
-        with pytest.raises(ModelFileError, match="does not exist or is not a file"):
+        with pytest.raises(ModelFileError, match=r"does not exist|is a folder"):
             read(missing)
 
 

@@ -224,7 +224,7 @@ def test_rows_that_are_compressed_more_than_once_are_refused(tmp_path, bomb, cod
     if within:
         part = "a.h5", "X", (1000, 100), np.s_[:]
         path = virtual(tmp_path / "v.h5", (1000, 100), part, y=np.zeros(1000))
-    with pytest.raises(DataError, match=r"X is compressed more than once \(deflate, .*compress it"):
+    with pytest.raises(DataError, match=r"X.* more than once \(deflate, .*compress it"):
         streamkern.open_hdf5(path)
 
 

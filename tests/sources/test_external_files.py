@@ -183,7 +183,7 @@ def test_pipes_devices_and_sockets_are_refused_and_never_opened(tmp_path, rows, 
     said = dict(zip(names, partition(3, done.stdout.splitlines()), strict=True))
     ways = {"raw": "in files beside it", "virtual": "odd is a pipe, a dev", "odd": "odd is a pipe"}
     ways |= dict.fromkeys(("link", "deeper", "labels", "nested"), "links to other files are not")
-    ways |= {"endless": "whole datasets in other files"}
+    ways |= {"endless": "whole datasets of that shape"}
     for name, (rows_refused, labels_refused, listed) in said.items():
         assert ways[Path(name).stem] in rows_refused
         assert ways[Path(name).stem] in labels_refused

@@ -67,3 +67,15 @@ def test_a_file_that_a_writer_has_open_for_swmr_is_refused_with_what_to_do(tmp_p
     with held(path, HOLD_SWMR), pytest.raises(DataError, match=words):
         open_hdf5(path)
     assert open_hdf5(path).n_samples == 7
+
+
+def test_a_file_system_without_locks_is_read_from(path, monkeypatch):
+    usual = h5py.File
+
+    def refuse(*given, locking=None, **named):
+        if locking:
+            raise OSError(37, "unable to lock file, errno = 37")
+        return usual(*given, locking=locking, **named)
+
+    monkeypatch.setattr(h5py, "File", refuse)
+    assert streamkern.open_hdf5(path).n_samples

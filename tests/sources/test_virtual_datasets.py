@@ -33,7 +33,7 @@ def virtual(path, *mapped, fill=None):
 
 
 A, B = ("a.h5", "X", (40, 3), np.s_[:40]), ("b.h5", "X", (20, 3), np.s_[40:])
-NOT_PLAIN = "X is a virtual dataset, which must consist of whole datasets in other files"
+NOT_PLAIN = "X is a virtual dataset, which must consist of whole datasets of that shape in local"
 
 
 def read(path):
@@ -64,14 +64,14 @@ def test_rows_that_no_mapping_names_are_refused_whatever_their_fill_value(folder
     path = virtual(folder / "v.h5", ("a.h5", "X", (40, 3), np.s_[10:50]), fill=fill)
     assert NOT_PLAIN in refused(path)
     path = virtual(folder / "v.h5", A, fill=fill)
-    assert "rows 40 to 60 of X are in no file" in refused(path)
+    assert NOT_PLAIN in refused(path)
     made = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
     made.set_layout(h5py.h5d.VIRTUAL)
     with h5py.File(path, "r+") as file:
         file.move("X", "old")
         space = h5py.h5s.create_simple((N, 3))
         h5py.h5d.create(file.id, b"X", h5py.h5t.NATIVE_DOUBLE, space, made)
-    assert "rows 0 to 60 of X are in no file" in refused(path)
+    assert NOT_PLAIN in refused(path)
 
 
 def beside(layout, whole):
@@ -97,16 +97,14 @@ def test_other_mappings_are_refused(folder, mapped):
     with h5py.File(folder / "v.h5", "w") as file:
         file.create_virtual_dataset("X", layout)
         file["y"] = np.zeros(N)
-    said = refused(folder / "v.h5")
-    assert NOT_PLAIN in said or "whose shape is (60, 3); write X again" in said
+    assert NOT_PLAIN in refused(folder / "v.h5")
 
 
 @pytest.mark.parametrize("n_rows", [19, 21])
 def test_a_part_whose_dataset_has_another_shape_now_is_refused(folder, n_rows):
     path = virtual(folder / "v.h5", A, B)
     store(folder / "b.h5", np.ones((n_rows, 3)), np.ones(n_rows))
-    assert "X takes rows 40 to 60 from X in " in refused(path)
-    assert f"whose shape is ({n_rows}, 3); write X again" in refused(path)
+    assert NOT_PLAIN in refused(path)
 
 
 def test_a_part_that_was_not_written_to_its_end_is_refused(folder):
@@ -120,14 +118,14 @@ def test_a_part_that_is_gone_or_elsewhere_again_is_refused(folder):
     path = virtual(folder / "v.h5", A, B)
     with h5py.File(folder / "b.h5", "r+") as file:
         file.move("X", "Z")
-    assert f"X needs X in {folder / 'b.h5'}; put it back" in refused(path)
+    assert NOT_PLAIN in refused(path)
     with h5py.File(folder / "b.h5", "r+") as file:
         file["X"] = h5py.ExternalLink("all.h5", "X")
     assert "links to other files are not followed" in refused(path)
     (folder / "b.h5").unlink()
     assert f"{folder / 'b.h5'} does not exist" in refused(path)
     virtual(folder / "b.h5", ("all.h5", "X", (N, 3), np.s_[:]))
-    assert "whose shape is" in refused(path) or NOT_PLAIN in refused(path)
+    assert NOT_PLAIN in refused(path)
 
 
 @pytest.mark.parametrize("name", [".", "v.h5", "part%%.h5"])
@@ -140,7 +138,7 @@ def test_a_virtual_dataset_of_itself_or_with_percent_signs_is_refused(folder, na
 def test_folders_of_the_environment_are_not_looked_through(folder, monkeypatch):
     path = virtual(folder / "v.h5", A, B)
     monkeypatch.setenv("HDF5_VDS_PREFIX", str(folder / "other"))
-    assert "X is made of other files, which are looked for beside a local file" in refused(path)
+    assert NOT_PLAIN in refused(path)
 
 
 @pytest.mark.parametrize("series", [False, True])

@@ -172,3 +172,21 @@ def test_removing_a_checkpoint_leaves_what_is_not_its_own(tmp_path):
         (folder / name).unlink()
     remove_checkpoint(folder)
     assert not folder.exists()
+
+
+@pytest.mark.parametrize("name", ["lock", "job.json", "columns-0123456789ab-group-00000.h5"])
+def test_a_link_in_a_checkpoint_is_refused_and_not_followed(tmp_path, name):
+    folder = tmp_path / "saved"
+    folder.mkdir()
+    (folder / name).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(CheckpointError, match=f"'{name}', a link"), opened_checkpoint(folder, JOB):
+        pass
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_folder_in_the_place_of_sums_is_told(tmp_path):
+    with opened_checkpoint(tmp_path, JOB):
+        pass
+    (tmp_path / "columns-0123456789ab-group-00000.h5").mkdir()
+    with pytest.raises(CheckpointError, match="h5 is a folder"), opened_checkpoint(tmp_path, JOB):
+        pass

@@ -257,3 +257,9 @@ def test_a_signal_while_a_temporary_file_is_made_leaves_no_lock(tmp_path, monkey
     with pytest.raises(Stopped), stoppable(), replacing(tmp_path / "new.txt"):
         pass
     assert not list(tmp_path.iterdir())
+
+
+def test_an_output_that_is_a_link_to_nothing_is_refused(tmp_path):
+    (tmp_path / "link.h5").symlink_to(tmp_path / "elsewhere.h5")
+    with pytest.raises(OutputError, match=r"a link to .*elsewhere\.h5, which does not exist"):
+        check_output(tmp_path / "link.h5")

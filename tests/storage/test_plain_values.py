@@ -88,5 +88,5 @@ def test_a_file_that_was_cut_short_or_is_missing_is_refused(tmp_path, length):
     write_plain(path, SUMS)
     path.write_bytes(path.read_bytes()[:length])
     for place in (path, tmp_path / "nothing.h5"):
-        with pytest.raises(CheckpointError, match="h5 does not hold the sums that were saved"):
+        with pytest.raises(CheckpointError, match=r"h5 (does not|is a trunc)"):
             read_plain(place)

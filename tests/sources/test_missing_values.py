@@ -1,0 +1,150 @@
+"""Attributes of NetCDF, types that NumPy lacks, rows that lie turned, and heaps of texts."""
+
+import subprocess
+import sys
+
+import h5py
+import numpy as np
+import pytest
+
+import streamkern
+from streamkern.errors import DataError, StreamkernError
+
+N = 60
+X = np.arange(N * 2.0).reshape(N, 2)
+
+
+def stored(path, X=X, y=X[:, 0], on="X", **attributes):
+    with h5py.File(path, "w") as file:
+        file["X"], file["y"] = X, y
+        file[on].attrs.update(attributes)
+    return path
+
+
+def read(path, **named):
+    source = streamkern.open_hdf5(path, **named)
+    (shard,) = source.shards(N)
+    (block,) = source.reader(shard).blocks(N)
+    return block
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", ">f8", "i2", "i8"])
+@pytest.mark.parametrize(
+    ("attributes", "missing"),
+    [
+        ({"_FillValue": 5}, [5]),
+        ({"missing_value": [5, 7]}, [5, 7]),
+        ({"valid_min": 2}, [0, 1]),
+        ({"valid_max": 117}, [118, 119]),
+        ({"valid_range": [1, 118]}, [0, 119]),
+        ({"_FillValue": 5, "valid_min": 1}, [0, 5]),
+    ],
+)
+def test_what_attributes_mark_as_missing_is_nan(tmp_path, dtype, attributes, missing):
+    typed = {name: np.array(value, dtype) for name, value in attributes.items()}
+    found = read(stored(tmp_path / "a.h5", X.astype(dtype), **typed)).X
+    np.testing.assert_array_equal(found, np.where(np.isin(X, missing), np.nan, X))
+
+
+@pytest.mark.parametrize("on", ["y", "weights"])
+def test_targets_and_weights_have_missing_values_too(tmp_path, on):
+    path = stored(tmp_path / "a.h5", y=np.where(X[:, 0] == 8, 9.97e36, X[:, 0]).astype("f4"))
+    with h5py.File(path, "r+") as file:
+        file["weights"] = file["y"][()]
+        file[on].attrs["_FillValue"] = np.float32(9.97e36)
+    block = read(path, weights="weights")
+    assert np.flatnonzero(np.isnan(block.y[:, 0])).tolist() == [4] * (on == "y")
+    assert np.flatnonzero(np.isnan(block.weights)).tolist() == [4] * (on == "weights")
+
+
+def test_a_fill_value_that_is_nan_marks_nothing_else(tmp_path):
+    np.testing.assert_array_equal(read(stored(tmp_path / "a.h5", _FillValue=np.nan)).X, X)
+
+
+def test_labels_that_are_the_fill_value_are_missing(tmp_path):
+    path = stored(tmp_path / "a.h5", y=np.arange(N) % 3, on="y", _FillValue=np.int64(2))
+    source, labels = streamkern.open_hdf5(path, labels=True).labelled()
+    (found,) = labels.reader(source.shards(N)[0])
+    assert found.tolist() == [None if i % 3 == 2 else i % 3 for i in range(N)]
+
+
+@pytest.mark.parametrize("bits", [8, 16, 32])
+def test_integers_without_a_sign_are_read_so(tmp_path, bits):
+    values = np.random.default_rng(0).integers(0, 2**bits, (N, 2)).astype(f"u{bits // 8}")
+    fill = np.array([values[0, 0]]).view(f"i{bits // 8}")[0]
+    signed = values.view(f"i{bits // 8}")
+    path = stored(tmp_path / "a.h5", signed, _Unsigned=np.bytes_("true"), _FillValue=fill)
+    expected = np.where(values == values[0, 0], np.nan, values.astype(float))
+    np.testing.assert_array_equal(read(path).X, expected)
+
+
+@pytest.mark.parametrize("attributes", [{"_Unsigned": "true"}, {"scale_factor": 0.5}])
+def test_attributes_that_are_packing_or_kept_in_a_heap_are_refused(tmp_path, attributes):
+    path = stored(tmp_path / "a.h5", X.astype("i1"), **attributes)
+    with pytest.raises(DataError, match=f"no plain numbers, by its attribute {[*attributes][0]}"):
+        streamkern.open_hdf5(path)
+
+
+@pytest.mark.parametrize("chunk", [None, (10, 2)])
+def test_bfloat16_is_read(tmp_path, chunk):
+    kind, made = h5py.h5t.IEEE_F32LE.copy(), h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    kind.set_fields(15, 7, 8, 0, 7)
+    kind.set_size(2)
+    kind.set_ebias(127)
+    if chunk:
+        made.set_chunk(chunk)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        h5py.h5d.create(file.id, b"X", kind, h5py.h5s.create_simple(X.shape), made)
+        file["X"][:] = X.astype("f4")
+        file["y"] = X[:, 0]
+    np.testing.assert_array_equal(read(tmp_path / "a.h5").X, X)
+
+
+@pytest.mark.parametrize("y", [X[:, :1].T, X[:, 0]])
+def test_rows_that_lie_turned_are_told_with_a_remedy_that_works(tmp_path, monkeypatch, y):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(DataError, match="as MATLAB writes HDF5") as error:
+        streamkern.open_hdf5(stored(tmp_path / "a.h5", X.T, y))
+    code = str(error.value).partition("turn them in Python: ")[2].rstrip(".")
+    subprocess.run([sys.executable, "-c", code], check=True)
+    with h5py.File("turned.h5") as file:
+        assert np.array_equal(file["X"], X)
+        assert ("y" in file) == (y.ndim == 2)
+
+
+TEXTS = np.array(["yes", "no", "caf\u00e9", ""], dtype=object)[np.arange(N) % 4]
+
+
+@pytest.mark.parametrize(
+    "how", [{}, {"chunks": (7,)}, {"compression": "gzip"}, {"compression": "lzf", "shuffle": True}]
+)
+@pytest.mark.parametrize("block", [0, 512])
+def test_texts_of_variable_length_are_read_however_they_are_stored(tmp_path, how, block):
+    with h5py.File(tmp_path / "a.h5", "w", userblock_size=block) as file:
+        file["X"] = X
+        file.create_dataset("y", data=TEXTS, dtype=h5py.string_dtype(), **how)
+    source, labels = streamkern.open_hdf5(tmp_path / "a.h5", labels=True).labelled()
+    (found,) = labels.reader(source.shards(N)[0])
+    assert found.tolist() == TEXTS.tolist()
+
+
+@pytest.mark.parametrize("size", [2**64 - 16, 0, 2**40])
+def test_labels_in_a_heap_without_end_are_told(tmp_path, size):
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as file:
+        file["X"] = X
+        file.create_dataset("y", data=TEXTS, dtype=h5py.string_dtype())
+    held = bytearray(path.read_bytes())
+    place = held.index(b"GCOL") + 24
+    held[place : place + 8] = size.to_bytes(8, "little")
+    path.write_bytes(held)
+    source, labels = streamkern.open_hdf5(path, labels=True).labelled()
+    with pytest.raises(DataError, match=r"a\.h5: labels 0 to 60 of /y cannot be read"):
+        list(labels.reader(source.shards(N)[0]))
+
+
+@pytest.mark.parametrize("weight", [1e300, 1e308, 1e-310])
+def test_weights_that_no_sum_holds_are_told(weight):
+    model = streamkern.RandomFeatureRidge("gaussian", n_components=8)
+    with pytest.raises(StreamkernError, match="the mean weight is .*; multiply all weights by a"):
+        model.fit(X, X[:, 0], sample_weight=np.full(N, weight))
