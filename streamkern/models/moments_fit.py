@@ -6,8 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from streamkern.errors import ParameterError
+from streamkern.errors import ParameterError, warn
 from streamkern.features.metric import GivenMetric
+from streamkern.kernels import ShiftInvariantKernel
 from streamkern.models.checkpoint_job import RowPasses, checkpointed, hash_of_rows
 from streamkern.models.data_moments import DataMoments
 from streamkern.models.field_kernel import with_chosen_kernel
@@ -15,6 +16,7 @@ from streamkern.models.moments_pass import moments_pass
 from streamkern.parameters.fit_options import SAMPLE_ROWS, FitOptions
 from streamkern.parameters.fit_report import FitReport
 from streamkern.parameters.job_plan import Plan
+from streamkern.parameters.parameters import AUTO
 from streamkern.parameters.penalty_options import PenaltyOptions
 from streamkern.parameters.plan import plan_for
 from streamkern.parameters.template import Template
@@ -25,6 +27,7 @@ from streamkern.tune.candidates import Contender
 from streamkern.tune.column_pass import run_column_pass, warn_of_outliers
 from streamkern.tune.metric_beginnings import Pair
 from streamkern.tune.metric_learning import LearntMetric, check_metric_of, in_metric
+from streamkern.tune.row_order import order_note
 from streamkern.tune.sample_choice import chosen_on_sample
 from streamkern.tune.trials import ISOTROPIC, STANDARD
 
@@ -109,6 +112,12 @@ def fit_job(
             given = given if pairs else [(options.kernel, options.feature_map)]
         if like is None:
             warn_of_outliers(source, seen)
+        neighbours = ""
+        if like is None and not more_to_come and _swings(options, plan):
+            neighbours = order_note(seen, options.random_state)
+        if neighbours:
+            warn(neighbours, 4)
+            scaled |= {"order_note": neighbours}
         contenders, learnt = in_metric(seen, wanted, given, plan, deadline)
         chosen = wanted.scale != given_scale
         if deadline is not None and (learnt is not None or chosen):
@@ -126,6 +135,13 @@ def fit_job(
             options = replace(options, kernel=contenders[0].pairs[0][0])
         passes = RowPasses(source, options, plan, saved, folds, like, few_rows, scaled)
         yield passes, contenders, learnt
+
+
+def _swings(options: FitOptions, plan: Plan) -> bool:
+    """Say whether folds are of single rows by default, and features are random or at landmarks."""
+    is_open = options.n_folds > 1 and options.fold_by == AUTO and plan.fold_by == "rows"
+    of_distances = isinstance(options.kernel, ShiftInvariantKernel) and not options.is_identity
+    return is_open and of_distances and not options.has_grid
 
 
 def _turned(folds: Folds, source: Source, plan: Plan, options: FitOptions) -> Folds:

@@ -106,11 +106,12 @@ def solve_moments(
     if errors.source != "moments":
         equations = replace(equations, train_rss=errors.train * equations.weight)
         cv_rmse = cv_rmse if errors.held_out is None else np.sqrt(errors.held_out)
-    note, fold_by = errors.note(report["precision"]), report["fold_by"] or "rows"
-    ordered, short, edge = solved.penalty_notes(report["precision"], fold_by)
-    warned = [*filter(None, (solution.note, ordered, short, note * (errors.source == "bound")))]
+    note = errors.note(report["precision"])
+    short, edge = solved.penalty_notes(report["precision"])
+    warned = [*filter(None, (solution.note, short, note * (errors.source == "bound")))]
     # Too common for warnings.
     notes = [
+        report.get("order_note", ""),  # which was warned of
         edge,
         _unresolved(whole_map, equations, report["rows"]) * (not parameters.penalty.is_fixed),
         report.get("tuning_note", ""),

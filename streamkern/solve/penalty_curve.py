@@ -14,8 +14,6 @@ from streamkern.solve.solution import is_on_or_below
 
 # Of robust GCV: 1 would be GCV itself.  Of 0.05 to 0.4, that which does best on real data.
 _ROBUST = 0.2
-# Random folds of N rows differ by about sqrt(kurtosis / N); ordered ones by much more.
-_ORDERED = 0.25, 6.0
 # Of the mean squared error, as a power of alpha: from here double precision gained a tenth or more.
 _FALLING = 0.1
 
@@ -170,27 +168,6 @@ def _scale(variance: Floats) -> Floats:
 def errors_of_roots(values: Floats, errors: Floats) -> Floats:
     """Return the standard errors of roots of mean squares, given those of the mean squares."""
     return errors / (2.0 * np.where(values > 0, values, 1.0))
-
-
-def ordered_rows(curve: PenaltyCurve, chosen: Array, fold_by: str) -> str:
-    """Return a note if the folds' errors lie further apart than those of random folds."""
-    if curve.fold_scores is None or curve.fold_rows is None:
-        return ""
-    errors = curve.fold_errors(chosen)
-    mean = float(errors.mean())
-    base, slope = _ORDERED
-    if not mean > 0 or errors.std() / mean <= base + slope / np.sqrt(curve.fold_rows.min()):
-        return ""
-    low, high = np.sqrt(errors.min() / mean), np.sqrt(errors.max() / mean)
-    instead = "fold_by 'rows' (--fold-by rows) deals them evenly"
-    if fold_by != "blocks":
-        instead += (
-            ", fold_by 'blocks' (--fold-by blocks) says how well rows of other times are predicted"
-        )
-    return (
-        f"the folds' errors are {low:.2f} to {high:.2f} times their mean, further apart than "
-        f"is usual by chance: the rows look ordered; {instead}."
-    )
 
 
 def at_the_edge(curve: PenaltyCurve, chosen: Array, floor: float, precision: str) -> str:

@@ -20,7 +20,7 @@ from streamkern.engine.scheduler import kept, run, task
 from streamkern.errors import ParameterError
 from streamkern.parameters.penalty_options import PenaltyOptions
 from streamkern.solve import Eigenbasis, NormalEquations, RidgeSolution, kept_gram, solve_ridge
-from streamkern.solve.penalty_curve import at_the_edge, ordered_rows, short_of_precision
+from streamkern.solve.penalty_curve import at_the_edge, short_of_precision
 from streamkern.solve.posterior_samples import PosteriorSamples
 from streamkern.solve.sparse_selection import SparsityCurve
 from streamkern.solve.subspace import Remainder
@@ -67,14 +67,14 @@ class Solved:
         by_rows = self.size is not None and self.size.curve.criterion == "loo"
         return None if self.cv_rmse is None or by_rows else np.square(self.cv_rmse)
 
-    def penalty_notes(self, precision: str, fold_by: str) -> tuple[str, str, str]:
-        """Sentences on rows that look ordered, on single precision, and on the grid, or ''."""
+    def penalty_notes(self, precision: str) -> tuple[str, str]:
+        """Sentences on single precision, and on the grid, or ''."""
         if self.size is None:
-            return "", "", ""
+            return "", ""
         choice = self.size.curve, self.size.chosen
         short = short_of_precision(*choice, self.solution.floor, precision)
         edge = "" if short else at_the_edge(*choice, self.solution.floor, precision)
-        return "" if fold_by == "rows" else ordered_rows(*choice, fold_by), short, edge
+        return short, edge
 
 
 def nested_sizes(n_components: int, nesting: int = 2) -> list[int]:

@@ -40,13 +40,6 @@ def assert_curve_is_that_of_folds(model, X, y, folds, s=None, *, intercept=True)
         assert np.reshape(found, -1) == pytest.approx(np.sqrt(sum(parts) / s.sum()), rel=1e-8)
 
 
-def sorted_rows(n=4000):
-    """Rows in the order of an input, whose effect grows with it."""
-    X, _ = rows(n)
-    X = X[np.argsort(X[:, 0])]
-    return X, np.exp(X[:, 0]) * np.sin(4 * X[:, 1])
-
-
 FORMULAS = {"rows": lambda i, _, K: naive.fold_of_row(i, K, 0), "blocks": naive.fold_of_block}
 
 
@@ -94,17 +87,49 @@ def notes(model, X, y) -> list[str]:
     return [str(w.message) for w in caught if issubclass(w.category, StreamkernWarning)]
 
 
-def test_rows_in_an_order_are_noted_where_folds_are_blocks_and_not_dealt_by_rows():
-    model = ridge(fold_by="blocks")
-    (said,) = notes(model, *sorted_rows())
-    assert "the rows look ordered; fold_by 'rows' (--fold-by rows) deals them evenly" in said
-    assert model.report_["note"] == said
-    model = ridge(fold_by="rows")
-    assert notes(model, *sorted_rows()) == []
-    assert model.report_["note"] == ""
-    X, y = sorted_rows()
-    order = np.random.default_rng(0).permutation(len(X))
-    assert notes(ridge(fold_by="blocks"), X[order], y[order]) == []
+def along_tracks(n_tracks=16, n=200):
+    """Rows along dense tracks in the plane, of a rough field, and places in the gaps between."""
+    rng = np.random.default_rng(0)
+    frequencies = rng.standard_normal((400, 2)) / np.abs(rng.standard_normal((400, 1)))
+    phases = rng.uniform(0.0, 2.0 * np.pi, 400)
+
+    def field(X):
+        return np.cos(X @ frequencies.T / 4.0 + phases).sum(axis=1) / np.sqrt(200.0)
+
+    along, across = np.meshgrid(np.linspace(0.0, 10.0, n), np.linspace(0.0, 10.0, n_tracks))
+    X = np.column_stack([along.ravel(), across.ravel()])
+    gaps = X + [0.0, 5.0 / (n_tracks - 1)]
+    return (X, field(X) + 0.2 * rng.standard_normal(len(X))), (gaps, field(gaps))
+
+
+def test_rows_that_crowd_along_tracks_are_warned_of_and_blocks_hold_in_the_gaps():
+    (X, y), (gaps, truth) = along_tracks()
+    fitted = RandomFeatureRidge(n_components=512)
+    (said,) = notes(fitted, X, y)
+    assert "take fold_by 'blocks' (--fold-by blocks)" in said
+    assert said in fitted.report_["note"]
+    assert said == fitted.report_["order_note"]
+    blocks = RandomFeatureRidge(n_components=512, fold_by="blocks")
+    assert notes(blocks, X, y) == []
+    errors = [np.sqrt(np.square(each.predict(gaps) - truth).mean()) for each in (fitted, blocks)]
+    assert fitted.report_["cv_rmse"] < errors[0] / 2.0
+    assert errors[1] < errors[0] / 2.0
+    # Whoever says that rows are to be left out knows it.
+    assert notes(RandomFeatureRidge(n_components=512, fold_by="rows"), X, y) == []
+
+
+@pytest.mark.parametrize("how", ["shuffled", "sorted by the target", "blocks", "few"])
+def test_rows_in_random_order_or_that_of_their_targets_are_not_warned_of(how):
+    (X, y), _ = along_tracks()
+    rng = np.random.default_rng(1)
+    order = np.argsort(y) if how == "sorted by the target" else rng.permutation(len(y))
+    if how == "blocks":
+        order, y = np.arange(len(y)), rng.standard_normal(len(y))  # nothing to be predicted
+    elif how == "few":
+        order = np.arange(0, len(y), 50)
+    model = RandomFeatureRidge(n_components=128, n_folds=2)
+    model.fit(X[order], y[order])
+    assert "order_note" not in model.report_
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from tolerances import assert_close
 from streamkern.errors import ParameterError
 from streamkern.solve import Spectrum
 from streamkern.solve.cross_validation import HeldOut
-from streamkern.solve.penalty_curve import PenaltyCurve, ordered_rows
+from streamkern.solve.penalty_curve import PenaltyCurve
 from streamkern.solve.penalty_grid import checked_penalty, default_grid, even_grid
 
 
@@ -164,7 +164,6 @@ def test_one_standard_error_never_takes_a_smaller_penalty_nor_a_worse_than_allow
 def test_one_standard_error_needs_folds(criterion):
     made = PenaltyCurve.of_spectrum(criterion, ALPHAS, spectrum([0.1, 2.0]))
     assert made.standard_errors() is None
-    assert ordered_rows(made, np.array([0, 0]), "shards") == ""
     assert made.combined(np.array([0, 0]))[1] == 0.0
     with pytest.raises(ParameterError, match=f"needs folds, but the criterion is {criterion}; tak"):
         made.choose(one_standard_error=True)
@@ -257,39 +256,3 @@ def test_a_score_that_is_infinite_is_none_in_plain_values():
     values = made.as_dict()["values"]
     assert values[0] is None
     assert isinstance(values[1], float)
-
-
-def folds_with(errors, n_rows: int = 1000) -> PenaltyCurve:
-    """A curve of one penalty and one target, whose folds have these mean squared errors."""
-    folds = [HeldOut(float(n_rows), np.full((1, 1), n_rows * e), n_rows) for e in errors]
-    return PenaltyCurve.of_folds(np.ones(1), folds, np.ones(1))
-
-
-FAR = [1.0, 1.0, 1.0, 4.0, 1.0]
-
-
-def test_rows_look_ordered_where_folds_lie_far_apart():
-    note = ordered_rows(folds_with(FAR), np.array([0]), "shards")
-    # Of the root mean squares: sqrt(1 / 1.6) and sqrt(4 / 1.6).
-    assert "0.79 to 1.58 times their mean, further apart than is usual by chance: the rows" in note
-    assert note.endswith("--fold-by blocks says how well rows of other times are predicted.")
-    shorter = ordered_rows(folds_with(FAR), np.array([0]), "blocks")
-    assert shorter.endswith("the rows look ordered; --fold-by rows deals them evenly.")
-
-
-@pytest.mark.parametrize(
-    ("errors", "n_rows"), [([0.7, 1.3], 1000), ([1.0] * 5, 1000), ([0.0, 0.0], 1000), (FAR, 10)]
-)
-def test_rows_do_not_look_ordered_where_folds_are_alike_or_small(errors, n_rows):
-    assert ordered_rows(folds_with(errors, n_rows), np.array([0]), "shards") == ""
-
-
-def test_ordered_rows_are_seen_at_the_penalty_that_was_chosen():
-    ordered, even = np.array([1.0, 1.0, 9.0]), np.ones(3)
-    folds = [
-        HeldOut(1000.0, 1000 * np.array([[a, b], [b, b]]), 1000)
-        for a, b in zip(ordered, even, strict=True)
-    ]
-    made = PenaltyCurve.of_folds(np.array([1.0, 2.0]), folds, np.ones(2))
-    notes = [ordered_rows(made, np.array(chosen), "shards") for chosen in ([0], [0, 1], [1])]
-    assert [bool(note) for note in notes] == [True, True, False]

@@ -207,15 +207,15 @@ def test_a_penalty_that_is_given_is_taken_and_nothing_is_chosen(alpha):
     size = np.abs(expected.coef).max()
     assert np.abs(solved.solution.coef - expected.coef).max() < 1e-6 * size
     assert (solved.size, solved.sizes, solved.cv_rmse) == (None, (), None)
-    assert solved.penalty_notes("single", "shards") == ("", "", "")
+    assert solved.penalty_notes("single") == ("", "")
 
 
 @pytest.mark.parametrize(
     ("second", "precision", "begins"),
     [
-        (9.0, "single", ("", "the error still falls", "")),
-        (1.0, "single", ("", "", "the best alpha is at the precision floor")),
-        (9.0, "double", ("", "", "")),
+        (9.0, "single", ("the error still falls", "")),
+        (1.0, "single", ("", "the best alpha is at the precision floor")),
+        (9.0, "double", ("", "")),
     ],
 )
 def test_of_the_notes_on_a_penalty_at_the_floor_the_first_stands_for_both(
@@ -223,7 +223,7 @@ def test_of_the_notes_on_a_penalty_at_the_floor_the_first_stands_for_both(
 ):
     curve = PenaltyCurve("gcv", np.array([1.0, 10.0]), np.array([[1.0], [second]]), np.ones(1))
     size = SimpleNamespace(curve=curve, chosen=np.array([0]))
-    notes = Solved(SimpleNamespace(floor=1.0), None, size).penalty_notes(precision, "shards")
+    notes = Solved(SimpleNamespace(floor=1.0), None, size).penalty_notes(precision)
     for note, begun in zip(notes, begins, strict=True):
         assert note.startswith(begun)
         assert bool(note) == bool(begun)
