@@ -24,7 +24,7 @@ from streamkern.sources import Source
 from streamkern.statistics import Folds, RowFolds, RowIndex, block_folds, shard_folds
 from streamkern.statistics.folds import TurnedFolds
 from streamkern.tune.candidates import Contender
-from streamkern.tune.column_pass import run_column_pass, warn_of_outliers
+from streamkern.tune.column_pass import ColumnPass, run_column_pass, warn_of_outliers
 from streamkern.tune.metric_beginnings import Pair
 from streamkern.tune.metric_learning import LearntMetric, check_metric_of, in_metric
 from streamkern.tune.row_order import order_note
@@ -111,13 +111,7 @@ def fit_job(
             wanted = replace(wanted, scale=options.scale)
             given = given if pairs else [(options.kernel, options.feature_map)]
         if like is None:
-            warn_of_outliers(source, seen)
-        neighbours = ""
-        if like is None and not more_to_come and _swings(options, plan):
-            neighbours = order_note(seen, options.random_state)
-        if neighbours:
-            warn(neighbours, 4)
-            scaled |= {"order_note": neighbours}
+            scaled |= _warned(source, seen, options, plan, more_to_come=more_to_come)
         contenders, learnt = in_metric(seen, wanted, given, plan, deadline)
         chosen = wanted.scale != given_scale
         if deadline is not None and (learnt is not None or chosen):
@@ -137,11 +131,18 @@ def fit_job(
         yield passes, contenders, learnt
 
 
-def _swings(options: FitOptions, plan: Plan) -> bool:
-    """Say whether folds are of single rows by default, and features are random or at landmarks."""
+def _warned(
+    source: Source, seen: ColumnPass, options: FitOptions, plan: Plan, *, more_to_come: bool
+) -> FitReport:
+    """Warn of outliers, and of rows that crowd where folds are of rows and nobody said so."""
+    warn_of_outliers(source, seen)
     is_open = options.n_folds > 1 and options.fold_by == AUTO and plan.fold_by == "rows"
     of_distances = isinstance(options.kernel, ShiftInvariantKernel) and not options.is_identity
-    return is_open and of_distances and not options.has_grid
+    if more_to_come or not (is_open and of_distances) or options.has_grid:  # which holds in gaps
+        return {}
+    if note := order_note(seen, options.random_state):
+        warn(note, 5)
+    return {"order_note": note} if note else {}
 
 
 def _turned(folds: Folds, source: Source, plan: Plan, options: FitOptions) -> Folds:

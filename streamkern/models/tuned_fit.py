@@ -17,9 +17,10 @@ from streamkern.models.moments_pass import moments_pass
 from streamkern.parameters.fit_options import FitOptions, large_sample
 from streamkern.parameters.fit_report import FitReport, with_seconds
 from streamkern.parameters.parameters import AUTO, Parameters, first_kernel_of
-from streamkern.parameters.plan import tell_of_solution
+from streamkern.parameters.plan import plan_here, tell_of_solution
+from streamkern.runtime.events import tell_of_job
 from streamkern.sources import Source
-from streamkern.tune.budget import Budget, Ledger, Spent
+from streamkern.tune.budget import Budget, Ledger, Spent, direct_seconds
 from streamkern.tune.candidates import Contender, kernels_to_try, maps_to_try, pairs_to_try
 from streamkern.tune.finalists import compare
 from streamkern.tune.halving import budgeted_rows, search
@@ -99,10 +100,10 @@ class Choice:
 
     def moments(self, source: Source) -> DataMoments:
         """Choose on a sample of the rows, and read them all with what was chosen."""
-        begun = time.perf_counter()
+        begun = self._begun()
         names = maps_to_try(self.maps, self.parameters.feature_map, source.n_features)
-        options, tried, allowed = self.options, self.kernels, self.budget
-        pairs, deadline = pairs_to_try(tried, names, options, source), None
+        options, tried, allowed, deadline = self.options, self.kernels, self.budget, None
+        pairs = pairs_to_try(tried, names, options, source)
         if allowed is not None and allowed.in_seconds:
             options, pairs = self._widened(options, pairs, source)
             allowed = allowed.searching(self.parameters, options, source)
@@ -113,8 +114,8 @@ class Choice:
         if allowed is not None and deadline is None:
             n_rows = budgeted_rows(source, options, len(pairs), allowed)
         # A map may be made from more rows than are searched on.
-        how: Any = {"pairs": pairs, "n_sample": n_rows, "searched": [*tried, *names, str(allowed)]}
         penalty = self.parameters.penalty
+        how: Any = {"pairs": pairs, "n_sample": n_rows, "searched": [*tried, *names, str(allowed)]}
         how |= {"n_left_out": penalty.n_left_out} | self.parameters.solution_by_passes(options)
         job = fit_job(source, options, self.checkpoint, deadline=deadline, **how)
         with job as (rows, contenders, learnt):
@@ -132,13 +133,14 @@ class Choice:
                 plain = self.parameters.feature_map if self.maps in (None, AUTO) else None
                 found = search(trials := SearchTrials(contenders, *how_tried), plain)
             best, arm = trials.contenders[found.arm.place], found.arm
+            in_time = self._in_time(rows.options, source, trials, begun)
             del trials  # and the rows that it holds
             new: Any = {"kernel": arm.kernel, "feature_map": arm.feature_map}
-            new |= {"scale": best.scale or rows.options.scale}
+            new["scale"] = best.scale or rows.options.scale
+            new |= {"metric": None} if arm.is_linear else {}
             # Of kernels, the search says more.
             scaled: FitReport = {**(rows.scaled or {}), "scale": new["scale"], "kernel_errors": {}}
-            new |= {"metric": None} if arm.is_linear else {}
-            options = replace(rows.options, **new)
+            options = replace(in_time, **new)
             tell_of_solution(source, options, rows.plan, how)  # what comes before, nobody can say
             chosen = rows._replace(options=options, scaled=scaled)
             moments = moments_pass(chosen, best.column_pass, penalty=penalty)
@@ -164,6 +166,27 @@ class Choice:
         seconds, parts = report["seconds"], ("scale", "columns", "pass", "solve")
         again = _AGAIN * sum(seconds.get(part, 0.0) for part in parts)
         return not is_plain and report["cv_rmse"] is not None and spent + again < self.budget.amount
+
+    def _begun(self) -> float:
+        """Tell that a search begins, and return when."""
+        tell_of_job("searching", seconds=0.0 if self.budget is None else self.budget.seconds)
+        return time.perf_counter()
+
+    def _in_time(
+        self, options: FitOptions, source: Source, trials: SearchTrials, begun: float
+    ) -> FitOptions:
+        """Return options with D halved while a fit, at the speed of trials, ends too late."""
+        D: Any = self.parameters.n_components
+        if self.budget is None or not self.budget.in_seconds or D == AUTO:
+            return options
+        left = self.budget.amount - (time.perf_counter() - begun)
+        while options.n_components > D:
+            plan = plan_here(source, options, **self.parameters.solution_by_passes(options))
+            seconds = trials.ledger.slowness * direct_seconds(plan, self.parameters, options)
+            if plan.solves_by_passes or seconds <= left:
+                break
+            options = replace(options, n_components=options.n_components // 2)
+        return options
 
     def _with_linear(
         self, contenders: Sequence[Contender], options: FitOptions

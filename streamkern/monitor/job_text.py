@@ -120,3 +120,11 @@ def solution_of(solved: Event) -> str:
     if isinstance(error, float):
         words.append(f"cross-validated RMSE {error:.5g}")
     return ", ".join(words)
+
+
+def trial_of(job: Job, tried: Event, now: float) -> list[str]:
+    """Return the setting of a trial, its error and the best so far, and the seconds left."""
+    words = [f"{tried['setting']}: error {tried['error']:.4f}, best {job.best or 0.0:.4f}"]
+    if job.budget:
+        words.append(f"{duration(max(job.budget - job.elapsed(now), 0.0))} left")
+    return words

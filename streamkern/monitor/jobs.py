@@ -62,6 +62,8 @@ class Job:
     readings: int = 1  # these passes
     solve_flops: float = 0.0  # of all processes, while some of them solve
     solved: dict[str, Any] | None = None
+    budget: float | None = None  # seconds of a search, 0 where these are not bounded
+    best: float | None = None  # the least error of a trial
     # Seconds since it began and what the largest worker took then, ever more rarely.
     memory: list[tuple[float, int]] = field(default_factory=list)
 
@@ -90,7 +92,8 @@ class Job:
             return current.label
         if self.solved:
             return "finishing"
-        return "solving" if current.row_flops else "preparing"
+        searches = "preparing" if self.budget is None else "searching"
+        return "solving" if current.row_flops else searches
 
     def elapsed(self, now: float) -> float:
         return (now if self.ended is None else self.ended) - self.begun
@@ -200,6 +203,10 @@ class Jobs:
                 job.planned_seconds = event.get("seconds", 0.0)
             case "solution planned":
                 job.solve_flops = event["flops"]
+            case "searching":
+                job.budget = event["seconds"]
+            case "tried":
+                job.best = min(event["error"], event["error"] if job.best is None else job.best)
             case "pass begun":
                 size = event["rows"], event.get("shards", 0), event.get("row_bytes", 0)
                 reading = Pass(event["label"], *size, event.get("row_flops", 0.0), now)

@@ -129,6 +129,8 @@ class PlainLines(Lines):
                         took = job_text.duration(reading.elapsed(now))
                         known = job_text.details(job, reading, now) | {"memory": ""}
                         self._say(job, f"{reading.label} done in {took}", *known.values())
+                case "tried":
+                    self._say(job, *job_text.trial_of(job, event, now))
                 case "solved":
                     self._say(job, job_text.solution_of(event))
                 case "job ended":

@@ -23,12 +23,16 @@ class LiveLines(Live):
         super().__init__(get_renderable=self.lines, console=console)
 
     def told(self, event: Event) -> None:
-        """Leave the lines of a job that ended; `jobs` has heard of it already."""
-        if event["kind"] != "job ended":
+        """Leave trials, and the lines of a job that ended; `jobs` has heard of it already."""
+        if event["kind"] not in {"job ended", "tried"}:
             return
+        lines: RenderableType | None = None
         with self.jobs.lock:
             now, job = self.jobs.clock(), self.jobs.job_of(event)
-            lines = None if job is None or job.is_short(now) else _lines_of(job, now)
+            if job is not None and event["kind"] == "tried":
+                lines = Text(printable("; ".join(job_text.trial_of(job, event, now))), "dim")
+            elif job is not None and not job.is_short(now):
+                lines = _lines_of(job, now)
         # The view is drawn under a lock of its own and then asks for that of the jobs.
         if lines is not None:
             self.console.print(lines)

@@ -31,6 +31,9 @@ FIELDS: dict[str, dict[str, Any]] = {
     | {"readings": Integral},
     # `flops` are what all slots could do while some of them solve.
     "solution planned": {"job": str, "flops": Real},
+    # Of a search, whose budget is in seconds, or 0; errors are over the deviation of the targets.
+    "searching": {"job": str, "seconds": Real},
+    "tried": {"job": str, "setting": str, "error": Real},
     "pass begun": {"job": str, "pass": str, "label": str, "rows": Integral, "shards": Integral}
     | {"row_bytes": Real, "row_flops": Real},
     # From a checkpoint.

@@ -59,6 +59,11 @@ class Budget:
     def __str__(self) -> str:
         return f"{self.amount:g}{'s' * self.in_seconds}"
 
+    @property
+    def seconds(self) -> float:
+        """The seconds, or 0 of passes."""
+        return self.amount * self.in_seconds
+
     def flops(self, plan_flops: float, precision: str, n_slots: int) -> float:
         if self.in_seconds:
             return self.amount * n_slots * rough_flops_per_second(precision)
@@ -73,18 +78,18 @@ class Budget:
             fewest = _ROWS_BY_PASSES if plan.solves_by_passes else _ROWS_A_COMPONENT
             enough = plan.fits and fewest * times * D <= n
             enough = enough and (times * D <= DIRECT_COMPONENTS or plan.solves_by_passes)
-            if enough and _seconds(plan, parameters, options) <= _FIT_SHARE * self.amount:
+            if enough and direct_seconds(plan, parameters, options) <= _FIT_SHARE * self.amount:
                 return times * D
         return D
 
     def searching(self, parameters: Parameters, options: FitOptions, source: Source) -> "Budget":
         """Return what of the seconds is left beside the fit, but half of them at the least."""
         plan = plan_here(source, options, **parameters.solution_by_passes(options))
-        reserved = min(_seconds(plan, parameters, options), self.amount / 2)
+        reserved = min(direct_seconds(plan, parameters, options), self.amount / 2)
         return replace(self, amount=self.amount - reserved, reserved=reserved)
 
 
-def _seconds(plan: Plan, parameters: Parameters, options: FitOptions) -> float:
+def direct_seconds(plan: Plan, parameters: Parameters, options: FitOptions) -> float:
     if plan.solves_by_passes:
         return gradient_seconds(plan, from_rows=True)
     sizes = plan.n_rows, plan.n_features, plan.n_components
@@ -113,6 +118,7 @@ class Ledger:
         self.budget: Any = budget
         self.plan, self.spent = plan, spent or Spent()
         self._flops, self._begun = 0.0, perf_counter()
+        self.slowness = 1.0  # times the seconds by the formula that trials take
         self._paid, self._last = 0.0, 0.0  # seconds until the last were paid, and of these
 
     @property
@@ -130,11 +136,12 @@ class Ledger:
             self._flops += self._flops_of(attempt.n_rows, attempt.n_components, attempt.n_folds)
 
     def reserve(self, attempt: Attempt) -> None:
-        """Leave a direct fit more of the seconds if a trial, on one thread, took more than told."""
+        """Leave a direct fit more of the seconds if a trial took more than by the formula."""
         plan, budget = self.plan, self.budget
         sizes = attempt.n_rows, plan.n_features, attempt.n_components, attempt.n_folds
         ratio = sum(attempt.cost) / (_A_TRIAL * fit_seconds(*sizes, plan.precision, 1))
         if ratio > 1.0 and not plan.solves_by_passes:
+            self.slowness = ratio
             self.budget = replace(budget, amount=budget.amount - (ratio - 1.0) * budget.reserved)
 
     def payable(self, sizes: Sequence[int], n_rows: int, n_folds: int) -> list[int]:

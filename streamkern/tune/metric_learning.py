@@ -19,6 +19,7 @@ from streamkern.kernels import Kernel, Linear
 from streamkern.parameters.fit_options import FitOptions, large_sample
 from streamkern.parameters.fit_report import FitReport, with_seconds
 from streamkern.parameters.job_plan import Plan
+from streamkern.runtime.events import tell_of_job
 from streamkern.runtime.threads import blas_threads
 from streamkern.sources import Source
 from streamkern.tune.budget import Spent
@@ -160,6 +161,9 @@ class _RoundsSoFar:
         one = next(self._more, None)
         if one is not None:
             self.rounds.append(one)
+            best = one.best
+            setting = f"{one.feature_map}, {best.kernel.name}, round {one.number} of a metric"
+            tell_of_job("tried", setting=setting, error=float(np.sqrt(best.relative_mse)))
             self._seconds = time.perf_counter() - begun
         return one is not None
 

@@ -9,6 +9,7 @@ import numpy as np
 from streamkern._typing import Array
 from streamkern.engine.scheduler import run_all, shared, task
 from streamkern.parameters.fit_options import FitOptions
+from streamkern.runtime.events import tell_of_job
 from streamkern.runtime.threads import blas_threads
 from streamkern.statistics import dtype_of_features
 from streamkern.tune.budget import Ledger
@@ -168,6 +169,9 @@ class SearchTrials:
         attempts = [attempt for some in run_all(tasks, at_once) for attempt in some]
         made = [attempts[places.index(i)] for i in range(len(candidates))]
         self.ledger.pay(made)
+        for attempt in made:
+            setting = f"{attempt.feature_map}, {attempt.kernel}, {attempt.n_components} components"
+            tell_of_job("tried", setting=setting, error=float(np.sqrt(attempt.relative_mse)))
         return made
 
     def _trial(self, arm: int, n_components: int) -> Trial:

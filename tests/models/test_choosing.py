@@ -98,7 +98,7 @@ def along_tracks(n_tracks=16, n=200):
 
     along, across = np.meshgrid(np.linspace(0.0, 10.0, n), np.linspace(0.0, 10.0, n_tracks))
     X = np.column_stack([along.ravel(), across.ravel()])
-    gaps = X + [0.0, 5.0 / (n_tracks - 1)]
+    gaps = X + np.array([0.0, 5.0 / (n_tracks - 1)])
     return (X, field(X) + 0.2 * rng.standard_normal(len(X))), (gaps, field(gaps))
 
 

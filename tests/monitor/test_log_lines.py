@@ -67,6 +67,20 @@ def test_how_a_job_comes_along_and_its_error_are_told_and_nothing_of_what_is_ove
     assert ended.endswith("fit model.h5: ended after 5.0 s: the disk is full")
 
 
+def test_trials_of_a_search_are_lines_with_the_best_so_far_and_the_seconds_left(capfd):
+    story = Story(PlainLines)
+    story.begin("tune model.h5")
+    story.tell("searching", job="j", seconds=60.0)
+    for error in (0.5, 0.75):
+        story.tell("tried", after=20.0, job="j", setting="nystroem, matern52", error=error)
+    story.begin_pass(row_flops=0.0)
+    story.tell("pass ended", error=None, **{"pass": "p"})
+    assert story.job.phase == "searching"
+    first, second = capfd.readouterr().err.splitlines()
+    assert first.endswith("nystroem, matern52: error 0.5000, best 0.5000; 40 s left")
+    assert second.endswith("error 0.7500, best 0.5000; 20 s left")
+
+
 @pytest.mark.parametrize(("seconds", "most"), [(300, 40), (3600, 110), (36_000, 180)])
 def test_a_long_job_has_few_lines(monkeypatch, capfd, seconds, most):
     story = Story(PlainLines)

@@ -1,6 +1,7 @@
 """A budget is counted, kept, and makes a search wider; costs of what was tried are the trials'."""
 
 import json
+import time
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
@@ -19,6 +20,7 @@ from streamkern.parameters.cost_estimate import fit_flops, fit_seconds, solve_fl
 from streamkern.parameters.fit_options import large_sample
 from streamkern.parameters.parameters import Parameters
 from streamkern.parameters.plan import plan_for
+from streamkern.runtime.events import observed
 from streamkern.sources import as_source
 from streamkern.tune.budget import _A_TRIAL, Budget, Ledger
 from streamkern.tune.halving import budgeted_rows
@@ -211,6 +213,28 @@ def test_a_trial_that_takes_longer_than_told_leaves_the_fit_more_of_the_seconds(
     for part, left in ((0.5, 8.0), (1.5, 7.0)):
         book.reserve(attempt(0.5, part * told, size=64, n=N))
         assert book.budget.amount == pytest.approx(left)
+
+
+@pytest.mark.parametrize(("slowness", "D"), [(1.0, 256), (1e9, 64)])
+def test_a_fit_has_fewer_features_where_trials_were_slow_but_no_fewer_than_were_asked_for(
+    slowness, D
+):
+    given = Parameters.of(ridge(n_components=64))
+    choice = Choice(given, kernels=None, maps=None, budget="60s", checkpoint=None)
+    trials = SimpleNamespace(ledger=SimpleNamespace(slowness=slowness))
+    options = replace(given.passes(), n_components=256)
+    source = as_source(*rows())
+    assert choice._in_time(options, source, trials, time.perf_counter()).n_components == D
+
+
+def test_trials_are_told_as_they_end():
+    heard = []
+    with observed(heard.append):
+        report = ridge().tune(*rows(), budget="2s").report_
+    assert [each["seconds"] for each in heard if each["kind"] == "searching"] == [2.0]
+    tried = [each for each in heard if each["kind"] == "tried"]
+    errors = {round(each["error"], 9) for each in tried}
+    assert {round(np.sqrt(each["relative_mse"]), 9) for each in report["tuning"]} <= errors
 
 
 def test_the_sample_grows_with_the_budget():
