@@ -288,3 +288,32 @@ def test_a_first_batch_of_constant_targets_does_not_shut_out_the_next():
         for precision in ("double", "int8")
     )
     np.testing.assert_allclose(found.predict(X[:50]), exact.predict(X[:50]), atol=0.02)
+
+
+@pytest.mark.filterwarnings("ignore:.*:streamkern.errors.StreamkernWarning")
+@pytest.mark.parametrize(
+    ("precision", "kind"),
+    [("int8", "none"), ("int8", "fractional"), ("int8", "whole"), ("int16", "equal")],
+)
+def test_the_rows_of_a_fit_in_integers_are_known_again_and_others_are_not(
+    precision, kind, tmp_path
+):
+    X, y = (part[:900] for part in rows())
+    rng = np.random.default_rng(4)
+    weights = {
+        "none": None,
+        "fractional": rng.gamma(0.5, 1.0, 900) + 1e-3,
+        "equal": np.full(900, 0.3),
+        "whole": rng.integers(1, 4, 900),
+    }[kind]
+    other = y.copy()
+    other[:9] += 1.0
+    lighter = np.append(np.ones(899) if weights is None else weights[:-1], 1e-9)
+    for alpha in ("loo", "cv"):
+        ridge = model(kernel=streamkern.Gaussian(1.0), precision=precision, alpha=alpha)
+        ridge.fit(X, y, weights, keep_moments=alpha == "cv")
+        assert ridge.diagnose(X, y, weights)["rows"] == 900
+        for wrong in ((X, other, weights), (X, y, lighter), (X[::-1], y, weights)):
+            with pytest.raises(DataError, match="not the rows that the model was fitted on"):
+                ridge.diagnose(*wrong)
+    streamkern.write_report(ridge, tmp_path / "report.html", X, y, weights)

@@ -1,16 +1,23 @@
 """How much of a model's error is the rounding of its features, and what precision that asks for."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from streamkern._typing import Array, Floats
 from streamkern.features import LEVELS, FeatureMap
-from streamkern.features.base import cached_slices
+from streamkern.features.base import cached_slices, slices
 from streamkern.parameters.fit_report import FitReport
+from streamkern.predict.evaluation import Measure
+from streamkern.predict.predictor import Predictor
 from streamkern.runtime.integer_products import integer_products
 from streamkern.runtime.scratch import Scratch
+from streamkern.sources import Block
+from streamkern.statistics import total
 from streamkern.statistics.centred_moments import AnyPrecision
+
+if TYPE_CHECKING:
+    from streamkern.models.fitted_ridge import FittedRidge
 
 # What `auto` tries, and the share of the squared error from which it takes the next finer.
 ROUNDED: tuple[AnyPrecision, ...] = ("int8", "int16")
@@ -18,12 +25,14 @@ LARGEST_SHARE = 0.002
 _FINER = {"int8": "int16", "int16": "double"}
 # Rows at which the rounding of features is measured, and what it usually is.
 MEASURED_ROWS, _USUAL = 256, 12.0**-0.5
+# Rows whose rounded features are held at once.
+_ROWS = 512
 
 
-def rounding_of(feature_map: FeatureMap, X: Array, precision: str) -> FitReport:
+def rounding_of(feature_map: FeatureMap, X: Array, precision: str, folds: Any) -> FitReport:
     """Return the root mean square error of rounded features at some rows, and what multiplied.
 
-    The error is in units of a level.
+    The error is in units of a level.  With it comes the unit of the weights of the moments.
     """
     D, levels = feature_map.n_components, LEVELS[precision]
     some = X[next(cached_slices(len(X), D))]
@@ -32,7 +41,38 @@ def rounding_of(feature_map: FeatureMap, X: Array, precision: str) -> FitReport:
     feature_map.evaluate(some, exact)
     bounds: Any = feature_map.bounds
     rounding = float(np.sqrt(np.mean((rounded.T - exact * (levels / bounds)) ** 2)))
-    return {"products": integer_products().name, "feature_rounding": rounding}
+    unit = next(iter(folds.parts.values())).weight_unit
+    return {"products": integer_products().name, "feature_rounding": rounding, "weight_unit": unit}
+
+
+class RoundedErrors(Measure):
+    """Sums of weights and of squared errors (q,), of rounded weights and features as in a fit."""
+
+    predictor: Predictor
+    levels: int
+    weight_unit: float
+    weight: float = total()
+    squared: Floats = total("predictor.n_targets")
+
+    @classmethod
+    def of(cls, model: "FittedRidge") -> "tuple[RoundedErrors, ...]":
+        """Return what measures the rows of a model as integers, for one that was fitted so."""
+        precision, unit = model.report["precision"], model.report.get("weight_unit")
+        if unit is None or model.report["errors_from"] != "moments":
+            return ()
+        return (cls(model.predictor, LEVELS[precision], unit),)
+
+    def add(self, rows: Block, predicted: Floats) -> None:  # noqa: ARG002  of features as they are
+        feature_map, coef = self.predictor.feature_map, self.predictor.coef
+        bounds: Any = feature_map.bounds
+        unit = feature_map.scale * np.broadcast_to(bounds, len(coef)) / self.levels
+        weights = np.rint(rows.each_weight() / self.weight_unit) * self.weight_unit
+        self.weight += float(weights.sum())
+        for some in slices(len(rows), _ROWS):
+            rounded = np.empty((len(coef), some.stop - some.start), np.int16)
+            feature_map.round_into(rows.X[some], self.levels, rounded, Scratch())
+            made = self.predictor.intercept + rounded.T @ (unit[:, None] * coef)
+            self.squared += weights[some] @ (rows.y[some] - made) ** 2
 
 
 def rounding_errors(feature_map: FeatureMap, report: FitReport, coef: Floats) -> Floats:

@@ -112,7 +112,8 @@ def moments_pass(
     report |= {"metric": metric_facts(standardizer_of(feature_map), options.metric)} | solved
     if options.precision in LEVELS:
         few = seen.sample.X[:MEASURED_ROWS]
-        report |= run(task(rounding_of, feature_map, few, options.precision, name="rounding"))
+        how = feature_map, few, options.precision, whole
+        report |= run(task(rounding_of, *how, name="rounding"))
     if learnt is not None:
         report = learnt.reported(report)
     if len(strips) > 1:

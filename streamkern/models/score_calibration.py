@@ -33,7 +33,7 @@ def calibrated_by_folds(
     held_out = unseen_by(ridge, _folds(ridge)).held_out
     by_largest = ClassErrors(ClassRule(source.classes, PlainRule()), source.class_weight)
     table, errors = _measured(ridge, source, held_out, by_largest)
-    return fitted_calibrator(method, table), errors
+    return fitted_calibrator(method, table, source.class_weight), errors
 
 
 def calibrated_by_moments(ridge: FittedRidge) -> Calibrator:
@@ -78,7 +78,7 @@ def _folds(ridge: FittedRidge) -> Any:
 def calibrated_by_rows(ridge: FittedRidge, source: LabelledSource, method: str) -> Calibrator:
     """Return the calibrator of the model's scores of rows that it was not fitted on."""
     (table,) = _measured(ridge, source, ridge.predictor)
-    return fitted_calibrator(method, table)
+    return fitted_calibrator(method, table, source.class_weight)
 
 
 def _measured(

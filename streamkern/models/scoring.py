@@ -1,5 +1,6 @@
 """The passes that compare a predictor with the targets of rows, and that look into it."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from streamkern.engine.scheduler import shared, task
 from streamkern.errors import DataError, ParameterError
 from streamkern.errors.checks import checked_integer
 from streamkern.features.kernel_values import Similarities
+from streamkern.models.feature_rounding import RoundedErrors
 from streamkern.parameters.plan import cut
 from streamkern.parameters.template import check_targets
 from streamkern.predict.deviation import Deviation, LeaveOneOut
@@ -19,6 +21,7 @@ from streamkern.predict.predictor import Predictor
 from streamkern.solve import NormalEquations, rss_rounding
 from streamkern.sources import Source
 from streamkern.statistics import ColumnStatistics, Precision, Statistic, Together
+from streamkern.statistics.integer_units import TARGET_BITS
 from streamkern.tune.column_pass import check_rows
 
 if TYPE_CHECKING:
@@ -142,17 +145,23 @@ def check_fitted_rows(
     squared: Floats,
     expected: Floats,
     *,
+    rounded: Sequence[RoundedErrors] = (),
     tolerance: float = 1e-3,
 ) -> None:
-    """Raise DataError unless rows are those of a fit, by weight and sums of squared errors."""
-    N, q = equations.weight, len(expected)
+    """Raise DataError unless rows are those of a fit, by weight and sums of squared errors.
+
+    Those of a fit in integers are of rounded weights and features, which is what is compared.
+    """
+    N, q, weight = equations.weight, len(expected), columns.weight[-1]
     spread = columns.weight[-q:] * columns.variance[-q:]
+    for each in rounded:
+        squared, expected, weight, tolerance = each.squared, equations.train_rss, each.weight, 1e-3
     precision: Precision = "single" if equations.gram.panels[0].dtype == np.float32 else "double"
     rounding = rss_rounding(spread, equations.gram.diagonal(), predictor.coef, precision)
     rounding = rounding + rounding_at_landmarks(predictor, N)
+    rounding = rounding + (4.0**-TARGET_BITS * spread if rounded else 0.0)
     same = np.abs(squared - expected) <= tolerance * expected + _ROUNDINGS * rounding
-    if not (same.all() and np.isclose(columns.weight[-1], N, rtol=1e-9)):
-        weight = columns.weight[-1]
+    if not (same.all() and np.isclose(weight, N, rtol=1e-9)):
         said, known = np.sqrt(squared[0] / weight), np.sqrt(expected[0] / N)
         raise DataError(
             f"these are not the rows that the model was fitted on, which had a total weight of "
@@ -177,12 +186,14 @@ def diagnose(model: "FittedRidge", source: Source, *, n_largest: int = 10) -> di
     predictor, equations = model.predictor, model.normal_equations
     (D, _), skip_bad_rows = checked_shape(predictor, source), model.parameters.skips_bad_rows
     deviation = task(Deviation.of, predictor.feature_map, shared(equations), name="deviation")
-    statistic = task(_leave_one_out, predictor, deviation, n_largest, name="leave-one-out")
+    more = RoundedErrors.of(model)
+    statistic = task(_leave_one_out, predictor, deviation, n_largest, more, name="leave-one-out")
     nowhere: Any = None  # deviations stay where the rows are
-    here = _leave_one_out(predictor, nowhere, n_largest)
+    here = _leave_one_out(predictor, nowhere, n_largest, more)
     result, evaluation, columns = scored(source, statistic, here, 16 * D, "diagnose", skip_bad_rows)
-    (found,) = evaluation.measures
-    check_fitted_rows(predictor, equations, columns, found.rss, equations.train_rss)
+    found, *rounded = evaluation.measures
+    facts = columns, found.rss, equations.train_rss
+    check_fitted_rows(predictor, equations, *facts, rounded=rounded)
     rmse = [None if np.isnan(value) else value for value in found.rmse.tolist()]
 
     def named(largest: Any) -> list[dict[str, Any]]:
@@ -207,5 +218,7 @@ def diagnose(model: "FittedRidge", source: Source, *, n_largest: int = 10) -> di
     }
 
 
-def _leave_one_out(predictor: Predictor, deviation: Deviation, n_largest: int) -> Evaluation:
-    return Evaluation(predictor, LeaveOneOut(deviation, n_largest))
+def _leave_one_out(
+    predictor: Predictor, deviation: Deviation, n_largest: int, more: Sequence[RoundedErrors]
+) -> Evaluation:
+    return Evaluation(predictor, LeaveOneOut(deviation, n_largest), *more)

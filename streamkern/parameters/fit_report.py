@@ -57,6 +57,7 @@ class FitReport(TypedDict, total=False):
     effective_dof: Any
     condition: float | None  # of the penalised Gram matrix
     feature_rounding: float  # root mean square error of a rounded feature, in units of a level
+    weight_unit: float  # of which integers stand for weights
     rounding_rmse: Any  # what rounded features move predictions by
     trend: list[dict[str, Any]]  # the coefficient of every term with its deviation
     precision_floor: float  # the penalty below which rounding decides

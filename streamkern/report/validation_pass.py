@@ -11,6 +11,7 @@ import numpy as np
 
 from streamkern._typing import Array, Floats
 from streamkern.engine.scheduler import run, run_all, shared, task
+from streamkern.models.feature_rounding import RoundedErrors
 from streamkern.models.fitted_classes import FittedClassifier
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.held_out_predictors import folds_of, unseen_by
@@ -95,7 +96,7 @@ def _by_fold(model: FittedRidge | FittedClassifier, source: Source, folds: Any) 
     held_out = Evaluation(unseen.held_out, PredictionErrors(len(unseen.errors)), *measures)
     # Their squared errors are those that the moments tell.
     found = _read(model.ridge, source, held_out, unseen.errors, tolerance=_ROUGHLY)
-    (errors, measure, worst), sample, _ = found
+    (errors, measure, worst, *_), sample, _ = found
     standardized = np.empty((0, len(errors.squared)))
     if isinstance(measure, PairCounts):
         numbers, tasks = unseen.held_out.rule.of(sample.places), []
@@ -139,12 +140,16 @@ def _read(
     model: FittedRidge, source: Source, evaluation: Evaluation, expected: Floats, **tolerance: float
 ) -> Any:
     """Read the rows once, and return measures, a spread sample, and what columns hold."""
+    rounded = RoundedErrors.of(model)
+    evaluation = Evaluation(evaluation.predictor, *evaluation.measures, *rounded)
     both = Together(evaluation, RowSample(_SAMPLE_ROWS, model.parameters.random_state))
     skip, row_bytes = model.parameters.skips_bad_rows, 8 * model.predictor.coef.shape[0]
     _, found, columns = scored(source, both, both, row_bytes, "report", skip)
     measured, sample = found.parts
     squared, equations = measured.measures[0].squared, model.normal_equations
-    check_fitted_rows(model.predictor, equations, columns, squared, expected, **tolerance)
+    rounded = measured.measures[len(measured.measures) - len(rounded) :]
+    facts = columns, squared, expected
+    check_fitted_rows(model.predictor, equations, *facts, rounded=rounded, **tolerance)
     return measured.measures, sample, columns
 
 
