@@ -19,6 +19,7 @@ from streamkern.kernels.scaled import median_distance
 from streamkern.models.checkpoint_job import checkpointed
 from streamkern.parameters.parameters import Parameters
 from streamkern.parameters.plan import plan_for
+from streamkern.report.input_effects import input_effects, partial_dependence
 from streamkern.sources import ArraySource
 
 N, P = 240, 3
@@ -92,6 +93,14 @@ def test_weights_are_rows_repeated(tmp_path, source, alpha):
     assert weighted.report_["weight"] == s.sum()
     assert weighted.report_["rows"] == (s > 0).sum()
     assert weighted.report_["weightless_rows"] == (s == 0).sum()
+
+
+@pytest.mark.parametrize("p", [1, 2, 3])
+def test_a_grid_is_laid_for_weights_as_for_rows_repeated(p):
+    X, y, s = table(60)
+    X, s, options = X[:, :p], 1 + s % 3, {"feature_map": "grid", "n_components": 64}
+    found = ridge(**options).fit(X, y, s)
+    assert_close(found.predict(X), ridge(**options).fit(*repeated(X, y, s)).predict(X))
 
 
 @pytest.mark.parametrize("source", SOURCES)
@@ -354,3 +363,40 @@ def test_landmarks_of_trials_metrics_and_rounds_are_chosen_by_weight(monkeypatch
     booster.fit(X, y > 0, s)
     assert 0 < searched < learnt < len(given)
     assert all(given)
+
+
+@pytest.mark.parametrize("calibration", ["spline", "sigmoid", "isotonic"])
+@pytest.mark.parametrize("class_weight", [None, "balanced", {0: 0.3, 1: 0.7}])
+def test_a_calibration_counts_weights_as_rows_whatever_classes_weigh(class_weight, calibration):
+    X, y, s = table()
+    labels = (y > 0.5).astype(int)
+    options = {"kernel": Gaussian(0.7), "n_components": 32, "alpha": 0.3, "precision": "double"}
+    options |= {"class_weight": class_weight, "calibration": None}
+    found, expected = (
+        streamkern.RandomFeatureClassifier(**options)
+        .fit(*rows)
+        .calibrate(*rows, calibration=calibration)
+        for rows in ((X, labels, s), repeated(X, labels, s))
+    )
+    assert_close(found.predict_proba(X), expected.predict_proba(X))
+
+
+def _means(model, X, weights):
+    """Return weighted means of predictions where the first input is each of its values."""
+    made = [np.column_stack([np.full(len(X), x), X[:, 1:]]) for x in np.unique(X[:, 0])]
+    means = [np.average(model.predict(rows), weights=weights) for rows in made]
+    return np.array(means)[:, None]
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "laplacian"])
+def test_effects_and_partial_dependence_count_weights(kernel):
+    X, y, _ = table(40)
+    feature_map = "auto" if kernel == "gaussian" else "binning"
+    model = ridge(kernel=kernel, feature_map=feature_map).fit(X, y).model_
+    light = np.where(np.arange(40) < 20, 1.0, 0.0)
+    curve = partial_dependence(model, np.round(X), 0, light).means
+    assert_close(curve, _means(model, np.round(X), light))
+    sizes = input_effects(model, X, light).sizes
+    assert np.abs(sizes - input_effects(model, X).sizes).max() > 1e-3 * sizes.max()
+    if kernel == "gaussian":
+        assert_close(sizes, input_effects(model, X[:20]).sizes)

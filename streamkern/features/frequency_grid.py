@@ -77,9 +77,7 @@ class GridFourierFeatures(SpectralFeatures):
                 "a grid of frequencies follows from the range of the rows, but there are none; "
                 "draw it with some."
             )
-        # Of uniform rows, the range of all is so much larger than that of some.
-        ranges = np.ptp(rows, axis=0) * (len(rows) + 1) / max(len(rows) - 1, 1)
-        frequencies, weights = balanced_grid(self.kernel, self.n_draws, ranges)
+        frequencies, weights = balanced_grid(self.kernel, self.n_draws, np.ptp(rows, axis=0))
         return self._drawn(Frequencies(frequencies), np.zeros(self.n_draws), np.sqrt(2.0 * weights))
 
     @property

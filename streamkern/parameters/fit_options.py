@@ -227,8 +227,8 @@ class FitOptions:
         )
 
     def between(self, rows: Floats, ends: Floats | None) -> Floats:
-        """Return rows (m, r) to draw a map from: those of a grid reach to the ends (2, r)."""
-        return np.vstack([rows[2:], ends]) if self.has_grid and ends is not None else rows
+        """Return rows (m, r) to draw a map from: of a grid, all rows' ends (2, r)."""
+        return ends if self.has_grid and ends is not None else rows
 
     def map_for(
         self, kept: Array, rows: Floats, weights: Floats | None = None, ends: Floats | None = None

@@ -32,14 +32,20 @@ def checked_method(calibration: Any) -> str | None:
     return calibration
 
 
-def fitted_calibrator(method: str | None, table: ScoreTable) -> Calibrator:
+def fitted_calibrator(
+    method: str | None, table: ScoreTable, factors: Floats | None = None
+) -> Calibrator:
     """Return the calibrator of a table of scores: a spline, unless another method is given.
 
-    None is the rule that needs no scores.
+    None is the rule that needs no scores.  Factors (K,) are what weights were multiplied by, for
+    their class: without them a weight counts rows.
     """
     if method is None:
         return PlainRule()
-    unit = row_weight(table.n_rows, table.weights[0].sum())
+    of_class = table.weights.sum(axis=2)
+    of_class = of_class[0] if len(of_class) == 1 else of_class[:, 1]
+    counted = float(np.sum(of_class / (1.0 if factors is None else factors)))
+    unit = row_weight(max(table.n_rows, counted), table.weights[0].sum())
     each = map(table.shares, range(len(table.weights)))
     bins = [(s, weights / unit, shares) for s, weights, shares in each]
     if method == "sigmoid":
@@ -50,7 +56,7 @@ def fitted_calibrator(method: str | None, table: ScoreTable) -> Calibrator:
     return made(tuple(x for x, _ in curves), tuple(v for _, v in curves))
 
 
-def row_weight(n_rows: int, weight: float) -> float:
+def row_weight(n_rows: float, weight: float) -> float:
     """Return what counts as one row among so many: 1, or less where rows weigh less on average."""
     return min(1.0, weight / n_rows)
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamkern._typing import Array, Floats
+from streamkern._typing import Floats
 from streamkern.engine.scheduler import run, shared, task
 from streamkern.errors.formatting import printable
 from streamkern.models.fitted_classes import FittedClassifier
@@ -17,6 +17,7 @@ from streamkern.report import chart_marks as chart
 from streamkern.report.numbers import counted, shortened
 from streamkern.report.rendering import Figure
 from streamkern.sources.preprocessing.column_names import named_inputs, table_columns
+from streamkern.statistics import RowSample
 
 # Columns that have a bar, and those that have a curve in a report.
 _MOST_BARS, MOST_CURVES = 15, 4
@@ -68,9 +69,9 @@ class Dependence(NamedTuple):
 
 
 def partial_dependence(
-    model: FittedRidge | FittedClassifier, X: Array, inputs: Sequence[int]
+    model: FittedRidge | FittedClassifier, sample: RowSample, inputs: Sequence[int]
 ) -> Dependence:
-    """Return what is predicted for rows (n, p) on average, over values of a column.
+    """Return what is predicted for the rows of a sample on average, over values of a column.
 
     The column became some `inputs`: those of a category have the values that are most frequent
     together, of others the one with most values is varied.  Of targets the predictions are as they
@@ -78,7 +79,7 @@ def partial_dependence(
     Friedman (2001), "Greedy function approximation: a gradient boosting machine".
     """
     rule: ClassRule | None = getattr(model, "rule", None)
-    own, names = X[:, inputs].astype(float), named_inputs(model.report, inputs)
+    own, names = sample.X[:, inputs].astype(float), named_inputs(model.report, inputs)
     values: Any
     if len(inputs) > 1 and np.isin(own, (0.0, 1.0)).all():
         settings, counts = np.unique(own, axis=0, return_counts=True)
@@ -96,8 +97,9 @@ def partial_dependence(
             first, last = np.quantile(own, [0.01, 0.99]).tolist()
             values = np.linspace(first, last, _POINTS)
         settings = values[:, None]
-    rows = X[:_CURVE_ROWS].astype(float)
-    given = shared(model.ridge.predictor), rule, rows, inputs, settings
+    few = sample.first(_CURVE_ROWS)
+    rows = few.X.astype(float)
+    given = shared(model.ridge.predictor), rule, rows, few.counts, inputs, settings
     means, lows, highs = run(task(_dependence, *given, name="dependence"))
     if isinstance(values, list):  # the largest first
         order = np.argsort(-means[:, 0], kind="stable").tolist()
@@ -106,10 +108,11 @@ def partial_dependence(
     return Dependence(name, values, means, lows, highs, len(rows))
 
 
-def _dependence(
+def _dependence(  # noqa: PLR0917  rows, and how
     predictor: Predictor,
     rule: ClassRule | None,
     rows: Floats,
+    weights: Floats | None,
     inputs: Sequence[int],
     settings: Floats,
 ) -> tuple[Floats, Floats, Floats]:
@@ -119,8 +122,9 @@ def _dependence(
     if rule is not None:
         found = rule.probabilities(found)[:, 1 if len(rule.classes) == 2 else 0 :]
     curves = found.reshape(len(settings), len(rows), -1)
-    lows, highs = np.quantile(curves, [0.1, 0.9], axis=1)
-    return curves.mean(axis=1), lows, highs
+    method: Any = "linear" if weights is None else "inverted_cdf"
+    lows, highs = np.quantile(curves, [0.1, 0.9], axis=1, weights=weights, method=method)
+    return np.average(curves, axis=1, weights=weights), lows, highs
 
 
 def dependence_figure(found: Dependence, targets: Sequence[str], y_label: str = "") -> Figure:

@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 
-from streamkern._typing import Array
 from streamkern.errors import ParameterError
 from streamkern.errors.formatting import unknown
 from streamkern.models.importance import permutation_importance
@@ -130,9 +129,10 @@ class ModelPlots:
         result, found, _ = scored(source, statistic, statistic, *cost)
         return result.n_rows, found
 
-    def _sampled(self, X: Any) -> Array:
+    def _sampled(self, X: Any) -> RowSample:
         source = as_source(*rows_of(self._model, X))
-        return self._read(source, RowSample(_SAMPLE_ROWS))[1].X
+        sample: RowSample = self._read(source, RowSample(_SAMPLE_ROWS))[1]
+        return sample
 
     def _predicted(self, rows: tuple[Any, Any, Any], target: int) -> Figure:
         model, is_classifier = self._fitted, "classes" in self._fitted.report

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from streamkern._typing import Array
 from streamkern._version import __version__
 from streamkern.errors.formatting import printable
 from streamkern.features.trend import trended
@@ -30,6 +29,7 @@ from streamkern.report.trial_tables import error_of
 from streamkern.report.validation_pass import Validation
 from streamkern.runtime.threads import blas_libraries, processor
 from streamkern.sources.preprocessing.column_names import named_inputs, table_columns, target_names
+from streamkern.statistics import RowSample
 
 # A name, a figure, what explains it, and its share of the largest or the whole.
 Bar = tuple[str, str, str, float]
@@ -126,18 +126,18 @@ def effects_section(model: Any, found: Validation | None) -> dict[str, Any]:
     rows = f"{counted(len(sample.X), 'row')}{' held out' if found.by_fold else ' of the fit'}"
     most = np.argsort(-falls, kind="stable")[:MOST_CURVES].tolist()
     columns = [inputs for _, inputs in table_columns(model.report)]
-    curves = [dependence_of(model, sample.X, columns[j]) for j in most if falls[j] > 0]
+    curves = [dependence_of(model, sample, columns[j]) for j in most if falls[j] > 0]
     return {"effects": [importance_figure(model.report, falls, rows)], "dependence": curves}
 
 
-def dependence_of(model: Any, X: Array, inputs: Sequence[int]) -> Figure:
-    """Return the picture of a model's partial dependence on a column of rows (n, p)."""
+def dependence_of(model: Any, sample: RowSample, inputs: Sequence[int]) -> Figure:
+    """Return the picture of a model's partial dependence on a column of a sample of rows."""
     names, y_label = shown_targets(model.report), ""
     if "classes" in model.report:
         names = [shortened(printable(str(each))) for each in model.report["classes"]["values"]]
         y_label = f"Probability of {names[1] if len(names) == 2 else 'classes'}"
         names = names[1:] if len(names) == 2 else names
-    return dependence_figure(partial_dependence(model, X, inputs), names, y_label)
+    return dependence_figure(partial_dependence(model, sample, inputs), names, y_label)
 
 
 def metric_facts(report: FitReport) -> dict[str, Any] | None:
