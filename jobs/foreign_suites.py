@@ -45,7 +45,9 @@ class Plugin:
         with ExitStack() as stack:
             for name, adapter in self.suite.names.items():
                 module, _, attribute = name.rpartition(".")
-                stack.enter_context(patch.object(importlib.import_module(module), attribute, adapter))
+                stack.enter_context(
+                    patch.object(importlib.import_module(module), attribute, adapter)
+                )
             return (yield)
 
     def pytest_runtest_setup(self, item: Any) -> None:
@@ -82,7 +84,16 @@ def ran(suite: Suite, folder: Path | None, *, verbose: bool) -> bool:
     else:
         file = str(folder / suite.file)  # type: ignore[operator]
     plugin, options = Plugin(suite), ["--quiet", "--no-header", "--no-summary", "--tb=short"]
-    options += ["-p", "no:cacheprovider", "-p", "no:xdist", "-c", os.devnull, "--rootdir", str(Path(file).parent)]
+    options += [
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:xdist",
+        "-c",
+        os.devnull,
+        "--rootdir",
+        str(Path(file).parent),
+    ]
     with open(os.devnull, "w") as nowhere, ExitStack() as stack:  # noqa: PTH123
         if not verbose:
             stack.enter_context(patch.object(sys, "stdout", nowhere))
@@ -99,12 +110,18 @@ def ran(suite: Suite, folder: Path | None, *, verbose: bool) -> bool:
     for name, text in plugin.failed.items():
         print(f"  NOT EXPECTED: {name} fails\n{text if verbose else text.splitlines()[-1]}")
     unused = [pattern for pattern in suite.differences if not plugin.differed[pattern]]
-    print(*(f"  NOT EXPECTED: {pattern} passes" for pattern in unused), sep="\n", end="\n" * bool(unused))
+    print(
+        *(f"  NOT EXPECTED: {pattern} passes" for pattern in unused),
+        sep="\n",
+        end="\n" * bool(unused),
+    )
     return bool(plugin.counts["passed"]) and not plugin.failed and not unused
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("names", nargs="*", help=f"suites to run: {', '.join(SUITES)}; all")
     parser.add_argument("--dask-ml", type=Path, help="the folder `tests` of a checkout of Dask-ML")
     parser.add_argument("--verbose", action="store_true", help="print pytest's output too")

@@ -1,0 +1,1 @@
+"""Classes of streamkern in the place of those that other projects test."""

@@ -145,7 +145,9 @@ class RBFSampler(Transformer, of=kernel_approximation.RBFSampler):
         if self.gamma == "scale":
             cannot("the unit of a length scale that follows from rows is their median distance")
         scale = 1 / np.sqrt(2 * self.gamma)
-        return ours.RandomFourierFeatures(Gaussian(scale), self.n_components, random_state=self.seed)
+        return ours.RandomFourierFeatures(
+            Gaussian(scale), self.n_components, random_state=self.seed
+        )
 
 
 class Nystroem(Transformer, of=kernel_approximation.Nystroem):
@@ -178,9 +180,7 @@ class Ridge(RegressorMixin, Adapter, of=linear_model.Ridge):  # type: ignore[mis
             cannot("penalties for the targets are chosen from the rows, and not given")
         options = {"alpha": float(self.alpha), "fit_intercept": self.fit_intercept}
         iterates = self.solver in ("sparse_cg", "lsqr", "sag", "saga") and self.alpha > 0
-        return ours.RandomFeatureRidge(
-            **LINEAR, **options, solver="cg" if iterates else "direct"
-        )
+        return ours.RandomFeatureRidge(**LINEAR, **options, solver="cg" if iterates else "direct")
 
     @property
     def solver_(self) -> str:
@@ -230,7 +230,8 @@ class GaussianProcess(RegressorMixin, Adapter, of=GaussianProcessRegressor):  # 
     def fit(self, X: Any, y: Any) -> Any:  # type: ignore[override]
         self.level, self.unit = 0.0, 1.0
         if self.normalize_y:
-            self.level, self.unit = np.mean(y, axis=0), np.std(y, axis=0)
+            spread = np.std(y, axis=0)
+            self.level, self.unit = np.mean(y, axis=0), np.where(spread > 0, spread, 1.0)
         return super().fit(X, (y - self.level) / self.unit)
 
     def made(self, X: Any) -> Any:
@@ -271,11 +272,17 @@ def scores(*, n_components: int = 64, random_state: Any = 0, **others: Any) -> A
     seed = random_state if isinstance(random_state, int) else 0
     used.append("RandomFeatureClassifier")
     return ours.RandomFeatureClassifier(
-        "gaussian", n_components=n_components, alpha=1.0, calibration=None, random_state=seed,
+        "gaussian",
+        n_components=n_components,
+        alpha=1.0,
+        calibration=None,
+        random_state=seed,
         class_weight=others.get("class_weight"),
     )
 
 
 def regression(*, random_state: Any = 0, **others: Any) -> Any:  # noqa: ARG001
     used.append("RandomFeatureRidge")
-    return ours.RandomFeatureRidge("gaussian", n_components=64, alpha=1.0, random_state=random_state or 0)
+    return ours.RandomFeatureRidge(
+        "gaussian", n_components=64, alpha=1.0, random_state=random_state or 0
+    )
