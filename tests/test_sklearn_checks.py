@@ -10,6 +10,7 @@ import warnings
 import dask
 import pytest
 from commandline import JOBS
+from commandline import job as run_job
 from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -75,3 +76,14 @@ def test_what_is_not_expected_is_told_and_a_warning_fails_a_check(capsys):
     assert "NOT EXPECTED: check_fit2d_1sample passes" in capsys.readouterr().out
     assert not job.checked(job.Case(Warns()))
     assert "NOT EXPECTED: check_" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_tests_of_scikit_learn_pass_with_these_classes(tmp_path):
+    said = run_job(tmp_path, "foreign_suites.py", "kernel_ridge", "kernel_approximation")
+    assert "NOT EXPECTED" not in said
+    first, second = (line for line in said.splitlines() if " passed" in line)
+    for line in (first, second):
+        assert line.endswith(", 0 failed")
+    assert first.startswith("kernel_ridge: ")
+    assert "cannot apply, since kernels are evaluated on rows" in said
