@@ -48,8 +48,12 @@ def details(job: Job, reading: Pass, now: float) -> dict[str, str]:
         if busy and reading.seconds[name] >= 0.005 * busy
     )
     states, peak = reading.shards(), reading.peak_bytes()
-    names = ("done", "running", "resumed", "retried", "failed")
-    counts = ", ".join(f"{states[name]:,} {name}" for name in names if states[name])
+    names = ("done", "running", "resumed", "retried" * (not reading.n_lost), "failed")
+    counts = ", ".join(f"{states[name]:,} {name}" for name in names if states.get(name))
+    if reading.n_lost:
+        some = reading.n_lost > 1
+        lost = f"{reading.n_lost} workers were" if some else "a worker was"
+        counts += f"; {lost} lost; {'their' if some else 'its'} shards are read again"
     planned = f" of {in_words(job.worker_bytes)} planned" if job.worker_bytes else ""
     validation = ""
     if reading.validation:
@@ -95,7 +99,8 @@ def lines(job: Job, now: float) -> list[str]:
     reading = next((reading for reading, _ in reversed(bars(job, now))), None)
     if reading is None:
         return []
-    known, n_workers = details(job, reading, now), len(reading.workers.keys() - {""})
+    known = details(job, reading, now)
+    n_workers = sum(not each.is_lost for name, each in reading.workers.items() if name)
     workers = f"{n_workers} worker{'s' * (n_workers > 1)} · " if n_workers else ""
     found = [
         workers + known["rates"],

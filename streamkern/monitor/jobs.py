@@ -176,11 +176,11 @@ class Jobs:
                 if most and is_due(job.memory, job.elapsed(now)):
                     job.memory.append((job.elapsed(now), most))
 
-    def worker_lost(self, worker: str) -> None:
+    def passes_under_way(self) -> list[str]:
+        """Return the numbers of the passes that have not ended."""
         with self.lock:
-            for reading in (each for job in self for each in job.passes.values()):
-                if reading.ended is None:
-                    reading.lost(worker)
+            every = (each for job in self for each in job.passes.items())
+            return [number for number, reading in every if reading.ended is None]
 
     def client_lost(self, client: str) -> None:
         with self.lock:

@@ -31,6 +31,7 @@ class Worker:
     busy: float = 0.0  # seconds of all its threads
     attainable: float = 0.0  # operations a second of products alone, 0 where not measured
     peak_bytes: int = 0
+    is_lost: bool = False
 
     def figures(self) -> dict[str, Any]:
         figures = {"rows": self.rows, "busy": self.busy, "peak_bytes": self.peak_bytes}
@@ -54,9 +55,10 @@ class Pass:
     shards_resumed: int = 0
     attempts: Counter[int] = field(default_factory=Counter)
     running: dict[int, str] = field(default_factory=dict)
-    done: set[int] = field(default_factory=set)
+    done: dict[int, int] = field(default_factory=dict)  # with their rows
     failed: set[int] = field(default_factory=set)
     workers: dict[str, Worker] = field(default_factory=dict)
+    n_lost: int = 0  # workers that were at work
     seconds: Counter[str] = field(default_factory=Counter)
     validation: list[tuple[int, float]] = field(default_factory=list)
     # Features that these errors are with, and those of the model.
@@ -101,7 +103,7 @@ class Pass:
         """Return pairs of seconds since it began and rows a second then, over some samples."""
         past = chain([self.history[0]] * (_SMOOTH - 1), self.history)
         return [
-            (after, (rows - before_rows) / (after - before))
+            (after, max(rows - before_rows, 0) / (after - before))
             for (before, before_rows), (after, rows) in zip(past, self.history[1:], strict=False)
         ]
 
@@ -111,8 +113,7 @@ class Pass:
             return 0.0
         window = max(_WINDOW, _PART * self.elapsed(now))
         rows = sum(n for when, n in self.recent if when > now - window)
-        young = self.begun > now - window
-        rate = self.rows_per_second(now) if young or not rows else rows / window
+        rate = rows / min(window, self.elapsed(now)) if rows else self.rows_per_second(now)
         return (self.n_rows - self.rows_done) / rate if rate else None
 
     def speed(self, now: float) -> float:
@@ -158,6 +159,8 @@ class Pass:
         match event["kind"]:
             case "shard begun":
                 self.attempts[event["shard"]] += 1
+                # What was lost with a worker is to be read again.
+                self.rows_read -= self.done.pop(event["shard"], 0)
                 self.failed.discard(event["shard"])
                 self.running[event["shard"]] = event["worker"]
                 self.workers.setdefault(event["worker"], Worker(since=now))
@@ -166,6 +169,8 @@ class Pass:
             case "shard failed":
                 self.running.pop(event["shard"], None)
                 self.failed.add(event["shard"])
+            case "worker lost":
+                self.lost(event["worker"])
             case "merged":
                 self.seconds["merging"] += event["seconds"]
             case "validated":
@@ -177,10 +182,11 @@ class Pass:
                 self.ended, self.error = now, event["error"]
 
     def lost(self, worker: str) -> None:
+        self.n_lost += worker in self.running.values()
         for shard in [shard for shard, where in self.running.items() if where == worker]:
             del self.running[shard]
         if worker in self.workers:
-            self.workers[worker].attainable = 0.0
+            self.workers[worker].attainable, self.workers[worker].is_lost = 0.0, True
 
     def _shard_done(self, event: Event, now: float) -> None:
         """Add a shard; its rows count once."""
@@ -193,7 +199,7 @@ class Pass:
         worker.peak_bytes = max(worker.peak_bytes, event.get("peak_bytes", 0))
         self.seconds.update(event.get("seconds", {}))
         if shard not in self.done:
-            self.done.add(shard)
+            self.done[shard] = rows
             self.rows_read += rows
             self.recent.append((now, rows))
             elapsed = self.elapsed(now)

@@ -63,9 +63,9 @@ class Watch(SchedulerPlugin):  # type: ignore[misc]
         except (KeyError, TypeError, ValueError, AttributeError):  # malformed, or another version
             logger.debug("not understood: %r", event, exc_info=True)
 
-    def remove_worker(self, scheduler: Any, worker: str, **_: Any) -> None:  # noqa: ARG002  Dask's
-        if self.jobs is not None:
-            self.jobs.worker_lost(worker)
+    def remove_worker(self, scheduler: Any, worker: str, **_: Any) -> None:
+        for number in [] if self.jobs is None else self.jobs.passes_under_way():
+            scheduler.log_event(TOPIC, {"kind": "worker lost", "pass": number, "worker": worker})
 
     def remove_client(self, scheduler: Any, client: str) -> None:  # noqa: ARG002  Dask's signature
         if self.jobs is not None:

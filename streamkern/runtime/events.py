@@ -40,6 +40,7 @@ FIELDS: dict[str, dict[str, Any]] = {
     "resumed": {"pass": str, "rows": Integral, "shards": Integral},
     "shard begun": _SHARD,
     "shard failed": _SHARD,
+    "worker lost": {"pass": str, "worker": str},  # told by the scheduler
     "shard done": _SHARD
     | {"rows": Integral, "elapsed": Real, "seconds": dict, "peak_bytes": Real, "attainable": Real},
     "merged": {"pass": str, "worker": str, "seconds": Real},

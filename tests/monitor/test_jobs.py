@@ -1,14 +1,18 @@
 """What is told of jobs adds up to the figures that every view shows."""
 
+import os
+import signal
 import threading
 
 import numpy as np
 import pytest
+from hearing import When
 from monitor.events import ROWS, SHARDS, Story
 
 import streamkern
 from streamkern.monitor.dashboard_page import _penalty_curve
 from streamkern.monitor.job_panel import panel, title
+from streamkern.monitor.job_text import details
 from streamkern.monitor.jobs import Jobs
 from streamkern.monitor.scheduler_plugin import Watch
 from streamkern.runtime.events import TOPIC, observed
@@ -125,7 +129,7 @@ def test_speed_is_that_of_products_and_is_compared_with_the_processes_that_are_t
     assert story.reading.attainable() == 8e11
     rate = story.reading.worker_rows_per_second(story.reading.workers["b"], story.now)
     assert rate == pytest.approx(100.0)
-    story.jobs.worker_lost("a")
+    story.tell("worker lost", worker="a", **{"pass": "p"})
     assert story.reading.running == {4: "b"}
     assert story.reading.attainable() == 4e11
     assert story.reading.rows_done == 200
@@ -292,3 +296,40 @@ def test_a_name_that_is_no_text_and_a_far_end_are_told(story):
     shown = panel(story.job, story.now, {})
     assert r"fit \udcff.h5" in shown
     assert "left of pass" in shown
+
+
+@pytest.mark.usefixtures("small_shards")
+@pytest.mark.cluster
+def test_a_worker_that_is_killed_is_told_of_and_is_no_longer_shown():
+    X = np.random.default_rng(0).standard_normal((20_000, 3))
+    jobs = Jobs()
+    with streamkern.connect(n_workers=2) as client:
+        pid = min(client.run(os.getpid).values())
+        killer = When(lambda: os.kill(pid, signal.SIGKILL), after=5, label="moments")
+
+        def hear(event):
+            jobs.hear(event)
+            killer(event)
+
+        with observed(hear):
+            streamkern.RandomFeatureRidge(n_components=64).moments(X, X[:, 0])
+    assert killer.left <= 0
+    reading = jobs.latest.passes[next(reversed(jobs.latest.passes))]
+    assert reading.rows_done == reading.n_rows
+    assert reading.n_lost == 1
+    assert sum(worker.is_lost for worker in reading.workers.values()) == 1
+    told = details(jobs.latest, reading, jobs.clock())["shards"]
+    assert told.endswith("; a worker was lost; its shards are read again")
+    assert "retried" not in told
+
+
+def test_rows_of_shards_that_are_read_again_are_still_to_be_read_and_keep_the_rate(story):
+    for shard in range(4):
+        story.shard(shard, worker="ab"[shard % 2])
+    left = story.reading.seconds_left(story.now)
+    assert left == pytest.approx(6.0)
+    story.tell("worker lost", worker="a", **{"pass": "p"})
+    story.tell("shard begun", shard=0, worker="b", **{"pass": "p"})
+    assert story.reading.seconds_left(story.now) == pytest.approx(7.0)
+    story.shard(0, worker="b")
+    assert story.reading.seconds_left(story.now) == pytest.approx(6.0)
