@@ -49,13 +49,12 @@ def variable_texts(dataset: h5py.Dataset, raw: RawIOBase, rows: slice) -> Array:
         heap = _heap(raw, address + dataset.file.userblock_size, left) if address else b""
         left -= len(heap)  # heaps do not overlap
         heaps[address] = _objects(heap)
-    try:
-        texts = [
-            heaps[heap][number][:length].partition(b"\0")[0].decode() if length else ""
-            for length, heap, number in values.tolist()
-        ]
-    except KeyError as error:
-        raise OSError("a text that is in no heap") from error
+    texts = []
+    for length, heap, number in values.tolist():
+        found = heaps[heap].get(number, b"") if length else b""
+        if len(found) < length:
+            raise OSError("a text that is in no heap")
+        texts.append(found[:length].partition(b"\0")[0].decode())
     return np.array(texts, dtype=object)
 
 
@@ -64,21 +63,21 @@ def _values(dataset: h5py.Dataset, raw: RawIOBase, rows: slice) -> Array:
         raw.seek((dataset.id.get_offset() or 0) + rows.start * _VALUE.itemsize)
         found = raw.read((rows.stop - rows.start) * _VALUE.itemsize)
         return np.frombuffer(found or b"", _VALUE, rows.stop - rows.start)
-    tall, made = dataset.chunks[0], h5py.h5p.create(h5py.h5p.DATASET_CREATE)
-    made.set_chunk((tall,))
-    filters = dataset.id.get_create_plist()
-    for i in range(filters.get_nfilters()):
-        made.set_filter(*filters.get_filter(i)[:3])
+    tall, filters, parts = dataset.chunks[0], dataset.id.get_create_plist(), []
     begin = rows.start - rows.start % tall
+    bytes_of, space = h5py.h5t.py_create(np.dtype("V16")), h5py.h5s.create_simple((tall,))
     with h5py.File(BytesIO(), "w") as memory:
-        space = h5py.h5s.create_simple((-(-(rows.stop - begin) // tall) * tall,))
-        bytes_of = h5py.h5t.py_create(np.dtype(f"V{_VALUE.itemsize}"))
-        copy = h5py.Dataset(h5py.h5d.create(memory.id, b"values", bytes_of, space, made))
         for row in range(begin, rows.stop, tall):
-            place = (row, *[0] * (dataset.ndim - 1))
-            mask, chunk = dataset.id.read_direct_chunk(place)
-            copy.id.write_direct_chunk((row - begin,), chunk, mask)
-        return copy[rows.start - begin : rows.stop - begin].view(_VALUE)
+            skipped, chunk = dataset.id.read_direct_chunk((row, *[0] * (dataset.ndim - 1)))
+            made = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+            made.set_chunk((tall,))
+            for i in range(filters.get_nfilters()):
+                if not skipped >> i & 1:
+                    made.set_filter(*filters.get_filter(i)[:3])
+            copy = h5py.h5d.create(memory.id, str(row).encode(), bytes_of, space, made)
+            copy.write_direct_chunk((0,), chunk)
+            parts.append(h5py.Dataset(copy)[:])
+    return np.concatenate(parts)[rows.start - begin : rows.stop - begin].view(_VALUE)
 
 
 def _heap(raw: RawIOBase, address: int, most: int) -> bytes:

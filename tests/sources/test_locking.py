@@ -78,4 +78,4 @@ def test_a_file_system_without_locks_is_read_from(path, monkeypatch):
         return usual(*given, locking=locking, **named)
 
     monkeypatch.setattr(h5py, "File", refuse)
-    assert streamkern.open_hdf5(path).n_samples
+    assert open_hdf5(path).n_samples
