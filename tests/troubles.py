@@ -68,10 +68,6 @@ def once(mark, what):
     what()
 
 
-def hang():
-    time.sleep(300)
-
-
 def stop():
     os.kill(os.getpid(), signal.SIGSTOP)
 

@@ -150,7 +150,7 @@ _CONFIG = {
         " memory.max-spill memory.monitor-interval memory.pause memory.recent-to-old-time"
         " memory.spill memory.target memory.terminate memory.transfer profile.cycle"
         " profile.enabled profile.interval",
-        "streamkern": "shard-attempts straggler-timeout",
+        "streamkern": "shard-attempts",
     }.items()
     for key in keys.split()
 } | {"distributed.comm.require-encryption": _TRUE, "distributed.comm.tls.min-version": _TLS_1_3}

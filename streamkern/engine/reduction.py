@@ -25,7 +25,7 @@ from tlz import partition_all
 
 from streamkern.engine.feature_stores import FeatureStores
 from streamkern.engine.partials import SAVED, Partial, PassOptions, check_complete, merge_groups
-from streamkern.engine.retries import Attempts, restarting_stragglers
+from streamkern.engine.retries import Attempts
 from streamkern.engine.scheduler import is_task, kept, run, task
 from streamkern.engine.shard_task import ComputeSlots, accumulate_shard, pass_facts
 from streamkern.runtime.events import passing, tell
@@ -165,7 +165,6 @@ def accumulate(
     with (
         passing(job, label, attempts.heard, **facts),
         naming_rows(source, shards, f"accumulate-{label}-{job}"),
-        restarting_stragglers(client, job, attempts),
     ):
         n_resumed = sum(shard.n_rows for shard in resumed)
         if resumed:

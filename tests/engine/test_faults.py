@@ -6,7 +6,6 @@ import pickle
 import signal
 import threading
 import time
-from contextlib import ExitStack
 from functools import partial
 from types import SimpleNamespace
 
@@ -23,7 +22,6 @@ from troubles import (
     Troubled,
     die,
     fill_memory,
-    hang,
     moments,
     once,
     segfault,
@@ -58,12 +56,8 @@ def leave(dask_worker):
     dask_worker.loop.add_callback(dask_worker.close_gracefully, restart=True)
 
 
-SOON = {
-    "streamkern.straggler-timeout": "2s",
-    "distributed.scheduler.worker-ttl": "5s",
-    "distributed.scheduler.allowed-failures": 2,
-}
-TROUBLES = [hang, stop, segfault, die, fill_memory]
+SOON = {"distributed.scheduler.worker-ttl": "5s", "distributed.scheduler.allowed-failures": 2}
+TROUBLES = [stop, segfault, die, fill_memory]
 
 
 @pytest.fixture
@@ -149,27 +143,6 @@ def cluster(tmp_path):
         running_worker(file, "--memory-limit", "2GB") as process,
     ):
         yield json.loads(file.read_text())["address"], process
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("trouble", [stop, hang], ids=["stop", "hang"])
-def test_a_worker_without_a_nanny_that_stands_still_is_told_of_and_left_out(
-    tmp_path, expected, trouble
-):
-    with ExitStack() as stack:
-        file = stack.enter_context(running_scheduler(tmp_path))
-        for log in ("first", "second"):
-            process = stack.enter_context(running_worker(file, "--no-nanny", log=log))
-            stack.callback(process.kill)
-        with (
-            dask.config.set({"streamkern.straggler-timeout": "2s"}),
-            streamkern.connect(scheduler_file=file) as client,
-        ):
-            client.wait_for_workers(2, timeout=60)
-            with pytest.warns(StreamkernWarning, match="worker at tcp.* stands still, and has no"):
-                result = moments(partial(once, str(tmp_path / "mark"), trouble), 0.05)
-            assert len(client.nthreads()) == 1
-    assert sums(result) == expected
 
 
 @pytest.mark.slow
