@@ -12,7 +12,6 @@ from streamkern.sources.chunks import item_bytes
 from streamkern.sources.external_files import dataset_in, datasets_of, parts_of
 from streamkern.sources.filters import check_chunk_sizes, check_filters
 from streamkern.sources.missing_values import missing_values_of
-from streamkern.sources.variable_texts import check_variable_texts, has_variable_texts
 
 _CLASSES = {h5py.h5t.INTEGER: "integers", h5py.h5t.FLOAT: "floats", h5py.h5t.TIME: "times"}
 
@@ -75,8 +74,6 @@ class Tables:
         with _prefixed(f"{self._path}:"):
             missing_values_of(dataset, name)
             check_filters(dataset, name)
-            if has_variable_texts(dataset):
-                check_variable_texts(dataset, name)
             chunk_bytes = [_chunk_bytes(dataset)]
             if dataset.is_virtual:
                 for where, part in parts_of(dataset, self._path, name, self._rows):

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from io import FileIO
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -24,7 +23,6 @@ from streamkern.sources.missing_values import MissingValues, missing_values_of
 from streamkern.sources.object_stores import StoredFile
 from streamkern.sources.range_file import Fetch, RangeFile
 from streamkern.sources.read_ahead import Prefetch
-from streamkern.sources.variable_texts import has_variable_texts, variable_texts
 
 if TYPE_CHECKING:
     import h5py
@@ -175,16 +173,12 @@ class HDF5LabelReader:
 
     def __iter__(self) -> Iterator[Array]:
         for piece in self.pieces:
-            where = RangeFile(piece.path) if isinstance(piece.path, StoredFile) else piece.path
-            with opened(where) as file, ExitStack() as stack:
+            with opened(piece.path) as file:
                 with undamaged(piece.path):
                     tables = Tables(file, piece.path, (piece.start, piece.stop))
                     dataset = tables.labels(self.name)
                 _check_unchanged(dataset, piece)
                 read = partial(_labels, dataset, missing_values_of(dataset, self.name))
-                if has_variable_texts(dataset):
-                    raw = where if isinstance(where, RangeFile) else FileIO(where)
-                    read = partial(variable_texts, dataset, stack.enter_context(closing(raw)))
                 leave_out = _no_labels if self.is_tolerant else None
                 for start in range(piece.start, piece.stop, LABELS_AT_ONCE):
                     rows = slice(start, min(start + LABELS_AT_ONCE, piece.stop))
@@ -192,10 +186,12 @@ class HDF5LabelReader:
 
 
 def _labels(dataset: h5py.Dataset, missing: MissingValues | None, rows: slice) -> Array:
-    """Read some labels, texts of fixed length as such."""
+    """Read some labels, texts of fixed or variable length as such."""
     found: Array = np.asarray(dataset[rows]).reshape(rows.stop - rows.start)
-    if is_text(dataset):
+    if found.dtype.kind == "S":
         return np.char.decode(found, "utf-8")
+    if is_text(dataset):
+        return np.array([label.decode() for label in found.tolist()], dtype=object)
     return found if missing is None else missing.marked_labels(found)
 
 

@@ -1,4 +1,4 @@
-"""Attributes of NetCDF, types that NumPy lacks, rows that lie turned, and heaps of texts."""
+"""Attributes of NetCDF, types that NumPy lacks, and rows that lie turned."""
 
 import subprocess
 import sys
@@ -113,34 +113,6 @@ def test_rows_that_lie_turned_are_told_with_a_remedy_that_works(tmp_path, monkey
 
 
 TEXTS = np.array(["yes", "no", "caf\u00e9", ""], dtype=object)[np.arange(N) % 4]
-
-
-@pytest.mark.parametrize(
-    "how", [{}, {"chunks": (7,)}, {"compression": "gzip"}, {"compression": "lzf", "shuffle": True}]
-)
-@pytest.mark.parametrize("block", [0, 512])
-def test_texts_of_variable_length_are_read_however_they_are_stored(tmp_path, how, block):
-    with h5py.File(tmp_path / "a.h5", "w", userblock_size=block) as file:
-        file["X"] = X
-        file.create_dataset("y", data=TEXTS, dtype=h5py.string_dtype(), **how)
-    source, labels = streamkern.open_hdf5(tmp_path / "a.h5", labels=True).labelled()
-    (found,) = labels.reader(source.shards(N)[0])
-    assert found.tolist() == TEXTS.tolist()
-
-
-@pytest.mark.parametrize("size", [2**64 - 16, 0, 2**40])
-def test_labels_in_a_heap_without_end_are_told(tmp_path, size):
-    path = tmp_path / "a.h5"
-    with h5py.File(path, "w") as file:
-        file["X"] = X
-        file.create_dataset("y", data=TEXTS, dtype=h5py.string_dtype())
-    held = bytearray(path.read_bytes())
-    place = held.index(b"GCOL") + 24
-    held[place : place + 8] = size.to_bytes(8, "little")
-    path.write_bytes(held)
-    source, labels = streamkern.open_hdf5(path, labels=True).labelled()
-    with pytest.raises(DataError, match=r"a\.h5: labels 0 to 60 of /y cannot be read"):
-        list(labels.reader(source.shards(N)[0]))
 
 
 @pytest.mark.parametrize("weight", [1e300, 1e308, 1e-310])
