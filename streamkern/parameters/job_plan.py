@@ -5,9 +5,13 @@ from typing import Any
 
 from streamkern.errors import InsufficientMemoryError
 from streamkern.errors.html_table import html_table
+from streamkern.features import LEVELS
+from streamkern.monitor.job_text import duration
 from streamkern.parameters.cost_estimate import rough_flops_per_second, wave_flops
 from streamkern.runtime.memory import available_bytes, in_words
+from streamkern.runtime.threads import blas_threads
 from streamkern.statistics import dtype_of_features
+from streamkern.statistics.work import INTEGER, Work
 
 
 @dataclass(frozen=True)
@@ -51,10 +55,25 @@ class Plan:
     @property
     def seconds(self) -> float:
         """A rough time for the main pass."""
-        cores, flops = self.n_slots * self.blas_threads, self.flops
+        return self._seconds_at(rough_flops_per_second(self.precision))
+
+    def _seconds_at(self, rate: float) -> float:
+        """Return the time for the main pass, of cores that do so many multiply-adds a second."""
+        flops = self.flops
         if self.sums_waves:
             flops = wave_flops(self.n_rows, self.n_components, self.n_targets, self.n_shards)
-        return flops / (rough_flops_per_second(self.precision) * cores)
+        return flops / (rate * self.n_slots * self.blas_threads)
+
+    def _time(self) -> str:
+        """Say how long the main pass takes, by products that are measured here in 0.1 s."""
+        dtype = INTEGER if self.precision in LEVELS else self.precision
+        with blas_threads(1):
+            rate = Work(0.0, self.n_components, dtype).attainable(1)
+        rate /= 2 if self.precision == "int16" else 1
+        return (
+            f"about {duration(self._seconds_at(rate))}, if each core does "
+            f"{rate / 1e9:,.3g} thousand million multiply-adds a second as one did here"
+        )
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self) | {"seconds": self.seconds}
@@ -112,7 +131,7 @@ class Plan:
             ("blocks", f"{self.block_rows:,} rows"),
             ("tasks in the graph", f"{self.graph_tasks:,}"),
             *([("solver", "conjugate gradients")] * self.solves_by_passes),
-            ("multiply-adds", f"{self.flops:.3g}"),
+            ("time of the pass", self._time()),
             *([("readings", f"{self.n_strips}, for parts of the products")] * (self.n_strips > 1)),
             ("runs in", where),
             ("BLAS threads a task", str(self.blas_threads)),

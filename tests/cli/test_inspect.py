@@ -63,7 +63,7 @@ def test_people_see_datasets_and_the_plan(data):
         assert words in done.stdout
     for name, value in plan_fit(open_hdf5(data / "a.h5"), 2048, n_folds=5).rows():
         assert name in done.stdout
-        if "memory allowed" not in name:
+        if name not in ("memory allowed", "time of the pass"):  # as they are just then
             assert value in done.stdout
 
 

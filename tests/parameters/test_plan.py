@@ -336,3 +336,7 @@ def test_a_plan_is_json_and_a_person_is_told_memory_projected_and_allowed():
     assert said["memory of a worker"].startswith(in_words(plan.worker_bytes))
     assert said["memory allowed"] == in_words(GB)
     assert said["runs in"] == "2 worker processes"
+    form = r"about (\S+)( s)?, if each core does (\S+) thousand million multiply-adds a second"
+    shown, _, rate = re.match(form, said["time of the pass"]).groups()
+    seconds = sum(60**i * float(part) for i, part in enumerate(reversed(shown.split(":"))))
+    assert seconds == pytest.approx(plan.flops / (2e9 * float(rate)), rel=0.05, abs=1.0)
