@@ -7,7 +7,8 @@ import dask
 import h5py
 import numpy as np
 
-from streamkern.sources import ArraySource, Reader
+from streamkern.sources import ArraySource, Block, Reader
+from streamkern.statistics import RowSample
 
 N, P = 5000, 7
 STORED = {
@@ -103,6 +104,13 @@ def together(source, shard_rows=10**9, block_rows=7):
         assert at == shard.stop
     assert at == source.n_samples
     return np.concatenate(X), np.concatenate(y), np.concatenate(weights) if weights else None
+
+
+def sample_of(X, weights=None):
+    """Return all rows as a sample of them."""
+    sample = RowSample(len(X), 0)
+    sample.update([Block(X, np.zeros((len(X), 1)), 0, weights)])
+    return sample
 
 
 def inside(folder):

@@ -141,7 +141,7 @@ def _warned(
     if more_to_come or not (is_open and of_distances) or options.has_grid:  # which holds in gaps
         return {}
     if note := order_note(seen, options.random_state):
-        warn(note, 5)
+        warn(note)
     return {"order_note": note} if note else {}
 
 

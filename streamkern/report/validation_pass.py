@@ -148,8 +148,8 @@ def _read(
     measured, sample = found.parts
     squared, equations = measured.measures[0].squared, model.normal_equations
     rounded = measured.measures[len(measured.measures) - len(rounded) :]
-    facts = columns, squared, expected
-    check_fitted_rows(model.predictor, equations, *facts, rounded=rounded, **tolerance)
+    how: Any = {"rounded": rounded, **tolerance}
+    check_fitted_rows(model.predictor, equations, columns, squared, expected, **how)
     return measured.measures, sample, columns
 
 

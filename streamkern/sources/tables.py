@@ -208,6 +208,8 @@ def _csv_options(source: Path, how: Recipe | RecipeOptions) -> tuple[list[str], 
         first = next(filter(bytes.strip, lines), b"")
         texts = (line.decode("utf-8-sig") for line in chain([first], lines))
         wrong = "it is UTF-16, or has zero bytes; save it as UTF-8" * (b"\0" in first)
+        if not first:
+            wrong = "it is empty; at least a line of names is needed"
         if len(first) == _LINE_BYTES:
             wrong = f"its first line has {_LINE_BYTES:,} bytes or more; give shorter names"
         names = [] if wrong else next(rows_of(texts, delimiter=between), [])

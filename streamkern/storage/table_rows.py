@@ -102,7 +102,8 @@ def opened_tables(
                         raise
             if used is recipe:
                 tally.warn(set() if told is None else told)
-            elif left := [each for each in used.left_out.items() if each[1] != "dropped"]:
+            elif told is None and any(why != "dropped" for why in used.left_out.values()):
+                left = [each for each in used.left_out.items() if each[1] != "dropped"]
                 why = listed(f"{name!r} ({why})" for name, why in left)
                 warn(f"columns that are no inputs: {why}.")
             y = "y" if with_targets and used.targets else None

@@ -48,7 +48,7 @@ def test_a_diagnosis_takes_the_weights_of_the_fit():
     found = report_of("diagnose", "model.h5", "weighted.h5", "--weights", "w")
     assert found["effective_dof"] == pytest.approx(report["effective_dof"], rel=1e-9)
     sentence = refused("diagnose", "model.h5", "weighted.h5")
-    assert "name the files of the fit, and its weights" in sentence
+    assert "give the rows and weights of the fit" in sentence
 
 
 def test_moments_know_their_weights_and_forget_by_them():

@@ -97,7 +97,7 @@ def test_what_comes_back_at_the_ends_is_thirty_times_what_is_missing(kernel, p):
     missing = 1 - (phi.amplitudes**2).sum()
     at_ends = min(30 * missing, 0.9)
     assert phi.left_out == pytest.approx(missing, abs=1e-15)
-    ranges = np.ptp(X, axis=0) * (len(X) + 1) / (len(X) - 1)
+    ranges = np.ptp(X, axis=0)
     for j, cell in enumerate(cells(phi)):
         apart = np.zeros((1, p))
         apart[0, j] = 2 * np.pi / cell - ranges[j]

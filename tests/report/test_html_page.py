@@ -298,7 +298,8 @@ def test_what_was_skipped_and_dropped_is_shown_and_a_metric_that_was_given(path)
 
 
 @pytest.mark.parametrize(("tune", "kernel"), [(False, Laplacian(2.0)), (True, COMBINATION)])
-def test_the_call_makes_the_same_model(tune, kernel, tmp_path, path):
+def test_the_call_makes_the_same_model(tune, kernel, tmp_path, path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # whose names are those of files alone
     X, y = rows()
     source = open_hdf5(write(tmp_path / "it's.h5", X, y, "in puts"), "in puts")
     model = RandomFeatureRidge(kernel, n_components=32, alpha=[0.1, 1.0], random_state=3)

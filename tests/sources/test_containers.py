@@ -141,7 +141,7 @@ def test_booleans_of_files_are_inputs_and_weights_but_no_targets(tmp_path):
         np.testing.assert_allclose(ridge().fit(source).coef_, expected.coef_, rtol=1e-6, atol=1e-9)
     weighted, kept = ridge().fit(open_hdf5(path, weights="kept")), ridge().fit(NUMBERS, Y, KEPT)
     np.testing.assert_allclose(weighted.coef_, kept.coef_, rtol=1e-4, atol=1e-5)
-    with pytest.raises(DataError, match=r"boolean; .* if these are labels of classes"):
+    with pytest.raises(DataError, match=r"bool; .* if these are labels of classes"):
         open_hdf5(path, y="kept")
 
 

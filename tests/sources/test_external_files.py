@@ -125,7 +125,8 @@ def test_groups_without_end_are_listed_up_to_a_depth(tmp_path, rows):
     names, refused = python(DEEP, path).stdout.splitlines()
     assert names == "['X', 'again/g/y']"
     assert refused.endswith(
-        "has no dataset 'Z'; it holds: X, again/g/y. Name the datasets with --x, --y and --weights."
+        "has no dataset 'Z'; it holds: X, again/g/y. Name the datasets with x, y and weights "
+        "(--x, --y, --weights)."
     )
 
 

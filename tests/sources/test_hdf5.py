@@ -283,7 +283,7 @@ def test_damage_in_the_header_of_a_dataset_is_never_a_traceback(tmp_path):
 @pytest.mark.parametrize(
     ("values", "called"),
     [
-        (np.full((6, 2), "ab", h5py.string_dtype()), "object"),
+        (np.full((6, 2), "ab", h5py.string_dtype()), "text"),
         (np.zeros((6, 2), "c8"), "complex64"),
         (np.zeros((6, 2), [("a", "f4"), ("b", "i4")]), "'a'"),
     ],

@@ -343,7 +343,7 @@ def test_a_fit_that_goes_on_finds_the_same_metric(tmp_path):
 
 def test_gradients_of_targets_count_in_their_units(learnt):
     X, y = of_two_inputs(500)
-    model = ridge(None, alpha=1.0).fit(X, np.stack([y, y], axis=1))
+    model = ridge(None, alpha=1.0, kernel=Gaussian()).fit(X, np.stack([y, y], axis=1))
     once = model.gradient_outer_product(X, target_unit=[1.0, 1e9])
     assert_close(model.gradient_outer_product(X), 2.0 * once, dtype=np.float32, steps=100)
 
