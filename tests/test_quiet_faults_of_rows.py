@@ -53,7 +53,7 @@ def test_a_record_batch_goes_by_the_names_of_its_columns():
     frame = pd.DataFrame(X, columns=["a", "b"])
     model = ridge().fit(pa.RecordBatch.from_pandas(frame), X[:, 0])
     turned = model.predict(pa.RecordBatch.from_pandas(frame[["b", "a"]]))
-    np.testing.assert_array_equal(turned, model.predict(X))
+    np.testing.assert_array_equal(turned, model.predict(frame))
 
 
 def test_the_index_that_dask_writes_is_no_input():

@@ -63,7 +63,7 @@ def test_every_parameter_of_a_fit_stands_in_a_group():
         (
             1,
             ("fit", "semicolons.csv", "--target", "price", "--out", "x.h5"),
-            "give --delimiter, ';' if that",
+            "give delimiter (--delimiter), ';' if that",
         ),
     ],
 )

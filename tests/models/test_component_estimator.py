@@ -153,7 +153,10 @@ def test_a_file_brings_the_same_components_back(tmp_path):
     assert_same(again, found, 1e-300)
     for model in (found, again):
         assert model.feature_names_in_.tolist() == list("abcd")
-        for use in (model.transform, lambda X, m=model: m.transform_to_hdf5(X, tmp_path / "s.h5")):
+        for use in (
+            model.transform,
+            lambda X, m=model: m.transform_to_hdf5(X, tmp_path / "s.h5", force=True),
+        ):
             use(frame[list("bacd")])
         np.testing.assert_array_equal(model.transform(frame[list("bacd")]), model.transform(frame))
 

@@ -110,7 +110,7 @@ def test_landmarks_that_rows_do_not_make_are_not_missed():
     X, y = rows(40)
     X, y = np.repeat(X, 10, axis=0), np.repeat(y, 10)
     y = y + 0.01 * np.arange(len(y)) / len(y)
-    options = {"n_components": 64, "alpha": 0.1}
+    options = {"n_components": 64, "alpha": 0.1, "fold_by": "rows"}
     moments = model("nystroem", **options).moments(X, y)
     assert moments.feature_map.n_components <= 40
     solved = model("nystroem", **options).solve(moments)
