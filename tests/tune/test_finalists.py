@@ -10,6 +10,7 @@ from streamkern import RandomFeatureClassifier, RandomFeatureRidge, load
 from streamkern.features import Standardizer
 from streamkern.kernels import Gaussian, Laplacian
 from streamkern.models.tasks import Regression
+from streamkern.models.tuned_fit import Choice
 from streamkern.parameters.parameters import Parameters
 from streamkern.sources import as_source
 from streamkern.tune import metric_beginnings, metric_learning, metric_rounds
@@ -344,17 +345,18 @@ def test_without_seconds_descents_have_as_many_rows_whatever_there_are_of_thread
     assert len(set(sizes)) == 1
 
 
-@pytest.mark.parametrize(("n_components", "is_kept"), [(512, True), (2, False)])
+@pytest.mark.parametrize(("n_components", "is_kept"), [(500, True), (2, False)])
 def test_a_plain_fit_of_all_rows_is_kept_where_it_is_better(monkeypatch, n_components, is_kept):
     def fit(task, parameters, *args, **how):
         return fitted(task, replace(parameters, n_components=n_components), *args, **how)
 
     fitted = Regression.fit
     monkeypatch.setattr(Regression, "fit", fit)
+    monkeypatch.setattr(Choice, "leaves_time", lambda *_: True)  # on any machine
     X = np.random.default_rng(0).normal(size=(1000, 3))
     y = np.sin(3 * X[:, 0]) * X[:, 1]
     model = RandomFeatureRidge(n_components=8, precision="double")
-    report = model.tune(X, y, budget="20s").report_
+    report = model.tune(X, y, budget="4s").report_
     assert (report["n_components"] == n_components) is is_kept
-    assert report["tuning_budget"] == "20s"
+    assert report["tuning_budget"] == "4s"
     assert np.isfinite(model.predict(X)).all()
