@@ -102,10 +102,12 @@ def opened_tables(
                         raise
             if used is recipe:
                 tally.warn(set() if told is None else told)
-            elif told is None and any(why != "dropped" for why in used.left_out.values()):
-                left = [each for each in used.left_out.items() if each[1] != "dropped"]
-                why = listed(f"{name!r} ({why})" for name, why in left)
-                warn(f"columns that are no inputs: {why}.")
+            elif told is None:
+                left = [
+                    f"{name!r} ({why})" for name, why in used.left_out.items() if why != "dropped"
+                ]
+                if left:
+                    warn(f"columns that are no inputs: {listed(left)}.")
             y = "y" if with_targets and used.targets else None
             weights = "weights" if with_targets and used.weights else None
             how["labels"] = how.get("labels", False) and y is not None
