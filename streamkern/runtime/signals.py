@@ -55,7 +55,7 @@ def stoppable() -> Iterator[None]:
     listening = [number for number in _SIGNALS if usual[number] is not signal.SIG_IGN]
     stopping.clear()
     _Held.raised = None
-    watches: list[threading.Event] = []
+    watches: list[threading.Timer] = []
 
     def stop(number: int, _: FrameType | None) -> None:
         if _Held.depth:
@@ -86,7 +86,7 @@ def stoppable() -> Iterator[None]:
     finally:
         sys.unraisablehook = tell_lost
         for watch in watches:
-            watch.set()
+            watch.cancel()
         for number in listening:
             signal.signal(number, usual[number] or signal.SIG_DFL)
 
@@ -160,21 +160,20 @@ def end_at_once() -> None:
             signal.signal(number, lambda number, _: os._exit(128 + number))
 
 
-def end_later(number: int) -> threading.Event:
-    """End the process in a while: a thread may never come back from a library or a file system.
+def end_later(number: int) -> threading.Timer:
+    """End the process in a while: a thread may never come back from a library or a file system."""
 
-    It goes on once the event that is returned is set.
-    """
-    over = threading.Event()
+    def give_up() -> None:
+        if _Held.depth:
+            end_later(number)
+        else:
+            os.write(2, b"Error: interrupted, while a read did not come back.\n")
+            os._exit(128 + number)
 
-    def watch() -> None:
-        while not over.wait(_PATIENCE):
-            if not _Held.depth:
-                os.write(2, b"Error: interrupted, while a read did not come back.\n")
-                os._exit(128 + number)
-
-    threading.Thread(target=watch, daemon=True).start()
-    return over
+    watch = threading.Timer(_PATIENCE, give_up)
+    watch.daemon = True
+    watch.start()
+    return watch
 
 
 def _unless_deaf(handler: Callable[..., object]) -> Callable[..., None]:
