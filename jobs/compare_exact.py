@@ -9,7 +9,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("data", nargs="+", help="HDF5 files with datasets X and y")
     parser.add_argument("--cluster", help="cluster.yaml; by default a local cluster")
-    parser.add_argument("--trust-cluster-file", action="store_true", help="take all its options")
     parser.add_argument("--scheduler", help="address of a running scheduler")
     parser.add_argument("--rows", type=int, default=4000, help="rows that exact kernel ridge takes")
     parser.add_argument("--seeds", type=int, default=5, help="draws of every map")
@@ -19,11 +18,7 @@ def main() -> None:
     source = streamkern.open_hdf5(options.data)
     alpha = "cv" if options.alpha is None else options.alpha
     model = streamkern.RandomFeatureRidge(streamkern.Gaussian("median"), alpha=alpha)
-    with streamkern.connect(
-        cluster=options.cluster,
-        trust_cluster_file=options.trust_cluster_file,
-        scheduler=options.scheduler,
-    ):
+    with streamkern.connect(cluster=options.cluster, scheduler=options.scheduler):
         comparison = streamkern.compare(source, model, n_train=options.rows, n_seeds=options.seeds)
     print(f"{'model':10} {'D':>6} {'test rmse':>10} {'/ exact':>8}  95% interval over the seeds")
     for trial in comparison.trials:

@@ -9,7 +9,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("data", nargs="+", help="HDF5 files with datasets X and y")
     parser.add_argument("--cluster", help="cluster.yaml; by default a local cluster")
-    parser.add_argument("--trust-cluster-file", action="store_true", help="take all its options")
     parser.add_argument("--scheduler", help="address of a running scheduler")
     parser.add_argument("--scheduler-file", help="what it wrote with --scheduler-file")
     parser.add_argument("--out", default="model.h5")
@@ -23,7 +22,6 @@ def main() -> None:
     with (
         streamkern.connect(
             cluster=options.cluster,
-            trust_cluster_file=options.trust_cluster_file,
             scheduler=options.scheduler,
             scheduler_file=options.scheduler_file,
         ) as client,

@@ -69,6 +69,13 @@ def adjusted(name, folder, changes, **top):
     return path
 
 
+def configured(folder, **configuration):
+    """Write a user's own Dask configuration, and return the environment that names it."""
+    (folder / "dask").mkdir(exist_ok=True)
+    (folder / "dask" / "own.yaml").write_text(yaml.safe_dump(configuration))
+    return {"DASK_CONFIG": str(folder / "dask")}
+
+
 def stopped_fit(folder, rows, *place, number, **options):
     """Send a signal to a fit with a checkpoint when it has saved sums, and return its status."""
     fit = fit_started(folder, rows, *place, "--checkpoint", folder / "saved", **options)

@@ -135,7 +135,7 @@ CLUSTERS = {
     "tag": ("!!python/object/apply:os.system ['touch owned']\n",),
     "host": (
         "version: 1\nmodule: distributed\nclass: SSHCluster\nkwargs: {hosts: [me, you]}\n",
-        *("kwargs.hosts", "--trust-cluster-file"),
+        *("kwargs.hosts", "your own Dask configuration"),
     ),
 }
 OPTIONS = {
@@ -154,7 +154,6 @@ OPTIONS = {
     "--length-scale 1,2": ("one per input, 3 here, not 2",),
     "--dry-run --scheduler tcp://127.0.0.1:9": ("plans for this machine",),
     "--map identity --kernel laplacian": ("no kernel but the linear one",),
-    "--trust-cluster-file": ("name it, or leave --trust-cluster-file",),
     **{
         f"--{name} x": (f"Error: --{name} must be",)
         for name in ("kernel", "metric", "sparse", "alphas")

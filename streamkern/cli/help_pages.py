@@ -16,7 +16,7 @@ GROUPS = {
     "Penalty and size": "alpha alphas n_folds fold_by per_target one_standard_error sparse "
     "sparse_method solver fit_intercept",
     "Classes": "classify class_weight calibration boost proba",
-    "Where it runs": "cluster trust_cluster_file scheduler scheduler_file workers",
+    "Where it runs": "cluster scheduler scheduler_file workers",
     "What is printed": "as_json quiet log_json debug help",
 }
 _GROUP_OF = {name: group for group, names in GROUPS.items() for name in names.split()}

@@ -19,9 +19,8 @@ if TYPE_CHECKING:
 
 # Options that name files that a job reads.
 _FILES = ("model", "moments", "paths", "data", "test", "like", "cluster", "scheduler_file")
-# Options of `place_options` that name another place than workers on this machine, and with trust.
+# Options of `place_options` that name another place than workers on this machine.
 ELSEWHERE = ("cluster", "scheduler", "scheduler_file")
-_TRUSTED = (*ELSEWHERE, "trust_cluster_file")
 
 
 def check_outputs(
@@ -51,8 +50,8 @@ def check_outputs(
 
 
 def is_named(options: dict[str, Any]) -> bool:
-    """Whether the user said where to run, or that a file is to be trusted, and named none."""
-    named = any(options.get(name) for name in (*_TRUSTED, "workers"))
+    """Whether the user said where to run."""
+    named = any(options.get(name) for name in (*ELSEWHERE, "workers"))
     return named or bool(os.environ.get("DASK_SCHEDULER_ADDRESS"))
 
 
@@ -87,7 +86,7 @@ def place_of(say: Say, options: dict[str, Any], plan: Plan | None = None) -> Ite
         if elsewhere or n_workers:
             from streamkern.engine.cluster import connect
 
-            named = {name: options[name] for name in _TRUSTED if name in options}
+            named = {name: options[name] for name in ELSEWHERE if name in options}
             place = connect(**named, n_workers=n_workers, blas_threads=blas_threads)
         else:
             threads = plan.n_threads if plan else None

@@ -88,12 +88,6 @@ rows_options = (*data_options, *table_options)
 place_options = (
     click.option("--cluster", metavar="FILE.yaml", help="Start the cluster of this file."),
     click.option(
-        "--trust-cluster-file",
-        is_flag=True,
-        help="Take every option of the file of --cluster: who chose a host, image, address or"
-        " program in it can run code as you.",
-    ),
-    click.option(
         "--scheduler",
         metavar="ADDRESS",
         help="Join the cluster at this address; who answers there can run code as you.",

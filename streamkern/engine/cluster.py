@@ -35,7 +35,6 @@ _LINK = "distributed.dashboard.link"
 def connect(
     *,
     cluster: str | Path | None = None,
-    trust_cluster_file: bool = False,
     scheduler: str | None = None,
     scheduler_file: str | Path | None = None,
     n_workers: int | None = None,
@@ -51,14 +50,11 @@ def connect(
     Parameters
     ----------
     cluster : path, optional
-        A YAML file with `version: 1`, `module`, `class`, and optionally `args`, `kwargs`, `scale`
-        (workers or jobs to ask for), `adapt` (`minimum`, `maximum`) and `config` (merged into the
-        Dask configuration while connected).  Classes outside Dask's own packages are refused, and
-        so are options that are not about sizes, resources, names and times: your own Dask
-        configuration may hold them, as `streamkern.cluster-options.CLASS`.
-    trust_cluster_file : bool
-        Take all options of `cluster`.  Whoever chose a host, image, address, folder or program in
-        it can run code in your account.
+        A YAML file with `version: 1`, `module`, `class`, and optionally `kwargs`, `scale` (workers
+        or jobs to ask for), `adapt` (`minimum`, `maximum`) and `config` (merged into the Dask
+        configuration while connected).  It may choose among five classes, and sizes, resources,
+        names and times; all else your own Dask configuration may hold, as
+        `streamkern.cluster-options.CLASS`.
     scheduler : str, optional
         The address of a running scheduler, such as tcp://10.0.0.1:8786.  Whoever answers there can
         run code in your account.
@@ -95,11 +91,6 @@ def connect(
             raise ParameterError(f"{name} must be 1 or more, not {value}; give another number.")
     if not timeout > 0:
         raise ParameterError(f"timeout must be positive, not {timeout}; give seconds.")
-    if trust_cluster_file and cluster is None:
-        raise ParameterError(
-            "to trust a cluster file one must be given, but none is; name it, or leave "
-            "--trust-cluster-file (trust_cluster_file) out."
-        )
     deadline = time.monotonic() + timeout
     address = scheduler
     if cluster is None and scheduler is None:
@@ -124,7 +115,7 @@ def connect(
             return
         stack.enter_context(dask.config.set(configuration(blas_threads)))
         if cluster is not None:
-            file = read_cluster_file(local_path(cluster), trusted=trust_cluster_file)
+            file = read_cluster_file(local_path(cluster))
             yield _from_file(stack, file, timeout)
             return
         n_workers = n_workers or max(usable_cores() // blas_threads, 1)
@@ -185,12 +176,12 @@ def _from_file(stack: ExitStack, file: ClusterFile, timeout: float) -> Client:
     stack.enter_context(dask.config.set(file.config))
     start = file.cluster_class()
     try:
-        call = inspect.signature(start).bind(*file.args, **file.options(start))
+        call = inspect.signature(start).bind(**file.options(start))
         if start is LocalCluster:
             call.arguments = local_options(call.arguments)
     except TypeError as error:
         raise ParameterError(
-            f"{file.path}: {file.name} does not take these args and kwargs ({error}); correct them."
+            f"{file.path}: {file.name} does not take these kwargs ({error}); correct them."
         ) from error
     what = f"the {file.name} of {file.path}"
     adaptive = file.adapt is not None

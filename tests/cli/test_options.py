@@ -10,7 +10,6 @@ import time
 from pathlib import Path
 from unittest.mock import Mock
 
-import click
 import h5py
 import numpy as np
 import psutil
@@ -19,7 +18,7 @@ from commandline import contents, invoke, refused, write
 from rows_read import store
 
 from streamkern._version import __version__
-from streamkern.cli import COMMANDS, main
+from streamkern.cli import COMMANDS
 from streamkern.models.tasks import Regression
 from streamkern.monitor.log_lines import write_event
 from streamkern.predict.predictor import PredictionBuffers
@@ -246,14 +245,6 @@ def test_a_fit_is_interrupted_with_one_sentence_and_nothing_left_behind(folder, 
     assert (process.returncode, alive) == (130, [])
     assert said == ("", "Error: interrupted; the output was not written.\n")
     assert contents(folder) == before
-
-
-def test_what_starts_a_cluster_can_be_told_to_trust_its_file():
-    with click.Context(main) as context:
-        commands = [main.get_command(context, name) for name in main.list_commands(context)]
-    options = [{option.name for option in command.params} for command in commands]
-    assert sum("cluster" in names for names in options) >= 10
-    assert all(("cluster" in names) == ("trust_cluster_file" in names) for names in options)
 
 
 @pytest.mark.parametrize(

@@ -217,7 +217,6 @@ REFUSED = [
     ({"blas_threads": 0}, "blas_threads must be 1 or more"),
     ({"timeout": 0}, "timeout must be positive"),
     ({"timeout": float("nan")}, "timeout must be positive"),
-    ({"n_workers": 1, "trust_cluster_file": True}, "to trust a cluster file one must be given"),
 ]
 
 
@@ -236,9 +235,10 @@ def test_a_scheduler_file_that_is_none_is_refused(content, tmp_path):
         enter(scheduler_file=path)
 
 
-def test_what_is_missing_is_named_as_pip_or_dask_names_it(cluster_file):
-    with pytest.raises(ClusterError, match="pip install dask-gateway"):
-        enter(cluster=cluster_file(module="dask_gateway", class_="GatewayCluster"))
+def test_what_is_missing_is_named_as_pip_or_dask_names_it(cluster_file, monkeypatch):
+    monkeypatch.setitem(sys.modules, "dask_kubernetes.operator", None)
+    with pytest.raises(ClusterError, match="pip install dask-kubernetes"):
+        enter(cluster=cluster_file(module="dask_kubernetes.operator", class_="KubeCluster"))
     with pytest.raises(ClusterError, match=r"needs TLS certificates.*distributed\.comm\.tls"):
         enter(scheduler="tls://127.0.0.1:8786")
 

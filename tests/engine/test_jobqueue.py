@@ -1,4 +1,4 @@
-"""Job scripts of Slurm, PBS and LSF, as dask-jobqueue writes them for files of the repository."""
+"""Job scripts of Slurm and PBS, as dask-jobqueue writes them for files of the repository."""
 
 import json
 import os
@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 
+import dask
 import pytest
 from conftest import running_scheduler
 from places import FILES, adjusted, bits, fit_started, report_of
@@ -19,6 +20,13 @@ WORKER = (
     " --memory-limit 3.73GiB --nanny --death-timeout 60 --local-directory /tmp"
     " --lifetime 235m --lifetime-stagger 4m"
 )
+# What a site says of its jobs, as the pages do.
+SITE = {
+    "local-directory": "/tmp",  # noqa: S108  of a node
+    "log-directory": "logs",
+    "worker-extra-args": ["--lifetime", "235m", "--lifetime-stagger", "4m"],
+}
+DIRECTIVES = {"slurm": ["--hint=nomultithread"], "pbs": ["-j oe", "-r y"]}
 HEADERS = {
     "slurm.yaml": """
 #SBATCH -J dask-worker
@@ -36,31 +44,22 @@ HEADERS = {
 #PBS -N dask-worker
 #PBS -q normal
 #PBS -A project
-#PBS -l select=1:ncpus=1:mem=4GB
+#PBS -l select=1:ncpus=1:mem=3815MB
 #PBS -l walltime=04:00:00
 #PBS -e logs/
 #PBS -o logs/
 #PBS -j oe
 #PBS -r y
 """,
-    "lsf.yaml": """
-#BSUB -J dask-worker
-#BSUB -e logs/w-%J.err
-#BSUB -o logs/w-%J.out
-#BSUB -q normal
-#BSUB -P "project"
-#BSUB -n 1
-#BSUB -M 4000
-#BSUB -W 04:00
-#BSUB -R "rusage[mem=4000]"
-""",
 }
 
 
-def script_of(path, scheduler="tcp://head:8786"):
-    file = read_cluster_file(path, trusted=path.parent != FILES)
-    job = getattr(dask_jobqueue, file.name).job_cls
-    return job(scheduler=scheduler, name="w", **file.kwargs).job_script()
+def script_of(path, scheduler="tcp://head:8786", **site):
+    file = read_cluster_file(path)
+    job, system = getattr(dask_jobqueue, file.name).job_cls, path.stem
+    site = SITE | {"job-extra-directives": DIRECTIVES[system]} | site
+    with dask.config.set({f"jobqueue.{system}.{key}": value for key, value in site.items()}):
+        return job(scheduler=scheduler, name="w", **file.kwargs).job_script()
 
 
 @pytest.mark.parametrize("name", HEADERS)
@@ -76,10 +75,12 @@ def test_a_job_script_is_what_the_file_says(name, tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", HEADERS)
 def test_the_script_starts_a_worker_that_serves_a_fit(name, tmp_path, rows, expected, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    file = adjusted(name, tmp_path, {"local_directory": str(tmp_path), "memory": "3GB"})
+    file = adjusted(name, tmp_path, {"memory": "3GB"})
     with running_scheduler(tmp_path) as at:
         address = json.loads(at.read_text())["address"]
-        (tmp_path / "job.sh").write_text(script_of(file, address))
+        (tmp_path / "job.sh").write_text(
+            script_of(file, address, **{"local-directory": str(tmp_path)})
+        )
         with (tmp_path / "job.log").open("w") as log:
             output = {"stdout": log, "stderr": log}
             job = subprocess.Popen(["bash", "job.sh"], **output, start_new_session=True)

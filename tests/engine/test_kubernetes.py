@@ -7,6 +7,7 @@ writes down what it is asked to create.
 from __future__ import annotations
 
 import json
+import os
 import re
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
-from places import FILES, fit_started
+from places import FILES, configured, fit_started
 
 from streamkern.engine.cluster_file import read_cluster_file
 
@@ -75,8 +76,9 @@ def created(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[di
 
 
 def test_what_the_cluster_file_asks_of_the_operator_is_what_it_takes(created, tmp_path, rows):
-    file = read_cluster_file(FILES / "kubernetes.yaml", trusted=True)
-    fit = fit_started(tmp_path, rows, "--cluster", file.path, "--trust-cluster-file")
+    file, image = read_cluster_file(FILES / "kubernetes.yaml"), "registry.example.org/one:latest"
+    own = configured(tmp_path, kubernetes={"image": image, "namespace": "default"})
+    fit = fit_started(tmp_path, rows, "--cluster", file.path, env=os.environ | own)
     output, errors = fit.communicate(timeout=120)
     assert fit.returncode == 1
     assert re.match(r"Error: the KubeCluster of .* could not be started \(not found\)", errors)
@@ -88,7 +90,7 @@ def test_what_the_cluster_file_asks_of_the_operator_is_what_it_takes(created, tm
     assert asked["spec"]["worker"]["replicas"] == file.kwargs["n_workers"]
     for part in ("worker", "scheduler"):
         (container,) = asked["spec"][part]["spec"]["containers"]
-        assert container["image"] == file.kwargs["image"]
+        assert container["image"] == image
         assert container["resources"] == file.kwargs["resources"]
     assert "dask-worker" in asked["spec"]["worker"]["spec"]["containers"][0]["args"]
 

@@ -24,6 +24,7 @@ from places import (
     adjusted,
     bits,
     check_it_goes_on,
+    configured,
     output_of,
     started,
     stopped_fit,
@@ -128,15 +129,17 @@ def jobs(slurm, *options):
 
 def cluster_file(folder, **changes):
     """The file of the repository, for two jobs of this machine."""
-    kwargs = {
-        "account": None,
-        "walltime": "00:10:00",
-        "memory": "2GB",
-        "interface": "lo",
-        "local_directory": str(folder),
-        "scheduler_options": {"dashboard_address": "127.0.0.1:0"},
-    }
+    kwargs = {"account": None, "walltime": "00:10:00", "memory": "2GB"}
     return adjusted("slurm.yaml", folder, kwargs | changes, adapt={"minimum": 2, "maximum": 2})
+
+
+def site(folder):
+    """What a site says of its jobs in the user's own configuration."""
+    return {
+        "interface": "lo",
+        "local-directory": str(folder),
+        "scheduler-options": {"dashboard_address": "127.0.0.1:0"},
+    }
 
 
 def test_a_job_that_is_cancelled_is_submitted_anew(tmp_path, rows, expected, slurm, monkeypatch):
@@ -146,7 +149,8 @@ def test_a_job_that_is_cancelled_is_submitted_anew(tmp_path, rows, expected, slu
     model = streamkern.RandomFeatureRidge(n_components=N_COMPONENTS, alpha=0.1)
     with (
         dask.config.set({"distributed.deploy.lost-worker-timeout": "1s"}),
-        streamkern.connect(cluster=cluster_file(tmp_path), trust_cluster_file=True),
+        dask.config.set({f"jobqueue.slurm.{key}": value for key, value in site(tmp_path).items()}),
+        streamkern.connect(cluster=cluster_file(tmp_path)),
     ):
         wait_until(lambda: len(jobs(slurm, "--states=RUNNING")) == 2, "two jobs that run")
         first = jobs(slurm)
@@ -159,7 +163,8 @@ def test_a_job_that_is_cancelled_is_submitted_anew(tmp_path, rows, expected, slu
 
 
 def test_a_fit_on_slurm_jobs_that_was_stopped_goes_on(tmp_path, rows, expected, slurm):
-    place = ("--cluster", cluster_file(tmp_path), "--trust-cluster-file")
+    place = ("--cluster", cluster_file(tmp_path))
+    slurm = slurm | configured(tmp_path, jobqueue={"slurm": site(tmp_path)})
     assert stopped_fit(tmp_path, rows, *place, number=signal.SIGTERM, env=slurm) == 143
     wait_until(lambda: not jobs(slurm), "the end of the jobs", 30)
     check_it_goes_on(tmp_path, rows, expected, *place, env=slurm)

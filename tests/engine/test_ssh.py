@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import psutil
 import pytest
-import yaml
 from conftest import wait_until
-from places import adjusted, bits, fit_started, report_of, stopped_fit
+from places import adjusted, bits, configured, fit_started, report_of, stopped_fit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,21 +73,23 @@ def login(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Login]:
         sshd.wait(10)
 
 
-def place_of(folder, login, **top):
-    """The file of the repository, with this machine in the place of every other, and its trust."""
+def place_of(folder, login, own=None, **top):
+    """The file of the repository, and an environment whose hosts are this machine."""
     connect = {
         "port": login.port,
         "username": getpass.getuser(),
         "client_keys": [str(login.key)],
         "known_hosts": str(login.known_hosts),
     }
-    kwargs = {
+    hosts = {
         "hosts": ["127.0.0.1", "127.0.0.1"],
         "connect_options": connect,
-        "worker_options": {"n_workers": 2, "nthreads": 1, "memory_limit": "3GB"},
         "scheduler_options": {"port": 0, "host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"},
     }
-    return "--cluster", adjusted("ssh.yaml", folder, kwargs, **top), "--trust-cluster-file"
+    own = {"cluster-options": {"SSHCluster": hosts | (own or {})}}
+    workers = {"worker_options": {"n_workers": 2, "nthreads": 1, "memory_limit": "3GB"}}
+    environment = os.environ | configured(folder, streamkern=own)
+    return ("--cluster", adjusted("ssh.yaml", folder, workers, **top)), environment
 
 
 def remote_processes():
@@ -101,13 +102,15 @@ def remote_processes():
 
 def test_what_a_program_leaves_that_is_killed_ends_when_it_is_idle(tmp_path, rows, login):
     soon = {"distributed.scheduler.idle-timeout": "20s"}
-    stopped_fit(tmp_path, rows, *place_of(tmp_path, login, config=soon), number=signal.SIGKILL)
+    place, environment = place_of(tmp_path, login, config=soon)
+    stopped_fit(tmp_path, rows, *place, number=signal.SIGKILL, env=environment)
     wait_until(lambda: not remote_processes(), "the end of what ran over SSH")
 
 
 def test_who_has_another_key_is_not_let_in(tmp_path, rows, login):
     stranger = login._replace(key=login.key.with_name("stranger"))
-    fit = fit_started(tmp_path, rows, *place_of(tmp_path, stranger))
+    place, environment = place_of(tmp_path, stranger)
+    fit = fit_started(tmp_path, rows, *place, env=environment)
     _, errors = fit.communicate(timeout=60)
     assert fit.returncode == 1
     assert errors.startswith("Error: the SSHCluster of ")
@@ -124,11 +127,7 @@ def test_the_users_own_configuration_may_name_the_python_of_other_machines(
     kernels = "".join(f"export {name}='{os.environ[name]}'\n" for name in names)
     python.write_text(f'#!/bin/sh\n{kernels}touch {tmp_path}/used\nexec {sys.executable} "$@"\n')
     python.chmod(0o755)
-    own = {"streamkern": {"cluster-options": {"SSHCluster": {"remote_python": str(python)}}}}
-    (tmp_path / "dask").mkdir()
-    (tmp_path / "dask" / "own.yaml").write_text(yaml.safe_dump(own))
-    place = place_of(tmp_path, login)
-    environment = os.environ | {"DASK_CONFIG": str(tmp_path / "dask")}
+    place, environment = place_of(tmp_path, login, {"remote_python": str(python)})
     report_of(fit_started(tmp_path, rows, *place, env=environment))
     assert (tmp_path / "used").exists()
     assert bits(tmp_path / "model.h5") == expected

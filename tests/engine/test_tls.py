@@ -1,5 +1,6 @@
 """Encrypted clusters by configuration: with certificates one gets in, without them nobody does."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import pytest
 from commandline import write
 from distributed import Client
 from distributed.security import Security
-from places import adjusted
+from places import configured
 
 import streamkern
 from streamkern.errors import ClusterError
@@ -51,27 +52,26 @@ def tls(folder, name="node"):
     return settings
 
 
-TLS = {"n_workers": 1, "threads_per_worker": 1, "protocol": "tls"}
+ONE = {"n_workers": 1, "threads_per_worker": 1}
 
 
-def connected(path):
-    """A connection to the cluster of a file, which says whose certificates count."""
-    return streamkern.connect(cluster=path, trust_cluster_file=True)
-
-
-def test_the_file_of_the_repository_encrypts(certificates, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "certificates").symlink_to(certificates)
-    with connected(adjusted("tls.yaml", tmp_path, {"n_workers": 1})) as client:
+def test_a_cluster_is_encrypted_as_the_users_own_configuration_says(cluster_file, certificates):
+    with (
+        dask.config.set(tls(certificates)),
+        streamkern.connect(cluster=cluster_file(kwargs=ONE)) as client,
+    ):
         assert client.scheduler.address.startswith("tls://127.0.0.1:")
         assert all(address.startswith("tls://") for address in client.scheduler_info()["workers"])
         assert client.submit(sum, [1, 2]).result() == 3
 
 
 def test_who_has_no_certificate_or_that_of_a_stranger_is_refused(cluster_file, certificates):
-    with connected(cluster_file(kwargs=TLS, config=tls(certificates))) as client:
+    with (
+        dask.config.set(tls(certificates)),
+        streamkern.connect(cluster=cluster_file(kwargs=ONE)) as client,
+    ):
         address = client.scheduler.address
-        with dask.config.set(tls(certificates)), streamkern.connect(scheduler=address) as second:
+        with streamkern.connect(scheduler=address) as second:
             assert second.submit(sum, [2, 2]).result() == 4
         with (
             dask.config.set(tls(certificates, "stranger")),
@@ -85,23 +85,21 @@ def test_who_has_no_certificate_or_that_of_a_stranger_is_refused(cluster_file, c
 
 
 def test_no_secret_is_in_what_a_job_writes_or_says(cluster_file, certificates, tmp_path):
-    config = tls(certificates) | {"gateway.password": "open-sesame"}
-    place = ("--cluster", cluster_file(kwargs=TLS, config=config), "--trust-cluster-file")
+    own = tls(certificates) | {"gateway.password": "open-sesame"}
+    environment = os.environ | configured(tmp_path, **own)
+    place = ("--cluster", cluster_file(kwargs=ONE))
     X = np.random.default_rng(0).standard_normal((500, 3))
     write(tmp_path / "data.h5", X, X[:, 0])
     place += ("--checkpoint", tmp_path / "saved")
     command = ("fit", tmp_path / "data.h5", "--components", "16", "--out", tmp_path / "model.h5")
     program = Path(sys.executable).with_name("streamkern")
-    done = subprocess.run(
-        [program, *command, *place, "--json", "--debug"], capture_output=True, text=True, check=True
-    )
+    heard = {"capture_output": True, "text": True, "env": environment}
+    done = subprocess.run([program, *command, *place, "--json", "--debug"], check=True, **heard)
     key = (certificates / "node.key").read_text().splitlines()[1]
     written = done.stdout + done.stderr + (tmp_path / "model.h5").read_bytes().decode("latin-1")
     for secret in (key, "node.key", "open-sesame"):
         assert secret not in written
-    cluster_file(class_="Nonsense", kwargs=TLS, config=config)
-    refused = subprocess.run(
-        [program, *command, *place, "--force"], capture_output=True, text=True, check=False
-    )
+    cluster_file(kwargs=ONE | {"password": "open-sesame"})
+    refused = subprocess.run([program, *command, *place, "--force"], check=False, **heard)
     assert refused.returncode == 2
     assert "open-sesame" not in refused.stderr

@@ -24,7 +24,7 @@ no-standardize no-intercept weights classify on-bad-rows seed checkpoint report 
 cluster scheduler
 scheduler-file workers json quiet
 alphas per-target one-standard-error sparse-method solver class-weight calibration
-trust-cluster-file log-json debug out x y target id delimiter decimal thousands
+log-json debug out x y target id delimiter decimal thousands
 """
 # Every parameter, by its option.
 GIVEN = {
