@@ -88,6 +88,7 @@ FITS = (
     "choice",
     "dask",
     "ridge",
+    "landmarks",
     "nystroem",
     "sgd",
 )

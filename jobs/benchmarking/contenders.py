@@ -123,7 +123,7 @@ def _dtype(case: Case) -> Any:
     return np.float32 if case.precision == "single" else np.float64
 
 
-def _streamkern_model(case: Case, alpha: Any, metric: str | None = None) -> Any:
+def _streamkern_model(case: Case, alpha: Any, **options: Any) -> Any:
     import streamkern
 
     return streamkern.RandomFeatureRidge(
@@ -131,7 +131,7 @@ def _streamkern_model(case: Case, alpha: Any, metric: str | None = None) -> Any:
         n_components=case.components,
         alpha=alpha,
         precision=case.precision,
-        metric=metric,
+        **options,
     )
 
 
@@ -143,10 +143,8 @@ def _streamkern_source(case: Case, path: Path, y: str | None = "y") -> Any:
     return LateSource(source, case.latency) if case.latency else source
 
 
-def _streamkern_fit(
-    case: Case, path: Path, alpha: Any = None, metric: str | None = None
-) -> dict[str, Any]:
-    model = _streamkern_model(case, case.alpha if alpha is None else alpha, metric)
+def _streamkern_fit(case: Case, path: Path, alpha: Any = None, **options: Any) -> dict[str, Any]:
+    model = _streamkern_model(case, case.alpha if alpha is None else alpha, **options)
     with _place(case):
         begun = time.perf_counter()
         model.fit(_streamkern_source(case, path))
@@ -157,7 +155,7 @@ def _streamkern_fit(
         "predict": model.predict,
         "parts": {
             "survey": report["seconds"]["columns"],
-            **({"metric": report["seconds"]["metric"]} if metric else {}),
+            **({"metric": report["seconds"]["metric"]} if "metric" in options else {}),
             "accumulate": report["seconds"]["pass"],
             "solve": report["seconds"]["solve"],
         },
@@ -178,6 +176,10 @@ def _streamkern_int8(case: Case, path: Path) -> dict[str, Any]:
 
 def _streamkern_learnt(case: Case, path: Path) -> dict[str, Any]:
     return _streamkern_fit(case, path, metric="learn")
+
+
+def _streamkern_landmarks(case: Case, path: Path) -> dict[str, Any]:
+    return _streamkern_fit(case, path, feature_map="nystroem")
 
 
 def _streamkern_gradients(case: Case, path: Path) -> dict[str, Any]:
@@ -308,6 +310,7 @@ CONTENDERS = {
         "roofline, int8", lambda case, _: roofline.measure(case, "fit int8"), "roofline int8"
     ),
     "choice": Contender("streamkern, alpha by 5-fold CV", _streamkern_choice),
+    "landmarks": Contender("streamkern, landmarks", _streamkern_landmarks),
     "learn": Contender("streamkern, learnt metric", _streamkern_learnt),
     "dask": Contender("Dask array, Phi.T @ Phi", _dask_array),
     "ridge": Contender(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _WIDTH, _CAPTION_WIDTH, _TITLES_WIDTH = 7.2, 138, 84
 _OURS, _PALE, _OTHERS = "#0072B2", "#8FC1E3", "#A6A6A6"
-_OF_STREAMKERN = ("streamkern", "choice", "learn", "prediction")
+_OF_STREAMKERN = ("streamkern", "landmarks", "choice", "learn", "prediction")
 _GRID = {"color": "#E6E6E6", "linewidth": 0.6}
 # Numbers beside the bars, and where their columns end.
 _COLUMNS = {"seconds": 0.13, "× roofline": 0.41, "memory": 0.69, "test RMSE": 0.98}

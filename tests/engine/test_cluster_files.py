@@ -215,12 +215,11 @@ def test_a_host_of_a_cluster_file_is_not_called(cluster_file):
     assert "not allowed in a cluster file" in str(error.value)
 
 
-@pytest.mark.cluster
 def test_a_cluster_file_overwrites_and_removes_no_file(cluster_file, tmp_path):
     kept = tmp_path / "kept"
     kept.write_text("mine")
     kwargs = {"n_workers": 1, "scheduler_kwargs": {"scheduler_file": str(kept)}}
-    refused = pytest.raises(ParameterError, match=r"\.scheduler_file is not allowed")
+    refused = pytest.raises(ParameterError, match=r"\.scheduler_kwargs is not allowed")
     with refused, connect(cluster=cluster_file(kwargs=kwargs)):
         pytest.fail("connected")
     assert kept.read_text() == "mine"
