@@ -78,6 +78,7 @@ CASES = {
     "double": {"precision": "double"},
     "blocks": {"fold_by": "blocks"},
     "a search": {"tune": True, "kernels": [Gaussian("median"), Laplacian("median")]},
+    "a search of maps": {"tune": True, "feature_map": "auto"},
     "a combination": {"kernel": COMBINATION},
     "a search of combinations": {"tune": True, "kernels": [COMBINATION, Periodic(period=9.0)]},
     "more features than rows": {"n_components": 1024, "alpha": 1e-8},
@@ -104,7 +105,11 @@ def test_every_kind_of_model_has_a_report_with_its_own_numbers(case, q, path):
     }
     for name, value in expected.items():
         assert found.value_of(name).startswith(value)
-    assert not re.search("infinite|not a number|None|nan", path.read_text(encoding="utf-8"))
+    html = path.read_text(encoding="utf-8")
+    assert not re.search("infinite|not a number|None|nan", html)
+    maps = {each["feature_map"] for each in report.get("tuning", ())}
+    assert ("Landmarks are chosen among the rows" in html) == ("nystroem" in maps)
+    assert ("nystroem" in maps) == (case == "a search of maps")
     assert path.stat().st_size < 1_000_000
 
 
