@@ -45,7 +45,6 @@ class HeldOut(NamedTuple):
     # Sums of squared errors (A, q), never less than the rounding of the squared targets: so the
     # smallest is the best of all penalties that leave no error.
     sse: Floats
-    n_rows: int
 
 
 def held_out_errors(
@@ -59,7 +58,7 @@ def held_out_errors(
     held = fold.centred()
     if isinstance(solutions, _InEigenbasis) and len(alphas) * q > _MANY_COLUMNS * D:
         sse = solutions.squared_errors(training, held)
-        return HeldOut(held.weight, _at_least_rounding(sse, held), fold.n_rows)
+        return HeldOut(held.weight, _at_least_rounding(sse, held))
     sse = np.empty((len(alphas), q))
     for part in slices(q, max(int(_AT_ONCE * D) // len(alphas), 1)):
         coef = solutions(training.cross[:, part])
@@ -69,7 +68,7 @@ def held_out_errors(
         intercepts = training.target_mean[part] - np.tensordot(training.feature_mean, coef, 1)
         gap = held.target_mean[part] - intercepts - np.tensordot(held.feature_mean, coef, 1)
         sse[:, part] = held.target[part] - 2.0 * products + squares + held.weight * gap**2
-    return HeldOut(held.weight, _at_least_rounding(sse, held), fold.n_rows)
+    return HeldOut(held.weight, _at_least_rounding(sse, held))
 
 
 def squared_errors(held: CentredMoments, solution: RidgeSolution) -> Floats:

@@ -32,15 +32,13 @@ class PenaltyCurve:
     # Infinite for targets that are constant, which do not count.
     scale: Floats
     fold_scores: Floats | None = None  # the mean squared errors of the folds, (K, A, q)
-    fold_rows: Array | None = None  # how many rows the folds have, (K,)
 
     @classmethod
     def of_folds(cls, alphas: Floats, folds: Sequence[HeldOut], target_variance: Floats) -> Self:
         weights = np.array([fold.weight for fold in folds])
         sse = np.array([fold.sse for fold in folds])
         scores, scale = sse.sum(axis=0) / weights.sum(), _scale(target_variance)
-        fold_rows = np.array([fold.n_rows for fold in folds])
-        return cls("cv", alphas, scores, scale, sse / weights[:, None, None], fold_rows)
+        return cls("cv", alphas, scores, scale, sse / weights[:, None, None])
 
     @classmethod
     def of_rows(cls, alphas: Floats, scores: Floats, target_variance: Floats) -> Self:

@@ -212,7 +212,7 @@ def sparse_errors(
     for i, support in enumerate(chosen):
         solution, _ = sparsifier.solve(training, support)
         sse[i] = squared_errors(held.subset(support), solution)
-    return HeldOut(held.weight, sse, fold.n_rows)
+    return HeldOut(held.weight, sse)
 
 
 @dataclass(frozen=True)

@@ -119,7 +119,7 @@ def _curve(sizes: Sequence[int], held_out: Sequence[HeldOut], full: Size) -> Spa
     scores, q = full.curve.fold_scores, full.curve.scores.shape[1]
     if scores is not None and full.n_components in sizes:
         held_out = [
-            HeldOut(fold.weight, np.vstack([fold.sse, fold.weight * errors]), fold.n_rows)
+            HeldOut(fold.weight, np.vstack([fold.sse, fold.weight * errors]))
             for fold, errors in zip(held_out, scores[:, full.chosen, np.arange(q)], strict=True)
         ]
     return SparsityCurve.of_folds(sizes, held_out, full.curve.scale)

@@ -87,7 +87,7 @@ VARIANCE = np.array([1.0, 25.0])
 
 
 def curve(sse=SSE, weights=WEIGHTS, variance=VARIANCE) -> PenaltyCurve:
-    folds = [HeldOut(float(w), part, 100) for w, part in zip(weights, sse, strict=True)]
+    folds = [HeldOut(float(w), part) for w, part in zip(weights, sse, strict=True)]
     return PenaltyCurve.of_folds(ALPHAS, folds, np.array(variance))
 
 

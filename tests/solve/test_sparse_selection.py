@@ -279,7 +279,7 @@ def test_sizes_go_from_one_to_all_by_halves_of_octaves(n):
 # Mean squared errors of two folds, of one target, for four sizes.
 def curve(*scores, scale=(1.0,), weights=(1.0, 1.0)):
     held_out = [
-        HeldOut(weight, weight * np.array(fold, dtype=float).reshape(len(fold), -1), 10)
+        HeldOut(weight, weight * np.array(fold, dtype=float).reshape(len(fold), -1))
         for weight, fold in zip(weights, scores, strict=True)
     ]
     return SparsityCurve.of_folds([2, 4, 8, 16][: len(scores[0])], held_out, np.array(scale))
