@@ -120,7 +120,8 @@ def columns_of(
     report: FitReport, n_features: int, names: Sequence[str] | None = None
 ) -> tuple[int, list[str] | None]:
     """Return how many columns predictions ask for, and their names, as a fit reports them."""
-    known, recipe = input_names(report), recipe_of(report)
+    recipe = recipe_of(report)
+    known = input_names(report) if recipe is None else recipe.feature_names
     if recipe is not None and len(recipe.feature_names) != n_features:
         raise ValueError(f"a recipe of {len(recipe.feature_names)} inputs for {n_features}")
     for each in (known, names):

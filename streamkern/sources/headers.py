@@ -3,7 +3,7 @@
 import glob
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -156,8 +156,8 @@ def describe_rows(
             modified=modified,
             storage=_storage(X),
             parts=tuple((part, *size_and_time(part)) for part in sorted(tables.files)),
-            recipe=(recipe := _recipe(file, X.shape[1]) if x == "X" else ""),
-            ids=tuple(_ids(file, recipe, n)) if recipe else (),
+            recipe=(found := _recipe(file, X.shape) if x == "X" else ("", ()))[0],
+            ids=found[1],
         )
 
 
@@ -175,26 +175,25 @@ def _turned(path: str, X: h5py.Dataset, other: h5py.Dataset) -> str:
     )
 
 
-def _ids(file: h5py.File, recipe: str, n_rows: int) -> Iterator[str]:
-    """Yield the ids of a recipe that a file has, one a row."""
-    for name in Recipe.from_json(recipe).ids:
-        if isinstance(file.get(name, getlink=True), h5py.HardLink):
-            dataset = file[name]
-            if isinstance(dataset, h5py.Dataset) and dataset.shape == (n_rows,):
-                yield name
-
-
-def _recipe(file: h5py.File, n_features: int) -> str:
-    """Return the text of how a table became these inputs, empty where there is none."""
-    if not isinstance(file.get(RECIPE, getlink=True), h5py.HardLink):
-        return ""
+def _recipe(file: h5py.File, shape: tuple[int, int]) -> tuple[str, tuple[str, ...]]:
+    """Return the text of how a table became these inputs, empty where there is none, and ids."""
+    if not _holds(file, RECIPE):
+        return "", ()
     dataset = file[RECIPE]
     size = dataset.dtype.itemsize
     # Of a virtual dataset, which stores nothing, HDF5 would look for the shape in other files.
     if dataset.id.get_storage_size() < size or dataset.shape or dataset.dtype.kind != "S":
         raise ValueError("a recipe that is no text of fixed length")
     text = bytes(dataset[()]).decode()
-    return text if len(Recipe.from_json(text).feature_names) == n_features else ""
+    recipe = Recipe.from_json(text)
+    if len(recipe.feature_names) != shape[1]:
+        return "", ()
+    held = (name for name in recipe.ids if _holds(file, name))
+    return text, tuple(n for n in held if getattr(file[n], "shape", None) == shape[:1])
+
+
+def _holds(file: h5py.File, name: str) -> bool:
+    return isinstance(file.get(name, getlink=True), h5py.HardLink)
 
 
 def _storage(dataset: h5py.Dataset) -> str:

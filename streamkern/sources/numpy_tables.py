@@ -62,7 +62,7 @@ def reading(source: Path) -> Iterator[None]:
 
 def read_npz(source: Path, targets: Sequence[str] | None) -> Table:
     if targets:
-        raise DataError(f"{source} names its target itself, as the array y; give no --target.")
+        raise DataError(f"{source} names its target itself, as the array y; give no targets.")
     with reading(source), zipfile.ZipFile(source) as held:
         names = [name.removesuffix(".npy") for name in held.namelist()]
         claimed = sum(each.file_size for each in held.infolist())
@@ -92,10 +92,10 @@ def read_npy(source: Path, targets: Sequence[str] | None) -> Table:
     p = array.shape[1]
     numbered = {str(j): j % p for j in range(-p, p)}
     if unknown := [name for name in targets if name not in numbered]:
-        raise DataError(f"{source} has columns 0 to {p - 1}, but --target is {unknown[0]}.")
+        raise DataError(f"{source} has columns 0 to {p - 1}, but the target is {unknown[0]}.")
     wanted = [numbered[name] for name in targets]
     if len(set(wanted)) < len(wanted):
-        raise DataError(f"{source}: --target {', '.join(targets)}; name every target once.")
+        raise DataError(f"{source}: the targets are {', '.join(targets)}; name every target once.")
     features = [j for j in range(p) if j not in wanted]
     if not features:
         raise DataError(f"{source} has no columns but targets; inputs are needed too.")

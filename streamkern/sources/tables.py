@@ -29,6 +29,8 @@ from streamkern.sources.preprocessing.cells import (
 )
 
 _PIECE_BYTES = 4 << 20
+# Of a wide table that are read at once, if they are not too large.
+_ROWS = 64
 # Of the first line of a CSV, and of long texts of Parquet that are read at once.
 _LINE_BYTES, _TEXT_BYTES = 8 << 20, 64 << 20
 TABLES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
@@ -141,7 +143,7 @@ def _checked_ending(source: Path, known: Iterable[str]) -> str:
 
 def _check_targets(targets: Sequence[str] | None) -> None:
     if targets and len(set(targets)) < len(targets):
-        raise DataError(f"--target names {', '.join(targets)}; name every target once.")
+        raise DataError(f"the targets are {', '.join(targets)}; name every target once.")
 
 
 def _split_columns(
@@ -221,7 +223,7 @@ def _csv_options(source: Path, how: Recipe | RecipeOptions) -> tuple[list[str], 
         raise DataError(f"{source} cannot be read: {wrong}.")
     # Up to 32 blocks are read ahead; no line may be longer than one, and every block costs as much
     # for each of its columns as some of its rows.
-    block = max(_PIECE_BYTES // 2, min(16 * len(first), 4 * _PIECE_BYTES), 2 * len(first))
+    block = max(_PIECE_BYTES // 2, min(_ROWS * len(first), 8 * _PIECE_BYTES), 2 * len(first))
     read = {"block_size": block, "use_threads": False, "autogenerate_column_names": not how.header}
     parse = {"newlines_in_values": True, "ignore_empty_lines": len(names) > 1}
     return names, csv.ReadOptions(**read), csv.ParseOptions(delimiter=between, **parse)
@@ -273,7 +275,8 @@ def _opened_parquet(source: Path) -> tuple[Any, int]:
         file = parquet.ParquetFile(
             source, buffer_size=_PIECE_BYTES, pre_buffer=False, page_checksum_verification=True
         )
-        return file, max(_PIECE_BYTES // (8 * max(len(file.schema_arrow), 1)), 1)
+        row = 8 * max(len(file.schema_arrow), 1)
+        return file, max(_PIECE_BYTES // row, min(_ROWS, 8 * _PIECE_BYTES // row), 1)
 
 
 def _parquet_batches(source: Path) -> Batches:

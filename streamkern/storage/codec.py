@@ -44,7 +44,7 @@ def write_card(
     path: str | Path, kind: Kind, card: dict[str, Any], arrays: dict[str, Any], *, force: bool
 ) -> None:
     """Write a card and nested arrays, triangles packed, to a file that is whole or not there."""
-    card_text = untrusted.fixed(json_text(card, indent=1, default=plain))
+    card_text = untrusted.fixed(json_text(card, default=plain))
     with new_hdf5(path, force=force) as (file, disk):
         file.attrs["format"] = untrusted.fixed(kind.format)
         file.attrs["format_version"] = kind.version

@@ -45,11 +45,11 @@ class Search:
         if isinstance(tried, Combined):
             return (
                 f"the best length scales, {chosen:.4g} and those in proportion to it, are at the "
-                f"edge of those tried; search again with length scales about them in --kernel."
+                f"edge of those tried; search again with length scales about them in the kernel."
             )
         return (
             f"the best length scale, {chosen:.4g}, is at the edge of those tried; search again "
-            f"about it with --length-scale {chosen:.4g}."
+            f"about it with length_scale {chosen:.4g}."
         )
 
     def as_dict(self) -> FitReport:

@@ -282,7 +282,7 @@ def test_what_is_damaged_or_another_format_is_refused_and_leaves_nothing(tmp_pat
         ({"X": TABLE, "y": np.zeros(())}, (), "y must be a table"),
         ({"X": TABLE, "y": np.zeros((5, 1, 1))}, (), "y must be a table"),
         ({"X": TABLE, "y": np.full(5, "a")}, (), "y must hold numbers"),
-        ({"X": TABLE, "y": np.zeros(5)}, ["y"], "as the array y; give no --target"),
+        ({"X": TABLE, "y": np.zeros(5)}, ["y"], "as the array y; give no targets"),
         (np.zeros(5), (), "must be a table, not of shape"),
         (np.zeros((5, 0)), (), "must be a table, not of shape"),
         (np.zeros((0, 4)), (), "has no rows"),
@@ -290,8 +290,8 @@ def test_what_is_damaged_or_another_format_is_refused_and_leaves_nothing(tmp_pat
         (np.zeros(5, [("a", "f4")]), (), "must hold numbers"),
         (np.array([[1, "a"]], object), (), "holds Python objects"),
         (TABLE, ["3", "-1"], "name every target once"),
-        *((TABLE, [name], f"has columns 0 to 3, but --target is {name}") for name in ("4", "-5")),
-        *((TABLE, [name], f"but --target is {name}") for name in ("price", "1.0", "")),
+        *((TABLE, [name], f"has columns 0 to 3, but the target is {name}") for name in ("4", "-5")),
+        *((TABLE, [name], f"but the target is {name}") for name in ("price", "1.0", "")),
     ],
 )
 def test_arrays_that_are_no_table_of_rows_are_refused(tmp_path, held, targets, why):

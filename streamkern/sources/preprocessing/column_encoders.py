@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from streamkern._typing import Array, Floats
-from streamkern.errors import warn
+from streamkern.errors import DataError, warn
 from streamkern.errors.formatting import listed
-from streamkern.sources.preprocessing.cells import numbers, places, seconds
+from streamkern.sources.preprocessing.cells import numbers, pa, places, seconds
 
 # Seconds; a year is that of the Gregorian calendar, on average.
 PERIODS = {"day": 86_400.0, "week": 604_800.0, "year": 31_556_952.0}
@@ -157,6 +157,33 @@ class Numbers(Column):
 
     def in_words(self) -> str:
         return f"number, {self.fill:.6g} where missing" if self.indicator else "number"
+
+
+def encode_alike(
+    columns: Sequence[Any], cells: list[Any], missing: Sequence[str], out: Array, tally: Tally
+) -> None:
+    """Write the inputs of one column, or of columns of numbers whose cells have one type.
+
+    These are read together, as a call of Arrow takes as long as some cells.
+    """
+    sizes = [len(column.inputs()) for column in columns]
+    ends = np.cumsum(sizes)
+    try:
+        together = len(columns) > 1 and numbers("", pa.concat_arrays(cells), missing)
+    except (DataError, pa.ArrowInvalid):  # by itself a column may be true and false, or is named
+        together = False
+    if together is False:
+        for column, part, size, end in zip(columns, cells, sizes, ends, strict=True):
+            column.encode(part, missing, out[:, end - size : end], tally)
+        return
+    values = together.reshape(len(columns), -1).T
+    absent = np.isnan(values)
+    fills = [np.nan if column.fill is None else column.fill for column in columns]
+    out[:, ends - sizes] = np.where(absent, fills, values)
+    indicators = [column.indicator for column in columns]
+    out[:, ends[indicators] - 1] = absent[:, indicators]
+    for column, count in zip(columns, absent.sum(axis=0).tolist(), strict=True):
+        tally.add(column.name, count if column.fill is not None else 0)
 
 
 @dataclass(frozen=True)

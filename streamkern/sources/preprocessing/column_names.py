@@ -68,7 +68,8 @@ def check_same_targets(report: Mapping[str, Any], names: Sequence[str] | None) -
 def check_same_inputs(report: Mapping[str, Any], data: dict[str, Any]) -> None:
     """Raise DataError if a source's `data` names other inputs than the report of a model."""
     mine, recipe = recipe_of(report), recipe_of({"data": data})
-    then, now = input_names(report), input_names({"data": data})
+    then = input_names(report) if mine is None else mine.feature_names
+    now = input_names({"data": data}) if recipe is None else recipe.feature_names
     alike = mine is None or recipe is None or mine.encodes_like(recipe)
     if then is None or now is None or (then == now and alike):
         return

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from typing import Any, Self
 
 import numpy as np
@@ -23,12 +24,15 @@ from streamkern.sources.preprocessing.column_encoders import (
     Column,
     Numbers,
     Tally,
+    encode_alike,
     with_lists,
 )
 
 # The dataset of a file that holds its JSON.
 RECIPE = "streamkern-recipe"
 VERSION = 1
+# Of columns of numbers that are read together.
+_CELLS = 1 << 16
 # Datasets of rows, and of predictions beside those that begin with y_.
 _DATASETS = {"X", "y", "weights", "classes", RECIPE}
 
@@ -142,10 +146,18 @@ class Recipe:
         """
         table, tally = arrow_table(frame), tally or Tally()
         X = np.empty((table.num_rows, len(self.feature_names)), self.dtype)
-        done = 0
-        for column in self.columns:
-            out = X[:, done : done + len(column.inputs())]
-            column.encode(cells_of(table, column.name), self.missing, out, tally)
+        types = dict(zip(table.schema.names, table.schema.types, strict=True))
+        step, done = max(_CELLS // max(table.num_rows, 1), 1), 0
+
+        def alike(place: tuple[int, Column]) -> Any:
+            j, column = place
+            return (types.get(column.name), j // step) if isinstance(column, Numbers) else j
+
+        for _, run in groupby(enumerate(self.columns), alike):
+            columns = [column for _, column in run]
+            out = X[:, done : done + sum(len(column.inputs()) for column in columns)]
+            cells = [cells_of(table, column.name) for column in columns]
+            encode_alike(columns, cells, self.missing, out, tally)
             done += out.shape[1]
         return X
 
@@ -241,7 +253,7 @@ class Recipe:
             recipe._check()
         except (AttributeError, KeyError, TypeError) as error:
             raise ValueError(f"a recipe with other values ({error})") from error
-        recipe.to_json().encode()  # no halves of characters
+        json.dumps(values, ensure_ascii=False).encode()  # no halves of characters
         return recipe
 
     def _check(self) -> None:
