@@ -94,8 +94,8 @@ def ran(suite: Suite, name: str, folder: Path | None, *, verbose: bool) -> bool:
         file = str(folder / suite.module)  # type: ignore[operator]
     else:
         file = importlib.util.find_spec(suite.module).origin  # type: ignore[union-attr]
-    options = "--quiet --no-header --no-summary --tb=short -p no:cacheprovider -p no:xdist".split()
-    options += ["-c", os.devnull, "--rootdir", str(Path(file).parent)]
+    options = ["--quiet", "--no-header", "--no-summary", "--tb=short", "-p", "no:cacheprovider"]
+    options += ["-p", "no:xdist", "-c", os.devnull, "--rootdir", str(Path(file).parent)]
     plugin = Plugin(suite)
     with open(os.devnull, "w") as nowhere, ExitStack() as stack:  # noqa: PTH123
         if not verbose:

@@ -109,8 +109,9 @@ class MomentsMachine(RuleBasedStateMachine):
         self.y = Y[:, 0] if q is None else Y
         self.weights = WEIGHTS if weighted else np.ones(N)
         self.weighted = weighted
+        kernel = "linear" if feature_map == "identity" else Gaussian(1.5)
         self.options = {
-            "kernel": Gaussian(1.5), "precision": precision, "standardize": standardize,
+            "kernel": kernel, "precision": precision, "standardize": standardize,
             "fold_by": fold_by, "n_folds": FOLDS, "feature_map": feature_map, "solver": "direct",
             "n_components": D,
         }  # fmt: skip

@@ -164,10 +164,9 @@ class LinearModel(Adapter):
 
 
 class Ridge(LinearModel, linear_model.Ridge):
-    def penalty(self) -> dict[str, Any]:
-        self.solver_ = self.solver
-        iterates = self.solver == "sparse_cg" and np.all(np.asarray(self.alpha) > 0)
-        return super().penalty() | {"solver": "cg" if iterates else "direct"}
+    @property
+    def solver_(self) -> str:
+        return str(self.solver)
 
 
 class RidgeClassifier(LinearModel, linear_model.RidgeClassifier):
