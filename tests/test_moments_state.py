@@ -32,6 +32,7 @@ import streamkern
 from streamkern import Gaussian, RandomFeatureRidge
 from streamkern.errors import DataError
 from streamkern.features import LEVELS
+from streamkern.models import moments_fit
 from streamkern.models.data_moments import DataMoments
 from streamkern.parameters import plan
 from streamkern.sources.shard_reader import HDF5Reader
@@ -81,6 +82,7 @@ class MomentsMachine(RuleBasedStateMachine):
         self.patches = [
             patch.object(HDF5Reader, "blocks", blocks),
             patch.multiple(plan, _SHARD_ROWS=(10, 10), _BLOCK_ROWS=(5, 5), _COLUMN_BLOCK_ROWS=5),
+            patch.object(moments_fit, "_FEW", 0),  # or folds of few rows follow from what they hold
             dask.config.set(scheduler="synchronous"),
         ]
         for each in self.patches:
@@ -107,8 +109,9 @@ class MomentsMachine(RuleBasedStateMachine):
         self.y = Y[:, 0] if q is None else Y
         self.weights = WEIGHTS if weighted else np.ones(N)
         self.weighted = weighted
+        kernel = "linear" if feature_map == "identity" else Gaussian(1.5)
         self.options = {
-            "kernel": Gaussian(1.5), "precision": precision, "standardize": standardize,
+            "kernel": kernel, "precision": precision, "standardize": standardize,
             "fold_by": fold_by, "n_folds": FOLDS, "feature_map": feature_map, "solver": "direct",
             "n_components": D,
         }  # fmt: skip
