@@ -61,7 +61,8 @@ def tune(say: Say, **options: Any) -> None:
     search |= {"budget": options["budget"], "checkpoint": options["checkpoint"]}
     with prepared(say, options, task.search_job(given, **search)) as source:
         rows, keep_moments = (source, None, None), bool(options["report"])
-        model = task.tune(given, rows, keep_moments=keep_moments, **search)
+        begun = click.get_current_context().meta.get("begun")
+        model = task.tune(given, rows, keep_moments=keep_moments, begun=begun, **search)
         save_model(say, model, options, source)
     show_search(say, model.report)
     show_model(say, "Fitted", model, options["out"])

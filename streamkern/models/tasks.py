@@ -139,15 +139,24 @@ class Task(ABC):
         return made(replace(options, precision="double"), **spent)
 
     def tune(
-        self, parameters: Parameters, rows: Rows, *, keep_moments: bool = False, **search: Any
+        self,
+        parameters: Parameters,
+        rows: Rows,
+        *,
+        keep_moments: bool = False,
+        begun: float | None = None,
+        **search: Any,
     ) -> Any:
         """Choose kernel, map and length scale on a sample, and fit with them.
 
-        `search` is `kernels`, `maps`, `budget` and `checkpoint`.
+        `search` is `kernels`, `maps`, `budget` and `checkpoint`.  Seconds of a budget count from
+        what time.perf_counter() said when it was `begun`, or from now on.
         """
-        begun, parameters = time.perf_counter(), self.prepared(parameters)
+        begun = time.perf_counter() if begun is None else begun
+        parameters = self.prepared(parameters)
         choice, source = Choice(parameters, **search), self.source(rows, parameters, None)
-        model = self._made(choice.moments(source), parameters, source, keep_moments=keep_moments)
+        moments = choice.moments(source, begun)
+        model = self._made(moments, parameters, source, keep_moments=keep_moments)
         if not choice.leaves_time(model.ridge.report, time.perf_counter() - begun):
             return model
         # Contenders were compared on a sample; of all rows a plain fit may still be better.

@@ -1,6 +1,5 @@
 """From rows to the moments of a kernel, map and metric that were chosen on a sample of them."""
 
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -22,6 +21,7 @@ from streamkern.runtime.events import tell_of_job
 from streamkern.sources import Source
 from streamkern.tune.budget import Budget, Ledger, Spent, direct_seconds
 from streamkern.tune.candidates import Contender, kernels_to_try, maps_to_try, pairs_to_try
+from streamkern.tune.clock import Clock
 from streamkern.tune.finalists import compare
 from streamkern.tune.halving import budgeted_rows, search
 from streamkern.tune.metric_learning import check_metric_of
@@ -30,8 +30,8 @@ from streamkern.tune.trials import LEARNT
 
 # Of a search: more are thirds.
 _MOST_FOLDS = 10
-# What is learnt of metrics in a search within seconds, and after what share of these no more.
-_METRIC, _LEARNING = "auto:8", 0.65
+# What is learnt of metrics in a search within seconds.
+_METRIC = "auto:8"
 # What a search may take where neither that nor a kernel or map is named; and the map that models
 # have by themselves, than which landmarks do better with as many features.
 _USUAL_BUDGET, _USUAL_MAP = "1m", "orthogonal"
@@ -98,34 +98,37 @@ class Choice:
         self.kernels, self.maps = kernels_to_try(kernels, kernel), maps
         self.options = _search_options(parameters, self.kernels or [kernel], maps)
 
-    def moments(self, source: Source) -> DataMoments:
-        """Choose on a sample of the rows, and read them all with what was chosen."""
-        begun = self._begun()
+    def moments(self, source: Source, begun: float) -> DataMoments:
+        """Choose on a sample of the rows, and read them all with what was chosen.
+
+        The seconds of the budget begin at a reading of time.perf_counter().
+        """
+        tell_of_job("searching", seconds=0.0 if self.budget is None else self.budget.seconds)
         names = maps_to_try(self.maps, self.parameters.feature_map, source.n_features)
-        options, tried, allowed, deadline = self.options, self.kernels, self.budget, None
+        options, tried, allowed, clock = self.options, self.kernels, self.budget, None
         pairs = pairs_to_try(tried, names, options, source)
         if allowed is not None and allowed.in_seconds:
             options, pairs = self._widened(options, pairs, source)
-            allowed = allowed.searching(self.parameters, options, source)
-            deadline = begun + _LEARNING * allowed.amount
+            clock = allowed.clock(self.parameters, options, source, begun)
         options = replace(options, kernel=pairs[0][0], feature_map=pairs[0][1])
         options = self.parameters.for_rows(options, source)
         n_rows = large_sample(source.n_features + source.n_targets)
-        if allowed is not None and deadline is None:
+        if allowed is not None and clock is None:
             n_rows = budgeted_rows(source, options, len(pairs), allowed)
         # A map may be made from more rows than are searched on.
         penalty = self.parameters.penalty
         how: Any = {"pairs": pairs, "n_sample": n_rows, "searched": [*tried, *names, str(allowed)]}
         how |= {"n_left_out": penalty.n_left_out} | self.parameters.solution_by_passes(options)
-        job = fit_job(source, options, self.checkpoint, deadline=deadline, **how)
+        job = fit_job(source, options, self.checkpoint, clock=clock, **how)
         with job as (rows, contenders, learnt):
             spent = Spent() if learnt is None else learnt.spent
-            if deadline is not None:
-                spent = spent._replace(seconds=time.perf_counter() - begun)
+            if clock is not None:
+                allowed = replace(allowed, amount=max(clock.left() / clock.slowness, 0.0))
             folds = rows.folds.of(contenders[0].column_pass.sample.places[:n_rows])
             own_folds = folds if 2 <= rows.folds.n_folds <= _MOST_FOLDS else None
-            how_tried = n_rows, options, Ledger(allowed, rows.plan, spent), own_folds
-            if learnt is not None and deadline is not None:
+            how_tried = n_rows, options, Ledger(allowed, rows.plan, spent, clock), own_folds
+            nothing_learnt = contenders[0].is_default  # for want of time
+            if clock is not None and (learnt is not None or nothing_learnt):
                 trials = SearchTrials(self._with_linear(contenders, rows.options), *how_tried)
                 D = self.parameters.for_rows(self.options, source).n_components
                 found = compare(trials, D, adds=self.is_free)
@@ -133,11 +136,11 @@ class Choice:
                 plain = self.parameters.feature_map if self.maps in (None, AUTO) else None
                 found = search(trials := SearchTrials(contenders, *how_tried), plain)
             best, arm = trials.contenders[found.arm.place], found.arm
-            in_time = self._in_time(rows.options, source, trials, begun)
+            in_time = self._in_time(rows.options, source, clock)
             del trials  # and the rows that it holds
             new: Any = {"kernel": arm.kernel, "feature_map": arm.feature_map}
             new["scale"] = best.scale or rows.options.scale
-            new |= {"metric": None} if arm.is_linear else {}
+            new |= {"metric": None} if arm.is_linear or nothing_learnt else {}
             # Of kernels, the search says more.
             scaled: FitReport = {**(rows.scaled or {}), "scale": new["scale"], "kernel_errors": {}}
             options = replace(in_time, **new)
@@ -167,23 +170,15 @@ class Choice:
         again = _AGAIN * sum(seconds.get(part, 0.0) for part in parts)
         return not is_plain and report["cv_rmse"] is not None and spent + again < self.budget.amount
 
-    def _begun(self) -> float:
-        """Tell that a search begins, and return when."""
-        tell_of_job("searching", seconds=0.0 if self.budget is None else self.budget.seconds)
-        return time.perf_counter()
-
-    def _in_time(
-        self, options: FitOptions, source: Source, trials: SearchTrials, begun: float
-    ) -> FitOptions:
+    def _in_time(self, options: FitOptions, source: Source, clock: Clock | None) -> FitOptions:
         """Return options with D halved while a fit, at the speed of trials, ends too late."""
         D: Any = self.parameters.n_components
-        if self.budget is None or not self.budget.in_seconds or D == AUTO:
+        if clock is None or D == AUTO:
             return options
-        left = self.budget.amount - (time.perf_counter() - begun)
         while options.n_components > D:
             plan = plan_here(source, options, **self.parameters.solution_by_passes(options))
-            seconds = trials.ledger.slowness * direct_seconds(plan, self.parameters, options)
-            if plan.solves_by_passes or seconds <= left:
+            seconds = clock.slowness * direct_seconds(plan, self.parameters, options)
+            if plan.solves_by_passes or seconds <= clock.until_end:
                 break
             options = replace(options, n_components=options.n_components // 2)
         return options

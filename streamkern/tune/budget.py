@@ -17,10 +17,11 @@ from streamkern.parameters.cost_estimate import (
 )
 from streamkern.parameters.fit_options import FitOptions
 from streamkern.parameters.job_plan import Plan
-from streamkern.parameters.parameters import DIRECT_COMPONENTS, Parameters
+from streamkern.parameters.parameters import AUTO, DIRECT_COMPONENTS, Parameters
 from streamkern.parameters.plan import plan_here
 from streamkern.sources import Source
-from streamkern.tune.trials import N_FOLDS, Attempt
+from streamkern.tune.clock import Clock
+from streamkern.tune.trials import ADDED, N_FOLDS, Attempt
 
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 # Of a budget in seconds: what the fit after the search may take, what its D is multiplied by, and
@@ -29,6 +30,8 @@ _FIT_SHARE, _TIMES, _ROWS_A_COMPONENT, _ROWS_BY_PASSES = 0.45, (16, 8, 4, 2), 3,
 # What a trial of one thread takes of a fit by the formula, and a fit with calibration of one
 # without.
 _A_TRIAL, _CALIBRATED = 2.1, 1.35
+# What a fit that is not at landmarks takes of one that is.
+_PLAIN = 0.75
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,6 @@ class Budget:
 
     amount: float
     in_seconds: bool = False
-    reserved: float = 0.0  # seconds beside them, for the fit
 
     @classmethod
     def of(cls, value: Any) -> "Budget | None":
@@ -82,11 +84,15 @@ class Budget:
                 return times * D
         return D
 
-    def searching(self, parameters: Parameters, options: FitOptions, source: Source) -> "Budget":
-        """Return what of the seconds is left beside the fit, but half of them at the least."""
-        plan = plan_here(source, options, **parameters.solution_by_passes(options))
-        reserved = min(direct_seconds(plan, parameters, options), self.amount / 2)
-        return replace(self, amount=self.amount - reserved, reserved=reserved)
+    def clock(
+        self, parameters: Parameters, options: FitOptions, source: Source, begun: float
+    ) -> Clock:
+        """Return the clock of a search whose fit has these options, or fewer features if asked."""
+        D: Any = parameters.n_components
+        asked = options if D == AUTO else replace(options, n_components=D)
+        plans = [plan_here(source, o, **parameters.solution_by_passes(o)) for o in (options, asked)]
+        wide, plain = (direct_seconds(plan, parameters, options) for plan in plans)
+        return Clock(self.amount, plain=_PLAIN * plain, wide=wide, begun=begun)
 
 
 def direct_seconds(plan: Plan, parameters: Parameters, options: FitOptions) -> float:
@@ -111,14 +117,20 @@ class Ledger:
     """What a search has spent of its budget; None pays for everything.
 
     Passes are counted by formula.  No more trials begin that, if they take as long as the last,
-    end after a share of the seconds.
+    end after a share of the seconds of a clock.
     """
 
-    def __init__(self, budget: Budget | None, plan: Plan, spent: Spent | None = None) -> None:
+    def __init__(
+        self,
+        budget: Budget | None,
+        plan: Plan,
+        spent: Spent | None = None,
+        clock: Clock | None = None,
+    ) -> None:
         self.budget: Any = budget
         self.plan, self.spent = plan, spent or Spent()
+        self.clock: Any = clock
         self._flops, self._begun = 0.0, perf_counter()
-        self.slowness = 1.0  # times the seconds by the formula that trials take
         self._paid, self._last = 0.0, 0.0  # seconds until the last were paid, and of these
 
     @property
@@ -135,14 +147,18 @@ class Ledger:
         for attempt in attempts:
             self._flops += self._flops_of(attempt.n_rows, attempt.n_components, attempt.n_folds)
 
-    def reserve(self, attempt: Attempt) -> None:
-        """Leave a direct fit more of the seconds if a trial took more than by the formula."""
-        plan, budget = self.plan, self.budget
+    def measure(self, attempts: Sequence[Attempt]) -> None:
+        """Leave a direct fit as much more of the seconds as trials took more than by the formula.
+
+        The first of several says so, but not one whose features are the inputs, or two kernels'.
+        """
+        plan, clock = self.plan, self.clock
+        suited = [one for one in attempts if one.length_scale is not None and one.metric != ADDED]
+        if clock is None or plan.solves_by_passes or not suited:
+            return
+        attempt = suited[0]
         sizes = attempt.n_rows, plan.n_features, attempt.n_components, attempt.n_folds
-        ratio = sum(attempt.cost) / (_A_TRIAL * fit_seconds(*sizes, plan.precision, 1))
-        if ratio > 1.0 and not plan.solves_by_passes:
-            self.slowness = ratio
-            self.budget = replace(budget, amount=budget.amount - (ratio - 1.0) * budget.reserved)
+        clock.measure(sum(attempt.cost), _A_TRIAL * fit_seconds(*sizes, plan.precision, 1))
 
     def payable(self, sizes: Sequence[int], n_rows: int, n_folds: int) -> list[int]:
         """Return the first rungs whose equal parts of the budget pay for two trials on the last."""
@@ -158,12 +174,11 @@ class Ledger:
         """Return how many of some trials can be paid before a share is spent."""
         if self.budget is None:
             return n_trials
-        room = share * self.budget.amount
-        if self.budget.in_seconds:
+        if self.clock is not None:
             # As many as run at a time.
-            spent = self.spent.seconds + self.seconds + self._last
-            number = self.plan.n_slots if spent < room else 0
+            number = self.plan.n_slots if self._last < self.clock.left(share) else 0
         else:
+            room = share * self.budget.amount
             a_trial = self._flops_of(n_rows, n_components, n_folds) / self.plan.flops
             # A budget that is meant for so many trials pays for them, whatever the rounding.
             number = int((room - self.passes) / a_trial + 1e-9)

@@ -15,6 +15,7 @@ from streamkern.features.metric import learning_of
 from streamkern.parameters.cost_estimate import rough_flops_per_second
 from streamkern.parameters.fit_options import FitOptions
 from streamkern.parameters.job_plan import Plan
+from streamkern.tune.clock import LEARNING, run_in_time
 from streamkern.tune.column_pass import ColumnPass
 from streamkern.tune.input_weights import (
     descent_bytes,
@@ -31,7 +32,7 @@ _KERNELS_A_MAP, _FEW_COMPONENTS, _FEW_ROWS = 2, 256, 4096
 # Of several pairs, rounds that all have, the plain one included.
 _FIRST_ROUNDS = 2
 # Half octaves about a kernel's own length scale, of the small fits.
-_COARSE = (-4, -2, 0, 2)
+_COARSE = (0, -2, 2, -4)
 # Fits of a round; what one takes beside its products, as multiply-adds over D^3, as it was measured
 # on so many cores; and rows and features that they have at least, however little time there is.
 _ROUND_TRIALS, _SOLVING, _CORES, _FEWEST_TIMED, _LEAST_COMPONENTS = 8, 16, 2, 1000, 256
@@ -42,6 +43,8 @@ _VALUE, _ALONG_AXES, _GRADIENT = 100, 8, 8
 _DESCENTS, _DESCENT_TARGETS = 2, 16
 # Rows of a descent, at the least and at the most.
 _DESCENT_ROWS = 500, 3000
+# What a trial was measured to take of its seconds by these.
+_ALONE = 0.8
 # What descents may take of the seconds for metrics, or else each of seconds of a core by formula.
 _SHARE, _SECONDS = 0.25, 10.0
 
@@ -55,17 +58,21 @@ def promising(
     """
     if max(Counter(name for _, name in pairs).values()) <= _KERNELS_A_MAP:
         return pairs, 0.0
-    n_rows, tasks, flops = min(len(sample.rows), _FEW_ROWS), [], 0.0
+    n_rows, tasks, flops = min(len(sample.rows), _FEW_ROWS), list[Any](), 0.0
     for kernel, name in pairs:
         few = replace(options, feature_map=name, n_components=_FEW_COMPONENTS)
         trial = HeldOutTrial.of(few, plain, n_rows)
         own = kernel.resolved(plain(sample.rows), weights=sample.weights)
-        tasks += [trial.task(own, step, sample) for step in _COARSE]
+        tasks.append([trial.task(own, step, sample) for step in _COARSE])
         flops += len(_COARSE) * trial.flops
-    errors = np.array([tried.relative_mse for tried in run_all(tasks)]).reshape(len(pairs), -1)
+    # One step of every pair, and then the next.
+    in_turn = [each for step in zip(*tasks, strict=True) for each in step]
+    made = run_in_time(sample.clock, in_turn, share=LEARNING)
+    errors = np.full((len(_COARSE), len(pairs)), np.inf)
+    errors.flat[: len(made)] = [tried.relative_mse for tried in made]
     # Few features say little of rough kernels: the best of a distance and the best along the axes.
     kept: dict[tuple[str, bool], int] = {}
-    for i in np.argsort(errors.min(axis=1), kind="stable").tolist():
+    for i in np.argsort(errors.min(axis=0), kind="stable").tolist()[: len(made)]:
         kernel, name = pairs[i]
         kept.setdefault((name, kernel.along_axes), i)
     return [pairs[i] for i in sorted(kept.values())], flops
@@ -79,7 +86,6 @@ def start_of_rounds(
     *,
     usual: Pair,
     plan: Plan,
-    seconds: float | None = None,
 ) -> tuple[list[tuple[Pair, Floats | None, int]], HeldOutTrial, float]:
     """Return pairs as they are, and some with weights (p,) by descents.
 
@@ -90,7 +96,8 @@ def start_of_rounds(
     Rounds and descents are then of as many rows as there is time for, otherwise of the same number
     anywhere.  Descents never see rows that the first rounds hold out.
     """
-    plain, n_targets = seen.standardizer, seen.targets.shape[1]
+    plain, n_targets, clock = seen.standardizer, seen.targets.shape[1], sample.clock
+    seconds = None if clock is None else max(clock.left(LEARNING) / clock.slowness, 0.0)
     p, n_slots, groups = len(plain.columns), plan.n_slots, seen.groups
     trial = HeldOutTrial.of(options, plain, len(sample.rows))
     suited = _suited(pairs, options, n_targets, is_search=seconds is not None)
@@ -180,6 +187,11 @@ def _within(
             trial = HeldOutTrial.of(trial.options, trial.standardizer, max(n - n // 4, fewest))
         else:
             trial = trial.with_components(max(D // 2, _LEAST_COMPONENTS))
+
+
+def trial_seconds(trial: HeldOutTrial, pair: Pair, n_targets: int) -> float:
+    """Return what a trial takes where nothing else runs."""
+    return _ALONE * _trial_flops(trial, pair, n_targets) / _rate(trial.options.precision)
 
 
 def _trial_flops(trial: HeldOutTrial, pair: Pair, n_targets: int) -> float:
