@@ -59,10 +59,10 @@ def tune(say: Say, **options: Any) -> None:
         kernels = [kernel_named(name, options["length_scale"]) for name in kernels]
     task, search = shared.task_of(options), {"kernels": kernels, "maps": tried["feature_map"]}
     search |= {"budget": options["budget"], "checkpoint": options["checkpoint"]}
+    search["begun"] = click.get_current_context().meta.get("begun")
     with prepared(say, options, task.search_job(given, **search)) as source:
         rows, keep_moments = (source, None, None), bool(options["report"])
-        begun = click.get_current_context().meta.get("begun")
-        model = task.tune(given, rows, keep_moments=keep_moments, begun=begun, **search)
+        model = task.tune(given, rows, keep_moments=keep_moments, **search)
         save_model(say, model, options, source)
     show_search(say, model.report)
     show_model(say, "Fitted", model, options["out"])

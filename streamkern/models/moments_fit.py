@@ -23,8 +23,8 @@ from streamkern.parameters.template import Template
 from streamkern.sources import Source
 from streamkern.statistics import Folds, RowFolds, RowIndex, block_folds, shard_folds
 from streamkern.statistics.folds import TurnedFolds
+from streamkern.tune.budget import Clock
 from streamkern.tune.candidates import Contender
-from streamkern.tune.clock import Clock
 from streamkern.tune.column_pass import ColumnPass, run_column_pass, warn_of_outliers
 from streamkern.tune.metric_beginnings import Pair
 from streamkern.tune.metric_learning import LearntMetric, check_metric_of, in_metric

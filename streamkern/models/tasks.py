@@ -3,7 +3,6 @@
 rows --> task.source --> moments --> regression --> task.model --> fitted model
 """
 
-import time
 from abc import ABC, abstractmethod
 from dataclasses import replace
 from functools import partial
@@ -139,25 +138,16 @@ class Task(ABC):
         return made(replace(options, precision="double"), **spent)
 
     def tune(
-        self,
-        parameters: Parameters,
-        rows: Rows,
-        *,
-        keep_moments: bool = False,
-        begun: float | None = None,
-        **search: Any,
+        self, parameters: Parameters, rows: Rows, *, keep_moments: bool = False, **search: Any
     ) -> Any:
         """Choose kernel, map and length scale on a sample, and fit with them.
 
-        `search` is `kernels`, `maps`, `budget` and `checkpoint`.  Seconds of a budget count from
-        what time.perf_counter() said when it was `begun`, or from now on.
+        `search` is `kernels`, `maps`, `budget` and `checkpoint`, and when it was `begun`.
         """
-        begun = time.perf_counter() if begun is None else begun
         parameters = self.prepared(parameters)
         choice, source = Choice(parameters, **search), self.source(rows, parameters, None)
-        moments = choice.moments(source, begun)
-        model = self._made(moments, parameters, source, keep_moments=keep_moments)
-        if not choice.leaves_time(model.ridge.report, time.perf_counter() - begun):
+        model = self._made(choice.moments(source), parameters, source, keep_moments=keep_moments)
+        if not choice.leaves_time(model.ridge.report):
             return model
         # Contenders were compared on a sample; of all rows a plain fit may still be better.
         plain = self.fit(parameters, rows, keep_moments=keep_moments)

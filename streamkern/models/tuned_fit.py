@@ -1,5 +1,6 @@
 """From rows to the moments of a kernel, map and metric that were chosen on a sample of them."""
 
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -19,9 +20,8 @@ from streamkern.parameters.parameters import AUTO, Parameters, first_kernel_of
 from streamkern.parameters.plan import plan_here, tell_of_solution
 from streamkern.runtime.events import tell_of_job
 from streamkern.sources import Source
-from streamkern.tune.budget import Budget, Ledger, Spent, direct_seconds
+from streamkern.tune.budget import Budget, Clock, Ledger, direct_seconds
 from streamkern.tune.candidates import Contender, kernels_to_try, maps_to_try, pairs_to_try
-from streamkern.tune.clock import Clock
 from streamkern.tune.finalists import compare
 from streamkern.tune.halving import budgeted_rows, search
 from streamkern.tune.metric_learning import check_metric_of
@@ -73,7 +73,10 @@ class Choice:
         maps: str | Sequence[str] | None,
         budget: float | str | None,
         checkpoint: str | Path | None,
+        begun: float | None = None,
     ) -> None:
+        # Seconds count from this reading of the clock.
+        self.begun = time.perf_counter() if begun is None else begun
         if parameters.trend is not None:
             raise ParameterError(
                 "a search compares maps, which have no trend; leave it out, or take `fit`."
@@ -98,18 +101,15 @@ class Choice:
         self.kernels, self.maps = kernels_to_try(kernels, kernel), maps
         self.options = _search_options(parameters, self.kernels or [kernel], maps)
 
-    def moments(self, source: Source, begun: float) -> DataMoments:
-        """Choose on a sample of the rows, and read them all with what was chosen.
-
-        The seconds of the budget begin at a reading of time.perf_counter().
-        """
+    def moments(self, source: Source) -> DataMoments:
+        """Choose on a sample of the rows, and read them all with what was chosen."""
         tell_of_job("searching", seconds=0.0 if self.budget is None else self.budget.seconds)
         names = maps_to_try(self.maps, self.parameters.feature_map, source.n_features)
         options, tried, allowed, clock = self.options, self.kernels, self.budget, None
         pairs = pairs_to_try(tried, names, options, source)
         if allowed is not None and allowed.in_seconds:
             options, pairs = self._widened(options, pairs, source)
-            clock = allowed.clock(self.parameters, options, source, begun)
+            clock = allowed.clock(self.parameters, options, source, self.begun)
         options = replace(options, kernel=pairs[0][0], feature_map=pairs[0][1])
         options = self.parameters.for_rows(options, source)
         n_rows = large_sample(source.n_features + source.n_targets)
@@ -121,7 +121,7 @@ class Choice:
         how |= {"n_left_out": penalty.n_left_out} | self.parameters.solution_by_passes(options)
         job = fit_job(source, options, self.checkpoint, clock=clock, **how)
         with job as (rows, contenders, learnt):
-            spent = Spent() if learnt is None else learnt.spent
+            spent = 0.0 if learnt is None else learnt.flops
             if clock is not None:
                 allowed = replace(allowed, amount=max(clock.left() / clock.slowness, 0.0))
             folds = rows.folds.of(contenders[0].column_pass.sample.places[:n_rows])
@@ -154,21 +154,22 @@ class Choice:
             "tuning_budget": None if self.budget is None else str(self.budget),
         }
         if learnt is not None and arm.is_linear:
-            report = with_seconds(report, metric=learnt.spent.seconds)
+            report = with_seconds(report, metric=learnt.seconds)
         elif learnt is not None:
             # Of several metrics, the first that was learnt.
             places = sorted(best.parts, key=lambda i: contenders[i].metric != LEARNT)
             report = learnt.reported(report, (*places, arm.place)[0])
         return replace(moments, report=report)
 
-    def leaves_time(self, report: FitReport, spent: float) -> bool:
+    def leaves_time(self, report: FitReport) -> bool:
         """Say whether a plain fit of all rows can be made, too, where something else was chosen."""
         if not (self.is_free and self.budget is not None and self.budget.in_seconds):
             return False
         is_plain = report["metric"] is None and report["feature_map"] == _USUAL_MAP
         seconds, parts = report["seconds"], ("scale", "columns", "pass", "solve")
         again = _AGAIN * sum(seconds.get(part, 0.0) for part in parts)
-        return not is_plain and report["cv_rmse"] is not None and spent + again < self.budget.amount
+        left = self.begun + self.budget.amount - time.perf_counter()
+        return not is_plain and report["cv_rmse"] is not None and again < left
 
     def _in_time(self, options: FitOptions, source: Source, clock: Clock | None) -> FitOptions:
         """Return options with D halved while a fit, at the speed of trials, ends too late."""

@@ -2,11 +2,12 @@
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any
 
+from streamkern.engine.scheduler import run_all
 from streamkern.errors import ParameterError
 from streamkern.parameters.cost_estimate import (
     AT_LANDMARKS,
@@ -19,8 +20,8 @@ from streamkern.parameters.fit_options import FitOptions
 from streamkern.parameters.job_plan import Plan
 from streamkern.parameters.parameters import AUTO, DIRECT_COMPONENTS, Parameters
 from streamkern.parameters.plan import plan_here
+from streamkern.runtime.resources import current_resources
 from streamkern.sources import Source
-from streamkern.tune.clock import Clock
 from streamkern.tune.trials import ADDED, N_FOLDS, Attempt
 
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
@@ -30,8 +31,9 @@ _FIT_SHARE, _TIMES, _ROWS_A_COMPONENT, _ROWS_BY_PASSES = 0.45, (16, 8, 4, 2), 3,
 # What a trial of one thread takes of a fit by the formula, and a fit with calibration of one
 # without.
 _A_TRIAL, _CALIBRATED = 2.1, 1.35
-# What a fit that is not at landmarks takes of one that is.
-_PLAIN = 0.75
+# The share of the search after which no more is learnt of metrics; what a plain fit takes of one at
+# landmarks.
+LEARNING, _PLAIN = 0.65, 0.75
 
 
 @dataclass(frozen=True)
@@ -86,13 +88,13 @@ class Budget:
 
     def clock(
         self, parameters: Parameters, options: FitOptions, source: Source, begun: float
-    ) -> Clock:
-        """Return the clock of a search whose fit has these options, or fewer features if asked."""
+    ) -> "Clock":
+        """Return the clock of a search that has begun, whose fit has so many features or fewer."""
         D: Any = parameters.n_components
         asked = options if D == AUTO else replace(options, n_components=D)
         plans = [plan_here(source, o, **parameters.solution_by_passes(o)) for o in (options, asked)]
         wide, plain = (direct_seconds(plan, parameters, options) for plan in plans)
-        return Clock(self.amount, plain=_PLAIN * plain, wide=wide, begun=begun)
+        return Clock(self.amount, begun, (wide, _PLAIN * plain), perf_counter)
 
 
 def direct_seconds(plan: Plan, parameters: Parameters, options: FitOptions) -> float:
@@ -106,11 +108,50 @@ def direct_seconds(plan: Plan, parameters: Parameters, options: FitOptions) -> f
     return times * fit_seconds(*sizes, n_folds, plan.precision, plan.n_slots)
 
 
-class Spent(NamedTuple):
-    """What was spent of a budget: multiply-adds, and seconds on the clock."""
+@dataclass
+class Clock:
+    """The seconds of a search and of the fit after it, for which some are kept back.
 
-    flops: float = 0.0
-    seconds: float = 0.0
+    Those are by the formula, times what trials took of theirs, since others may use the machine.
+    More features than were asked for have half of all seconds at the most.
+    """
+
+    seconds: float
+    begun: float
+    reserved: tuple[float, float]  # for so many features as there may be, and as were asked for
+    now: Callable[[], float]
+    slowness: float = 1.0  # times the seconds by the formula that fits take
+
+    @property
+    def until_end(self) -> float:
+        return self.begun + self.seconds - self.now()
+
+    def left(self, share: float = 1.0) -> float:
+        """Return the seconds until a share of those beside the fit has passed."""
+        wide, plain = (self.slowness * each for each in self.reserved)
+        searching = self.seconds - max(min(wide, self.seconds / 2), plain)
+        return self.until_end - self.seconds + share * searching
+
+
+def run_in_time(
+    clock: Clock | None, tasks: Sequence[Any], share: float, *, fewest: int = 1, expected: float = 0
+) -> list[Any]:
+    """Run all tasks, or the fewest, and more while they are likely to end in a share of the time.
+
+    As many run at a time as there are slots, and are measured if their seconds are expected.
+    """
+    if clock is None:
+        return run_all(tasks)
+    made, n_slots = list[Any](), current_resources().n_slots
+    while rest := tasks[len(made) :]:
+        begun = clock.now()
+        made += run_all(rest[:n_slots])
+        taken = clock.now() - begun
+        if expected:
+            clock.slowness = max(taken / expected, 1.0)
+        if len(made) >= fewest and taken > clock.left(share):
+            break
+    return made
 
 
 class Ledger:
@@ -121,22 +162,18 @@ class Ledger:
     """
 
     def __init__(
-        self,
-        budget: Budget | None,
-        plan: Plan,
-        spent: Spent | None = None,
-        clock: Clock | None = None,
+        self, budget: Budget | None, plan: Plan, spent: float = 0.0, clock: Clock | None = None
     ) -> None:
         self.budget: Any = budget
-        self.plan, self.spent = plan, spent or Spent()
         self.clock: Any = clock
+        self.plan, self._spent = plan, spent  # multiply-adds before
         self._flops, self._begun = 0.0, perf_counter()
         self._paid, self._last = 0.0, 0.0  # seconds until the last were paid, and of these
 
     @property
     def passes(self) -> float:
         """The multiply-adds of all that was spent, over those of the pass."""
-        return (self.spent.flops + self._flops) / self.plan.flops
+        return (self._spent + self._flops) / self.plan.flops
 
     @property
     def seconds(self) -> float:
@@ -148,22 +185,18 @@ class Ledger:
             self._flops += self._flops_of(attempt.n_rows, attempt.n_components, attempt.n_folds)
 
     def measure(self, attempts: Sequence[Attempt]) -> None:
-        """Leave a direct fit as much more of the seconds as trials took more than by the formula.
-
-        The first of several says so, but not one whose features are the inputs, or two kernels'.
-        """
-        plan, clock = self.plan, self.clock
-        suited = [one for one in attempts if one.length_scale is not None and one.metric != ADDED]
-        if clock is None or plan.solves_by_passes or not suited:
-            return
-        attempt = suited[0]
-        sizes = attempt.n_rows, plan.n_features, attempt.n_components, attempt.n_folds
-        clock.measure(sum(attempt.cost), _A_TRIAL * fit_seconds(*sizes, plan.precision, 1))
+        """Leave a direct fit more of the seconds if the first trial of one kernel took more."""
+        plan = self.plan
+        some = [one for one in attempts if one.length_scale is not None and one.metric != ADDED]
+        if self.clock is not None and some and not plan.solves_by_passes:
+            sizes = some[0].n_rows, plan.n_features, some[0].n_components, some[0].n_folds
+            expected = _A_TRIAL * fit_seconds(*sizes, plan.precision, 1)
+            self.clock.slowness = max(sum(some[0].cost) / expected, 1.0)
 
     def payable(self, sizes: Sequence[int], n_rows: int, n_folds: int) -> list[int]:
         """Return the first rungs whose equal parts of the budget pay for two trials on the last."""
         plan, left = self.plan, list(sizes)
-        flops = self.budget.flops(plan.flops, plan.precision, plan.n_slots) - self.spent.flops
+        flops = self.budget.flops(plan.flops, plan.precision, plan.n_slots) - self._spent
         while len(left) > 1 and 2 * self._flops_of(n_rows, left[-1], n_folds) > flops / len(left):
             left.pop()
         return left

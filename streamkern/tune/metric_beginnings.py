@@ -15,7 +15,7 @@ from streamkern.features.metric import learning_of
 from streamkern.parameters.cost_estimate import rough_flops_per_second
 from streamkern.parameters.fit_options import FitOptions
 from streamkern.parameters.job_plan import Plan
-from streamkern.tune.clock import LEARNING, run_in_time
+from streamkern.tune.budget import LEARNING, run_in_time
 from streamkern.tune.column_pass import ColumnPass
 from streamkern.tune.input_weights import (
     descent_bytes,
@@ -43,8 +43,6 @@ _VALUE, _ALONG_AXES, _GRADIENT = 100, 8, 8
 _DESCENTS, _DESCENT_TARGETS = 2, 16
 # Rows of a descent, at the least and at the most.
 _DESCENT_ROWS = 500, 3000
-# What a trial was measured to take of its seconds by these.
-_ALONE = 0.8
 # What descents may take of the seconds for metrics, or else each of seconds of a core by formula.
 _SHARE, _SECONDS = 0.25, 10.0
 
@@ -63,11 +61,11 @@ def promising(
         few = replace(options, feature_map=name, n_components=_FEW_COMPONENTS)
         trial = HeldOutTrial.of(few, plain, n_rows)
         own = kernel.resolved(plain(sample.rows), weights=sample.weights)
-        tasks.append([trial.task(own, step, sample) for step in _COARSE])
+        tasks += [trial.task(own, step, sample) for step in _COARSE]
         flops += len(_COARSE) * trial.flops
-    # One step of every pair, and then the next.
-    in_turn = [each for step in zip(*tasks, strict=True) for each in step]
-    made = run_in_time(sample.clock, in_turn, share=LEARNING)
+    # One step of every pair, and then the next, while there is time.
+    in_turn = [each for i in range(len(_COARSE)) for each in tasks[i :: len(_COARSE)]]
+    made = run_in_time(sample.clock, in_turn, LEARNING)
     errors = np.full((len(_COARSE), len(pairs)), np.inf)
     errors.flat[: len(made)] = [tried.relative_mse for tried in made]
     # Few features say little of rough kernels: the best of a distance and the best along the axes.
@@ -187,11 +185,6 @@ def _within(
             trial = HeldOutTrial.of(trial.options, trial.standardizer, max(n - n // 4, fewest))
         else:
             trial = trial.with_components(max(D // 2, _LEAST_COMPONENTS))
-
-
-def trial_seconds(trial: HeldOutTrial, pair: Pair, n_targets: int) -> float:
-    """Return what a trial takes where nothing else runs."""
-    return _ALONE * _trial_flops(trial, pair, n_targets) / _rate(trial.options.precision)
 
 
 def _trial_flops(trial: HeldOutTrial, pair: Pair, n_targets: int) -> float:

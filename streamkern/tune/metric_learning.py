@@ -22,9 +22,8 @@ from streamkern.parameters.job_plan import Plan
 from streamkern.runtime.events import tell_of_job
 from streamkern.runtime.threads import blas_threads
 from streamkern.sources import Source
-from streamkern.tune.budget import Spent
+from streamkern.tune.budget import LEARNING, Clock
 from streamkern.tune.candidates import Contender
-from streamkern.tune.clock import LEARNING, Clock
 from streamkern.tune.column_pass import ColumnPass
 from streamkern.tune.metric_beginnings import Pair, promising, start_of_rounds
 from streamkern.tune.metric_rounds import Round, Sample, rounds_of
@@ -49,7 +48,8 @@ class LearntMetric:
     rounds: tuple[dict[str, Any], ...]
     # The best rounds of every map, and of plain distances, by their places; the best first.
     contenders: dict[int, Contender]
-    spent: Spent
+    flops: float
+    seconds: float
 
     def reported(self, report: FitReport, place: int = 0) -> FitReport:
         """Return the report of moments with how the metric was learnt, and which round was kept."""
@@ -57,7 +57,7 @@ class LearntMetric:
         plain = next(i for i in kept if self.rounds[i]["number"] == 0)  # of a plain fit, too
         rounds = {"rounds": list(self.rounds), "kept": kept[place] if place < len(kept) else plain}
         learnt: FitReport = {"metric": {**(report["metric"] or {}), **rounds}}
-        return with_seconds(report, metric=self.spent.seconds) | learnt
+        return with_seconds(report, metric=self.seconds) | learnt
 
 
 def check_metric_of(options: FitOptions, kernels: Sequence[Kernel], source: Source) -> None:
@@ -144,8 +144,9 @@ def learnt_metric(
         linear = each.standardizer.linear
         name, pair = ISOTROPIC if linear is None else LEARNT, (each.best.kernel, each.feature_map)
         contenders[place] = Contender(name, seen.in_metric(linear), [pair])
-    spent = flops + weighing + sum(each.flops for each in every), time.perf_counter() - begun
-    return LearntMetric(tuple(each.as_dict() for each in every), contenders, Spent(*spent))
+    flops += weighing + sum(each.flops for each in every)
+    seconds = time.perf_counter() - begun
+    return LearntMetric(tuple(each.as_dict() for each in every), contenders, flops, seconds)
 
 
 class _RoundsSoFar:

@@ -25,8 +25,8 @@ from streamkern.solve.ridge import largest_eigenvalue
 from streamkern.solve.solution import precision_floor
 from streamkern.sources import Block
 from streamkern.statistics import dtype_of_features, precision_of_features
+from streamkern.tune.budget import LEARNING, Clock, run_in_time
 from streamkern.tune.candidates import far_steps
-from streamkern.tune.clock import LEARNING, Clock, run_in_time
 from streamkern.tune.trials import SHIFT_ROWS, Targets, moments_about
 
 # Half octaves about the kernel's own length scale, in the first round; later about the last best.
@@ -291,7 +291,7 @@ def _length_scale(
     for _ in range(most):
         new = [step for step in steps if step not in tried]
         tasks = [trial.task(own, step, sample) for step in new]
-        made = run_in_time(sample.clock, tasks, share=LEARNING)
+        made = run_in_time(sample.clock, tasks, LEARNING)
         tried.update(zip(new, made, strict=False))
         middle = min(tried, key=lambda step: (tried[step].relative_mse, step))
         if {middle - 1, middle + 1} <= tried.keys() or len(made) < len(new):

@@ -11,14 +11,14 @@ from typing import Any, NamedTuple
 from streamkern.engine.scheduler import shared, task
 from streamkern.errors import ParameterError
 from streamkern.kernels import Gaussian, Laplacian, ShiftInvariantKernel
+from streamkern.parameters.cost_estimate import rough_flops_per_second
 from streamkern.parameters.fit_options import CHOICE_ROWS, OF_CATEGORIES, FitOptions
 from streamkern.parameters.fit_report import FitReport
 from streamkern.parameters.parameters import FEWEST_ROWS
 from streamkern.runtime.threads import blas_threads
+from streamkern.tune.budget import Clock, run_in_time
 from streamkern.tune.candidates import far_steps
-from streamkern.tune.clock import Clock, run_in_time
 from streamkern.tune.column_pass import ColumnPass
-from streamkern.tune.metric_beginnings import trial_seconds
 from streamkern.tune.metric_rounds import HeldOutTrial, Tried
 
 # What the kernel 'auto' is chosen from: what suits most tables, and what is smooth.
@@ -27,6 +27,8 @@ _KERNELS = Laplacian(), Gaussian()
 _SCALES = "standard", "robust"
 # Features of the small fits at the most, and half octaves from a kernel's own length scale.
 _COMPONENTS, _STEPS = 1024, (0, -2, 2)
+# What they take of the seconds by the formula, where nothing else runs.
+_TIMES = 9.0
 
 
 class _SmallFit(NamedTuple):
@@ -80,7 +82,7 @@ def _small_fits(
     X = seen.sample.X[:CHOICE_ROWS]
     weights = None if seen.weights is None else seen.weights[:CHOICE_ROWS]
     sent = shared(X), shared(seen.targets[:CHOICE_ROWS]), shared(weights)
-    D, parts, seconds = min(options.n_components, _COMPONENTS), list[Any](), 0.0
+    D, parts = min(options.n_components, _COMPONENTS), list[Any]()
     for name, scaled in scales.items():
         standardizer, columns = scaled.standardizer, scaled.standardizer.columns
         trial = HeldOutTrial(options, standardizer, D, len(X))
@@ -91,10 +93,12 @@ def _small_fits(
             tried = [own.stretched(2.0 ** (step / 2)) for step in (*_STEPS, *far_steps(own, rows))]
             tasks = [task(_without_coef, trial, each, *sent, name="sample-try") for each in tried]
             parts += zip(range(len(tried)), [name] * len(tried), tasks, strict=True)
-            seconds = trial_seconds(trial, (own, options.feature_map), sent[1].shape[1])
     # Own length scales come first, in case there is no time for others.
     _, names, several = zip(*sorted(parts, key=itemgetter(0)), strict=True)
-    return map(_SmallFit, names, run_in_time(clock, several, seconds=seconds))
+    expected = _TIMES * trial.flops / rough_flops_per_second(options.precision)
+    fewest = len(scales) * len(kernels)
+    made = run_in_time(clock, several, 1.0, fewest=fewest, expected=expected)
+    return map(_SmallFit, names, made)
 
 
 def _without_coef(trial: HeldOutTrial, *arguments: Any) -> Tried:

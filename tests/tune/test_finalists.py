@@ -167,8 +167,10 @@ def test_features_are_as_many_as_seconds_and_rows_allow():
 
 
 def test_a_plain_fit_is_compared_whatever_time_is_left():
-    trials = tuned(*heavy_tailed(300), "0.001s").report_["tuning"]
-    assert len(trials) == 3
+    report = tuned(*heavy_tailed(300), "0.001s").report_
+    assert report["metric"] is None
+    trials = report["tuning"]
+    assert len(trials) == 2
     assert "linear" in {each["kernel"] for each in trials if each["metric"] == "standard scale"}
 
 
@@ -284,8 +286,6 @@ def test_two_kernels_have_a_descent_each_and_one_of_two_maps_has_one():
     rounds = tuned(*rows, kernels="gaussian", maps=maps).report_["metric"]["rounds"]
     assert {each["feature_map"] for each in rounds if each["is_weighted"]} == {"nystroem"}
     assert {each["feature_map"] for each in rounds if not each["is_weighted"]} == set(maps)
-    rounds = tuned(*rows, budget="1e-3s").report_["metric"]["rounds"]
-    assert not any(each["is_weighted"] for each in rounds)
 
 
 def test_descents_have_rows_for_their_time_and_memory_and_for_every_input():
