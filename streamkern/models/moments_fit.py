@@ -114,7 +114,7 @@ def fit_job(
             scaled |= _warned(source, seen, options, plan, more_to_come=more_to_come)
         contenders, learnt = in_metric(seen, wanted, given, plan, clock)
         chosen = wanted.scale != given_scale
-        if clock is not None and (learnt is not None or chosen or not contenders):
+        if clock is not None and (learnt is not None or chosen):
             name, scale = (STANDARD, "standard") if chosen else (ISOTROPIC, None)
             if isinstance(options.metric, GivenMetric):
                 plain = in_metric(plain, wanted, given, plan)[0][0].column_pass

@@ -122,13 +122,10 @@ class Choice:
         job = fit_job(source, options, self.checkpoint, clock=clock, **how)
         with job as (rows, contenders, learnt):
             spent = 0.0 if learnt is None else learnt.flops
-            if clock is not None:
-                allowed = replace(allowed, amount=max(clock.left() / clock.slowness, 0.0))
             folds = rows.folds.of(contenders[0].column_pass.sample.places[:n_rows])
             own_folds = folds if 2 <= rows.folds.n_folds <= _MOST_FOLDS else None
             how_tried = n_rows, options, Ledger(allowed, rows.plan, spent, clock), own_folds
-            nothing_learnt = contenders[0].is_default  # for want of time
-            if clock is not None and (learnt is not None or nothing_learnt):
+            if learnt is not None and clock is not None:
                 trials = SearchTrials(self._with_linear(contenders, rows.options), *how_tried)
                 D = self.parameters.for_rows(self.options, source).n_components
                 found = compare(trials, D, adds=self.is_free)
@@ -140,7 +137,8 @@ class Choice:
             del trials  # and the rows that it holds
             new: Any = {"kernel": arm.kernel, "feature_map": arm.feature_map}
             new["scale"] = best.scale or rows.options.scale
-            new |= {"metric": None} if arm.is_linear or nothing_learnt else {}
+            is_learnt = learnt is None or bool(learnt.rounds)
+            new |= {} if is_learnt and not arm.is_linear else {"metric": None}
             # Of kernels, the search says more.
             scaled: FitReport = {**(rows.scaled or {}), "scale": new["scale"], "kernel_errors": {}}
             options = replace(in_time, **new)
@@ -155,7 +153,7 @@ class Choice:
         }
         if learnt is not None and arm.is_linear:
             report = with_seconds(report, metric=learnt.seconds)
-        elif learnt is not None:
+        elif learnt is not None and is_learnt:
             # Of several metrics, the first that was learnt.
             places = sorted(best.parts, key=lambda i: contenders[i].metric != LEARNT)
             report = learnt.reported(report, (*places, arm.place)[0])

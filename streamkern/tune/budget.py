@@ -31,9 +31,10 @@ _FIT_SHARE, _TIMES, _ROWS_A_COMPONENT, _ROWS_BY_PASSES = 0.45, (16, 8, 4, 2), 3,
 # What a trial of one thread takes of a fit by the formula, and a fit with calibration of one
 # without.
 _A_TRIAL, _CALIBRATED = 2.1, 1.35
-# The share of the search after which no more is learnt of metrics; what a plain fit takes of one at
-# landmarks.
+# The share of a search that may learn metrics, and what a plain fit takes of one at landmarks.
 LEARNING, _PLAIN = 0.65, 0.75
+# Seconds that some trials take besides what the formula counts, however small they are.
+_BESIDE = 0.05
 
 
 @dataclass(frozen=True)
@@ -67,11 +68,6 @@ class Budget:
     def seconds(self) -> float:
         """The seconds, or 0 of passes."""
         return self.amount * self.in_seconds
-
-    def flops(self, plan_flops: float, precision: str, n_slots: int) -> float:
-        if self.in_seconds:
-            return self.amount * n_slots * rough_flops_per_second(precision)
-        return self.amount * plan_flops
 
     def components(self, parameters: Parameters, options: FitOptions, source: Source) -> int:
         """Return so many times D as rows, memory and a share of the seconds are enough for."""
@@ -113,12 +109,11 @@ class Clock:
     """The seconds of a search and of the fit after it, for which some are kept back.
 
     Those are by the formula, times what trials took of theirs, since others may use the machine.
-    More features than were asked for have half of all seconds at the most.
     """
 
     seconds: float
     begun: float
-    reserved: tuple[float, float]  # for so many features as there may be, and as were asked for
+    reserved: tuple[float, float]  # for more features, up to half of all, and those asked for
     now: Callable[[], float]
     slowness: float = 1.0  # times the seconds by the formula that fits take
 
@@ -136,10 +131,7 @@ class Clock:
 def run_in_time(
     clock: Clock | None, tasks: Sequence[Any], share: float, *, fewest: int = 1, expected: float = 0
 ) -> list[Any]:
-    """Run all tasks, or the fewest, and more while they are likely to end in a share of the time.
-
-    As many run at a time as there are slots, and are measured if their seconds are expected.
-    """
+    """Run all tasks, or the fewest, and more while as many as there are slots have time to end."""
     if clock is None:
         return run_all(tasks)
     made, n_slots = list[Any](), current_resources().n_slots
@@ -147,8 +139,8 @@ def run_in_time(
         begun = clock.now()
         made += run_all(rest[:n_slots])
         taken = clock.now() - begun
-        if expected:
-            clock.slowness = max(taken / expected, 1.0)
+        if expected:  # seconds of these by the formula
+            clock.slowness = max(taken / (expected + _BESIDE), 1.0)
         if len(made) >= fewest and taken > clock.left(share):
             break
     return made
@@ -187,16 +179,19 @@ class Ledger:
     def measure(self, attempts: Sequence[Attempt]) -> None:
         """Leave a direct fit more of the seconds if the first trial of one kernel took more."""
         plan = self.plan
-        some = [one for one in attempts if one.length_scale is not None and one.metric != ADDED]
-        if self.clock is not None and some and not plan.solves_by_passes:
-            sizes = some[0].n_rows, plan.n_features, some[0].n_components, some[0].n_folds
+        one = next((a for a in attempts if a.length_scale is not None and a.metric != ADDED), None)
+        if self.clock is not None and one is not None and not plan.solves_by_passes:
+            sizes = one.n_rows, plan.n_features, one.n_components, one.n_folds
             expected = _A_TRIAL * fit_seconds(*sizes, plan.precision, 1)
-            self.clock.slowness = max(sum(some[0].cost) / expected, 1.0)
+            self.clock.slowness = max(sum(one.cost) / expected, 1.0)
 
     def payable(self, sizes: Sequence[int], n_rows: int, n_folds: int) -> list[int]:
         """Return the first rungs whose equal parts of the budget pay for two trials on the last."""
         plan, left = self.plan, list(sizes)
-        flops = self.budget.flops(plan.flops, plan.precision, plan.n_slots) - self._spent
+        flops = self.budget.amount * plan.flops - self._spent
+        if self.clock is not None:
+            seconds = self.clock.left() / self.clock.slowness
+            flops = seconds * plan.n_slots * rough_flops_per_second(plan.precision)
         while len(left) > 1 and 2 * self._flops_of(n_rows, left[-1], n_folds) > flops / len(left):
             left.pop()
         return left

@@ -15,7 +15,7 @@ from streamkern.features.metric import learning_of
 from streamkern.parameters.cost_estimate import rough_flops_per_second
 from streamkern.parameters.fit_options import FitOptions
 from streamkern.parameters.job_plan import Plan
-from streamkern.tune.budget import LEARNING, run_in_time
+from streamkern.tune.budget import LEARNING
 from streamkern.tune.column_pass import ColumnPass
 from streamkern.tune.input_weights import (
     descent_bytes,
@@ -32,7 +32,7 @@ _KERNELS_A_MAP, _FEW_COMPONENTS, _FEW_ROWS = 2, 256, 4096
 # Of several pairs, rounds that all have, the plain one included.
 _FIRST_ROUNDS = 2
 # Half octaves about a kernel's own length scale, of the small fits.
-_COARSE = (0, -2, 2, -4)
+_COARSE = (-4, -2, 0, 2)
 # Fits of a round; what one takes beside its products, as multiply-adds over D^3, as it was measured
 # on so many cores; and rows and features that they have at least, however little time there is.
 _ROUND_TRIALS, _SOLVING, _CORES, _FEWEST_TIMED, _LEAST_COMPONENTS = 8, 16, 2, 1000, 256
@@ -56,21 +56,17 @@ def promising(
     """
     if max(Counter(name for _, name in pairs).values()) <= _KERNELS_A_MAP:
         return pairs, 0.0
-    n_rows, tasks, flops = min(len(sample.rows), _FEW_ROWS), list[Any](), 0.0
+    n_rows, tasks, flops = min(len(sample.rows), _FEW_ROWS), [], 0.0
     for kernel, name in pairs:
         few = replace(options, feature_map=name, n_components=_FEW_COMPONENTS)
         trial = HeldOutTrial.of(few, plain, n_rows)
         own = kernel.resolved(plain(sample.rows), weights=sample.weights)
         tasks += [trial.task(own, step, sample) for step in _COARSE]
         flops += len(_COARSE) * trial.flops
-    # One step of every pair, and then the next, while there is time.
-    in_turn = [each for i in range(len(_COARSE)) for each in tasks[i :: len(_COARSE)]]
-    made = run_in_time(sample.clock, in_turn, LEARNING)
-    errors = np.full((len(_COARSE), len(pairs)), np.inf)
-    errors.flat[: len(made)] = [tried.relative_mse for tried in made]
+    errors = np.array([tried.relative_mse for tried in run_all(tasks)]).reshape(len(pairs), -1)
     # Few features say little of rough kernels: the best of a distance and the best along the axes.
     kept: dict[tuple[str, bool], int] = {}
-    for i in np.argsort(errors.min(axis=0), kind="stable").tolist()[: len(made)]:
+    for i in np.argsort(errors.min(axis=1), kind="stable").tolist():
         kernel, name = pairs[i]
         kept.setdefault((name, kernel.along_axes), i)
     return [pairs[i] for i in sorted(kept.values())], flops

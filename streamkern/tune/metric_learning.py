@@ -43,7 +43,7 @@ _FEWEST_ROWS = 60
 
 @dataclass(frozen=True)
 class LearntMetric:
-    """What the rounds of every kernel and map led to, one after the other."""
+    """What the rounds of every kernel and map led to, one after the other, if there was time."""
 
     rounds: tuple[dict[str, Any], ...]
     # The best rounds of every map, and of plain distances, by their places; the best first.
@@ -93,7 +93,7 @@ def in_metric(
             linear = metric.linear(seen.standardizer.columns)
             return [Contender(metric.name, seen.in_metric(linear), pairs)], None
         if clock is not None and clock.left(LEARNING) <= 0:
-            return [], None
+            return [], LearntMetric((), {}, 0.0, 0.0)
         learnt = learnt_metric(seen, options, pairs, plan, clock)
         return list(learnt.contenders.values()), learnt
 

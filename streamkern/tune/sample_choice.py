@@ -28,7 +28,7 @@ _SCALES = "standard", "robust"
 # Features of the small fits at the most, and half octaves from a kernel's own length scale.
 _COMPONENTS, _STEPS = 1024, (0, -2, 2)
 # What they take of the seconds by the formula, where nothing else runs.
-_TIMES = 9.0
+_TIMES = 8.5
 
 
 class _SmallFit(NamedTuple):

@@ -125,9 +125,10 @@ def test_the_error_is_much_smaller_than_that_of_a_plain_fit(found):
 @pytest.mark.parametrize(("n", "D"), [(450, 128), (80, 256)])
 def test_the_error_of_a_finalist_is_that_of_its_fit_and_with_as_many_features(n, D):
     X, y = heavy_tailed(n)
-    trials = tuned(X, y, "0.001s", n_components=D).report_["tuning"]
+    how = {"n_components": D, "kernel": "gaussian", "scale": "standard", "precision": "double"}
+    trials = tuned(X, y, "0.001s", **how).report_["tuning"]
     (plain,) = [each for each in trials if each["feature_map"] == "orthogonal"][:1]
-    fit = RandomFeatureRidge(n_components=D, precision="double").fit(X, y)
+    fit = RandomFeatureRidge(**how).fit(X, y)
     expected = (fit.report_["cv_rmse"] / y.std()) ** 2
     assert plain["n_components"] == D
     assert plain["relative_mse"] == pytest.approx(float(np.ravel(expected)[0]), rel=0.02)
