@@ -3,6 +3,7 @@
 import importlib
 import os
 import sys
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -49,9 +50,10 @@ class Commands(click.Group):
             ctx.fail(f"No such command {name}; `streamkern --help` lists them.")
         return super().resolve_command(ctx, args)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
+        ctx.meta["begun"] = time.perf_counter()  # the import takes its time, too
         name = cmd_name.replace("-", "_")
         return getattr(importlib.import_module(f"streamkern.cli.{name}"), name)
 

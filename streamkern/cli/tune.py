@@ -59,6 +59,7 @@ def tune(say: Say, **options: Any) -> None:
         kernels = [kernel_named(name, options["length_scale"]) for name in kernels]
     task, search = shared.task_of(options), {"kernels": kernels, "maps": tried["feature_map"]}
     search |= {"budget": options["budget"], "checkpoint": options["checkpoint"]}
+    search["begun"] = click.get_current_context().meta.get("begun")
     with prepared(say, options, task.search_job(given, **search)) as source:
         rows, keep_moments = (source, None, None), bool(options["report"])
         model = task.tune(given, rows, keep_moments=keep_moments, **search)

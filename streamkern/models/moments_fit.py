@@ -23,6 +23,7 @@ from streamkern.parameters.template import Template
 from streamkern.sources import Source
 from streamkern.statistics import Folds, RowFolds, RowIndex, block_folds, shard_folds
 from streamkern.statistics.folds import TurnedFolds
+from streamkern.tune.budget import Clock
 from streamkern.tune.candidates import Contender
 from streamkern.tune.column_pass import ColumnPass, run_column_pass, warn_of_outliers
 from streamkern.tune.metric_beginnings import Pair
@@ -65,18 +66,17 @@ def fit_job(
     indexed: bool = False,
     more_to_come: bool = False,
     searched: Sequence[Any] = (),
-    deadline: float | None = None,
+    clock: Clock | None = None,
     **solution: Any,
 ) -> Iterator[tuple[RowPasses, list[Contender], LearntMetric | None]]:
     """Hold the passes of a fit after the column pass, the best metrics, and how they were learnt.
 
     Without `pairs` of kernel and map to choose from, the passes have the kernel in the best metric;
     with them the plan is of the map that is made of most rows, and of one that makes features where
-    any does.  Up to a `deadline`, a reading of time.perf_counter(), metrics
-    are learnt, and the last contender is a plain fit: of the first pair, to standardised inputs if
-    the scale was chosen.  Where the kernel is open, it is what a fit would choose, and the one
-    before has the standardised inputs and no kernel.  `solution` is what `plan_for` counts of what
-    follows.
+    any does.  With a `clock` metrics are learnt, while there is time,
+    and the last contender is a plain fit: of the first pair, to standardised inputs if the scale
+    was chosen.  Where the kernel is open, it is what a fit would choose, and the one before has the
+    standardised inputs and no kernel.  `solution` is what `plan_for` counts of what follows.
     """
     given = pairs or [(options.kernel, options.feature_map)]
     each = [replace(options, kernel=kernel, feature_map=name) for kernel, name in given]
@@ -104,7 +104,7 @@ def fit_job(
         kernel_is_open = options.chooses_kernel and not options.has_grid
         if (options.scale == "auto" or kernel_is_open) and like is None:
             choosing = replace(options, chooses_kernel=kernel_is_open)
-            seen, chosen_options, scaled = chosen_on_sample(seen, choosing)
+            seen, chosen_options, scaled = chosen_on_sample(seen, choosing, clock)
             # The kernel of a field is still to be chosen, in windows.
             still = options.chooses_kernel and not kernel_is_open
             options = replace(chosen_options, chooses_kernel=still)
@@ -112,9 +112,9 @@ def fit_job(
             given = given if pairs else [(options.kernel, options.feature_map)]
         if like is None:
             scaled |= _warned(source, seen, options, plan, more_to_come=more_to_come)
-        contenders, learnt = in_metric(seen, wanted, given, plan, deadline)
+        contenders, learnt = in_metric(seen, wanted, given, plan, clock)
         chosen = wanted.scale != given_scale
-        if deadline is not None and (learnt is not None or chosen):
+        if clock is not None and (learnt is not None or chosen):
             name, scale = (STANDARD, "standard") if chosen else (ISOTROPIC, None)
             if isinstance(options.metric, GivenMetric):
                 plain = in_metric(plain, wanted, given, plan)[0][0].column_pass

@@ -3,7 +3,6 @@
 rows --> task.source --> moments --> regression --> task.model --> fitted model
 """
 
-import time
 from abc import ABC, abstractmethod
 from dataclasses import replace
 from functools import partial
@@ -143,12 +142,12 @@ class Task(ABC):
     ) -> Any:
         """Choose kernel, map and length scale on a sample, and fit with them.
 
-        `search` is `kernels`, `maps`, `budget` and `checkpoint`.
+        `search` is `kernels`, `maps`, `budget` and `checkpoint`, and when it was `begun`.
         """
-        begun, parameters = time.perf_counter(), self.prepared(parameters)
+        parameters = self.prepared(parameters)
         choice, source = Choice(parameters, **search), self.source(rows, parameters, None)
         model = self._made(choice.moments(source), parameters, source, keep_moments=keep_moments)
-        if not choice.leaves_time(model.ridge.report, time.perf_counter() - begun):
+        if not choice.leaves_time(model.ridge.report):
             return model
         # Contenders were compared on a sample; of all rows a plain fit may still be better.
         plain = self.fit(parameters, rows, keep_moments=keep_moments)

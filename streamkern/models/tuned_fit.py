@@ -20,7 +20,7 @@ from streamkern.parameters.parameters import AUTO, Parameters, first_kernel_of
 from streamkern.parameters.plan import plan_here, tell_of_solution
 from streamkern.runtime.events import tell_of_job
 from streamkern.sources import Source
-from streamkern.tune.budget import Budget, Ledger, Spent, direct_seconds
+from streamkern.tune.budget import Budget, Clock, Ledger, direct_seconds
 from streamkern.tune.candidates import Contender, kernels_to_try, maps_to_try, pairs_to_try
 from streamkern.tune.finalists import compare
 from streamkern.tune.halving import budgeted_rows, search
@@ -30,8 +30,8 @@ from streamkern.tune.trials import LEARNT
 
 # Of a search: more are thirds.
 _MOST_FOLDS = 10
-# What is learnt of metrics in a search within seconds, and after what share of these no more.
-_METRIC, _LEARNING = "auto:8", 0.65
+# What is learnt of metrics in a search within seconds.
+_METRIC = "auto:8"
 # What a search may take where neither that nor a kernel or map is named; and the map that models
 # have by themselves, than which landmarks do better with as many features.
 _USUAL_BUDGET, _USUAL_MAP = "1m", "orthogonal"
@@ -73,7 +73,10 @@ class Choice:
         maps: str | Sequence[str] | None,
         budget: float | str | None,
         checkpoint: str | Path | None,
+        begun: float | None = None,
     ) -> None:
+        # Seconds count from this reading of the clock.
+        self.begun = time.perf_counter() if begun is None else begun
         if parameters.trend is not None:
             raise ParameterError(
                 "a search compares maps, which have no trend; leave it out, or take `fit`."
@@ -100,32 +103,29 @@ class Choice:
 
     def moments(self, source: Source) -> DataMoments:
         """Choose on a sample of the rows, and read them all with what was chosen."""
-        begun = self._begun()
+        tell_of_job("searching", seconds=0.0 if self.budget is None else self.budget.seconds)
         names = maps_to_try(self.maps, self.parameters.feature_map, source.n_features)
-        options, tried, allowed, deadline = self.options, self.kernels, self.budget, None
+        options, tried, allowed, clock = self.options, self.kernels, self.budget, None
         pairs = pairs_to_try(tried, names, options, source)
         if allowed is not None and allowed.in_seconds:
             options, pairs = self._widened(options, pairs, source)
-            allowed = allowed.searching(self.parameters, options, source)
-            deadline = begun + _LEARNING * allowed.amount
+            clock = allowed.clock(self.parameters, options, source, self.begun)
         options = replace(options, kernel=pairs[0][0], feature_map=pairs[0][1])
         options = self.parameters.for_rows(options, source)
         n_rows = large_sample(source.n_features + source.n_targets)
-        if allowed is not None and deadline is None:
+        if allowed is not None and clock is None:
             n_rows = budgeted_rows(source, options, len(pairs), allowed)
         # A map may be made from more rows than are searched on.
         penalty = self.parameters.penalty
         how: Any = {"pairs": pairs, "n_sample": n_rows, "searched": [*tried, *names, str(allowed)]}
         how |= {"n_left_out": penalty.n_left_out} | self.parameters.solution_by_passes(options)
-        job = fit_job(source, options, self.checkpoint, deadline=deadline, **how)
+        job = fit_job(source, options, self.checkpoint, clock=clock, **how)
         with job as (rows, contenders, learnt):
-            spent = Spent() if learnt is None else learnt.spent
-            if deadline is not None:
-                spent = spent._replace(seconds=time.perf_counter() - begun)
+            spent = 0.0 if learnt is None else learnt.flops
             folds = rows.folds.of(contenders[0].column_pass.sample.places[:n_rows])
             own_folds = folds if 2 <= rows.folds.n_folds <= _MOST_FOLDS else None
-            how_tried = n_rows, options, Ledger(allowed, rows.plan, spent), own_folds
-            if learnt is not None and deadline is not None:
+            how_tried = n_rows, options, Ledger(allowed, rows.plan, spent, clock), own_folds
+            if learnt is not None and clock is not None:
                 trials = SearchTrials(self._with_linear(contenders, rows.options), *how_tried)
                 D = self.parameters.for_rows(self.options, source).n_components
                 found = compare(trials, D, adds=self.is_free)
@@ -133,11 +133,12 @@ class Choice:
                 plain = self.parameters.feature_map if self.maps in (None, AUTO) else None
                 found = search(trials := SearchTrials(contenders, *how_tried), plain)
             best, arm = trials.contenders[found.arm.place], found.arm
-            in_time = self._in_time(rows.options, source, trials, begun)
+            in_time = self._in_time(rows.options, source, clock)
             del trials  # and the rows that it holds
             new: Any = {"kernel": arm.kernel, "feature_map": arm.feature_map}
             new["scale"] = best.scale or rows.options.scale
-            new |= {"metric": None} if arm.is_linear else {}
+            is_learnt = learnt is None or bool(learnt.rounds)
+            new |= {} if is_learnt and not arm.is_linear else {"metric": None}
             # Of kernels, the search says more.
             scaled: FitReport = {**(rows.scaled or {}), "scale": new["scale"], "kernel_errors": {}}
             options = replace(in_time, **new)
@@ -151,39 +152,32 @@ class Choice:
             "tuning_budget": None if self.budget is None else str(self.budget),
         }
         if learnt is not None and arm.is_linear:
-            report = with_seconds(report, metric=learnt.spent.seconds)
-        elif learnt is not None:
+            report = with_seconds(report, metric=learnt.seconds)
+        elif learnt is not None and is_learnt:
             # Of several metrics, the first that was learnt.
             places = sorted(best.parts, key=lambda i: contenders[i].metric != LEARNT)
             report = learnt.reported(report, (*places, arm.place)[0])
         return replace(moments, report=report)
 
-    def leaves_time(self, report: FitReport, spent: float) -> bool:
+    def leaves_time(self, report: FitReport) -> bool:
         """Say whether a plain fit of all rows can be made, too, where something else was chosen."""
         if not (self.is_free and self.budget is not None and self.budget.in_seconds):
             return False
         is_plain = report["metric"] is None and report["feature_map"] == _USUAL_MAP
         seconds, parts = report["seconds"], ("scale", "columns", "pass", "solve")
         again = _AGAIN * sum(seconds.get(part, 0.0) for part in parts)
-        return not is_plain and report["cv_rmse"] is not None and spent + again < self.budget.amount
+        left = self.begun + self.budget.amount - time.perf_counter()
+        return not is_plain and report["cv_rmse"] is not None and again < left
 
-    def _begun(self) -> float:
-        """Tell that a search begins, and return when."""
-        tell_of_job("searching", seconds=0.0 if self.budget is None else self.budget.seconds)
-        return time.perf_counter()
-
-    def _in_time(
-        self, options: FitOptions, source: Source, trials: SearchTrials, begun: float
-    ) -> FitOptions:
+    def _in_time(self, options: FitOptions, source: Source, clock: Clock | None) -> FitOptions:
         """Return options with D halved while a fit, at the speed of trials, ends too late."""
         D: Any = self.parameters.n_components
-        if self.budget is None or not self.budget.in_seconds or D == AUTO:
+        if clock is None or D == AUTO:
             return options
-        left = self.budget.amount - (time.perf_counter() - begun)
         while options.n_components > D:
             plan = plan_here(source, options, **self.parameters.solution_by_passes(options))
-            seconds = trials.ledger.slowness * direct_seconds(plan, self.parameters, options)
-            if plan.solves_by_passes or seconds <= left:
+            seconds = clock.slowness * direct_seconds(plan, self.parameters, options)
+            if plan.solves_by_passes or seconds <= clock.until_end:
                 break
             options = replace(options, n_components=options.n_components // 2)
         return options

@@ -2,11 +2,12 @@
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any
 
+from streamkern.engine.scheduler import run_all
 from streamkern.errors import ParameterError
 from streamkern.parameters.cost_estimate import (
     AT_LANDMARKS,
@@ -17,10 +18,11 @@ from streamkern.parameters.cost_estimate import (
 )
 from streamkern.parameters.fit_options import FitOptions
 from streamkern.parameters.job_plan import Plan
-from streamkern.parameters.parameters import DIRECT_COMPONENTS, Parameters
+from streamkern.parameters.parameters import AUTO, DIRECT_COMPONENTS, Parameters
 from streamkern.parameters.plan import plan_here
+from streamkern.runtime.resources import current_resources
 from streamkern.sources import Source
-from streamkern.tune.trials import N_FOLDS, Attempt
+from streamkern.tune.trials import ADDED, N_FOLDS, Attempt
 
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 # Of a budget in seconds: what the fit after the search may take, what its D is multiplied by, and
@@ -29,6 +31,10 @@ _FIT_SHARE, _TIMES, _ROWS_A_COMPONENT, _ROWS_BY_PASSES = 0.45, (16, 8, 4, 2), 3,
 # What a trial of one thread takes of a fit by the formula, and a fit with calibration of one
 # without.
 _A_TRIAL, _CALIBRATED = 2.1, 1.35
+# The share of a search that may learn metrics, and what a plain fit takes of one at landmarks.
+LEARNING, _PLAIN = 0.65, 0.75
+# Seconds that some trials take besides what the formula counts, however small they are.
+_BESIDE = 0.05
 
 
 @dataclass(frozen=True)
@@ -37,7 +43,6 @@ class Budget:
 
     amount: float
     in_seconds: bool = False
-    reserved: float = 0.0  # seconds beside them, for the fit
 
     @classmethod
     def of(cls, value: Any) -> "Budget | None":
@@ -64,11 +69,6 @@ class Budget:
         """The seconds, or 0 of passes."""
         return self.amount * self.in_seconds
 
-    def flops(self, plan_flops: float, precision: str, n_slots: int) -> float:
-        if self.in_seconds:
-            return self.amount * n_slots * rough_flops_per_second(precision)
-        return self.amount * plan_flops
-
     def components(self, parameters: Parameters, options: FitOptions, source: Source) -> int:
         """Return so many times D as rows, memory and a share of the seconds are enough for."""
         D, n = options.n_components, source.n_samples
@@ -82,11 +82,15 @@ class Budget:
                 return times * D
         return D
 
-    def searching(self, parameters: Parameters, options: FitOptions, source: Source) -> "Budget":
-        """Return what of the seconds is left beside the fit, but half of them at the least."""
-        plan = plan_here(source, options, **parameters.solution_by_passes(options))
-        reserved = min(direct_seconds(plan, parameters, options), self.amount / 2)
-        return replace(self, amount=self.amount - reserved, reserved=reserved)
+    def clock(
+        self, parameters: Parameters, options: FitOptions, source: Source, begun: float
+    ) -> "Clock":
+        """Return the clock of a search that has begun, whose fit has so many features or fewer."""
+        D: Any = parameters.n_components
+        asked = options if D == AUTO else replace(options, n_components=D)
+        plans = [plan_here(source, o, **parameters.solution_by_passes(o)) for o in (options, asked)]
+        wide, plain = (direct_seconds(plan, parameters, options) for plan in plans)
+        return Clock(self.amount, begun, (wide, _PLAIN * plain), perf_counter)
 
 
 def direct_seconds(plan: Plan, parameters: Parameters, options: FitOptions) -> float:
@@ -100,31 +104,68 @@ def direct_seconds(plan: Plan, parameters: Parameters, options: FitOptions) -> f
     return times * fit_seconds(*sizes, n_folds, plan.precision, plan.n_slots)
 
 
-class Spent(NamedTuple):
-    """What was spent of a budget: multiply-adds, and seconds on the clock."""
+@dataclass
+class Clock:
+    """The seconds of a search and of the fit after it, for which some are kept back.
 
-    flops: float = 0.0
-    seconds: float = 0.0
+    Those are by the formula, times what trials took of theirs, since others may use the machine.
+    """
+
+    seconds: float
+    begun: float
+    reserved: tuple[float, float]  # for more features, up to half of all, and those asked for
+    now: Callable[[], float]
+    slowness: float = 1.0  # times the seconds by the formula that fits take
+
+    @property
+    def until_end(self) -> float:
+        return self.begun + self.seconds - self.now()
+
+    def left(self, share: float = 1.0) -> float:
+        """Return the seconds until a share of those beside the fit has passed."""
+        wide, plain = (self.slowness * each for each in self.reserved)
+        searching = self.seconds - max(min(wide, self.seconds / 2), plain)
+        return self.until_end - self.seconds + share * searching
+
+
+def run_in_time(
+    clock: Clock | None, tasks: Sequence[Any], share: float, *, fewest: int = 1, expected: float = 0
+) -> list[Any]:
+    """Run all tasks, or the fewest, and more while as many as there are slots have time to end."""
+    if clock is None:
+        return run_all(tasks)
+    made, n_slots = list[Any](), current_resources().n_slots
+    while rest := tasks[len(made) :]:
+        begun = clock.now()
+        made += run_all(rest[:n_slots])
+        taken = clock.now() - begun
+        if expected:  # seconds of these by the formula
+            clock.slowness = max(taken / (expected + _BESIDE), 1.0)
+        if len(made) >= fewest and taken > clock.left(share):
+            break
+    return made
 
 
 class Ledger:
     """What a search has spent of its budget; None pays for everything.
 
     Passes are counted by formula.  No more trials begin that, if they take as long as the last,
-    end after a share of the seconds.
+    end after a share of the seconds of a clock.
     """
 
-    def __init__(self, budget: Budget | None, plan: Plan, spent: Spent | None = None) -> None:
+    def __init__(
+        self, budget: Budget | None, plan: Plan, spent: float = 0.0, clock: Clock | None = None
+    ) -> None:
         self.budget: Any = budget
-        self.plan, self.spent = plan, spent or Spent()
+        self.clock: Any = clock
+        self.plan, self._spent = plan, spent  # multiply-adds before
         self._flops, self._begun = 0.0, perf_counter()
-        self.slowness = 1.0  # times the seconds by the formula that trials take
         self._paid, self._last = 0.0, 0.0  # seconds until the last were paid, and of these
 
     @property
     def passes(self) -> float:
         """The multiply-adds of all that was spent, over those of the pass."""
-        return (self.spent.flops + self._flops) / self.plan.flops
+        return (self._spent + self._flops) / self.plan.flops
 
     @property
     def seconds(self) -> float:
@@ -135,19 +176,22 @@ class Ledger:
         for attempt in attempts:
             self._flops += self._flops_of(attempt.n_rows, attempt.n_components, attempt.n_folds)
 
-    def reserve(self, attempt: Attempt) -> None:
-        """Leave a direct fit more of the seconds if a trial took more than by the formula."""
-        plan, budget = self.plan, self.budget
-        sizes = attempt.n_rows, plan.n_features, attempt.n_components, attempt.n_folds
-        ratio = sum(attempt.cost) / (_A_TRIAL * fit_seconds(*sizes, plan.precision, 1))
-        if ratio > 1.0 and not plan.solves_by_passes:
-            self.slowness = ratio
-            self.budget = replace(budget, amount=budget.amount - (ratio - 1.0) * budget.reserved)
+    def measure(self, attempts: Sequence[Attempt]) -> None:
+        """Leave a direct fit more of the seconds if the first trial of one kernel took more."""
+        plan = self.plan
+        one = next((a for a in attempts if a.length_scale is not None and a.metric != ADDED), None)
+        if self.clock is not None and one is not None and not plan.solves_by_passes:
+            sizes = one.n_rows, plan.n_features, one.n_components, one.n_folds
+            expected = _A_TRIAL * fit_seconds(*sizes, plan.precision, 1)
+            self.clock.slowness = max(sum(one.cost) / expected, 1.0)
 
     def payable(self, sizes: Sequence[int], n_rows: int, n_folds: int) -> list[int]:
         """Return the first rungs whose equal parts of the budget pay for two trials on the last."""
         plan, left = self.plan, list(sizes)
-        flops = self.budget.flops(plan.flops, plan.precision, plan.n_slots) - self.spent.flops
+        flops = self.budget.amount * plan.flops - self._spent
+        if self.clock is not None:
+            seconds = self.clock.left() / self.clock.slowness
+            flops = seconds * plan.n_slots * rough_flops_per_second(plan.precision)
         while len(left) > 1 and 2 * self._flops_of(n_rows, left[-1], n_folds) > flops / len(left):
             left.pop()
         return left
@@ -158,12 +202,11 @@ class Ledger:
         """Return how many of some trials can be paid before a share is spent."""
         if self.budget is None:
             return n_trials
-        room = share * self.budget.amount
-        if self.budget.in_seconds:
+        if self.clock is not None:
             # As many as run at a time.
-            spent = self.spent.seconds + self.seconds + self._last
-            number = self.plan.n_slots if spent < room else 0
+            number = self.plan.n_slots if self._last < self.clock.left(share) else 0
         else:
+            room = share * self.budget.amount
             a_trial = self._flops_of(n_rows, n_components, n_folds) / self.plan.flops
             # A budget that is meant for so many trials pays for them, whatever the rounding.
             number = int((room - self.passes) / a_trial + 1e-9)

@@ -36,13 +36,11 @@ def compare(trials: SearchTrials, n_components: int, *, adds: bool) -> Search:
     D = _affordable(n_components, trials)
     arms = trials.arms
     linear = [Candidate(arm, 1.0) for arm, each in enumerate(arms) if each.is_linear]
-    first, *others, plain = [
-        Candidate(arm, 1.0) for arm, each in enumerate(arms) if not each.is_linear
-    ]
+    *others, plain = [Candidate(arm, 1.0) for arm, each in enumerate(arms) if not each.is_linear]
+    first, others = [*others, plain][0], others[1:]
     # The best so far, the plain fit and linear ridge are compared whatever time is left.
-    candidates = [first, plain, *linear]
+    candidates = [*dict.fromkeys([first, plain]), *linear]
     tried = trials.try_all(candidates, D, last=True)
-    trials.ledger.reserve(tried[0])
     if adds:
         sums, made = _sums(trials, first, others, D)
         candidates += sums
@@ -66,7 +64,7 @@ def _affordable(n_components: int, trials: SearchTrials) -> int:
     These are no more than the rows of a sample, unless that is all rows.
     """
     ledger, n, K = trials.ledger, trials.n_rows, trials.n_folds
-    plan, seconds = ledger.plan, ledger.budget.amount - ledger.spent.seconds
+    plan, seconds = ledger.plan, ledger.clock.left() / ledger.clock.slowness
     itemsize = dtype_of_features(plan.precision).itemsize
     D = min(n_components, _MOST_COMPONENTS, max(n // 2 * 2, 2) if n < plan.n_rows else n_components)
     while D > _FEWEST_COMPONENTS and (

@@ -12,7 +12,6 @@ import numpy as np
 
 from streamkern.parameters.cost_estimate import fit_flops
 from streamkern.parameters.fit_options import FitOptions, large_sample
-from streamkern.runtime.resources import current_resources
 from streamkern.sources import Source
 from streamkern.tune.budget import Budget
 from streamkern.tune.candidates import Candidate, near, octaves
@@ -104,7 +103,7 @@ def budgeted_rows(source: Source, options: FitOptions, n_arms: int, budget: Budg
     """Return as many rows as let all arms go through all rungs, up to D, within a budget."""
     p, D = source.n_features, options.n_components
     a_pass = fit_flops(source.n_samples, p, D, options.n_folds)
-    flops = budget.flops(a_pass, options.precision, current_resources().n_slots)
+    flops = budget.amount * a_pass
     usual = large_sample(p + source.n_targets)
     least = min(_FEWEST_ROWS, usual)
     fixed = each = 0.0

@@ -15,6 +15,7 @@ from streamkern.features.metric import learning_of
 from streamkern.parameters.cost_estimate import rough_flops_per_second
 from streamkern.parameters.fit_options import FitOptions
 from streamkern.parameters.job_plan import Plan
+from streamkern.tune.budget import LEARNING
 from streamkern.tune.column_pass import ColumnPass
 from streamkern.tune.input_weights import (
     descent_bytes,
@@ -79,7 +80,6 @@ def start_of_rounds(
     *,
     usual: Pair,
     plan: Plan,
-    seconds: float | None = None,
 ) -> tuple[list[tuple[Pair, Floats | None, int]], HeldOutTrial, float]:
     """Return pairs as they are, and some with weights (p,) by descents.
 
@@ -90,7 +90,8 @@ def start_of_rounds(
     Rounds and descents are then of as many rows as there is time for, otherwise of the same number
     anywhere.  Descents never see rows that the first rounds hold out.
     """
-    plain, n_targets = seen.standardizer, seen.targets.shape[1]
+    plain, n_targets, clock = seen.standardizer, seen.targets.shape[1], sample.clock
+    seconds = None if clock is None else max(clock.left(LEARNING) / clock.slowness, 0.0)
     p, n_slots, groups = len(plain.columns), plan.n_slots, seen.groups
     trial = HeldOutTrial.of(options, plain, len(sample.rows))
     suited = _suited(pairs, options, n_targets, is_search=seconds is not None)

@@ -22,7 +22,7 @@ from streamkern.parameters.job_plan import Plan
 from streamkern.runtime.events import tell_of_job
 from streamkern.runtime.threads import blas_threads
 from streamkern.sources import Source
-from streamkern.tune.budget import Spent
+from streamkern.tune.budget import LEARNING, Clock
 from streamkern.tune.candidates import Contender
 from streamkern.tune.column_pass import ColumnPass
 from streamkern.tune.metric_beginnings import Pair, promising, start_of_rounds
@@ -43,12 +43,13 @@ _FEWEST_ROWS = 60
 
 @dataclass(frozen=True)
 class LearntMetric:
-    """What the rounds of every kernel and map led to, one after the other."""
+    """What the rounds of every kernel and map led to, one after the other, if there was time."""
 
     rounds: tuple[dict[str, Any], ...]
     # The best rounds of every map, and of plain distances, by their places; the best first.
     contenders: dict[int, Contender]
-    spent: Spent
+    flops: float
+    seconds: float
 
     def reported(self, report: FitReport, place: int = 0) -> FitReport:
         """Return the report of moments with how the metric was learnt, and which round was kept."""
@@ -56,7 +57,7 @@ class LearntMetric:
         plain = next(i for i in kept if self.rounds[i]["number"] == 0)  # of a plain fit, too
         rounds = {"rounds": list(self.rounds), "kept": kept[place] if place < len(kept) else plain}
         learnt: FitReport = {"metric": {**(report["metric"] or {}), **rounds}}
-        return with_seconds(report, metric=self.spent.seconds) | learnt
+        return with_seconds(report, metric=self.seconds) | learnt
 
 
 def check_metric_of(options: FitOptions, kernels: Sequence[Kernel], source: Source) -> None:
@@ -77,12 +78,12 @@ def in_metric(
     options: FitOptions,
     pairs: Sequence[Pair],
     plan: Plan,
-    deadline: float | None = None,
+    clock: Clock | None = None,
 ) -> tuple[list[Contender], LearntMetric | None]:
     """Return the column pass in the metric of the options, of several the best first.
 
-    Beyond a deadline, a reading of time.perf_counter(), no more rounds begin; then each pair has
-    its best round among the contenders.
+    By a clock, rounds begin while there is time; then each pair has its best round among the
+    contenders, and there are none without time for a first round.
     """
     metric, learnt = options.metric, None
     if metric is None:
@@ -91,72 +92,75 @@ def in_metric(
         if isinstance(metric, GivenMetric):
             linear = metric.linear(seen.standardizer.columns)
             return [Contender(metric.name, seen.in_metric(linear), pairs)], None
-        learnt = learnt_metric(seen, options, pairs, plan, deadline)
+        if clock is not None and clock.left(LEARNING) <= 0:
+            return [], LearntMetric((), {}, 0.0, 0.0)
+        learnt = learnt_metric(seen, options, pairs, plan, clock)
         return list(learnt.contenders.values()), learnt
 
 
 def learnt_metric(
-    seen: ColumnPass, options: FitOptions, pairs: Sequence[Pair], plan: Plan, deadline: float | None
+    seen: ColumnPass, options: FitOptions, pairs: Sequence[Pair], plan: Plan, clock: Clock | None
 ) -> LearntMetric:
     """Learn a metric for each of some kernels and maps, and return those that predict best.
 
     Two kernels of every map have a first metric, and two kernels that have one weight an input, or
-    up to a deadline any, begin with weights by descent as well; the best two of all these go on.
+    by a clock any, begin with weights by descent as well; the best two of all these go on.
     Radhakrishnan, Beaglehole, Pandit and Belkin (2024), "Mechanism for feature learning in neural
     networks and backpropagation-free machine learning models".
     """
     begun = time.perf_counter()
-    has_time = deadline is not None and deadline - begun > _MORE_SECONDS
+    has_time = clock is not None and clock.left(LEARNING) > _MORE_SECONDS
     most = min(options.n_components, _MORE_COMPONENTS if has_time else _COMPONENTS)
     options = replace(options, n_components=min(options.n_components, _COMPONENTS))
     # In the order of their hashes, so that the first are a sample too.
     n_rows = large_sample(seen.standardizer.n_features + seen.sample.y.shape[1])
     rows = seen.sample.X[:n_rows]
     weights = None if seen.weights is None else seen.weights[:n_rows]
-    sample = Sample(rows, weights, shared(rows), shared(seen.targets[:n_rows]), shared(weights))
+    sent = shared(rows), shared(seen.targets[:n_rows]), shared(weights)
+    sample = Sample(rows, weights, *sent, clock)
     kept, flops = promising(sample, seen.standardizer, options, pairs)
-    left = None if deadline is None else deadline - time.perf_counter()
-    beginnings, trial, weighing = start_of_rounds(
-        sample, seen, options, kept, usual=pairs[0], plan=plan, seconds=left
-    )
+    start = start_of_rounds(sample, seen, options, kept, usual=pairs[0], plan=plan)
+    beginnings, trial, weighing = start
     how: Any = {"most_components": most, "n_rows": trial.n_rows}
-    how["most_bracketed"] = len(rows) if deadline is None else _MANY_ROWS
+    how["most_bracketed"] = len(rows) if clock is None else _MANY_ROWS
     several = list[_RoundsSoFar]()
     for (kernel, name), of_inputs, n_first in beginnings:
         mine = replace(options, feature_map=name, n_components=trial.n_components)
         rounds = rounds_of(sample, seen.standardizer, mine, kernel, weights=of_inputs, **how)
-        one = _RoundsSoFar(rounds)
-        for number in range(n_first):  # those of the first two are made whatever time is left
-            one.go_on(deadline if number or len(several) > 1 else None)
+        one = _RoundsSoFar(rounds, several[-1].seconds if several else 0.0)
+        for number in range(n_first):  # that of the first is made whatever time is left
+            one.go_on(clock if number or several else None)
         if one.rounds:
             several.append(one)
     found = [each.rounds for each in several]
     least = [min(one.best.relative_mse for one in rounds) for rounds in found]
     for i in np.argsort(least, kind="stable")[:_GO_ON].tolist():
-        while several[i].go_on(deadline):
+        while several[i].go_on(clock):
             pass
     every = [each for rounds in found for each in rounds]
     contenders = {}
-    for place in _best(every) if deadline is None else _best_of_each(found):
+    for place in _best(every) if clock is None else _best_of_each(found):
         each = every[place]
         linear = each.standardizer.linear
         name, pair = ISOTROPIC if linear is None else LEARNT, (each.best.kernel, each.feature_map)
         contenders[place] = Contender(name, seen.in_metric(linear), [pair])
-    spent = flops + weighing + sum(each.flops for each in every), time.perf_counter() - begun
-    return LearntMetric(tuple(each.as_dict() for each in every), contenders, Spent(*spent))
+    flops += weighing + sum(each.flops for each in every)
+    seconds = time.perf_counter() - begun
+    return LearntMetric(tuple(each.as_dict() for each in every), contenders, flops, seconds)
 
 
 class _RoundsSoFar:
     """The rounds of one beginning, as far as they went."""
 
-    def __init__(self, more: Iterator[Round]) -> None:
-        self._more, self.rounds, self._seconds = more, list[Round](), 0.0
+    def __init__(self, more: Iterator[Round], seconds: float) -> None:
+        self._more, self.rounds = more, list[Round]()
+        self.seconds = seconds  # of the last, or at first of another beginning's
 
-    def go_on(self, deadline: float | None = None) -> bool:
-        """Make one more round, unless it would end after a deadline; return whether there is."""
+    def go_on(self, clock: Clock | None = None) -> bool:
+        """Make one more round, unless it would not end in time; return whether there is."""
         begun = time.perf_counter()
-        expected = self._seconds * (_GROWTH if self.rounds and self.rounds[-1].grows else 1.0)
-        if deadline is not None and begun + expected > deadline:
+        expected = self.seconds * (_GROWTH if self.rounds and self.rounds[-1].grows else 1.0)
+        if clock is not None and expected > clock.left(LEARNING):
             return False
         one = next(self._more, None)
         if one is not None:
@@ -164,7 +168,7 @@ class _RoundsSoFar:
             best = one.best
             setting = f"{one.feature_map}, {best.kernel.name}, round {one.number} of a metric"
             tell_of_job("tried", setting=setting, error=float(np.sqrt(best.relative_mse)))
-            self._seconds = time.perf_counter() - begun
+            self.seconds = time.perf_counter() - begun
         return one is not None
 
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamkern._typing import Array, Floats
-from streamkern.engine.scheduler import run, run_all, task
+from streamkern.engine.scheduler import run, task
 from streamkern.features import FeatureMap, Standardized, Standardizer
 from streamkern.features.metric import learning_of, metric_of, root_of
 from streamkern.kernels import ShiftInvariantKernel
@@ -25,11 +25,12 @@ from streamkern.solve.ridge import largest_eigenvalue
 from streamkern.solve.solution import precision_floor
 from streamkern.sources import Block
 from streamkern.statistics import dtype_of_features, precision_of_features
+from streamkern.tune.budget import LEARNING, Clock, run_in_time
 from streamkern.tune.candidates import far_steps
 from streamkern.tune.trials import SHIFT_ROWS, Targets, moments_about
 
 # Half octaves about the kernel's own length scale, in the first round; later about the last best.
-_FIRST, _NEXT = (-4, -3, -2, -1, 0, 1, 2), (-1, 0, 1)
+_FIRST, _NEXT = (0, -1, 1, -2, 2, -3, -4), (-1, 0, 1)
 _MOST_STEPS = 4
 # Fewer rows to fit, for every input, say nothing of directions.
 ROWS_AN_INPUT = 10
@@ -51,6 +52,7 @@ class Sample(NamedTuple):
     X: Any
     y: Any
     s: Any
+    clock: Clock | None = None  # which says whether more are tried
 
 
 class Tried(NamedTuple):
@@ -289,9 +291,10 @@ def _length_scale(
     for _ in range(most):
         new = [step for step in steps if step not in tried]
         tasks = [trial.task(own, step, sample) for step in new]
-        tried.update(zip(new, run_all(tasks), strict=True))
+        made = run_in_time(sample.clock, tasks, LEARNING)
+        tried.update(zip(new, made, strict=False))
         middle = min(tried, key=lambda step: (tried[step].relative_mse, step))
-        if {middle - 1, middle + 1} <= tried.keys():
+        if {middle - 1, middle + 1} <= tried.keys() or len(made) < len(new):
             break
         steps = (middle - 1, middle, middle + 1)
     return Found(trial, tried[middle], tried.get(0, tried[middle]), middle, len(tried))

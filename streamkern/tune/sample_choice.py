@@ -5,15 +5,18 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from operator import itemgetter
 from typing import Any, NamedTuple
 
-from streamkern.engine.scheduler import run_all, shared, task
+from streamkern.engine.scheduler import shared, task
 from streamkern.errors import ParameterError
 from streamkern.kernels import Gaussian, Laplacian, ShiftInvariantKernel
+from streamkern.parameters.cost_estimate import rough_flops_per_second
 from streamkern.parameters.fit_options import CHOICE_ROWS, OF_CATEGORIES, FitOptions
 from streamkern.parameters.fit_report import FitReport
 from streamkern.parameters.parameters import FEWEST_ROWS
 from streamkern.runtime.threads import blas_threads
+from streamkern.tune.budget import Clock, run_in_time
 from streamkern.tune.candidates import far_steps
 from streamkern.tune.column_pass import ColumnPass
 from streamkern.tune.metric_rounds import HeldOutTrial, Tried
@@ -24,6 +27,8 @@ _KERNELS = Laplacian(), Gaussian()
 _SCALES = "standard", "robust"
 # Features of the small fits at the most, and half octaves from a kernel's own length scale.
 _COMPONENTS, _STEPS = 1024, (0, -2, 2)
+# What they take of the seconds by the formula, where nothing else runs.
+_TIMES = 8.5
 
 
 class _SmallFit(NamedTuple):
@@ -36,12 +41,13 @@ class _SmallFit(NamedTuple):
 
 
 def chosen_on_sample(
-    seen: ColumnPass, options: FitOptions
+    seen: ColumnPass, options: FitOptions, clock: Clock | None = None
 ) -> tuple[ColumnPass, FitOptions, FitReport]:
     """Return the column pass and options that predict best, and what is reported of the choice.
 
     Chosen are the scale, if it is 'auto', and the kernel with its length scale, if that is open.
-    The first of either stays unless others are better by more than a standard error.
+    The first of either stays unless others are better by more than a standard error.  By a clock,
+    what there is no time for is not tried.
     """
     begun, scales = time.perf_counter(), {options.scale: seen}
     if options.scale == "auto":
@@ -52,9 +58,10 @@ def chosen_on_sample(
     few = options.chooses_kernel and len(seen.sample.X) < FEWEST_ROWS
     if few or options.is_identity or not isinstance(options.kernel, ShiftInvariantKernel):
         return seen, replace(options, chooses_kernel=False), {"scale": options.scale}
-    fits = list(_small_fits(seen, options, scales))
+    fits = list(_small_fits(seen, options, scales, clock))
     by_error = sorted(fits, key=lambda fit: fit.error)
-    of_scales = {name: next(fit for fit in by_error if fit.scale == name) for name in scales}
+    # The last of every name is the best.
+    of_scales = {name: fit for name in scales for fit in by_error[::-1] if fit.scale == name}
     first = fits[0] if options.chooses_kernel else of_scales[options.scale]
     best = next((fit for fit in by_error if fit.tried.beats(first.tried)), first)
     report: FitReport = {"scale": best.scale}
@@ -63,20 +70,19 @@ def chosen_on_sample(
     if options.chooses_kernel:
         options = replace(options, kernel=best.tried.kernel, chooses_kernel=False)
         mine = [fit for fit in reversed(by_error) if fit.scale == best.scale]
-        # The last of every name is the best.
         report["kernel_errors"] = {fit.tried.kernel.name: fit.error for fit in mine}
     report["seconds"] = {"scale": time.perf_counter() - begun}
     return scales[best.scale], replace(options, scale=best.scale), report
 
 
 def _small_fits(
-    seen: ColumnPass, options: FitOptions, scales: Mapping[str, ColumnPass]
+    seen: ColumnPass, options: FitOptions, scales: Mapping[str, ColumnPass], clock: Clock | None
 ) -> Iterator[_SmallFit]:
     """Return fits to some rows in every scale, with every kernel that is open or the one given."""
     X = seen.sample.X[:CHOICE_ROWS]
     weights = None if seen.weights is None else seen.weights[:CHOICE_ROWS]
     sent = shared(X), shared(seen.targets[:CHOICE_ROWS]), shared(weights)
-    D, names, tasks = min(options.n_components, _COMPONENTS), list[str](), list[Any]()
+    D, parts = min(options.n_components, _COMPONENTS), list[Any]()
     for name, scaled in scales.items():
         standardizer, columns = scaled.standardizer, scaled.standardizer.columns
         trial = HeldOutTrial(options, standardizer, D, len(X))
@@ -85,9 +91,14 @@ def _small_fits(
             kernels = [each.resolved(rows, columns, weights) for each in _kernels(seen, options)]
         for own in (each.restricted(columns) for each in kernels):
             tried = [own.stretched(2.0 ** (step / 2)) for step in (*_STEPS, *far_steps(own, rows))]
-            tasks += [task(_without_coef, trial, each, *sent, name="sample-try") for each in tried]
-            names += [name] * len(tried)
-    return map(_SmallFit, names, run_all(tasks))
+            tasks = [task(_without_coef, trial, each, *sent, name="sample-try") for each in tried]
+            parts += zip(range(len(tried)), [name] * len(tried), tasks, strict=True)
+    # Own length scales come first, in case there is no time for others.
+    _, names, several = zip(*sorted(parts, key=itemgetter(0)), strict=True)
+    expected = _TIMES * trial.flops / rough_flops_per_second(options.precision)
+    fewest = len(scales) * len(kernels)
+    made = run_in_time(clock, several, 1.0, fewest=fewest, expected=expected)
+    return map(_SmallFit, names, made)
 
 
 def _without_coef(trial: HeldOutTrial, *arguments: Any) -> Tried:

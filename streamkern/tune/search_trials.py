@@ -169,6 +169,8 @@ class SearchTrials:
         attempts = [attempt for some in run_all(tasks, at_once) for attempt in some]
         made = [attempts[places.index(i)] for i in range(len(candidates))]
         self.ledger.pay(made)
+        if last:
+            self.ledger.measure(made)
         for attempt in made:
             setting = f"{attempt.feature_map}, {attempt.kernel}, {attempt.n_components} components"
             tell_of_job("tried", setting=setting, error=float(np.sqrt(attempt.relative_mse)))

@@ -1,12 +1,12 @@
 """A budget is counted, kept, and makes a search wider; costs of what was tried are the trials'."""
 
 import json
-import time
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 from types import SimpleNamespace
 
+import dask
 import numpy as np
 import pytest
 from hypothesis import given
@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from naive import quick
 
 from streamkern import Gaussian, Laplacian, Matern, RandomFeatureRidge
+from streamkern.engine.scheduler import task
 from streamkern.errors import ParameterError
 from streamkern.models.tuned_fit import Choice
 from streamkern.parameters.cost_estimate import fit_flops, fit_seconds, solve_flops
@@ -22,7 +23,7 @@ from streamkern.parameters.parameters import Parameters
 from streamkern.parameters.plan import plan_for
 from streamkern.runtime.events import observed
 from streamkern.sources import as_source
-from streamkern.tune.budget import _A_TRIAL, Budget, Ledger
+from streamkern.tune.budget import _A_TRIAL, Budget, Clock, Ledger, run_in_time
 from streamkern.tune.halving import budgeted_rows
 from streamkern.tune.search_result import configurations
 from streamkern.tune.trials import N_FOLDS, Attempt, Cost, Trial
@@ -177,10 +178,9 @@ def test_seconds_and_a_checkpoint_do_not_go_together(tmp_path):
 # What pays for what.
 
 
-def ledger(budget, n=N):
-    X, y = rows(n)
+def ledger(budget, clock=None):
     options = Parameters.of(ridge()).passes()
-    return Ledger(Budget.of(budget), plan_for(as_source(X, y), options))
+    return Ledger(Budget.of(budget), plan_for(as_source(*rows()), options), clock=clock)
 
 
 def test_a_share_of_the_passes_pays_for_whole_trials():
@@ -194,25 +194,44 @@ def test_a_share_of_the_passes_pays_for_whole_trials():
     assert book.affordable(3, N, 64, 1.0) == 3
 
 
-def test_a_share_of_the_seconds_stops_what_would_begin_after_it(monkeypatch):
-    clock = [0.0]
-    monkeypatch.setattr("streamkern.tune.budget.perf_counter", lambda: clock[0])
-    book = ledger("10s")
+def test_a_share_of_the_seconds_stops_what_would_begin_after_it():
+    times = [0.0]
+    book = ledger("10s", Clock(10.0, 0.0, (0.0, 0.0), lambda: times[0]))
     assert book.affordable(99, N, 64, 0.5) >= 1
     book.pay([attempt(0.5, 1.0, size=64, n=N)])
-    for now, number in ((4.9, book.plan.n_slots), (5.0, 0)):
-        clock[0] = now
+    for now, number in ((4.5, book.plan.n_slots), (5.0, 0)):
+        times[0] = now
         assert book.affordable(99, N, 64, 0.5) == number
     assert book.affordable(99, N, 64, 1.0) == book.plan.n_slots
 
 
 def test_a_trial_that_takes_longer_than_told_leaves_the_fit_more_of_the_seconds():
-    book = ledger("10s")
-    book.budget = replace(book.budget, amount=8.0, reserved=2.0)
+    clock = Clock(10.0, 0.0, (2.0, 1.0), lambda: 0.0)
+    book = ledger("10s", clock)
     told = _A_TRIAL * fit_seconds(N, P, 64, N_FOLDS, book.plan.precision, 1)
-    for part, left in ((0.5, 8.0), (1.5, 7.0)):
-        book.reserve(attempt(0.5, part * told, size=64, n=N))
-        assert book.budget.amount == pytest.approx(left)
+    # More features than were asked for have half of the seconds at the most, those that were, all.
+    for part, left in ((0.5, 8.0), (1.5, 7.0), (4.0, 5.0), (7.0, 3.0), (1.0, 8.0)):
+        book.measure([attempt(0.5, part * told, size=64, n=N)])
+        assert clock.left() == pytest.approx(left)
+    assert clock.left(0.5) == pytest.approx(4.0)
+
+
+@pytest.mark.parametrize(("fewest", "made"), [(1, 4), (6, 6)])
+def test_trials_begin_while_they_are_likely_to_end_in_time_and_set_the_clock(fewest, made):
+    times = [0.0]
+
+    def trial(number):
+        times[0] += 1.5  # of our own, whatever the machine
+        return number
+
+    tasks = [task(trial, number, name="trial") for number in range(9)]
+    clock = Clock(10.0, 0.0, (2.0, 1.0), lambda: times[0])
+    with dask.config.set(num_workers=1):
+        found = run_in_time(clock, tasks, 1.0, fewest=fewest, expected=0.95)
+    # At half the speed by the formula three seconds are the fit's, and seven for trials.
+    assert found == list(range(made))
+    assert clock.slowness == 1.5
+    assert run_in_time(None, tasks, 1.0) == list(range(9))
 
 
 @pytest.mark.parametrize(("slowness", "D"), [(1.0, 256), (1e9, 64)])
@@ -221,10 +240,10 @@ def test_a_fit_has_fewer_features_where_trials_were_slow_but_no_fewer_than_were_
 ):
     given = Parameters.of(ridge(n_components=64))
     choice = Choice(given, kernels=None, maps=None, budget="60s", checkpoint=None)
-    trials = SimpleNamespace(ledger=SimpleNamespace(slowness=slowness))
+    clock = Clock(60.0, 0.0, (0.0, 0.0), lambda: 0.0, slowness)
     options = replace(given.passes(), n_components=256)
     source = as_source(*rows())
-    assert choice._in_time(options, source, trials, time.perf_counter()).n_components == D
+    assert choice._in_time(options, source, clock).n_components == D
 
 
 def test_trials_are_told_as_they_end():

@@ -125,9 +125,10 @@ def test_the_error_is_much_smaller_than_that_of_a_plain_fit(found):
 @pytest.mark.parametrize(("n", "D"), [(450, 128), (80, 256)])
 def test_the_error_of_a_finalist_is_that_of_its_fit_and_with_as_many_features(n, D):
     X, y = heavy_tailed(n)
-    trials = tuned(X, y, "0.001s", n_components=D).report_["tuning"]
+    how = {"n_components": D, "kernel": "gaussian", "scale": "standard", "precision": "double"}
+    trials = tuned(X, y, "0.001s", **how).report_["tuning"]
     (plain,) = [each for each in trials if each["feature_map"] == "orthogonal"][:1]
-    fit = RandomFeatureRidge(n_components=D, precision="double").fit(X, y)
+    fit = RandomFeatureRidge(**how).fit(X, y)
     expected = (fit.report_["cv_rmse"] / y.std()) ** 2
     assert plain["n_components"] == D
     assert plain["relative_mse"] == pytest.approx(float(np.ravel(expected)[0]), rel=0.02)
@@ -167,8 +168,10 @@ def test_features_are_as_many_as_seconds_and_rows_allow():
 
 
 def test_a_plain_fit_is_compared_whatever_time_is_left():
-    trials = tuned(*heavy_tailed(300), "0.001s").report_["tuning"]
-    assert len(trials) == 3
+    report = tuned(*heavy_tailed(300), "0.001s").report_
+    assert report["metric"] is None
+    trials = report["tuning"]
+    assert len(trials) == 2
     assert "linear" in {each["kernel"] for each in trials if each["metric"] == "standard scale"}
 
 
@@ -284,8 +287,6 @@ def test_two_kernels_have_a_descent_each_and_one_of_two_maps_has_one():
     rounds = tuned(*rows, kernels="gaussian", maps=maps).report_["metric"]["rounds"]
     assert {each["feature_map"] for each in rounds if each["is_weighted"]} == {"nystroem"}
     assert {each["feature_map"] for each in rounds if not each["is_weighted"]} == set(maps)
-    rounds = tuned(*rows, budget="1e-3s").report_["metric"]["rounds"]
-    assert not any(each["is_weighted"] for each in rounds)
 
 
 def test_descents_have_rows_for_their_time_and_memory_and_for_every_input():

@@ -44,7 +44,7 @@ def test_half_and_twice_the_median_length_scale_are_tried_too():
 
 
 def test_the_best_of_those_that_are_surely_better_than_the_first_is_taken(monkeypatch):
-    def fits(seen, options, scales):
+    def fits(seen, options, scales, clock):
         squares = np.ones((3, 200))
         squares[1] = np.where(np.arange(200) < 2, 60.0, 0.2)  # less in the mean, but for two rows
         squares[2] = 0.9
