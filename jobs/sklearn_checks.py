@@ -33,7 +33,6 @@ from streamkern import (
     RandomFeatureRidge,
     RandomFourierFeatures,
     StructuredFourierFeatures,
-    TensorSketch,
 )
 
 
@@ -126,7 +125,6 @@ CASES = (
     Case(GridFourierFeatures(n_components=16), FEW_INPUTS),
     Case(Nystroem(n_components=16), LANDMARKS),
     Case(RandomBinning(n_components=16)),
-    Case(TensorSketch(n_components=16)),
     Case(Identity()),
 )
 

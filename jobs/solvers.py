@@ -24,7 +24,6 @@ KERNELS = {
     "qmc": "gaussian",
     "nystroem": "matern52",
     "binning": "laplacian",
-    "sketch": "polynomial",
     "grid": "matern32",
 }
 

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
         RandomBinning,
         RandomFourierFeatures,
         StructuredFourierFeatures,
-        TensorSketch,
     )
     from streamkern.models.importance import permutation_importance
     from streamkern.models.sparse_models import sparsify
@@ -71,7 +70,7 @@ _NAMES = {
     "models.estimators.random_feature_ridge": "RandomFeatureRidge",
     "models.estimators.transformers": (
         "GridFourierFeatures Identity Nystroem QuasiRandomFourierFeatures RandomBinning "
-        "RandomFourierFeatures StructuredFourierFeatures TensorSketch"
+        "RandomFourierFeatures StructuredFourierFeatures"
     ),
     "models.importance": "permutation_importance",
     "models.sparse_models": "sparsify",
@@ -94,7 +93,7 @@ __all__ = [
     "Laplacian", "Linear", "Matern", "ModelPlots", "Moments", "Nystroem", "Periodic", "Polynomial",
     "QuasiRandomFourierFeatures", "RandomBinning", "RandomFeatureAdaBoost",
     "RandomFeatureClassifier", "RandomFeaturePCA", "RandomFeatureRidge", "RandomFourierFeatures",
-    "RationalQuadratic", "Recipe", "StructuredFourierFeatures", "TensorSketch", "__version__",
+    "RationalQuadratic", "Recipe", "StructuredFourierFeatures", "__version__",
     "accumulate", "compare", "connect", "convert", "load", "load_moments", "open_hdf5",
     "permutation_importance", "progress", "read_recipe", "sparsify", "to_onnx", "write_report",
 ]  # fmt: skip

@@ -4,7 +4,7 @@ Nothing here is imported from the library but `Block`.
 """
 
 import math
-from itertools import pairwise, product
+from itertools import pairwise
 
 import numpy as np
 from hypothesis import settings
@@ -93,18 +93,6 @@ def fourier_features(x, frequencies, phases):
             features += [math.cos(angle) / math.sqrt(L), math.sin(angle) / math.sqrt(L)]
         else:
             features.append(math.sqrt(2 / L) * math.cos(angle + phases[i]))
-    return features
-
-
-def tensor_sketch(x, places, signs, D):
-    """Every product of d inputs, added with its signs where its places add up to, modulo D."""
-    features = [0.0] * D
-    for chosen in product(range(len(x)), repeat=len(places)):
-        where = sum(int(h[j]) for h, j in zip(places, chosen, strict=True)) % D
-        value = 1.0
-        for s, j in zip(signs, chosen, strict=True):
-            value *= s[j] * x[j]
-        features[where] += value
     return features
 
 

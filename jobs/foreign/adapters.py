@@ -131,13 +131,6 @@ class Nystroem(Map, kernel_approximation.Nystroem):
         return ours.Nystroem(kernel, self.n_components, random_state=self.seed)
 
 
-class PolynomialCountSketch(Map, kernel_approximation.PolynomialCountSketch):
-    def made(self, X: Any) -> Any:  # noqa: ARG002
-        self.factor = np.sqrt(self.gamma)
-        kernel = Polynomial(self.degree, constant=self.coef0)
-        return ours.TensorSketch(kernel, self.n_components, random_state=self.seed)
-
-
 LINEAR = {"feature_map": "identity", "standardize": False, "precision": "double"}
 
 

@@ -13,7 +13,6 @@ from streamkern.features.quasi_random import QuasiRandomFourierFeatures
 from streamkern.features.frequency_grid import GridFourierFeatures
 from streamkern.features.nystroem import Nystroem
 from streamkern.features.binning import RandomBinning
-from streamkern.features.sketch import TensorSketch
 from streamkern.features.standardizer import Standardizer
 from streamkern.features.standardized import Identity, Standardized
 from streamkern.features.cosines import Cosines
@@ -24,5 +23,5 @@ __all__ = [
     "FAMILIES", "LEVELS", "MAPS", "Combinations", "Cosines", "Family", "FeatureMap",
     "GridFourierFeatures", "Identity", "KernelMap", "Nystroem", "QuasiRandomFourierFeatures",
     "RandomBinning", "RandomFourierFeatures", "Similarities", "Standardized", "Standardizer",
-    "StructuredFourierFeatures", "TensorSketch", "Trend", "Trended",
+    "StructuredFourierFeatures", "Trend", "Trended",
 ]  # fmt: skip

@@ -19,11 +19,11 @@ from streamkern.features import (
     Standardizer,
     base,
 )
-from streamkern.kernels import Gaussian, Laplacian, Matern, Polynomial
+from streamkern.kernels import Gaussian, Laplacian, Matern
 from streamkern.runtime.scratch import Scratch
 
 P, D = 3, 16
-OWN = {"binning": Laplacian(1.5), "sketch": Polynomial(2, 0.5), "nystroem": Gaussian(1.5)}
+OWN = {"binning": Laplacian(1.5), "nystroem": Gaussian(1.5)}
 FORMS = [(name, form) for name in ("orthogonal", "iid", "sorf", "qmc") for form in (True, False)]
 FORMS.append(("grid", True))
 ROWS = np.random.default_rng(7).standard_normal((160, P))
@@ -52,7 +52,7 @@ def in_metric(linear):
 
 MAKE = {
     **{f"{n} {'pairs' if f else 'phases'}": lambda n=n, f=f: drawn(n, f) for n, f in FORMS},
-    **{name: lambda name=name: drawn(name) for name in ("nystroem", "binning", "sketch")},
+    **{name: lambda name=name: drawn(name) for name in ("nystroem", "binning")},
     **{f"metric {n}": lambda linear=linear: in_metric(linear) for n, linear in LINEAR.items()},
     "odd": lambda: drawn("orthogonal", True, 7),
     "a single wave": lambda: drawn("grid", True, 1),
@@ -61,7 +61,7 @@ MAKE = {
     "similarities": lambda: drawn("nystroem").similarities,
     "projected": lambda: drawn("nystroem").subset(np.array([11, 3, 0])),
     "levelled": lambda: drawn("nystroem").summed(),
-    "chosen": lambda: drawn("sketch").subset(np.array([7, 0, 3])),
+    "chosen": lambda: drawn("binning").subset(np.array([7, 0, 3])),
     "identity": lambda: Identity().draw(P),
     "standardized": lambda: Standardized(SOME, drawn("sorf")),
     "standardized identity": lambda: Standardized(SOME, Identity().draw(3)),
@@ -261,7 +261,7 @@ def test_a_restored_map_holds_what_was_drawn_not_a_new_draw():
     assert np.array_equal(back.frequencies, phi.frequencies + 1)
 
 
-@pytest.mark.parametrize("name", ["sketch", "binning", "identity"])
+@pytest.mark.parametrize("name", ["binning", "identity"])
 def test_maps_without_derivatives_have_no_gradients(name):
     phi = MAKE[name]()
     with pytest.raises(ParameterError, match="have no gradients; take a map of Fourier"):

@@ -11,7 +11,7 @@ from streamkern.models.loading import template_of
 from streamkern.parameters.parameters import Parameters
 
 every_map = pytest.mark.parametrize(
-    "name", [name for name in FAMILIES if name not in ("identity", "binning", "sketch")]
+    "name", [name for name in FAMILIES if name not in ("identity", "binning")]
 )
 
 

@@ -1,15 +1,13 @@
-"""Hashed features: cells of random grids, and count sketches of products of inputs."""
+"""Hashed features: cells of random grids."""
 
 import math
 
-import naive
 import numpy as np
 import pytest
-from tolerances import assert_close
 
 from streamkern.errors import ParameterError
-from streamkern.features import RandomBinning, TensorSketch
-from streamkern.kernels import Gaussian, Laplacian, Polynomial
+from streamkern.features import RandomBinning
+from streamkern.kernels import Gaussian, Laplacian
 
 P, D = 3, 32
 KERNEL = Laplacian((1.0, 2.0, 3.0))
@@ -85,36 +83,6 @@ def test_rows_that_are_not_finite_or_far_away_have_features_of_their_own_kind():
     assert np.isfinite(features[2:]).all()
 
 
-# Sketches.
-
-
-def sketch(degree=2, constant=0.5, n_components=12, **options) -> TensorSketch:
-    return TensorSketch(Polynomial(degree, constant), n_components, **options).draw(P)
-
-
-@pytest.mark.parametrize("degree", [1, 2, 3])
-@pytest.mark.parametrize("n_components", [1, 2, 12, 13])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_every_product_of_inputs_is_added_where_its_hashes_say(degree, n_components, dtype):
-    phi = sketch(degree, n_components=n_components)
-    expected = [
-        naive.tensor_sketch([*x, 0.5**0.5], phi.places, phi.signs, n_components) for x in ROWS
-    ]
-    assert_close(phi.transform(ROWS, dtype), expected, dtype=dtype)
-
-
-@pytest.mark.parametrize(("degree", "constant"), [(1, 2.0), (2, 0.0), (3, 2.0)])
-def test_sketches_have_no_bias(degree, constant):
-    X, Z = ROWS[:6], ROWS[6:12]
-    exact = np.diagonal(Polynomial(degree, constant)(X, Z))
-    found = np.array([
-        (phi.transform(X) * phi.transform(Z)).sum(axis=1)
-        for phi in (sketch(degree, constant, 16, random_state=seed) for seed in range(1500))
-    ])  # fmt: skip
-    error = found.std(axis=0) / np.sqrt(len(found))
-    assert (np.abs(found.mean(axis=0) - exact) < 4 * error).all()
-
-
 # Refusals.
 
 
@@ -126,13 +94,6 @@ def test_sketches_have_no_bias(degree, constant):
         (drawn, "offsets", lambda held: held[:, :2]),
         (drawn, "multipliers", lambda held: held.astype(float)),
         (drawn, None, lambda held: held[:, :0]),
-        (sketch, "places", lambda held: held[:1]),
-        (sketch, "places", lambda held: held + 12),
-        (sketch, "places", lambda held: held - 12),
-        (sketch, "places", lambda held: held + 0.5),
-        (sketch, "signs", lambda held: held[:, :2]),
-        (sketch, "signs", lambda held: 0 * held),
-        (sketch, None, lambda held: held[:, :0]),
     ],
 )
 def test_a_damaged_map_is_refused(make, name, damage):
@@ -148,7 +109,6 @@ def test_a_damaged_map_is_refused(make, name, damage):
         (lambda: RandomBinning(Gaussian(1.0), D), "for the Laplacian kernel, not for Gauss"),
         (lambda: drawn(n_entries=5), "a multiple of the 5 entries of a grid, not 32"),
         (lambda: RandomBinning(KERNEL, D).first(8), "not drawn yet"),
-        (lambda: TensorSketch(Gaussian(1.0), D), "of the polynomial kernel, not of Gauss"),
     ],
 )
 def test_what_cannot_be_is_refused(make, words):

@@ -130,7 +130,6 @@ def test_a_classifier_gives_the_probabilities_of_its_classes(n_classes, calibrat
     ("options", "said"),
     [
         ({"feature_map": "binning", "kernel": Laplacian(2.0)}, "the map 'binning' is more than"),
-        ({"feature_map": "sketch", "kernel": Polynomial(2)}, "the map 'sketch' is more than"),
         ({"feature_map": "nystroem", "kernel": Matern(2.0, nu=2.0)}, "'matern.*' at landmarks"),
     ],
 )

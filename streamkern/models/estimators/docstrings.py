@@ -52,7 +52,7 @@ feature_map : str
     Random Fourier features, 'orthogonal' or independent ('iid'); by fast transforms for
     hundreds of inputs ('sorf'); quasi-Monte Carlo ('qmc'); on a 'grid' for one to three
     inputs.  The kernel at landmarks: 'nystroem'.
-    'binning' for the Laplacian kernel, 'sketch' for the polynomial one, 'identity' for the
+    'binning' for the Laplacian kernel, 'identity' for the
     inputs as features.  'auto' is 'nystroem' of up to 8,192 features, and 'orthogonal' of sparse
     rows, a metric, sparse models, integers, and rows that others follow; `tune` chooses.
 paired : bool

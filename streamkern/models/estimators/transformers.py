@@ -131,25 +131,12 @@ class MapTransformer(LazyTransformer, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-class ShapeTransformer(MapTransformer):
-    """A map that follows from the number of inputs."""
-
-    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002  scikit-learn's signature
-        """Draw the map for rows of as many inputs; what they hold, and y, is not looked at."""
-        return self._fitted(self._source(X))
-
-
-class KernelMapTransformer(KernelFeatures, MapTransformer):
-    """A map of a kernel, which is set by the kernel's parameters too."""
+class KernelTransformer(KernelFeatures, MapTransformer):
+    """A map of a kernel, set by its parameters too, and drawn for the rows it is fitted to."""
 
     kernel_ = property(attrgetter("feature_map_.kernel"), doc="With its length scale resolved.")
     n_components_ = property(attrgetter("feature_map_.n_components"), doc="D of the map.")
     _n_features_out = n_components_
-
-
-class KernelTransformer(KernelMapTransformer):
-    """A map of a kernel that is drawn for the rows that it is fitted to."""
-
     n_components: int
 
     def fit(
@@ -198,8 +185,9 @@ class Nystroem(KernelTransformer, makes=features.Nystroem): ...
 class RandomBinning(KernelTransformer, makes=features.RandomBinning): ...
 
 
-class TensorSketch(KernelMapTransformer, ShapeTransformer, makes=features.TensorSketch): ...
-
-
-class Identity(OneToOneFeatureMixin, ShapeTransformer, makes=features.Identity):  # type: ignore[misc]
+class Identity(OneToOneFeatureMixin, MapTransformer, makes=features.Identity):  # type: ignore[misc]
     """The inputs as features, computed by someone else already: models of them are linear ridge."""
+
+    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002  scikit-learn's signature
+        """Count the inputs of the rows; what they hold, and y, is not looked at."""
+        return self._fitted(self._source(X))
