@@ -255,6 +255,7 @@ def test_pictures_say_what_was_measured(tmp_path, axis):
         assert (tmp_path / "again.svg").read_text() == said
 
 
+@pytest.mark.slow
 def test_earlier_runs_are_drawn_together(tmp_path):
     for name, workers in (("one", 1), ("two", 2)):
         found = results_of(Case(workers=workers), sgd=runs_of(3.0))

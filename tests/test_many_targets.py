@@ -79,6 +79,7 @@ def test_blocks_have_fewer_rows_where_these_have_many_targets():
     assert plan(20_000).block_rows == 256
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha", ["cv", "loo"])
 def test_a_fit_of_many_targets_takes_no_more_memory_than_projected(tmp_path, alpha):
     path = tmp_path / "a.h5"

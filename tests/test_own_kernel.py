@@ -1,6 +1,7 @@
 """A kernel in a user's own module is fitted, searched, reported, saved and loaded."""
 
 import numpy as np
+import pytest
 from rows_read import python
 
 import streamkern
@@ -20,6 +21,7 @@ class Wide(RadialKernel):
 """
 
 
+@pytest.mark.slow
 def test_a_kernel_is_its_class(tmp_path, monkeypatch):
     (tmp_path / "own_kernel.py").write_text(MODULE)
     monkeypatch.syspath_prepend(tmp_path)

@@ -5,6 +5,7 @@ from concurrent.futures import ProcessPoolExecutor
 
 import dask
 import numpy as np
+import pytest
 from rows_read import python
 from test_own_kernel import MODULE as KERNEL
 
@@ -56,6 +57,7 @@ class RampsTransformer(KernelTransformer, makes=Ramps): ...
 '''
 
 
+@pytest.mark.slow
 def test_a_map_is_its_class(tmp_path, monkeypatch):
     (tmp_path / "own_map.py").write_text(MODULE)
     (tmp_path / "own_kernel.py").write_text(KERNEL)

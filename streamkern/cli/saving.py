@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 # Options whose values may look like absolute paths.
 _DATASETS = {"x", "y", "weights"}
+# Titles of commands that read no rows, and what a pass over rows took.
+_WITHOUT_ROWS, _OF_A_PASS = {"Solved", "Merged"}, {"seconds", "memory of a worker"}
 
 
 def save_model(say: Say, model: Any, options: dict[str, Any], source: Source | None = None) -> None:
@@ -49,7 +51,7 @@ def show_model(say: Say, title: str, model: Any, path: str) -> None:
     from streamkern.report.report_rows import model_rows
 
     report = json_report(model.report, {"model": path})
-    say.table(title, model_rows(report))
+    say.table(title, _of_command(title, model_rows(report)))
     say.result(report)
 
 
@@ -72,8 +74,13 @@ def save_moments(say: Say, title: str, found: DataMoments, path: str, *, force: 
 
     found.save(path, force=force)
     report = moments_report(found, path)
-    say.table(title, moments_rows(report))
+    say.table(title, _of_command(title, moments_rows(report)))
     say.result(report)
+
+
+def _of_command(title: str, rows: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return what is told of a command: where it read no rows, not what those took before."""
+    return [row for row in rows if title not in _WITHOUT_ROWS or row[0] not in _OF_A_PASS]
 
 
 def moments_report(found: DataMoments, path: str) -> FitReport:

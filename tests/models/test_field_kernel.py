@@ -57,6 +57,7 @@ def test_the_chosen_kernel_does_as_well_as_the_true_one(kernel, p):
     assert report["seconds"]["kernels"] > 0
 
 
+@pytest.mark.slow
 def test_a_field_that_is_not_resolved_stays_near_in_gaps():
     X, f, y = field(Matern(0.15, nu=1.5))
     gap = ((X - np.sqrt(3)) ** 2).sum(axis=1) < 0.5
@@ -114,6 +115,7 @@ def test_directions_are_those_of_inputs_that_vary():
     np.testing.assert_allclose(metric["directions"][0], [0.8, 0.6], atol=0.05)
 
 
+@pytest.mark.slow
 def test_a_field_that_is_alike_in_all_directions_is_not_turned():
     for seed, kernel in enumerate([Gaussian(0.5), Matern(0.6, nu=1.5), Matern(0.6, nu=0.5)]):
         X, _, _ = field(Gaussian(0.5))

@@ -256,6 +256,7 @@ def test_of_many_rows_rounds_try_one_length_scale_beside_the_last(monkeypatch):
     assert all(each.n_tried >= 7 for far, each in found if far)
 
 
+@pytest.mark.slow
 def test_rounds_that_have_little_time_are_of_few_rows_and_go_on_with_more(monkeypatch):
     monkeypatch.setattr(metric_beginnings, "rough_flops_per_second", lambda _: 1.0)
     monkeypatch.setattr(metric_beginnings, "_FEWEST_TIMED", 150)

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
@@ -166,24 +167,18 @@ def encode_alike(
 
     These are read together, as a call of Arrow takes as long as some cells.
     """
-    sizes = [len(column.inputs()) for column in columns]
-    ends = np.cumsum(sizes)
-    try:
-        together = len(columns) > 1 and numbers("", pa.concat_arrays(cells), missing)
-    except (DataError, pa.ArrowInvalid):  # by itself a column may be true and false, or is named
-        together = False
-    if together is False:
-        for column, part, size, end in zip(columns, cells, sizes, ends, strict=True):
-            column.encode(part, missing, out[:, end - size : end], tally)
-        return
-    values = together.reshape(len(columns), -1).T
-    absent = np.isnan(values)
-    fills = [np.nan if column.fill is None else column.fill for column in columns]
-    out[:, ends - sizes] = np.where(absent, fills, values)
-    indicators = [column.indicator for column in columns]
-    out[:, ends[indicators] - 1] = absent[:, indicators]
-    for column, count in zip(columns, absent.sum(axis=0).tolist(), strict=True):
-        tally.add(column.name, count if column.fill is not None else 0)
+    read, done = None, 0
+    if len(columns) > 1:
+        # By itself a column may be true and false, or is named in an error.
+        with suppress(DataError, pa.ArrowInvalid):
+            read = numbers("", pa.concat_arrays(cells), missing).reshape(len(columns), -1)
+    for j, column in enumerate(columns):
+        mine = out[:, done : done + len(column.inputs())]
+        done += mine.shape[1]
+        if read is None:
+            column.encode(cells[j], missing, mine, tally)
+        else:
+            tally.add(column.name, _filled(read[j], column, mine))
 
 
 @dataclass(frozen=True)
