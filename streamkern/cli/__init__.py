@@ -64,7 +64,14 @@ class Commands(click.Group):
                 stream = open(os.devnull, mode)  # noqa: PTH123, SIM115
                 os.set_inheritable(stream.fileno(), True)
                 setattr(sys, name, stream)
-        return super().main(*args, **kwargs)
+        try:
+            return super().main(*args, **kwargs)
+        except SystemExit:
+            signals = sys.modules.get("streamkern.runtime.signals")
+            # A program waits for its threads when it ends; one that calls a command goes on.
+            if signals and not (args or kwargs) and (stopped := signals.raised()) is not None:
+                signals.end_later(stopped.number)
+            raise
 
     def invoke(self, ctx: click.Context) -> object:
         """Run a command; what is wrong with its options is told without secrets of URLs."""

@@ -15,7 +15,7 @@ from streamkern.cli.help_pages import Command
 from streamkern.errors import StreamkernError, StreamkernWarning, first_line
 from streamkern.errors.formatting import json_text, printable
 from streamkern.errors.urls import without_secrets
-from streamkern.runtime.signals import end_at_once, end_later, raised, stoppable
+from streamkern.runtime.signals import end_at_once, raised, stoppable
 
 Function = Callable[..., Any]
 
@@ -131,7 +131,6 @@ def _run(function: Function) -> Function:
             stopped = raised()
             if stopped is not None:  # of which others may have made an error of their own
                 end_at_once()
-                end_later(stopped.number)
             if stopped is not None or isinstance(error, KeyboardInterrupt):
                 folder = kwargs.get("checkpoint")
                 again = f"; run the same command again to go on from {folder}, where finished sums"

@@ -35,11 +35,12 @@ class Stopped(KeyboardInterrupt):
 
 
 class _Held:
-    """Signals that wait, and the one that was raised."""
+    """Signals that wait, the one that was raised, and what ends the process after it."""
 
     depth = 0
     number: int | None = None
     raised: Stopped | None = None
+    watch: threading.Timer | None = None
 
 
 @contextmanager
@@ -55,7 +56,6 @@ def stoppable() -> Iterator[None]:
     listening = [number for number in _SIGNALS if usual[number] is not signal.SIG_IGN]
     stopping.clear()
     _Held.raised = None
-    watches: list[threading.Timer] = []
 
     def stop(number: int, _: FrameType | None) -> None:
         if _Held.depth:
@@ -63,7 +63,7 @@ def stoppable() -> Iterator[None]:
         else:
             end_at_once()
             stopping.set()
-            watches.append(end_later(number))
+            end_later(number)
             _Held.raised = Stopped(number)
             raise _Held.raised
 
@@ -85,8 +85,8 @@ def stoppable() -> Iterator[None]:
         yield
     finally:
         sys.unraisablehook = tell_lost
-        for watch in watches:
-            watch.cancel()
+        if _Held.watch is not None:
+            _Held.watch.cancel()
         for number in listening:
             signal.signal(number, usual[number] or signal.SIG_DFL)
 
@@ -160,8 +160,11 @@ def end_at_once() -> None:
             signal.signal(number, lambda number, _: os._exit(128 + number))
 
 
-def end_later(number: int) -> threading.Timer:
-    """End the process in a while: a thread may never come back from a library or a file system."""
+def end_later(number: int) -> None:
+    """End the process in a while: a thread may never come back from a library or a file system.
+
+    `stoppable` takes that back when it ends.
+    """
 
     def give_up() -> None:
         if _Held.depth:
@@ -170,10 +173,9 @@ def end_later(number: int) -> threading.Timer:
             os.write(2, b"Error: interrupted, while a read did not come back.\n")
             os._exit(128 + number)
 
-    watch = threading.Timer(_PATIENCE, give_up)
-    watch.daemon = True
-    watch.start()
-    return watch
+    _Held.watch = threading.Timer(_PATIENCE, give_up)
+    _Held.watch.daemon = True
+    _Held.watch.start()
 
 
 def _unless_deaf(handler: Callable[..., object]) -> Callable[..., None]:
