@@ -55,7 +55,7 @@ class GridPrediction(NamedTuple):
 
         names = (*self.axes, "target")[: self.y_pred.ndim]
         made = xarray.Dataset({name: (names, each) for name, each in self._layers()}, self.axes)
-        is_latitude = names[0].lower().startswith(("lat", "y"))
+        is_latitude = names[0].lower() in {"latitude", "lat", "y"}
         return made if is_latitude else made.transpose(*reversed(list(self.axes)), ...)
 
     def _layers(self) -> list[tuple[str, Floats]]:

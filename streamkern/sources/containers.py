@@ -18,6 +18,7 @@ from streamkern.errors import DataError
 from streamkern.errors.formatting import listed
 from streamkern.runtime.resources import current_client
 from streamkern.runtime.sparse_rows import SparseRows, is_sparse
+from streamkern.sources.missing_values import missing_values_of
 from streamkern.sources.preprocessing.cells import LazyModule, pa
 
 da: Any = LazyModule("dask.array")
@@ -176,6 +177,7 @@ def with_named_columns(X: Any, **others: Any) -> list[Any]:
         is_one = isinstance(given, str)
         names = [given] if is_one else given if isinstance(given, list) else []
         are_columns = all(isinstance(name, str) and columns.count(name) == 1 for name in names)
+        are_columns = are_columns and len(set(names)) == len(names)  # else they are labels
         if is_one and not are_columns:
             has = f"has {'more than one' if given in columns else 'no'} such column"
             raise DataError(
@@ -275,6 +277,15 @@ def _frame(name: str, values: Any) -> Any:
     return frame[columns]
 
 
+def _stored(name: str, dataset: Any) -> Any:
+    if missing_values_of(dataset, name) is not None:
+        raise DataError(
+            f"{name} has attributes that say which values are missing, which a dataset in memory "
+            f"does not heed; fit to the file (open_hdf5), or put NaN there."
+        )
+    return dataset
+
+
 # How types are unwrapped.
 _UNWRAPPED: dict[str, Callable[[str, Any], Any]] = {
     "xarray.DataArray": lambda name, rows: unwrapped(name, rows.data),
@@ -282,6 +293,7 @@ _UNWRAPPED: dict[str, Callable[[str, Any], Any]] = {
     "zarr.Array": lambda _, rows: da.from_zarr(rows),
     "zarr.Group": _group,
     "h5py.Group": _group,
+    "h5py.Dataset": _stored,
     "polars.LazyFrame": lambda _, rows: rows.collect(),
     "pyarrow.RecordBatch": lambda _, rows: pa.Table.from_batches([rows]),
     "pyarrow.RecordBatchReader": lambda _, rows: rows.read_all(),

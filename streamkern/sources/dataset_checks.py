@@ -72,13 +72,18 @@ class Tables:
     def check(self, dataset: h5py.Dataset, name: str) -> h5py.Dataset:
         """Return a dataset, or raise DataError unless it can be decoded and is all there."""
         with _prefixed(f"{self._path}:"):
-            missing_values_of(dataset, name)
+            missing = missing_values_of(dataset, name)
             check_filters(dataset, name)
             chunk_bytes = [_chunk_bytes(dataset)]
             if dataset.is_virtual:
                 for where, part in parts_of(dataset, self._path, name, self._rows):
                     self.files.add(where)
                     what = f"{name} in {where}"
+                    if missing_values_of(part, what) not in (missing, None):
+                        raise DataError(
+                            f"{what} has attributes that say which values are missing, and {name} "
+                            f"has others; give it the same ones, or fit to the files themselves."
+                        )
                     check_filters(part, what)
                     _check_written(part, what)
                     chunk_bytes.append(_chunk_bytes(part))

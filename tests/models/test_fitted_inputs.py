@@ -249,6 +249,14 @@ def test_a_column_is_named_as_targets_and_weights(kind):
             models()[0].fit(rows, "price")
 
 
+def test_labels_that_are_called_as_columns_stay_labels():
+    X = pd.DataFrame(np.random.default_rng(0).random((60, 3)), columns=["cat", "dog", "more"])
+    labels = np.where(X["cat"] > X["dog"], "cat", "dog")
+    model = streamkern.RandomFeatureClassifier(n_components=16)
+    assert model.fit(X, labels.tolist()).score(X, labels) > 0.9
+    assert model.n_features_in_ == 3
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_text_that_is_dates_is_read_as_dates(kind, tmp_path):
     frame = mixed().assign(since=lambda rows: rows["since"].dt.strftime("%Y-%m-%d"))

@@ -107,5 +107,8 @@ def test_a_map_is_drawn_with_its_first_input_from_left_to_right_and_shown_as_a_t
     north = RandomFeatureRidge("gaussian", n_components=16, alpha=0.1)
     north.fit(X.rename(columns={"a": "latitude", "b": "longitude"}), y)
     assert north.predict_grid((4, 3)).to_xarray().y_pred.dims == ("latitude", "longitude")
+    later = RandomFeatureRidge("gaussian", n_components=16, alpha=0.1)
+    later.fit(X.rename(columns={"a": "year", "b": "latency"}), y)
+    assert later.predict_grid((4, 3)).to_xarray().y_pred.dims == ("latency", "year")
     several = fitted(q=2)[0].predict_grid((4, 3)).to_xarray()
     assert several.y_pred.dims == ("b", "a", "target")

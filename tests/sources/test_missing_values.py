@@ -6,6 +6,7 @@ import sys
 import h5py
 import numpy as np
 import pytest
+from rows_read import virtual
 
 import streamkern
 from streamkern.errors import DataError, StreamkernError
@@ -55,6 +56,29 @@ def test_targets_and_weights_have_missing_values_too(tmp_path, on):
     block = read(path, weights="weights")
     assert np.flatnonzero(np.isnan(block.y[:, 0])).tolist() == [4] * (on == "y")
     assert np.flatnonzero(np.isnan(block.weights)).tolist() == [4] * (on == "weights")
+
+
+@pytest.mark.parametrize("whole", [{}, {"_FillValue": 7.0}, {"_FillValue": 5.0}])
+def test_parts_of_a_virtual_dataset_have_its_missing_values_or_are_refused(tmp_path, whole):
+    part = stored(tmp_path / "part.h5", _FillValue=5.0)
+    path = virtual(tmp_path / "whole.h5", X.shape, (part.name, "X", X.shape, np.s_[:]), y=X[:, 0])
+    with h5py.File(path, "r+") as file:
+        file["X"].attrs.update(whole)
+    if whole == {"_FillValue": 5.0}:
+        np.testing.assert_array_equal(read(path).X, np.where(X == 5, np.nan, X))
+    else:
+        with pytest.raises(
+            DataError, match=r"X in .*part\.h5 has attributes that say which values"
+        ):
+            read(path)
+
+
+def test_an_open_dataset_whose_attributes_mark_missing_values_is_refused(tmp_path):
+    with h5py.File(stored(tmp_path / "a.h5", _FillValue=5.0)) as file:
+        model = streamkern.RandomFeatureRidge(n_components=8, alpha=1.0)
+        with pytest.raises(DataError, match=r"X has attributes .*; fit to the file"):
+            model.fit(file["X"], X[:, 0])
+        assert model.fit(file["y"][()][:, None], file["y"]).coef_.shape == (8,)
 
 
 def test_a_fill_value_that_is_nan_marks_nothing_else(tmp_path):
