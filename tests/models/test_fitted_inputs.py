@@ -168,6 +168,11 @@ def test_what_the_fit_had_not_is_told_once():
     with pytest.warns(StreamkernWarning, match=r"had not: 2, job=astronaut \(2\)\.") as told:
         model.predict(rows)
     assert len(told) == 1
+    model.predict(rows)  # without another
+    rows = rows.astype({"size": str})
+    rows.loc[rows.index[:3], "size"] = "enormous"
+    with pytest.warns(StreamkernWarning, match=r"had not: 5, size=enormous \(3\), job=astr"):
+        model.predict(rows)
     with pytest.raises(DataError, match="'age' must hold numbers, but has 2 others, such as 'ol"):
         model.predict(rows.assign(age=["old", "young", *["1"] * (len(rows) - 2)]))
 

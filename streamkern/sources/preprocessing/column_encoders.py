@@ -45,16 +45,16 @@ class Tally:
         return counts if any(counts.values()) else {}
 
     def warn(self, told: set[str]) -> None:
-        """Warn of what was counted, in one sentence, but for kinds that are told of already."""
+        """Warn of what was counted, in one sentence, but for columns that are told of already."""
         whats = "hold categories that the fit had not", "are missing and were imputed"
         counts = self._n_unseen, self._columns.total()
-        which = self._categories, self._columns
-        said = {
-            what: f"{n:,}, {listed((f'{of} ({k:,})' for of, k in each.most_common()), _NAMED)}"
-            for what, n, each in zip(whats, counts, which, strict=True)
-            if n and what not in told
-        }
-        told.update(said)
+        which, said = (self._categories, self._columns), dict[str, str]()
+        for what, n, each in zip(whats, counts, which, strict=True):
+            columns = {f"{of.partition('=')[0]} {what}" for of in each}
+            if not columns <= told:
+                told.update(columns)
+                found = (f"{of} ({k:,})" for of, k in each.most_common())
+                said[what] = f"{n:,}, {listed(found, _NAMED)}"
         if said:
             text = "; and that ".join(f"{what}: {found}" for what, found in said.items())
             warn(f"the table has cells that {text}.")
