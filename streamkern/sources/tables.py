@@ -3,7 +3,7 @@
 import gzip
 import io
 import re
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from csv import reader as rows_of
 from dataclasses import replace
@@ -179,7 +179,9 @@ class _Lines(io.RawIOBase):
     """
 
     def __init__(self, source: Path) -> None:
-        self._file, self._held, self.end = _opened(source), b"", b""
+        self._file, self.end = _opened(source), b""
+        self._ready: deque[bytes] = deque()
+        self._empty: list[bytes] = []  # line ends that are lines where others follow
 
     def readable(self) -> bool:
         return True
@@ -189,27 +191,29 @@ class _Lines(io.RawIOBase):
         super().close()
 
     def read(self, size: int = -1) -> bytes:
-        while data := self._file.read(size):
-            data = self._held + data
+        while not self._ready and (data := self._file.read(size)):
             data += self._file.read(1) if data.endswith(b"\r") else b""
             text = data.rstrip(b"\r\n")
-            last = len(text) + 1 + data.startswith(b"\r\n", len(text))
-            self._held = data[last if text else 0 :]
             if text:
                 self.end = text.rstrip()[-1:] or self.end
-                return data[:last]
-        return b""
+                last = len(text) + 1 + data.startswith(b"\r\n", len(text))
+                self._ready.extend([*self._empty, data[:last]])
+                self._empty, data = [], data[last:]
+            if data:  # kept once, however often it comes
+                self._empty.append(data if data not in self._empty[-1:] else self._empty[-1])
+        return self._ready.popleft() if self._ready else b""
 
 
 def _csv_options(source: Path, how: Recipe | RecipeOptions) -> tuple[list[str], Any, Any]:
     """Return the cells of the first line of a CSV, and the options that it is read with."""
     usual = "\t" if source.name.lower().removesuffix(".gz").endswith(".tsv") else ","
     between = how.delimiter or usual
-    with reading(source), _opened(source) as file:
-        lines = iter(lambda: file.readline(_LINE_BYTES), b"")
-        first = next(filter(bytes.strip, lines), b"")
-        texts = (line.decode("utf-8-sig") for line in chain([first], lines))
-        wrong = "it is UTF-16, or has zero bytes; save it as UTF-8" * (b"\0" in first)
+    # Latin 1 gives every byte a character, so lines of any encoding are told from each other.
+    with reading(source), io.TextIOWrapper(_opened(source), "latin-1", newline="") as file:
+        lines = iter(lambda: file.readline(_LINE_BYTES), "")
+        n_empty, first = next((each for each in enumerate(lines) if each[1].strip()), (0, ""))
+        texts = (line.encode("latin-1").decode("utf-8-sig") for line in chain([first], lines))
+        wrong = "it is UTF-16, or has zero bytes; save it as UTF-8" * ("\0" in first)
         if not first:
             wrong = "it is empty; at least a line of names is needed"
         if len(first) == _LINE_BYTES:
@@ -225,6 +229,7 @@ def _csv_options(source: Path, how: Recipe | RecipeOptions) -> tuple[list[str], 
     # for each of its columns as some of its rows.
     block = max(_PIECE_BYTES // 2, min(_ROWS * len(first), 8 * _PIECE_BYTES), 2 * len(first))
     read = {"block_size": block, "use_threads": False, "autogenerate_column_names": not how.header}
+    read |= {"skip_rows": n_empty * how.header}
     parse = {"newlines_in_values": True, "ignore_empty_lines": len(names) > 1}
     return names, csv.ReadOptions(**read), csv.ParseOptions(delimiter=between, **parse)
 

@@ -1,5 +1,9 @@
 """CSV and Parquet files as people and programs write them, by way of the commands."""
 
+import gzip
+import hashlib
+import tracemalloc
+
 import h5py
 import numpy as np
 import pandas as pd
@@ -29,6 +33,33 @@ def test_an_empty_line_of_one_column_is_a_missing_cell_but_for_those_at_the_end(
     (folder / "bare.csv").write_text("\n1\n\n3" + ends, newline="")
     convert("bare.csv", "n.h5", targets=None, header=False)
     np.testing.assert_array_equal(datasets("n.h5")[0], [[2, 1], [1, 0], [2, 1], [3, 0]])
+
+
+@pytest.mark.parametrize("ends", ["\n", "\r\n"])
+def test_empty_lines_take_little_memory_and_are_all_there_before_another(tmp_path, ends):
+    text = ("a\n1" + ends * (4 << 20) + "2\n").encode()
+    with gzip.open(tmp_path / "t.csv.gz", "wb", compresslevel=1) as file:
+        file.write(text + ends.encode() * (4 << 20))
+    tracemalloc.start()
+    lines = tables._Lines(tmp_path / "t.csv.gz")
+    found = hashlib.sha256()
+    while piece := lines.read(1 << 16):
+        found.update(piece)
+    assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    tracemalloc.stop()
+    assert found.digest() == hashlib.sha256(text).digest()
+
+
+@pytest.mark.parametrize("end", ["\n", "\r", "\r\n"])
+@pytest.mark.parametrize("before", ["", "\n", "\n \n"])
+@pytest.mark.parametrize("n_columns", [1, 2])
+def test_lines_may_end_in_any_way_and_empty_ones_come_first(tmp_path, end, before, n_columns):
+    lines = [",".join(cells[:n_columns]) for cells in ("xz", "13", "25")]
+    text = before + "\n".join(lines) + "\n"
+    (tmp_path / "t.csv").write_text(text.replace("\n", end), newline="")
+    convert(tmp_path / "t.csv", tmp_path / "o.h5", targets=None)
+    expected = np.array([[1, 3], [2, 5]])[:, :n_columns]
+    np.testing.assert_array_equal(datasets(tmp_path / "o.h5")[0], expected)
 
 
 def test_predictions_of_one_column_stay_with_their_rows(folder):
