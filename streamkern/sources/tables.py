@@ -2,11 +2,9 @@
 
 import gzip
 import io
-import re
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from csv import reader as rows_of
-from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,6 +25,7 @@ from streamkern.sources.preprocessing.cells import (
     parquet,
     with_points,
 )
+from streamkern.sources.preprocessing.discovery import unnamed_index
 
 _PIECE_BYTES = 4 << 20
 # Of a wide table that are read at once, if they are not too large.
@@ -34,8 +33,6 @@ _ROWS = 64
 # Of the first line of a CSV, and of long texts of Parquet that are read at once.
 _LINE_BYTES, _TEXT_BYTES = 8 << 20, 64 << 20
 TABLES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
-# What pandas and Dask call an index without a name; pandas writes none in a CSV.
-_INDEX = re.compile(r"(__(index_level_\d+|null_dask_index)__|Unnamed: 0(\.\d+)*)?")
 _AS_USUAL = RecipeOptions()
 
 
@@ -87,21 +84,17 @@ def discover_tables(
                 f"{unknown(name, set(columns) - {name})} {what} of {source}; its columns are "
                 f"{', '.join(columns[:20])}."
             )
-    index = [name for name in names if _INDEX.fullmatch(name) and name not in options.named()]
-    others = {*options.drop, *options.ids, options.weights, *index}
+    others = {*options.drop, *options.ids, options.weights}
     _split_columns(source, [name for name in names if name not in others], targets)
-    schema = pa.schema([field for field in schema if field.name not in index])
 
     def read(names: list[str]) -> Iterator[Any]:
         for table in tables:
             yield from table.read(names)
 
     try:
-        recipe = discover(schema, read, targets or (), options, is_written=is_written)
+        return discover(schema, read, targets or (), options, is_written=is_written)
     except DataError as error:
         raise DataError(f"{source}: {error}") from error
-    left_out = recipe.left_out | dict.fromkeys(index, "an index without a name")
-    return replace(recipe, left_out=left_out)
 
 
 def _common_schema(sources: Sequence[Path], tables: Sequence[Batches]) -> Any:
@@ -316,7 +309,7 @@ def _read_parquet(source: Path, targets: Sequence[str] | None) -> Table:
 def _arrow_table(source: Path, schema: Any, targets: Sequence[str] | None, batches: Any) -> Table:
     """Return the table whose record batches `batches()` yields."""
     names, types = schema.names, list(map(str, schema.types))
-    if any(map(_INDEX.fullmatch, names)):
+    if unnamed_index(names):
         raise NotNumbersError
     features, wanted = _split_columns(source, names, targets)
 

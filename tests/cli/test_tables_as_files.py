@@ -12,7 +12,7 @@ import pytest
 from commandline import invoke, refused, report_of, streamkern
 from pyarrow import parquet
 
-from streamkern import convert, load, read_recipe
+from streamkern import RandomFeatureRidge, convert, load, read_recipe
 from streamkern.errors import DataError, ParameterError, StreamkernWarning
 from streamkern.sources import tables
 
@@ -223,6 +223,11 @@ def test_an_index_that_pandas_wrote_without_a_name_is_left_out_and_told(folder):
         assert list(words.values()).count("left out: an index without a name") == 1 + (
             name[0:2] == "tw"
         )
+    with pytest.warns(
+        StreamkernWarning, match=r"no inputs: 'Unnamed: 0' \(an index without a name"
+    ):
+        model = RandomFeatureRidge("gaussian", n_components=8).fit(pd.read_csv("t.csv"), "y")
+    assert model.recipe_.feature_names == ["a", "b"]
     frame.rename_axis("row").to_csv("named.csv")
     convert("named.csv", "o.h5", targets=["y"], force=True)
     assert read_recipe("o.h5").feature_names == ["row", "a", "b"]
@@ -306,10 +311,11 @@ def test_parts_without_rows_or_labels_are_taken_beside_others(folder, ending):
     )
 
 
-def test_columns_that_are_no_inputs_are_told_of_in_python_too(folder):
+@pytest.mark.parametrize("is_path", [True, False])
+def test_columns_that_are_no_inputs_are_told_of_in_python_too(folder, is_path):
     frame = pd.DataFrame({"a": range(30), "c": 1, "t": list("uvw") * 10, "y": range(30)})
     frame.to_csv("t.csv", index=False)
-    from streamkern import RandomFeatureRidge
-
     with pytest.warns(StreamkernWarning, match=r"that are no inputs: 'c' \(one value\)\."):
-        RandomFeatureRidge("gaussian", n_components=8, alpha=0.1).fit("t.csv", "y")
+        RandomFeatureRidge("gaussian", n_components=8, alpha=0.1).fit(
+            "t.csv" if is_path else frame, "y"
+        )

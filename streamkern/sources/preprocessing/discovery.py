@@ -1,5 +1,6 @@
 """Type inference: the recipe of a table, from one pass over its rows."""
 
+import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -35,6 +36,8 @@ from streamkern.sources.preprocessing.recipe import Recipe, reserved
 
 # A target of text.
 _MOST_LABELS = 1_000
+# What pandas and Dask call an index without a name; pandas writes none in a CSV.
+_INDEX = re.compile(r"(__(index_level_\d+|null_dask_index)__|Unnamed: 0(\.\d+)*)?")
 
 
 @dataclass(frozen=True)
@@ -111,8 +114,10 @@ def discover(
     """
     missing = MISSING if options.missing is None else tuple(options.missing)
     contents: dict[str, ColumnContents] = {}
+    index = unnamed_index({*schema.names} - {*options.named(), *targets})
+    others = {*options.drop, *options.ids, options.weights, *index}
     for name, kind in zip(schema.names, schema.types, strict=True):
-        if name in options.drop or name in options.ids or name == options.weights:
+        if name in others:
             continue
         chosen = name in options.categorical or name in options.ordinal
         chosen = chosen and (name not in targets or is_text(kind))
@@ -131,7 +136,7 @@ def discover(
         for name, column in contents.items()
     )
     columns: list[Column] = []
-    left_out = dict.fromkeys(options.drop, "dropped")
+    left_out = dict.fromkeys(options.drop, "dropped") | index
     single = True
     for name, column in contents.items():
         if name in targets:
@@ -167,6 +172,17 @@ def discover(
     )
 
 
+def unnamed_index(names: Iterable[str]) -> dict[str, str]:
+    """Return the columns that are an index without a name, and so why they are left out."""
+    return {name: "an index without a name" for name in sorted(names) if _INDEX.fullmatch(name)}
+
+
+def warn_of_left_out(recipe: Recipe) -> None:
+    left = [f"{name!r} ({why})" for name, why in recipe.left_out.items() if why != "dropped"]
+    if left:
+        warn(f"columns that are no inputs: {listed(left)}.")
+
+
 def recipe_of_frame(frame: Any, *, keep_missing: bool = False) -> Recipe | None:
     """Return the recipe of a data frame; None of one of numbers whose columns have no names.
 
@@ -188,17 +204,22 @@ def recipe_of_frame(frame: Any, *, keep_missing: bool = False) -> Recipe | None:
             same = part.cast(schema) if is_lazy else part
             yield from same.select(names).combine_chunks().to_batches()
 
-    if all(map(is_number, schema.types)) and (is_lazy or keep_missing):
-        columns = map(Numbers, schema.names)
+    index = unnamed_index(schema.names)
+    kinds = {each.name: str(each.type) for each in schema if each.name not in index}
+    if kinds and all(map(is_number, schema.types)) and (is_lazy or keep_missing):
+        columns = map(Numbers, kinds)
         if not keep_missing:
-            means, absent = frame.mean().compute(), frame.isna().any().compute()
+            rows = frame.drop(columns=[*index])
+            means, absent = rows.mean().compute(), rows.isna().any().compute()
             fills = np.nan_to_num(means.to_numpy(float), posinf=0.0, neginf=0.0)
-            columns = map(Numbers, schema.names, fills.tolist(), absent.tolist())
-        recipe = Recipe(tuple(columns), single={*map(str, schema.types)} <= SINGLE_EXACT)
+            columns = map(Numbers, kinds, fills.tolist(), absent.tolist())
+        single = {*kinds.values()} <= SINGLE_EXACT
+        recipe = Recipe(tuple(columns), single=single, left_out=index)
     else:
         first = next(batches(schema.names), table)
         dates = [name for name in schema.names if are_times(first.column(name))]
         recipe = discover(schema, batches, (), RecipeOptions(), is_written=dates, fills=True)
+    warn_of_left_out(recipe)
     are_named = all(isinstance(name, str) for name in names)
     return recipe if are_named or not recipe.keeps_numbers else None
 
