@@ -152,7 +152,7 @@ def _split_columns(
     if targets is not None and not targets:
         raise DataError(
             f"{source} needs a target; name a column as y (--target), of: {shown}; or convert it "
-            f"with --no-target to a file of inputs alone."
+            f"with targets=None (--no-target) to a file of inputs alone."
         )
     wanted = {*(targets or ())}
     features = [j for j, name in enumerate(names) if name not in wanted]
@@ -289,7 +289,7 @@ def _parquet_batches(source: Path) -> Batches:
                 if n_bytes > max(_TEXT_BYTES, group.num_rows << 12):
                     raise DataError(
                         f"{source}: column {name!r} has {n_bytes:,} bytes of text in "
-                        f"{group.num_rows:,} rows; shorten it, or leave it out (--drop)."
+                        f"{group.num_rows:,} rows; shorten it, or name it in drop (--drop)."
                     )
         with reading(source):
             yield from file.iter_batches(batch_rows, columns=wanted)

@@ -2,6 +2,7 @@
 
 import gzip
 import hashlib
+import re
 import tracemalloc
 
 import h5py
@@ -85,29 +86,47 @@ def numbers_as_text(folder, write):
     return frame
 
 
+MARKS, PLAIN = "give `convert` decimal (--decimal ,) for 1,5, or", "write plain numbers"
 WAYS = [
-    lambda number: f"{number:.2f}".replace(".", ","),
-    lambda number: f"{number:.1f}%",
-    lambda number: f"{number:.3e}".replace("e", "D"),
-    lambda number: f"{number + 1000:,.2f}",
-    lambda number: f"${number:.1f}",
+    (lambda number: f"{number:.2f}".replace(".", ","), MARKS),
+    (lambda number: f"{number:.1f}%", PLAIN),
+    (lambda number: f"{number:.3e}".replace("e", "D"), PLAIN),
+    (lambda number: f"{number + 1000:,.2f}", MARKS),
+    (lambda number: f"${number:.1f}", PLAIN),
 ]
 
 
-@pytest.mark.parametrize("write", WAYS, ids=["1,5", "12%", "1D+00", "1,234", "$5"])
+@pytest.mark.parametrize(("write", "remedy"), WAYS, ids=["1,5", "12%", "1D+00", "1,234", "$5"])
 @pytest.mark.parametrize("command", ["fit", "moments", "inspect", "convert"])
-def test_numbers_written_as_text_are_told_with_an_example_and_a_remedy(folder, write, command):
+def test_numbers_written_as_text_are_told_with_an_example_and_a_remedy(
+    folder, write, remedy, command
+):
     example = write(numbers_as_text(folder, write)["a"][0])
     out = {"convert": ("o.h5",), "inspect": ()}.get(command, ("--out", "o.h5"))
     done = streamkern(command, "t.csv", *out, "--target", "y")
-    assert (
-        f"columns of numbers are written as text: a (as {example}); give --decimal ," in done.stderr
-    )
+    assert f"columns of numbers are written as text: a (as {example}); {remedy}" in done.stderr
     if command == "fit":
         assert "rows tell rows apart, not kinds)" in done.stderr
         assert "left out" in streamkern("show", "o.h5").stdout
     if command == "inspect":
         assert "left out: " in done.stdout
+
+
+@pytest.mark.filterwarnings("ignore:columns that are no inputs")
+@pytest.mark.parametrize("write", [way for way, _ in WAYS])
+def test_numbers_written_as_text_in_a_frame_are_to_be_plain_whichever_comes_first(folder, write):
+    frame = numbers_as_text(folder, write)
+    frame["a"] = ["7", *map(write, frame["a"][1:])]
+    model = RandomFeatureRidge("gaussian", n_components=8, alpha=0.1)
+    said = rf"text: a \(as {re.escape(frame['a'][1])}\); write plain numbers\."
+    frame.to_parquet("t.parquet")
+    for rows in (frame, "t.parquet"):
+        with pytest.warns(StreamkernWarning, match=said):
+            model.fit(rows, "y")
+    frame.to_csv("t.csv")
+    with pytest.raises(DataError, match=r"numbers \('7'\) and text .*; (give|write)") as error:
+        model.fit("t.csv", "y")
+    assert ("--decimal" in str(error.value)) == ("," in frame["a"][1])
 
 
 @pytest.mark.parametrize(("decimal", "between"), [(",", ";"), (",", ",")])
@@ -174,7 +193,7 @@ def test_a_target_of_marked_numbers_is_named_with_the_remedy(folder):
     y = [f"{j},{j % 7}" for j in range(50)]
     pd.DataFrame({"a": range(50), "y": y}).to_csv("t.csv", index=False)
     done = invoke("fit", "t.csv", "--target", "y", "--out", "m.h5", *FIT)
-    assert "text: y (as 0,0); give --decimal , for 1,5" in done.stderr
+    assert f"text: y (as 0,0); {MARKS}" in done.stderr
     streamkern("fit", "t.csv", "--target", "y", "--decimal", ",", "--out", "m.h5", *FIT)
 
 

@@ -196,7 +196,7 @@ def test_what_is_said_to_be_missing_is_missing_and_no_more():
 def test_a_column_that_is_dropped_may_hold_anything():
     nested = pa.array([[1], [2]])
     table = {"a": nested, "b": pa.array([1, 2])}
-    with pytest.raises(DataError, match=r"column 'a' must hold .* type list.*leave it out"):
+    with pytest.raises(DataError, match=r"column 'a' must hold .* type list.*name it in drop"):
         found(table, is_written=False)
     assert found(table, is_written=False, drop=["a"]).left_out == {"a": "dropped"}
 

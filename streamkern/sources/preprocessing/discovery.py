@@ -18,12 +18,7 @@ from streamkern.sources.preprocessing.cells import (
     is_text,
     pa,
 )
-from streamkern.sources.preprocessing.column_contents import (
-    MOST_BYTES,
-    MOST_LEVELS,
-    PLAIN,
-    ColumnContents,
-)
+from streamkern.sources.preprocessing.column_contents import MOST_BYTES, MOST_LEVELS, ColumnContents
 from streamkern.sources.preprocessing.column_encoders import (
     Categories,
     Column,
@@ -114,10 +109,10 @@ def discover(
     """
     missing = MISSING if options.missing is None else tuple(options.missing)
     contents: dict[str, ColumnContents] = {}
-    index = unnamed_index({*schema.names} - {*options.named(), *targets})
-    others = {*options.drop, *options.ids, options.weights, *index}
+    left_out = dict.fromkeys(options.drop, "dropped")
+    left_out |= unnamed_index({*schema.names} - {*options.named(), *targets})
     for name, kind in zip(schema.names, schema.types, strict=True):
-        if name in others:
+        if name in left_out or name in options.ids or name == options.weights:
             continue
         chosen = name in options.categorical or name in options.ordinal
         chosen = chosen and (name not in targets or is_text(kind))
@@ -136,7 +131,6 @@ def discover(
         for name, column in contents.items()
     )
     columns: list[Column] = []
-    left_out = dict.fromkeys(options.drop, "dropped") | index
     single = True
     for name, column in contents.items():
         if name in targets:
@@ -149,10 +143,10 @@ def discover(
         columns.append(found)
         is_small = is_mixed and (isinstance(found, (Categories, Ordinal)) or column.is_truth)
         single &= is_small or str(schema.field(name).type) in SINGLE_EXACT
-    odd = {name: each.odd_number for name, each in contents.items() if each.odd_number}
-    if odd:
-        said = listed(f"{name} (as {example})" for name, example in odd.items())
-        warn(f"columns of numbers are written as text: {said}; {PLAIN}.")
+    for remedy in dict.fromkeys(each.remedy for each in contents.values() if each.remedy):
+        odd = [each for each in contents.values() if each.remedy == remedy]
+        said = listed(f"{each.name} (as {each.odd_number})" for each in odd)
+        warn(f"columns of numbers are written as text: {said}; {remedy}.")
     if not columns:
         said = listed(f"{name}: {why}" for name, why in left_out.items())
         raise DataError(f"no column is left to be an input ({said}); inputs are needed.")
@@ -209,12 +203,11 @@ def recipe_of_frame(frame: Any, *, keep_missing: bool = False) -> Recipe | None:
     if kinds and all(map(is_number, schema.types)) and (is_lazy or keep_missing):
         columns = map(Numbers, kinds)
         if not keep_missing:
-            rows = frame.drop(columns=[*index])
-            means, absent = rows.mean().compute(), rows.isna().any().compute()
+            found = frame.mean(), frame.isna().any()
+            means, absent = (each.compute().drop([*index]) for each in found)
             fills = np.nan_to_num(means.to_numpy(float), posinf=0.0, neginf=0.0)
             columns = map(Numbers, kinds, fills.tolist(), absent.tolist())
-        single = {*kinds.values()} <= SINGLE_EXACT
-        recipe = Recipe(tuple(columns), single=single, left_out=index)
+        recipe = Recipe(tuple(columns), single={*kinds.values()} <= SINGLE_EXACT, left_out=index)
     else:
         first = next(batches(schema.names), table)
         dates = [name for name in schema.names if are_times(first.column(name))]
