@@ -2,11 +2,9 @@
 
 import gzip
 import io
-import re
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from csv import reader as rows_of
-from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,6 +25,7 @@ from streamkern.sources.preprocessing.cells import (
     parquet,
     with_points,
 )
+from streamkern.sources.preprocessing.discovery import unnamed_index
 
 _PIECE_BYTES = 4 << 20
 # Of a wide table that are read at once, if they are not too large.
@@ -34,8 +33,6 @@ _ROWS = 64
 # Of the first line of a CSV, and of long texts of Parquet that are read at once.
 _LINE_BYTES, _TEXT_BYTES = 8 << 20, 64 << 20
 TABLES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
-# What pandas and Dask call an index without a name; pandas writes none in a CSV.
-_INDEX = re.compile(r"(__(index_level_\d+|null_dask_index)__|Unnamed: 0(\.\d+)*)?")
 _AS_USUAL = RecipeOptions()
 
 
@@ -87,21 +84,17 @@ def discover_tables(
                 f"{unknown(name, set(columns) - {name})} {what} of {source}; its columns are "
                 f"{', '.join(columns[:20])}."
             )
-    index = [name for name in names if _INDEX.fullmatch(name) and name not in options.named()]
-    others = {*options.drop, *options.ids, options.weights, *index}
+    others = {*options.drop, *options.ids, options.weights}
     _split_columns(source, [name for name in names if name not in others], targets)
-    schema = pa.schema([field for field in schema if field.name not in index])
 
     def read(names: list[str]) -> Iterator[Any]:
         for table in tables:
             yield from table.read(names)
 
     try:
-        recipe = discover(schema, read, targets or (), options, is_written=is_written)
+        return discover(schema, read, targets or (), options, is_written=is_written)
     except DataError as error:
         raise DataError(f"{source}: {error}") from error
-    left_out = recipe.left_out | dict.fromkeys(index, "an index without a name")
-    return replace(recipe, left_out=left_out)
 
 
 def _common_schema(sources: Sequence[Path], tables: Sequence[Batches]) -> Any:
@@ -159,7 +152,7 @@ def _split_columns(
     if targets is not None and not targets:
         raise DataError(
             f"{source} needs a target; name a column as y (--target), of: {shown}; or convert it "
-            f"with --no-target to a file of inputs alone."
+            f"with targets=None (--no-target) to a file of inputs alone."
         )
     wanted = {*(targets or ())}
     features = [j for j, name in enumerate(names) if name not in wanted]
@@ -179,7 +172,9 @@ class _Lines(io.RawIOBase):
     """
 
     def __init__(self, source: Path) -> None:
-        self._file, self._held, self.end = _opened(source), b"", b""
+        self._file, self.end = _opened(source), b""
+        self._ready: deque[bytes] = deque()
+        self._empty: list[bytes] = []  # line ends that are lines where others follow
 
     def readable(self) -> bool:
         return True
@@ -189,27 +184,29 @@ class _Lines(io.RawIOBase):
         super().close()
 
     def read(self, size: int = -1) -> bytes:
-        while data := self._file.read(size):
-            data = self._held + data
+        while not self._ready and (data := self._file.read(size)):
             data += self._file.read(1) if data.endswith(b"\r") else b""
             text = data.rstrip(b"\r\n")
-            last = len(text) + 1 + data.startswith(b"\r\n", len(text))
-            self._held = data[last if text else 0 :]
             if text:
                 self.end = text.rstrip()[-1:] or self.end
-                return data[:last]
-        return b""
+                last = len(text) + 1 + data.startswith(b"\r\n", len(text))
+                self._ready.extend([*self._empty, data[:last]])
+                self._empty, data = [], data[last:]
+            if data:  # kept once, however often it comes
+                self._empty.append(data if data not in self._empty[-1:] else self._empty[-1])
+        return self._ready.popleft() if self._ready else b""
 
 
 def _csv_options(source: Path, how: Recipe | RecipeOptions) -> tuple[list[str], Any, Any]:
     """Return the cells of the first line of a CSV, and the options that it is read with."""
     usual = "\t" if source.name.lower().removesuffix(".gz").endswith(".tsv") else ","
     between = how.delimiter or usual
-    with reading(source), _opened(source) as file:
-        lines = iter(lambda: file.readline(_LINE_BYTES), b"")
-        first = next(filter(bytes.strip, lines), b"")
-        texts = (line.decode("utf-8-sig") for line in chain([first], lines))
-        wrong = "it is UTF-16, or has zero bytes; save it as UTF-8" * (b"\0" in first)
+    # Latin 1 gives every byte a character, so lines of any encoding are told from each other.
+    with reading(source), io.TextIOWrapper(_opened(source), "latin-1", newline="") as file:
+        lines = iter(lambda: file.readline(_LINE_BYTES), "")
+        n_empty, first = next((each for each in enumerate(lines) if each[1].strip()), (0, ""))
+        texts = (line.encode("latin-1").decode("utf-8-sig") for line in chain([first], lines))
+        wrong = "it is UTF-16, or has zero bytes; save it as UTF-8" * ("\0" in first)
         if not first:
             wrong = "it is empty; at least a line of names is needed"
         if len(first) == _LINE_BYTES:
@@ -225,6 +222,7 @@ def _csv_options(source: Path, how: Recipe | RecipeOptions) -> tuple[list[str], 
     # for each of its columns as some of its rows.
     block = max(_PIECE_BYTES // 2, min(_ROWS * len(first), 8 * _PIECE_BYTES), 2 * len(first))
     read = {"block_size": block, "use_threads": False, "autogenerate_column_names": not how.header}
+    read |= {"skip_rows": n_empty * how.header}
     parse = {"newlines_in_values": True, "ignore_empty_lines": len(names) > 1}
     return names, csv.ReadOptions(**read), csv.ParseOptions(delimiter=between, **parse)
 
@@ -291,7 +289,7 @@ def _parquet_batches(source: Path) -> Batches:
                 if n_bytes > max(_TEXT_BYTES, group.num_rows << 12):
                     raise DataError(
                         f"{source}: column {name!r} has {n_bytes:,} bytes of text in "
-                        f"{group.num_rows:,} rows; shorten it, or leave it out (--drop)."
+                        f"{group.num_rows:,} rows; shorten it, or name it in drop (--drop)."
                     )
         with reading(source):
             yield from file.iter_batches(batch_rows, columns=wanted)
@@ -311,7 +309,7 @@ def _read_parquet(source: Path, targets: Sequence[str] | None) -> Table:
 def _arrow_table(source: Path, schema: Any, targets: Sequence[str] | None, batches: Any) -> Table:
     """Return the table whose record batches `batches()` yields."""
     names, types = schema.names, list(map(str, schema.types))
-    if any(map(_INDEX.fullmatch, names)):
+    if unnamed_index(names):
         raise NotNumbersError
     features, wanted = _split_columns(source, names, targets)
 

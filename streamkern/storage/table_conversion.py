@@ -180,9 +180,8 @@ def write_encoded(
     present = batches.schema.names
     known = {*present}
     if absent := [name for name in needed if name not in known]:
-        remedy = "; `predict` and `convert --no-target` take inputs alone" * (
-            absent[0] in recipe.targets
-        )
+        is_target = absent[0] in recipe.targets
+        remedy = "; targets=None (--no-target) and `predict` take inputs alone" * is_target
         if absent[0] == recipe.weights:
             remedy = "; a column of ones weighs all rows the same"
         raise DataError(

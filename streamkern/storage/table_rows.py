@@ -15,6 +15,7 @@ from streamkern.sources.headers import matching, size_and_time
 from streamkern.sources.numpy_tables import NoRowsError, NotNumbersError
 from streamkern.sources.preprocessing import Recipe, RecipeOptions
 from streamkern.sources.preprocessing.column_encoders import Tally
+from streamkern.sources.preprocessing.discovery import warn_of_left_out
 from streamkern.sources.tables import discover_tables, is_table
 from streamkern.storage.codec import read_recipe
 from streamkern.storage.outputs import local_path
@@ -103,11 +104,7 @@ def opened_tables(
             if used is recipe:
                 tally.warn(set() if told is None else told)
             elif told is None:
-                left = [
-                    f"{name!r} ({why})" for name, why in used.left_out.items() if why != "dropped"
-                ]
-                if left:
-                    warn(f"columns that are no inputs: {listed(left)}.")
+                warn_of_left_out(used)
             y = "y" if with_targets and used.targets else None
             weights = "weights" if with_targets and used.weights else None
             how["labels"] = how.get("labels", False) and y is not None

@@ -201,7 +201,7 @@ def test_text_labels_of_a_raw_table_are_predicted_and_evaluated(table):
         ("predict model.h5 none.csv --out o.h5", "none.csv does not exist"),
         ("predict model.h5 new.csv --out new.csv --force", "new.csv is an input of this job"),
         ("predict model.h5 inf.csv --out o.h5", "first at inf.csv, row 1"),
-        ("convert new.csv o.h5 --like model.h5", "'income', .* --no-target` take inputs alone"),
+        ("convert new.csv o.h5 --like model.h5", "'income', .* (--no-target) and `predict` take"),
         ("convert new.csv o.h5 --like new.csv", "new.csv has no recipe that can be read"),
         ("convert new.csv o.h5 --ordinal size", "--ordinal must be NAME=LEAST,...,MOST, not size"),
     ],

@@ -1,5 +1,10 @@
 """CSV and Parquet files as people and programs write them, by way of the commands."""
 
+import gzip
+import hashlib
+import re
+import tracemalloc
+
 import h5py
 import numpy as np
 import pandas as pd
@@ -8,7 +13,7 @@ import pytest
 from commandline import invoke, refused, report_of, streamkern
 from pyarrow import parquet
 
-from streamkern import convert, load, read_recipe
+from streamkern import RandomFeatureRidge, convert, load, read_recipe
 from streamkern.errors import DataError, ParameterError, StreamkernWarning
 from streamkern.sources import tables
 
@@ -29,6 +34,33 @@ def test_an_empty_line_of_one_column_is_a_missing_cell_but_for_those_at_the_end(
     (folder / "bare.csv").write_text("\n1\n\n3" + ends, newline="")
     convert("bare.csv", "n.h5", targets=None, header=False)
     np.testing.assert_array_equal(datasets("n.h5")[0], [[2, 1], [1, 0], [2, 1], [3, 0]])
+
+
+@pytest.mark.parametrize("ends", ["\n", "\r\n"])
+def test_empty_lines_take_little_memory_and_are_all_there_before_another(tmp_path, ends):
+    text = ("a\n1" + ends * (4 << 20) + "2\n").encode()
+    with gzip.open(tmp_path / "t.csv.gz", "wb", compresslevel=1) as file:
+        file.write(text + ends.encode() * (4 << 20))
+    tracemalloc.start()
+    lines = tables._Lines(tmp_path / "t.csv.gz")
+    found = hashlib.sha256()
+    while piece := lines.read(1 << 16):
+        found.update(piece)
+    assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    tracemalloc.stop()
+    assert found.digest() == hashlib.sha256(text).digest()
+
+
+@pytest.mark.parametrize("end", ["\n", "\r", "\r\n"])
+@pytest.mark.parametrize("before", ["", "\n", "\n \n"])
+@pytest.mark.parametrize("n_columns", [1, 2])
+def test_lines_may_end_in_any_way_and_empty_ones_come_first(tmp_path, end, before, n_columns):
+    lines = [",".join(cells[:n_columns]) for cells in ("xz", "13", "25")]
+    text = before + "\n".join(lines) + "\n"
+    (tmp_path / "t.csv").write_text(text.replace("\n", end), newline="")
+    convert(tmp_path / "t.csv", tmp_path / "o.h5", targets=None)
+    expected = np.array([[1, 3], [2, 5]])[:, :n_columns]
+    np.testing.assert_array_equal(datasets(tmp_path / "o.h5")[0], expected)
 
 
 def test_predictions_of_one_column_stay_with_their_rows(folder):
@@ -54,29 +86,47 @@ def numbers_as_text(folder, write):
     return frame
 
 
+MARKS, PLAIN = "give `convert` decimal (--decimal ,) for 1,5, or", "write plain numbers"
 WAYS = [
-    lambda number: f"{number:.2f}".replace(".", ","),
-    lambda number: f"{number:.1f}%",
-    lambda number: f"{number:.3e}".replace("e", "D"),
-    lambda number: f"{number + 1000:,.2f}",
-    lambda number: f"${number:.1f}",
+    (lambda number: f"{number:.2f}".replace(".", ","), MARKS),
+    (lambda number: f"{number:.1f}%", PLAIN),
+    (lambda number: f"{number:.3e}".replace("e", "D"), PLAIN),
+    (lambda number: f"{number + 1000:,.2f}", MARKS),
+    (lambda number: f"${number:.1f}", PLAIN),
 ]
 
 
-@pytest.mark.parametrize("write", WAYS, ids=["1,5", "12%", "1D+00", "1,234", "$5"])
+@pytest.mark.parametrize(("write", "remedy"), WAYS, ids=["1,5", "12%", "1D+00", "1,234", "$5"])
 @pytest.mark.parametrize("command", ["fit", "moments", "inspect", "convert"])
-def test_numbers_written_as_text_are_told_with_an_example_and_a_remedy(folder, write, command):
+def test_numbers_written_as_text_are_told_with_an_example_and_a_remedy(
+    folder, write, remedy, command
+):
     example = write(numbers_as_text(folder, write)["a"][0])
     out = {"convert": ("o.h5",), "inspect": ()}.get(command, ("--out", "o.h5"))
     done = streamkern(command, "t.csv", *out, "--target", "y")
-    assert (
-        f"columns of numbers are written as text: a (as {example}); give --decimal ," in done.stderr
-    )
+    assert f"columns of numbers are written as text: a (as {example}); {remedy}" in done.stderr
     if command == "fit":
         assert "rows tell rows apart, not kinds)" in done.stderr
         assert "left out" in streamkern("show", "o.h5").stdout
     if command == "inspect":
         assert "left out: " in done.stdout
+
+
+@pytest.mark.filterwarnings("ignore:columns that are no inputs")
+@pytest.mark.parametrize("write", [way for way, _ in WAYS])
+def test_numbers_written_as_text_in_a_frame_are_to_be_plain_whichever_comes_first(folder, write):
+    frame = numbers_as_text(folder, write)
+    frame["a"] = ["7", *map(write, frame["a"][1:])]
+    model = RandomFeatureRidge("gaussian", n_components=8, alpha=0.1)
+    said = rf"text: a \(as {re.escape(frame['a'][1])}\); write plain numbers\."
+    frame.to_parquet("t.parquet")
+    for rows in (frame, "t.parquet"):
+        with pytest.warns(StreamkernWarning, match=said):
+            model.fit(rows, "y")
+    frame.to_csv("t.csv")
+    with pytest.raises(DataError, match=r"numbers \('7'\) and text .*; (give|write)") as error:
+        model.fit("t.csv", "y")
+    assert ("--decimal" in str(error.value)) == ("," in frame["a"][1])
 
 
 @pytest.mark.parametrize(("decimal", "between"), [(",", ";"), (",", ",")])
@@ -143,7 +193,7 @@ def test_a_target_of_marked_numbers_is_named_with_the_remedy(folder):
     y = [f"{j},{j % 7}" for j in range(50)]
     pd.DataFrame({"a": range(50), "y": y}).to_csv("t.csv", index=False)
     done = invoke("fit", "t.csv", "--target", "y", "--out", "m.h5", *FIT)
-    assert "text: y (as 0,0); give --decimal , for 1,5" in done.stderr
+    assert f"text: y (as 0,0); {MARKS}" in done.stderr
     streamkern("fit", "t.csv", "--target", "y", "--decimal", ",", "--out", "m.h5", *FIT)
 
 
@@ -192,6 +242,11 @@ def test_an_index_that_pandas_wrote_without_a_name_is_left_out_and_told(folder):
         assert list(words.values()).count("left out: an index without a name") == 1 + (
             name[0:2] == "tw"
         )
+    with pytest.warns(
+        StreamkernWarning, match=r"no inputs: 'Unnamed: 0' \(an index without a name"
+    ):
+        model = RandomFeatureRidge("gaussian", n_components=8).fit(pd.read_csv("t.csv"), "y")
+    assert model.recipe_.feature_names == ["a", "b"]
     frame.rename_axis("row").to_csv("named.csv")
     convert("named.csv", "o.h5", targets=["y"], force=True)
     assert read_recipe("o.h5").feature_names == ["row", "a", "b"]
@@ -275,10 +330,11 @@ def test_parts_without_rows_or_labels_are_taken_beside_others(folder, ending):
     )
 
 
-def test_columns_that_are_no_inputs_are_told_of_in_python_too(folder):
+@pytest.mark.parametrize("is_path", [True, False])
+def test_columns_that_are_no_inputs_are_told_of_in_python_too(folder, is_path):
     frame = pd.DataFrame({"a": range(30), "c": 1, "t": list("uvw") * 10, "y": range(30)})
     frame.to_csv("t.csv", index=False)
-    from streamkern import RandomFeatureRidge
-
     with pytest.warns(StreamkernWarning, match=r"that are no inputs: 'c' \(one value\)\."):
-        RandomFeatureRidge("gaussian", n_components=8, alpha=0.1).fit("t.csv", "y")
+        RandomFeatureRidge("gaussian", n_components=8, alpha=0.1).fit(
+            "t.csv" if is_path else frame, "y"
+        )

@@ -4,14 +4,16 @@ import io
 import math
 from dataclasses import replace
 
+import dask.dataframe
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
 
-from streamkern.errors import DataError, ParameterError
+from streamkern.errors import DataError, ParameterError, StreamkernWarning
 from streamkern.sources.preprocessing import RecipeOptions, discover
 from streamkern.sources.preprocessing.column_encoders import Categories, Numbers, Ordinal, Times
+from streamkern.sources.preprocessing.discovery import recipe_of_frame
 
 
 def found(columns, *, targets=(), rows=1000, is_written=True, **options):
@@ -102,6 +104,18 @@ def test_columns_that_say_nothing_are_left_out():
     assert column(["red", "?"]) == Categories("a", ("red",), False, True)
 
 
+@pytest.mark.parametrize("is_lazy", [False, True])
+@pytest.mark.parametrize("keep_missing", [False, True])
+@pytest.mark.parametrize("name", ["", "Unnamed: 0", "__index_level_0__"])
+def test_an_index_without_a_name_in_a_data_frame_is_no_input(name, keep_missing, is_lazy):
+    frame = pd.DataFrame({name: range(6), "a": np.arange(6.0), "b": [1, 4, 1, 5, 9, 2]})
+    rows = dask.dataframe.from_pandas(frame, npartitions=2) if is_lazy else frame
+    with pytest.warns(StreamkernWarning, match=rf"no inputs: '{name}' \(an index without a name"):
+        recipe = recipe_of_frame(rows, keep_missing=keep_missing)
+    assert recipe.feature_names == ["a", "b"]
+    np.testing.assert_array_equal(recipe.transform(frame), frame[["a", "b"]])
+
+
 def test_numbers_that_are_named_are_categories_in_the_order_of_numbers():
     expected = Categories("a", (2.0, 10.0))
     assert column(["10", "2", "2.0", "10"], categorical=["a"]) == expected
@@ -182,7 +196,7 @@ def test_what_is_said_to_be_missing_is_missing_and_no_more():
 def test_a_column_that_is_dropped_may_hold_anything():
     nested = pa.array([[1], [2]])
     table = {"a": nested, "b": pa.array([1, 2])}
-    with pytest.raises(DataError, match=r"column 'a' must hold .* type list.*leave it out"):
+    with pytest.raises(DataError, match=r"column 'a' must hold .* type list.*name it in drop"):
         found(table, is_written=False)
     assert found(table, is_written=False, drop=["a"]).left_out == {"a": "dropped"}
 

@@ -19,7 +19,7 @@ MOST_BYTES = 1024
 # Beyond either a column is not one of categories.
 MOST_LEVELS = 10_000
 _LEVEL_BYTES = 1 << 20
-PLAIN = "give --decimal , for 1,5, or --thousands , for 1,234, or write plain numbers"
+_MARKS = "give `convert` decimal (--decimal ,) for 1,5, or thousands (--thousands ,) for 1,234, or "
 _TRUTH = {"true", "false"}
 _MOST_EXACT = 2.0**53
 
@@ -47,7 +47,8 @@ class ColumnContents:
         self.level_bytes = 0
         self.longest = 0
         self.has_too_many = False
-        self._are_odd = self.is_text and not as_categories  # such as 1,5
+        # The first that is not plain, such as 1,5, where all are numbers; else None.
+        self.odd_number = "" if self.is_text and not as_categories else None
         self.examples: dict[str, str] = {}
         self.measured = _Summary()
         if as_categories and self.is_time:
@@ -58,7 +59,7 @@ class ColumnContents:
         if not is_known and str(kind) != "null":
             raise DataError(
                 f"column {name!r} must hold numbers, text, dates or times, but has type {kind}; "
-                f"make one of these of it, as seconds of a duration, or leave it out (--drop)."
+                f"make one of these of it, as seconds of a duration, or name it in drop (--drop)."
             )
 
     def update(self, part: Any) -> None:
@@ -110,9 +111,11 @@ class ColumnContents:
             self.examples.setdefault("text", values[0].as_py()[:80])
             lengths = compute.binary_length(values)
             self.longest = max(self.longest, compute.max(lengths).as_py())
-            if self._are_odd:
+            if self.odd_number is not None:
+                plain = compute.match_substring_regex(values, cells.NUMBER)
+                odd = self.odd_number or next(map(str, values.filter(compute.invert(plain))), "")
                 are = compute.match_substring_regex(values, cells.ODD_NUMBER)
-                self._are_odd = compute.all(are).as_py()
+                self.odd_number = odd[:80] if compute.all(are).as_py() else None
         self._count(zip(values.to_pylist(), counts.to_pylist(), strict=True))
 
     def _measure(self, what: str, values: Floats, counts: Any = None) -> None:
@@ -151,10 +154,10 @@ class ColumnContents:
         return self.rows - self.absent
 
     @property
-    def odd_number(self) -> str | None:
-        """An example of the cells where all are numbers that are not plain, such as 1,5."""
-        text = self.examples.get("text", "")
-        return text if self._are_odd and not re.match(cells.NUMBER, text) else None
+    def remedy(self) -> str:
+        """What helps where all cells are numbers, but not all are plain."""
+        has_options = self.is_written and self.odd_number and not {*"%$€£¥dD"} & {*self.odd_number}
+        return (_MARKS * bool(has_options) + "write plain numbers") * bool(self.odd_number)
 
     @property
     def is_truth(self) -> bool:
@@ -187,7 +190,7 @@ class ColumnContents:
             return "text" if self.is_text or self.as_categories else by_type
         if len(self.examples) > 1:
             shown = " and ".join(f"{what} ({value!r})" for what, value in self.examples.items())
-            how = f"{PLAIN}, or " if self.odd_number else ""
+            how = f"{self.remedy}, or " if self.remedy else ""
             raise DataError(
                 f"column {self.name!r} holds {shown}; {how}name what means missing in missing "
                 f"(--missing), or the column in categorical (--categorical {self.name}) if all are "

@@ -1,5 +1,6 @@
 """Type inference: the recipe of a table, from one pass over its rows."""
 
+import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,12 +18,7 @@ from streamkern.sources.preprocessing.cells import (
     is_text,
     pa,
 )
-from streamkern.sources.preprocessing.column_contents import (
-    MOST_BYTES,
-    MOST_LEVELS,
-    PLAIN,
-    ColumnContents,
-)
+from streamkern.sources.preprocessing.column_contents import MOST_BYTES, MOST_LEVELS, ColumnContents
 from streamkern.sources.preprocessing.column_encoders import (
     Categories,
     Column,
@@ -35,6 +31,8 @@ from streamkern.sources.preprocessing.recipe import Recipe, reserved
 
 # A target of text.
 _MOST_LABELS = 1_000
+# What pandas and Dask call an index without a name; pandas writes none in a CSV.
+_INDEX = re.compile(r"(__(index_level_\d+|null_dask_index)__|Unnamed: 0(\.\d+)*)?")
 
 
 @dataclass(frozen=True)
@@ -111,8 +109,10 @@ def discover(
     """
     missing = MISSING if options.missing is None else tuple(options.missing)
     contents: dict[str, ColumnContents] = {}
+    left_out = dict.fromkeys(options.drop, "dropped")
+    left_out |= unnamed_index({*schema.names} - {*options.named(), *targets})
     for name, kind in zip(schema.names, schema.types, strict=True):
-        if name in options.drop or name in options.ids or name == options.weights:
+        if name in left_out or name in options.ids or name == options.weights:
             continue
         chosen = name in options.categorical or name in options.ordinal
         chosen = chosen and (name not in targets or is_text(kind))
@@ -131,7 +131,6 @@ def discover(
         for name, column in contents.items()
     )
     columns: list[Column] = []
-    left_out = dict.fromkeys(options.drop, "dropped")
     single = True
     for name, column in contents.items():
         if name in targets:
@@ -144,10 +143,10 @@ def discover(
         columns.append(found)
         is_small = is_mixed and (isinstance(found, (Categories, Ordinal)) or column.is_truth)
         single &= is_small or str(schema.field(name).type) in SINGLE_EXACT
-    odd = {name: each.odd_number for name, each in contents.items() if each.odd_number}
-    if odd:
-        said = listed(f"{name} (as {example})" for name, example in odd.items())
-        warn(f"columns of numbers are written as text: {said}; {PLAIN}.")
+    for remedy in dict.fromkeys(each.remedy for each in contents.values() if each.remedy):
+        odd = [each for each in contents.values() if each.remedy == remedy]
+        said = listed(f"{each.name} (as {each.odd_number})" for each in odd)
+        warn(f"columns of numbers are written as text: {said}; {remedy}.")
     if not columns:
         said = listed(f"{name}: {why}" for name, why in left_out.items())
         raise DataError(f"no column is left to be an input ({said}); inputs are needed.")
@@ -165,6 +164,17 @@ def discover(
         decimal=options.decimal,
         thousands=options.thousands,
     )
+
+
+def unnamed_index(names: Iterable[str]) -> dict[str, str]:
+    """Return the columns that are an index without a name, and so why they are left out."""
+    return {name: "an index without a name" for name in sorted(names) if _INDEX.fullmatch(name)}
+
+
+def warn_of_left_out(recipe: Recipe) -> None:
+    left = [f"{name!r} ({why})" for name, why in recipe.left_out.items() if why != "dropped"]
+    if left:
+        warn(f"columns that are no inputs: {listed(left)}.")
 
 
 def recipe_of_frame(frame: Any, *, keep_missing: bool = False) -> Recipe | None:
@@ -188,17 +198,21 @@ def recipe_of_frame(frame: Any, *, keep_missing: bool = False) -> Recipe | None:
             same = part.cast(schema) if is_lazy else part
             yield from same.select(names).combine_chunks().to_batches()
 
-    if all(map(is_number, schema.types)) and (is_lazy or keep_missing):
-        columns = map(Numbers, schema.names)
+    index = unnamed_index(schema.names)
+    kinds = {each.name: str(each.type) for each in schema if each.name not in index}
+    if kinds and all(map(is_number, schema.types)) and (is_lazy or keep_missing):
+        columns = map(Numbers, kinds)
         if not keep_missing:
-            means, absent = frame.mean().compute(), frame.isna().any().compute()
+            found = frame.mean(), frame.isna().any()
+            means, absent = (each.compute().drop([*index]) for each in found)
             fills = np.nan_to_num(means.to_numpy(float), posinf=0.0, neginf=0.0)
-            columns = map(Numbers, schema.names, fills.tolist(), absent.tolist())
-        recipe = Recipe(tuple(columns), single={*map(str, schema.types)} <= SINGLE_EXACT)
+            columns = map(Numbers, kinds, fills.tolist(), absent.tolist())
+        recipe = Recipe(tuple(columns), single={*kinds.values()} <= SINGLE_EXACT, left_out=index)
     else:
         first = next(batches(schema.names), table)
         dates = [name for name in schema.names if are_times(first.column(name))]
         recipe = discover(schema, batches, (), RecipeOptions(), is_written=dates, fills=True)
+    warn_of_left_out(recipe)
     are_named = all(isinstance(name, str) for name in names)
     return recipe if are_named or not recipe.keeps_numbers else None
 
