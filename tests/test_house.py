@@ -42,6 +42,7 @@ ALLOWED = {
     "dask": (
         *("engine/", "runtime/resources.py", "sources/arrays.py"),
         *("sources/labelled_source.py", "sources/containers.py", "cli/job.py"),
+        "sources/preprocessing/discovery.py",
     ),
     "distributed": ("engine/", "runtime/resources.py", "monitor/"),
     "bokeh": ("monitor/dashboard_page.py",),

@@ -4,6 +4,7 @@ import re
 import socket
 import time
 
+import click
 import pytest
 from code_blocks import houses, people
 from commandline import invoke, refused, report_of, streamkern, unchanged_by
@@ -33,7 +34,7 @@ FIT = ("fit", "houses.csv", "--target", "price", *SMALL)
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))
 def test_help_has_common_options_groups_and_an_example_that_is_this_command(name):
-    said, command = streamkern(name, "--help").stdout, main.get_command(None, name)
+    said, command = streamkern(name, "--help").stdout, main.get_command(click.Context(main), name)
     assert {"--json", "--quiet", "--debug"} <= set(said.split())
     assert said == invoke(name, "-h").stdout
     assert not {"\\", "\b"} & set(said)  # no marks of its source

@@ -36,7 +36,6 @@ MAPS = {
     "grid": ("gaussian", 2),
     "nystroem": ("matern52", 3),
     "binning": ("laplacian", 3),
-    "sketch": ("polynomial", 3),
     "identity": ("linear", 3),
 }
 

@@ -237,7 +237,7 @@ def test_classes_are_searched_within_seconds():
     X, y = heavy_tailed(200)
     model = RandomFeatureClassifier(n_components=64, precision="double")
     model.tune(X, y > 0, budget="1s")
-    assert model.score(X, y > 0) > 0.9
+    assert model.score(X, y > 0) > 0.8
 
 
 def test_of_many_rows_rounds_try_one_length_scale_beside_the_last(monkeypatch):

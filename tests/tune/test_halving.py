@@ -280,7 +280,7 @@ def test_a_length_scale_at_the_edge_is_said_and_of_a_combination_for_columns_tha
     X, y = smooth(400)
     assert "at the edge" not in ridge().tune(X, np.sin(2 * X[:, 0]), **NAMED).report_["note"]
     outer = ridge(kernel=Gaussian(0.05)).tune(X, np.sin(2 * X[:, 0]))
-    assert f"--length-scale {outer.kernel_.length_scale:.4g}" in outer.report_["note"]
+    assert f"length_scale {outer.kernel_.length_scale:.4g}" in outer.report_["note"]
     wide = np.insert(X, 0, 7.0, axis=1)
     kernel = Gaussian(1.0).on([0]) + Gaussian(1e3).on([1]) * Laplacian(1e3).on([2])
     with pytest.warns(StreamkernWarning, match="constant"):

@@ -203,8 +203,10 @@ def recipe_of_frame(frame: Any, *, keep_missing: bool = False) -> Recipe | None:
     if kinds and all(map(is_number, schema.types)) and (is_lazy or keep_missing):
         columns = map(Numbers, kinds)
         if not keep_missing:
-            found = frame.mean(), frame.isna().any()
-            means, absent = (each.compute().drop([*index]) for each in found)
+            from dask import compute  # noqa: PLC0415  tables of files need none
+
+            inputs = frame.drop(columns=[*index])
+            means, absent = compute(inputs.mean(), inputs.isna().any())
             fills = np.nan_to_num(means.to_numpy(float), posinf=0.0, neginf=0.0)
             columns = map(Numbers, kinds, fills.tolist(), absent.tolist())
         recipe = Recipe(tuple(columns), single={*kinds.values()} <= SINGLE_EXACT, left_out=index)
