@@ -244,6 +244,7 @@ def test_inputs_are_ordered_by_what_the_kernel_makes_of_them(path):
     assert scales["column 2"] == ["20", numbers.number(20 * deviations[2])]
 
 
+@pytest.mark.filterwarnings("ignore:columns that are no inputs")
 def test_a_default_fit_of_a_table_names_its_inputs_its_worst_rows_and_simpler_models(path):
     X, y = rows()
     y = y - 100.0 * (np.arange(N) == 17)
