@@ -58,7 +58,7 @@ class Pass:
     done: dict[int, int] = field(default_factory=dict)  # with their rows
     failed: set[int] = field(default_factory=set)
     workers: dict[str, Worker] = field(default_factory=dict)
-    n_lost: int = 0  # workers that were at work
+    n_lost: int = 0  # workers that had begun shards
     seconds: Counter[str] = field(default_factory=Counter)
     validation: list[tuple[int, float]] = field(default_factory=list)
     # Features that these errors are with, and those of the model.
@@ -182,7 +182,7 @@ class Pass:
                 self.ended, self.error = now, event["error"]
 
     def lost(self, worker: str) -> None:
-        self.n_lost += worker in self.running.values()
+        self.n_lost += worker in self.workers  # at work, or it holds sums
         for shard in [shard for shard, where in self.running.items() if where == worker]:
             del self.running[shard]
         if worker in self.workers:
