@@ -73,10 +73,10 @@ def fit_job(
 
     Without `pairs` of kernel and map to choose from, the passes have the kernel in the best metric;
     with them the plan is of the map that is made of most rows, and of one that makes features where
-    any does.  With a `clock` metrics are learnt, while there is time,
-    and the last contender is a plain fit: of the first pair, to standardised inputs if the scale
-    was chosen.  Where the kernel is open, it is what a fit would choose, and the one before has the
-    standardised inputs and no kernel.  `solution` is what `plan_for` counts of what follows.
+    any does.  With a `clock` metrics are learnt, while there is time, and the last contender is a
+    plain fit: of the first pair, to standardised inputs if the scale was chosen.  Where the kernel
+    is open, it is what a fit would choose, and the one before has the standardised inputs and no
+    kernel.  `solution` is what `plan_for` counts of what follows.
     """
     given = pairs or [(options.kernel, options.feature_map)]
     each = [replace(options, kernel=kernel, feature_map=name) for kernel, name in given]

@@ -36,8 +36,8 @@ def compare(trials: SearchTrials, n_components: int, *, adds: bool) -> Search:
     D = _affordable(n_components, trials)
     arms = trials.arms
     linear = [Candidate(arm, 1.0) for arm, each in enumerate(arms) if each.is_linear]
-    *others, plain = [Candidate(arm, 1.0) for arm, each in enumerate(arms) if not each.is_linear]
-    first, others = [*others, plain][0], others[1:]
+    several = [Candidate(arm, 1.0) for arm, each in enumerate(arms) if not each.is_linear]
+    first, plain, others = several[0], several[-1], several[1:-1]
     # The best so far, the plain fit and linear ridge are compared whatever time is left.
     candidates = [*dict.fromkeys([first, plain]), *linear]
     tried = trials.try_all(candidates, D, last=True)
