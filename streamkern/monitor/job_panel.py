@@ -5,7 +5,7 @@ formats of its own.
 """
 
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import jinja2
 
@@ -93,7 +93,7 @@ def _time(job: Job, reading: Pass, now: float) -> tuple[str, str]:
         return job_text.duration(reading.elapsed(now)), f"for pass “{reading.label}”"
     far = left if whole is None else whole
     if far is not None and far < _LONGEST:
-        until = f", until {datetime.now() + timedelta(seconds=far):%H:%M:%S}"
+        until = f", until {job.when + timedelta(seconds=now - job.begun + far):%H:%M:%S}"
     if whole is None:
         return job_text.duration(left), f"left of pass “{reading.label}”{until}"
     parts = [f"pass “{reading.label}” {job_text.duration(left)}"] * (reading.ended is None)
