@@ -21,6 +21,7 @@ from streamkern.parameters.job_plan import Plan
 from streamkern.parameters.template import Template
 from streamkern.runtime.memory import in_words
 from streamkern.sources import Reader, Shard, Source
+from streamkern.statistics.folds import PlacedFolds
 from streamkern.storage.checkpoints import Checkpoint, opened_checkpoint
 
 # Places in the rows that are looked at, and how many rows there.
@@ -40,8 +41,9 @@ class RowPasses(NamedTuple):
     scaled: FitReport | None = None  # what is reported of the inputs' scale
 
     def fold_of(self, shard: Shard) -> int:
-        """Return the fold that the first row of a shard is dealt to."""
-        return int(self.folds.of(np.array([shard.start]))[0])
+        """Return the fold that the first row of a shard is dealt to, 0 if its inputs say which."""
+        is_placed = isinstance(self.folds, PlacedFolds)
+        return int(self.folds.at(np.array([shard.start]))[0]) if is_placed else 0
 
     def read(
         self, statistic: Any, label: str, *, block_rows: int | None = None, **how: Any

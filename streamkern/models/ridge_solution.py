@@ -33,6 +33,7 @@ from streamkern.models.report_facts import (
 )
 from streamkern.parameters.fit_report import FitReport, with_seconds
 from streamkern.parameters.parameters import Parameters
+from streamkern.parameters.penalty_options import PenaltyOptions
 from streamkern.parameters.plan import cut
 from streamkern.predict.predictor import Predictor
 from streamkern.runtime.events import tell_of_job
@@ -79,7 +80,7 @@ def solve_moments(
     sparse, intercept = parameters.sparse_options(sizes[-1]), parameters.fit_intercept
     leaving = None if source is None else LeaveOneOutPass(source, moments)
     folds, choice = shared(moments.folds), moments.choice
-    penalty = parameters.penalty if choice is None else choice.penalty
+    penalty = _penalty_of(parameters, moments)
     solved = solve_folds(folds, penalty, intercept=intercept, sizes=sizes, leave_one_out=leaving)
     if choice is not None:
         solved = solved.with_rest(choice.rest)
@@ -111,7 +112,7 @@ def solve_moments(
     warned = [*filter(None, (solution.note, short, note * (errors.source == "bound")))]
     # Too common for warnings.
     notes = [
-        report.get("order_note", ""),  # which was warned of
+        report.get("crowding", {}).get("note", ""),  # which was warned of
         edge,
         _unresolved(whole_map, equations, report["rows"]) * (not parameters.penalty.is_fixed),
         report.get("tuning_note", ""),
@@ -153,6 +154,14 @@ def solve_moments(
     return FittedRidge(
         parameters, predictor, report, equations, penalty_curve=curve, moments=given, size=leading
     )
+
+
+def _penalty_of(parameters: Parameters, moments: DataMoments) -> PenaltyOptions:
+    """Return how the penalty is chosen, guarded by folds where rows crowd."""
+    if moments.choice is not None:
+        return moments.choice.penalty
+    penalty = parameters.penalty
+    return penalty.guarded() if "crowding" in moments.report else penalty
 
 
 def _unresolved(feature_map: FeatureMap, equations: NormalEquations, n_rows: int) -> str:

@@ -19,7 +19,7 @@ from streamkern.parameters.fit_report import FitReport, with_seconds
 from streamkern.parameters.parameters import AUTO, Parameters, first_kernel_of
 from streamkern.parameters.plan import plan_here, tell_of_solution
 from streamkern.runtime.events import tell_of_job
-from streamkern.sources import Source
+from streamkern.sources import Block, Source
 from streamkern.tune.budget import Budget, Clock, Ledger, direct_seconds
 from streamkern.tune.candidates import Contender, kernels_to_try, maps_to_try, pairs_to_try
 from streamkern.tune.finalists import compare
@@ -122,7 +122,8 @@ class Choice:
         job = fit_job(source, options, self.checkpoint, clock=clock, **how)
         with job as (rows, contenders, learnt):
             spent = 0.0 if learnt is None else learnt.flops
-            folds = rows.folds.of(contenders[0].column_pass.sample.places[:n_rows])
+            some = contenders[0].column_pass.sample.first(n_rows)
+            folds = rows.folds.of(Block(some.X, some.y, 0, rows=some.places))
             own_folds = folds if 2 <= rows.folds.n_folds <= _MOST_FOLDS else None
             how_tried = n_rows, options, Ledger(allowed, rows.plan, spent, clock), own_folds
             if learnt is not None and clock is not None:

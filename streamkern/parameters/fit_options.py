@@ -35,8 +35,10 @@ CHOICES: dict[str, Collection[str]] = {
     "scale": ("auto", "standard", "robust", "common", *OF_CATEGORIES, "quantile", "none"),
     "precision": ("single", "double", "int8", "int16"),
     "on_bad_rows": ("error", "skip"),
-    "fold_by": ("auto", "shards", "rows", "blocks"),
+    "fold_by": ("auto", "shards", "rows", "blocks", "space"),
 }
+# The most components whose D x D system the solver 'auto' makes.
+DIRECT_COMPONENTS = 8192
 # Rows of the spread sample travel with the first pass, and more where kernel or scale is chosen.
 SAMPLE_ROWS, CHOICE_ROWS = 2048, 4096
 # The bytes of a sample that something is made from or learnt on, and its rows.
@@ -139,6 +141,12 @@ class FitOptions:
     def has_grid(self) -> bool:
         """Whether features are waves on a grid, whose kernel is chosen in windows."""
         return self.family.made is GridFourierFeatures
+
+    @property
+    def may_take_landmarks(self) -> bool:
+        """Whether landmarks may take the place of the map: nothing but rows decides on it."""
+        plain = self.chooses_kernel and self.paired and self.feature_map == "orthogonal"
+        return plain and self.precision not in LEVELS and self.n_components <= DIRECT_COMPONENTS
 
     @property
     def covariates(self) -> list[int | str]:

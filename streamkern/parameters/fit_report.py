@@ -39,7 +39,7 @@ class FitReport(TypedDict, total=False):
     metric: dict[str, Any] | None  # what a metric says of the inputs
     scale: str  # of the inputs, one of the choices but "auto"
     scale_errors: dict[str, float]  # of rows held out, by the scales that were tried
-    order_note: str  # where rows next to each other are alike, which is in the note, too
+    crowding: dict[str, Any]  # errors of a small fit near rows and far from them, where they differ
     kernel_errors: dict[str, float]  # likewise by kernels, in the scale that was chosen
     kernel_evidence: dict[str, float]  # its logarithm for a row of a field, by kernels
     # The solution.

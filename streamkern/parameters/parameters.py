@@ -18,7 +18,7 @@ from streamkern.features import FAMILIES, LEVELS, GridFourierFeatures, Identity
 from streamkern.features.metric import checked_metric
 from streamkern.features.trend import NO_CHOICE
 from streamkern.kernels import KERNELS, Gaussian, Kernel, Linear, as_kernel
-from streamkern.parameters.fit_options import CHOICES, GIVEN, FitOptions
+from streamkern.parameters.fit_options import CHOICES, DIRECT_COMPONENTS, GIVEN, FitOptions
 from streamkern.parameters.penalty_options import PenaltyOptions, SparseOptions
 from streamkern.parameters.trend_columns import checked_trend, trend_of_source
 
@@ -32,8 +32,6 @@ AUTO_COMPONENTS = 4096
 DEFAULT_MAP = "orthogonal"
 # Of fewer rows no kernel is chosen.
 FEWEST_ROWS = 30
-# The most components whose D x D system the solver 'auto' makes.
-DIRECT_COMPONENTS = 8192
 
 
 class Option(NamedTuple):
@@ -98,7 +96,7 @@ class Parameters:
         "cv",
         "The penalty, in units of the sum of squares; several: choose among them.  loo leaves out "
         "every row in turn, which takes one more reading.",
-        form="cv|gcv|evidence|loo|FLOAT[,FLOAT...]",
+        form="cv|guarded|gcv|evidence|loo|FLOAT[,FLOAT...]",
     )
     alphas: Any = option(
         None,
@@ -109,7 +107,9 @@ class Parameters:
     n_folds: int = option(5, "K of cross-validation.", name="folds")
     fold_by: str = option(
         "auto",
-        "What is left out together: shards, rows spread evenly, or contiguous blocks.",
+        "What is left out together: shards, rows spread evenly, contiguous blocks, or regions of "
+        "the space of the inputs; auto: shards of many rows, or rows, and where these crowd along "
+        "tracks or in time blocks or regions, with a penalty that they guard.",
         choices=CHOICES["fold_by"],
     )
     per_target: bool = option(False, "Choose one alpha for every target.")

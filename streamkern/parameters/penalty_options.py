@@ -3,8 +3,8 @@
 What checks penalties is imported when a fit is told, not when options of commands are listed.
 """
 
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Self
 
 from streamkern.errors import ParameterError
 
@@ -34,7 +34,7 @@ class PenaltyOptions:
                 f"one penalty for every target is a choice, but alpha is {self.alpha:g}; take "
                 f"alpha 'cv', 'gcv', 'evidence', 'loo' or a grid, or leave per_target out."
             )
-        if self.one_standard_error and not self.needs_folds:
+        if self.one_standard_error and (self.is_guarded or not self.needs_folds):
             raise ParameterError(
                 f"the one-standard-error rule needs folds, but alpha is {self.alpha!r}; take alpha "
                 f"'cv' or a grid, or leave the rule out."
@@ -43,6 +43,12 @@ class PenaltyOptions:
     @property
     def is_fixed(self) -> bool:
         return isinstance(self.alpha, float)
+
+    def guarded(self) -> Self:
+        """Return the same choice guarded by its folds, if it is by these alone."""
+        if not self.needs_folds or self.one_standard_error:
+            return self
+        return replace(self, alpha="guarded", alphas=self.grid)
 
     @property
     def grid(self) -> tuple[float, ...] | None:
@@ -70,7 +76,12 @@ class PenaltyOptions:
 
     @property
     def needs_folds(self) -> bool:
-        return self.alpha == "cv" or isinstance(self.alpha, tuple)
+        return self.alpha in ("cv", "guarded") or isinstance(self.alpha, tuple)
+
+    @property
+    def is_guarded(self) -> bool:
+        """Whether GCV chooses among penalties that are no worse than the mean on the folds."""
+        return bool(self.alpha == "guarded")
 
 
 class SparseOptions(NamedTuple):

@@ -105,7 +105,7 @@ def plan_fit(
         n_folds=n_folds,
         # Rows that are dealt one by one reach every fold.
         width=width,
-        folds_at_once={"shards": 1, "blocks": min(2, n_folds), "rows": n_folds}[fold_by],
+        folds_at_once={"shards": 1, "blocks": min(2, n_folds)}.get(fold_by, n_folds),
         **more,
     )
 

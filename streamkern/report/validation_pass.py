@@ -99,7 +99,8 @@ def _by_fold(model: FittedRidge | FittedClassifier, source: Source, folds: Any) 
     (errors, measure, worst, *_), sample, _ = found
     standardized = np.empty((0, len(errors.squared)))
     if isinstance(measure, PairCounts):
-        numbers, tasks = unseen.held_out.rule.of(sample.places), []
+        tasks = []
+        numbers = unseen.held_out.rule.of(Block(sample.X, sample.y, 0, rows=sample.places))
         equations = model.ridge.normal_equations
         whole = None if equations.samples is None else shared(equations)
         for k in np.unique(numbers).tolist():

@@ -1,7 +1,7 @@
 """The choice of the penalty: a criterion over a grid of them, the rules that choose, and notes."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -14,6 +14,8 @@ from streamkern.solve.solution import is_on_or_below
 
 # Of robust GCV: 1 would be GCV itself.  Of 0.05 to 0.4, that which does best on real data.
 _ROBUST = 0.2
+# Times the mean squared error of the mean, or the least, that a guarded choice has on the folds.
+_GUARD = 1.02
 # Of the mean squared error, as a power of alpha: from here double precision gained a tenth or more.
 _FALLING = 0.1
 
@@ -32,6 +34,7 @@ class PenaltyCurve:
     # Infinite for targets that are constant, which do not count.
     scale: Floats
     fold_scores: Floats | None = None  # the mean squared errors of the folds, (K, A, q)
+    near: Floats | None = None  # those between neighbours, by GCV, (A, q), where folds guard
 
     @classmethod
     def of_folds(cls, alphas: Floats, folds: Sequence[HeldOut], target_variance: Floats) -> Self:
@@ -39,6 +42,17 @@ class PenaltyCurve:
         sse = np.array([fold.sse for fold in folds])
         scores, scale = sse.sum(axis=0) / weights.sum(), _scale(target_variance)
         return cls("cv", alphas, scores, scale, sse / weights[:, None, None])
+
+    def guarded(self, spectrum: Spectrum) -> Self:
+        """Return the curve of folds for a choice by GCV that these guard.
+
+        Folds of regions tell what is predicted where no rows are, and alone would smooth away what
+        neighbours tell.  GCV tells the error between neighbours, and alone takes penalties at which
+        predictions swing where no rows are.  So GCV chooses among the penalties whose error on the
+        folds is at most that of the mean, or the least of all.
+        """
+        near = spectrum.counting_rows().gcv(self.alphas / spectrum.row_weight)
+        return replace(self, near=near)
 
     @classmethod
     def of_rows(cls, alphas: Floats, scores: Floats, target_variance: Floats) -> Self:
@@ -105,12 +119,18 @@ class PenaltyCurve:
         """Return the index of the chosen penalty: for every target, or one for all.
 
         By the one-standard-error rule it is the largest penalty whose score is within one standard
-        error of the best.
+        error of the best.  A guarded choice is that of `guarded`.
 
         Hastie, Tibshirani and Friedman (2009), "The elements of statistical learning", 7.10.
         """
         scores = self._combined(self.scores, per_target=per_target)
         best: Array = scores.argmin(axis=0)
+        if self.near is not None:
+            variance = np.where(np.isfinite(self.scale), self.scale, 0.0)
+            mean = self._combined(variance, per_target=per_target)
+            allowed = scores <= _GUARD * np.maximum(scores.min(axis=0), mean)
+            near = self._combined(self.near, per_target=per_target)
+            best = np.where(allowed, near, np.inf).argmin(axis=0)
         if one_standard_error:
             errors = self.standard_errors(per_target=per_target)
             if errors is None:
@@ -126,9 +146,15 @@ class PenaltyCurve:
         return self.scores[chosen, np.arange(self.scores.shape[1])]
 
     def combined(self, chosen: Array) -> tuple[float, float]:
-        """Return the mean score of the targets at the chosen penalties, and its standard error."""
-        score = float((self.at(chosen) / self.scale).mean())
-        if self.fold_scores is None:
+        """Return the mean score of the targets at the chosen penalties, and its standard error.
+
+        Of a guarded choice it is the error between neighbours, whose standard error is not known.
+        """
+        scores = self.at(chosen)
+        if self.near is not None:
+            scores = self.near[chosen, np.arange(self.near.shape[1])]
+        score = float((scores / self.scale).mean())
+        if self.fold_scores is None or self.near is not None:
             return score, 0.0
         each = self.fold_errors(chosen)
         return score, float(each.std(ddof=1) / np.sqrt(len(each)))
@@ -146,16 +172,21 @@ class PenaltyCurve:
             values, errors = np.sqrt(self.scores), self.standard_errors()
         if errors is not None:
             errors = errors_of_roots(values, errors)
-        plain: Any = values.astype(object)
-        plain[~np.isfinite(values)] = None  # JSON has no infinity
         # The values of a single target are a list of numbers.
         column = 0 if values.shape[1] == 1 else slice(None)
         return {
             "criterion": self.criterion,
             "alphas": self.alphas.tolist(),
-            "values": plain[:, column].tolist(),
+            "values": _plain(values, column),
             "standard_errors": None if errors is None else errors[:, column].tolist(),
+            **({} if self.near is None else {"near": _plain(np.sqrt(self.near), column)}),
         }
+
+
+def _plain(values: Floats, column: Any) -> Any:
+    plain: Any = values.astype(object)
+    plain[~np.isfinite(values)] = None  # JSON has no infinity
+    return plain[:, column].tolist()
 
 
 def _scale(variance: Floats) -> Floats:

@@ -12,6 +12,7 @@ from streamkern.solve.spectrum import Spectrum
 # What a penalty is chosen by, in words.
 CRITERIA = {
     "cv": "cross-validation",
+    "guarded": "generalised cross-validation, where folds are predicted no worse than by the mean",
     "gcv": "robust generalised cross-validation",
     "evidence": "the evidence",
     "loo": "leave-one-out",
@@ -38,8 +39,8 @@ def checked_penalty(alpha: Any) -> str | float | tuple[float, ...]:
     if isinstance(alpha, str):
         if alpha not in CRITERIA:
             raise ParameterError(
-                f"alpha must be 'cv', 'gcv', 'evidence', 'loo' or numbers, not {alpha!r}; give "
-                f"one of these."
+                f"alpha must be 'cv', 'guarded', 'gcv', 'evidence', 'loo' or numbers, not "
+                f"{alpha!r}; give one of these."
             )
         return alpha
     if np.ndim(alpha) == 0:

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from streamkern._typing import Array, Block, Shard
+from streamkern._typing import Array, Block, Floats, Shard
 from streamkern.errors import ParameterError
 from streamkern.statistics.base import Statistic
 from streamkern.statistics.declared_sums import Sum, declared
@@ -20,33 +20,44 @@ from streamkern.statistics.work import Work
 
 @dataclass(frozen=True)
 class Folds(ABC):
-    """A rule that deals every row to one of K folds, by its place in the source."""
+    """A rule that deals every row to one of K folds, by its place in the source or its inputs."""
 
     n_folds: int
 
     @abstractmethod
-    def of(self, places: Array) -> Array:
+    def of(self, rows: Block) -> Array:
+        """Return the fold of every row, (rows,), int."""
+
+
+class PlacedFolds(Folds):
+    """A rule that needs no more of a row than its place in the source."""
+
+    @abstractmethod
+    def at(self, places: Array) -> Array:
         """Return the fold of every place, (rows,), int."""
+
+    def of(self, rows: Block) -> Array:
+        return self.at(rows.places())
 
 
 @dataclass(frozen=True)
-class RangeFolds(Folds):
+class RangeFolds(PlacedFolds):
     """Contiguous ranges of rows, each in one fold, by their first places, ascending from 0."""
 
     starts: Array
     folds: Array
 
-    def of(self, places: Array) -> Array:
+    def at(self, places: Array) -> Array:
         return self.folds[np.searchsorted(self.starts, places, side="right") - 1]
 
 
 @dataclass(frozen=True)
-class ListedFolds(Folds):
+class ListedFolds(PlacedFolds):
     """A fold for every place, (n,)."""
 
     folds: Array
 
-    def of(self, places: Array) -> Array:
+    def at(self, places: Array) -> Array:
         return self.folds[places]
 
 
@@ -56,25 +67,43 @@ def unplaced_folds(n_folds: int) -> ListedFolds:
 
 
 @dataclass(frozen=True)
-class RowFolds(Folds):
+class RowFolds(PlacedFolds):
     """The rows gK to (g + 1)K - 1 go to K different folds, turned by a hash of g."""
 
     random_state: int
 
-    def of(self, places: Array) -> Array:
+    def at(self, places: Array) -> Array:
         turns = hashed(places // self.n_folds, self.random_state) % np.uint64(self.n_folds)
         return (places + turns.astype(np.int64)) % self.n_folds
 
 
 @dataclass(frozen=True)
-class TurnedFolds(Folds):
+class TurnedFolds(PlacedFolds):
     """Another rule, with folds that are so many further on."""
 
-    rule: Folds
+    rule: PlacedFolds
     turn: int
 
-    def of(self, places: Array) -> Array:
-        return (self.rule.of(places) + self.turn) % self.n_folds
+    def at(self, places: Array) -> Array:
+        return (self.rule.at(places) + self.turn) % self.n_folds
+
+
+@dataclass(frozen=True)
+class RegionFolds(Folds):
+    """Cells of the inputs' space, each in one fold: a row goes with the nearest centre."""
+
+    standardizer: Any  # of rows, as features are made of them
+    centres: Floats  # (m, p')
+    folds: Array  # (m,)
+
+    def of(self, rows: Block) -> Array:
+        z, nearest, least = self.standardizer(rows.X), np.zeros(len(rows), int), np.inf
+        for cell, centre in enumerate(self.centres):
+            # Row by row, so that nothing depends on how many come together.
+            distances = np.square(z - centre).sum(axis=1)
+            nearest = np.where(distances < least, cell, nearest)
+            least = np.minimum(distances, least)
+        return self.folds[nearest]
 
 
 def shard_folds(shards: Sequence[Shard], n_folds: int, random_state: int) -> RangeFolds:
@@ -101,7 +130,7 @@ def block_folds(n_rows: int, n_folds: int) -> RangeFolds:
 
 def rows_by_fold(rule: Folds, block: Block) -> Iterator[tuple[int, Block]]:
     """Yield every fold that has rows of a block, with these."""
-    folds = rule.of(block.places())
+    folds = rule.of(block)
     for fold in np.unique(folds).tolist():
         yield fold, block.where(folds == fold)
 

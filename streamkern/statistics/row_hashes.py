@@ -117,8 +117,7 @@ class RowIndex(Statistic):
             for few in slices(len(block), step):
                 values = block.X[few], block.y[few], weights[few, None]
                 hashes.append(row_hashes(np.concatenate(values, axis=1, dtype=float)))
-            places = block.places()
-            labels.append(places if self.rule is None else self.rule.of(places))
+            labels.append(block.places() if self.rule is None else self.rule.of(block))
         self.hashes = np.concatenate(hashes)
         self.labels = np.concatenate([each.astype(self.label_type, copy=False) for each in labels])
 

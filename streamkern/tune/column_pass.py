@@ -133,6 +133,7 @@ def run_column_pass(
     like: Template | None = None,
     more_to_come: bool = False,
     checkpoint: Checkpoint | None = None,
+    label: str = "columns",
 ) -> ColumnPass:
     passed = accumulate(
         source,
@@ -144,7 +145,7 @@ def run_column_pass(
         shard_rows=plan.shard_rows,
         block_rows=plan.column_block_rows,
         skip_bad_rows=options.on_bad_rows == "skip",
-        label="columns",
+        label=label,
         n_threads=plan.n_threads,
         checkpoint=checkpoint,
     )

@@ -77,6 +77,7 @@ def solve_sizes(
             ]
             variance = spectrum.target / spectrum.weight
             curve = PenaltyCurve.of_folds(alphas, run_all(held_out), variance)
+            curve = curve.guarded(spectrum) if options.is_guarded else curve
         elif leave_one_out is not None and options.reads_rows:
             curve = leave_one_out(basis, spectrum, alphas)
         else:

@@ -8,9 +8,10 @@ from dataclasses import replace
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from streamkern.engine.scheduler import shared, task
+from streamkern._typing import Array
+from streamkern.engine.scheduler import run_all, shared, task
 from streamkern.errors import ParameterError
-from streamkern.kernels import Gaussian, Laplacian, ShiftInvariantKernel
+from streamkern.kernels import Gaussian, Laplacian, Matern, ShiftInvariantKernel
 from streamkern.parameters.cost_estimate import rough_flops_per_second
 from streamkern.parameters.fit_options import CHOICE_ROWS, OF_CATEGORIES, FitOptions
 from streamkern.parameters.fit_report import FitReport
@@ -20,6 +21,7 @@ from streamkern.tune.budget import Clock, run_in_time
 from streamkern.tune.candidates import far_steps
 from streamkern.tune.column_pass import ColumnPass
 from streamkern.tune.metric_rounds import HeldOutTrial, Tried
+from streamkern.tune.trials import Trial
 
 # What the kernel 'auto' is chosen from: what suits most tables, and what is smooth.
 _KERNELS = Laplacian(), Gaussian()
@@ -27,6 +29,11 @@ _KERNELS = Laplacian(), Gaussian()
 _SCALES = "standard", "robust"
 # Features of the small fits at the most, and half octaves from a kernel's own length scale.
 _COMPONENTS, _STEPS = 1024, (0, -2, 2)
+# What kernels are chosen from where rows crowd: what is rough is not sure of gaps.  How often their
+# length scales are halved at the most, how many are tried at once, and by how much the mean squared
+# error between neighbours may rise for a shorter one.
+_ROUGH, _HALVINGS, _AT_ONCE, _NEXT_TO_NOTHING = (Laplacian(), Matern(1.5)), 8, 2, 1.1
+_CROWDED_COMPONENTS, _ROWS_A_FEATURE = 768, 4
 # What they take of the seconds by the formula, where nothing else runs.
 _TIMES = 8.5
 
@@ -38,6 +45,50 @@ class _SmallFit(NamedTuple):
     @property
     def error(self) -> float:
         return math.sqrt(self.tried.relative_mse)
+
+
+def chosen_where_rows_crowd(
+    seen: ColumnPass, options: FitOptions, folds: Array
+) -> tuple[FitOptions, FitReport]:
+    """Return options with the rough kernel that predicts best between neighbours, guarded by folds.
+
+    `folds` (m,) are those of the sample.  At long length scales only large penalties keep
+    predictions from swinging where no rows are, and at short ones the kernel does.  So length
+    scales are halved while that costs next to nothing, and the shortest of these is taken: of all
+    rows, which are denser than the sample, it costs less still.
+    """
+    begun, m = time.perf_counter(), len(folds)
+    weights = None if seen.weights is None else seen.weights[:m]
+    with blas_threads(1):  # length scales are part of the result
+        X = seen.standardizer(seen.sample.X[:m])
+        columns = seen.standardizer.columns
+        kernels = [each.resolved(X, columns, weights).restricted(columns) for each in _ROUGH]
+    sample: Any = shared(X), shared(seen.targets[:m])
+    dealt, weighed = shared(folds), shared(weights)
+    D = max(min(options.n_components, _CROWDED_COMPONENTS, m // _ROWS_A_FEATURE) // 2 * 2, 2)
+    found: list[tuple[int, float, Any]] = []
+    for own in kernels:
+        trial, errors = Trial(replace(options, kernel=own), D, is_guarded=True), list[float]()
+        while len(errors) < _HALVINGS and min(errors[-1:], default=0) <= _NEXT_TO_NOTHING * min(
+            errors, default=1
+        ):
+            halvings = range(len(errors), len(errors) + _AT_ONCE)
+            tasks = [
+                task(trial, *sample, [0.5**k], weighed, dealt, name="crowded-try") for k in halvings
+            ]
+            made = [each.relative_mse for (each,) in run_all(tasks)]
+            found += [(k, e, own.stretched(0.5**k)) for k, e in zip(halvings, made, strict=True)]
+            errors += made
+    most = _NEXT_TO_NOTHING * min(error for _, error, _ in found)
+    cheap = (each for each in found if each[1] <= most)
+    _, _, kernel = min(cheap, key=lambda each: (-each[0], each[1]))
+    by_error = sorted(found, key=itemgetter(1), reverse=True)
+    report: FitReport = {
+        "scale": options.scale,
+        "kernel_errors": {each.name: math.sqrt(error) for _, error, each in by_error},
+        "seconds": {"scale": time.perf_counter() - begun},
+    }
+    return replace(options, kernel=kernel, chooses_kernel=False), report
 
 
 def chosen_on_sample(

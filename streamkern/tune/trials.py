@@ -98,7 +98,7 @@ class Attempt:
         """
         logs = np.log(np.maximum([other.of_folds, self.of_folds], np.finfo(float).tiny))
         less = logs[0] - logs[1]
-        by_folds = less.mean() > _SURE * less.std(ddof=1) / np.sqrt(len(less))
+        by_folds = len(less) and less.mean() > _SURE * less.std(ddof=1) / np.sqrt(len(less))
         return bool(by_folds or self.relative_mse + self.standard_error < other.relative_mse)
 
     def as_dict(self) -> dict[str, Any]:
@@ -116,6 +116,7 @@ class Trial:
     options: FitOptions
     n_components: int
     metric: str = ISOTROPIC
+    is_guarded: bool = False  # errors are those between neighbours, at penalties that folds guard
     kernel = property(attrgetter("options.kernel"))
 
     def chosen(self, X: Array, weights: Floats | None = None) -> Chosen:
@@ -176,9 +177,16 @@ class Trial:
         total = reduce(Moments.merge, folds)
         intercept = self.options.fit_intercept
         basis = Eigenbasis.of(total.centred(intercept=intercept), total.n_rows - intercept)
-        curve = near_the_best(basis, total, folds)
+        if self.is_guarded:
+            alphas = default_grid(basis.spectrum)
+            held_out = [held_out_errors(basis, total, fold, alphas) for fold in folds]
+            curve = PenaltyCurve.of_folds(alphas, held_out, np.ones(total.n_targets))
+            curve = curve.guarded(basis.spectrum)
+        else:
+            curve = near_the_best(basis, total, folds)
         chosen = curve.choose()
         score, error = curve.combined(chosen)
+        of_folds = [] if self.is_guarded else curve.fold_errors(chosen).tolist()
         kernel = None if self.options.is_identity else self.kernel.stretched(factor)
         return Attempt(
             self.metric,
@@ -192,7 +200,7 @@ class Trial:
             float(curve.alphas[chosen[0]]),
             Cost(made - begun, ended - made, time.perf_counter() - ended),
             len(folds),
-            curve.fold_errors(chosen).tolist(),
+            of_folds,
         )
 
 

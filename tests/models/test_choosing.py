@@ -102,34 +102,61 @@ def along_tracks(n_tracks=16, n=200):
     return (X, field(X) + 0.2 * rng.standard_normal(len(X))), (gaps, field(gaps))
 
 
-def test_rows_that_crowd_along_tracks_are_warned_of_and_blocks_hold_in_the_gaps():
+@pytest.mark.parametrize("how", ["in order", "shuffled"])
+@pytest.mark.parametrize("precision", ["single", "double"])
+def test_where_rows_crowd_gaps_are_no_worse_than_the_mean_and_neighbours_no_worse(how, precision):
     (X, y), (gaps, truth) = along_tracks()
-    fitted = RandomFeatureRidge(n_components=512)
+    if how == "shuffled":
+        order = np.random.default_rng(1).permutation(len(y))
+        X, y = X[order], y[order]
+    fitted = RandomFeatureRidge(n_components=512, precision=precision)
     (said,) = notes(fitted, X, y)
-    assert "take fold_by 'blocks' (--fold-by blocks)" in said
-    assert said in fitted.report_["note"]
-    assert said == fitted.report_["order_note"]
-    blocks = RandomFeatureRidge(n_components=512, fold_by="blocks")
-    assert notes(blocks, X, y) == []
-    errors = [np.sqrt(np.square(each.predict(gaps) - truth).mean()) for each in (fitted, blocks)]
-    assert fitted.report_["cv_rmse"] < errors[0] / 2.0
-    assert errors[1] < errors[0] / 2.0
-    # Whoever says that rows are to be left out knows it.
-    assert notes(RandomFeatureRidge(n_components=512, fold_by="rows"), X, y) == []
+    report = fitted.report_
+    assert said in report["note"]
+    assert report["fold_by"] == ("blocks" if how == "in order" else "space")
+    assert report["crowding"]["far"] > 1.5 * report["crowding"]["near"]
+    # Whoever says that all rows to predict lie among these is taken at his word.
+    rows = RandomFeatureRidge(n_components=512, precision=precision, fold_by="rows")
+    assert notes(rows, X, y) == []
+    in_gaps, of_rows = (
+        np.sqrt(np.square(each.predict(gaps) - truth).mean()) for each in (fitted, rows)
+    )
+    of_mean = np.sqrt(np.square(y.mean() - truth).mean())
+    assert in_gaps < 1.05 * of_mean < of_rows
+    assert report["cv_rmse"] > 0.8 * np.hypot(in_gaps, 0.2)
+    among = np.sqrt(np.square(fitted.predict(X) - y).mean())
+    assert among < np.sqrt(np.square(rows.predict(X) - y).mean()) + 0.01
 
 
-@pytest.mark.parametrize("how", ["shuffled", "sorted by the target", "blocks", "few"])
-def test_rows_in_random_order_or_that_of_their_targets_are_not_warned_of(how):
+@pytest.mark.parametrize("feature_map", ["orthogonal", "iid", "nystroem"])
+def test_any_map_is_guarded_where_rows_crowd(feature_map):
+    (X, y), (gaps, truth) = along_tracks()
+    model = RandomFeatureRidge("gaussian", n_components=256, feature_map=feature_map)
+    notes(model, X, y)
+    assert model.report_["feature_map"] == feature_map
+    in_gaps = np.sqrt(np.square(model.predict(gaps) - truth).mean())
+    assert in_gaps < 1.05 * np.sqrt(np.square(y.mean() - truth).mean())
+
+
+@pytest.mark.parametrize("how", ["sorted by the target", "spread", "blocks", "few"])
+def test_rows_that_do_not_crowd_keep_folds_by_rows(how):
     (X, y), _ = along_tracks()
     rng = np.random.default_rng(1)
-    order = np.argsort(y) if how == "sorted by the target" else rng.permutation(len(y))
-    if how == "blocks":
+    order = np.argsort(y)
+    if how == "spread":  # in the plane, in random order
+        order, X = np.arange(len(y)), rng.uniform(0.0, 10.0, X.shape)
+        y = np.sin(X).sum(axis=1) + 0.2 * rng.standard_normal(len(y))
+    elif how == "sorted by the target":
+        X = rng.uniform(0.0, 10.0, X.shape)
+        X[:, 0] += y
+    elif how == "blocks":
         order, y = np.arange(len(y)), rng.standard_normal(len(y))  # nothing to be predicted
     elif how == "few":
         order = np.arange(0, len(y), 50)
     model = RandomFeatureRidge(n_components=128, n_folds=2)
     model.fit(X[order], y[order])
-    assert "order_note" not in model.report_
+    assert "crowding" not in model.report_
+    assert model.report_["fold_by"] == "rows"
 
 
 @pytest.fixture
@@ -154,7 +181,10 @@ def test_folds_by_shards_have_the_errors_of_fitting_again(long_rows):
 # What does not go.
 
 REFUSED = {
-    "an unknown word": ({"alpha": "aic"}, "must be 'cv', 'gcv', 'evidence', 'loo' or numbers, not"),
+    "an unknown word": (
+        {"alpha": "aic"},
+        "must be 'cv', 'guarded', 'gcv', 'evidence', 'loo' or numbers, not",
+    ),
     "a grid with a number twice": ({"alpha": [1.0, 2.0, 1.0]}, "alpha 1 is in the grid twice"),
     "one fold": ({"n_folds": 1}, "at least 2 folds, not 1; take 5"),
     "half a fold": ({"n_folds": 2.5}, r"n_folds must be a whole number of at least 2, not 2\.5"),
@@ -165,7 +195,7 @@ REFUSED = {
     ),
     "an unknown kind of fold": (
         {"fold_by": "time"},
-        "fold_by must be one of auto, shards, rows, blocks, not 'time'",
+        "fold_by must be one of auto, shards, rows, blocks, space, not 'time'",
     ),
     "a standard error of no folds": (
         {"alpha": "evidence", "one_standard_error": True},

@@ -86,7 +86,7 @@ def test_the_curve_of_merged_folds_is_that_of_refitting_without_each():
     first = model(fold_by="rows").moments(X[:cut], y[:cut])
     second = model(fold_by="rows").moments(X[cut:], y[cut:], like=first)
     solved = model(alpha=alphas).solve(first.merge(second))
-    dealt = np.concatenate([RowFolds(5, 0).of(np.arange(n)) for n in (cut, len(X) - cut)])
+    dealt = np.concatenate([RowFolds(5, 0).at(np.arange(n)) for n in (cut, len(X) - cut)])
     Phi, s = first.feature_map.transform(X), np.ones(len(X))
     for alpha, found in zip(alphas, solved.report_["alpha_curve"]["values"], strict=True):
         parts = [

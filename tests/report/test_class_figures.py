@@ -43,7 +43,7 @@ def held_out_scores(model, X):
     """Scores of every row by the model without its fold."""
     held_out = unseen_by(model.ridge_, folds_of(model.ridge_)).held_out
     rule, predictors = held_out.rule, held_out.predictors
-    folds = rule.of(np.arange(len(X)))
+    folds = rule.at(np.arange(len(X)))
     scores = np.empty((len(X), predictors[0].coef.shape[1]))
     for k, predictor in predictors.items():
         scores[folds == k] = predictor.predict(X[folds == k]).reshape(-1, scores.shape[1])

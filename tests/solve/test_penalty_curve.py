@@ -31,8 +31,14 @@ def test_a_penalty_is_a_criterion_a_float_or_an_ascending_grid_of_floats():
 
 
 NOT_PENALTIES = {
-    "another word": ("CV", "must be 'cv', 'gcv', 'evidence', 'loo' or numbers, not 'CV'"),
-    "a number as a word": ("0.1", "must be 'cv', 'gcv', 'evidence', 'loo' or numbers, not"),
+    "another word": (
+        "CV",
+        "must be 'cv', 'guarded', 'gcv', 'evidence', 'loo' or numbers, not 'CV'",
+    ),
+    "a number as a word": (
+        "0.1",
+        "must be 'cv', 'guarded', 'gcv', 'evidence', 'loo' or numbers, not",
+    ),
     "negative": (-1.0, r"at least 0, not -1\.0"),
     "not a number": (math.nan, "at least 0, not nan"),
     "none": (None, "at least 0, not None"),

@@ -52,7 +52,7 @@ every_kind = pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", [0, 1, 2**32])
 def test_every_row_is_in_the_fold_of_the_formula(kind, K, seed):
     rule, expected = rules(n_folds=K, seed=seed)[kind]
-    assert rule.of(np.arange(N)).tolist() == expected
+    assert rule.at(np.arange(N)).tolist() == expected
     assert rule.n_folds == K
 
 
@@ -60,7 +60,7 @@ def test_every_row_is_in_the_fold_of_the_formula(kind, K, seed):
 @naive.quick
 @given(group=st.integers(0, 10**15), seed=st.integers(0, 2**40))
 def test_each_group_of_as_many_rows_as_folds_has_one_in_every_fold(K, group, seed):
-    folds = RowFolds(K, seed).of(np.arange(group * K, (group + 1) * K))
+    folds = RowFolds(K, seed).at(np.arange(group * K, (group + 1) * K))
     assert sorted(folds.tolist()) == list(range(K))
 
 

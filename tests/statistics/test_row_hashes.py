@@ -92,7 +92,7 @@ def test_places_are_kept_without_a_rule_and_folds_with_one():
     by_place.update([block])
     by_fold.update([block])
     assert by_place.labels.tolist() == [3, 10, 11, 12, 40]
-    assert by_fold.labels.tolist() == RowFolds(3, 7).of(block.places()).tolist()
+    assert by_fold.labels.tolist() == RowFolds(3, 7).at(block.places()).tolist()
 
 
 @pytest.mark.parametrize(("n_folds", "n_bytes"), [(1, 1), (5, 1), (256, 1), (257, 2)])

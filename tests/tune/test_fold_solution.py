@@ -77,7 +77,7 @@ def passed(kind="rows", q=1, *, weighted=False):
         shard_rows=SHARD,
         block_rows=10,
         keep=True,
-        group=lambda shard: int(rule.of(np.array([shard.start]))[0]),
+        group=lambda shard: int(rule.at(np.array([shard.start]))[0]),
     ).statistic
 
 

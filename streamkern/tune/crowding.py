@@ -1,0 +1,141 @@
+"""Whether rows crowd: what neighbours tell of them is then not told of where no rows are."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from streamkern._typing import Array, Floats
+from streamkern.features import RandomFourierFeatures
+from streamkern.kernels import Laplacian
+from streamkern.runtime.threads import blas_threads
+from streamkern.sources import Block
+from streamkern.statistics import Folds
+from streamkern.tune.column_pass import ColumnPass
+
+# Rows of the sample, features and rows a feature of the small fit, and blocks that are left out.
+_ROWS, _COMPONENTS, _ROWS_A_FEATURE, _BLOCKS = 2048, 512, 4, 10
+_PENALTIES = np.geomspace(1e-7, 1.0, 8)  # over the largest eigenvalue
+# Times the errors of rows that those of blocks are, and standard errors above them: of rows in
+# random order they were up to 1.03 times.
+_FAR, _SURE = 1.5, 2.0
+# The share of steps against the order of rows that are sorted by their targets.
+_SORTED = 0.01
+# Inputs up to which gaps between rows can be told from the emptiness of space, the neighbours
+# whose distances are compared, and the dimension that rows fall short of where they crowd.
+_MOST_INPUTS, _NEIGHBOURS, _SHORT = 3, (2, 8), 0.5
+# Along one input, times the widest step of rows at random that a gap is.
+_GAP = 5.0
+
+
+class Crowding(NamedTuple):
+    """Errors of a small fit over the deviation of the targets, and what is left out together."""
+
+    fold_by: str  # "blocks" of consecutive rows, or regions of "space"
+    near: float  # where single rows are left out
+    far: float  # where blocks or regions are
+
+    def note(self) -> str:
+        """Say it in one sentence."""
+        what = "blocks of consecutive rows" if self.fold_by == "blocks" else "regions of the inputs"
+        return (
+            f"rows crowd: a small fit predicts them with {self.near:.2g} standard deviations of "
+            f"error where single rows are left out, and {self.far:.2g} where {what} are, so folds "
+            f"are {what} and guard the penalty; fold_by 'rows' (--fold-by rows) if all rows to "
+            f"predict lie among these."
+        )
+
+
+def crowding(seen: ColumnPass, regions: Folds | None, random_state: int) -> Crowding | None:
+    """Return how rows crowd, or None if they do not.
+
+    Errors of blocks of consecutive rows, or of regions, are far above those of single rows: all are
+    of a small fit without them, e = (I - H)^-1 r of its residuals r and their hat matrix H, at the
+    penalty that is best for rows; of every block the logarithms of both are compared.  In any space
+    regions are harder than rows; they count where rows leave gaps between them.
+    Roberts et al. (2017), "Cross-validation strategies for data with temporal, spatial,
+    hierarchical, or phylogenetic structure".
+    """
+    order = np.argsort(seen.sample.places[:_ROWS])
+    n, y = len(order), seen.targets[:_ROWS][order]
+    steps = np.diff(y, axis=0)
+    against = np.minimum((steps > 0).mean(axis=0), (steps < 0).mean(axis=0))
+    if n < 2 * _ROWS_A_FEATURE * _BLOCKS:
+        return None
+    with blas_threads(1):
+        z = seen.standardizer(seen.sample.X[:_ROWS][order])
+        fit = _SmallFit.of(z, y - y.mean(axis=0), random_state)
+        parts = {"blocks": np.array_split(np.arange(n), _BLOCKS)}
+        if (against < _SORTED).all():
+            del parts["blocks"]
+        if regions is not None and _leave_gaps(z):
+            cells = regions.of(Block(seen.sample.X[:_ROWS][order], y, 0))
+            parts["space"] = [np.flatnonzero(cells == cell) for cell in np.unique(cells)]
+        for fold_by, some in parts.items():
+            errors = np.array([fit.errors(part) for part in some])
+            logs = np.log(np.maximum(errors, np.finfo(float).tiny)) / 2.0
+            more = logs[:, 1] - logs[:, 0]
+            sure = _SURE * more.std(ddof=1) / np.sqrt(len(some))
+            sizes = [len(part) for part in some]
+            near, far = np.sqrt(np.average(errors, axis=0, weights=sizes)).tolist()
+            # Regions are harder than rows in any space, but rarely worse than the mean.
+            if more.mean() >= max(np.log(_FAR), sure) and (fold_by == "blocks" or far > 1.0):
+                return Crowding(fold_by, near, far)
+    return None
+
+
+class _SmallFit(NamedTuple):
+    """Ridge on few features of a sample, with the residuals and the hat matrix of its rows."""
+
+    turned: Floats  # features along eigenvectors (n, D)
+    shrunk: Floats  # 1 / (d + alpha), (D,)
+    residuals: Floats  # (n, q)
+    of_rows: Floats  # squared errors where single rows are left out, (n,)
+
+    @classmethod
+    def of(cls, z: Floats, y: Floats, random_state: int) -> "_SmallFit":
+        n = len(z)
+        kernel, D = Laplacian().resolved(z), min(_COMPONENTS, n // _ROWS_A_FEATURE) // 2 * 2
+        drawn = RandomFourierFeatures(kernel, D, random_state=random_state).draw(z.shape[1])
+        features = drawn.transform(z)
+        features -= features.mean(axis=0)
+        values, vectors = np.linalg.eigh(features.T @ features)
+        turned = features @ vectors
+        found: list[_SmallFit] = []
+        for alpha in _PENALTIES * values[-1]:
+            shrunk = 1.0 / (np.maximum(values, 0.0) + alpha)
+            residuals = y - turned @ (shrunk[:, None] * (turned.T @ y))
+            spare = 1.0 - 1.0 / n - np.square(turned) @ shrunk
+            of_rows = np.square(residuals / spare[:, None]).mean(axis=1)
+            found.append(cls(turned, shrunk, residuals, of_rows))
+        return min(found, key=lambda each: each.of_rows.mean())
+
+    def errors(self, part: Array) -> tuple[float, float]:
+        """Return the mean squared errors of some rows, each left out by itself and all together."""
+        along = self.turned[part]
+        hat = (along * self.shrunk) @ along.T + 1.0 / len(self.turned)
+        together = np.linalg.solve(np.eye(len(part)) - hat, self.residuals[part])
+        return float(self.of_rows[part].mean()), float(np.square(together).mean())
+
+
+def _leave_gaps(z: Floats) -> bool:
+    """Say whether rows, of few inputs, lie closer together than rows at random in their space.
+
+    Along one input, some step between neighbours is far wider than the widest of rows at random.
+    In the plane or in space, rows along lines have neighbours at distances that grow as along a
+    line: the 8th is four times as far as the 2nd, and twice as far if they fill the plane.
+    Levina and Bickel (2004), "Maximum likelihood estimation of intrinsic dimension".
+    """
+    from scipy.spatial import cKDTree  # noqa: PLC0415  slow, and for few inputs alone
+
+    n, p = z.shape
+    if p > _MOST_INPUTS:
+        return False
+    if p == 1:
+        steps = np.diff(np.sort(z[:, 0]))
+        return bool(steps.max() > _GAP * np.log(n) / n * steps.sum())
+    second, eighth = cKDTree(z).query(z, k=[k + 1 for k in _NEIGHBOURS])[0].T
+    apart = second > 0
+    if not apart.any():
+        return False
+    growth = np.log(eighth[apart] / second[apart]).mean()
+    return bool(growth > np.sum(1.0 / np.arange(*_NEIGHBOURS)) / (p - _SHORT))
