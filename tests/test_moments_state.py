@@ -15,7 +15,7 @@ import dask.array as da
 import naive
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     Bundle,
@@ -50,6 +50,10 @@ Y = np.rint(64 * (Y + 0.3 * rng.standard_normal(Y.shape))) / 64
 WEIGHTS = rng.choice([0.0, 0.5, 1.0, 3.0], N, p=[0.1, 0.3, 0.3, 0.3])
 
 some_rows = st.lists(st.integers(0, N - 1), min_size=1, max_size=40, unique=True)
+# Four shards in two groups: the first is saved after four blocks of eight.
+many_rows = st.lists(st.integers(0, N - 1), min_size=40, max_size=40, unique=True)
+stops = st.integers(2, 7)
+places = st.lists(st.integers(0, 39), min_size=1, max_size=20)  # among the rows that are in
 forms = st.sampled_from(["array", "float32", "sparse", "dask", "hdf5"])
 
 
@@ -66,6 +70,7 @@ class Stopped(KeyboardInterrupt):
 
 class MomentsMachine(RuleBasedStateMachine):
     held = Bundle("held")
+    resumed = 0  # shards whose sums were found, of all runs
 
     def __init__(self):
         super().__init__()
@@ -159,6 +164,14 @@ class MomentsMachine(RuleBasedStateMachine):
             (row, fold) for row, fold in zip(rows, folds, strict=True) if self.weights[row] > 0
         )
 
+    def rows_at(self, held, places):
+        return list(dict.fromkeys(held.rows[place % len(held.rows)][0] for place in places))
+
+    def kept(self, moments, rows):
+        """Moments that were made, once their solution is seen to be that of the rows."""
+        self.check(self.model().solve(moments), rows, intercept=True)
+        return Held(moments, rows)
+
     def without(self, held, rows):
         """The rows that are left: folds are unknown where one of equal rows went."""
         gone, times = set(rows), Counter(row for row, _ in held)
@@ -183,22 +196,19 @@ class MomentsMachine(RuleBasedStateMachine):
             with pytest.raises(DataError):
                 self.read(rows, form)
             return multiple()
-        return Held(self.read(rows, form), self.dealt(rows))
+        return self.kept(self.read(rows, form), self.dealt(rows))
 
-    @rule(target=held, rows=some_rows, after=st.integers(0, 9))
+    @rule(target=held, rows=many_rows, after=stops)
     def read_rows_in_two_goes(self, rows, after):
-        if not self.counting(rows):
-            return multiple()
         (source,) = self.given(rows, "hdf5")
         folder = Path(self.folder.name) / f"saved-{self.files}"
         self.left = after
-        try:
-            moments = self.model().moments(source, like=self.base, checkpoint=folder)
-        except Stopped:
-            self.left = math.inf
-            moments = self.model().moments(source, like=self.base, checkpoint=folder)
+        with pytest.raises(Stopped):
+            self.model().moments(source, like=self.base, checkpoint=folder)
         self.left = math.inf
-        return Held(moments, self.dealt(rows))
+        moments = self.model().moments(source, like=self.base, checkpoint=folder)
+        MomentsMachine.resumed += moments.report["resumed_shards"]
+        return self.kept(moments, self.dealt(rows))
 
     # What becomes of moments.
 
@@ -210,16 +220,15 @@ class MomentsMachine(RuleBasedStateMachine):
                 one.moments.merge(other.moments)
             return multiple()
         merged = one.moments.merge(other.moments, repeated_rows=repeated)
-        return Held(merged, one.rows + other.rows)
+        return self.kept(merged, one.rows + other.rows)
 
-    @rule(target=held, one=held, chosen=some_rows, form=forms)
+    @rule(target=held, one=held, chosen=places, form=forms)
     def forget(self, one, chosen, form):
-        there = {row for row, _ in one.rows}
-        gone = [row for row in chosen if row in there]
+        gone = self.rows_at(one, chosen)
         left = self.without(one.rows, gone)
         if not self.may_go(gone, left):
             return multiple()
-        return Held(one.moments.forget(*self.given(gone, form)), left)
+        return self.kept(one.moments.forget(*self.given(gone, form)), left)
 
     @rule(one=held, rows=some_rows)
     def forget_rows_that_were_never_in(self, one, rows):
@@ -232,7 +241,7 @@ class MomentsMachine(RuleBasedStateMachine):
     def save_and_load(self, one):
         path = Path(self.folder.name) / "moments.h5"
         one.moments.save(path, force=True)
-        return Held(streamkern.load_moments(path), one.rows)
+        return self.kept(streamkern.load_moments(path), one.rows)
 
     @rule(target=held, one=held, rows=some_rows, form=forms, repeated=st.booleans())
     def grow(self, one, rows, form, repeated):
@@ -251,9 +260,9 @@ class MomentsMachine(RuleBasedStateMachine):
         self.check(model, grown, intercept=True)
         return Held(model.moments_, grown)
 
-    @rule(target=held, one=held, chosen=some_rows, form=forms)
+    @rule(target=held, one=held, chosen=places, form=forms)
     def shrink(self, one, chosen, form):
-        gone = [row for row in chosen if row in {row for row, _ in one.rows}]
+        gone = self.rows_at(one, chosen)
         left = self.without(one.rows, gone)
         if not self.may_go(gone, left):
             return multiple()
@@ -272,6 +281,8 @@ class MomentsMachine(RuleBasedStateMachine):
         n_sparse=st.sampled_from([None, None, 5]),
     )
     def solve(self, one, alpha, fit_intercept, n_components, n_sparse):
+        if n_sparse and self.options["feature_map"] == "identity":
+            n_sparse = 1  # of the two that there are
         options = {"alpha": alpha, "fit_intercept": fit_intercept, "sparse": n_sparse}
         if isinstance(alpha, str):
             options["alphas"] = ALPHAS
@@ -334,9 +345,15 @@ usual = settings(
 )
 
 
+# Of a row or two nothing is left over.
+@pytest.mark.filterwarnings("ignore:residuals are smaller than the rounding")
 @pytest.mark.parametrize(
     ("n_examples", "n_steps"), [(6, 12), pytest.param(400, 40, marks=pytest.mark.slow)]
 )
 def test_any_order_leaves_the_sums_of_the_rows_that_are_in(n_examples, n_steps):
-    how = settings(usual, max_examples=n_examples, stateful_step_count=n_steps)
+    # To shrink what fails takes minutes.
+    phases = [Phase.generate] if n_examples < 10 else list(Phase)
+    how = settings(usual, max_examples=n_examples, stateful_step_count=n_steps, phases=phases)
+    MomentsMachine.resumed = 0
     run_state_machine_as_test(MomentsMachine, settings=how)
+    assert MomentsMachine.resumed, "no sums were found in a checkpoint, so this is of no others"
