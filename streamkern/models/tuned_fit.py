@@ -134,6 +134,7 @@ class Choice:
                 found = search(trials := SearchTrials(contenders, *how_tried), plain)
             best, arm = trials.contenders[found.arm.place], found.arm
             in_time = self._in_time(rows.options, source, clock)
+            notes = [found.note, "" if clock is None else clock.note]
             del trials  # and the rows that it holds
             new: Any = {"kernel": arm.kernel, "feature_map": arm.feature_map}
             new["scale"] = best.scale or rows.options.scale
@@ -149,6 +150,7 @@ class Choice:
         report |= {
             "tuning_kernels": list(map(described_kernel, tried)),
             "tuning_maps": names,
+            "tuning_note": " ".join(filter(None, notes)),
             "tuning_budget": None if self.budget is None else str(self.budget),
         }
         if learnt is not None and arm.is_linear:

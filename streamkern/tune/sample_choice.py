@@ -8,7 +8,7 @@ from dataclasses import replace
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from streamkern.engine.scheduler import shared, task
+from streamkern.engine.scheduler import shared
 from streamkern.errors import ParameterError
 from streamkern.kernels import Gaussian, Laplacian, ShiftInvariantKernel
 from streamkern.parameters.cost_estimate import rough_flops_per_second
@@ -91,8 +91,8 @@ def _small_fits(
             kernels = [each.resolved(rows, columns, weights) for each in _kernels(seen, options)]
         for own in (each.restricted(columns) for each in kernels):
             tried = [own.stretched(2.0 ** (step / 2)) for step in (*_STEPS, *far_steps(own, rows))]
-            tasks = [task(_without_coef, trial, each, *sent, name="sample-try") for each in tried]
-            parts += zip(range(len(tried)), [name] * len(tried), tasks, strict=True)
+            calls = [("sample-try", _without_coef, trial, each, *sent) for each in tried]
+            parts += zip(range(len(tried)), [name] * len(tried), calls, strict=True)
     # Own length scales come first, in case there is no time for others.
     _, names, several = zip(*sorted(parts, key=itemgetter(0)), strict=True)
     expected = _TIMES * trial.flops / rough_flops_per_second(options.precision)

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -12,9 +14,10 @@ from streamkern.parameters.fit_options import FitOptions
 from streamkern.runtime.events import tell_of_job
 from streamkern.runtime.threads import blas_threads
 from streamkern.statistics import dtype_of_features
-from streamkern.tune.budget import Ledger
+from streamkern.tune.budget import Ledger, run_in_time
 from streamkern.tune.candidates import Arm, Candidate, Contender, beyond, sober, tiers
 from streamkern.tune.search_result import Search, configurations
+from streamkern.tune.time_limit import TimeLimit
 from streamkern.tune.trials import N_FOLDS, Attempt, Trial, trial_bytes
 
 
@@ -137,19 +140,18 @@ class SearchTrials:
 
         Those of the last rung have the folds of the fit.
         """
-        tried: list[Attempt] = []
-        n_folds = self.n_folds if last else N_FOLDS
-        while left := candidates[len(tried) :]:
-            n = self.ledger.affordable(len(left), self.n_rows, n_components, share, n_folds)
-            if n < 1 or len(tried) + n < fewest:
-                break
-            tried += self.try_all(left[:n], n_components, last=last)
-        return tried
+        ledger, n_folds = self.ledger, self.n_folds if last else N_FOLDS
+        n = ledger.affordable(len(candidates), self.n_rows, n_components, share, n_folds)
+        if n < max(fewest, 1):
+            return []
+        make = partial(self.try_all, n_components=n_components, last=last)
+        tried = run_in_time(ledger.clock, candidates[:n], share, make, fewest=ledger.fewest)
+        return tried if len(tried) >= fewest else []
 
     def try_all(
-        self, candidates: Sequence[Candidate], n_components: int, *, last: bool
+        self, limit: TimeLimit, candidates: Sequence[Candidate], n_components: int, *, last: bool
     ) -> list[Attempt]:
-        """Try candidates, whatever it takes."""
+        """Try candidates within the time of each, and return the first ones that end."""
         folds, n_folds = (self._folds, self.n_folds) if last else (None, N_FOLDS)
         plan, options = self.ledger.plan, self.options
         dealt, sent = list(_dealt(candidates, plan.n_slots)), shared(folds)
@@ -158,16 +160,17 @@ class SearchTrials:
         a_trial = trial_bytes(self.n_rows, plan.n_features, n_components, itemsize, n_folds)
         at_once = max(min(plan.allowed_bytes // a_trial, plan.n_threads), 1)
         self._choose(trials, at_once)
-        tasks, places = [], []
+        calls, places = list[Any](), list[int]()
         for arm, mine in dealt:
             trial, factors = trials[arm], [candidates[i].factor for i in mine]
             name = f"try-{trial.options.feature_map}-{trial.kernel.name}-{trial.n_components}"
             sample = self._rows[self.arms[arm].place], self._targets, factors, self._weights
             chosen = self._chosen.get((arm, trial.n_components))
-            tasks.append(task(trial, *sample, sent, chosen, name=name))
+            calls.append((name, trial, *sample, sent, chosen))
             places += mine
-        attempts = [attempt for some in run_all(tasks, at_once) for attempt in some]
-        made = [attempts[places.index(i)] for i in range(len(candidates))]
+        ended = dict(zip(places, chain(*limit.run_all(calls, at_once)), strict=False))
+        n = next((i for i in range(len(candidates)) if i not in ended), len(candidates))
+        made = [ended[i] for i in range(n)]
         self.ledger.pay(made)
         if last:
             self.ledger.measure(made)

@@ -23,6 +23,7 @@ from streamkern.solve.penalty_curve import PenaltyCurve
 from streamkern.solve.penalty_grid import default_grid
 from streamkern.sources import Block
 from streamkern.statistics import Moments, Triangle, dtype_of_features
+from streamkern.tune.time_limit import look_at_clock
 
 # The metric of plain distances, what it is called of inputs that are standardised where another
 # scale was chosen, and those of kernels that are added.
@@ -46,6 +47,7 @@ class Targets(NamedTuple):
     def blocks(self, places: Array, X: Array) -> Iterator[Block]:
         """Yield the rows at some places, some at a time."""
         for start in range(0, len(places), _BLOCK_ROWS):
+            look_at_clock()
             rows = places[start : start + _BLOCK_ROWS]
             weights = None if self.weights is None else self.weights[rows]
             yield Block(X[rows], self.values[rows], int(rows[0]), weights)
@@ -172,6 +174,7 @@ class Trial:
         for fold, mine in zip(sums, places, strict=True):
             fold.update(y.blocks(mine, X))
         ended = time.perf_counter()
+        look_at_clock()
         folds = [fold.solvable() for fold in sums]
         total = reduce(Moments.merge, folds)
         intercept = self.options.fit_intercept
@@ -210,7 +213,10 @@ def near_the_best(basis: Eigenbasis, total: Moments, folds: Sequence[Moments]) -
         best, reach = int(start), _NEAR
     known: dict[int, list[HeldOut]] = {}
     while new := [i for i in range(len(alphas)) if abs(i - best) <= reach and i not in known]:
-        made = [held_out_errors(basis, total, fold, alphas[new]) for fold in folds]
+        made = []
+        for fold in folds:
+            look_at_clock()
+            made.append(held_out_errors(basis, total, fold, alphas[new]))
         for j, i in enumerate(new):
             known[i] = [each._replace(sse=each.sse[[j]]) for each in made]
         places = sorted(known)
