@@ -134,7 +134,7 @@ class Choice:
                 found = search(trials := SearchTrials(contenders, *how_tried), plain)
             best, arm = trials.contenders[found.arm.place], found.arm
             in_time = self._in_time(rows.options, source, clock)
-            notes = [found.note, "" if clock is None else clock.note]
+            late = "" if clock is None else clock.note
             del trials  # and the rows that it holds
             new: Any = {"kernel": arm.kernel, "feature_map": arm.feature_map}
             new["scale"] = best.scale or rows.options.scale
@@ -150,12 +150,12 @@ class Choice:
         report |= {
             "tuning_kernels": list(map(described_kernel, tried)),
             "tuning_maps": names,
-            "tuning_note": " ".join(filter(None, notes)),
+            "tuning_note": " ".join(filter(None, [found.note, late])),
             "tuning_budget": None if self.budget is None else str(self.budget),
         }
-        if learnt is not None and arm.is_linear:
+        if learnt is not None and (arm.is_linear or not is_learnt):
             report = with_seconds(report, metric=learnt.seconds)
-        elif learnt is not None and is_learnt:
+        elif learnt is not None:
             # Of several metrics, the first that was learnt.
             places = sorted(best.parts, key=lambda i: contenders[i].metric != LEARNT)
             report = learnt.reported(report, (*places, arm.place)[0])

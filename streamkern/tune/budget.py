@@ -171,10 +171,7 @@ def run_in_time(
 
 
 class Ledger:
-    """What a search has spent of its budget; None pays for everything.
-
-    Passes are counted by formula.
-    """
+    """What a search has spent of its budget, in passes by formula; None pays for everything."""
 
     def __init__(
         self, budget: Budget | None, plan: Plan, spent: float = 0.0, clock: Clock | None = None

@@ -122,8 +122,7 @@ class HeldOutTrial:
         feature_map = self._map(kernel, X, weights)
         features = np.empty((max(len(X) - n, SHIFT_ROWS), feature_map.n_components), dtype)
         some = features[: min(n, SHIFT_ROWS)]
-        feature_map.evaluate(X[: len(some)], some)
-        moments = moments_about(feature_map, some, y.shape[1])
+        moments = moments_about(feature_map, X, some, y.shape[1])
         moments.update(self._training(X, y, weights))
         centred = moments.centred(intercept=self.options.fit_intercept)
         held, targets, shift = X[n:], y[n:], moments.feature_shift

@@ -142,7 +142,7 @@ def test_a_budget_alone_chooses_among_all_kernels_and_maps():
 
 def test_a_budget_in_seconds_stops_the_search(monkeypatch):
     clock = [0.0]  # of our own: every trial takes a second, whatever its size
-    attempt = Trial._attempt
+    attempt = Trial.__call__
 
     def timed(*arguments):
         clock[0] += 1.0
@@ -151,7 +151,7 @@ def test_a_budget_in_seconds_stops_the_search(monkeypatch):
     monkeypatch.setattr("streamkern.tune.budget.perf_counter", lambda: clock[0])
     ours = SimpleNamespace(perf_counter=lambda: clock[0])
     monkeypatch.setattr("streamkern.models.tuned_fit.time", ours)
-    monkeypatch.setattr(Trial, "_attempt", timed)
+    monkeypatch.setattr(Trial, "__call__", timed)
     given = {"scale": "robust", "metric": np.eye(P), "precision": "double"}
     report = ridge(**given).tune(*rows(), budget="12s").report_
     # As many run at a time as there are threads, and the last ones are stopped.
@@ -172,7 +172,7 @@ def test_a_trial_that_is_running_stops_where_what_is_left_is_for_the_fit(slow):
     X, y = rows(2000)
     options, own = Parameters.of(ridge()).passes(), Gaussian(1.0)
     if slow is Trial:
-        call = "try", Trial(replace(options, kernel=own), 64), X, y[:, None], [1.0, 2.0]
+        call = "try", Trial(replace(options, kernel=own), 64), X, y[:, None], 1.0
     elif slow is HeldOutTrial:
         plain = Standardizer(np.arange(P), np.zeros(P), np.ones(P), P)
         call = "try", HeldOutTrial.of(options, plain, len(X)), own, X, y[:, None], None
