@@ -32,7 +32,7 @@ import streamkern
 from streamkern import Gaussian, RandomFeatureRidge
 from streamkern.errors import DataError
 from streamkern.features import LEVELS
-from streamkern.models import moments_fit
+from streamkern.models import fold_rules
 from streamkern.models.data_moments import DataMoments
 from streamkern.parameters import plan
 from streamkern.sources.shard_reader import HDF5Reader
@@ -87,7 +87,7 @@ class MomentsMachine(RuleBasedStateMachine):
         self.patches = [
             patch.object(HDF5Reader, "blocks", blocks),
             patch.multiple(plan, _SHARD_ROWS=(10, 10), _BLOCK_ROWS=(5, 5), _COLUMN_BLOCK_ROWS=5),
-            patch.object(moments_fit, "_FEW", 0),  # or folds of few rows follow from what they hold
+            patch.object(fold_rules, "_FEW", 0),  # or folds of few rows follow from what they hold
             dask.config.set(scheduler="synchronous"),
         ]
         for each in self.patches:

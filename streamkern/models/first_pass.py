@@ -70,11 +70,11 @@ class FirstPass:
         folds: Folds | None,
         saved: Checkpoint | None,
         *,
-        is_searched: bool,
+        is_open: bool,
     ) -> Found:
         """Read the rows, and where they crowd let folds see the gaps, in a map that holds there.
 
-        A search tries maps and kernels itself.
+        Map and kernel are chosen if they are open; a search among some tries these itself.
         """
         index = RowIndex(folds) if self.indexed else None
         how: Any = {"like": self.like, "index": index, "more_to_come": self.more_to_come}
@@ -92,8 +92,8 @@ class FirstPass:
         scaled["crowding"] = crowded._asdict() | {"note": crowded.note()}
         if plan.fold_by != "shards":  # which are blocks
             options = replace(options, fold_by=crowded.fold_by)
-        if not is_searched and options.may_take_landmarks:
-            options = replace(options, feature_map="nystroem")
+        if is_open and options.may_take_landmarks:
+            options = replace(options, feature_map="nystroem", metric=None)
         n_sample = max(self.n_sample, options.sample_rows(self.source))
         plan = plan_for(self.source, options, n_sample, **self.solution)
         if len(seen.sample.X) < min(n_sample, seen.passed.n_rows):
@@ -103,7 +103,7 @@ class FirstPass:
         folds = regions
         if plan.fold_by != "space":
             folds = placed_folds(self.source, plan, options)
-        if options.chooses_kernel and not is_searched:
+        if is_open and options.chooses_kernel:
             few = seen.sample.first(CHOICE_ROWS)
             of_sample = regions.of(Block(few.X, few.y, 0, rows=few.places))
             if options.scale == AUTO:

@@ -85,9 +85,10 @@ def fit_job(
     folds = first.placed_folds(options, plan, few_rows=few_rows)
     job: Any = {"like": like, "indexed": indexed, "searched": searched}
     with checkpointed(folder, source, options, plan, **job) as saved:
-        found = first.read(options, plan, folds, saved, is_searched=bool(pairs))
+        is_open = options.chooses_kernel or not pairs
+        found = first.read(options, plan, folds, saved, is_open=is_open)
         seen, options, plan, folds, scaled = found
-        if "crowding" in scaled and not pairs:
+        if "crowding" in scaled and is_open:
             given = [(options.kernel, options.feature_map)]
         wanted = options if like is None else replace(options, metric=None)  # its map has one
         plain, given_scale = seen, options.scale
@@ -100,7 +101,8 @@ def fit_job(
             still = options.chooses_kernel and not kernel_is_open
             options = replace(chosen_options, chooses_kernel=still)
             wanted = replace(wanted, scale=options.scale)
-            given = given if pairs else [(options.kernel, options.feature_map)]
+            if not pairs:
+                given = [(options.kernel, options.feature_map)]
         contenders, learnt = in_metric(seen, wanted, given, plan, clock)
         chosen = wanted.scale != given_scale
         if clock is not None and (learnt is not None or chosen):

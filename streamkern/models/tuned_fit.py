@@ -4,12 +4,14 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 from streamkern.errors import DataError, ParameterError
 from streamkern.kernels import Gaussian, Kernel, Linear
+from streamkern.models.checkpoint_job import RowPasses
 from streamkern.models.data_moments import DataMoments
 from streamkern.models.fitted_model import described_kernel
 from streamkern.models.moments_fit import fit_job
@@ -60,6 +62,15 @@ def _search_options(
     if not found:
         raise refusals[0]
     return parameters.with_folds(max(found, key=lambda each: each.heaviness))
+
+
+def _trials(rows: RowPasses, contenders: Sequence[Contender], **how: Any) -> SearchTrials:
+    """Return the trials of contenders, which where rows crowd the folds of the fit guard."""
+    some = contenders[0].column_pass.sample.first(how["n_rows"])
+    folds = rows.folds.of(Block(some.X, some.y, 0, rows=some.places))
+    crowds = "crowding" in (rows.scaled or {})
+    are_own = crowds or 2 <= rows.folds.n_folds <= _MOST_FOLDS
+    return SearchTrials(contenders, folds=folds if are_own else None, is_guarded=crowds, **how)
 
 
 class Choice:
@@ -122,19 +133,18 @@ class Choice:
         job = fit_job(source, options, self.checkpoint, clock=clock, **how)
         with job as (rows, contenders, learnt):
             spent = 0.0 if learnt is None else learnt.flops
-            some = contenders[0].column_pass.sample.first(n_rows)
-            folds = rows.folds.of(Block(some.X, some.y, 0, rows=some.places))
-            own_folds = folds if 2 <= rows.folds.n_folds <= _MOST_FOLDS else None
-            how_tried = n_rows, options, Ledger(allowed, rows.plan, spent, clock), own_folds
+            ledger = Ledger(allowed, rows.plan, spent, clock)
+            trials_of = partial(_trials, rows, options=options, n_rows=n_rows, ledger=ledger)
             if learnt is not None and clock is not None:
-                trials = SearchTrials(self._with_linear(contenders, rows.options), *how_tried)
+                trials = trials_of(self._with_linear(contenders, rows.options))
                 D = self.parameters.for_rows(self.options, source).n_components
                 found = compare(trials, D, adds=self.is_free)
             else:
                 plain = self.parameters.feature_map if self.maps in (None, AUTO) else None
-                found = search(trials := SearchTrials(contenders, *how_tried), plain)
+                found = search(trials := trials_of(contenders), plain)
             best, arm = trials.contenders[found.arm.place], found.arm
             in_time = self._in_time(rows.options, source, clock)
+            late = "" if clock is None else clock.note
             del trials  # and the rows that it holds
             new: Any = {"kernel": arm.kernel, "feature_map": arm.feature_map}
             new["scale"] = best.scale or rows.options.scale
@@ -150,11 +160,12 @@ class Choice:
         report |= {
             "tuning_kernels": list(map(described_kernel, tried)),
             "tuning_maps": names,
+            "tuning_note": " ".join(filter(None, [found.note, late])),
             "tuning_budget": None if self.budget is None else str(self.budget),
         }
-        if learnt is not None and arm.is_linear:
+        if learnt is not None and (arm.is_linear or not is_learnt):
             report = with_seconds(report, metric=learnt.seconds)
-        elif learnt is not None and is_learnt:
+        elif learnt is not None:
             # Of several metrics, the first that was learnt.
             places = sorted(best.parts, key=lambda i: contenders[i].metric != LEARNT)
             report = learnt.reported(report, (*places, arm.place)[0])
@@ -165,6 +176,7 @@ class Choice:
         if not (self.is_free and self.budget is not None and self.budget.in_seconds):
             return False
         is_plain = report["metric"] is None and report["feature_map"] == _USUAL_MAP
+        is_plain |= "crowding" in report  # whose folds say nothing of neighbours
         seconds, parts = report["seconds"], ("scale", "columns", "pass", "solve")
         again = _AGAIN * sum(seconds.get(part, 0.0) for part in parts)
         left = self.begun + self.budget.amount - time.perf_counter()

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 
-from streamkern.engine.scheduler import run_all
 from streamkern.errors import ParameterError
 from streamkern.parameters.cost_estimate import (
     AT_LANDMARKS,
@@ -22,6 +21,7 @@ from streamkern.parameters.parameters import AUTO, Parameters
 from streamkern.parameters.plan import plan_here
 from streamkern.runtime.resources import current_resources
 from streamkern.sources import Source
+from streamkern.tune.time_limit import TimeLimit
 from streamkern.tune.trials import ADDED, N_FOLDS, Attempt
 
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
@@ -30,7 +30,7 @@ _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 _FIT_SHARE, _TIMES, _ROWS_A_COMPONENT, _ROWS_BY_PASSES = 0.45, (16, 8, 4, 2), 3, 2
 # What a trial of one thread takes of a fit by the formula, and a fit with calibration of one
 # without.
-_A_TRIAL, _CALIBRATED = 2.1, 1.35
+A_TRIAL, _CALIBRATED = 2.1, 1.35
 # The share of a search that may learn metrics, and what a plain fit takes of one at landmarks.
 LEARNING, _PLAIN = 0.65, 0.75
 # Seconds that some trials take besides what the formula counts, however small they are.
@@ -127,31 +127,51 @@ class Clock:
         searching = self.seconds - max(min(wide, self.seconds / 2), plain)
         return self.until_end - self.seconds + share * searching
 
+    @property
+    def note(self) -> str:
+        """One sentence where the fit that was asked for takes longer than what is left, else ''."""
+        needed, left = self.slowness * self.reserved[1], max(self.until_end, 0.0)
+        return (needed > left) * (
+            f"the fit to all rows was expected to take {needed:.0f} s, but {left:.0f} s of the "
+            f"budget were left; give more seconds, or fewer components."
+        )
+
+    def limit(self, share: float = 1.0) -> TimeLimit:
+        return TimeLimit(self.left(share), self.now)
+
 
 def run_in_time(
-    clock: Clock | None, tasks: Sequence[Any], share: float, *, fewest: int = 1, expected: float = 0
+    clock: Clock | None,
+    several: Sequence[Any],
+    share: float,
+    make: Callable[[TimeLimit, Sequence[Any]], list[Any]] = TimeLimit.run_all,
+    *,
+    fewest: int = 0,
+    expected: float = 0,
 ) -> list[Any]:
-    """Run all tasks, or the fewest, and more while as many as there are slots have time to end."""
+    """Make all, or the fewest, and more while as many as there are slots have time to end.
+
+    `make` returns what came of some, fewer where one was stopped, after which there are no more.
+    """
     if clock is None:
-        return run_all(tasks)
-    made, n_slots = list[Any](), current_resources().n_slots
-    while rest := tasks[len(made) :]:
+        return make(TimeLimit(), several)
+    made, taken, n_slots = list[Any](), 0.0, current_resources().n_slots
+    while some := several[len(made) : len(made) + n_slots]:
         begun = clock.now()
-        made += run_all(rest[:n_slots])
+        limit = TimeLimit() if len(made) < fewest else clock.limit(share)
+        if taken > limit.seconds:
+            break
+        made += (new := make(limit, some))
+        if len(new) < len(some):
+            break
         taken = clock.now() - begun
         if expected:  # seconds of these by the formula
             clock.slowness = max(taken / (expected + _BESIDE), 1.0)
-        if len(made) >= fewest and taken > clock.left(share):
-            break
     return made
 
 
 class Ledger:
-    """What a search has spent of its budget; None pays for everything.
-
-    Passes are counted by formula.  No more trials begin that, if they take as long as the last,
-    end after a share of the seconds of a clock.
-    """
+    """What a search has spent of its budget, in passes by formula; None pays for everything."""
 
     def __init__(
         self, budget: Budget | None, plan: Plan, spent: float = 0.0, clock: Clock | None = None
@@ -160,7 +180,6 @@ class Ledger:
         self.clock: Any = clock
         self.plan, self._spent = plan, spent  # multiply-adds before
         self._flops, self._begun = 0.0, perf_counter()
-        self._paid, self._last = 0.0, 0.0  # seconds until the last were paid, and of these
 
     @property
     def passes(self) -> float:
@@ -171,8 +190,12 @@ class Ledger:
     def seconds(self) -> float:
         return perf_counter() - self._begun
 
+    @property
+    def fewest(self) -> int:
+        """How many trials are made whatever they take."""
+        return 0 if self._flops else 1
+
     def pay(self, attempts: Sequence[Attempt]) -> None:
-        self._last, self._paid = self.seconds - self._paid, self.seconds
         for attempt in attempts:
             self._flops += self._flops_of(attempt.n_rows, attempt.n_components, attempt.n_folds)
 
@@ -182,7 +205,7 @@ class Ledger:
         one = next((a for a in attempts if a.length_scale is not None and a.metric != ADDED), None)
         if self.clock is not None and one is not None and not plan.solves_by_passes:
             sizes = one.n_rows, plan.n_features, one.n_components, one.n_folds
-            expected = _A_TRIAL * fit_seconds(*sizes, plan.precision, 1)
+            expected = A_TRIAL * fit_seconds(*sizes, plan.precision, 1)
             self.clock.slowness = max(sum(one.cost) / expected, 1.0)
 
     def payable(self, sizes: Sequence[int], n_rows: int, n_folds: int) -> list[int]:
@@ -199,18 +222,14 @@ class Ledger:
     def affordable(
         self, n_trials: int, n_rows: int, n_components: int, share: float, n_folds: int = N_FOLDS
     ) -> int:
-        """Return how many of some trials can be paid before a share is spent."""
-        if self.budget is None:
+        """Return how many of some trials a share of the passes pays for: of the first, one."""
+        if self.budget is None or self.clock is not None:
             return n_trials
-        if self.clock is not None:
-            # As many as run at a time.
-            number = self.plan.n_slots if self._last < self.clock.left(share) else 0
-        else:
-            room = share * self.budget.amount
-            a_trial = self._flops_of(n_rows, n_components, n_folds) / self.plan.flops
-            # A budget that is meant for so many trials pays for them, whatever the rounding.
-            number = int((room - self.passes) / a_trial + 1e-9)
-        return max(min(number, n_trials), 0 if self._flops else min(n_trials, 1))
+        room = share * self.budget.amount
+        a_trial = self._flops_of(n_rows, n_components, n_folds) / self.plan.flops
+        # A budget that is meant for so many trials pays for them, whatever the rounding.
+        number = int((room - self.passes) / a_trial + 1e-9)
+        return max(min(number, n_trials), min(n_trials, self.fewest))
 
     def _flops_of(self, n_rows: int, n_components: int, n_folds: int) -> float:
         return fit_flops(n_rows, self.plan.n_features, n_components, n_folds)

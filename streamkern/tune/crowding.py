@@ -78,7 +78,8 @@ def crowding(seen: ColumnPass, regions: Folds | None, random_state: int) -> Crow
             sizes = [len(part) for part in some]
             near, far = np.sqrt(np.average(errors, axis=0, weights=sizes)).tolist()
             # Regions are harder than rows in any space, but rarely worse than the mean.
-            if more.mean() >= max(np.log(_FAR), sure) and (fold_by == "blocks" or far > 1.0):
+            is_far = fold_by == "blocks" or logs[:, 1].mean() > 0.0
+            if is_far and more.mean() >= max(np.log(_FAR), sure):
                 return Crowding(fold_by, near, far)
     return None
 

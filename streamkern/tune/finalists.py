@@ -14,15 +14,19 @@ import numpy as np
 from streamkern.kernels import ScaledKernel
 from streamkern.parameters.cost_estimate import fit_seconds
 from streamkern.statistics import dtype_of_features
+from streamkern.tune.budget import A_TRIAL
 from streamkern.tune.candidates import Candidate, Contender, near
 from streamkern.tune.search_result import Search
 from streamkern.tune.search_trials import SearchTrials
+from streamkern.tune.time_limit import TimeLimit
 from streamkern.tune.trials import ADDED, Attempt, trial_bytes
 
 # Half octaves from the length scale of a metric that are tried at the most.
 _FARTHEST = 6
 # Features that contenders have at the most, and those that they always may have.
 _MOST_COMPONENTS, _FEWEST_COMPONENTS = 4096, 512
+# What two trials side by side may take of the seconds.
+_MOST = 0.8
 # Kernels that are added to the best, one at a time; weights are powers of this, up to that one.
 _MOST_ADDED, _ODDS, _MOST_POWER = 2, 4.0, 3
 _LANDMARKS = "nystroem"
@@ -40,7 +44,10 @@ def compare(trials: SearchTrials, n_components: int, *, adds: bool) -> Search:
     first, plain, others = several[0], several[-1], several[1:-1]
     # The best so far, the plain fit and linear ridge are compared whatever time is left.
     candidates = [*dict.fromkeys([first, plain]), *linear]
-    tried = trials.try_all(candidates, D, last=True)
+    limit = TimeLimit() if D <= _FEWEST_COMPONENTS else trials.ledger.clock.limit()
+    if len(tried := trials.try_all(limit, candidates, D, last=True)) < len(candidates):
+        D = _FEWEST_COMPONENTS
+        tried = trials.try_all(TimeLimit(), candidates, D, last=True)
     if adds:
         sums, made = _sums(trials, first, others, D)
         candidates += sums
@@ -59,7 +66,7 @@ def compare(trials: SearchTrials, n_components: int, *, adds: bool) -> Search:
 
 
 def _affordable(n_components: int, trials: SearchTrials) -> int:
-    """Return as many features as memory and half of the seconds allow two trials.
+    """Return as many features as memory and most of the seconds allow two trials.
 
     These are no more than the rows of a sample, unless that is all rows.
     """
@@ -69,7 +76,7 @@ def _affordable(n_components: int, trials: SearchTrials) -> int:
     D = min(n_components, _MOST_COMPONENTS, max(n // 2 * 2, 2) if n < plan.n_rows else n_components)
     while D > _FEWEST_COMPONENTS and (
         trial_bytes(n, plan.n_features, D, itemsize, K) > plan.allowed_bytes
-        or fit_seconds(n, plan.n_features, D, K, plan.precision, 1) > seconds / 2
+        or A_TRIAL * fit_seconds(n, plan.n_features, D, K, plan.precision, 1) > _MOST * seconds
     ):
         D = max(D // 4 * 2, _FEWEST_COMPONENTS)
     return D

@@ -58,6 +58,10 @@ def search(trials: SearchTrials, feature_map: str | None) -> Search:
     plain.sort(key=lambda arm: not trials.contenders[arms[arm].place].is_default)
     default = Candidate(plain[0] if plain else 0, 1.0)
     D = options.n_components
+    if trials.is_guarded and len(arms) == 1:  # chosen where rows crowd, at its own length scale
+        few = min(D, max(trials.n_rows // _ROWS_A_COMPONENT, 2))
+        trials.ranked([default], trials.try_some([default], _even(few, options), 1.0, last=True))
+        return trials.found()
     sizes = [
         _even(int(max(rung.share * D, min(_FEWEST_COMPONENTS, D))), options) for rung in _RUNGS
     ]

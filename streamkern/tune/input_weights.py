@@ -15,6 +15,7 @@ import numpy as np
 
 from streamkern._typing import Array, Floats
 from streamkern.kernels import Laplacian, Matern, RadialKernel
+from streamkern.tune.time_limit import look_at_clock
 
 # Folds, the logarithm of weights that is one deviation before any row, and the steps at the most.
 _FOLDS, _DEVIATION, _STEPS = 10, 0.5, 40
@@ -74,6 +75,7 @@ def objective(  # noqa: PLR0917  as SciPy gives them
 
     `numbers` (g + 1,) are the logarithms of the weights of groups and of the penalty.
     """
+    look_at_clock()
     weights, penalty = np.exp(numbers[:-1])[groups], np.exp(numbers[-1])
     Z = np.clip(X * weights, -_FARTHEST, _FARTHEST)
     apart = kernel.distance(Z, Z)

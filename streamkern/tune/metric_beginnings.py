@@ -4,18 +4,19 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from streamkern._typing import Floats
-from streamkern.engine.scheduler import run_all, shared, task
+from streamkern.engine.scheduler import shared
 from streamkern.features import FAMILIES, Standardizer
 from streamkern.features.metric import learning_of
 from streamkern.parameters.cost_estimate import rough_flops_per_second
 from streamkern.parameters.fit_options import FitOptions
 from streamkern.parameters.job_plan import Plan
-from streamkern.tune.budget import LEARNING
+from streamkern.tune.budget import LEARNING, run_in_time
 from streamkern.tune.column_pass import ColumnPass
 from streamkern.tune.input_weights import (
     descent_bytes,
@@ -24,6 +25,7 @@ from streamkern.tune.input_weights import (
     weights_by_descent,
 )
 from streamkern.tune.metric_rounds import ROWS_AN_INPUT, TRAINING, HeldOutTrial, Sample
+from streamkern.tune.time_limit import OutOfTimeError, TimeLimit
 
 # A kernel with a length scale, and the family of its maps.
 Pair = tuple[Any, str]
@@ -56,14 +58,16 @@ def promising(
     """
     if max(Counter(name for _, name in pairs).values()) <= _KERNELS_A_MAP:
         return pairs, 0.0
-    n_rows, tasks, flops = min(len(sample.rows), _FEW_ROWS), [], 0.0
+    n_rows, calls, flops = min(len(sample.rows), _FEW_ROWS), list[Any](), 0.0
     for kernel, name in pairs:
         few = replace(options, feature_map=name, n_components=_FEW_COMPONENTS)
         trial = HeldOutTrial.of(few, plain, n_rows)
         own = kernel.resolved(plain(sample.rows), weights=sample.weights)
-        tasks += [trial.task(own, step, sample) for step in _COARSE]
+        calls += [trial.call(own, step, sample) for step in _COARSE]
         flops += len(_COARSE) * trial.flops
-    errors = np.array([tried.relative_mse for tried in run_all(tasks)]).reshape(len(pairs), -1)
+    if len(made := run_in_time(sample.clock, calls, LEARNING)) < len(calls):
+        raise OutOfTimeError
+    errors = np.array([tried.relative_mse for tried in made]).reshape(len(pairs), -1)
     # Few features say little of rough kernels: the best of a distance and the best along the axes.
     kept: dict[tuple[str, bool], int] = {}
     for i in np.argsort(errors.min(axis=1), kind="stable").tolist():
@@ -120,12 +124,13 @@ def start_of_rounds(
         rows, sent = plain(sample.rows), (sample.y, sample.s, groups)
         kernels = [kernel.resolved(rows, weights=sample.weights) for kernel, _ in suited]
         there, name = shared(rows[:n_descent]), "metric-weights"
-        tasks = [task(weights_by_descent, each, there, *sent, name=name) for each in kernels]
-        room = int(plan.allowed_bytes // descent_bytes(n_descent, p))
-        weights = run_all(tasks, max(min(at_once, room), 1))
+        calls = [(name, weights_by_descent, each, there, *sent) for each in kernels]
+        room = max(min(at_once, int(plan.allowed_bytes // descent_bytes(n_descent, p))), 1)
+        make = partial(TimeLimit.run_all, n_threads=room)
+        weights = run_in_time(clock, calls, LEARNING, make)
     found = [
         (pair, of_inputs, number)
-        for (pair, number), of_inputs in zip(rounds, [None] * len(pairs) + weights, strict=True)
+        for (pair, number), of_inputs in zip(rounds, [None] * len(pairs) + weights, strict=False)
     ]
     return found, trial, len(suited) * descent_flops(n_descent, p)
 

@@ -7,6 +7,7 @@ function fits better; so a few rounds of fit, gradients and new metric follow ea
 
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,6 +28,7 @@ from streamkern.tune.candidates import Contender
 from streamkern.tune.column_pass import ColumnPass
 from streamkern.tune.metric_beginnings import Pair, promising, start_of_rounds
 from streamkern.tune.metric_rounds import Round, Sample, rounds_of
+from streamkern.tune.time_limit import OutOfTimeError
 from streamkern.tune.trials import ISOTROPIC, LEARNT
 
 # Features of the models whose gradients are averaged, where a fit has more; and more of them where
@@ -92,9 +94,11 @@ def in_metric(
         if isinstance(metric, GivenMetric):
             linear = metric.linear(seen.standardizer.columns)
             return [Contender(metric.name, seen.in_metric(linear), pairs)], None
-        if clock is not None and clock.left(LEARNING) <= 0:
-            return [], LearntMetric((), {}, 0.0, 0.0)
-        learnt = learnt_metric(seen, options, pairs, plan, clock)
+        begun = time.perf_counter()
+        try:
+            learnt = learnt_metric(seen, options, pairs, plan, clock)
+        except OutOfTimeError:
+            learnt = LearntMetric((), {}, 0.0, time.perf_counter() - begun)
         return list(learnt.contenders.values()), learnt
 
 
@@ -132,6 +136,8 @@ def learnt_metric(
             one.go_on(clock if number or several else None)
         if one.rounds:
             several.append(one)
+        if not several:
+            raise OutOfTimeError
     found = [each.rounds for each in several]
     least = [min(one.best.relative_mse for one in rounds) for rounds in found]
     for i in np.argsort(least, kind="stable")[:_GO_ON].tolist():
@@ -162,7 +168,9 @@ class _RoundsSoFar:
         expected = self.seconds * (_GROWTH if self.rounds and self.rounds[-1].grows else 1.0)
         if clock is not None and expected > clock.left(LEARNING):
             return False
-        one = next(self._more, None)
+        one = None
+        with suppress(OutOfTimeError):
+            one = next(self._more, None)
         if one is not None:
             self.rounds.append(one)
             best = one.best

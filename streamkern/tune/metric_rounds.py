@@ -27,6 +27,7 @@ from streamkern.sources import Block
 from streamkern.statistics import dtype_of_features, precision_of_features
 from streamkern.tune.budget import LEARNING, Clock, run_in_time
 from streamkern.tune.candidates import far_steps
+from streamkern.tune.time_limit import OutOfTimeError, look_at_clock
 from streamkern.tune.trials import SHIFT_ROWS, Targets, moments_about
 
 # Half octaves about the kernel's own length scale, in the first round; later about the last best.
@@ -100,9 +101,9 @@ class HeldOutTrial:
     def flops(self) -> float:
         return fit_flops(self.n_training, self.standardizer.n_outputs, self.n_components, 1)
 
-    def task(self, kernel: ShiftInvariantKernel, step: int, sample: Sample) -> Any:
+    def call(self, kernel: ShiftInvariantKernel, step: int, sample: Sample) -> tuple[Any, ...]:
         stretched = kernel.stretched(2.0 ** (step / 2))
-        return task(self, stretched, sample.X, sample.y, sample.s, name="metric-try")
+        return "metric-try", self, stretched, sample.X, sample.y, sample.s
 
     def representatives(
         self, kernel: ShiftInvariantKernel, X: Array, weights: Floats | None
@@ -121,8 +122,7 @@ class HeldOutTrial:
         feature_map = self._map(kernel, X, weights)
         features = np.empty((max(len(X) - n, SHIFT_ROWS), feature_map.n_components), dtype)
         some = features[: min(n, SHIFT_ROWS)]
-        feature_map.evaluate(X[: len(some)], some)
-        moments = moments_about(feature_map, some, y.shape[1])
+        moments = moments_about(feature_map, X, some, y.shape[1])
         moments.update(self._training(X, y, weights))
         centred = moments.centred(intercept=self.options.fit_intercept)
         held, targets, shift = X[n:], y[n:], moments.feature_shift
@@ -133,6 +133,7 @@ class HeldOutTrial:
         alphas = even_grid(precision_floor(centred, largest), largest)
 
         def tried(alpha: float) -> Tried:
+            look_at_clock()
             try:
                 coef = Cholesky.of_shifted(centred.gram, alpha, 1).solve(centred.cross)
             except np.linalg.LinAlgError:  # so small a penalty is lost in rounding
@@ -258,7 +259,10 @@ def rounds_of(
             going_on = replace(going_on, n_rows=more[0]).with_components(more[1])
             trials, least, begun = [going_on], np.inf, number + 1
         else:
-            outer = run(task(trial.gradients, best, sample.X, sample.s, name="metric-gradients"))
+            slopes = "metric-gradients", trial.gradients, best, sample.X, sample.s
+            outer = next(iter(run_in_time(sample.clock, [slopes], LEARNING)), None)
+            if outer is None:
+                return
             metrics = [plain.with_linear(_linear(outer, diagonal=kind)) for kind in kinds]
             trials = [replace(trial, standardizer=each, made_from=None) for each in metrics]
         number += 1
@@ -290,9 +294,11 @@ def _length_scale(
     tried: dict[int, Tried] = {}
     for _ in range(most):
         new = [step for step in steps if step not in tried]
-        tasks = [trial.task(own, step, sample) for step in new]
-        made = run_in_time(sample.clock, tasks, LEARNING)
+        calls = [trial.call(own, step, sample) for step in new]
+        made = run_in_time(sample.clock, calls, LEARNING)
         tried.update(zip(new, made, strict=False))
+        if not tried:
+            raise OutOfTimeError
         middle = min(tried, key=lambda step: (tried[step].relative_mse, step))
         if {middle - 1, middle + 1} <= tried.keys() or len(made) < len(new):
             break

@@ -74,9 +74,9 @@ def chosen_where_rows_crowd(
         ):
             halvings = range(len(errors), len(errors) + _AT_ONCE)
             tasks = [
-                task(trial, *sample, [0.5**k], weighed, dealt, name="crowded-try") for k in halvings
+                task(trial, *sample, 0.5**k, weighed, dealt, name="crowded-try") for k in halvings
             ]
-            made = [each.relative_mse for (each,) in run_all(tasks)]
+            made = [each.relative_mse for each in run_all(tasks)]
             found += [(k, e, own.stretched(0.5**k)) for k, e in zip(halvings, made, strict=True)]
             errors += made
     most = _NEXT_TO_NOTHING * min(error for _, error, _ in found)
@@ -142,8 +142,8 @@ def _small_fits(
             kernels = [each.resolved(rows, columns, weights) for each in _kernels(seen, options)]
         for own in (each.restricted(columns) for each in kernels):
             tried = [own.stretched(2.0 ** (step / 2)) for step in (*_STEPS, *far_steps(own, rows))]
-            tasks = [task(_without_coef, trial, each, *sent, name="sample-try") for each in tried]
-            parts += zip(range(len(tried)), [name] * len(tried), tasks, strict=True)
+            calls = [("sample-try", _without_coef, trial, each, *sent) for each in tried]
+            parts += zip(range(len(tried)), [name] * len(tried), calls, strict=True)
     # Own length scales come first, in case there is no time for others.
     _, names, several = zip(*sorted(parts, key=itemgetter(0)), strict=True)
     expected = _TIMES * trial.flops / rough_flops_per_second(options.precision)

@@ -1,20 +1,22 @@
-"""The trials of a search: as many as its budget pays for, some to a task, and their best."""
+"""The trials of a search: as many as its budget pays for, and their best."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from streamkern._typing import Array
-from streamkern.engine.scheduler import run_all, shared, task
+from streamkern.engine.scheduler import shared
 from streamkern.parameters.fit_options import FitOptions
 from streamkern.runtime.events import tell_of_job
 from streamkern.runtime.threads import blas_threads
 from streamkern.statistics import dtype_of_features
-from streamkern.tune.budget import Ledger
+from streamkern.tune.budget import Ledger, run_in_time
 from streamkern.tune.candidates import Arm, Candidate, Contender, beyond, sober, tiers
 from streamkern.tune.search_result import Search, configurations
+from streamkern.tune.time_limit import TimeLimit
 from streamkern.tune.trials import N_FOLDS, Attempt, Trial, trial_bytes
 
 
@@ -28,10 +30,12 @@ class SearchTrials:
         options: FitOptions,
         ledger: Ledger,
         folds: Array | None,
+        *,
+        is_guarded: bool = False,
     ) -> None:
         # Trials have rows in the metric already.
         self.options = replace(options, metric=None)
-        self.ledger = ledger
+        self.ledger, self.is_guarded = ledger, is_guarded  # by the folds, as a fit is
         self.contenders: list[Contender] = []
         self.attempts: list[Attempt] = []
         self.arms: list[Arm] = []
@@ -77,14 +81,13 @@ class SearchTrials:
     ) -> list[list[Candidate]]:
         """Try candidates, those beyond them while the last do as well as any, and finer ones."""
         done, tried = list(candidates), self.try_some(candidates, n_components, share)
-        more = done if len(tried) == len(done) else []
-        while more:
+        more = done
+        while more and len(tried) == len(done):
             more = beyond(done, tried)
             tried += self.try_some(more, n_components, share)
             done += more
-            if len(tried) < len(done):
-                return self.ranked(done, tried, first=True)
-        tried += self.try_some(finer, n_components, share)
+        if len(tried) == len(done):
+            tried += self.try_some(finer, n_components, share)
         return self.ranked([*done, *finer], tried, first=True)
 
     def of_last_rung(
@@ -137,37 +140,32 @@ class SearchTrials:
 
         Those of the last rung have the folds of the fit.
         """
-        tried: list[Attempt] = []
-        n_folds = self.n_folds if last else N_FOLDS
-        while left := candidates[len(tried) :]:
-            n = self.ledger.affordable(len(left), self.n_rows, n_components, share, n_folds)
-            if n < 1 or len(tried) + n < fewest:
-                break
-            tried += self.try_all(left[:n], n_components, last=last)
-        return tried
+        ledger, n_folds = self.ledger, self.n_folds if last else N_FOLDS
+        n = ledger.affordable(len(candidates), self.n_rows, n_components, share, n_folds)
+        if n < max(fewest, 1):
+            return []
+        make = partial(self.try_all, n_components=n_components, last=last)
+        tried = run_in_time(ledger.clock, candidates[:n], share, make, fewest=ledger.fewest)
+        return tried if len(tried) >= fewest else []
 
     def try_all(
-        self, candidates: Sequence[Candidate], n_components: int, *, last: bool
+        self, limit: TimeLimit, candidates: Sequence[Candidate], n_components: int, *, last: bool
     ) -> list[Attempt]:
-        """Try candidates, whatever it takes."""
-        folds, n_folds = (self._folds, self.n_folds) if last else (None, N_FOLDS)
-        plan, options = self.ledger.plan, self.options
-        dealt, sent = list(_dealt(candidates, plan.n_slots)), shared(folds)
-        trials = {arm: self._trial(arm, n_components) for arm, _ in dealt}
-        itemsize = dtype_of_features(options.precision).itemsize
+        """Try candidates within the time of each, and return the first ones that end."""
+        own = last or self.is_guarded
+        folds, n_folds = (self._folds, self.n_folds) if own else (None, N_FOLDS)
+        plan, calls, sent = self.ledger.plan, list[Any](), shared(folds)
+        trials = {arm: self._trial(arm, n_components) for arm, _ in candidates}
+        itemsize = dtype_of_features(self.options.precision).itemsize
         a_trial = trial_bytes(self.n_rows, plan.n_features, n_components, itemsize, n_folds)
         at_once = max(min(plan.allowed_bytes // a_trial, plan.n_threads), 1)
-        self._choose(trials, at_once)
-        tasks, places = [], []
-        for arm, mine in dealt:
-            trial, factors = trials[arm], [candidates[i].factor for i in mine]
+        self._choose(trials, limit, at_once)
+        for arm, factor in candidates:
+            trial = trials[arm]
             name = f"try-{trial.options.feature_map}-{trial.kernel.name}-{trial.n_components}"
-            sample = self._rows[self.arms[arm].place], self._targets, factors, self._weights
-            chosen = self._chosen.get((arm, trial.n_components))
-            tasks.append(task(trial, *sample, sent, chosen, name=name))
-            places += mine
-        attempts = [attempt for some in run_all(tasks, at_once) for attempt in some]
-        made = [attempts[places.index(i)] for i in range(len(candidates))]
+            sample = self._rows[self.arms[arm].place], self._targets, factor, self._weights
+            calls.append((name, trial, *sample, sent, self._chosen.get((arm, trial.n_components))))
+        made = limit.run_all(calls, at_once)
         self.ledger.pay(made)
         if last:
             self.ledger.measure(made)
@@ -179,20 +177,20 @@ class SearchTrials:
     def _trial(self, arm: int, n_components: int) -> Trial:
         _, kernel, family, metric, _ = self.arms[arm]
         own = replace(self.options, kernel=kernel, feature_map=family)
-        return Trial(own, self._n_inputs if own.is_identity else n_components, metric)
+        D = self._n_inputs if own.is_identity else n_components
+        return Trial(own, D, metric, is_guarded=self.is_guarded)
 
-    def _choose(self, trials: dict[int, Trial], at_once: int) -> None:
+    def _choose(self, trials: dict[int, Trial], limit: TimeLimit, at_once: int) -> None:
         """Choose landmarks of arms that have none yet, once for all length scales."""
         wanted = {
-            (arm, trial.n_components): task(
-                trial.chosen, self._rows[self.arms[arm].place], self._weights, name="landmarks"
-            )
+            (arm, trial.n_components): ("landmarks", trial.chosen, rows, self._weights)
             for arm, trial in trials.items()
+            for rows in [self._rows[self.arms[arm].place]]
             if trial.options.family.made.rows_a_feature
             and (arm, trial.n_components) not in self._chosen
         }
-        made = run_all([*wanted.values()], at_once) if wanted else []
-        self._chosen.update(zip(wanted, map(shared, made), strict=True))
+        made = limit.run_all([*wanted.values()], at_once) if wanted else []
+        self._chosen.update(zip(wanted, map(shared, made), strict=False))
 
     def found(self) -> Search:
         assert self._winner is not None  # noqa: S101  a trial is always paid
@@ -204,14 +202,3 @@ class SearchTrials:
         ledger, n_folds = self.ledger, self.options.n_folds
         tried_sizes = configurations(self.attempts, chosen, ledger.plan, n_folds)
         return Search(arm, self.attempts, tried_sizes, ledger.passes, ledger.seconds)
-
-
-def _dealt(candidates: Sequence[Candidate], n_slots: int) -> Iterator[tuple[int, list[int]]]:
-    """Deal candidates to tasks: some of one arm each, by their places."""
-    size = max(-(-len(candidates) // n_slots), 1)
-    places = sorted(range(len(candidates)), key=lambda i: candidates[i].arm)
-    while places:
-        arm = candidates[places[0]].arm
-        mine = [i for i in places[:size] if candidates[i].arm == arm]
-        yield arm, mine
-        places = places[len(mine) :]

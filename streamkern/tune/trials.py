@@ -23,6 +23,7 @@ from streamkern.solve.penalty_curve import PenaltyCurve
 from streamkern.solve.penalty_grid import default_grid
 from streamkern.sources import Block
 from streamkern.statistics import Moments, Triangle, dtype_of_features
+from streamkern.tune.time_limit import look_at_clock
 
 # The metric of plain distances, what it is called of inputs that are standardised where another
 # scale was chosen, and those of kernels that are added.
@@ -46,13 +47,18 @@ class Targets(NamedTuple):
     def blocks(self, places: Array, X: Array) -> Iterator[Block]:
         """Yield the rows at some places, some at a time."""
         for start in range(0, len(places), _BLOCK_ROWS):
+            look_at_clock()
             rows = places[start : start + _BLOCK_ROWS]
             weights = None if self.weights is None else self.weights[rows]
             yield Block(X[rows], self.values[rows], int(rows[0]), weights)
 
 
-def moments_about(feature_map: FeatureMap, some: Array, n_targets: int) -> Moments:
-    """Return the moments of no rows, about the mean of some features and in their precision."""
+def moments_about(feature_map: FeatureMap, X: Array, some: Array, n_targets: int) -> Moments:
+    """Return the moments of no rows, about the mean of features of some, which are written.
+
+    They are in the precision of these.
+    """
+    feature_map.evaluate(X[: len(some)], some)
     precision: Any = "single" if some.dtype == np.float32 else "double"
     shift = some.mean(axis=0, dtype=float)
     return Moments(feature_map, n_targets, precision=precision, feature_shift=shift)
@@ -110,7 +116,7 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Trial:
-    """Cross-validation of a kernel and a map at several length scales, in one task."""
+    """Cross-validation of a kernel and a map at a length scale."""
 
     # With the family of the map, and the kernel of kept inputs with numbers for its length scale.
     options: FitOptions
@@ -128,80 +134,67 @@ class Trial:
         self,
         X: Array,
         y: Floats,
-        factors: Sequence[float],
+        factor: float,
         weights: Floats | None = None,
         folds: Array | None = None,
         chosen: Chosen | None = None,
-    ) -> list[Attempt]:
+    ) -> Attempt:
+        """Leave out each fold in turn, at the penalties of the grid that matter."""
         if folds is None:
             cuts = np.linspace(0, len(y), N_FOLDS + 1).astype(int)[1:]
             folds = np.searchsorted(cuts, np.arange(len(y)), side="right")
         places = [np.flatnonzero(folds == number) for number in np.unique(folds)]
         rows, seconds = chosen or self.chosen(X, weights)
+        begun, feature_map = time.perf_counter() - seconds, self._map(factor)
         made_from = (X, weights) if rows is None else (rows, None)
-        return [
-            self._attempt(X, Targets(y, weights), places, factor, made_from, seconds)
-            for factor in factors
-        ]
-
-    def _map(self, factor: float) -> FeatureMap:
-        if self.options.is_identity:
-            return Identity()
-        return self.options.map_of(self.kernel.stretched(factor), self.n_components)
-
-    def _attempt(  # noqa: PLR0917  rows and folds, and how the map is made
-        self,
-        X: Array,
-        y: Targets,
-        places: list[Array],
-        factor: float,
-        made_from: tuple[Array, Floats | None],
-        once: float,
-    ) -> Attempt:
-        """Leave out each fold in turn, at the penalties of the grid that matter."""
-        begun = time.perf_counter() - once
-        feature_map = self._map(factor)
         drawn = feature_map.draw(X.shape[1], feature_map.chosen(*made_from))
         made, summed = time.perf_counter(), drawn.summed()
         # Sums that are turned lose digits at long length scales, which may look like small errors.
         precision = self.options.precision if summed is drawn else "double"
         dtype = dtype_of_features(precision)
         some = np.empty((min(len(X), SHIFT_ROWS), drawn.n_components), dtype=dtype)
-        summed.evaluate(X[: len(some)], some)
-        empty = moments_about(summed, some, y.values.shape[1])
+        empty = moments_about(summed, X, some, y.shape[1])
         sums = [empty.zero() for _ in places]
         for fold, mine in zip(sums, places, strict=True):
-            fold.update(y.blocks(mine, X))
+            fold.update(Targets(y, weights).blocks(mine, X))
         ended = time.perf_counter()
-        folds = [fold.solvable() for fold in sums]
-        total = reduce(Moments.merge, folds)
+        look_at_clock()
+        sums = [fold.solvable() for fold in sums]
+        total = reduce(Moments.merge, sums)
         intercept = self.options.fit_intercept
         basis = Eigenbasis.of(total.centred(intercept=intercept), total.n_rows - intercept)
-        if self.is_guarded:
-            alphas = default_grid(basis.spectrum)
-            held_out = [held_out_errors(basis, total, fold, alphas) for fold in folds]
-            curve = PenaltyCurve.of_folds(alphas, held_out, np.ones(total.n_targets))
-            curve = curve.guarded(basis.spectrum)
-        else:
-            curve = near_the_best(basis, total, folds)
-        chosen = curve.choose()
-        score, error = curve.combined(chosen)
-        of_folds = [] if self.is_guarded else curve.fold_errors(chosen).tolist()
-        kernel = None if self.options.is_identity else self.kernel.stretched(factor)
+        curve = (guarded if self.is_guarded else near_the_best)(basis, total, sums)
+        best = curve.choose()
+        score, error = curve.combined(best)
         return Attempt(
             self.metric,
             self.options.feature_map,
             self.kernel.name,
-            None if kernel is None else kernel.length_scale,
+            None if self.options.is_identity else self.kernel.stretched(factor).length_scale,
             total.n_rows,
             self.n_components,
             score,
             error,
-            float(curve.alphas[chosen[0]]),
+            float(curve.alphas[best[0]]),
             Cost(made - begun, ended - made, time.perf_counter() - ended),
-            len(folds),
-            of_folds,
+            len(sums),
+            [] if self.is_guarded else curve.fold_errors(best).tolist(),
         )
+
+    def _map(self, factor: float) -> FeatureMap:
+        if self.options.is_identity:
+            return Identity()
+        return self.options.map_of(self.kernel.stretched(factor), self.n_components)
+
+
+def guarded(basis: Eigenbasis, total: Moments, folds: Sequence[Moments]) -> PenaltyCurve:
+    """Return the errors of all penalties between neighbours, with those of folds that guard."""
+    alphas, made = default_grid(basis.spectrum), list[HeldOut]()
+    for fold in folds:
+        look_at_clock()
+        made.append(held_out_errors(basis, total, fold, alphas))
+    curve = PenaltyCurve.of_folds(alphas, made, np.ones(total.n_targets))
+    return curve.guarded(basis.spectrum)
 
 
 def near_the_best(basis: Eigenbasis, total: Moments, folds: Sequence[Moments]) -> PenaltyCurve:
@@ -218,7 +211,10 @@ def near_the_best(basis: Eigenbasis, total: Moments, folds: Sequence[Moments]) -
         best, reach = int(start), _NEAR
     known: dict[int, list[HeldOut]] = {}
     while new := [i for i in range(len(alphas)) if abs(i - best) <= reach and i not in known]:
-        made = [held_out_errors(basis, total, fold, alphas[new]) for fold in folds]
+        made = []
+        for fold in folds:
+            look_at_clock()
+            made.append(held_out_errors(basis, total, fold, alphas[new]))
         for j, i in enumerate(new):
             known[i] = [each._replace(sse=each.sse[[j]]) for each in made]
         places = sorted(known)

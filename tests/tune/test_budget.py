@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
+from operator import attrgetter
 from types import SimpleNamespace
 
 import dask
@@ -14,8 +15,8 @@ from hypothesis import strategies as st
 from naive import quick
 
 from streamkern import Gaussian, Laplacian, Matern, RandomFeatureRidge
-from streamkern.engine.scheduler import task
 from streamkern.errors import ParameterError
+from streamkern.features import Standardizer
 from streamkern.models.tuned_fit import Choice
 from streamkern.parameters.cost_estimate import fit_flops, fit_seconds, solve_flops
 from streamkern.parameters.fit_options import large_sample
@@ -23,10 +24,12 @@ from streamkern.parameters.parameters import Parameters
 from streamkern.parameters.plan import plan_for
 from streamkern.runtime.events import observed
 from streamkern.sources import as_source
-from streamkern.tune.budget import _A_TRIAL, Budget, Clock, Ledger, run_in_time
+from streamkern.tune.budget import A_TRIAL, Budget, Clock, Ledger, run_in_time
 from streamkern.tune.halving import budgeted_rows
+from streamkern.tune.input_weights import weights_by_descent
+from streamkern.tune.metric_rounds import HeldOutTrial
 from streamkern.tune.search_result import configurations
-from streamkern.tune.trials import N_FOLDS, Attempt, Cost, Trial
+from streamkern.tune.trials import N_FOLDS, Attempt, Cost, Targets, Trial
 
 N, P, D = 400, 3, 128
 
@@ -139,7 +142,7 @@ def test_a_budget_alone_chooses_among_all_kernels_and_maps():
 
 def test_a_budget_in_seconds_stops_the_search(monkeypatch):
     clock = [0.0]  # of our own: every trial takes a second, whatever its size
-    attempt = Trial._attempt
+    attempt = Trial.__call__
 
     def timed(*arguments):
         clock[0] += 1.0
@@ -148,13 +151,61 @@ def test_a_budget_in_seconds_stops_the_search(monkeypatch):
     monkeypatch.setattr("streamkern.tune.budget.perf_counter", lambda: clock[0])
     ours = SimpleNamespace(perf_counter=lambda: clock[0])
     monkeypatch.setattr("streamkern.models.tuned_fit.time", ours)
-    monkeypatch.setattr(Trial, "_attempt", timed)
+    monkeypatch.setattr(Trial, "__call__", timed)
     given = {"scale": "robust", "metric": np.eye(P), "precision": "double"}
     report = ridge(**given).tune(*rows(), budget="12s").report_
-    # As many run at a time as there are threads, and their last ones may begin in time.
-    assert 3 <= clock[0] <= 12 + 2
-    assert len(report["tuning"]) == clock[0]
+    # As many run at a time as there are threads, and the last ones are stopped.
+    assert 3 <= len(report["tuning"]) <= clock[0] <= 12 + 2
     assert report["tuning_budget"] == "12s"
+
+
+@pytest.mark.parametrize(
+    "slow", [Trial, HeldOutTrial, weights_by_descent], ids=attrgetter("__name__")
+)
+def test_a_trial_that_is_running_stops_where_what_is_left_is_for_the_fit(slow):
+    times = [0.0]
+
+    def now():
+        times[0] += 1.0  # of our own: every look at it takes a second
+        return times[0]
+
+    X, y = rows(2000)
+    options, own = Parameters.of(ridge()).passes(), Gaussian(1.0)
+    if slow is Trial:
+        call = "try", Trial(replace(options, kernel=own), 64), X, y[:, None], 1.0
+    elif slow is HeldOutTrial:
+        plain = Standardizer(np.arange(P), np.zeros(P), np.ones(P), P)
+        call = "try", HeldOutTrial.of(options, plain, len(X)), own, X, y[:, None], None
+    else:
+        call = "try", weights_by_descent, own, X[:60], y[:60, None], None, np.arange(P)
+    with dask.config.set(num_workers=1):
+        (whole,) = run_in_time(Clock(1000.0, 0.0, (2.0, 1.0), now), [call], 1.0)
+        assert whole is not None
+        looks, times[0] = times[0], 0.0
+        assert looks > 8
+        assert run_in_time(Clock(10.0, 0.0, (4.0, 1.0), now), [call, call], 1.0) == []
+        assert 6 <= times[0] <= 7
+
+
+def test_a_search_ends_in_time_though_a_trial_takes_longer_than_those_before(monkeypatch):
+    times, cost = [0.0], iter([1.0] * N_FOLDS + [5.0] * 99)
+    blocks = Targets.blocks
+
+    def timed(*arguments):
+        for block in blocks(*arguments):
+            yield block
+            times[0] += next(cost)
+
+    monkeypatch.setattr("streamkern.tune.budget.perf_counter", lambda: times[0])
+    ours = SimpleNamespace(perf_counter=lambda: times[0])
+    monkeypatch.setattr("streamkern.models.tuned_fit.time", ours)
+    monkeypatch.setattr(Targets, "blocks", timed)
+    given = {"scale": "robust", "metric": np.eye(P), "precision": "double"}
+    with dask.config.set(num_workers=1):
+        report = ridge(**given).tune(*rows(), budget="12s").report_
+    # The second trial is stopped at the block after the end, and does not count.
+    assert times[0] == N_FOLDS + 2 * 5.0
+    assert len(report["tuning"]) == 1
 
 
 def test_every_rung_that_a_budget_begins_has_a_trial():
@@ -194,21 +245,10 @@ def test_a_share_of_the_passes_pays_for_whole_trials():
     assert book.affordable(3, N, 64, 1.0) == 3
 
 
-def test_a_share_of_the_seconds_stops_what_would_begin_after_it():
-    times = [0.0]
-    book = ledger("10s", Clock(10.0, 0.0, (0.0, 0.0), lambda: times[0]))
-    assert book.affordable(99, N, 64, 0.5) >= 1
-    book.pay([attempt(0.5, 1.0, size=64, n=N)])
-    for now, number in ((4.5, book.plan.n_slots), (5.0, 0)):
-        times[0] = now
-        assert book.affordable(99, N, 64, 0.5) == number
-    assert book.affordable(99, N, 64, 1.0) == book.plan.n_slots
-
-
 def test_a_trial_that_takes_longer_than_told_leaves_the_fit_more_of_the_seconds():
     clock = Clock(10.0, 0.0, (2.0, 1.0), lambda: 0.0)
     book = ledger("10s", clock)
-    told = _A_TRIAL * fit_seconds(N, P, 64, N_FOLDS, book.plan.precision, 1)
+    told = A_TRIAL * fit_seconds(N, P, 64, N_FOLDS, book.plan.precision, 1)
     # More features than were asked for have half of the seconds at the most, those that were, all.
     for part, left in ((0.5, 8.0), (1.5, 7.0), (4.0, 5.0), (7.0, 3.0), (1.0, 8.0)):
         book.measure([attempt(0.5, part * told, size=64, n=N)])
@@ -224,14 +264,14 @@ def test_trials_begin_while_they_are_likely_to_end_in_time_and_set_the_clock(few
         times[0] += 1.5  # of our own, whatever the machine
         return number
 
-    tasks = [task(trial, number, name="trial") for number in range(9)]
+    calls = [("trial", trial, number) for number in range(9)]
     clock = Clock(10.0, 0.0, (2.0, 1.0), lambda: times[0])
     with dask.config.set(num_workers=1):
-        found = run_in_time(clock, tasks, 1.0, fewest=fewest, expected=0.95)
+        found = run_in_time(clock, calls, 1.0, fewest=fewest, expected=0.95)
     # At half the speed by the formula three seconds are the fit's, and seven for trials.
     assert found == list(range(made))
     assert clock.slowness == 1.5
-    assert run_in_time(None, tasks, 1.0) == list(range(9))
+    assert run_in_time(None, calls, 1.0) == list(range(9))
 
 
 @pytest.mark.parametrize(("slowness", "D"), [(1.0, 256), (1e9, 64)])

@@ -164,10 +164,10 @@ def test_the_report_names_every_attempt(few_components):
 def test_a_rung_has_128_features_or_all_where_an_eighth_is_fewer(D, rungs, monkeypatch):
     tried = []
 
-    def never_mind(trial, X, y, factors, *rest):
+    def never_mind(trial, X, y, f, *rest):
         tried.append(trial.n_components)
         size = len(y), trial.n_components
-        return [Attempt("plain", "iid", "gaussian", f, *size, f, 0.1, 1.0) for f in factors]
+        return Attempt("plain", "iid", "gaussian", f, *size, f, 0.1, 1.0)
 
     def no_pass(rows, *rest, **named):
         raise RuntimeError(rows.options.kernel.length_scale)
@@ -392,7 +392,8 @@ def test_a_cluster_changes_no_bit(here, external_scheduler):
 def tried(X, y, kernel, D, factors, **options):
     model = ridge(kernel=kernel, n_components=D, precision="double", **options)
     fit_options = Parameters.of(model).passes()
-    return Trial(replace(fit_options, n_folds=1), D)(X, y, factors)
+    trial = Trial(replace(fit_options, n_folds=1), D)
+    return [trial(X, y, factor) for factor in factors]
 
 
 @pytest.mark.parametrize(
@@ -460,7 +461,7 @@ def test_of_many_features_penalties_near_the_best_are_enough(monkeypatch):
 
     def attempt():
         tried.clear()
-        (made,) = Trial(parameters.passes(), 100)(X, y, [1.0])
+        made = Trial(parameters.passes(), 100)(X, y, 1.0)
         return made, sum(map(len, tried)) / 3
 
     expected, every = attempt()
