@@ -1,6 +1,7 @@
 """The first pass of a fit and what follows from it: folds, and the kernel where rows crowd."""
 
 from dataclasses import KW_ONLY, dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 from streamkern.errors import ParameterError, warn
@@ -121,5 +122,5 @@ class FirstPass:
         is_open = options.n_folds > 1 and options.fold_by == AUTO and not options.has_grid
         if not (is_open and of_distances) or self.source.sparse_row_bytes:
             return None
-        regions = region_folds(seen, options.n_folds, options.random_state)
+        regions = partial(region_folds, seen, options.n_folds, options.random_state)
         return crowding(seen, regions, options.random_state)

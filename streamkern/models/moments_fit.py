@@ -85,10 +85,10 @@ def fit_job(
     folds = first.placed_folds(options, plan, few_rows=few_rows)
     job: Any = {"like": like, "indexed": indexed, "searched": searched}
     with checkpointed(folder, source, options, plan, **job) as saved:
-        is_open = options.chooses_kernel or not pairs
-        found = first.read(options, plan, folds, saved, is_open=is_open)
-        seen, options, plan, folds, scaled = found
-        if "crowding" in scaled and is_open:
+        seen, options, plan, folds, scaled = first.read(
+            options, plan, folds, saved, is_open=options.chooses_kernel or not pairs
+        )
+        if "crowding" in scaled and (options.kernel, options.feature_map) not in given:
             given = [(options.kernel, options.feature_map)]
         wanted = options if like is None else replace(options, metric=None)  # its map has one
         plain, given_scale = seen, options.scale
@@ -98,8 +98,8 @@ def fit_job(
             seen, chosen_options, facts = chosen_on_sample(seen, choosing, clock)
             scaled |= facts
             # The kernel of a field is still to be chosen, in windows.
-            still = options.chooses_kernel and not kernel_is_open
-            options = replace(chosen_options, chooses_kernel=still)
+            is_field = options.chooses_kernel and not kernel_is_open
+            options = replace(chosen_options, chooses_kernel=is_field)
             wanted = replace(wanted, scale=options.scale)
             if not pairs:
                 given = [(options.kernel, options.feature_map)]

@@ -1,5 +1,6 @@
 """Whether rows crowd: what neighbours tell of them is then not told of where no rows are."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -22,9 +23,12 @@ _FAR, _SURE = 1.5, 2.0
 _SORTED = 0.01
 # Inputs up to which gaps between rows can be told from the emptiness of space, the neighbours
 # whose distances are compared, and the dimension that rows fall short of where they crowd.
-_MOST_INPUTS, _NEIGHBOURS, _SHORT = 3, (2, 8), 0.5
-# Along one input, times the widest step of rows at random that a gap is.
-_GAP = 5.0
+_MOST_INPUTS, _NEIGHBOURS, _SHORT = 3, (2, 8), 0.75
+# Along one input, times the widest step of rows at random that a gap is, and the share of rows at
+# both ends that may lie far out.
+_GAP, _TAIL = 5.0, 0.02
+# Inputs of no more values are none of space; in how many quartile ranges all others are bounded.
+_FEW_VALUES, _BOUND = 8, 3.0
 
 
 class Crowding(NamedTuple):
@@ -45,7 +49,7 @@ class Crowding(NamedTuple):
         )
 
 
-def crowding(seen: ColumnPass, regions: Folds | None, random_state: int) -> Crowding | None:
+def crowding(seen: ColumnPass, regions: Callable[[], Folds], random_state: int) -> Crowding | None:
     """Return how rows crowd, or None if they do not.
 
     Errors of blocks of consecutive rows, or of regions, are far above those of single rows: all are
@@ -67,8 +71,8 @@ def crowding(seen: ColumnPass, regions: Folds | None, random_state: int) -> Crow
         parts = {"blocks": np.array_split(np.arange(n), _BLOCKS)}
         if (against < _SORTED).all():
             del parts["blocks"]
-        if regions is not None and _leave_gaps(z):
-            cells = regions.of(Block(seen.sample.X[:_ROWS][order], y, 0))
+        if _leave_gaps(z):
+            cells = regions().of(Block(seen.sample.X[:_ROWS][order], y, 0))
             parts["space"] = [np.flatnonzero(cells == cell) for cell in np.unique(cells)]
         for fold_by, some in parts.items():
             errors = np.array([fit.errors(part) for part in some])
@@ -124,17 +128,25 @@ def _leave_gaps(z: Floats) -> bool:
     Along one input, some step between neighbours is far wider than the widest of rows at random.
     In the plane or in space, rows along lines have neighbours at distances that grow as along a
     line: the 8th is four times as far as the 2nd, and twice as far if they fill the plane.
+    Inputs of few values are no coordinates, and others count in units of their quartiles.
     Levina and Bickel (2004), "Maximum likelihood estimation of intrinsic dimension".
     """
     from scipy.spatial import cKDTree  # noqa: PLC0415  slow, and for few inputs alone
 
+    if z.shape[1] > _MOST_INPUTS:
+        return False
+    z = z[:, [len(np.unique(column)) > _FEW_VALUES for column in z.T]]
     n, p = z.shape
-    if p > _MOST_INPUTS:
+    if not p:
         return False
     if p == 1:
         steps = np.diff(np.sort(z[:, 0]))
-        return bool(steps.max() > _GAP * np.log(n) / n * steps.sum())
-    second, eighth = cKDTree(z).query(z, k=[k + 1 for k in _NEIGHBOURS])[0].T
+        inner = steps[int(_TAIL * n) : n - int(_TAIL * n)]
+        return bool(inner.max() > _GAP * np.log(n) / n * steps.sum())
+    lower, middle, upper = np.quantile(z, [0.25, 0.5, 0.75], axis=0)
+    u = (z - middle) / np.where(upper > lower, upper - lower, 1.0)
+    u /= np.sqrt(1.0 + np.square(u / _BOUND))
+    second, eighth = cKDTree(u).query(u, k=[k + 1 for k in _NEIGHBOURS])[0].T
     apart = second > 0
     if not apart.any():
         return False
