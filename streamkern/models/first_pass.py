@@ -75,7 +75,8 @@ class FirstPass:
     ) -> Found:
         """Read the rows, and where they crowd let folds see the gaps, in a map that holds there.
 
-        Map and kernel are chosen if they are open; a search among some tries these itself.
+        Map and kernel are chosen if they are open, and if predictions swing where no rows are; a
+        search among some tries these itself.
         """
         index = RowIndex(folds) if self.indexed else None
         how: Any = {"like": self.like, "index": index, "more_to_come": self.more_to_come}
@@ -93,9 +94,10 @@ class FirstPass:
         scaled["crowding"] = crowded._asdict() | {"note": crowded.note()}
         if plan.fold_by != "shards":  # which are blocks
             options = replace(options, fold_by=crowded.fold_by)
+        is_open = is_open and crowded.swings
         if is_open and options.may_take_landmarks:
             options = replace(options, feature_map="nystroem", metric=None)
-        n_sample = max(self.n_sample, options.sample_rows(self.source))
+        n_sample = max(self.n_sample, options.sample_rows(self.source) * is_open)
         plan = plan_for(self.source, options, n_sample, **self.solution)
         if len(seen.sample.X) < min(n_sample, seen.passed.n_rows):
             again = {**how, "label": "columns again"}

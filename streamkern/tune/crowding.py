@@ -38,6 +38,11 @@ class Crowding(NamedTuple):
     near: float  # where single rows are left out
     far: float  # where blocks or regions are
 
+    @property
+    def swings(self) -> bool:
+        """Whether predictions far from rows are worse than the mean."""
+        return self.far > 1.0
+
     def note(self) -> str:
         """Say it in one sentence."""
         what = "blocks of consecutive rows" if self.fold_by == "blocks" else "regions of the inputs"
