@@ -51,9 +51,8 @@ solver : {'auto', 'direct', 'cg'}
 feature_map : str
     Random Fourier features, 'orthogonal' or independent ('iid'); by fast transforms for
     hundreds of inputs ('sorf'); quasi-Monte Carlo ('qmc'); on a 'grid' for one to three
-    inputs.  The kernel at landmarks: 'nystroem'.
-    'binning' for the Laplacian kernel, 'identity' for the
-    inputs as features.  'auto' is 'nystroem' of up to 8,192 features, and 'orthogonal' of sparse
+    inputs.  The kernel at landmarks: 'nystroem'.  The inputs as features: 'identity'.
+    'auto' is 'nystroem' of up to 8,192 features, and 'orthogonal' of sparse
     rows, a metric, sparse models, integers, and rows that others follow; `tune` chooses.
 paired : bool
     Cosine and sine of every frequency, or cosines with random phases.
