@@ -169,6 +169,20 @@ def test_rows_that_lie_turned_are_told_with_a_remedy_that_works(tmp_path, monkey
         assert ("y" in file) == (y.ndim == 2)
 
 
+@pytest.mark.parametrize("lazy", [True, False])
+def test_rows_that_lie_turned_are_told_in_predictions_too(tmp_path, monkeypatch, lazy):
+    monkeypatch.chdir(tmp_path)
+    model = streamkern.RandomFeatureRidge("gaussian", n_components=8, alpha=1.0).fit(X, X[:, 0])
+    model.save("model.h5")
+    path = stored(tmp_path / "a.h5", X.T, X[:2, 0])
+    rows = streamkern.open_hdf5(path, y=None) if lazy else path
+    with pytest.raises(DataError, match="seems to be transposed, as MATLAB writes HDF5") as error:
+        streamkern.load("model.h5").predict(rows)
+    code = str(error.value).partition("turn them in Python: ")[2].rstrip(".")
+    subprocess.run([sys.executable, "-c", f"FILE = {str(path)!r}; {code}"], check=True)
+    assert np.array_equal(streamkern.load("model.h5").predict("turned.h5"), model.predict(X))
+
+
 TEXTS = np.array(["yes", "no", "caf\u00e9", ""], dtype=object)[np.arange(N) % 4]
 
 
