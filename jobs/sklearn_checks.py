@@ -26,7 +26,6 @@ from streamkern import (
     Identity,
     Nystroem,
     QuasiRandomFourierFeatures,
-    RandomBinning,
     RandomFeatureAdaBoost,
     RandomFeatureClassifier,
     RandomFeaturePCA,
@@ -124,7 +123,6 @@ CASES = (
     Case(StructuredFourierFeatures(n_components=16, paired=False)),
     Case(GridFourierFeatures(n_components=16), FEW_INPUTS),
     Case(Nystroem(n_components=16), LANDMARKS),
-    Case(RandomBinning(n_components=16)),
     Case(Identity()),
 )
 

@@ -23,7 +23,6 @@ KERNELS = {
     "sorf": "gaussian",
     "qmc": "gaussian",
     "nystroem": "matern52",
-    "binning": "laplacian",
     "grid": "matern32",
 }
 

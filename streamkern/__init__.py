@@ -36,7 +36,6 @@ if TYPE_CHECKING:
         Identity,
         Nystroem,
         QuasiRandomFourierFeatures,
-        RandomBinning,
         RandomFourierFeatures,
         StructuredFourierFeatures,
     )
@@ -69,7 +68,7 @@ _NAMES = {
     "models.estimators.random_feature_pca": "RandomFeaturePCA",
     "models.estimators.random_feature_ridge": "RandomFeatureRidge",
     "models.estimators.transformers": (
-        "GridFourierFeatures Identity Nystroem QuasiRandomFourierFeatures RandomBinning "
+        "GridFourierFeatures Identity Nystroem QuasiRandomFourierFeatures "
         "RandomFourierFeatures StructuredFourierFeatures"
     ),
     "models.importance": "permutation_importance",
@@ -91,8 +90,8 @@ __all__ = [
     "Cauchy", "ColumnStatistics", "DataMoments", "ExactKernelRidge", "FeatureMap", "Gaussian",
     "GridFourierFeatures", "Identity", "IntegerMoments", "InverseMultiquadric", "Kernel",
     "Laplacian", "Linear", "Matern", "ModelPlots", "Moments", "Nystroem", "Periodic", "Polynomial",
-    "QuasiRandomFourierFeatures", "RandomBinning", "RandomFeatureAdaBoost",
-    "RandomFeatureClassifier", "RandomFeaturePCA", "RandomFeatureRidge", "RandomFourierFeatures",
+    "QuasiRandomFourierFeatures", "RandomFeatureAdaBoost", "RandomFeatureClassifier",
+    "RandomFeaturePCA", "RandomFeatureRidge", "RandomFourierFeatures",
     "RationalQuadratic", "Recipe", "StructuredFourierFeatures", "__version__",
     "accumulate", "compare", "connect", "convert", "load", "load_moments", "open_hdf5",
     "permutation_importance", "progress", "read_recipe", "sparsify", "to_onnx", "write_report",

@@ -214,10 +214,6 @@ def test_every_task_does_in_integers_what_it_does_in_double(task):
 def test_the_rounding_of_features_is_measured(tmp_path):
     X, y = (part[:2000] for part in rows())
     assert model().fit(X, y).report_["feature_rounding"] == pytest.approx(12**-0.5, rel=0.05)
-    cells = {"kernel": "laplacian", "feature_map": "binning"}
-    report = model(**cells, precision="auto").fit(X, y).report_
-    assert (report["precision"], report["feature_rounding"]) == ("int8", 0.0)
-    assert "rounding" not in report["note"]
     wide = np.random.default_rng(0).standard_normal((100, 5000))
     ridge = model(kernel=streamkern.Laplacian(0.01), precision="int16", alpha=1.0)
     angles = ridge.moments(wide, wide[:, 0])

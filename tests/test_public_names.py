@@ -12,7 +12,7 @@ NAMES = """
 Cauchy ColumnStatistics DataMoments ExactKernelRidge FeatureMap Gaussian GridFourierFeatures
 Identity IntegerMoments InverseMultiquadric Kernel Laplacian Linear Matern ModelPlots Moments
 Nystroem Periodic Polynomial
-QuasiRandomFourierFeatures RandomBinning RandomFeatureAdaBoost RandomFeatureClassifier
+QuasiRandomFourierFeatures RandomFeatureAdaBoost RandomFeatureClassifier
 RandomFeaturePCA RandomFeatureRidge RandomFourierFeatures RationalQuadratic Recipe
 StructuredFourierFeatures __version__ accumulate compare connect convert load
 load_moments open_hdf5 permutation_importance progress read_recipe sparsify to_onnx write_report

@@ -59,7 +59,7 @@ def test_rows_that_are_skipped_do_not_count_for_a_choice(random):
     model = RandomFeatureRidge(n_components=16, on_bad_rows="skip", alpha=1.0)
     report = model.fit(X, np.arange(N)).report_
     assert (report["rows"], report["kernel"], report["scale"]) == (3, "gaussian", "standard")
-    assert model.set_params(feature_map="binning").fit(X, np.arange(N)).report_["rows"] == 3
+    assert model.set_params(feature_map="sorf").fit(X, np.arange(N)).report_["rows"] == 3
 
 
 def test_what_cannot_be_right_is_refused(random):

@@ -126,8 +126,7 @@ def test_a_penalty_is_chosen_by_the_same_bits(tmp_path, fold_by, external_schedu
 )
 def test_every_map_gives_the_same_bits(tmp_path, feature_map, paired):
     source = write(tmp_path / "train.h5", 10_000, 2)
-    own = {"binning": streamkern.Laplacian("median")}
-    kernel = own.get(feature_map, streamkern.Gaussian("median"))
+    kernel = streamkern.Gaussian("median")
     found = set()
     for scheduler in ("synchronous", "threads", Pickled().get):
         with dask.config.set(scheduler=scheduler):

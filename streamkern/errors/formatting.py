@@ -15,6 +15,15 @@ def printable(text: str) -> str:
     )
 
 
+def turned_by(names: Iterable[str], file: str = "FILE") -> str:
+    """Return how datasets of an HDF5 file that lie along the last axis are turned."""
+    turned = ", ".join(f"{name!r}: da.from_array(f[{name!r}]).T" for name in names)
+    return (
+        f"as MATLAB writes HDF5; turn them in Python: import h5py, dask.array as da; "
+        f"f = h5py.File({file}); da.to_hdf5('turned.h5', {{{turned}}})"
+    )
+
+
 def json_text(value: Any, *, indent: int | None = None, default: Callable[[Any], Any] = str) -> str:
     """Return plain values and arrays as JSON, which has null for numbers that are not finite.
 

@@ -1,7 +1,7 @@
 """Feature maps phi with phi(x)^T phi(x') = k(x, x') in expectation, a family a file.
 
 A map of your own derives from `FeatureMap`: read `base.py`.  If it is drawn for a kernel,
-`KernelMap` in `kernel_map.py` leaves less to write; `binning.py` is an example.
+`KernelMap` in `kernel_map.py` leaves less to write; `random_fourier.py` has examples.
 """
 
 # ruff: noqa: I001  families are listed in the order in which they are declared
@@ -12,7 +12,6 @@ from streamkern.features.random_fourier import RandomFourierFeatures, Structured
 from streamkern.features.quasi_random import QuasiRandomFourierFeatures
 from streamkern.features.frequency_grid import GridFourierFeatures
 from streamkern.features.nystroem import Nystroem
-from streamkern.features.binning import RandomBinning
 from streamkern.features.standardizer import Standardizer
 from streamkern.features.standardized import Identity, Standardized
 from streamkern.features.cosines import Cosines
@@ -22,6 +21,6 @@ from streamkern.features.trend import Trend, Trended
 __all__ = [
     "FAMILIES", "LEVELS", "MAPS", "Combinations", "Cosines", "Family", "FeatureMap",
     "GridFourierFeatures", "Identity", "KernelMap", "Nystroem", "QuasiRandomFourierFeatures",
-    "RandomBinning", "RandomFourierFeatures", "Similarities", "Standardized", "Standardizer",
+    "RandomFourierFeatures", "Similarities", "Standardized", "Standardizer",
     "StructuredFourierFeatures", "Trend", "Trended",
 ]  # fmt: skip

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from streamkern._typing import Array, Floats
 from streamkern.errors import DataError, ParameterError
 from streamkern.errors.checks import checked_integer
+from streamkern.errors.formatting import turned_by
 from streamkern.features.families import FAMILIES, MAPS, Family
 from streamkern.kernels.base import declare
 from streamkern.runtime.sparse_rows import SparseRows, is_sparse
@@ -297,9 +298,12 @@ class FeatureMap(ABC):
         """Raise DataError unless `shape` is (n, p) with the p that the map was drawn for."""
         self.check_drawn()
         if len(shape) != 2 or shape[1] != self.n_features:
+            remedy = "; pass the same inputs"
+            if len(shape) == 2 and shape[0] == self.n_features:
+                remedy = f", and seems to be transposed, {turned_by(['/X'])}"
             raise DataError(
                 f"rows must have {self.n_features} columns, as the model was fitted on, but X has "
-                f"shape {tuple(shape)}; pass the same inputs."
+                f"shape {tuple(shape)}{remedy}."
             )
 
 

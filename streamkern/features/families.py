@@ -54,8 +54,21 @@ class Family:
         return self.made(**{name: options[name] for name in taken if name in options})
 
 
+# Maps of files that earlier versions made, and the last day of versions that read them.
+_GONE = {
+    "sketch": "27 November 2026",
+    "binning": "28 November 2026",
+    "chosen": "28 November 2026",  # some features of one of these
+}
+
+
 class _Maps(dict[str, "type[FeatureMap]"]):
-    def __missing__(self, name: object) -> type[FeatureMap]:
+    def __missing__(self, name: str) -> type[FeatureMap]:
+        if name in _GONE:
+            raise ModelFileError(
+                f"the map {name!r} of the file is gone: streamkern 0.1.0 of {_GONE[name]} or "
+                f"before reads the file; fit again with another map, such as 'nystroem'."
+            )
         raise ModelFileError(
             f"the map {name!r} of the file is not declared here; import the module that declares "
             f"it, and load the file again."

@@ -12,7 +12,7 @@ from streamkern._typing import Array, Floats
 from streamkern.errors import ParameterError
 from streamkern.features.base import FeatureMap, cached_slices, checked_n_components, checked_seed
 from streamkern.features.families import inner_arrays, restored_inner
-from streamkern.kernels import Gaussian, Kernel, ShiftInvariantKernel, kernel_from
+from streamkern.kernels import Kernel, ShiftInvariantKernel, kernel_from
 from streamkern.runtime.scratch import Scratch
 
 
@@ -47,9 +47,6 @@ class KernelMap(WrittenFeatures):
     Arguments of the constructor are attributes of the same names, which files hold.
     """
 
-    # That of the transformer that is not given another one.
-    usual_kernel: ClassVar[Kernel] = Gaussian("median")
-
     def __init__(self, kernel: Kernel, n_components: int, random_state: int = 0) -> None:
         self.check_kernel(kernel)
         self.kernel: Any = kernel
@@ -63,9 +60,6 @@ class KernelMap(WrittenFeatures):
         """Raise ParameterError unless there are inputs."""
         if n_features < 1:
             raise ParameterError(f"a map needs at least 1 input, not {n_features}; give some.")
-
-    def subset(self, indices: Array) -> FeatureMap:
-        return Chosen(self, indices)
 
     def arguments(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in _argument_names(type(self))}
@@ -123,40 +117,6 @@ class OfInner(ChosenFeatures):
     def restore(cls, parameters: Mapping[str, Any], arrays: Mapping[str, Array]) -> FeatureMap:
         made: Any = cls  # which takes both
         return made(restored_inner(parameters, arrays), arrays[cls.held])
-
-
-class Chosen(OfInner):
-    """Some features of another drawn map, which makes all of them."""
-
-    name = "chosen"
-    held = "indices"
-
-    def __init__(self, inner: FeatureMap, indices: Array) -> None:
-        self.inner, self.indices = inner, inner.checked_subset(indices)
-        self.n_features, self.n_components = inner.n_features, len(self.indices)
-        self.scale, self.width = inner.scale, inner.n_components
-
-    def prepared(self, dtype: Any, scratch: Scratch) -> Callable[[Array, Array], None]:
-        def write(X: Array, features: Array) -> None:
-            every = scratch.array("all features", (len(X), self.inner.n_components), dtype)
-            for rows in self.inner.evaluated(X, every, scratch=scratch.part("inner")):
-                features[rows] = every[rows][:, self.indices]
-
-        return write
-
-    @property
-    def bounds(self) -> Floats | float | None:
-        bounds = self.inner.bounds
-        return bounds[self.indices] if isinstance(bounds, np.ndarray) else bounds
-
-    def round_into(self, X: Array, levels: int, out: Array, scratch: Scratch) -> None:
-        for rows in cached_slices(len(X), self.width):
-            every = scratch.array("all rounded", (self.width, rows.stop - rows.start), out.dtype)
-            self.inner.round_into(X[rows], levels, every, scratch)
-            out[:, rows] = every[self.indices]
-
-    def subset(self, indices: Array) -> "Chosen":
-        return Chosen(self.inner, self.indices[self.checked_subset(indices)])
 
 
 class Combinations(OfInner):

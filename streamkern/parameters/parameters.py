@@ -314,9 +314,9 @@ class Parameters:
         if self.scale == "none" or not self.standardize:
             values |= {"scale": "none", "standardize": False}
         if kernel is None and self.chooses_kernel(values["feature_map"]):
-            made: Any = FAMILIES[values["feature_map"]].made
-            values |= {"kernel": made.usual_kernel, "chooses_kernel": True}
-            if self.scale_is_open and made is not GridFourierFeatures:
+            has_grid = FAMILIES[values["feature_map"]].made is GridFourierFeatures
+            values["chooses_kernel"] = True
+            if self.scale_is_open and not has_grid:
                 values["scale"] = AUTO
         if self.precision != AUTO:
             return FitOptions(**values)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import h5py
 
 from streamkern.errors import DataError
+from streamkern.errors.formatting import turned_by
 from streamkern.errors.urls import is_url
 from streamkern.sources.chunks import item_bytes
 from streamkern.sources.dataset_checks import Tables, is_text, type_of
@@ -167,12 +168,9 @@ def _turned(path: str, X: h5py.Dataset, other: h5py.Dataset) -> str:
     lie = [each for each in (X, other) if each.ndim == 2 and each.shape[1] == n_rows]
     if not lie or any(n_rows not in each.shape for each in (X, other)):
         return ""
-    turned = ", ".join(f"{each.name!r}: da.from_array(f[{each.name!r}]).T" for each in lie)
-    return (
-        f", and {' and '.join(each.name[1:] for each in lie)} seem to be transposed, as MATLAB "
-        f"writes HDF5; turn them in Python: import h5py, dask.array as da; "
-        f"f = h5py.File({str(path)!r}); da.to_hdf5('turned.h5', {{{turned}}})"
-    )
+    names = " and ".join(each.name[1:] for each in lie)
+    turned = turned_by([each.name for each in lie], repr(str(path)))
+    return f", and {names} seem to be transposed, {turned}"
 
 
 def _recipe(file: h5py.File, shape: tuple[int, int]) -> tuple[str, tuple[str, ...]]:

@@ -48,7 +48,8 @@ class MissingValues(NamedTuple):
 def missing_values_of(dataset: h5py.Dataset, name: str) -> MissingValues | None:
     """Return what is missing of a dataset of numbers, None if nothing can be.
 
-    Raises DataError if the numbers are packed.
+    Raises DataError if the numbers are packed, or an attribute may name a number and cannot be
+    read as one.
     """
     if not len(dataset.attrs) or dataset.dtype.kind not in "fiu":
         return None
@@ -82,7 +83,21 @@ def missing_values_of(dataset: h5py.Dataset, name: str) -> MissingValues | None:
 
 
 def _numbers(dataset: h5py.Dataset, name: str) -> Array:
-    return _values(dataset, name, "fiu").astype(np.float64)
+    """Return what an attribute holds, as numbers; text without a digit, as 'none', names none."""
+    texts = [bytes(each).decode("latin-1") for each in _values(dataset, name, "S")]
+    what = ""
+    if name in dataset.attrs and dataset.attrs.get_id(name).dtype.kind == "O":
+        what = "text of variable length"
+    try:
+        found = [float(each) for each in texts if any(letter.isdigit() for letter in each)]
+    except ValueError as error:
+        found, what = [], str(error)
+    if what:
+        raise DataError(
+            f"{dataset.name} has an attribute {name} that cannot be read as a number ({what}); "
+            f"write the number itself."
+        )
+    return np.append(found, _values(dataset, name, "fiu")).astype(np.float64)
 
 
 def _values(dataset: h5py.Dataset, name: str, kinds: str) -> Array:

@@ -19,11 +19,11 @@ from streamkern.features import (
     Standardizer,
     base,
 )
-from streamkern.kernels import Gaussian, Laplacian, Matern
+from streamkern.kernels import Gaussian, Matern
 from streamkern.runtime.scratch import Scratch
 
 P, D = 3, 16
-OWN = {"binning": Laplacian(1.5), "nystroem": Gaussian(1.5)}
+OWN = {"nystroem": Gaussian(1.5)}
 FORMS = [(name, form) for name in ("orthogonal", "iid", "sorf", "qmc") for form in (True, False)]
 FORMS.append(("grid", True))
 ROWS = np.random.default_rng(7).standard_normal((160, P))
@@ -52,7 +52,7 @@ def in_metric(linear):
 
 MAKE = {
     **{f"{n} {'pairs' if f else 'phases'}": lambda n=n, f=f: drawn(n, f) for n, f in FORMS},
-    **{name: lambda name=name: drawn(name) for name in ("nystroem", "binning")},
+    "nystroem": lambda: drawn("nystroem"),
     **{f"metric {n}": lambda linear=linear: in_metric(linear) for n, linear in LINEAR.items()},
     "odd": lambda: drawn("orthogonal", True, 7),
     "a single wave": lambda: drawn("grid", True, 1),
@@ -61,7 +61,6 @@ MAKE = {
     "similarities": lambda: drawn("nystroem").similarities,
     "projected": lambda: drawn("nystroem").subset(np.array([11, 3, 0])),
     "levelled": lambda: drawn("nystroem").summed(),
-    "chosen": lambda: drawn("binning").subset(np.array([7, 0, 3])),
     "identity": lambda: Identity().draw(P),
     "standardized": lambda: Standardized(SOME, drawn("sorf")),
     "standardized identity": lambda: Standardized(SOME, Identity().draw(3)),
@@ -108,7 +107,7 @@ def test_cuts_and_lent_memory_change_nothing(make, dtype, monkeypatch):
     shift = np.linspace(-1, 1, phi.n_components).astype(dtype)
     phi.evaluate(X, alone[0], shift)
     monkeypatch.setattr(base, "_CACHED_VALUES", 1)
-    for name in ("angles", "cosines", "transform 0", "similarities", "centred", "all features"):
+    for name in ("angles", "cosines", "transform 0", "similarities", "centred"):
         scratch.array(name, (999,), dtype)[:] = np.nan
     for _ in range(2):
         done = [part.stop for part in phi.evaluated(X, alone[1], shift, scratch)]
@@ -157,8 +156,7 @@ def test_a_restored_map_is_the_map_bit_for_bit(make):
 def test_a_damaged_file_is_refused(make):
     phi = make()
     for name, array in phi.arrays().items():
-        # Fewer landmarks and fewer indices are another map of their kind.
-        if (phi.name, name) in (("similarities", "landmarks"), ("chosen", "indices")):
+        if (phi.name, name) == ("similarities", "landmarks"):  # fewer are another map of its kind
             continue
         with pytest.raises(ParameterError):
             type(phi).restore(phi.parameters(), {**phi.arrays(), name: array[:-1]})
@@ -245,7 +243,7 @@ def test_a_map_of_no_inputs_or_that_is_not_drawn_is_refused(name):
 
 
 def test_features_that_were_chosen_are_not_drawn_and_have_no_leading_part():
-    for name in ("cosines", "similarities", "projected", "levelled", "chosen"):
+    for name in ("cosines", "similarities", "projected", "levelled"):
         part = MAKE[name]()
         assert part.draw(P) is part
         with pytest.raises(DataError, match="must have 3 columns"):
@@ -261,9 +259,8 @@ def test_a_restored_map_holds_what_was_drawn_not_a_new_draw():
     assert np.array_equal(back.frequencies, phi.frequencies + 1)
 
 
-@pytest.mark.parametrize("name", ["binning", "identity"])
-def test_maps_without_derivatives_have_no_gradients(name):
-    phi = MAKE[name]()
+def test_a_map_without_derivatives_has_no_gradients():
+    phi = MAKE["identity"]()
     with pytest.raises(ParameterError, match="have no gradients; take a map of Fourier"):
         phi.gradients(ROWS, np.ones(phi.n_components))
 

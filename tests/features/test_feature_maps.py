@@ -10,9 +10,7 @@ from streamkern.features import FAMILIES, MAPS, Identity
 from streamkern.models.loading import template_of
 from streamkern.parameters.parameters import Parameters
 
-every_map = pytest.mark.parametrize(
-    "name", [name for name in FAMILIES if name not in ("identity", "binning")]
-)
+every_map = pytest.mark.parametrize("name", [name for name in FAMILIES if name != "identity"])
 
 
 def rows(n=400, p=2):

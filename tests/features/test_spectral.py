@@ -15,12 +15,10 @@ from streamkern.features.spectral import SpectralFeatures
 from streamkern.kernels import Gaussian, Laplacian, Matern
 
 P, D = 3, 44
-# The kernels of families that are not for the Gaussian.
-OWN = {"binning": Laplacian(1.0)}
 SPECTRAL = [
     name
     for name, family in FAMILIES.items()
-    if isinstance(family.map_of(OWN.get(name, Gaussian(1.0)), 4), SpectralFeatures)
+    if isinstance(family.map_of(Gaussian(1.0), 4), SpectralFeatures)
 ]
 RANDOM = [name for name in SPECTRAL if name != "grid"]
 FORMS = [(name, True) for name in SPECTRAL] + [(name, False) for name in RANDOM]

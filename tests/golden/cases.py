@@ -180,7 +180,6 @@ def transformers() -> Values:
     made += [sk.QuasiRandomFourierFeatures(sk.Cauchy(2.0), 16)]
     made += [sk.GridFourierFeatures(gaussian, 64), sk.Nystroem(sk.Polynomial(degree=2), 8)]
     made += [sk.Nystroem(sk.RationalQuadratic(), 12)]
-    made += [sk.RandomBinning(sk.Laplacian(2.0), 16)]
     return {str(i): told(each.fit(rows()[0])) for i, each in enumerate(made)}
 
 

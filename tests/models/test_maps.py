@@ -1,4 +1,4 @@
-"""Maps that are no Fourier maps, from the rows of a file to predictions."""
+"""Landmarks, from the rows of a file to predictions."""
 
 import naive
 import numpy as np
@@ -7,15 +7,12 @@ import pytest
 import streamkern
 from streamkern import RandomFeatureRidge
 from streamkern.errors import ParameterError
-from streamkern.features.kernel_map import Chosen
-from streamkern.kernels import Gaussian, Laplacian
+from streamkern.kernels import Gaussian
 from streamkern.parameters.parameters import Parameters
 from streamkern.parameters.plan import plan_for
 from streamkern.sources import ArraySource
 
 N, P, D = 700, 3, 32
-MAPS = {"nystroem": Gaussian("median"), "binning": Laplacian("median")}
-every_map = pytest.mark.parametrize("name", list(MAPS))
 
 
 def rows(n=N, seed=0):
@@ -28,9 +25,9 @@ def rows(n=N, seed=0):
 X, Y = rows()
 
 
-def model(name, **options) -> RandomFeatureRidge:
+def model(**options) -> RandomFeatureRidge:
     given = {"n_components": D, "alpha": 0.01, "precision": "double", "n_folds": 3} | options
-    return RandomFeatureRidge(MAPS[name], feature_map=name, **given)
+    return RandomFeatureRidge(Gaussian("median"), feature_map="nystroem", **given)
 
 
 def close(actual, expected, relative=1e-7):
@@ -44,11 +41,10 @@ def ridge_on(Phi, y, alpha, *, intercept=True):
     return (Phi @ w + mu)[:, 0]
 
 
-@every_map
 @pytest.mark.parametrize(("precision", "intercept"), [("double", True), ("single", False)])
-def test_a_fit_is_ridge_on_the_features_of_the_map(name, intercept, precision):
+def test_a_fit_is_ridge_on_the_features_of_the_map(intercept, precision):
     alpha = 0.01 if precision == "double" else 1.0
-    fitted = model(name, alpha=alpha, fit_intercept=intercept, precision=precision).fit(X, Y)
+    fitted = model(alpha=alpha, fit_intercept=intercept, precision=precision).fit(X, Y)
     exact = ridge_on(fitted.transform(X), Y, alpha, intercept=intercept)
     assert close(fitted.predict(X), exact, 1e-7 if precision == "double" else 2e-3)
     assert fitted.report_["n_components"] <= D
@@ -57,7 +53,7 @@ def test_a_fit_is_ridge_on_the_features_of_the_map(name, intercept, precision):
 def test_in_single_precision_whitened_sums_keep_the_small_eigenvalues():
     X, y = rows(4000)
     options = {"alpha": 1e-5 * len(X), "n_components": 256}
-    models = (model("nystroem", precision=each, **options) for each in ("single", "double"))
+    models = (model(precision=each, **options) for each in ("single", "double"))
     single, double = (each.fit(X, y).predict(X) for each in models)
     assert np.std(single - double) < 0.01 * np.std(double)
 
@@ -65,20 +61,18 @@ def test_in_single_precision_whitened_sums_keep_the_small_eigenvalues():
 # Files.
 
 
-@pytest.mark.parametrize(
-    ("name", "precision"), [*((name, "double") for name in MAPS), ("nystroem", "single")]
-)
-def test_forgetting_what_was_merged_is_never_having_read_it(name, precision):
+@pytest.mark.parametrize("precision", ["double", "single"])
+def test_forgetting_what_was_merged_is_never_having_read_it(precision):
     options = {"precision": precision, "alpha": 1.0}
     relative = 1e-7 if precision == "double" else 1e-3
 
     def solved(moments):
-        return model(name, **options).solve(moments).predict(X)
+        return model(**options).solve(moments).predict(X)
 
-    first = model(name, **options).moments(X[:500], Y[:500])
-    merged = first.merge(model(name, **options).moments(X[500:], Y[500:], like=first))
-    whole = model(name, **options).fit(X, Y, like=first)
-    assert whole.feature_map_.equals(model(name).fit(X, Y, like=whole).feature_map_)
+    first = model(**options).moments(X[:500], Y[:500])
+    merged = first.merge(model(**options).moments(X[500:], Y[500:], like=first))
+    whole = model(**options).fit(X, Y, like=first)
+    assert whole.feature_map_.equals(model().fit(X, Y, like=whole).feature_map_)
     assert close(solved(merged), whole.predict(X), relative)
     assert close(solved(merged.forget(X[500:], Y[500:])), solved(first), relative)
 
@@ -86,9 +80,8 @@ def test_forgetting_what_was_merged_is_never_having_read_it(name, precision):
 # Fewer features.
 
 
-@pytest.mark.parametrize("name", ["nystroem", "binning"])
-def test_the_number_of_features_is_chosen_among_the_leading_ones(name):
-    fitted = model(name, n_components="auto", alpha="cv").fit(X, Y)
+def test_the_number_of_features_is_chosen_among_the_leading_ones():
+    fitted = model(n_components="auto", alpha="cv").fit(X, Y)
     tried = fitted.report_["components_curve"]["n_components"]
     assert len(tried) > 1
     assert len(fitted.coef_) in tried
@@ -96,8 +89,8 @@ def test_the_number_of_features_is_chosen_among_the_leading_ones(name):
 
 
 def test_fewer_features_are_the_fit_of_the_first_landmarks():
-    whole = model("nystroem").moments(X, Y)
-    few = model("nystroem", n_components=10).solve(whole)
+    whole = model().moments(X, Y)
+    few = model(n_components=10).solve(whole)
     Phi = whole.feature_map.solved()[0].transform(X)[:, :10]
     assert close(few.predict(X), ridge_on(Phi, Y, 0.01), 1e-6)
 
@@ -107,40 +100,33 @@ def test_landmarks_that_rows_do_not_make_are_not_missed():
     X, y = np.repeat(X, 10, axis=0), np.repeat(y, 10)
     y = y + 0.01 * np.arange(len(y)) / len(y)
     options = {"n_components": 64, "alpha": 0.1, "fold_by": "rows"}
-    moments = model("nystroem", **options).moments(X, y)
+    moments = model(**options).moments(X, y)
     assert moments.feature_map.n_components <= 40
-    solved = model("nystroem", **options).solve(moments)
-    assert close(solved.predict(X), model("nystroem", **options).fit(X, y).predict(X))
+    solved = model(**options).solve(moments)
+    assert close(solved.predict(X), model(**options).fit(X, y).predict(X))
     with pytest.raises(ParameterError, match="but n_components is 100"):
-        model("nystroem", n_components=100).solve(moments)
+        model(n_components=100).solve(moments)
 
 
-@every_map
-def test_a_sparse_model_predicts_from_the_features_it_kept(name, tmp_path):
-    fitted = model(name, sparse=6).fit(X, Y)
+def test_a_sparse_model_predicts_from_the_features_it_kept(tmp_path):
+    fitted = model(sparse=6).fit(X, Y)
     assert len(fitted.coef_) == 6
     assert fitted.evaluate(X, Y)["r2"] > 0.3
     fitted.save(tmp_path / "sparse.h5")
     back = streamkern.load(tmp_path / "sparse.h5")
     assert np.array_equal(back.predict(X), fitted.predict(X))
-    if name != "nystroem":
-        assert isinstance(back.feature_map_.inner, Chosen)
 
 
 # Options.
 
 
-@every_map
-def test_the_plan_knows_what_a_map_takes(name):
+def test_the_plan_knows_what_landmarks_take():
     source = ArraySource(np.zeros((200_000, P)), np.zeros(200_000))
-    options = Parameters.of(model(name, n_components=1024, alpha=0.1)).passes()
+    options = Parameters.of(model(n_components=1024, alpha=0.1)).passes()
     plan = plan_for(source, options)
     fourier = Parameters("gaussian", n_components=1024, alpha=0.1, precision="double").passes()
     base = plan_for(source, fourier)
-    assert options.can_strip == (name == "binning")
-    if name == "nystroem":
-        assert options.sample_rows(source) == 8 * 1024
-        assert plan.worker_bytes - base.worker_bytes > 3 * 8 * 1024**2
-        assert plan.client_bytes - base.client_bytes > 5 * 8 * 1024**2
-    else:
-        assert options.sample_rows(source) == fourier.sample_rows(source) == 2048
+    assert not options.can_strip
+    assert (options.sample_rows(source), fourier.sample_rows(source)) == (8 * 1024, 2048)
+    assert plan.worker_bytes - base.worker_bytes > 3 * 8 * 1024**2
+    assert plan.client_bytes - base.client_bytes > 5 * 8 * 1024**2

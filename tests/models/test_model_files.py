@@ -320,6 +320,21 @@ CARDS = {
 }
 
 
+@pytest.mark.parametrize("kind", ["model", "moments"])
+@pytest.mark.parametrize(
+    ("gone", "last"),
+    [("sketch", "27 November 2026"), ("binning", "28 November 2026"), ("chosen", "28 November")],
+)
+def test_a_map_that_is_gone_is_refused_with_the_version_that_reads_it(file_of, kind, gone, last):
+    path, read, *_ = file_of(kind)
+    change_card(path, {"map_parameters": {"inner": gone}})
+    sentence = (
+        rf"^the map '{gone}' of the file is gone: streamkern 0\.1\.0 of {last}.* reads the file"
+    )
+    with pytest.raises(ModelFileError, match=sentence):
+        read(path)
+
+
 @pytest.mark.parametrize("kind", CARDS)
 def test_a_card_with_values_that_cannot_be_is_refused(file_of, kind):
     path, read, name, _ = file_of(kind)

@@ -64,7 +64,6 @@ def test_sparse_values_of_every_type_are_read(dtype):
     "options",
     [
         *({"feature_map": name} for name in ("iid", "qmc", "sorf", "nystroem", "identity")),
-        {"feature_map": "binning", "kernel": "laplacian"},
         {"kernel": "matern32", "paired": False, "precision": "double"},
         {"metric": np.diag(np.arange(1.0, 43.0))},
         {"metric": 0.1 * np.ones((42, 42)) + np.eye(42)},
@@ -112,7 +111,7 @@ def test_sparse_rows_of_a_classifier_components_and_a_transformer():
     pca = RandomFeaturePCA(n_components=3, n_random_features=64)
     apart = np.abs(clone(pca).fit_transform(X) - clone(pca).fit_transform(DENSE)).max()
     assert apart < 1e-5
-    for name in ("RandomFourierFeatures", "StructuredFourierFeatures", "Nystroem", "RandomBinning"):
+    for name in ("RandomFourierFeatures", "StructuredFourierFeatures", "Nystroem"):
         features = getattr(streamkern, name)(n_components=64)
         assert_close(clone(features).fit_transform(X), clone(features).fit_transform(DENSE))
     assert RandomFourierFeatures(n_components=8).fit(X).transform(X.astype("f4")).dtype == "f4"

@@ -35,7 +35,6 @@ MAPS = {
     "qmc": ("gaussian", 3),
     "grid": ("gaussian", 2),
     "nystroem": ("matern52", 3),
-    "binning": ("laplacian", 3),
     "identity": ("linear", 3),
 }
 
@@ -193,7 +192,7 @@ def test_fewer_features_have_the_errors_of_the_system(name):
 
 
 def test_the_usual_penalties_are_those_of_the_system():
-    options = {"feature_map": "binning", "kernel": "laplacian", "alpha": "cv"}
+    options = {"kernel": "laplacian", "alpha": "cv"}
     found, expected = both(rows(), **options)
     check_alike(found, expected, *rows(300, seed=1))
     curve, whole = (each.report_["alpha_curve"]["alphas"] for each in (found, expected))

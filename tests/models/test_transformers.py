@@ -8,7 +8,7 @@ from scipy.spatial.distance import pdist
 from sklearn.exceptions import NotFittedError
 
 import streamkern
-from streamkern import Gaussian, Laplacian, Moments, accumulate, features, open_hdf5
+from streamkern import Gaussian, Moments, accumulate, features, open_hdf5
 from streamkern.errors import DataError, ParameterError
 from streamkern.sources import ArraySource
 
@@ -18,7 +18,6 @@ MAPS = {
     "structured": (streamkern.StructuredFourierFeatures, {"paired": False}),
     "grid": (streamkern.GridFourierFeatures, {}),
     "landmarks": (streamkern.Nystroem, {}),
-    "binning": (streamkern.RandomBinning, {"n_entries": 4}),
 }
 every_map = pytest.mark.parametrize("name", list(MAPS))
 
@@ -91,11 +90,11 @@ def test_rows_of_weight_zero_count_as_none_whatever_they_hold(name, of_dask):
     assert fitted.transform(X) != pytest.approx(everywhere.transform(X), abs=1e-3)
 
 
-@pytest.mark.parametrize("name", ["fourier", "quasi", "structured", "binning"])
+@pytest.mark.parametrize("name", ["fourier", "quasi", "structured"])
 def test_a_median_length_scale_is_that_of_the_rows_repeated_by_their_weights(name):
     X, weights = weighted()
     fitted, plain = map_of(name).fit(X, sample_weight=weights), map_of(name).fit(X)
-    median = np.median(pdist(X, "cityblock" if name == "binning" else "euclidean"))
+    median = np.median(pdist(X))
     assert plain.kernel_.length_scale == pytest.approx(median, rel=1e-12)
     repeated = map_of(name).fit(np.repeat(X, weights, axis=0))
     scales = [each.kernel_.length_scale for each in (fitted, repeated, plain)]
@@ -111,14 +110,13 @@ def test_a_map_that_no_row_decides_takes_no_weights():
         streamkern.Identity().fit(rows(), sample_weight=np.ones(300))
 
 
-@pytest.mark.parametrize("name", ["fourier", "quasi", "structured", "binning"])
+@pytest.mark.parametrize("name", ["fourier", "quasi", "structured"])
 def test_rows_are_not_read_where_nothing_is_made_from_them(name):
     def fails(block):
         raise AssertionError(block)
 
     unreadable = da.zeros((9, 3), chunks=3).map_blocks(fails, dtype=float, meta=np.empty((0, 0)))
-    kernel = {"binning": Laplacian(1.0)}.get(name, Gaussian(2.0))
-    fitted = map_of(name, kernel=kernel).fit(unreadable)
+    fitted = map_of(name, kernel=Gaussian(2.0)).fit(unreadable)
     assert fitted.transform(rows()).shape == (300, 16)
 
 
@@ -143,7 +141,7 @@ def test_options_that_cannot_be_are_refused_when_it_is_fitted():
     for refused, words in (
         (streamkern.RandomFourierFeatures(streamkern.Linear()), "need a shift-invariant kernel"),
         (streamkern.RandomFourierFeatures(Gaussian([1.0, 2.0])), "one per input, 5 here, not 2"),
-        (streamkern.RandomBinning(Gaussian()), "is for the Laplacian kernel"),
+        (streamkern.StructuredFourierFeatures("laplacian"), "kernels of the Euclidean distance"),
         (streamkern.GridFourierFeatures(n_components=16), "for 1 to 3 inputs, not 5"),
     ):
         with pytest.raises(ParameterError, match=words):

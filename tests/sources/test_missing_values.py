@@ -47,6 +47,39 @@ def test_what_attributes_mark_as_missing_is_nan(tmp_path, dtype, attributes, mis
     np.testing.assert_array_equal(found, np.where(np.isin(X, missing), np.nan, X))
 
 
+@pytest.mark.parametrize("attribute", ["_FillValue", "missing_value", "valid_max"])
+@pytest.mark.parametrize(
+    ("text", "missing"), [(b"5", 5), ([b" 5.0 ", b"nan"], 5), (b"none", -1), (b"", -1)]
+)
+@pytest.mark.parametrize("dtype", ["f4", "i2"])
+def test_a_number_that_an_attribute_has_as_text_is_that_number(
+    tmp_path, attribute, text, missing, dtype
+):
+    given = {attribute: np.array(text)}
+    found = read(stored(tmp_path / "a.h5", X.astype(dtype), **given)).X
+    gone = (missing == 5) & (np.greater(X, 5) if attribute == "valid_max" else np.equal(X, 5))
+    np.testing.assert_array_equal(found, np.where(gone, np.nan, X))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (np.bytes_("-9999f"), "'-9999f'"),
+        (np.bytes_("5, 7"), "'5, 7'"),
+        ("5", "text of variable length"),
+    ],
+)
+def test_text_that_may_name_a_number_and_is_none_is_refused(tmp_path, text, said):
+    path = stored(tmp_path / "a.h5", missing_value=text)
+    with pytest.raises(DataError, match=rf"attribute missing_value that .*{said}.*; write the"):
+        streamkern.open_hdf5(path)
+
+
+def test_a_packing_that_is_text_is_refused_too(tmp_path):
+    with pytest.raises(DataError, match="by its attribute scale_factor"):
+        streamkern.open_hdf5(stored(tmp_path / "a.h5", scale_factor=np.bytes_("0.1")))
+
+
 @pytest.mark.parametrize("on", ["y", "weights"])
 def test_targets_and_weights_have_missing_values_too(tmp_path, on):
     path = stored(tmp_path / "a.h5", y=np.where(X[:, 0] == 8, 9.97e36, X[:, 0]).astype("f4"))
@@ -134,6 +167,20 @@ def test_rows_that_lie_turned_are_told_with_a_remedy_that_works(tmp_path, monkey
     with h5py.File("turned.h5") as file:
         assert np.array_equal(file["X"], X)
         assert ("y" in file) == (y.ndim == 2)
+
+
+@pytest.mark.parametrize("lazy", [True, False])
+def test_rows_that_lie_turned_are_told_in_predictions_too(tmp_path, monkeypatch, lazy):
+    monkeypatch.chdir(tmp_path)
+    model = streamkern.RandomFeatureRidge("gaussian", n_components=8, alpha=1.0).fit(X, X[:, 0])
+    model.save("model.h5")
+    path = stored(tmp_path / "a.h5", X.T, X[:2, 0])
+    rows = streamkern.open_hdf5(path, y=None) if lazy else path
+    with pytest.raises(DataError, match="seems to be transposed, as MATLAB writes HDF5") as error:
+        streamkern.load("model.h5").predict(rows)
+    code = str(error.value).partition("turn them in Python: ")[2].rstrip(".")
+    subprocess.run([sys.executable, "-c", f"FILE = {str(path)!r}; {code}"], check=True)
+    assert np.array_equal(streamkern.load("model.h5").predict("turned.h5"), model.predict(X))
 
 
 TEXTS = np.array(["yes", "no", "caf\u00e9", ""], dtype=object)[np.arange(N) % 4]

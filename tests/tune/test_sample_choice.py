@@ -69,8 +69,7 @@ def test_nothing_is_chosen_of_few_rows_and_in_a_metric(rows, options):
 
 
 @pytest.mark.parametrize(
-    ("feature_map", "kernels"),
-    [("nystroem", {"gaussian", "laplacian"}), ("binning", {"laplacian"})],
+    ("feature_map", "kernels"), [("nystroem", {"gaussian", "laplacian"}), ("sorf", {"gaussian"})]
 )
 def test_the_map_decides_what_is_tried(feature_map, kernels):
     model = ridge(feature_map=feature_map, n_components=64).fit(X, ROUGH)

@@ -16,8 +16,8 @@ from sklearn.utils.validation import check_is_fitted
 from streamkern import features
 from streamkern._typing import Array, Floats
 from streamkern.errors import DataError
-from streamkern.features import FeatureMap, KernelMap
-from streamkern.kernels import ShiftInvariantKernel, as_kernel, length_scale_of
+from streamkern.features import FeatureMap
+from streamkern.kernels import Gaussian, ShiftInvariantKernel, as_kernel, length_scale_of
 from streamkern.models.estimators.conventions import (
     KernelFeatures,
     LazyTransformer,
@@ -33,6 +33,7 @@ from streamkern.sources import Source, as_source
 from streamkern.sources.arrays import as_rows
 from streamkern.statistics import RowSample
 
+_USUAL_KERNEL = Gaussian("median")
 _PRECISIONS = [np.float64, np.float32]
 _KERNEL = r"""\1 or str
     Its length scale 'median' is that of the rows that the map is fitted to."""
@@ -61,10 +62,9 @@ class MapTransformer(LazyTransformer, BaseEstimator):  # type: ignore[misc]
             return
         cls.makes = makes
         cls.rows_a_feature = vars(cls).get("rows_a_feature", makes.rows_a_feature)
-        usual = {"kernel": makes.usual_kernel} if issubclass(makes, KernelMap) else {}
         cls.__init__ = initializer(  # type: ignore[method-assign]
             [
-                each.replace(default=usual.get(each.name, each.default))
+                each.replace(default=_USUAL_KERNEL) if each.name == "kernel" else each
                 for each in signature(makes).parameters.values()
             ]
         )
@@ -147,7 +147,7 @@ class KernelTransformer(KernelFeatures, MapTransformer):
     ) -> Self:
         """Draw the map for rows such as these; y is not looked at.
 
-        What is made from rows (landmarks, cells of a grid, a median length scale) is made from a
+        What is made from rows (landmarks, a grid, a median length scale) is made from a
         uniform sample of them, in one light pass; else rows are not read.
 
         A row of weight 0 counts as none, and one of weight s as s equal rows in the median length
@@ -180,9 +180,6 @@ class GridFourierFeatures(KernelTransformer, makes=features.GridFourierFeatures)
 
 
 class Nystroem(KernelTransformer, makes=features.Nystroem): ...
-
-
-class RandomBinning(KernelTransformer, makes=features.RandomBinning): ...
 
 
 class Identity(OneToOneFeatureMixin, MapTransformer, makes=features.Identity):  # type: ignore[misc]
