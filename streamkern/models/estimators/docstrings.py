@@ -16,10 +16,11 @@ kernel : Kernel or str
 n_components : int or 'auto'
     D, the number of features.  'auto' makes up to 4,096, and keeps the smallest of 64, 128, ...
     whose cross-validated error is within one standard error of the best.
-alpha : float, sequence of float, or {'cv', 'gcv', 'evidence', 'loo'}
+alpha : float, sequence of float, or {'cv', 'guarded', 'gcv', 'evidence', 'loo'}
     The penalty, in units of the sum of squares, not divided by n.  Or penalties to choose from
-    by cross-validation.  Or how to choose: cross-validation, robust generalised
-    cross-validation, the evidence, or exact leave-one-out, which takes one more pass.  With
+    by cross-validation.  Or how to choose: cross-validation; generalised cross-validation among
+    penalties that are no worse than the mean on the folds ('guarded'), or robust and alone;
+    the evidence; or exact leave-one-out, which takes one more pass.  With
     several targets, errors are divided by the targets' variances and averaged; with 'loo' they
     are taken as they are, as in `sklearn.linear_model.RidgeCV`.
 alphas : sequence of float, optional
@@ -27,10 +28,12 @@ alphas : sequence of float, optional
     the largest eigenvalue of G.
 n_folds : int
     K of cross-validation.
-fold_by : {'auto', 'shards', 'rows', 'blocks'}
+fold_by : {'auto', 'shards', 'rows', 'blocks', 'space'}
     How rows are dealt to folds: whole shards in a seeded shuffle, which takes no memory while
-    rows are read; single rows by a seeded rule; or contiguous blocks, for rows in the order of
-    time.  'auto' is shards if there are 3 a fold, else rows.
+    rows are read; single rows by a seeded rule; contiguous blocks, for rows in the order of
+    time; or regions of the inputs.  'auto' is shards if there are 3 a fold, else rows; where
+    these crowd along tracks or in time it is blocks or regions, which guard the penalty, and a
+    kernel and map that are open become landmarks of a rough kernel.
 per_target : bool
     Choose one penalty for every target, instead of one for all.
 one_standard_error : bool
