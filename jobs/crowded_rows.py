@@ -112,7 +112,7 @@ class Kriging:
     """Gaussian process regression from 30 neighbours, Matern 3/2 of the true length scale."""
 
     def __init__(self, case: Case) -> None:
-        self.tree, self.y, self.kernel = cKDTree(case.X), case.y, Matern(1.5, length_scale=1.0)
+        self.tree, self.y, self.kernel = cKDTree(case.X), case.y, Matern(length_scale=1.0, nu=1.5)
 
     def predict(self, X: Any) -> Any:
         mean, found = self.y.mean(), np.empty(len(X))
