@@ -5,10 +5,12 @@ import warnings
 import naive
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 from streamkern import Gaussian, RandomFeatureRidge
+from streamkern.engine.scheduler import run
 from streamkern.errors import DataError, ParameterError, StreamkernWarning
-from streamkern.sources import ArraySource
+from streamkern.sources import ArraySource, Block
 
 GRID = [1.0, 0.001, 100.0, 0.03]
 
@@ -56,6 +58,35 @@ def test_the_error_left_out_is_that_of_fitting_again(fold_by, K, intercept):
     assert (curve["criterion"], curve["alphas"]) == ("cv", sorted(GRID))
     assert model.report_["cv_rmse"] == curve["values"][sorted(GRID).index(model.alpha_)]
     assert (model.report_["n_folds"], model.report_["fold_by"]) == (K, fold_by)
+
+
+def test_regions_are_the_cells_of_their_centres_and_left_out_as_such():
+    X, y = rows(q=2)
+    weights = np.random.default_rng(0).random(len(X)) + 0.1
+    model = ridge(alpha=GRID, fold_by="space").fit(X, y, weights, keep_moments=True)
+    rule = run(model.moments_.folds).rule
+    z = rule.standardizer(X)
+    nearest = np.square(z[:, None] - rule.centres[None]).sum(axis=2).argmin(axis=1)
+    folds = rule.folds[nearest]
+    assert sorted(set(folds)) == [0, 1, 2, 3, 4]
+    assert len(rule.centres) == 10
+    assert_curve_is_that_of_folds(model, X, y, folds, weights, intercept=True)
+    # Blocks of any size are dealt alike.
+    few = [rule.of(Block(X[i : i + 7], y[i : i + 7], i)) for i in range(0, len(X), 7)]
+    assert np.concatenate(few).tolist() == folds.tolist()
+
+
+REFUSED_REGIONS = {
+    "of moments": lambda X, y: ridge(fold_by="space").moments(X, y),
+    "of sparse rows": lambda X, y: ridge(fold_by="space").fit(csr_array(X), y),
+    "of equal rows": lambda X, y: ridge(fold_by="space").fit(np.repeat(X[:3], 20, 0), y[:60]),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED_REGIONS)
+def test_rows_without_regions_are_refused_with_one_sentence(case):
+    with pytest.raises((ParameterError, DataError), match=r"regions .*fold_by 'rows'"):
+        REFUSED_REGIONS[case](*rows())
 
 
 @pytest.mark.parametrize(

@@ -105,6 +105,28 @@ def mean_errors(sse=SSE, weights=WEIGHTS) -> list[list[float]]:
     ]
 
 
+@pytest.mark.parametrize("per_target", [False, True])
+def test_a_guarded_choice_is_gcvs_where_folds_are_no_worse_than_the_mean_or_the_least(per_target):
+    known = spectrum([0.1, 2.0, 300.0])
+    for variance in (VARIANCE, 0.1 * VARIANCE, [0.25, 2.9]):
+        found = curve(variance=variance).guarded(known)
+        near = known.gcv(ALPHAS)
+        assert_close(found.near, near)
+        errors, scale = np.array(mean_errors()), np.array(variance)
+        if not per_target:
+            errors, near = ((each / scale).mean(axis=1)[:, None] for each in (errors, near))
+            scale = np.ones(1)
+        expected = []
+        for j in range(errors.shape[1]):
+            most = 1.02 * max(errors[:, j].min(), scale[j])
+            allowed = [a for a in range(len(ALPHAS)) if errors[a, j] <= most]
+            expected.append(min(allowed, key=lambda a: near[a, j]))
+        assert found.choose(per_target=per_target).tolist() == expected
+    # The errors that are reported are those of the folds, with those between neighbours beside.
+    assert found.as_dict()["values"] == curve().as_dict()["values"]
+    assert_close(np.square(found.as_dict()["near"]), known.gcv(ALPHAS))
+
+
 def standard_error(errors) -> float:
     K, mean = len(errors), math.fsum(errors) / len(errors)
     return math.sqrt(math.fsum((e - mean) ** 2 for e in errors) / (K - 1) / K)
