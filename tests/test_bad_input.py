@@ -142,7 +142,7 @@ OPTIONS = {
     "--components 0": ("Error: --components must be at least 1", "not 0"),
     "--alpha -1": ("Error: --alpha must be a finite number of at least 0", "-1.0"),
     "--alpha nan": ("alpha must be a finite number of at least 0", "nan"),
-    "--alpha much": ("--alpha must be cv, gcv, evidence", "'much'"),
+    "--alpha much": ("--alpha must be cv, guarded, gcv, evidence", "'much'"),
     "--alpha 1,,2": ("numbers with commas between", "'1,,2'"),
     "--alpha 1,0": ("positive numbers only", "leave out the 0"),
     "--alpha 1,-2": ("number of at least 0", "-2.0"),

@@ -100,8 +100,8 @@ class Parameters:
     )
     alphas: Any = option(
         None,
-        "What --alpha cv, gcv, evidence or loo choose from; by default 30 penalties that follow "
-        "from the features.",
+        "What --alpha cv, guarded, gcv, evidence or loo choose from; by default 30 penalties that "
+        "follow from the features.",
         form="FLOAT[,FLOAT...]",
     )
     n_folds: int = option(5, "K of cross-validation.", name="folds")

@@ -82,7 +82,10 @@ def test_every_parameter_has_an_option():
     [
         ("--components few", "--components must be a whole number or auto, not 'few'; give one"),
         ("--sparse some", "--sparse must be a whole number or auto, not 'some'"),
-        ("--alpha much", "--alpha must be cv, gcv, evidence, loo, or numbers with commas between"),
+        (
+            "--alpha much",
+            "--alpha must be cv, guarded, gcv, evidence, loo, or numbers with commas between",
+        ),
         ("--alphas 1,x", "--alphas must be numbers with commas between, not '1,x'; give some"),
         ("--length-scale wide", "--length-scale must be 'median' or numbers with commas between"),
         ("--kernel linear --length-scale 2", "the linear kernel has no length scale; leave"),
