@@ -83,7 +83,9 @@ def with_flags(sentence: str) -> str:
     named = "|".join(name for name in flags if "_" in name)
     # Some sentences say both: a name, perhaps a value, and the option in brackets.
     both = re.sub(
-        r"\b(?:[a-z]+_[a-z_]+|[a-z]+=True|[a-z_]+ '\w+') \((--[a-z-]+(?: \w+)?)\)", r"\1", first
+        r"\b(?:[a-z]+_[a-z_]+|[a-z]+=True|[a-z_]+ '[\w:]+') \((--[a-z-]+(?: [\w:]+)?)\)",
+        r"\1",
+        first,
     )
     return re.sub(rf"(?<![\w.(-])({named})\b", lambda found: flags[found[1]], both)
 
@@ -108,7 +110,7 @@ def _value(field: Field[Any], options: dict[str, Any]) -> Any:
         others = "".join(f"{word}, " for word in words[:-1])
         numbers = numbers_of(given, _flag_of(field), others and f"{others}or ")
         return numbers[0] if others and len(numbers) == 1 else numbers
-    if "auto" not in words:
+    if words[1:] != ["auto"]:
         return given
     try:
         return int(given)

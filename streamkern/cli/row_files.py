@@ -41,6 +41,7 @@ def opened_rows(
     targets are left out, names of rows are kept.  Converted rows are kept beside the output of the
     command, or else in the folder for temporary files.
     """
+    from streamkern.parameters.fit_options import fold_column
     from streamkern.storage.hdf5_files import FORMATS
     from streamkern.storage.table_rows import Opened, opened_tables, table_files
 
@@ -55,6 +56,7 @@ def opened_rows(
         formats = FORMATS if report else ("HDF5",)
         check_outputs(options | {"data": tables}, formats=formats)
     how: Any = {"with_targets": with_targets, "with_ids": not with_targets, "labels": labels}
+    how["fold_column"] = fold_column(options.get("fold_by"))
     how |= {"targets": options.get("targets") or (() if options.get("y") else None)}
     folder = Path(out).resolve().parent if out else Path(tempfile.gettempdir())
     with opened_tables(tables, recipe, folder, **how) as opened:

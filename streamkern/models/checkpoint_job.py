@@ -87,6 +87,8 @@ def checkpointed(
         del given["scale"]  # jobs of before had no name for them, nor for a trend
     if options.trend is None:
         del given["trend"]
+    if not options.gap:
+        del given["gap"]
     job = {
         "data": source.describe() | {"values": _hash_of_values(source)},
         "options": {name: _plain(value) for name, value in given.items()},

@@ -70,6 +70,15 @@ class DataMoments:
                 "again, or with solver 'direct' (--solver direct)."
             )
 
+    def check_lasting(self) -> None:
+        """Raise ParameterError if other rows, and files, do not know which fold they are in."""
+        if self.options.fold_column:
+            raise ParameterError(
+                f"folds by {self.options.fold_by} are of rows that are all there, but these "
+                f"moments are for others to come, or for a file; fit all rows again, or with "
+                f"fold_by 'rows' (--fold-by rows)."
+            )
+
     def gathered(self) -> "DataMoments":
         """Return the same moments, all in this process."""
         return replace(self, folds=run(self.folds)) if is_task(self.folds) else self
@@ -103,6 +112,7 @@ class DataMoments:
     def template(self) -> Template:
         """Return what moments of more rows must take over to be merged with these."""
         self.check_whole()
+        self.check_lasting()
         folds = self.folds
         empty = run(task(_empty, folds, name="template")) if is_task(folds) else _empty(folds)
         return Template(self.options, self.feature_map, self.kernel, empty, self.report)  # type: ignore[arg-type]
@@ -132,6 +142,7 @@ class DataMoments:
         """
         for each in (self, checked_moments(other)):
             each.check_whole()
+            each.check_lasting()
         check_alike(self, other)
         turns = turns_between(self.feature_map, other.feature_map, self.options.precision)
         if not repeated_rows:
@@ -185,6 +196,7 @@ class DataMoments:
         `force` replaces a file.  OverflowedError is raised if the sums are not finite.
         """
         self.check_whole()
+        self.check_lasting()
         write_moments(path, self, force=force)
 
 

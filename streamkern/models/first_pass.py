@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from streamkern.errors import ParameterError, warn
 from streamkern.kernels import ShiftInvariantKernel
-from streamkern.models.fold_rules import placed_folds, region_folds
+from streamkern.models.fold_rules import column_folds, placed_folds, region_folds
 from streamkern.parameters.fit_options import CHOICE_ROWS, FitOptions
 from streamkern.parameters.fit_report import FitReport
 from streamkern.parameters.job_plan import Plan
@@ -49,14 +49,23 @@ class FirstPass:
 
     def placed_folds(self, options: FitOptions, plan: Plan, *, few_rows: bool) -> Folds | None:
         """Return the folds, or None if they are regions, which the pass tells."""
-        if plan.fold_by != "space":
+        by_column = options.n_folds > 1 and options.fold_column is not None
+        if plan.fold_by != "space" and not by_column:
             turned = self.like is not None
             return placed_folds(self.source, plan, options, few_rows=few_rows, turned=turned)
         if self._grows:
             raise ParameterError(
-                "regions are cells of rows that are all there, but moments are for others to come; "
-                "take fold_by 'rows' or 'blocks' (--fold-by rows)."
+                f"folds by {plan.fold_by} are of rows that are all there, but moments are for "
+                f"others to come; take fold_by 'rows' or 'blocks' (--fold-by rows)."
             )
+        if by_column:
+            if options.is_in_time and plan.solves_by_passes:
+                raise ParameterError(
+                    "conjugate gradients leave out every fold from all others, but windows of time "
+                    "are predicted from those before; take solver 'direct' (--solver direct), or "
+                    "fold_by 'blocks' (--fold-by blocks)."
+                )
+            return column_folds(self.source, options)
         if self.source.sparse_row_bytes:
             raise ParameterError(
                 "regions are of distances between all inputs, but these rows are sparse; take "

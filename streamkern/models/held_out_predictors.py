@@ -23,7 +23,7 @@ from streamkern.predict.predictor import Predictor
 from streamkern.solve import rounding_variance
 from streamkern.solve.sparse_selection import Sparsifier
 from streamkern.sources import Source
-from streamkern.statistics import ByFold, Together
+from streamkern.statistics import ByFold, Folds, Together
 from streamkern.tune.fold_solution import Solved
 from streamkern.tune.held_out_models import solve_without
 
@@ -45,7 +45,7 @@ def folds_of(model: FittedRidge) -> Any:
     if model.moments is None:
         return None
     folds = shared(model.moments.solvable().folds)
-    return folds if len(run(task(ByFold.numbers, folds, name="folds"))) > 1 else None
+    return folds if len(run(task(ByFold.tests, folds, name="folds"))) > 1 else None
 
 
 def unseen_by(model: FittedRidge, folds: Any) -> Unseen:
@@ -81,8 +81,12 @@ def unseen(
         part = feature_map if support is None else feature_map.subset(support)
         predictors[k] = replace(predictor, feature_map=part, coef=coef, intercept=level)
     errors: Floats = np.sum([each for *_, each in solutions], axis=0)
-    rule = run(task(attrgetter("rule"), folds, name="rule"))
+    rule = run(task(_rule_of_tests, folds, name="rule"))
     return Unseen(FoldPredictors(rule, predictors), left_out, errors)
+
+
+def _rule_of_tests(folds: ByFold) -> Folds:
+    return folds.rule.of_tests()
 
 
 class SquaredErrors(NamedTuple):
@@ -133,7 +137,7 @@ def squared_errors_of(
         errors.append(Evaluation(without_folds().held_out, measure))
     both, row_bytes = Together(*errors), 8 * len(predictor.coef)
     passed, found, _ = scored(source, both, both, row_bytes, "residuals", skip_bad_rows)
-    told, *without = (part.measures[0].squared / N for part in found.parts)
+    told, *without = (part.measures[0].mse for part in found.parts)
     if held_out is not None and without:
         held_out = np.where(unseen_hidden, without[0], held_out)
     return SquaredErrors(np.where(hidden, told, train), held_out, "rows", passed)

@@ -81,6 +81,7 @@ def labelled_source(
     X: Any,
     y: Any = None,
     sample_weight: Any = None,
+    beside: Mapping[str, Any] | None = None,
     *,
     class_weight: Any = None,
     classes: Any = None,
@@ -93,7 +94,7 @@ def labelled_source(
     Rows are read too where classes weigh the same, and rows have weights or may be left out.
     """
     checked_class_weight(class_weight)
-    rows, labels = labelled_rows(X, y, sample_weight)
+    rows, labels = labelled_rows(X, y, sample_weight, beside)
     if skip_bad_rows:
         rows, labels = rows.tolerant(), labels.tolerant()
     in_full = class_weight == "balanced" and (rows.is_weighted or skip_bad_rows)

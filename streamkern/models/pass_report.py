@@ -47,7 +47,7 @@ def pass_report(
         "retried_shards": sum(passed.retried_shards for passed in every),
         "resumed_shards": sum(passed.resumed_shards for passed in every),
         **named,
-        "n_folds": rule.n_folds if rule.n_folds > 1 else 0,
+        "n_folds": options.n_folds if rule.n_folds > 1 else 0,
         "fold_by": plan.fold_by if rule.n_folds > 1 else None,
         "weights": source.weighted_by,
         "weight": weight,

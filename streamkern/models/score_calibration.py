@@ -47,7 +47,7 @@ def calibrated_by_moments(ridge: FittedRidge) -> Calibrator:
 
 def _sums(folds: ByFold, fold: int, size: int, left: LeftOut) -> ScoreSums:
     """Return the sums of the scores of a fold by the model without it, as its moments tell them."""
-    part, coef = folds.part(fold, size), left.solution.coef
+    part, coef = folds.split(fold, size).held_out, left.solution.coef
     held = part.centred()
     if left.support is not None:
         held = held.subset(left.support)

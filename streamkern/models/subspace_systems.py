@@ -25,7 +25,7 @@ from streamkern.solve.eigendecomposition import SMALL
 from streamkern.solve.penalty_curve import PenaltyCurve
 from streamkern.solve.penalty_grid import even_grid
 from streamkern.solve.solution import relative_floor
-from streamkern.statistics import FeatureSums
+from streamkern.statistics import FeatureSums, Split
 
 # Of the residuals that are made at once, of which some five copies are in memory.
 _COLUMN_BYTES = 64 << 20
@@ -143,5 +143,7 @@ class SubspaceSystems:
     @blas_threads(1)
     def _curve(self, alphas: Floats) -> PenaltyCurve:
         basis = self.bases[None]
-        errors = [held_out_errors(basis, self.total, part, alphas) for part in self.parts.values()]
+        errors = [
+            held_out_errors(basis, self.total, Split(part), alphas) for part in self.parts.values()
+        ]
         return PenaltyCurve.of_folds(alphas, errors, basis.spectrum.target / basis.spectrum.weight)

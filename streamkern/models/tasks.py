@@ -29,13 +29,13 @@ from streamkern.runtime.memory import check_free
 from streamkern.runtime.resources import current_resources
 from streamkern.sources import Source, as_source
 
-Rows = tuple[Any, Any, Any]
+Rows = tuple[Any, ...]
 
 
 class Task(ABC):
     """What a fit is for: regression, or classification by regression on +1 and -1.
 
-    Rows are triples of X, y and weights, or of a source and twice None.
+    Rows are X, y and weights, or a source and twice None; and columns beside them, if there are.
     """
 
     class_weight: Any = None  # of classes, where there are some

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
@@ -35,8 +36,10 @@ CHOICES: dict[str, Collection[str]] = {
     "scale": ("auto", "standard", "robust", "common", *OF_CATEGORIES, "quantile", "none"),
     "precision": ("single", "double", "int8", "int16"),
     "on_bad_rows": ("error", "skip"),
-    "fold_by": ("auto", "shards", "rows", "blocks", "space"),
 }
+FOLDS = ("auto", "shards", "rows", "blocks", "space")
+# What folds by a column of the rows are called before its name.
+GROUPS, TIMES = "column:", "time:"
 # The most components whose D x D system the solver 'auto' makes.
 DIRECT_COMPONENTS = 8192
 # Rows of the spread sample travel with the first pass, and more where kernel or scale is chosen.
@@ -64,6 +67,7 @@ class FitOptions:
     random_state: int
     n_folds: int = 1
     fold_by: str = "auto"
+    gap: float | str = 0
     metric: str | GivenMetric | None = None
     scale: str = "standard"
     trend: tuple[int | str, ...] | None = None
@@ -73,6 +77,7 @@ class FitOptions:
         object.__setattr__(self, "kernel", as_kernel(self.kernel))
         for name, allowed in CHOICES.items():
             check_choice(name, getattr(self, name), allowed)
+        self._check_folds()
         checked_seed(self.random_state)
         sentence = (
             "n_folds must be a whole number of at least 2, not {!r}; give how many parts to leave "
@@ -103,6 +108,33 @@ class FitOptions:
             self._check_trend()
         if not self.is_identity:
             self.map_of(self.kernel)
+
+    def _check_folds(self) -> None:
+        if not self.fold_column:
+            check_choice("fold_by", self.fold_by, (*FOLDS, f"{GROUPS}NAME", f"{TIMES}NAME"))
+        object.__setattr__(self, "gap", self.gap if span(self.gap) else 0)  # of a command "0"
+        if self.gap and not self.is_in_time:
+            raise ParameterError(
+                f"a gap is left between times, but folds are {self.fold_by!r}; take fold_by "
+                f"'time:NAME' (--fold-by time:NAME), or leave the gap out."
+            )
+
+    @property
+    def is_in_time(self) -> bool:
+        """Whether folds are windows of time, each predicted from what came before it."""
+        return str(self.fold_by).startswith(TIMES)
+
+    @property
+    def fold_column(self) -> str | None:
+        """The name of the column that folds go by, or None."""
+        return fold_column(self.fold_by)
+
+    @property
+    def n_parts(self) -> int:
+        """The number of parts that have sums of their own: folds, or parts of time."""
+        if not self.is_in_time or self.n_folds == 1:
+            return self.n_folds
+        return 2 * self.n_folds + 1 if self.gap else self.n_folds + 1
 
     def _check_trend(self) -> None:
         if self.is_identity or not self.has_grid:
@@ -262,6 +294,28 @@ class FitOptions:
 
 
 # Of these, what parameters say and files hold.
+def fold_column(fold_by: Any) -> str | None:
+    """Return the name of the column that folds go by, or None."""
+    is_named = isinstance(fold_by, str) and fold_by.startswith((GROUPS, TIMES))
+    return fold_by.partition(":")[2] if is_named else None
+
+
+def span(gap: float | str) -> float:
+    """Return a gap between times as a number, of seconds where it is a text such as '7d'."""
+    from dask.utils import parse_timedelta
+
+    try:
+        found = parse_timedelta(gap) if isinstance(gap, str) else float(gap)
+    except (KeyError, TypeError, ValueError):  # KeyError of a unit that is none
+        found = -1.0
+    if not 0 <= found < math.inf:
+        raise ParameterError(
+            f"gap must be a number of at least 0 in the units of the times, or between dates a "
+            f"text such as '7d' or '12h', not {gap!r}; give one (--gap)."
+        )
+    return found
+
+
 GIVEN = tuple(each.name for each in fields(FitOptions) if each.name != "chooses_kernel")
 
 

@@ -36,6 +36,8 @@ _PROCESS_BYTES = 256 << 20
 _INDEX_BYTES = 16
 # Copies of the index: in a process that merges it, and where it is put in order.
 _INDEX_MERGED, _INDEX_ORDERED = 3, 5
+# The values of a column by row, where folds follow from it: numbers of values, merged.
+_LISTING_BYTES = 16
 # Rows that features are made for at a time where they are many, with some room.
 _SLICE = 80
 # Strips are spread over workers as evenly as whole strips go.
@@ -68,6 +70,7 @@ class Footprint:
     solves_by_passes: bool = False  # by conjugate gradients, without a D x D system
     sums_waves: bool = False  # and of sums of waves, in the place of passes
     n_terms: int = 0  # of a trend beside these
+    is_listed: bool = False  # which fold every row is in, a byte each
 
     @property
     def index(self) -> int:
@@ -217,12 +220,13 @@ class Footprint:
             self.solving(threads),
             self.leaving_out(threads),
         )
-        return held + (threads + 1) * thread_bytes()
+        return held + (threads + 1) * thread_bytes() + self.is_listed * self.source.n_samples
 
     def receiving(self) -> int:
         """Return what the process holds that planned, with the model or the moments."""
         D, n_sums = self.n_components, self.n_folds + 1 if self.indexed else 1
         held = n_sums * self.sums() + self.sample + _INDEX_ORDERED * self.index
+        held += _LISTING_BYTES * self.is_listed * self.source.n_samples
         if self.solves_by_passes:
             # The sketch as it was and is, with copies; what is iterated by fold; and squares of a
             # fold and without it, with what decomposes them.

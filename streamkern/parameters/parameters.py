@@ -107,10 +107,17 @@ class Parameters:
     n_folds: int = option(5, "K of cross-validation.", name="folds")
     fold_by: str = option(
         "auto",
-        "What is left out together: shards, rows spread evenly, contiguous blocks, or regions of "
-        "the space of the inputs; auto: shards of many rows, or rows, and where these crowd along "
+        "What is left out together: shards, rows spread evenly, contiguous blocks, regions of "
+        "the space of the inputs, or rows of one value in a column; parts of time are predicted "
+        "from those before them; auto: shards of many rows, or rows, and where these crowd along "
         "tracks or in time blocks or regions, with a penalty that they guard.",
-        choices=CHOICES["fold_by"],
+        form="auto|shards|rows|blocks|space|column:NAME|time:NAME",
+    )
+    gap: float | str = option(
+        0,
+        "How long before each part of time:NAME rows are left out of what predicts it: a number, "
+        "or of dates such as 7d.",
+        form="FLOAT|TIME",
     )
     per_target: bool = option(False, "Choose one alpha for every target.")
     one_standard_error: bool = option(

@@ -37,7 +37,7 @@ class Measure(Sums):
 
 @dataclass(frozen=True)
 class FoldPredictors:
-    """For every fold that has rows, the predictor that was fitted without it."""
+    """For every fold that has rows, the predictor without it; rows of fold -1 have none."""
 
     rule: Folds
     predictors: Mapping[int, Predictor]
@@ -45,6 +45,8 @@ class FoldPredictors:
     def predictions(self, block: Block) -> Iterator[tuple[Block, Floats]]:
         """Yield the rows of every fold with predictions (n, q) by the model without it."""
         for fold, rows in rows_by_fold(self.rule, block):
+            if fold < 0:
+                continue
             if fold not in self.predictors:
                 raise DataError(
                     f"row {rows.places()[0]:,} is in fold {fold + 1}, which had no rows when the "
@@ -81,9 +83,14 @@ class PredictionErrors(Measure):
     targets: ColumnStatistics = part(lambda errors: ColumnStatistics(errors.n_targets))
 
     @property
+    def mse(self) -> Floats:
+        """Mean squared error, (q,)."""
+        return self.squared / self.weight
+
+    @property
     def rmse(self) -> Floats:
         """Root mean squared error, (q,), in the units of the targets."""
-        return np.sqrt(self.squared / self.weight)
+        return np.sqrt(self.mse)
 
     @property
     def mae(self) -> Floats:

@@ -103,7 +103,7 @@ def _by_fold(model: FittedRidge | FittedClassifier, source: Source, folds: Any) 
         numbers = unseen.held_out.rule.of(Block(sample.X, sample.y, 0, rows=sample.places))
         equations = model.ridge.normal_equations
         whole = None if equations.samples is None else shared(equations)
-        for k in np.unique(numbers).tolist():
+        for k in np.unique(numbers[numbers >= 0]).tolist():
             rows = numbers == k
             mine = sample.X[rows], sample.y[rows], sample.weights[rows]
             of_fold = (

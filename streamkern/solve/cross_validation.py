@@ -24,7 +24,7 @@ from streamkern.solve import Cholesky, Eigenbasis, RidgeSolution, decomposed
 from streamkern.solve.conjugate_gradients import FEW, preconditioned_solution
 from streamkern.solve.eigendecomposition import are_taken, shifted_solutions
 from streamkern.solve.solution import are_below, are_kept, precision_floor, relative_rounding
-from streamkern.statistics import CentredMoments, FeatureSums
+from streamkern.statistics import CentredMoments, FeatureSums, Split
 
 # Relative to the right-hand side, in the preconditioned norm: below what the sums are good for.
 _TOLERANCE = {"single": 1e-7, "double": 1e-11}
@@ -48,14 +48,14 @@ class HeldOut(NamedTuple):
 
 
 def held_out_errors(
-    basis: Eigenbasis, total: FeatureSums, fold: FeatureSums, alphas: Floats, n_threads: int = 1
+    basis: Eigenbasis, total: FeatureSums, split: Split, alphas: Floats, n_threads: int = 1
 ) -> HeldOut:
-    """Score on a fold the models of the others, at penalties > 0 (A,), by the total's basis."""
+    """Score the models without what is predicted, at penalties > 0 (A,), by the total's basis."""
     intercept = basis.spectrum.intercept
-    training = total.without(fold).centred(intercept=intercept)
+    training = split.training(total).centred(intercept=intercept)
     D, q = training.cross.shape
     solutions = _solutions(training, alphas, basis, total.n_rows - intercept, n_threads)
-    held = fold.centred()
+    held = split.held_out.centred()
     if isinstance(solutions, _InEigenbasis) and len(alphas) * q > _MANY_COLUMNS * D:
         sse = solutions.squared_errors(training, held)
         return HeldOut(held.weight, _at_least_rounding(sse, held))

@@ -19,7 +19,7 @@ from streamkern.errors import ParameterError
 from streamkern.errors.checks import check_choice, checked_integer
 from streamkern.solve import NormalEquations, RidgeSolution, solve_each
 from streamkern.solve.cross_validation import HeldOut, squared_errors
-from streamkern.statistics import CentredMoments, FeatureSums
+from streamkern.statistics import CentredMoments, FeatureSums, Split
 
 
 def checked_size(n_components: Any, available: int | None = None) -> int:
@@ -199,16 +199,12 @@ def sparse_sizes(n_components: int) -> list[int]:
 
 
 def sparse_errors(
-    total: FeatureSums,
-    fold: FeatureSums,
-    sizes: Sequence[int],
-    sparsifier: Sparsifier,
-    intercept: bool,
+    total: FeatureSums, split: Split, sizes: Sequence[int], sparsifier: Sparsifier, intercept: bool
 ) -> HeldOut:
-    """Score on one fold sparse models of all the others, one for every number of features."""
-    training = total.without(fold).centred(intercept=intercept)
+    """Score sparse models without what is predicted, one for every number of features."""
+    training = split.training(total).centred(intercept=intercept)
     chosen = sparsifier.supports(training, sizes)
-    held, sse = fold.centred(), np.empty((len(sizes), training.cross.shape[1]))
+    held, sse = split.held_out.centred(), np.empty((len(sizes), training.cross.shape[1]))
     for i, support in enumerate(chosen):
         solution, _ = sparsifier.solve(training, support)
         sse[i] = squared_errors(held.subset(support), solution)

@@ -1,8 +1,9 @@
 """Rows of arrays: in memory, which data frames become too, and of Dask, which stay lazy."""
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -35,8 +36,10 @@ from streamkern.sources.containers import (
 from streamkern.sources.labelled_source import ArrayLabels, LabelColumn, tasks_of
 
 
-def as_source(X: Any, y: Any = None, sample_weight: Any = None) -> Source:
-    """Return `X` if it is a source, else a source of its rows."""
+def as_source(
+    X: Any, y: Any = None, sample_weight: Any = None, beside: Mapping[str, Any] | None = None
+) -> Source:
+    """Return `X` if it is a source, else a source of its rows, and of columns beside them."""
     if isinstance(X, Source):
         if y is not None or sample_weight is not None:
             raise DataError(
@@ -47,7 +50,9 @@ def as_source(X: Any, y: Any = None, sample_weight: Any = None) -> Source:
     X, y = unwrapped("X", X), unwrapped("y", y)
     sample_weight = unwrapped("sample_weight", sample_weight)
     lazily = is_lazy(X.X if isinstance(X, NamedRows) else X)
-    return (DaskSource if lazily else ArraySource)(X, y, sample_weight)
+    source = (DaskSource if lazily else ArraySource)(X, y, sample_weight)
+    source.beside = {name: source.label_column(name, each) for name, each in (beside or {}).items()}
+    return source
 
 
 def as_rows(X: Any) -> Any:
@@ -55,23 +60,22 @@ def as_rows(X: Any) -> Any:
     return as_numbers(lazy_array("X", X)) if is_lazy(X) else ArraySource(X).X
 
 
-def labelled_rows(X: Any, y: Any = None, sample_weight: Any = None) -> tuple[Source, LabelColumn]:
+def labelled_rows(
+    X: Any, y: Any = None, sample_weight: Any = None, beside: Mapping[str, Any] | None = None
+) -> tuple[Source, LabelColumn]:
     if isinstance(X, Source) or y is None:
-        return as_source(X, y, sample_weight).labelled()
-    rows: Any = as_source(X, None, sample_weight)
-    y = unwrapped("y", y)
-    labels = one_label(lazy_values(y) if isinstance(rows, DaskSource) else np.asarray(y))
-    _, labels, _ = rows.aligned(rows.X, labels, None)
-    return rows, ArrayLabels(labels)
+        return as_source(X, y, sample_weight, beside).labelled()
+    rows: Any = as_source(X, None, sample_weight, beside)
+    return rows, rows.label_column("y", unwrapped("y", y))
 
 
-def one_label(y: Any) -> Any:
+def one_label(y: Any, name: str = "y") -> Any:
     """Return targets of shape (n,) or (n, 1) as (n,), or raise DataError."""
     if y.ndim == 2 and y.shape[1] == 1:
         return y[:, 0]
     if y.ndim != 1:
         raise DataError(
-            f"labels must have shape (n,), but y has shape {y.shape}; give one label a row."
+            f"labels must have shape (n,), but {name} has shape {y.shape}; give one label a row."
         )
     return y
 
@@ -118,6 +122,7 @@ class Arrays(Source):
     """Rows of NumPy or of Dask arrays; parameters as in `as_source`."""
 
     kind: str
+    beside: Mapping[str, LabelColumn] = MappingProxyType({})  # columns that folds go by
 
     def __init__(self, X: Any, y: Any = None, sample_weight: Any = None) -> None:
         self.described = X.described if isinstance(X, NamedRows) else dict[str, Any]()
@@ -153,7 +158,23 @@ class Arrays(Source):
     def labelled(self) -> tuple[Source, LabelColumn]:
         if self.y is None:
             return super().labelled()
-        return type(self)(self.X, None, self.weights), ArrayLabels(one_label(self.y))
+        rows = type(self)(self.X, None, self.weights)
+        rows.beside = self.beside
+        return rows, ArrayLabels(one_label(self.y))
+
+    def label_column(self, name: str, values: Any) -> LabelColumn:
+        """Return values of any kind, one a row, in the chunks of the rows."""
+        lazily = isinstance(self, DaskSource)
+        labels = one_label(lazy_values(values) if lazily else np.asarray(values), name)
+        if not lazily and len(labels) != self.n_samples:
+            raise DataError(
+                f"X has {self.n_samples:,} rows but {name} has {len(labels):,}; they must be "
+                f"equally long."
+            )
+        return ArrayLabels(self.aligned(self.X, labels, None)[1])
+
+    def column(self, name: str) -> LabelColumn:
+        return self.beside.get(name) or super().column(name)
 
     def locate(self, row: int) -> str:
         return f"row {row:,}"

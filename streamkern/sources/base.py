@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from streamkern._typing import Array, Floats
-from streamkern.errors import DataError, OverflowedError, WorkersLostError
+from streamkern.errors import DataError, OverflowedError, ParameterError, WorkersLostError
 
 if TYPE_CHECKING:
     from streamkern.sources.labelled_source import LabelColumn
@@ -160,6 +160,13 @@ class Source(ABC):
         raise DataError(
             "a classifier needs labels, but these rows have none; give them with y, or open files "
             "with labels=True."
+        )
+
+    def column(self, name: str) -> LabelColumn:
+        """Return a column that folds go by."""
+        raise ParameterError(
+            f"folds are to go by {name!r}, a column that these rows do not have; give its values "
+            f"to fit as groups or times, or name a dataset of the files."
         )
 
     def tolerant(self) -> Source:

@@ -69,6 +69,11 @@ class HDF5Source(Source):
         rows = replace(self, files=files, y=None, labels=None)
         return rows, HDF5Labels(rows, name)
 
+    def column(self, name: str) -> HDF5Labels:
+        for file in self.files:
+            describe_rows(file.path, self.x, None, labels=name)  # which refuses another shape
+        return HDF5Labels(self, name)
+
     def segments(self) -> list[Segment]:
         stops = np.cumsum([file.n_rows for file in self.files]).tolist()
         return [

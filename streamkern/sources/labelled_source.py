@@ -115,6 +115,9 @@ class LabelledSource(Source):
     def check_unchanged(self) -> None:
         self.rows.check_unchanged()
 
+    def column(self, name: str) -> LabelColumn:
+        return self.rows.column(name)
+
     def locate(self, row: int) -> str:
         return self.rows.locate(row)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import reduce
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -27,6 +27,15 @@ class Folds(ABC):
     @abstractmethod
     def of(self, rows: Block) -> Array:
         """Return the fold of every row, (rows,), int."""
+
+    @property
+    def windows(self) -> "tuple[Window, ...]":
+        """What is predicted from what came before; none where a fold is from all others."""
+        return ()
+
+    def of_tests(self) -> "Folds":
+        """Return the rule of what is predicted: folds, or windows, with -1 for rows of none."""
+        return self
 
 
 class PlacedFolds(Folds):
@@ -59,6 +68,27 @@ class ListedFolds(PlacedFolds):
 
     def at(self, places: Array) -> Array:
         return self.folds[places]
+
+
+class Window(NamedTuple):
+    """Parts of time, by number: those before `trained` predict those from `start` to `stop`."""
+
+    trained: int
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True)
+class WindowFolds(ListedFolds):
+    """Consecutive parts of time, some of which are predicted from those before them."""
+
+    windows: tuple[Window, ...] = ()
+
+    def of_tests(self) -> ListedFolds:
+        tests = np.full(self.n_folds, -1, dtype=np.int16)
+        for number, (_, start, stop) in enumerate(self.windows):
+            tests[start:stop] = number
+        return ListedFolds(len(self.windows), tests[self.folds])
 
 
 def unplaced_folds(n_folds: int) -> ListedFolds:
@@ -159,6 +189,17 @@ def _merge_folds(mine: dict[int, Any], theirs: dict[int, Any]) -> dict[int, Any]
     return both
 
 
+class Split(NamedTuple):
+    """Sums of rows that are predicted, and of those that predict them: None for all others."""
+
+    held_out: Any
+    before: Any = None
+
+    def training(self, total: Any) -> Any:
+        """Return the sums of the rows that predict, of those of all rows."""
+        return total.without(self.held_out) if self.before is None else self.before
+
+
 class ByFold(Statistic):
     """A statistic of every fold that has rows, in one reading."""
 
@@ -189,8 +230,23 @@ class ByFold(Statistic):
 
     def total(self, n_components: int | None = None) -> Any:
         """Return what there is of all folds together, of all or of the leading features."""
-        parts = (self.part(fold, n_components) for fold in self.numbers())
+        return self._sum(self.numbers(), n_components)
+
+    def _sum(self, folds: Iterable[int], n_components: int | None) -> Any:
+        parts = (self.part(fold, n_components) for fold in folds)
         return reduce(lambda one, other: one.merge(other), parts)
+
+    def tests(self) -> list[int]:
+        """Return the numbers of what is predicted in turn: folds with rows, or windows."""
+        return list(range(len(self.rule.windows))) or self.numbers()
+
+    def split(self, test: int, n_components: int | None = None) -> Split:
+        """Return the sums of what is predicted, of all or of the leading features."""
+        if not self.rule.windows:
+            return Split(self.part(test, n_components))
+        trained, start, stop = self.rule.windows[test]
+        sums = (range(start, stop), range(trained))
+        return Split(*(self._sum(parts, n_components) for parts in sums))
 
     def update(self, blocks: Iterable[Block]) -> None:
         """Add rows, each to its fold's statistic; consecutive blocks of a fold go together."""

@@ -138,7 +138,7 @@ def convert(
         except NotNumbersError:  # so there is more in it than numbers, or less
             pass
     recipe = discover_tables([source], targets, options) if like is None else read_recipe(like)
-    tally, how = Tally(), {"with_targets": targets is not None, "with_ids": True}
+    tally, how = Tally(), dict[str, Any](with_targets=targets is not None, with_ids=True)
     result = write_encoded(source, dst, recipe, tally, force=force, **how)
     return result if like is None else result | tally.as_dict()
 
@@ -170,26 +170,31 @@ def write_encoded(
     *,
     with_targets: bool,
     with_ids: bool,
+    fold_column: str | None = None,
     force: bool = False,
 ) -> dict[str, Any]:
     """Write what a recipe makes of a table to an HDF5 file; results are those of `convert`."""
     batches = open_batches(source, recipe)
     needed = [column.name for column in recipe.columns]
+    beside = [name for name in recipe.ids * with_ids if name in batches.schema.names]
+    if fold_column is not None:
+        needed.append(fold_column)
+        beside = [*dict.fromkeys([*beside, fold_column])]
     if with_targets:
         needed += [*recipe.targets, *filter(None, [recipe.weights])]
     present = batches.schema.names
     known = {*present}
     if absent := [name for name in needed if name not in known]:
         is_target = absent[0] in recipe.targets
+        what = "folds are to go by" if absent[0] == fold_column else "the recipe needs"
         remedy = "; targets=None (--no-target) and `predict` take inputs alone" * is_target
         if absent[0] == recipe.weights:
             remedy = "; a column of ones weighs all rows the same"
         raise DataError(
-            f"{source} has no column {unknown(absent[0], present)}, which the recipe needs; its "
+            f"{source} has no column {unknown(absent[0], present)}, which {what}; its "
             f"columns are {listed(present)}{remedy}."
         )
-    if with_ids:
-        needed += [name for name in recipe.ids if name in present]
+    needed += beside
     unlabelled = 0
     label = max((len(text.encode()) for text in recipe.labels or ()), default=0)
     row_bytes = recipe.dtype.itemsize * len(recipe.feature_names) + label
@@ -205,7 +210,7 @@ def write_encoded(
                     X = recipe.transform(part, tally)
                     y = recipe.read_targets(part) if with_targets else None
                     weights = recipe.read_weights(part) if with_targets else None
-                    ids = recipe.read_ids(part) if with_ids else {}
+                    ids = recipe.read_beside(part, beside)
                 except DataError as error:
                     raise DataError(f"{source}: {error}") from error
                 n_rows += len(X)

@@ -16,6 +16,7 @@ from streamkern.sources.numpy_tables import NoRowsError, NotNumbersError
 from streamkern.sources.preprocessing import Recipe, RecipeOptions
 from streamkern.sources.preprocessing.column_encoders import Tally
 from streamkern.sources.preprocessing.discovery import warn_of_left_out
+from streamkern.sources.preprocessing.recipe import reserved
 from streamkern.sources.tables import discover_tables, is_table
 from streamkern.storage.codec import read_recipe
 from streamkern.storage.outputs import local_path
@@ -67,13 +68,14 @@ def opened_tables(
     targets: Sequence[str] | None = (),
     with_targets: bool = True,
     with_ids: bool = False,
+    fold_column: str | None = None,
     told: set[str] | None = None,
     **how: Any,
 ) -> Iterator[Opened]:
     """Give the rows of tables in HDF5 files, which are in a folder as long as they are needed.
 
     They are made by a recipe, of whose unexpected cells it warns unless of these is `told`, or by
-    one made of the tables.
+    one made of the tables.  The column that folds go by is a dataset of its name.
     Without targets there are no weights either; `how` is `labels` of `open_hdf5`.
     """
     with ExitStack() as kept:
@@ -88,11 +90,17 @@ def opened_tables(
         paths = [where / str(number) / f"{table.name}.h5" for number, table in enumerate(tables)]
         for path in paths:
             path.parent.mkdir()
-        tally, held, more = Tally(), [], {"with_targets": with_targets, "with_ids": with_ids}
+        tally, held, more = Tally(), [], dict[str, Any](with_targets=with_targets)
+        more |= {"with_ids": with_ids, "fold_column": fold_column}
+        if fold_column is not None and reserved([fold_column]):
+            raise DataError(
+                f"folds cannot go by a column called {fold_column!r}, as datasets of rows and "
+                f"predictions are; rename the column."
+            )
         try:
             if isinstance(recipe, RecipeOptions):
                 recipe = replace(recipe, categorical=targets or () if how.get("labels") else ())
-            used = _recipe_of(tables, paths, recipe, targets)
+            used = _recipe_of(tables, paths, recipe, targets, must_encode=fold_column is not None)
             for table, path in zip(tables, paths, strict=True):
                 try:
                     is_made = path.exists()
@@ -127,11 +135,13 @@ def _recipe_of(
     paths: Sequence[Path],
     recipe: Recipe | RecipeOptions,
     targets: Sequence[str] | None,
+    *,
+    must_encode: bool,
 ) -> Recipe:
-    """Return the recipe of tables; a single one of numbers alone is written at once."""
+    """Return the recipe of tables; a single one of numbers alone is written at once, if it may."""
     if isinstance(recipe, Recipe):
         return recipe
-    if len(tables) == 1 and not recipe.is_given:
+    if len(tables) == 1 and not (recipe.is_given or must_encode):
         with suppress(NotNumbersError):
             write_plain(tables[0], paths[0], targets, force=False)
             return read_recipe(paths[0])

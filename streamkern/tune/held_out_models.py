@@ -25,9 +25,9 @@ from streamkern.solve.sparse_selection import (
     sparse_errors,
     sparse_sizes,
 )
-from streamkern.statistics import ByFold, FeatureSums
+from streamkern.statistics import ByFold, FeatureSums, Split
 from streamkern.tune.fold_solution import Solved
-from streamkern.tune.penalty_search import Size, fold_parts
+from streamkern.tune.penalty_search import Size, splits
 
 
 class LeftOut(NamedTuple):
@@ -48,27 +48,27 @@ def solve_without(
     few: tuple[int, Sparsifier] | None = None,
 ) -> dict[int, Any]:
     """Leave out every fold in turn, and solve for what is left of the moments."""
-    total, parts = _total_and_parts(folds, n_components)
+    total, without = _total_and_splits(folds, n_components)
     return {
-        k: kept(task(_left_out, total, part, alpha, intercept, few, name=f"without-{k}"))
-        for k, part in parts.items()
+        k: kept(task(_left_out, total, split, alpha, intercept, few, name=f"without-{k}"))
+        for k, split in without.items()
     }
 
 
-def _total_and_parts(folds: Any, n_components: int) -> tuple[Any, dict[int, Any]]:
-    numbers: list[int] = run(task(ByFold.numbers, folds, name="folds"))
+def _total_and_splits(folds: Any, n_components: int) -> tuple[Any, dict[int, Any]]:
+    numbers: list[int] = run(task(ByFold.tests, folds, name="folds"))
     total = kept(task(ByFold.total, folds, n_components, name="total"))
-    return total, fold_parts(folds, numbers, n_components)
+    return total, splits(folds, numbers, n_components)
 
 
 def _left_out(
     total: FeatureSums,
-    part: FeatureSums,
+    split: Split,
     alpha: float | Floats,
     intercept: bool,
     few: tuple[int, Sparsifier] | None,
 ) -> LeftOut:
-    rest, held, support = total.without(part), part.centred(), None
+    rest, held, support = split.training(total), split.held_out.centred(), None
     if few is None:
         training = rest.centred(intercept=intercept)
         solution = solve_each(training, alpha)
@@ -97,13 +97,13 @@ def solve_sparse(folds: Any, solved: Solved, options: SparseOptions, *, intercep
     D = len(solved.solution.coef)
     sizes = sparse_sizes(D) if options.is_chosen else [checked_size(options.n_components, D)]
     sparsifier = Sparsifier(options.method, solved.solution.alpha, solved.solution.floor)
-    total, parts = _total_and_parts(folds, D)
+    total, without = _total_and_splits(folds, D)
     curve = None
     if solved.size is not None and solved.size.curve.fold_scores is not None:
         arguments = [size for size in sizes if size < D], sparsifier, intercept
         held_out = [
-            task(sparse_errors, total, part, *arguments, name=f"sparse-{k}")
-            for k, part in parts.items()
+            task(sparse_errors, total, split, *arguments, name=f"sparse-{k}")
+            for k, split in without.items()
         ]
         curve = _curve(sizes, run_all(held_out), solved.size)
     K = sizes[0] if curve is None else sizes[curve.choose()]

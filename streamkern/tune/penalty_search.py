@@ -19,7 +19,7 @@ from streamkern.solve import Eigenbasis, Spectrum, rounding_variance
 from streamkern.solve.cross_validation import HeldOut, held_out_errors
 from streamkern.solve.penalty_curve import PenaltyCurve
 from streamkern.solve.penalty_grid import default_grid
-from streamkern.statistics import ByFold, FeatureSums
+from streamkern.statistics import ByFold, FeatureSums, Split
 
 # Takes the task of an eigenbasis, its spectrum and penalties.
 LeaveOneOutCurve: TypeAlias = Callable[[Any, Spectrum, Floats], PenaltyCurve]
@@ -54,7 +54,7 @@ def solve_sizes(
     leave_one_out: LeaveOneOutCurve | None = None,
 ) -> tuple[Size, ...]:
     """Choose the penalty for every number of leading features, None for all of them."""
-    numbers: list[int] = run(task(ByFold.numbers, folds, name="folds"))
+    numbers: list[int] = run(task(ByFold.tests, folds, name="folds"))
     if options.needs_folds and len(numbers) < 2:
         raise ParameterError(
             f"cross-validation needs at least 2 folds with rows, but the moments have "
@@ -72,8 +72,8 @@ def solve_sizes(
         alphas = default_grid(spectrum) if grid is None else np.array(grid)
         if options.needs_folds:
             held_out = [
-                task(_held_out, basis, total, part, alphas, len(numbers), name=f"fold-{k}")
-                for k, part in fold_parts(folds, numbers, n_components).items()
+                task(_held_out, basis, total, split, alphas, len(numbers), name=f"fold-{k}")
+                for k, split in splits(folds, numbers, n_components).items()
             ]
             variance = spectrum.target / spectrum.weight
             curve = PenaltyCurve.of_folds(alphas, run_all(held_out), variance)
@@ -103,11 +103,11 @@ def _eigenbasis(total: FeatureSums, intercept: bool) -> Eigenbasis:
 
 
 def _held_out(
-    basis: Eigenbasis, total: FeatureSums, part: FeatureSums, alphas: Floats, n_folds: int
+    basis: Eigenbasis, total: FeatureSums, split: Split, alphas: Floats, n_folds: int
 ) -> HeldOut:
     """Score a fold, all of which may be side by side on the cores of one machine."""
-    return held_out_errors(basis, total, part, alphas, max(usable_cores() // n_folds, 1))
+    return held_out_errors(basis, total, split, alphas, max(usable_cores() // n_folds, 1))
 
 
-def fold_parts(folds: Any, numbers: Sequence[int], n_components: int | None) -> dict[int, Any]:
-    return {k: task(ByFold.part, folds, k, n_components, name=f"part-{k}") for k in numbers}
+def splits(folds: Any, numbers: Sequence[int], n_components: int | None) -> dict[int, Any]:
+    return {k: task(ByFold.split, folds, k, n_components, name=f"part-{k}") for k in numbers}

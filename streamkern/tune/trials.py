@@ -22,7 +22,7 @@ from streamkern.solve.cross_validation import HeldOut, held_out_errors
 from streamkern.solve.penalty_curve import PenaltyCurve
 from streamkern.solve.penalty_grid import default_grid
 from streamkern.sources import Block
-from streamkern.statistics import Moments, Triangle, dtype_of_features
+from streamkern.statistics import Moments, Split, Triangle, dtype_of_features
 from streamkern.tune.time_limit import look_at_clock
 
 # The metric of plain distances, what it is called of inputs that are standardised where another
@@ -192,7 +192,7 @@ def guarded(basis: Eigenbasis, total: Moments, folds: Sequence[Moments]) -> Pena
     alphas, made = default_grid(basis.spectrum), list[HeldOut]()
     for fold in folds:
         look_at_clock()
-        made.append(held_out_errors(basis, total, fold, alphas))
+        made.append(held_out_errors(basis, total, Split(fold), alphas))
     curve = PenaltyCurve.of_folds(alphas, made, np.ones(total.n_targets))
     return curve.guarded(basis.spectrum)
 
@@ -214,7 +214,7 @@ def near_the_best(basis: Eigenbasis, total: Moments, folds: Sequence[Moments]) -
         made = []
         for fold in folds:
             look_at_clock()
-            made.append(held_out_errors(basis, total, fold, alphas[new]))
+            made.append(held_out_errors(basis, total, Split(fold), alphas[new]))
         for j, i in enumerate(new):
             known[i] = [each._replace(sse=each.sse[[j]]) for each in made]
         places = sorted(known)

@@ -123,6 +123,7 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
             how = {"targets": targets, "labels": is_classifier(self)}
             how["as_they_are"] = recipe is None and not (first and like is None)
             how["told"] = None if first else self._told
+            how["fold_by"] = getattr(self, "fold_by", None) if first else None
             X, y, sample_weight = opened_paths(X, y, sample_weight, recipe, **how), None, None
         rows = self._rows(X, y, first=first, **more)
         if not first and y is not None:

@@ -28,12 +28,18 @@ alphas : sequence of float, optional
     the largest eigenvalue of G.
 n_folds : int
     K of cross-validation.
-fold_by : {'auto', 'shards', 'rows', 'blocks', 'space'}
+fold_by : {'auto', 'shards', 'rows', 'blocks', 'space', 'column:NAME', 'time:NAME'}
     How rows are dealt to folds: whole shards in a seeded shuffle, which takes no memory while
     rows are read; single rows by a seeded rule; contiguous blocks, for rows in the order of
-    time; or regions of the inputs.  'auto' is shards if there are 3 a fold, else rows; where
-    these crowd along tracks or in time it is blocks or regions, which guard the penalty, and a
-    kernel and map that are open become landmarks of a rough kernel.
+    time; regions of the inputs; or the rows of one value in a dataset of the files, as in
+    `sklearn.model_selection.GroupKFold`.  By time, K + 1 equal parts of the rows in its order
+    are predicted from those before them, as in `TimeSeriesSplit`.  'auto' is shards if there
+    are 3 a fold, else rows; where these crowd along tracks or in time it is blocks or regions,
+    which guard the penalty, and a kernel and map that are open become landmarks of a rough
+    kernel.
+gap : float or str
+    By time, how long before each part rows are left out of what predicts it: in the units of the
+    times, or of dates '7d' or '12h'.
 per_target : bool
     Choose one penalty for every target, instead of one for all.
 one_standard_error : bool

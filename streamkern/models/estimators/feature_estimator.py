@@ -12,6 +12,7 @@ from streamkern.kernels import Kernel
 from streamkern.models.data_moments import DataMoments
 from streamkern.models.estimators.base import TableEstimator, fitted, holding
 from streamkern.models.estimators.conventions import KernelFeatures, refuse_paths
+from streamkern.models.estimators.paths import with_fold_column
 from streamkern.models.growing import Growing, rows_lock
 from streamkern.models.loading import template_of
 from streamkern.models.tasks import Task
@@ -55,6 +56,8 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
         y: Any = None,
         sample_weight: Any = None,
         *,
+        groups: Any = None,
+        times: Any = None,
         like: Any = None,
         checkpoint: str | Path | None = None,
         keep_moments: bool = False,
@@ -79,6 +82,10 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
             Numbers of at least 0, or with a path or frame the name of what holds them: a row of
             weight s counts as s equal rows.  Rows are dealt to
             folds by their places, so cross-validation agrees only where folds hold the same rows.
+        groups, times : array_like or Dask collection of shape (n,), optional
+            What folds go by, one of both: rows of a group are left out together, or parts of time
+            are predicted from those before them, `gap` apart.  Of files it is the dataset that
+            `fold_by` names.
         like : DataMoments, estimator, or path of either, optional
             Whose map, standardisation and precision are taken, and the classes and their weights.
         checkpoint : path, optional
@@ -92,10 +99,11 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
         """
         parameters, task, template = self._parameters(), self._task(), template_of(like)
         parameters = parameters.with_moments() if keep_moments else parameters
+        parameters, beside = with_fold_column(parameters, X, groups, times)
         task.job(parameters, template)  # refused before rows are looked at
         rows = self._tables(X, y, sample_weight, first=True, fewest=2, like=template)
         options: dict[str, Any] = {"checkpoint": checkpoint, "keep_moments": keep_moments}
-        return holding(self, task.fit(parameters, rows, template=template, **options))
+        return holding(self, task.fit(parameters, (*rows, beside), template=template, **options))
 
     @job("tune")
     def tune(
@@ -104,6 +112,8 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
         y: Any = None,
         sample_weight: Any = None,
         *,
+        groups: Any = None,
+        times: Any = None,
         kernels: Kernel | str | Sequence[Kernel | str] | None = None,
         maps: str | Sequence[str] | None = None,
         budget: float | str | None = None,
@@ -120,8 +130,9 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
 
         Parameters
         ----------
-        X, y, sample_weight
-            As in `fit`.
+        X, y, sample_weight, groups, times
+            As in `fit`.  Windows of time choose the penalty; what is tried on the sample leaves out
+            parts of time from all others.
         kernels : Kernel, its name, sequence of them, or 'auto', optional
             Each is tried at length scales from an eighth of its own to eight times it; by default
             `kernel` alone, of 'auto' the Gaussian.  'auto' here adds Gaussian, Matern 5/2, 3/2 and
@@ -144,9 +155,11 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
         search: Any = {"kernels": kernels, "maps": maps, "budget": budget, "checkpoint": checkpoint}
         parameters, task = self._parameters(), self._task()
         parameters = parameters.with_moments() if keep_moments else parameters
+        parameters, beside = with_fold_column(parameters, X, groups, times)
         task.search_job(parameters, **search)  # refused before rows are looked at
         rows = self._tables(X, y, sample_weight, first=True, fewest=2)
-        return holding(self, task.tune(parameters, rows, keep_moments=keep_moments, **search))
+        search["keep_moments"] = keep_moments
+        return holding(self, task.tune(parameters, (*rows, beside), **search))
 
     @job("moments")
     def moments(

@@ -8,10 +8,39 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from streamkern.errors import DataError
+from streamkern.errors import DataError, ParameterError
+from streamkern.parameters.fit_options import GROUPS, TIMES, fold_column
+from streamkern.parameters.parameters import AUTO, Parameters
 from streamkern.sources import Source, open_hdf5
+from streamkern.sources.containers import column_names
 from streamkern.sources.preprocessing import Recipe, RecipeOptions, recipe_of
 from streamkern.storage.table_rows import opened_tables, table_files
+
+
+def with_fold_column(
+    parameters: Parameters, X: Any, groups: Any, times: Any
+) -> tuple[Parameters, dict[str, Any]]:
+    """Return parameters whose folds go by groups or times, if they are given, and these by name.
+
+    Of a data frame they may go by one of its columns, which stays an input.
+    """
+    given = {"groups": groups, "times": times}
+    beside = {name: values for name, values in given.items() if values is not None}
+    if not beside:
+        name = fold_column(parameters.fold_by)
+        return parameters, {name: X[name]} if name in column_names(X) else {}
+    if len(beside) > 1 or parameters.fold_by != AUTO:
+        raise ParameterError(
+            f"folds go by one of groups, times and fold_by, but {' and '.join(beside)} came with "
+            f"fold_by {parameters.fold_by!r}; give one, and leave fold_by 'auto'."
+        )
+    if are_paths(X) or isinstance(X, Source):
+        raise ParameterError(
+            "groups and times are values beside rows in memory, but these rows are in files; name "
+            "their dataset, as fold_by 'column:NAME' or 'time:NAME'."
+        )
+    (name,) = beside
+    return replace(parameters, fold_by=(TIMES if times is not None else GROUPS) + name), beside
 
 
 def are_paths(X: Any) -> bool:
@@ -30,6 +59,7 @@ def opened_paths(
     labels: bool,
     as_they_are: bool = False,
     told: set[str] | None = None,
+    fold_by: str | None = None,
 ) -> Source:
     """Open files of rows, whose targets and weights go by names; tables by a recipe, or a new one.
 
@@ -52,6 +82,7 @@ def opened_paths(
     if recipe is not None:
         asked = replace(recipe.of_targets(named), weights=weights or recipe.weights)
     how: Any = {"with_ids": not targets, "with_targets": targets or weights is not None}
+    how["fold_column"] = fold_column(fold_by)
     how |= {"targets": named if targets else None, "labels": labels, "told": told}
     folder = Path(tempfile.gettempdir())
     with ExitStack() as stack:

@@ -55,6 +55,7 @@ class RandomFeatureRidge(MultiOutputMixin, RegressorMixin, FeatureEstimator):  #
         alphas: Sequence[float] | Floats | None = None,
         n_folds: int = 5,
         fold_by: str = "auto",
+        gap: float | str = 0,
         per_target: bool = False,
         one_standard_error: bool = False,
         sparse: int | str | None = None,

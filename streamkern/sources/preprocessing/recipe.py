@@ -198,11 +198,10 @@ class Recipe:
             )
         return found
 
-    def read_ids(self, frame: Any) -> dict[str, Array]:
-        """Return the ids of rows of a table, those that it has: integers, or texts."""
+    def read_beside(self, frame: Any, names: Sequence[str]) -> dict[str, Array]:
+        """Return what is beside the inputs of a table: integers, or texts."""
         table = arrow_table(frame)
-        present = [name for name in self.ids if name in table.schema.names]
-        return {name: plain_cells(cells_of(table, name)) for name in present}
+        return {name: plain_cells(cells_of(table, name)) for name in names}
 
     def in_words(self) -> list[tuple[str, str]]:
         """Say of every column of the table what it becomes, as pairs of a name and words."""
