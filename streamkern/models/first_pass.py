@@ -13,7 +13,7 @@ from streamkern.parameters.job_plan import Plan
 from streamkern.parameters.parameters import AUTO
 from streamkern.parameters.plan import plan_for
 from streamkern.parameters.template import Template
-from streamkern.sources import Block, Source
+from streamkern.sources import Source
 from streamkern.statistics import Folds, RowIndex
 from streamkern.storage.checkpoints import Checkpoint
 from streamkern.tune.column_pass import ColumnPass, run_column_pass, warn_of_outliers
@@ -116,8 +116,7 @@ class FirstPass:
         if plan.fold_by != "space":
             folds = placed_folds(self.source, plan, options)
         if is_open and options.chooses_kernel:
-            few = seen.sample.first(CHOICE_ROWS)
-            of_sample = regions.of(Block(few.X, few.y, 0, rows=few.places))
+            of_sample = regions.of(seen.sample.first(CHOICE_ROWS).block())
             if options.scale == AUTO:
                 options = replace(options, scale="standard")
             options, facts = chosen_where_rows_crowd(seen, options, of_sample)

@@ -21,7 +21,7 @@ from streamkern.parameters.fit_report import FitReport, with_seconds
 from streamkern.parameters.parameters import AUTO, Parameters, first_kernel_of
 from streamkern.parameters.plan import plan_here, tell_of_solution
 from streamkern.runtime.events import tell_of_job
-from streamkern.sources import Block, Source
+from streamkern.sources import Source
 from streamkern.tune.budget import Budget, Clock, Ledger, direct_seconds
 from streamkern.tune.candidates import Contender, kernels_to_try, maps_to_try, pairs_to_try
 from streamkern.tune.finalists import compare
@@ -67,7 +67,7 @@ def _search_options(
 def _trials(rows: RowPasses, contenders: Sequence[Contender], **how: Any) -> SearchTrials:
     """Return the trials of contenders, which where rows crowd the folds of the fit guard."""
     some = contenders[0].column_pass.sample.first(how["n_rows"])
-    folds = rows.folds.of(Block(some.X, some.y, 0, rows=some.places))
+    folds = rows.folds.of(some.block())
     crowds = "crowding" in (rows.scaled or {})
     are_own = crowds or 2 <= rows.folds.n_folds <= _MOST_FOLDS
     return SearchTrials(contenders, folds=folds if are_own else None, is_guarded=crowds, **how)

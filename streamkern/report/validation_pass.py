@@ -100,7 +100,7 @@ def _by_fold(model: FittedRidge | FittedClassifier, source: Source, folds: Any) 
     standardized = np.empty((0, len(errors.squared)))
     if isinstance(measure, PairCounts):
         tasks = []
-        numbers = unseen.held_out.rule.of(Block(sample.X, sample.y, 0, rows=sample.places))
+        numbers = unseen.held_out.rule.of(sample.block())
         equations = model.ridge.normal_equations
         whole = None if equations.samples is None else shared(equations)
         for k in np.unique(numbers[numbers >= 0]).tolist():

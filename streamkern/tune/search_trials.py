@@ -152,7 +152,7 @@ class SearchTrials:
         self, limit: TimeLimit, candidates: Sequence[Candidate], n_components: int, *, last: bool
     ) -> list[Attempt]:
         """Try candidates within the time of each, and return the first ones that end."""
-        own = last or self.is_guarded
+        own = last or self.is_guarded or self.options.fold_column is not None
         folds, n_folds = (self._folds, self.n_folds) if own else (None, N_FOLDS)
         plan, calls, sent = self.ledger.plan, list[Any](), shared(folds)
         trials = {arm: self._trial(arm, n_components) for arm, _ in candidates}

@@ -15,7 +15,7 @@ from streamkern.features import Identity
 from streamkern.solve import Eigenbasis, conjugate_gradients, cross_validation
 from streamkern.solve.conjugate_gradients import preconditioned_solution
 from streamkern.solve.cross_validation import held_out_errors
-from streamkern.statistics import CentredMoments, Moments, Triangle
+from streamkern.statistics import CentredMoments, Moments, Split, Triangle
 
 K = 3
 
@@ -80,7 +80,7 @@ def errors(table, folds, alphas, *, intercept: bool = True, **options) -> list:
     found = []
     for k in range(folds.max() + 1):
         part = moments(Phi[folds == k], y[folds == k], s[folds == k], **options)
-        found.append(held_out_errors(basis, total, part, alphas))
+        found.append(held_out_errors(basis, total, Split(part), alphas))
     return found
 
 
@@ -178,7 +178,7 @@ def test_a_fold_whose_sums_have_another_shift_has_the_same_errors():
     held = folds == 0
     part = moments(Phi[held], y[held], s[held], shift=-0.5)
     kept = [np.copy(a) for a in (total.gram.dense(), part.gram.dense(), basis.vectors)]
-    found = held_out_errors(basis, total, part, case.alphas)
+    found = held_out_errors(basis, total, Split(part), case.alphas)
     now = (total.gram.dense(), part.gram.dense(), basis.vectors)
     assert all(np.array_equal(a, b) for a, b in zip(kept, now, strict=True))
     expected = errors((Phi, y, s), folds, case.alphas)[0]
@@ -302,7 +302,7 @@ def test_scoring_a_fold_takes_no_more_than_three_squares_and_two_triangles(
     total, part = moments(Phi, y, s), moments(Phi[:800], y[:800], s[:800])
     basis = Eigenbasis.of(total.centred())
     tracemalloc.start()
-    held_out_errors(basis, total, part, case.alphas)
+    held_out_errors(basis, total, Split(part), case.alphas)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     triangle = sum(panel.nbytes for panel in total.gram.panels)

@@ -20,7 +20,7 @@ from streamkern.solve.sparse_selection import (
     sparse_errors,
     sparse_sizes,
 )
-from streamkern.statistics import CentredMoments, Moments, Triangle
+from streamkern.statistics import CentredMoments, Moments, Split, Triangle
 
 N, D, K = 90, 14, 3
 SIZES = [1, 2, 5, 9, 13]
@@ -252,7 +252,7 @@ def test_errors_are_those_of_models_that_are_chosen_and_fitted_again(method, int
     total, sparsifier = moments_of(slice(None)), Sparsifier(method, alpha, 0.0)
     for k in range(K):
         held = k == FOLDS
-        found = sparse_errors(total, moments_of(held), SIZES, sparsifier, intercept)
+        found = sparse_errors(total, Split(moments_of(held)), SIZES, sparsifier, intercept)
         assert_close(found.weight, s[held].sum())
         # To the last digit as they are made there: equal features are chosen by rounding.
         others = total.without(moments_of(held)).centred(intercept=intercept)
