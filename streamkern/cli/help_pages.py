@@ -13,7 +13,7 @@ GROUPS = {
     "Outputs": "out report force checkpoint dry_run",
     "Kernel and features": "kernel length_scale n_components feature_map paired metric trend scale "
     "standardize precision random_state",
-    "Penalty and size": "alpha alphas n_folds fold_by per_target one_standard_error sparse "
+    "Penalty and size": "alpha alphas n_folds fold_by gap per_target one_standard_error sparse "
     "sparse_method solver fit_intercept",
     "Classes": "classify class_weight calibration boost proba",
     "Where it runs": "cluster scheduler scheduler_file workers",

@@ -1,6 +1,7 @@
 """Options made from the table of parameters, and parameters made from options."""
 
 import re
+from contextlib import suppress
 from dataclasses import Field
 from typing import Any
 
@@ -10,7 +11,8 @@ from streamkern.cli.help_pages import NearChoice
 from streamkern.cli.options import Decorator
 from streamkern.errors import ParameterError
 from streamkern.kernels import Kernel, length_scale_of, parsed_kernel
-from streamkern.parameters.parameters import AUTO, DEFAULT_KERNEL, OPTIONS, Option, Parameters
+from streamkern.parameters.option import Option  # noqa: TC001  of annotations that are read
+from streamkern.parameters.parameters import AUTO, DEFAULT_KERNEL, OPTIONS, Parameters
 
 # Parameters of a map, of the moments that it makes, and of what is made of moments.
 OF_MAPS = ("kernel", "feature_map", "paired", "standardize", "precision", "random_state")
@@ -104,6 +106,9 @@ def _value(field: Field[Any], options: dict[str, Any]) -> Any:
     if field.name == "kernel":
         return kernel_named(given, options["length_scale"])
     words = (option.form or "").split("|")
+    if field.name == "gap":
+        with suppress(ValueError):
+            return float(given)
     if not isinstance(given, str) or given in words or option.choices:
         return given
     if words[-1] == "FLOAT[,FLOAT...]":

@@ -87,7 +87,7 @@ def checkpointed(
         del given["scale"]  # jobs of before had no name for them, nor for a trend
     if options.trend is None:
         del given["trend"]
-    if not options.gap:
+    if options.gap == 0:
         del given["gap"]
     job = {
         "data": source.describe() | {"values": _hash_of_values(source)},

@@ -16,7 +16,7 @@ from streamkern.parameters.template import Template
 from streamkern.sources import Source
 from streamkern.statistics import Folds, RowIndex
 from streamkern.storage.checkpoints import Checkpoint
-from streamkern.tune.column_pass import ColumnPass, run_column_pass, warn_of_outliers
+from streamkern.tune.column_pass import ColumnPass, block_of, run_column_pass, warn_of_outliers
 from streamkern.tune.crowding import Crowding, crowding
 from streamkern.tune.sample_choice import chosen_where_rows_crowd
 
@@ -116,7 +116,7 @@ class FirstPass:
         if plan.fold_by != "space":
             folds = placed_folds(self.source, plan, options)
         if is_open and options.chooses_kernel:
-            of_sample = regions.of(seen.sample.first(CHOICE_ROWS).block())
+            of_sample = regions.of(block_of(seen.sample.first(CHOICE_ROWS)))
             if options.scale == AUTO:
                 options = replace(options, scale="standard")
             options, facts = chosen_where_rows_crowd(seen, options, of_sample)

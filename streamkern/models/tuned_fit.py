@@ -24,6 +24,7 @@ from streamkern.runtime.events import tell_of_job
 from streamkern.sources import Source
 from streamkern.tune.budget import Budget, Clock, Ledger, direct_seconds
 from streamkern.tune.candidates import Contender, kernels_to_try, maps_to_try, pairs_to_try
+from streamkern.tune.column_pass import block_of
 from streamkern.tune.finalists import compare
 from streamkern.tune.halving import budgeted_rows, search
 from streamkern.tune.metric_learning import check_metric_of
@@ -67,7 +68,7 @@ def _search_options(
 def _trials(rows: RowPasses, contenders: Sequence[Contender], **how: Any) -> SearchTrials:
     """Return the trials of contenders, which where rows crowd the folds of the fit guard."""
     some = contenders[0].column_pass.sample.first(how["n_rows"])
-    folds = rows.folds.of(some.block())
+    folds = rows.folds.of(block_of(some))
     crowds = "crowding" in (rows.scaled or {})
     are_own = crowds or 2 <= rows.folds.n_folds <= _MOST_FOLDS
     return SearchTrials(contenders, folds=folds if are_own else None, is_guarded=crowds, **how)

@@ -40,6 +40,8 @@ CHOICES: dict[str, Collection[str]] = {
 FOLDS = ("auto", "shards", "rows", "blocks", "space")
 # What folds by a column of the rows are called before its name.
 GROUPS, TIMES = "column:", "time:"
+# Units of a gap between dates.
+_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 # The most components whose D x D system the solver 'auto' makes.
 DIRECT_COMPONENTS = 8192
 # Rows of the spread sample travel with the first pass, and more where kernel or scale is chosen.
@@ -112,8 +114,7 @@ class FitOptions:
     def _check_folds(self) -> None:
         if not self.fold_column:
             check_choice("fold_by", self.fold_by, (*FOLDS, f"{GROUPS}NAME", f"{TIMES}NAME"))
-        object.__setattr__(self, "gap", self.gap if span(self.gap) else 0)  # of a command "0"
-        if self.gap and not self.is_in_time:
+        if span(self.gap) and not self.is_in_time:
             raise ParameterError(
                 f"a gap is left between times, but folds are {self.fold_by!r}; take fold_by "
                 f"'time:NAME' (--fold-by time:NAME), or leave the gap out."
@@ -134,7 +135,7 @@ class FitOptions:
         """The number of parts that have sums of their own: folds, or parts of time."""
         if not self.is_in_time or self.n_folds == 1:
             return self.n_folds
-        return 2 * self.n_folds + 1 if self.gap else self.n_folds + 1
+        return 2 * self.n_folds + 1 if span(self.gap) else self.n_folds + 1
 
     def _check_trend(self) -> None:
         if self.is_identity or not self.has_grid:
@@ -302,11 +303,10 @@ def fold_column(fold_by: Any) -> str | None:
 
 def span(gap: float | str) -> float:
     """Return a gap between times as a number, of seconds where it is a text such as '7d'."""
-    from dask.utils import parse_timedelta
-
+    number, unit = (gap[:-1], gap[-1:]) if isinstance(gap, str) else (gap, "s")
     try:
-        found = parse_timedelta(gap) if isinstance(gap, str) else float(gap)
-    except (KeyError, TypeError, ValueError):  # KeyError of a unit that is none
+        found = float(number) * _SECONDS.get(unit, -1.0)
+    except (TypeError, ValueError):
         found = -1.0
     if not 0 <= found < math.inf:
         raise ParameterError(

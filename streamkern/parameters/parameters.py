@@ -5,9 +5,8 @@ A parameter is one field: its default, its help, and how the command line takes 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from streamkern.features.metric import checked_metric
 from streamkern.features.trend import NO_CHOICE
 from streamkern.kernels import KERNELS, Gaussian, Kernel, Linear, as_kernel
 from streamkern.parameters.fit_options import CHOICES, DIRECT_COMPONENTS, GIVEN, FitOptions
+from streamkern.parameters.option import option
 from streamkern.parameters.penalty_options import PenaltyOptions, SparseOptions
 from streamkern.parameters.trend_columns import checked_trend, trend_of_source
 
@@ -32,20 +32,6 @@ AUTO_COMPONENTS = 4096
 DEFAULT_MAP = "orthogonal"
 # Of fewer rows no kernel is chosen.
 FEWEST_ROWS = 30
-
-
-class Option(NamedTuple):
-    """How the command line takes a parameter: text of a form, a choice, a number, or a flag.
-
-    A flag turns its field around: one whose default is True is named by what it takes away.
-    """
-
-    help: str
-    name: str | None = None  # without dashes, where the field has another
-    form: str | None = None  # alternatives: words as they are, others in capitals
-    choices: Collection[str] = ()  # beside which there may be a form
-    least: int | None = None
-    listed: Callable[[], str] | None = None  # the values, where the help goes on with them
 
 
 def first_kernel_of(kernel: Kernel | str) -> Kernel:
@@ -63,11 +49,6 @@ def _kernels() -> str:
 def _maps() -> str:
     each = "; ".join(f"{name}: {family.help}" for name, family in FAMILIES.items())
     return f"{each}; auto: nystroem where it can be, or orthogonal; `tune` chooses by their errors."
-
-
-def option(default: Any, *args: Any, **named: Any) -> Any:
-    """Return a field that is an option of commands too."""
-    return field(default=default, metadata={"option": Option(*args, **named)})
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ from streamkern.report.held_out_rows import WorstRows
 from streamkern.solve import NormalEquations
 from streamkern.sources import Block, Source
 from streamkern.statistics import ByFold, ListedFolds, RowSample, Together
+from streamkern.tune.column_pass import block_of
 from streamkern.tune.held_out_models import LeftOut
 
 # Rows whose standard deviations are found, and targets whose pairs are counted.
@@ -100,7 +101,7 @@ def _by_fold(model: FittedRidge | FittedClassifier, source: Source, folds: Any) 
     standardized = np.empty((0, len(errors.squared)))
     if isinstance(measure, PairCounts):
         tasks = []
-        numbers = unseen.held_out.rule.of(sample.block())
+        numbers = unseen.held_out.rule.of(block_of(sample))
         equations = model.ridge.normal_equations
         whole = None if equations.samples is None else shared(equations)
         for k in np.unique(numbers[numbers >= 0]).tolist():

@@ -39,10 +39,6 @@ class RowSample(Statistic):
         """The weights, (k,), None where all rows count once."""
         return None if (self.weights == 1.0).all() else self.weights
 
-    def block(self) -> Block:
-        """Return the rows as a block, with their places in the source."""
-        return Block(self.X, self.y, 0, self.weights, self.places)
-
     def first(self, n_rows: int) -> "RowSample":
         found, rows = RowSample(n_rows, self.random_state), (self.X, self.y, self.weights)
         vars(found).update(found._smallest(self.hashes, self.places, *rows))

@@ -16,7 +16,7 @@ from streamkern.parameters.fit_options import OF_CATEGORIES, SAMPLE_ROWS, FitOpt
 from streamkern.parameters.job_plan import Plan
 from streamkern.parameters.parameters import AUTO
 from streamkern.parameters.template import Template
-from streamkern.sources import Source
+from streamkern.sources import Block, Source
 from streamkern.sources.nonfinite_rows import bad_rows_error, none_left_error
 from streamkern.sources.preprocessing.column_names import names_of_source
 from streamkern.statistics import ColumnStatistics, RowIndex, RowSample, Together
@@ -121,6 +121,11 @@ class ColumnPass:
         if linear is not None and linear.ndim == 2:
             return None
         return self.standardizer(np.stack([self.columns.minimum[:p], self.columns.maximum[:p]]))
+
+
+def block_of(sample: RowSample) -> Block:
+    """Return sampled rows as a block, with their places in the source."""
+    return Block(sample.X, sample.y, 0, sample.weights, sample.places)
 
 
 def run_column_pass(

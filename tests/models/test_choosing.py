@@ -85,7 +85,9 @@ REFUSED_REGIONS = {
 
 @pytest.mark.parametrize("case", REFUSED_REGIONS)
 def test_rows_without_regions_are_refused_with_one_sentence(case):
-    with pytest.raises((ParameterError, DataError), match=r"(regions|folds by space) .*fold_by 'rows'"):
+    with pytest.raises(
+        (ParameterError, DataError), match=r"(regions|folds by space) .*fold_by 'rows'"
+    ):
         REFUSED_REGIONS[case](*rows())
 
 
@@ -226,7 +228,7 @@ REFUSED = {
     ),
     "an unknown kind of fold": (
         {"fold_by": "time"},
-        "fold_by must be one of auto, shards, rows, blocks, space, column:NAME, time:NAME, not 'time'",
+        "one of auto, shards, rows, blocks, space, column:NAME, time:NAME, not 'time'",
     ),
     "a standard error of no folds": (
         {"alpha": "evidence", "one_standard_error": True},

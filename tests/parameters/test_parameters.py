@@ -24,7 +24,7 @@ no-standardize no-intercept weights classify on-bad-rows seed checkpoint report 
 cluster scheduler
 scheduler-file workers json quiet
 alphas per-target one-standard-error sparse-method solver class-weight calibration
-log-json debug out x y target id delimiter decimal thousands
+log-json debug out x y target id delimiter decimal thousands gap
 """
 # Every parameter, by its option.
 GIVEN = {
@@ -34,6 +34,7 @@ GIVEN = {
     "--alphas 3": {"alphas": [3.0]},
     "--folds 7": {"n_folds": 7},
     "--fold-by blocks": {"fold_by": "blocks"},
+    "--fold-by time:when --gap 7d": {"fold_by": "time:when", "gap": "7d"},
     "--per-target": {"per_target": True},
     "--one-standard-error": {"one_standard_error": True},
     "--sparse 9": {"sparse": 9},

@@ -28,7 +28,7 @@ def with_fold_column(
     beside = {name: values for name, values in given.items() if values is not None}
     if not beside:
         name = fold_column(parameters.fold_by)
-        return parameters, {name: X[name]} if name in column_names(X) else {}
+        return parameters, {name: X[name]} if name and name in column_names(X) else {}
     if len(beside) > 1 or parameters.fold_by != AUTO:
         raise ParameterError(
             f"folds go by one of groups, times and fold_by, but {' and '.join(beside)} came with "
