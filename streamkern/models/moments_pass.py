@@ -28,6 +28,7 @@ from streamkern.parameters.fit_options import SAMPLE_ROWS
 from streamkern.parameters.fit_report import FitReport
 from streamkern.parameters.penalty_options import PenaltyOptions
 from streamkern.predict.ensemble import Ensemble
+from streamkern.predict.support import SupportRows
 from streamkern.runtime.memory import usable_cores
 from streamkern.runtime.threads import blas_threads
 from streamkern.solve.progressive_validation import progressive_error
@@ -129,7 +130,17 @@ def moments_pass(
         index=seen.index,
         n_threads=plan.n_threads,
         choice=choice,
+        support_rows=None if weighting else _support_rows(rows, seen, feature_map, kernel),
     )
+
+
+def _support_rows(
+    rows: RowPasses, seen: ColumnPass, feature_map: FeatureMap, kernel: Kernel
+) -> SupportRows | None:
+    if rows.source.sparse_row_bytes:
+        return None
+    X = seen.sample.X[seen.sample.weights > 0]
+    return SupportRows.of(standardizer_of(feature_map), kernel, X)
 
 
 def _drawn(rows: RowPasses, seen: ColumnPass) -> tuple[Standardized, Kernel]:
