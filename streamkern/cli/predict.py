@@ -56,7 +56,7 @@ def predict(say: Say, **options: Any) -> None:
     With --std, a dataset y_std holds the standard deviation of a new target at every row.
 
     With --support, a dataset support holds the share of the rows of the fit that lie as far from
-    the others as a row does: below 0.01 nothing like it was fitted.  A note says so where many are.
+    the others as a row does: below 0.01 nothing like it was fitted.
 
     Of a classifier, y_pred holds labels, and a dataset classes all of them; with --proba, a
     dataset y_proba holds a column of probabilities for each.

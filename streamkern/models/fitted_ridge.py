@@ -43,7 +43,6 @@ from streamkern.sources import Source
 from streamkern.sources.arrays import as_rows
 from streamkern.sources.containers import is_dask_array
 from streamkern.storage.codec import MODEL, map_card
-from streamkern.storage.untrusted import finite_array
 
 # Bytes of moments that a fit keeps though nobody asked for them.
 _MOST_GROWING = 64 << 20
@@ -142,9 +141,8 @@ class FittedRidge(FittedModel):
         """The rows that support is told by, or ModelFileError if there are none."""
         if self.support_rows is None:
             raise ModelFileError(
-                f"support needs a sample of the rows of the fit, which models have that `fit` or "
-                f"`tune` made of dense rows of up to {MOST_INPUTS:,} inputs, but not those of "
-                f"earlier versions, of moments or with rows added; fit it again."
+                f"support needs sampled rows, which models of earlier versions, of moments, of "
+                f"sparse rows or of more than {MOST_INPUTS:,} inputs do not have; fit it again."
             )
         return self.support_rows
 
@@ -225,8 +223,7 @@ class FittedRidge(FittedModel):
         report, names = card["report"], card.get("feature_names")
         model = cls(parameters, predictor, report, equations, names)
         if group := file.get("support"):
-            found = {name: finite_array(group, name, kinds="f") for name in SupportRows.stored}
-            known = SupportRows.restore(feature_map, model.kernel, found)
+            known = SupportRows.restore(group, feature_map, model.kernel)
             model = replace(model, support_rows=known)
         _ = model.alpha
         return model

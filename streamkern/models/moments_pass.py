@@ -119,6 +119,8 @@ def moments_pass(
         report = learnt.reported(report)
     if len(strips) > 1:
         whole = task(_joined, *(passed.statistic for passed in passes), name="join")
+    sampled = weighting is None and not source.sparse_row_bytes
+    how = standardizer_of(feature_map), kernel, seen.sample
     return DataMoments(
         folds=whole,
         n_folds=rule.n_folds,
@@ -130,17 +132,8 @@ def moments_pass(
         index=seen.index,
         n_threads=plan.n_threads,
         choice=choice,
-        support_rows=None if weighting else _support_rows(rows, seen, feature_map, kernel),
+        support_rows=SupportRows.of(*how) if sampled else None,
     )
-
-
-def _support_rows(
-    rows: RowPasses, seen: ColumnPass, feature_map: FeatureMap, kernel: Kernel
-) -> SupportRows | None:
-    if rows.source.sparse_row_bytes:
-        return None
-    X = seen.sample.X[seen.sample.weights > 0]
-    return SupportRows.of(standardizer_of(feature_map), kernel, X)
 
 
 def _drawn(rows: RowPasses, seen: ColumnPass) -> tuple[Standardized, Kernel]:

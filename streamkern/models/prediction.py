@@ -107,7 +107,8 @@ def predicted_shards(
     deviations `y_std` of the same shape; and the `support` of every k-th row of the source, (m,).
     """
     predictor.check((source.n_samples, source.n_features))
-    support = support and support.measured()
+    if support is not None:
+        support.reference  # noqa: B018  once, and not by every task
     made_bytes = 8 * predictor.n_targets * (1 if equations is None else 2)
     most_rows = max(_SHARD_BYTES // made_bytes, 1)
     # Blocks of 2 MiB, if that is not too few rows: two are held, one of them to be read ahead.

@@ -44,8 +44,8 @@ def predict_to_hdf5(
     """Predict the rows of a source into the dataset `y_pred` of a new HDF5 file.
 
     Where the normal equations of the model are given, a dataset `y_std` holds the standard
-    deviations of new targets, and with support a dataset `support` that of rows; where too many
-    rows are outside, a warning says so.  `how` is `skip_bad_rows` and `force`.
+    deviations of new targets, and with support `support` that of rows; a warning says how many are
+    outside.  `how` is `skip_bad_rows` and `force`.
     """
     every, supports = 1 if with_support else max(source.n_samples // _CHECKED, 1), [np.empty(0)]
 

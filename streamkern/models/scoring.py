@@ -50,8 +50,9 @@ def evaluate(
     32,768 rows that are spread over the source.
     """
     D, q = checked_shape(predictor, source)
-    every = max(source.n_samples // _SUPPORTED, 1)
-    more = [] if support is None else [SupportErrors(support.measured(), q, every)]
+    more: list[SupportErrors] = []
+    if support is not None and support.reference:  # once, and not by every task
+        more = [SupportErrors(support, q, max(source.n_samples // _SUPPORTED, 1))]
     empty = Evaluation(predictor, PredictionErrors(q), *more)
     result, evaluation, _ = scored(source, empty, empty, 8 * D, "evaluate", skip_bad_rows)
     errors, *more = evaluation.measures

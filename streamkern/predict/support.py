@@ -1,13 +1,12 @@
 """Support of rows: how well the rows of a fit cover the places of others."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, ClassVar, Self
+from functools import cached_property, partial
+from typing import Any, Self
 
 import numpy as np
 
-from streamkern._typing import Array, Floats
+from streamkern._typing import Array, Floats, Group
 from streamkern.features import FeatureMap, Standardizer
 from streamkern.features.base import slices
 from streamkern.features.metric import standardizer_of
@@ -15,19 +14,19 @@ from streamkern.kernels import Kernel
 from streamkern.kernels.scaled import DistanceKernel, ScaledKernel, distances
 from streamkern.predict.evaluation import Measure
 from streamkern.sources import Block
-from streamkern.statistics import total
+from streamkern.statistics import RowSample, total
+from streamkern.storage.untrusted import finite_arrays
 
 # Rows of less support are outside.
 OUTSIDE = 0.01
 # Numbers and rows of the sample that are kept at most, inputs that leave enough rows to tell one in
 # a hundred, and rows whose distances are held at a time.
 _NUMBERS, _MOST_ROWS, MOST_INPUTS, _ROWS_AT_ONCE = 1 << 17, 4096, 1024, 256
-# Where the kernel at the nearest row is at least this, and no input so many deviations beyond the
-# ends, rows are covered however dense others lie: their errors were those of other rows.
+# Rows are covered, however dense others lie, where the kernel at the nearest is at least this, and
+# no input so many deviations beyond the ends: their errors were those of other rows.
 _NEAR, _BESIDE = 0.95, 0.1
 # Ends of the classes of support that errors are told by.
 _ENDS = np.array([0.0, OUTSIDE, *(k / 10 for k in range(1, 11))])
-_CLASSES = len(_ENDS) - 1
 
 
 @dataclass(frozen=True)
@@ -40,11 +39,9 @@ class SupportRows:
     The support of x is the share of sampled rows, x with them, whose score without themselves is at
     least s(x).  Of rows like those of the fit at most 1% have less than 1%.
 
-    Laxhammar and Falkman (2015), "Inductive conformal anomaly detection for improved anomaly
-    detection in trajectories".
+    Laxhammar and Falkman (2015), "Inductive conformal anomaly detection for sequential detection of
+    anomalous sub-trajectories".
     """
-
-    stored: ClassVar = ("rows", "ends", "beyond", "gaps")
 
     standardizer: Standardizer
     kernel: Kernel
@@ -53,17 +50,16 @@ class SupportRows:
     beyond: Floats  # (m,), e of each without itself
 
     @classmethod
-    def of(cls, standardizer: Standardizer, kernel: Kernel, X: Array) -> Self | None:
-        """Take the first of some rows in random order; None of too many inputs, or of one row."""
-        r = standardizer.n_outputs
+    def of(cls, standardizer: Standardizer, kernel: Kernel, sample: RowSample) -> Self | None:
+        """Take the first rows of a sample; None of too many inputs, or of one row."""
+        r, X = standardizer.n_outputs, sample.X[sample.weights > 0]
         X = X[: min(_MOST_ROWS, _NUMBERS // max(r, 1))]
         if not 0 < r <= MOST_INPUTS or len(X) == 1:
             return None
-        inputs = _inputs(standardizer, X)
+        rows, inputs = _placed(standardizer, kernel, X)
         low, second, before, high = np.sort(inputs, axis=0)[[0, 1, -2, -1]]
         others = np.where(inputs == low, second, low), np.where(inputs == high, before, high)
-        rows, ends = _scaled(standardizer, kernel, X), np.stack([low, high])
-        return cls(standardizer, kernel, rows, ends, _beyond(inputs, *others))
+        return cls(standardizer, kernel, rows, np.stack([low, high]), _beyond(inputs, *others))
 
     def of_map(self, feature_map: FeatureMap) -> Self | None:
         """Return these rows if a map takes its inputs as they are here, else None."""
@@ -75,25 +71,18 @@ class SupportRows:
         return self._nearest(self.rows, are_own=True)
 
     @cached_property
-    def _reference(self) -> tuple[float, Floats]:
+    def reference(self) -> tuple[float, Floats]:
         """The distance d99, and the scores of the sampled rows, ascending, (m,)."""
         unit = float(np.quantile(self.gaps, 1.0 - OUTSIDE) or self.gaps.max() or 1.0)
         return unit, np.sort(self.gaps / unit + self.beyond)
 
-    def measured(self) -> Self:
-        """Return the rows with their distances measured once, and not by every task."""
-        self._reference  # noqa: B018
-        return self
-
     @np.errstate(over="ignore", invalid="ignore")  # far out, where there is no support
     def support(self, X: Array) -> Floats:
         """Return the support (n,) of rows (n, p), NaN for a row that is not finite."""
-        (unit, scores), found = self._reference, np.empty(len(X))
+        (unit, scores), found = self.reference, np.empty(len(X))
         for part in slices(len(X), _ROWS_AT_ONCE):
-            some = np.asarray(X[part])
-            inputs = _inputs(self.standardizer, some)
-            beyond = _beyond(inputs, *self.ends)
-            gaps = self._nearest(_scaled(self.standardizer, self.kernel, some))
+            rows, inputs = _placed(self.standardizer, self.kernel, np.asarray(X[part]))
+            gaps, beyond = self._nearest(rows), _beyond(inputs, *self.ends)
             below = np.searchsorted(scores, gaps / unit + beyond)
             support = (1 + len(scores) - below) / (1 + len(scores))
             if isinstance(self.kernel, DistanceKernel):
@@ -106,14 +95,12 @@ class SupportRows:
     def _nearest(self, rows: Array, *, are_own: bool = False) -> Floats:
         """Return the distance of rows (n, r) to the nearest sampled one, or other one, (n,)."""
         nearest, kernel = np.empty(len(rows)), self.kernel
+        euclidean = partial(distances, metric="euclidean")
+        distance = kernel.distance if isinstance(kernel, ScaledKernel) else euclidean
         for part in slices(len(rows), _ROWS_AT_ONCE):
-            if isinstance(kernel, ScaledKernel):
-                apart = kernel.distance(rows[part], self.rows)
-            else:
-                apart = distances(rows[part], self.rows, "euclidean")
+            apart = distance(rows[part], self.rows)
             if are_own:
-                places = np.arange(len(apart))
-                apart[places, part.start + places] = np.inf
+                np.fill_diagonal(apart[:, part], np.inf)
             nearest[part] = apart.min(axis=1)
         return nearest
 
@@ -125,36 +112,31 @@ class SupportRows:
         return share * (share > max(2.0 * OUTSIDE, OUTSIDE + 3.0 * np.sqrt(chance)))
 
     def arrays(self) -> dict[str, Array]:
-        return {name: getattr(self, name) for name in self.stored}
+        return {name: getattr(self, name) for name in ("rows", "ends", "beyond", "gaps")}
 
     @classmethod
-    def restore(cls, feature_map: FeatureMap, kernel: Kernel, found: Mapping[str, Array]) -> Self:
+    def restore(cls, group: Group, feature_map: FeatureMap, kernel: Kernel) -> Self:
         """Return what `arrays` gave, or raise ValueError unless it is of such a map."""
-        standardizer, m = standardizer_of(feature_map), len(found["rows"])
-        shapes = {"rows": (m, standardizer.n_outputs), "ends": (2, len(standardizer.columns))}
-        if {k: v.shape for k, v in found.items()} != shapes | {"beyond": (m,), "gaps": (m,)}:
-            raise ValueError(f"{m} rows of support")
-        restored = cls(standardizer, kernel, found["rows"], found["ends"], found["beyond"])
-        vars(restored)["gaps"] = found["gaps"]
+        standardizer, m = standardizer_of(feature_map), len(group["gaps"])
+        shapes: Any = {"rows": (m, standardizer.n_outputs), "beyond": (m,), "gaps": (m,)}
+        shapes["ends"] = (2, len(standardizer.columns))
+        found = finite_arrays(group, shapes, "f")
+        gaps, restored = found.pop("gaps"), cls(standardizer, kernel, **found)
+        vars(restored)["gaps"] = gaps
         return restored
 
 
-def _inputs(standardizer: Standardizer, X: Array) -> Floats:
-    """Return the kept inputs (n, p') in deviations, without bend or metric."""
-    inputs: Floats = (X[:, standardizer.columns] - standardizer.mean) / standardizer.deviation
-    return inputs
+def _placed(standardizer: Standardizer, kernel: Kernel, X: Array) -> tuple[Array, Floats]:
+    """Return standardised rows over the length scale, rounded, and inputs in deviations alone."""
+    rows = standardizer(X)
+    scales = kernel.scales(rows.shape[1]) if isinstance(kernel, ScaledKernel) else 1.0
+    inputs = (X[:, standardizer.columns] - standardizer.mean) / standardizer.deviation
+    return (rows / scales).astype(np.float32), inputs
 
 
 def _beyond(inputs: Floats, low: Floats, high: Floats) -> Floats:
     """Return how far the input that is farthest beyond the ends lies from them, (n,)."""
     return np.maximum(np.maximum(low - inputs, inputs - high).max(axis=1), 0.0)
-
-
-def _scaled(standardizer: Standardizer, kernel: Kernel, X: Array) -> Array:
-    """Return standardised rows over the length scale, (n, r), rounded as they are kept."""
-    rows = standardizer(X)
-    scales = kernel.scales(rows.shape[1]) if isinstance(kernel, ScaledKernel) else 1.0
-    return (rows / scales).astype(np.float32)
 
 
 class SupportErrors(Measure):
@@ -163,14 +145,13 @@ class SupportErrors(Measure):
     support: SupportRows
     n_targets: int
     every: int = 1
-    n_rows: Array = total(_CLASSES, dtype=np.int64)
-    weight: Floats = total(_CLASSES)
-    squared: Floats = total(_CLASSES, "n_targets")
+    n_rows: Array = total(len(_ENDS) - 1, dtype=np.int64)
+    weight: Floats = total(len(_ENDS) - 1)
+    squared: Floats = total(len(_ENDS) - 1, "n_targets")
 
     def add(self, rows: Block, predicted: Floats) -> None:
         chosen = rows.places() % self.every == 0
         support, weights = self.support.support(rows.X[chosen]), rows.each_weight()[chosen]
-        # Those of rows that are not finite, which are refused in the end, go anywhere.
         places = np.searchsorted(_ENDS[1:-1], support, side="right")
         np.add.at(self.n_rows, places, 1)
         np.add.at(self.weight, places, weights)
@@ -180,9 +161,8 @@ class SupportErrors(Measure):
     def as_list(self, *, flat: bool) -> list[dict[str, Any]]:
         """Return the ends of every class, its rows and their root mean squared error, or None."""
         found: list[dict[str, Any]] = []
-        for k, weight in enumerate(self.weight):
+        for k, (n_rows, weight) in enumerate(zip(self.n_rows.tolist(), self.weight, strict=True)):
             rmse = np.sqrt(self.squared[k] / weight).tolist() if weight > 0 else None
-            rmse = rmse[0] if flat and rmse else rmse
-            ends, n_rows = _ENDS[k : k + 2].tolist(), int(self.n_rows[k])
-            found.append({"support": ends, "rows": n_rows, "rmse": rmse})
+            error = rmse[0] if flat and rmse else rmse
+            found.append({"support": _ENDS[k : k + 2].tolist(), "rows": n_rows, "rmse": error})
         return found

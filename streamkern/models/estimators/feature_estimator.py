@@ -40,12 +40,9 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
     def support(self, X: Any) -> Any:
         """Return how well the rows of the fit cover the places of rows (n, p), lazily of Dask.
 
-        It is (n,), from 0 to 1: the share of the rows of the fit that lie as far from the others.
-        Below 0.01 nothing like a row was fitted, and errors may be of any size; 1% of rows that are
-        like those of the fit are there.  It is NaN for a row that is not finite.
-
-        ModelFileError is raised if the model has no sample of the rows: it was saved by an earlier
-        version, or is of sparse rows, of more than 1,024 inputs, or of moments or rows added.
+        It is (n,), the share of the rows of the fit that lie as far from the others, NaN for a row
+        that is not finite.  Below 0.01 nothing like it was fitted, and errors may be of any size.
+        ModelFileError is raised if the model has no sample of its rows.
         """
         return self.model_.ridge.support(self._rows(X))
 
