@@ -109,7 +109,7 @@ def predicted_shards(
     predictor.check((source.n_samples, source.n_features))
     if support is not None:
         support.reference  # noqa: B018  once, and not by every task
-    made_bytes = 8 * predictor.n_targets * (1 if equations is None else 2)
+    made_bytes = 8 * predictor.n_targets * (1 if equations is None else 2) + 8
     most_rows = max(_SHARD_BYTES // made_bytes, 1)
     # Blocks of 2 MiB, if that is not too few rows: two are held, one of them to be read ahead.
     shard_rows, block_rows = (min(n, most_rows) for n in cut(source, 64 * source.row_bytes))

@@ -47,13 +47,19 @@ def predict_to_hdf5(
     deviations of new targets, and with support `support` that of rows; a warning says how many are
     outside.  `how` is `skip_bad_rows` and `force`.
     """
-    every, supports = 1 if with_support else max(source.n_samples // _CHECKED, 1), [np.empty(0)]
+    if with_support and "support" in source.ids:
+        raise ParameterError(
+            "rows have a column 'support' of their own, which support (--support) would be written "
+            "over; call that otherwise."
+        )
+    step, supports = max(source.n_samples // _CHECKED, 1), [np.empty(0)]
 
     def written(source: Source) -> Written:
-        covered: Any = {"support": support, "every": every}
+        covered: Any = {"support": support, "every": 1 if with_support else step}
         for shard, made in predicted_shards(predictor, source, equations, **covered):
             if support is not None:
-                supports.append(made["support"] if with_support else made.pop("support"))
+                known = made["support"][::step] if with_support else made.pop("support")
+                supports.append(known)
             rows, unknown = made.pop("y_pred"), _NONE
             with np.errstate(over="ignore", invalid="ignore"):
                 total = rows.sum()  # where it is finite no row is NaN, and it is quick
