@@ -73,5 +73,12 @@ def evaluate(say: Say, **options: Any) -> None:
             rows.append((label, f"{found.get(f'{name}_mean', found[name]):.6g}"))
         spread = np.mean(found["baseline"]["rmse"])
         rows.append(("baseline rmse", f"{spread:.6g}, by always saying the mean of these targets"))
+        if by_support := found.get("by_support"):
+            counts = [each["rows"] for each in by_support]
+            squares = [np.mean(np.square(each["rmse"] or 0.0)) for each in by_support]
+            others = np.dot(squares[1:], counts[1:]) / max(sum(counts[1:]), 1)
+            share, (outside, inside) = counts[0] / sum(counts), np.sqrt([squares[0], others])
+            said = f"{share:.2%}, of rmse {outside:.6g}; {inside:.6g} of the others"
+            rows.append(("rows outside the fit", said))
         say.table("Errors", rows)
     say.result(found)

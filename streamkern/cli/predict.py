@@ -14,7 +14,7 @@ from streamkern.cli.row_files import write_rows
 from streamkern.errors import ModelFileError, ParameterError
 
 # How rows are read.
-_OF_ROWS = ("x", "delimiter", "on_bad_rows")
+_OF_ROWS = ("x", "delimiter", "on_bad_rows", "support")
 
 
 @command(
@@ -25,6 +25,7 @@ _OF_ROWS = ("x", "delimiter", "on_bad_rows")
     shared.out_option("PRED.h5", "What to write; also .csv, .parquet."),
     click.option("--proba", is_flag=True, help="Write the probabilities of classes, as y_proba."),
     click.option("--std", is_flag=True, help="Write standard deviations of new targets, as y_std."),
+    click.option("--support", is_flag=True, help="Write how well rows of the fit cover each row."),
     click.option(
         "--grid",
         metavar="N[,N...]",
@@ -54,6 +55,9 @@ def predict(say: Say, **options: Any) -> None:
 
     With --std, a dataset y_std holds the standard deviation of a new target at every row.
 
+    With --support, a dataset support holds the share of the rows of the fit that lie as far from
+    the others as a row does: below 0.01 nothing like it was fitted.
+
     Of a classifier, y_pred holds labels, and a dataset classes all of them; with --proba, a
     dataset y_proba holds a column of probabilities for each.
 
@@ -79,6 +83,10 @@ def predict(say: Say, **options: Any) -> None:
         raise ParameterError(
             f"--std is for regressions, but {options['model']} is a classifier; take --proba."
         )
+    if options["support"] and is_classifier:
+        raise ParameterError(
+            f"--support is for regressions, but {options['model']} is a classifier; leave it out."
+        )
     if options["std"] and model.equations is None:
         raise ModelFileError(
             f"--std needs the normal equations, but {options['model']} was saved without them; fit "
@@ -91,8 +99,11 @@ def predict(say: Say, **options: Any) -> None:
         write: Any = partial(model.predict_to_hdf5, probabilities=options["proba"])
     else:
         equations = model.equations if options["std"] else None
-        write = partial(predict_to_hdf5, model.predictor, equations=equations)
-    more = " and y_std" * options["std"] + " and y_proba" * options["proba"]
+        known = model.known_support if options["support"] else model.support_rows
+        how: Any = {"support": known, "with_support": options["support"]}
+        write = partial(predict_to_hdf5, model.predictor, equations=equations, **how)
+    more = " and y_std" * options["std"] + " and support" * options["support"]
+    more += " and y_proba" * options["proba"]
     missing, out = "without a class" if is_classifier else "NaN", options["out"]
     what = f"predictions in {out}:y_pred{more}"
     write_rows(say, options, model, write, what=what, missing=missing, predictions=out)

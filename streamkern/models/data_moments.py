@@ -25,6 +25,7 @@ from streamkern.models.subspace_fit import SubspaceChoice
 from streamkern.parameters.fit_options import FitOptions
 from streamkern.parameters.fit_report import FitReport, with_seconds
 from streamkern.parameters.template import Template, check_targets
+from streamkern.predict.support import SupportRows
 from streamkern.runtime.memory import check_free, in_words
 from streamkern.sources import LabelledSource, Source, as_source, labelled_rows
 from streamkern.statistics import ByFold, FeatureSums, RowIndex, Triangle
@@ -47,6 +48,7 @@ class DataMoments:
     index: RowIndex | None = None  # rows with their folds: 9 bytes each with up to 256 folds
     n_threads: int | None = None  # tasks of a process that were planned to run at a time
     choice: SubspaceChoice | None = None  # that these are for, where they are of a subspace
+    support_rows: SupportRows | None = None  # of the rows of one pass, in this process alone
 
     def __repr__(self) -> str:
         return summary_line("DataMoments", self._whole_report())
@@ -159,7 +161,7 @@ class DataMoments:
 
     def _changed(self, folds: ByFold, index: RowIndex | None, report: FitReport) -> "DataMoments":
         report = report | {"n_folds": len(folds.parts) if self.n_folds > 1 else 0}
-        return replace(self, folds=folds, index=index, report=report)
+        return replace(self, folds=folds, index=index, report=report, support_rows=None)
 
     def forget(self, X: Any, y: Any = None, sample_weight: Any = None) -> "DataMoments":
         """Return the moments without some rows, which are read twice.

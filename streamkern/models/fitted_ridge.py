@@ -36,6 +36,7 @@ from streamkern.parameters.fit_report import FitReport
 from streamkern.parameters.parameters import Parameters
 from streamkern.predict.deviation import Deviation
 from streamkern.predict.predictor import Predictor
+from streamkern.predict.support import MOST_INPUTS, SupportRows
 from streamkern.solve import NormalEquations
 from streamkern.solve.penalty_curve import PenaltyCurve
 from streamkern.sources import Source
@@ -62,6 +63,7 @@ class FittedRidge(FittedModel):
     size: int | None = None  # the leading features of the moments that are solved for
     # Small ones of a fit, for `partial_fit` alone: they are in no copy and in no file.
     growing: DataMoments | None = None
+    support_rows: SupportRows | None = None  # where there is a sample of dense rows
 
     n_features = through("feature_map.n_features")
 
@@ -134,6 +136,27 @@ class FittedRidge(FittedModel):
             return means, by_rows(function, rows, n_columns, model=self._deviation_task())
         return means, self._deviation.standard_deviations(rows)
 
+    @property
+    def known_support(self) -> SupportRows:
+        """The rows that support is told by, or ModelFileError if there are none."""
+        if self.support_rows is None:
+            raise ModelFileError(
+                f"support needs sampled rows, which models of earlier versions, of moments, of "
+                f"sparse rows or of more than {MOST_INPUTS:,} inputs do not have; fit it again."
+            )
+        return self.support_rows
+
+    def support(self, X: Any) -> Any:
+        """Return how well the rows of the fit cover the places of rows, (n,), from 0 to 1."""
+        self.check_inputs(X)
+        known = self.known_support
+        if isinstance(X, Source):
+            made = predicted_shards(self.predictor, X, support=known)
+            return np.concatenate([each["support"] for _, each in made])
+        rows = as_rows(X)
+        self.predictor.check(rows.shape)
+        return by_rows(partial(applied, method="support"), rows, None, model=known)
+
     @cached_property
     def _deviation(self) -> Deviation:
         """As costly as a solve, and as lasting."""
@@ -160,7 +183,8 @@ class FittedRidge(FittedModel):
     def evaluate(self, source: Source) -> dict[str, Any]:
         self.check_rows(source)
         skip = self.parameters.skips_bad_rows
-        return scoring.evaluate(self.predictor, source, skip_bad_rows=skip)
+        support = self.support_rows
+        return scoring.evaluate(self.predictor, source, support=support, skip_bad_rows=skip)
 
     gradient_outer_product = scoring.gradient_outer_product
     diagnose = scoring.diagnose
@@ -171,9 +195,9 @@ class FittedRidge(FittedModel):
         """Predict the rows of a source into a new HDF5 file, and return how many are NaN."""
         self.check_inputs(source)
         equations = self.normal_equations if return_std else None
-        skip = self.parameters.skips_bad_rows
+        how: Any = {"skip_bad_rows": self.parameters.skips_bad_rows, "support": self.support_rows}
         return predict_to_hdf5(
-            self.predictor, source, path, equations=equations, skip_bad_rows=skip, force=force
+            self.predictor, source, path, equations=equations, force=force, **how
         )
 
     def stored(self, *, compact: bool) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -185,6 +209,8 @@ class FittedRidge(FittedModel):
             if (samples := found.pop("samples")) is not None:
                 found["samples"] = samples._asdict()
             arrays["equations"] = found
+        if self.support_rows is not None:
+            arrays["support"] = self.support_rows.arrays()
         return card | map_card(predictor.feature_map, predictor.precision), arrays
 
     @classmethod
@@ -196,6 +222,9 @@ class FittedRidge(FittedModel):
         parameters = restored_parameters(card["options"], kernel, feature_map)
         report, names = card["report"], card.get("feature_names")
         model = cls(parameters, predictor, report, equations, names)
+        if group := file.get("support"):
+            known = SupportRows.restore(group, feature_map, model.kernel)
+            model = replace(model, support_rows=known)
         _ = model.alpha
         return model
 

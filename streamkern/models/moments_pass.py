@@ -28,6 +28,7 @@ from streamkern.parameters.fit_options import SAMPLE_ROWS
 from streamkern.parameters.fit_report import FitReport
 from streamkern.parameters.penalty_options import PenaltyOptions
 from streamkern.predict.ensemble import Ensemble
+from streamkern.predict.support import SupportRows
 from streamkern.runtime.memory import usable_cores
 from streamkern.runtime.threads import blas_threads
 from streamkern.solve.progressive_validation import progressive_error
@@ -118,6 +119,8 @@ def moments_pass(
         report = learnt.reported(report)
     if len(strips) > 1:
         whole = task(_joined, *(passed.statistic for passed in passes), name="join")
+    sampled = weighting is None and not source.sparse_row_bytes
+    how = standardizer_of(feature_map), kernel, seen.sample
     return DataMoments(
         folds=whole,
         n_folds=rule.n_folds,
@@ -129,6 +132,7 @@ def moments_pass(
         index=seen.index,
         n_threads=plan.n_threads,
         choice=choice,
+        support_rows=SupportRows.of(*how) if sampled else None,
     )
 
 

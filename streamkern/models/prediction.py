@@ -14,6 +14,7 @@ from streamkern.features import FeatureMap
 from streamkern.parameters.plan import cut
 from streamkern.predict.deviation import Deviation
 from streamkern.predict.predictor import Predictor, RowFunction
+from streamkern.predict.support import SupportRows
 from streamkern.runtime.scratch import Scratch
 from streamkern.runtime.sparse_rows import is_sparse
 from streamkern.solve import NormalEquations
@@ -68,43 +69,57 @@ class _PredictShard:
     predictor: RowFunction
     block_rows: int
     deviation: Deviation | None = None
+    support: SupportRows | None = None
+    every: int = 1  # row that support is told of
 
     def __call__(self, blocks: Iterator[Block], n_rows: int, scratch: Scratch) -> dict[str, Floats]:
         q = self.predictor.n_targets
         names = ("y_pred",) if self.deviation is None else ("y_pred", "y_std")
         made = {name: np.empty((n_rows, q)) for name in names}
         write = self.predictor.buffered(min(n_rows, self.block_rows), scratch)
-        done = 0
+        done, supports = 0, []
         for block in blocks:
             rows = slice(done, done + len(block))
             write(block.X, made["y_pred"][rows])
             if self.deviation is not None:
                 deviations = self.deviation.standard_deviations(block.X)
                 made["y_std"][rows] = deviations.reshape(len(block), q)
+            if self.support is not None:
+                chosen = block.places() % self.every == 0
+                supports.append(self.support.support(block.X[chosen]))
             done = rows.stop
         of_rows: Any = (slice(done), 0) if self.predictor.flat else slice(done)
-        return {name: values[of_rows] for name, values in made.items()}
+        more = {"support": np.concatenate(supports)} if supports else {}
+        return {name: values[of_rows] for name, values in made.items()} | more
 
 
 def predicted_shards(
-    predictor: RowFunction, source: Source, equations: NormalEquations | None = None
+    predictor: RowFunction,
+    source: Source,
+    equations: NormalEquations | None = None,
+    *,
+    support: SupportRows | None = None,
+    every: int = 1,
 ) -> Iterator[tuple[Shard, dict[str, Floats]]]:
     """Yield every shard of a source with its predictions, in order.
 
     They are `y_pred` (rows,) or (rows, q) and, where the normal equations are given, the standard
-    deviations `y_std` of the same shape.
+    deviations `y_std` of the same shape; and the `support` of every k-th row of the source, (m,).
     """
     predictor.check((source.n_samples, source.n_features))
-    made_bytes = 8 * predictor.n_targets * (1 if equations is None else 2)
+    if support is not None:
+        support.reference  # noqa: B018  once, and not by every task
+    made_bytes = 8 * predictor.n_targets * (1 if equations is None else 2) + 8
     most_rows = max(_SHARD_BYTES // made_bytes, 1)
     # Blocks of 2 MiB, if that is not too few rows: two are held, one of them to be read ahead.
     shard_rows, block_rows = (min(n, most_rows) for n in cut(source, 64 * source.row_bytes))
-    function: Any = _PredictShard(predictor, block_rows)
+    function: Any = _PredictShard(predictor, block_rows, support=support, every=every)
     if equations is not None:
         assert isinstance(predictor, Predictor)  # noqa: S101  for the type checker
         arguments = predictor.feature_map, shared(equations), predictor.flat
         deviation = task(Deviation.of, *arguments, name="deviation")
-        function = kept(task(_PredictShard, predictor, block_rows, deviation, name="predict"))
+        how = predictor, block_rows, deviation, support, every
+        function = kept(task(_PredictShard, *how, name="predict"))
     sizes = {"shard_rows": shard_rows, "block_rows": block_rows, "most_rows": most_rows}
     return map_shards(source, function, **sizes, label="predict")
 

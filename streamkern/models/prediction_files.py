@@ -3,15 +3,17 @@
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from streamkern._typing import Array
 from streamkern.engine.reduction import accumulate
-from streamkern.errors import DataError, ParameterError
+from streamkern.errors import DataError, ParameterError, warn
 from streamkern.models.prediction import predicted_shards
 from streamkern.predict.class_rule import ClassRule
 from streamkern.predict.predictor import RowFunction
+from streamkern.predict.support import SupportRows
 from streamkern.solve import NormalEquations
 from streamkern.sources import Shard, Source
 from streamkern.sources.nonfinite_rows import bad_inputs
@@ -24,6 +26,8 @@ from streamkern.storage.outputs import check_output
 Written = Iterator[tuple[Array, dict[str, Array]]]
 
 _NONE = np.empty(0, dtype=np.int64)
+# Rows, spread over the source, that are looked at for whether they lie where none were fitted.
+_CHECKED = 2048
 
 
 def predict_to_hdf5(
@@ -32,17 +36,30 @@ def predict_to_hdf5(
     path: str | Path,
     *,
     equations: NormalEquations | None = None,
+    support: SupportRows | None = None,
+    with_support: bool = False,
     dataset: str = "y_pred",
     **how: bool,
 ) -> int:
     """Predict the rows of a source into the dataset `y_pred` of a new HDF5 file.
 
     Where the normal equations of the model are given, a dataset `y_std` holds the standard
-    deviations of new targets; `how` is `skip_bad_rows` and `force`.
+    deviations of new targets, and with support `support` that of rows; a warning says how many are
+    outside.  `how` is `skip_bad_rows` and `force`.
     """
+    if with_support and "support" in source.ids:
+        raise ParameterError(
+            "rows have a column 'support' of their own, which support (--support) would be written "
+            "over; call that otherwise."
+        )
+    step, supports = max(source.n_samples // _CHECKED, 1), [np.empty(0)]
 
     def written(source: Source) -> Written:
-        for shard, made in predicted_shards(predictor, source, equations):
+        covered: Any = {"support": support, "every": 1 if with_support else step}
+        for shard, made in predicted_shards(predictor, source, equations, **covered):
+            if support is not None:
+                known = made["support"][::step] if with_support else made.pop("support")
+                supports.append(known)
             rows, unknown = made.pop("y_pred"), _NONE
             with np.errstate(over="ignore", invalid="ignore"):
                 total = rows.sum()  # where it is finite no row is NaN, and it is quick
@@ -50,7 +67,14 @@ def predict_to_hdf5(
                 unknown = np.flatnonzero(np.isnan(rows.reshape(len(rows), -1)).any(axis=1))
             yield shard.start + unknown, {dataset: rows, **made}
 
-    return _write(written, source, path, ("no finite prediction", "write NaN for them"), **how)
+    without = "no finite prediction", "write NaN for them"
+    n_bad = _write(written, source, path, without, **how)
+    if support is not None and (share := support.share_outside(np.concatenate(supports))):
+        warn(
+            f"{share:.0%} of the rows lie where no rows were fitted; their errors are not those of "
+            f"the card, and support (--support) says which they are."
+        )
+    return n_bad
 
 
 def predict_classes_to_hdf5(

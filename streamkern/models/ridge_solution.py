@@ -152,7 +152,14 @@ def solve_moments(
         warn(warning)
     tell_of_job("solved", **{name: report[name] for name in _OF_SOLUTION})
     return FittedRidge(
-        parameters, predictor, report, equations, penalty_curve=curve, moments=given, size=leading
+        parameters,
+        predictor,
+        report,
+        equations,
+        penalty_curve=curve,
+        moments=given,
+        size=leading,
+        support_rows=given.support_rows and given.support_rows.of_map(feature_map),
     )
 
 

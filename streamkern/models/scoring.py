@@ -18,6 +18,7 @@ from streamkern.predict.deviation import Deviation, LeaveOneOut
 from streamkern.predict.evaluation import Evaluation, PredictionErrors
 from streamkern.predict.gradients import GradientOuterProduct
 from streamkern.predict.predictor import Predictor
+from streamkern.predict.support import SupportErrors, SupportRows
 from streamkern.solve import NormalEquations, rss_rounding
 from streamkern.sources import Source
 from streamkern.statistics import ColumnStatistics, Precision, Statistic, Together
@@ -30,21 +31,31 @@ if TYPE_CHECKING:
 # Of values of a kernel in single precision: of 20 fits the error of RSS was 0.7 to 2 times
 # N e^2 |c|^2 where that was more than the rounding of sums.
 _VALUE_ROUNDING = 2.2e-7
+# Rows, spread over the source, whose errors are told by their support.
+_SUPPORTED = 1 << 14
 # Times its rounding that a sum of squares from moments may be off that of the rows.
 _ROUNDINGS = 10.0
 
 
 def evaluate(
-    predictor: Predictor, source: Source, *, skip_bad_rows: bool = False
+    predictor: Predictor,
+    source: Source,
+    *,
+    support: SupportRows | None = None,
+    skip_bad_rows: bool = False,
 ) -> dict[str, Any]:
     """Compare predictions with the targets of a source, in one pass.
 
-    The baseline is the mean of these targets.
+    The baseline is the mean of these targets.  With support, errors are told by it, too, of up to
+    32,768 rows that are spread over the source.
     """
     D, q = checked_shape(predictor, source)
-    empty = Evaluation(predictor, PredictionErrors(q))
+    more: list[SupportErrors] = []
+    if support is not None and support.reference:  # once, and not by every task
+        more = [SupportErrors(support, q, max(source.n_samples // _SUPPORTED, 1))]
+    empty = Evaluation(predictor, PredictionErrors(q), *more)
     result, evaluation, _ = scored(source, empty, empty, 8 * D, "evaluate", skip_bad_rows)
-    (errors,) = evaluation.measures
+    errors, *more = evaluation.measures
     if not np.isfinite(errors.squared).all():
         raise DataError(
             "predictions or their squared errors overflow on rows far outside of those that were "
@@ -60,6 +71,8 @@ def evaluate(
             found[f"{name}_mean"] = float(values.mean())
     spread = np.sqrt(errors.targets.squares / errors.weight)
     found["baseline"] = {"rmse": float(spread[0]) if source.target_ndim == 1 else spread.tolist()}
+    for by_support in more:
+        found["by_support"] = by_support.as_list(flat=source.target_ndim == 1)
     return found
 
 

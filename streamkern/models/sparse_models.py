@@ -90,7 +90,9 @@ def sparse_model(model: FittedRidge, n_components: int, method: str = "forward")
         "sparse_method": method,
         "sparse_curve": None,
     }
-    return FittedRidge(parameters, predictor, report, equations, model.feature_names)
+    known = model.support_rows and model.support_rows.of_map(predictor.feature_map)
+    names = model.feature_names
+    return FittedRidge(parameters, predictor, report, equations, names, support_rows=known)
 
 
 def _chosen(

@@ -172,6 +172,7 @@ def _write_table(file: h5py.File, path: Path, ending: str) -> None:
     opened = csv.CSVWriter if ending == ".csv" else parquet.ParquetWriter
     names = json.loads(file.attrs.get(IDS, "[]"))
     names += [name for name in file if name == "X" or name.startswith("y_")]
+    names += ["support"] * ("support" in file and "support" not in names)
     classes = _decoded(file["classes"][:]) if "classes" in file else []
     writer: Any = None
     for start in range(0, len(file[names[0]]), _ROWS):

@@ -38,6 +38,15 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
     def _parameters(self) -> Parameters:
         return Parameters.of(self)
 
+    def support(self, X: Any) -> Any:
+        """Return how well the rows of the fit cover the places of rows (n, p), lazily of Dask.
+
+        It is (n,), the share of the rows of the fit that lie as far from the others, NaN for a row
+        that is not finite.  Below 0.01 nothing like it was fitted, and errors may be of any size.
+        ModelFileError is raised if the model has no sample of its rows.
+        """
+        return self.model_.ridge.support(self._rows(X))
+
     @property
     def plot(self) -> Any:
         """Pictures of the fitted model: `plot()`, `plot.penalty()` and more of `ModelPlots`."""
