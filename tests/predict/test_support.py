@@ -31,19 +31,13 @@ def fitted(X, y, **options):
     return RandomFeatureRidge(**options).fit(X, y)
 
 
-def beyond(row, others):
-    """How many deviations the input farthest beyond the ends of other rows lies from them."""
-    return max(0.0, *(others.min(axis=0) - row), *(row - others.max(axis=0)))
-
-
 def scores(kernel, own, others):
-    """Distances to the nearest of some rows, and how far inputs lie beyond their ends."""
-    if isinstance(kernel, Laplacian):
-        gaps = np.abs(own - others).sum(axis=1) / kernel.length_scale
-    else:
-        scale = kernel.length_scale if isinstance(kernel, Gaussian) else 1.0
-        gaps = np.sqrt(np.square(own - others).sum(axis=1)) / scale
-    return gaps.min(), beyond(own, others)
+    """The distance to the nearest of some rows, and how far inputs lie beyond their ends."""
+    order = 1 if isinstance(kernel, Laplacian) else 2
+    scale = 1.0 if kernel is KERNELS["sum"] else kernel.length_scale
+    gaps = np.linalg.norm(own - others, order, axis=1) / scale
+    ends = others.min(axis=0) - own, own - others.max(axis=0)
+    return gaps.min(), max(0.0, *np.ravel(ends))
 
 
 @pytest.mark.parametrize("name", list(KERNELS))
