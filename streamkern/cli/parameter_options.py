@@ -1,6 +1,7 @@
 """Options made from the table of parameters, and parameters made from options."""
 
 import re
+from contextlib import suppress
 from dataclasses import Field
 from typing import Any
 
@@ -102,6 +103,9 @@ def _value(field: Field[Any], options: dict[str, Any]) -> Any:
     if field.name == "kernel":
         return kernel_named(given, options["length_scale"])
     words = (option.form or "").split("|")
+    if option.form == "LOW,HIGH" and given is not None:
+        with suppress(ValueError):
+            return [float(end) if end.strip() else None for end in given.split(",")]
     if not isinstance(given, str) or given in words or option.choices:
         return given
     if words[-1] == "FLOAT[,FLOAT...]":

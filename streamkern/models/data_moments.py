@@ -27,7 +27,7 @@ from streamkern.parameters.fit_report import FitReport, with_seconds
 from streamkern.parameters.template import Template, check_targets
 from streamkern.runtime.memory import check_free, in_words
 from streamkern.sources import LabelledSource, Source, as_source, labelled_rows
-from streamkern.statistics import ByFold, FeatureSums, RowIndex, Triangle
+from streamkern.statistics import ByFold, FeatureSums, RowIndex, RowSample, Triangle
 
 
 @dataclass(frozen=True, repr=False)
@@ -47,6 +47,7 @@ class DataMoments:
     index: RowIndex | None = None  # rows with their folds: 9 bytes each with up to 256 folds
     n_threads: int | None = None  # tasks of a process that were planned to run at a time
     choice: SubspaceChoice | None = None  # that these are for, where they are of a subspace
+    sample: RowSample | None = None  # of the rows, until rows come or go; not saved
 
     def __repr__(self) -> str:
         return summary_line("DataMoments", self._whole_report())
@@ -148,7 +149,7 @@ class DataMoments:
 
     def _changed(self, folds: ByFold, index: RowIndex | None, report: FitReport) -> "DataMoments":
         report = report | {"n_folds": len(folds.parts) if self.n_folds > 1 else 0}
-        return replace(self, folds=folds, index=index, report=report)
+        return replace(self, folds=folds, index=index, report=report, sample=None)
 
     def forget(self, X: Any, y: Any = None, sample_weight: Any = None) -> "DataMoments":
         """Return the moments without some rows, which are read twice.

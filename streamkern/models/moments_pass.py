@@ -129,6 +129,7 @@ def moments_pass(
         index=seen.index,
         n_threads=plan.n_threads,
         choice=choice,
+        sample=seen.sample,
     )
 
 

@@ -13,6 +13,7 @@ from streamkern.engine.task_stream import map_shards
 from streamkern.features import FeatureMap
 from streamkern.parameters.plan import cut
 from streamkern.predict.deviation import Deviation
+from streamkern.predict.intervals import Interval
 from streamkern.predict.predictor import Predictor, RowFunction
 from streamkern.runtime.scratch import Scratch
 from streamkern.runtime.sparse_rows import is_sparse
@@ -68,10 +69,12 @@ class _PredictShard:
     predictor: RowFunction
     block_rows: int
     deviation: Deviation | None = None
+    interval: Interval | None = None
 
     def __call__(self, blocks: Iterator[Block], n_rows: int, scratch: Scratch) -> dict[str, Floats]:
         q = self.predictor.n_targets
-        names = ("y_pred",) if self.deviation is None else ("y_pred", "y_std")
+        names = ["y_pred"] + ["y_std"] * (self.deviation is not None)
+        names += ["y_lower", "y_upper"] * (self.interval is not None)
         made = {name: np.empty((n_rows, q)) for name in names}
         write = self.predictor.buffered(min(n_rows, self.block_rows), scratch)
         done = 0
@@ -81,30 +84,38 @@ class _PredictShard:
             if self.deviation is not None:
                 deviations = self.deviation.standard_deviations(block.X)
                 made["y_std"][rows] = deviations.reshape(len(block), q)
+            if self.interval is not None:
+                ends = self.interval.bounds(block.X, made["y_pred"][rows])
+                made["y_lower"][rows], made["y_upper"][rows], _ = ends
             done = rows.stop
         of_rows: Any = (slice(done), 0) if self.predictor.flat else slice(done)
         return {name: values[of_rows] for name, values in made.items()}
 
 
 def predicted_shards(
-    predictor: RowFunction, source: Source, equations: NormalEquations | None = None
+    predictor: RowFunction,
+    source: Source,
+    equations: NormalEquations | None = None,
+    interval: Interval | None = None,
 ) -> Iterator[tuple[Shard, dict[str, Floats]]]:
     """Yield every shard of a source with its predictions, in order.
 
     They are `y_pred` (rows,) or (rows, q) and, where the normal equations are given, the standard
-    deviations `y_std` of the same shape.
+    deviations `y_std` of the same shape; with an interval its ends, `y_lower` and `y_upper`.
     """
     predictor.check((source.n_samples, source.n_features))
-    made_bytes = 8 * predictor.n_targets * (1 if equations is None else 2)
+    n_arrays = 1 + (equations is not None) + 2 * (interval is not None)
+    made_bytes = 8 * predictor.n_targets * n_arrays
     most_rows = max(_SHARD_BYTES // made_bytes, 1)
     # Blocks of 2 MiB, if that is not too few rows: two are held, one of them to be read ahead.
     shard_rows, block_rows = (min(n, most_rows) for n in cut(source, 64 * source.row_bytes))
-    function: Any = _PredictShard(predictor, block_rows)
+    function: Any = _PredictShard(predictor, block_rows, None, interval)
     if equations is not None:
         assert isinstance(predictor, Predictor)  # noqa: S101  for the type checker
         arguments = predictor.feature_map, shared(equations), predictor.flat
         deviation = task(Deviation.of, *arguments, name="deviation")
-        function = kept(task(_PredictShard, predictor, block_rows, deviation, name="predict"))
+        of_shard = predictor, block_rows, deviation, interval
+        function = kept(task(_PredictShard, *of_shard, name="predict"))
     sizes = {"shard_rows": shard_rows, "block_rows": block_rows, "most_rows": most_rows}
     return map_shards(source, function, **sizes, label="predict")
 

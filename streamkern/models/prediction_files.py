@@ -11,6 +11,7 @@ from streamkern.engine.reduction import accumulate
 from streamkern.errors import DataError, ParameterError
 from streamkern.models.prediction import predicted_shards
 from streamkern.predict.class_rule import ClassRule
+from streamkern.predict.intervals import Interval
 from streamkern.predict.predictor import RowFunction
 from streamkern.solve import NormalEquations
 from streamkern.sources import Shard, Source
@@ -32,17 +33,19 @@ def predict_to_hdf5(
     path: str | Path,
     *,
     equations: NormalEquations | None = None,
+    interval: Interval | None = None,
     dataset: str = "y_pred",
     **how: bool,
 ) -> int:
     """Predict the rows of a source into the dataset `y_pred` of a new HDF5 file.
 
     Where the normal equations of the model are given, a dataset `y_std` holds the standard
-    deviations of new targets; `how` is `skip_bad_rows` and `force`.
+    deviations of new targets; with an interval `y_lower` and `y_upper` hold its ends.  `how` is
+    `skip_bad_rows` and `force`.
     """
 
     def written(source: Source) -> Written:
-        for shard, made in predicted_shards(predictor, source, equations):
+        for shard, made in predicted_shards(predictor, source, equations, interval):
             rows, unknown = made.pop("y_pred"), _NONE
             with np.errstate(over="ignore", invalid="ignore"):
                 total = rows.sum()  # where it is finite no row is NaN, and it is quick

@@ -17,6 +17,7 @@ from streamkern.parameters.template import check_targets
 from streamkern.predict.deviation import Deviation, LeaveOneOut
 from streamkern.predict.evaluation import Evaluation, PredictionErrors
 from streamkern.predict.gradients import GradientOuterProduct
+from streamkern.predict.intervals import IntervalErrors, Intervals
 from streamkern.predict.predictor import Predictor
 from streamkern.solve import NormalEquations, rss_rounding
 from streamkern.sources import Source
@@ -32,19 +33,28 @@ if TYPE_CHECKING:
 _VALUE_ROUNDING = 2.2e-7
 # Times its rounding that a sum of squares from moments may be off that of the rows.
 _ROUNDINGS = 10.0
+# Of intervals that are evaluated.
+_LEVEL = 0.9
 
 
 def evaluate(
-    predictor: Predictor, source: Source, *, skip_bad_rows: bool = False
+    predictor: Predictor,
+    source: Source,
+    *,
+    skip_bad_rows: bool = False,
+    intervals: Intervals | None = None,
 ) -> dict[str, Any]:
-    """Compare predictions with the targets of a source, in one pass.
+    """Compare predictions, and intervals if they are known, with targets, in one pass.
 
     The baseline is the mean of these targets.
     """
     D, q = checked_shape(predictor, source)
-    empty = Evaluation(predictor, PredictionErrors(q))
+    more = []
+    if intervals is not None and intervals.levels[-1] >= _LEVEL:
+        more.append(IntervalErrors(intervals.at(_LEVEL, predictor.limits), q))
+    empty = Evaluation(predictor, PredictionErrors(q), *more)
     result, evaluation, _ = scored(source, empty, empty, 8 * D, "evaluate", skip_bad_rows)
-    (errors,) = evaluation.measures
+    errors, *of_intervals = evaluation.measures
     if not np.isfinite(errors.squared).all():
         raise DataError(
             "predictions or their squared errors overflow on rows far outside of those that were "
@@ -60,6 +70,8 @@ def evaluate(
             found[f"{name}_mean"] = float(values.mean())
     spread = np.sqrt(errors.targets.squares / errors.weight)
     found["baseline"] = {"rmse": float(spread[0]) if source.target_ndim == 1 else spread.tolist()}
+    for each in of_intervals:
+        found["intervals"] = each.as_dict(_LEVEL, flat=source.target_ndim == 1)
     return found
 
 
@@ -183,7 +195,7 @@ def diagnose(model: "FittedRidge", source: Source, *, n_largest: int = 10) -> di
             "leverages need the D x D system, which conjugate gradients do without; fit with "
             "solver 'direct' (--solver direct), or take the cross-validated error."
         )
-    predictor, equations = model.predictor, model.normal_equations
+    predictor, equations = model.predictor.unclipped, model.normal_equations
     (D, _), skip_bad_rows = checked_shape(predictor, source), model.parameters.skips_bad_rows
     deviation = task(Deviation.of, predictor.feature_map, shared(equations), name="deviation")
     more = RoundedErrors.of(model)

@@ -130,6 +130,7 @@ class Choice:
         penalty = self.parameters.penalty
         how: Any = {"pairs": pairs, "n_sample": n_rows, "searched": [*tried, *names, str(allowed)]}
         how |= {"n_left_out": penalty.n_left_out} | self.parameters.solution_by_passes(options)
+        how["target_range"] = self.parameters.limits
         job = fit_job(source, options, self.checkpoint, clock=clock, **how)
         with job as (rows, contenders, learnt):
             spent = 0.0 if learnt is None else learnt.flops
