@@ -35,6 +35,7 @@ from streamkern.models.prediction import (
 from streamkern.models.prediction_files import predict_to_hdf5
 from streamkern.parameters.fit_report import FitReport
 from streamkern.parameters.parameters import Parameters
+from streamkern.parameters.target_range import limits_of
 from streamkern.predict.deviation import Deviation
 from streamkern.predict.intervals import Interval, IntervalEnds, Intervals
 from streamkern.predict.predictor import Predictor
@@ -234,7 +235,7 @@ class FittedRidge(FittedModel):
         intervals = None
         if "intervals" in file:
             intervals = restored_intervals(file["intervals"], predictor)
-        predictor = replace(predictor, limits=parameters.limits)
+        predictor = replace(predictor, limits=limits_of(parameters.target_range))
         model = cls(parameters, predictor, report, equations, names, intervals=intervals)
         _ = model.alpha
         return model

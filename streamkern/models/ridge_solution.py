@@ -38,6 +38,7 @@ from streamkern.parameters.fit_report import FitReport, with_seconds
 from streamkern.parameters.parameters import Parameters
 from streamkern.parameters.penalty_options import PenaltyOptions
 from streamkern.parameters.plan import cut
+from streamkern.parameters.target_range import limits_of
 from streamkern.predict.evaluation import FoldPredictors
 from streamkern.predict.intervals import Intervals
 from streamkern.predict.predictor import Predictor
@@ -117,7 +118,7 @@ def solve_moments(
     intervals, calibrating = _intervals(
         given.sample if with_intervals and choice is None else None,
         solved,
-        replace(predictor, limits=parameters.limits),
+        replace(predictor, limits=limits_of(parameters.target_range)),
         folds,
         without_folds,
     )
@@ -170,8 +171,8 @@ def solve_moments(
         warn(warning)
     tell_of_job("solved", **{name: report[name] for name in _OF_SOLUTION})
     return FittedRidge(
-        parameters, replace(predictor, limits=parameters.limits), report, equations,
-        penalty_curve=curve, moments=given, size=leading, intervals=intervals,
+        parameters, replace(predictor, limits=limits_of(parameters.target_range)), report,
+        equations, penalty_curve=curve, moments=given, size=leading, intervals=intervals,
     )  # fmt: skip
 
 

@@ -20,6 +20,7 @@ from streamkern.features.trend import NO_CHOICE
 from streamkern.kernels import KERNELS, Gaussian, Kernel, Linear, as_kernel
 from streamkern.parameters.fit_options import CHOICES, DIRECT_COMPONENTS, GIVEN, FitOptions
 from streamkern.parameters.penalty_options import PenaltyOptions, SparseOptions
+from streamkern.parameters.target_range import checked_range
 from streamkern.parameters.trend_columns import checked_trend, trend_of_source
 
 if TYPE_CHECKING:
@@ -172,12 +173,7 @@ class Parameters:
         "What to do about rows with NaN or infinite values.",
         choices=CHOICES["on_bad_rows"],
     )
-    target_range: Any = option(
-        None,
-        "Where targets lie, as 0,1 or 0, without an end: no prediction is outside.",
-        name="range",
-        form="LOW,HIGH",
-    )
+    target_range: Any = option(None, "Targets lie there: 0,1 or 0,", name="range", form="LOW,HIGH")
     random_state: int = option(
         0, "Seed of the map, and of the sample behind the median.", name="seed", least=0
     )
@@ -195,7 +191,7 @@ class Parameters:
                 raise ParameterError(
                     f"{each.name} must be True or False, not {value!r}; give one of them."
                 )
-        object.__setattr__(self, "target_range", _checked_range(self.target_range))
+        object.__setattr__(self, "target_range", checked_range(self.target_range))
         if not self.standardize and self.scale not in (None, "standard", "none"):
             raise ParameterError(
                 f"inputs in their own units have no scale {self.scale!r}; leave out standardize "
@@ -206,14 +202,6 @@ class Parameters:
     def of(cls, holder: Any) -> Self:
         """Return the parameters that an estimator holds as attributes."""
         return cls(**{name: getattr(holder, name) for name in NAMES if hasattr(holder, name)})
-
-    @property
-    def limits(self) -> tuple[float, float] | None:
-        """The least and the largest prediction that there may be, infinite where open."""
-        if self.target_range is None:
-            return None
-        low, high = self.target_range
-        return (-np.inf if low is None else low), (np.inf if high is None else high)
 
     def values(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in NAMES}
@@ -405,23 +393,6 @@ class Parameters:
             options = template.applied(options)
         self.sparse_options(None if options.is_identity else options.n_components)
         return replace(options, n_folds=n_folds)
-
-
-def _checked_range(given: Any) -> tuple[float | None, float | None] | None:
-    """Return the ends of a range, None for one that is open, or raise ParameterError."""
-    if given is None:
-        return None
-    try:
-        low, high = (None if end is None else float(end) for end in given)
-        known = [end for end in (low, high) if end is not None]
-        if known and np.isfinite(known).all() and (np.diff(known) > 0).all():
-            return low, high
-    except (TypeError, ValueError):
-        pass
-    raise ParameterError(
-        f"target_range must be two numbers, the lower first, or one and None, not {given!r}; give "
-        f"(0, 1), or (0, None) for no upper end (--range 0,)."
-    )
 
 
 OPTIONS = tuple(each for each in fields(Parameters) if "option" in each.metadata)
