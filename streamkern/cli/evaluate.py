@@ -80,5 +80,22 @@ def evaluate(say: Say, **options: Any) -> None:
             share, (outside, inside) = counts[0] / sum(counts), np.sqrt([squares[0], others])
             said = f"{share:.2%}, of rmse {outside:.6g}; {inside:.6g} of the others"
             rows.append(("rows outside the fit", said))
-        say.table("Errors", rows)
+        say.table("Errors", [*rows, *_interval_rows(found.get("intervals"))])
     say.result(found)
+
+
+def _interval_rows(found: dict[str, Any] | None) -> list[tuple[str, str]]:
+    """Return rows of what intervals hold, in all and in the worst tenth of difficulty."""
+    import numpy as np
+
+    if found is None:
+        return []
+    tenths = enumerate(found["by_difficulty"], 1)
+    known = [each for each in tenths if None not in np.atleast_1d(each[1]["coverage"])]
+    place, worst = min(known, key=lambda each: np.mean(each[1]["coverage"]))
+
+    def said(facts: dict[str, Any]) -> str:
+        return f"{100 * np.mean(facts['coverage']):.3g}%, mean width {np.mean(facts['width']):.4g}"
+
+    level = f"{100 * found['level']:.3g}% intervals hold"
+    return [(level, said(found)), (f"tenth {place} of 10, by width", f"{said(worst)}, the worst")]

@@ -147,6 +147,7 @@ def task_of(options: dict[str, Any]) -> "Task":
     from streamkern.models.tasks import Regression
 
     if options["classify"]:
+        refuse_given(("target_range",), "is of numbers, but y holds labels; leave it out.")
         how = options["calibration"]
         calibration = None if how == "none" else how
         return Classification(class_weight=options.get("class_weight"), calibration=calibration)

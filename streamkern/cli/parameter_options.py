@@ -100,15 +100,23 @@ def parameters_of(options: dict[str, Any]) -> Parameters:
     return Parameters(**values_of(options))
 
 
+def _ends(text: str) -> list[float | None]:
+    return [float(end) if end.strip() else None for end in text.split(",")]
+
+
+# What some forms become, unless they are texts of another kind.
+_READ: dict[str | None, Any] = {"FLOAT|TIME": float, "LOW,HIGH": _ends}
+
+
 def _value(field: Field[Any], options: dict[str, Any]) -> Any:
     """Return a parameter that may be given as text: a kernel, numbers, a whole number, words."""
     given, option = options[field.name], field.metadata["option"]
     if field.name == "kernel":
         return kernel_named(given, options["length_scale"])
     words = (option.form or "").split("|")
-    if field.name == "gap":
+    if option.form in _READ and given is not None:
         with suppress(ValueError):
-            return float(given)
+            return _READ[option.form](given)
     if not isinstance(given, str) or given in words or option.choices:
         return given
     if words[-1] == "FLOAT[,FLOAT...]":

@@ -27,6 +27,13 @@ _OF_ROWS = ("x", "delimiter", "on_bad_rows", "support")
     click.option("--std", is_flag=True, help="Write standard deviations of new targets, as y_std."),
     click.option("--support", is_flag=True, help="Write how well rows of the fit cover each row."),
     click.option(
+        "--interval",
+        type=float,
+        metavar="PERCENT",
+        help="Write the ends of intervals that hold so many per cent of new targets, as y_lower "
+        "and y_upper.",
+    ),
+    click.option(
         "--grid",
         metavar="N[,N...]",
         help="Predict a grid in the place of DATA, of so many points along every input; PRED.h5 "
@@ -44,6 +51,7 @@ _OF_ROWS = ("x", "delimiter", "on_bad_rows", "support")
     examples=(
         "streamkern predict model.h5 new.csv --out predictions.csv",
         "streamkern predict model.h5 test.h5 --out predictions.h5 --std",
+        "streamkern predict model.h5 new.csv --out predictions.csv --interval 90",
         "streamkern predict field.h5 --grid 400,300 --out map.h5 --std",
     ),
 )
@@ -53,7 +61,9 @@ def predict(say: Say, **options: Any) -> None:
     DATA is HDF5; or, for a model of a table, CSV or Parquet with the same columns, whose rows are
     converted beside PRED.h5 meanwhile, and whose columns of --id come first in what is written.
 
-    With --std, a dataset y_std holds the standard deviation of a new target at every row.
+    With --std, a dataset y_std holds the standard deviation of a new target at every row.  With
+    --interval 90, y_lower and y_upper hold the ends of intervals of 90%, which are as wide as
+    errors on rows held out in the fit tell: narrow where these were small.
 
     With --support, a dataset support holds the share of the rows of the fit that lie as far from
     the others as a row does: below 0.01 nothing like it was fitted.
@@ -92,6 +102,11 @@ def predict(say: Say, **options: Any) -> None:
             f"--std needs the normal equations, but {options['model']} was saved without them; fit "
             f"it again without --compact."
         )
+    if options["interval"] is not None and (is_classifier or options["grid"]):
+        raise ParameterError(
+            "--interval is for rows that a regression predicts, not for classes or grids; take "
+            "--proba or --std, or leave it out."
+        )
     if options["grid"] or options["extent"]:
         _predict_grid(say, model, options)
         return
@@ -100,10 +115,13 @@ def predict(say: Say, **options: Any) -> None:
     else:
         equations = model.equations if options["std"] else None
         known = model.known_support if options["support"] else model.support_rows
-        how: Any = {"support": known, "with_support": options["support"]}
+        level = options["interval"]
+        interval = None if level is None else model.interval(level / 100)
+        how: Any = {"support": known, "with_support": options["support"], "interval": interval}
         write = partial(predict_to_hdf5, model.predictor, equations=equations, **how)
     more = " and y_std" * options["std"] + " and support" * options["support"]
     more += " and y_proba" * options["proba"]
+    more += " and y_lower and y_upper" * (options["interval"] is not None)
     missing, out = "without a class" if is_classifier else "NaN", options["out"]
     what = f"predictions in {out}:y_pred{more}"
     write_rows(say, options, model, write, what=what, missing=missing, predictions=out)

@@ -28,7 +28,7 @@ from streamkern.parameters.template import Template, check_targets
 from streamkern.predict.support import SupportRows
 from streamkern.runtime.memory import check_free, in_words
 from streamkern.sources import LabelledSource, Source, as_source, labelled_rows
-from streamkern.statistics import ByFold, FeatureSums, RowIndex, Triangle
+from streamkern.statistics import ByFold, FeatureSums, RowIndex, RowSample, Triangle
 
 
 @dataclass(frozen=True, repr=False)
@@ -49,6 +49,7 @@ class DataMoments:
     n_threads: int | None = None  # tasks of a process that were planned to run at a time
     choice: SubspaceChoice | None = None  # that these are for, where they are of a subspace
     support_rows: SupportRows | None = None  # of the rows of one pass, in this process alone
+    sample: RowSample | None = None  # of the rows, until rows come or go; not saved
 
     def __repr__(self) -> str:
         return summary_line("DataMoments", self._whole_report())
@@ -161,7 +162,8 @@ class DataMoments:
 
     def _changed(self, folds: ByFold, index: RowIndex | None, report: FitReport) -> "DataMoments":
         report = report | {"n_folds": len(folds.parts) if self.n_folds > 1 else 0}
-        return replace(self, folds=folds, index=index, report=report, support_rows=None)
+        whole = replace(self, folds=folds, index=index, report=report)
+        return replace(whole, support_rows=None, sample=None)
 
     def forget(self, X: Any, y: Any = None, sample_weight: Any = None) -> "DataMoments":
         """Return the moments without some rows, which are read twice.

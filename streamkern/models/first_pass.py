@@ -4,7 +4,9 @@ from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from streamkern.errors import ParameterError, warn
+import numpy as np
+
+from streamkern.errors import DataError, ParameterError, warn
 from streamkern.kernels import ShiftInvariantKernel
 from streamkern.models.fold_rules import column_folds, placed_folds, region_folds
 from streamkern.parameters.fit_options import CHOICE_ROWS, FitOptions
@@ -42,6 +44,7 @@ class FirstPass:
     _: KW_ONLY
     indexed: bool
     more_to_come: bool
+    target_range: tuple[float, float] | None = None
 
     @property
     def _grows(self) -> bool:
@@ -91,6 +94,7 @@ class FirstPass:
         how: Any = {"like": self.like, "index": index, "more_to_come": self.more_to_come}
         how["checkpoint"] = saved
         seen = run_column_pass(self.source, options, plan, self.n_sample, **how)
+        self._check_targets(seen)
         scaled = FitReport(scale=options.scale)
         if folds is None:
             folds = region_folds(seen, options.n_folds, options.random_state)
@@ -122,6 +126,17 @@ class FirstPass:
             options, facts = chosen_where_rows_crowd(seen, options, of_sample)
             scaled |= facts
         return Found(seen, options, plan, folds, scaled)
+
+    def _check_targets(self, seen: ColumnPass) -> None:
+        low, high = self.target_range or (-np.inf, np.inf)
+        p = self.source.n_features
+        least, largest = seen.columns.minimum[p:], seen.columns.maximum[p:]
+        for j in np.flatnonzero((least < low) | (largest > high)).tolist():
+            raise DataError(
+                f"target {j} has values from {least[j]:.6g} to {largest[j]:.6g}, which are not all "
+                f"in target_range, from {low:g} to {high:g}; give a wider one (--range), or leave "
+                f"out the rows outside."
+            )
 
     def _crowding(self, seen: ColumnPass, options: FitOptions) -> Crowding | None:
         """Return how rows crowd, where folds choose the penalty and nobody named them.

@@ -20,6 +20,7 @@ from streamkern.models.fitted_model import (
     described_parameters,
     predictor_arrays,
     restored_equations,
+    restored_intervals,
     restored_parameters,
     restored_predictor,
     through,
@@ -34,7 +35,9 @@ from streamkern.models.prediction import (
 from streamkern.models.prediction_files import predict_to_hdf5
 from streamkern.parameters.fit_report import FitReport
 from streamkern.parameters.parameters import Parameters
+from streamkern.parameters.target_range import limits_of
 from streamkern.predict.deviation import Deviation
+from streamkern.predict.intervals import Interval, IntervalEnds, Intervals
 from streamkern.predict.predictor import Predictor
 from streamkern.predict.support import MOST_INPUTS, SupportRows
 from streamkern.solve import NormalEquations
@@ -64,6 +67,7 @@ class FittedRidge(FittedModel):
     # Small ones of a fit, for `partial_fit` alone: they are in no copy and in no file.
     growing: DataMoments | None = None
     support_rows: SupportRows | None = None  # where there is a sample of dense rows
+    intervals: Intervals | None = None  # of a fit to rows that held some out
 
     n_features = through("feature_map.n_features")
 
@@ -120,21 +124,43 @@ class FittedRidge(FittedModel):
             )
         return self.equations
 
-    def predict(self, X: Any, *, return_std: bool = False) -> Any:
-        """Predict rows, with standard deviations of new targets if they are asked for."""
+    def predict(self, X: Any, *, return_std: bool = False, interval: float | None = None) -> Any:
+        """Predict rows, with standard deviations and intervals of new targets if asked for."""
         self.check_inputs(X)
-        if not return_std:
+        wanted = None if interval is None else self.interval(interval)
+        if wanted is None and not return_std:
             return predicted_rows(self.predictor, X)
         if isinstance(X, Source):
-            parts = [made for _, made in predicted_shards(self.predictor, X, self.normal_equations)]
-            return tuple(np.concatenate([part[name] for part in parts]) for name in parts[0])
+            equations = self.normal_equations if return_std else None
+            shards = predicted_shards(self.predictor, X, equations, interval=wanted)
+            parts = [made for _, made in shards]
+            made = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+            ends = [made.pop(name) for name in ("y_lower", "y_upper") if name in made]
+            return (*made.values(), *([np.stack(ends, axis=-1)] if ends else []))
         rows = as_rows(X)
-        means = predicted_rows(self.predictor, rows)
-        if is_dask_array(rows):
+        found = [predicted_rows(self.predictor, rows)]
+        if return_std:
             n_columns = None if self.predictor.flat else self.predictor.n_targets
             function = partial(applied, method="standard_deviations")
-            return means, by_rows(function, rows, n_columns, model=self._deviation_task())
-        return means, self._deviation.standard_deviations(rows)
+            known = self._deviation_task() if is_dask_array(rows) else self._deviation
+            found.append(by_rows(function, rows, n_columns, model=known))
+        if wanted is not None:
+            q, model = self.predictor.n_targets, IntervalEnds(self.predictor, wanted)
+            both = by_rows(partial(applied, method="predict"), rows, 2 * q, model=model)
+            flat = self.predictor.flat
+            found.append(both if flat else np.stack([both[:, :q], both[:, q:]], axis=-1))
+        return tuple(found)
+
+    def interval(self, level: float) -> Interval:
+        """Return intervals that hold a share of new targets, or raise ModelFileError."""
+        if self.intervals is None:
+            raise ModelFileError(
+                "intervals need errors on held-out rows, which a fit of a regression to rows keeps "
+                "by itself, but not conjugate gradients, moments, rows that came or went, a trend, "
+                "more than 4,096 features without folds, or files of before; fit the rows again, "
+                "with alpha 'cv' and solver 'direct' (--alpha cv --solver direct)."
+            )
+        return self.intervals.at(level, self.predictor.limits)
 
     @property
     def known_support(self) -> SupportRows:
@@ -183,22 +209,27 @@ class FittedRidge(FittedModel):
     def evaluate(self, source: Source) -> dict[str, Any]:
         self.check_rows(source)
         skip = self.parameters.skips_bad_rows
-        support = self.support_rows
-        return scoring.evaluate(self.predictor, source, support=support, skip_bad_rows=skip)
+        how: Any = {"support": self.support_rows, "intervals": self.intervals}
+        return scoring.evaluate(self.predictor, source, skip_bad_rows=skip, **how)
 
     gradient_outer_product = scoring.gradient_outer_product
     diagnose = scoring.diagnose
 
     def predict_to_hdf5(
-        self, source: Source, path: str | Path, *, return_std: bool = False, force: bool = False
+        self,
+        source: Source,
+        path: str | Path,
+        *,
+        return_std: bool = False,
+        interval: float | None = None,
+        force: bool = False,
     ) -> int:
         """Predict the rows of a source into a new HDF5 file, and return how many are NaN."""
         self.check_inputs(source)
-        equations = self.normal_equations if return_std else None
-        how: Any = {"skip_bad_rows": self.parameters.skips_bad_rows, "support": self.support_rows}
-        return predict_to_hdf5(
-            self.predictor, source, path, equations=equations, force=force, **how
-        )
+        more: Any = {"equations": self.normal_equations if return_std else None}
+        more["interval"] = None if interval is None else self.interval(interval)
+        more |= {"skip_bad_rows": self.parameters.skips_bad_rows, "support": self.support_rows}
+        return predict_to_hdf5(self.predictor, source, path, **more, force=force)
 
     def stored(self, *, compact: bool) -> tuple[dict[str, Any], dict[str, Any]]:
         predictor, arrays = self.predictor, predictor_arrays(self.predictor)
@@ -211,6 +242,8 @@ class FittedRidge(FittedModel):
             arrays["equations"] = found
         if self.support_rows is not None:
             arrays["support"] = self.support_rows.arrays()
+        if self.intervals is not None:
+            arrays["intervals"] = self.intervals.arrays()
         return card | map_card(predictor.feature_map, predictor.precision), arrays
 
     @classmethod
@@ -221,7 +254,11 @@ class FittedRidge(FittedModel):
         kernel, feature_map = card["option_kernel"], predictor.feature_map
         parameters = restored_parameters(card["options"], kernel, feature_map)
         report, names = card["report"], card.get("feature_names")
-        model = cls(parameters, predictor, report, equations, names)
+        intervals = None
+        if "intervals" in file:
+            intervals = restored_intervals(file["intervals"], predictor)
+        predictor = replace(predictor, limits=limits_of(parameters.target_range))
+        model = cls(parameters, predictor, report, equations, names, intervals=intervals)
         if group := file.get("support"):
             known = SupportRows.restore(group, feature_map, model.kernel)
             model = replace(model, support_rows=known)

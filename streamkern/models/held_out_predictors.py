@@ -81,11 +81,11 @@ def unseen(
         part = feature_map if support is None else feature_map.subset(support)
         predictors[k] = replace(predictor, feature_map=part, coef=coef, intercept=level)
     errors: Floats = np.sum([each for *_, each in solutions], axis=0)
-    rule = run(task(_rule_of_tests, folds, name="rule"))
+    rule = run(task(rule_of_tests, folds, name="rule"))
     return Unseen(FoldPredictors(rule, predictors), left_out, errors)
 
 
-def _rule_of_tests(folds: ByFold) -> Folds:
+def rule_of_tests(folds: ByFold) -> Folds:
     return folds.rule.of_tests()
 
 

@@ -57,6 +57,7 @@ def fit_job(
     more_to_come: bool = False,
     searched: Sequence[Any] = (),
     clock: Clock | None = None,
+    target_range: tuple[float, float] | None = None,
     **solution: Any,
 ) -> Iterator[tuple[RowPasses, list[Contender], LearntMetric | None]]:
     """Hold the passes of a fit after the column pass, the best metrics, and how they were learnt.
@@ -81,7 +82,8 @@ def fit_job(
     plan = plan_for(source, heaviest, n_sample, **solution)
     # Of rows that come in single shards, one fold would get all.
     few_rows = like is not None or (more_to_come and plan.fold_by != "shards")
-    first = FirstPass(source, n_sample, solution, like, indexed=indexed, more_to_come=more_to_come)
+    grows: Any = {"indexed": indexed, "more_to_come": more_to_come}
+    first = FirstPass(source, n_sample, solution, like, **grows, target_range=target_range)
     folds = first.placed_folds(options, plan, few_rows=few_rows)
     job: Any = {"like": like, "indexed": indexed, "searched": searched}
     with checkpointed(folder, source, options, plan, **job) as saved:

@@ -133,6 +133,7 @@ def moments_pass(
         n_threads=plan.n_threads,
         choice=choice,
         support_rows=SupportRows.of(*how) if sampled else None,
+        sample=seen.sample,
     )
 
 

@@ -13,6 +13,7 @@ from streamkern.engine.task_stream import map_shards
 from streamkern.features import FeatureMap
 from streamkern.parameters.plan import cut
 from streamkern.predict.deviation import Deviation
+from streamkern.predict.intervals import Interval
 from streamkern.predict.predictor import Predictor, RowFunction
 from streamkern.predict.support import SupportRows
 from streamkern.runtime.scratch import Scratch
@@ -71,10 +72,12 @@ class _PredictShard:
     deviation: Deviation | None = None
     support: SupportRows | None = None
     every: int = 1  # row that support is told of
+    interval: Interval | None = None
 
     def __call__(self, blocks: Iterator[Block], n_rows: int, scratch: Scratch) -> dict[str, Floats]:
         q = self.predictor.n_targets
-        names = ("y_pred",) if self.deviation is None else ("y_pred", "y_std")
+        names = ["y_pred"] + ["y_std"] * (self.deviation is not None)
+        names += ["y_lower", "y_upper"] * (self.interval is not None)
         made = {name: np.empty((n_rows, q)) for name in names}
         write = self.predictor.buffered(min(n_rows, self.block_rows), scratch)
         done, supports = 0, []
@@ -87,6 +90,9 @@ class _PredictShard:
             if self.support is not None:
                 chosen = block.places() % self.every == 0
                 supports.append(self.support.support(block.X[chosen]))
+            if self.interval is not None:
+                ends = self.interval.bounds(block.X, made["y_pred"][rows])
+                made["y_lower"][rows], made["y_upper"][rows], _ = ends
             done = rows.stop
         of_rows: Any = (slice(done), 0) if self.predictor.flat else slice(done)
         more = {"support": np.concatenate(supports)} if supports else {}
@@ -100,25 +106,28 @@ def predicted_shards(
     *,
     support: SupportRows | None = None,
     every: int = 1,
+    interval: Interval | None = None,
 ) -> Iterator[tuple[Shard, dict[str, Floats]]]:
     """Yield every shard of a source with its predictions, in order.
 
     They are `y_pred` (rows,) or (rows, q) and, where the normal equations are given, the standard
-    deviations `y_std` of the same shape; and the `support` of every k-th row of the source, (m,).
+    deviations `y_std` of the same shape; with an interval its ends, `y_lower` and `y_upper`; and
+    the `support` of every k-th row of the source, (m,).
     """
     predictor.check((source.n_samples, source.n_features))
     if support is not None:
         support.reference  # noqa: B018  once, and not by every task
-    made_bytes = 8 * predictor.n_targets * (1 if equations is None else 2) + 8
+    n_arrays = 1 + (equations is not None) + 2 * (interval is not None)
+    made_bytes = 8 * predictor.n_targets * n_arrays + 8
     most_rows = max(_SHARD_BYTES // made_bytes, 1)
     # Blocks of 2 MiB, if that is not too few rows: two are held, one of them to be read ahead.
     shard_rows, block_rows = (min(n, most_rows) for n in cut(source, 64 * source.row_bytes))
-    function: Any = _PredictShard(predictor, block_rows, support=support, every=every)
+    function: Any = _PredictShard(predictor, block_rows, None, support, every, interval)
     if equations is not None:
         assert isinstance(predictor, Predictor)  # noqa: S101  for the type checker
         arguments = predictor.feature_map, shared(equations), predictor.flat
         deviation = task(Deviation.of, *arguments, name="deviation")
-        how = predictor, block_rows, deviation, support, every
+        how = predictor, block_rows, deviation, support, every, interval
         function = kept(task(_PredictShard, *how, name="predict"))
     sizes = {"shard_rows": shard_rows, "block_rows": block_rows, "most_rows": most_rows}
     return map_shards(source, function, **sizes, label="predict")

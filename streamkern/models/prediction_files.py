@@ -12,6 +12,7 @@ from streamkern.engine.reduction import accumulate
 from streamkern.errors import DataError, ParameterError, warn
 from streamkern.models.prediction import predicted_shards
 from streamkern.predict.class_rule import ClassRule
+from streamkern.predict.intervals import Interval
 from streamkern.predict.predictor import RowFunction
 from streamkern.predict.support import SupportRows
 from streamkern.solve import NormalEquations
@@ -36,6 +37,7 @@ def predict_to_hdf5(
     path: str | Path,
     *,
     equations: NormalEquations | None = None,
+    interval: Interval | None = None,
     support: SupportRows | None = None,
     with_support: bool = False,
     dataset: str = "y_pred",
@@ -44,8 +46,9 @@ def predict_to_hdf5(
     """Predict the rows of a source into the dataset `y_pred` of a new HDF5 file.
 
     Where the normal equations of the model are given, a dataset `y_std` holds the standard
-    deviations of new targets, and with support `support` that of rows; a warning says how many are
-    outside.  `how` is `skip_bad_rows` and `force`.
+    deviations of new targets; with an interval `y_lower` and `y_upper` hold its ends; and with
+    support `support` that of rows, of which a warning says how many are outside.  `how` is
+    `skip_bad_rows` and `force`.
     """
     if with_support and "support" in source.ids:
         raise ParameterError(
@@ -56,6 +59,7 @@ def predict_to_hdf5(
 
     def written(source: Source) -> Written:
         covered: Any = {"support": support, "every": 1 if with_support else step}
+        covered["interval"] = interval
         for shard, made in predicted_shards(predictor, source, equations, **covered):
             if support is not None:
                 known = made["support"][::step] if with_support else made.pop("support")

@@ -10,6 +10,7 @@ The models stay on the workers; what comes back is a sum for every penalty and t
 """
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
@@ -17,13 +18,14 @@ import numpy as np
 
 from streamkern._typing import Floats
 from streamkern.engine.reduction import PassResult, accumulate
-from streamkern.engine.scheduler import shared, task
+from streamkern.engine.scheduler import run, shared, task
 from streamkern.errors import DataError, warn
 from streamkern.features import FeatureMap
 from streamkern.models.data_moments import DataMoments
 from streamkern.models.feature_rounding import rounding_errors, rounding_note
 from streamkern.models.fitted_ridge import FittedRidge
-from streamkern.models.held_out_predictors import Unseen, squared_errors_of, unseen
+from streamkern.models.held_out_predictors import Unseen, rule_of_tests, squared_errors_of, unseen
+from streamkern.models.interval_calibration import calibrated_intervals
 from streamkern.models.report_facts import (
     as_stored,
     facts_of,
@@ -35,6 +37,9 @@ from streamkern.parameters.fit_report import FitReport, with_seconds
 from streamkern.parameters.parameters import Parameters
 from streamkern.parameters.penalty_options import PenaltyOptions
 from streamkern.parameters.plan import cut
+from streamkern.parameters.target_range import limits_of
+from streamkern.predict.evaluation import FoldPredictors
+from streamkern.predict.intervals import Intervals
 from streamkern.predict.predictor import Predictor
 from streamkern.runtime.events import tell_of_job
 from streamkern.solve import Eigenbasis, NormalEquations, Spectrum
@@ -42,8 +47,8 @@ from streamkern.solve.penalty_curve import PenaltyCurve
 from streamkern.solve.penalty_errors import PenaltyErrors, PenaltyModels
 from streamkern.solve.sparse_selection import Sparsifier
 from streamkern.sources import Source
-from streamkern.statistics import dtype_of_features, precision_of_features
-from streamkern.tune.fold_solution import nested_sizes, solve_folds
+from streamkern.statistics import RowSample, dtype_of_features, precision_of_features
+from streamkern.tune.fold_solution import Solved, nested_sizes, solve_folds
 from streamkern.tune.held_out_models import solve_sparse
 
 # Below this 1 - h, an error without the row itself is rounding, in the precision of the features.
@@ -67,10 +72,11 @@ def solve_moments(
     size: int | None = None,
     *,
     source: Source | None = None,
+    with_intervals: bool = False,
 ) -> FittedRidge:
     """Choose the penalty, the number of features and which of them, and solve.
 
-    The model keeps the moments.
+    The model keeps the moments and, if it is asked for and these have a sample, intervals.
     """
     begun, leading, moments = time.perf_counter(), size, given.solvable()
     feature_map, flat, options = moments.feature_map, moments.flat, moments.options
@@ -80,8 +86,13 @@ def solve_moments(
     sparse, intercept = parameters.sparse_options(sizes[-1]), parameters.fit_intercept
     leaving = None if source is None else LeaveOneOutPass(source, moments)
     folds, choice = shared(moments.folds), moments.choice
-    penalty = _penalty_of(parameters, moments)
-    solved = solve_folds(folds, penalty, intercept=intercept, sizes=sizes, leave_one_out=leaving)
+    solved = solve_folds(
+        folds,
+        _penalty_of(parameters, moments),
+        intercept=intercept,
+        sizes=sizes,
+        leave_one_out=leaving,
+    )
     if choice is not None:
         solved = solved.with_rest(choice.rest)
     size = len(solved.solution.coef)
@@ -103,6 +114,13 @@ def solve_moments(
         return unseen(folds, predictor, whole_map, sparsifier, intercept=intercept)
 
     errors = squared_errors_of(solved, predictor, source, without_folds, skip_bad_rows=skip)
+    intervals, calibrating = _intervals(
+        given.sample if with_intervals and choice is None else None,
+        solved,
+        replace(predictor, limits=limits_of(parameters.target_range)),
+        folds,
+        without_folds,
+    )
     cv_rmse, curve = solved.cv_rmse, None if solved.size is None else solved.size.curve
     if errors.source != "moments":
         equations = replace(equations, train_rss=errors.train * equations.weight)
@@ -122,7 +140,7 @@ def solve_moments(
     sparsity = solved.sparsity if sparse is not None and sparse.is_chosen else None
     passes = {"leave-one-out": leaving.passed if leaving else None, "residuals": errors.passed}
     done = {name: passed for name, passed in passes.items() if passed is not None}
-    spent = {name: passed.seconds for name, passed in done.items()}
+    spent = calibrating | {name: passed.seconds for name, passed in done.items()}
     spent["solve"] = time.perf_counter() - begun - sum(spent.values())
     peaks = [report["peak_worker_bytes"], *(each.peak_worker_bytes for each in done.values())]
     rounding = rounding_errors(predictor.feature_map, report, solution.coef)
@@ -152,15 +170,40 @@ def solve_moments(
         warn(warning)
     tell_of_job("solved", **{name: report[name] for name in _OF_SOLUTION})
     return FittedRidge(
-        parameters,
-        predictor,
-        report,
-        equations,
-        penalty_curve=curve,
-        moments=given,
-        size=leading,
+        parameters, replace(predictor, limits=limits_of(parameters.target_range)), report,
+        equations, penalty_curve=curve, moments=given, size=leading, intervals=intervals,
         support_rows=given.support_rows and given.support_rows.of_map(feature_map),
-    )
+    )  # fmt: skip
+
+
+def _intervals(
+    sample: RowSample | None,
+    solved: Solved,
+    predictor: Predictor,
+    folds: Any,
+    without_folds: Callable[[], Unseen],
+) -> tuple[Intervals | None, dict[str, float]]:
+    """Return what a sample tells of errors, and the seconds that took."""
+    if sample is None:
+        return None, {}
+    begun, held_out = time.perf_counter(), _held_out(solved, predictor, folds, without_folds)
+    intervals = calibrated_intervals(predictor, solved.equations, sample, held_out)
+    return intervals, {"intervals": time.perf_counter() - begun}
+
+
+def _held_out(
+    solved: Solved, predictor: Predictor, folds: Any, without_folds: Callable[[], Unseen]
+) -> FoldPredictors | None:
+    """Return what predicts rows of every fold without it, solved for anew where it has to be."""
+    if solved.held_out is None:
+        return None
+    known = None if solved.size is None else solved.size.without_folds
+    if known is None or solved.support is not None:
+        found = without_folds().held_out
+        each = {k: replace(one, limits=predictor.limits) for k, one in found.predictors.items()}
+        return FoldPredictors(found.rule, each)
+    models = {k: replace(predictor, coef=w, intercept=mu) for k, (w, mu) in known.items()}
+    return FoldPredictors(run(task(rule_of_tests, folds, name="rule")), models)
 
 
 def _penalty_of(parameters: Parameters, moments: DataMoments) -> PenaltyOptions:

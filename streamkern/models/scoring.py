@@ -17,6 +17,7 @@ from streamkern.parameters.template import check_targets
 from streamkern.predict.deviation import Deviation, LeaveOneOut
 from streamkern.predict.evaluation import Evaluation, PredictionErrors
 from streamkern.predict.gradients import GradientOuterProduct
+from streamkern.predict.intervals import IntervalErrors, Intervals
 from streamkern.predict.predictor import Predictor
 from streamkern.predict.support import SupportErrors, SupportRows
 from streamkern.solve import NormalEquations, rss_rounding
@@ -35,25 +36,30 @@ _VALUE_ROUNDING = 2.2e-7
 _SUPPORTED = 1 << 14
 # Times its rounding that a sum of squares from moments may be off that of the rows.
 _ROUNDINGS = 10.0
+# Of intervals that are evaluated.
+_LEVEL = 0.9
 
 
 def evaluate(
     predictor: Predictor,
     source: Source,
     *,
-    support: SupportRows | None = None,
     skip_bad_rows: bool = False,
+    support: SupportRows | None = None,
+    intervals: Intervals | None = None,
 ) -> dict[str, Any]:
-    """Compare predictions with the targets of a source, in one pass.
+    """Compare predictions, and intervals if they are known, with targets, in one pass.
 
     The baseline is the mean of these targets.  With support, errors are told by it, too, of up to
     32,768 rows that are spread over the source.
     """
     D, q = checked_shape(predictor, source)
-    more: list[SupportErrors] = []
+    told: dict[str, Any] = {}
     if support is not None and support.reference:  # once, and not by every task
-        more = [SupportErrors(support, q, max(source.n_samples // _SUPPORTED, 1))]
-    empty = Evaluation(predictor, PredictionErrors(q), *more)
+        told["by_support"] = SupportErrors(support, q, max(source.n_samples // _SUPPORTED, 1))
+    if intervals is not None and intervals.levels[-1] >= _LEVEL:
+        told["intervals"] = IntervalErrors(intervals.at(_LEVEL, predictor.limits), q)
+    empty = Evaluation(predictor, PredictionErrors(q), *told.values())
     result, evaluation, _ = scored(source, empty, empty, 8 * D, "evaluate", skip_bad_rows)
     errors, *more = evaluation.measures
     if not np.isfinite(errors.squared).all():
@@ -71,8 +77,10 @@ def evaluate(
             found[f"{name}_mean"] = float(values.mean())
     spread = np.sqrt(errors.targets.squares / errors.weight)
     found["baseline"] = {"rmse": float(spread[0]) if source.target_ndim == 1 else spread.tolist()}
-    for by_support in more:
-        found["by_support"] = by_support.as_list(flat=source.target_ndim == 1)
+    for name, measure in zip(told, more, strict=True):
+        found[name] = measure.facts(flat=source.target_ndim == 1)
+    if "intervals" in found:
+        found["intervals"] |= {"level": _LEVEL}
     return found
 
 
@@ -196,7 +204,7 @@ def diagnose(model: "FittedRidge", source: Source, *, n_largest: int = 10) -> di
             "leverages need the D x D system, which conjugate gradients do without; fit with "
             "solver 'direct' (--solver direct), or take the cross-validated error."
         )
-    predictor, equations = model.predictor, model.normal_equations
+    predictor, equations = model.predictor.unclipped, model.normal_equations
     (D, _), skip_bad_rows = checked_shape(predictor, source), model.parameters.skips_bad_rows
     deviation = task(Deviation.of, predictor.feature_map, shared(equations), name="deviation")
     more = RoundedErrors.of(model)

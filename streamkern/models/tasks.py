@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from streamkern.parameters.fit_report import with_seconds
 from streamkern.parameters.footprint import solve_bytes
 from streamkern.parameters.parameters import AUTO, Parameters
 from streamkern.parameters.plan import Job, plan_here, tell_of_solution
+from streamkern.parameters.target_range import limits_of
 from streamkern.parameters.template import Template
 from streamkern.runtime.memory import check_free
 from streamkern.runtime.resources import current_resources
@@ -39,6 +40,7 @@ class Task(ABC):
     """
 
     class_weight: Any = None  # of classes, where there are some
+    has_intervals: ClassVar[bool] = False
 
     @property
     @abstractmethod
@@ -113,6 +115,7 @@ class Task(ABC):
         tell_of_solution(source, options, plan, job.solution)
 
         how: Any = {"like": template, "checkpoint": checkpoint, **job.solution}
+        how["target_range"] = limits_of(parameters.target_range)
 
         def made(options: FitOptions, **before: float) -> Any:
             moments = fit_moments(source, options, penalty=parameters.penalty, **how)
@@ -229,6 +232,7 @@ class Task(ABC):
             indexed=before is None or before.index is not None,
             fixed_alpha=parameters.solves_at_once,
             more_to_come=True,
+            target_range=limits_of(parameters.target_range),
         )
 
     def solved(self, moments: DataMoments, parameters: Parameters, size: int | None = None) -> Any:
@@ -238,7 +242,8 @@ class Task(ABC):
     def _made(
         self, moments: DataMoments, parameters: Parameters, source: Source, *, keep_moments: bool
     ) -> Any:
-        model = self.model(solve_moments(moments, parameters, source=source), source)
+        how: Any = {"source": source, "with_intervals": self.has_intervals}
+        model = self.model(solve_moments(moments, parameters, **how), source)
         return model if keep_moments else model.without_moments()
 
 
@@ -252,7 +257,7 @@ def _job(
 
 
 class Regression(Task):
-    keeps_folds = False
+    keeps_folds, has_intervals = False, True
 
     def source(self, rows: Rows, *_: Any, **__: Any) -> Source:
         return as_source(*rows)

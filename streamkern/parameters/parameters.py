@@ -20,6 +20,7 @@ from streamkern.kernels import KERNELS, Gaussian, Kernel, Linear, as_kernel
 from streamkern.parameters.fit_options import CHOICES, DIRECT_COMPONENTS, GIVEN, FitOptions
 from streamkern.parameters.option import option
 from streamkern.parameters.penalty_options import PenaltyOptions, SparseOptions
+from streamkern.parameters.target_range import checked_range
 from streamkern.parameters.trend_columns import checked_trend, trend_of_source
 
 if TYPE_CHECKING:
@@ -160,6 +161,7 @@ class Parameters:
         "What to do about rows with NaN or infinite values.",
         choices=CHOICES["on_bad_rows"],
     )
+    target_range: Any = option(None, "Targets lie there: 0,1 or 0,", name="range", form="LOW,HIGH")
     random_state: int = option(
         0, "Seed of the map, and of the sample behind the median.", name="seed", least=0
     )
@@ -177,6 +179,7 @@ class Parameters:
                 raise ParameterError(
                     f"{each.name} must be True or False, not {value!r}; give one of them."
                 )
+        object.__setattr__(self, "target_range", checked_range(self.target_range))
         if not self.standardize and self.scale not in (None, "standard", "none"):
             raise ParameterError(
                 f"inputs in their own units have no scale {self.scale!r}; leave out standardize "
@@ -186,7 +189,7 @@ class Parameters:
     @classmethod
     def of(cls, holder: Any) -> Self:
         """Return the parameters that an estimator holds as attributes."""
-        return cls(**{name: getattr(holder, name) for name in NAMES})
+        return cls(**{name: getattr(holder, name) for name in NAMES if hasattr(holder, name)})
 
     def values(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in NAMES}

@@ -22,6 +22,8 @@ _ROWS_AT_ONCE, _SAMPLED_AT_ONCE = 4096, 1 << 16
 _DIGITS = 16
 # A row with this leverage or more determines its own prediction: it has no error without itself.
 WHOLE = 1.0 - 1e-9
+# What leverages by samples leave to a row without itself at the least.
+_LEAST_SPARE = 0.1
 
 
 @dataclass(frozen=True)
@@ -176,6 +178,25 @@ def _inverse_root(gram: Triangle, alpha: float, scale: float, dtype: Any) -> Arr
 
     factor.over_inverse(keep)
     return basis
+
+
+def without_rows(
+    feature_map: FeatureMap, equations: NormalEquations, X: Array, weights: Floats
+) -> tuple[Floats, Floats]:
+    """Return what residuals of rows are over those without each, and deviations without each.
+
+    Without row i, of leverage h_i and weight s_i, the residual is e_i / (1 - s_i h_i) and the
+    leverage h_i / (1 - s_i h_i).  A row that determines its own prediction has NaN.
+    """
+    leverages, variances = Deviation.of(feature_map, equations).spread(X)
+    spare = 1.0 - weights[:, None] * leverages
+    if equations.samples is None:
+        spare = np.where(spare > 1.0 - WHOLE, spare, np.nan)
+    else:  # which are off by an eighth
+        spare = np.maximum(spare, _LEAST_SPARE)
+    # What the other rows do not tell of this one is added to what all leave open.
+    variance = 1.0 + variances + equations.row_weight * leverages * (1.0 / spare - 1.0)
+    return spare, np.sqrt(equations.noise_variance * variance)
 
 
 class Largest(Sums):

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -132,6 +132,8 @@ class Predictor(Uncached, RowFunction):
     Coefficients (D, q) and intercepts (q,) are in double.  The precision is that of the features,
     and of sums over a panel of them; these are summed in double.  Where coefficients of the kernel
     at landmarks are large and cancel, or features are the inputs, it is double all the same.
+
+    Predictions are clipped to the `limits`, where there are some.
     """
 
     feature_map: FeatureMap
@@ -139,10 +141,16 @@ class Predictor(Uncached, RowFunction):
     intercept: Floats
     precision: str = "single"
     flat: bool = False
+    limits: tuple[float, float] | None = None
 
     @property
     def n_targets(self) -> int:
         return int(self.coef.shape[1])
+
+    @property
+    def unclipped(self) -> "Predictor":
+        """The linear function, which sums of squares and leverages are of."""
+        return self if self.limits is None else replace(self, limits=None)
 
     @property
     def n_components(self) -> int:
@@ -152,9 +160,20 @@ class Predictor(Uncached, RowFunction):
         self.feature_map.check(shape)
 
     def buffered(self, n_rows: int, scratch: Scratch) -> Callable[[Array, Floats], None]:
-        if self._waves is not None and self._waves.take_less(n_rows):
-            return self._waves.predict
-        return PredictionBuffers(self, n_rows, scratch).predict
+        write: Callable[[Array, Floats], None] = (
+            self._waves.predict
+            if self._waves is not None and self._waves.take_less(n_rows)
+            else PredictionBuffers(self, n_rows, scratch).predict
+        )
+        if self.limits is None:
+            return write
+        limits = self.limits
+
+        def clipped(X: Array, out: Floats) -> None:
+            write(X, out)
+            np.clip(out, *limits, out=out)  # NaN stays
+
+        return clipped
 
     def predict(self, X: Array) -> Floats:
         """Return predictions (n, q), or (n,) where flat; NaN for a row that is not finite."""

@@ -158,7 +158,7 @@ class SupportErrors(Measure):
         errors = (predicted - rows.y)[chosen]
         np.add.at(self.squared, places, weights[:, None] * errors**2)
 
-    def as_list(self, *, flat: bool) -> list[dict[str, Any]]:
+    def facts(self, *, flat: bool) -> list[dict[str, Any]]:
         """Return the ends of every class, its rows and their root mean squared error, or None."""
         found: list[dict[str, Any]] = []
         for k, (n_rows, weight) in enumerate(zip(self.n_rows.tolist(), self.weight, strict=True)):

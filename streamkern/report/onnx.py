@@ -113,6 +113,10 @@ def _graph(predictor: Predictor, output: str, rule: ClassRule | None) -> Any:
         graph.dtype = _PRECISIONS["double"]
         total, shape = _probabilities(graph, rule, total), ["n", len(rule.classes)]
         facts = {"classes": json.dumps(rule.classes.as_dict()["values"])}
+    if predictor.limits is not None:
+        ends = (graph.constant(end, np.float64) for end in predictor.limits)
+        # Runtimes differ in what is the larger of NaN and a number.
+        total = graph("Add", graph("Clip", total, *ends), graph("Sub", total, total))
     total = graph.cast(total, outside)
     if predictor.flat and rule is None:
         total, shape = graph("Squeeze", total, graph.constant([1], np.int64)), ["n"]

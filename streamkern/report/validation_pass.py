@@ -5,6 +5,7 @@ counted in bins; standard deviations cost D^2 a row, so they are found for a spr
 folds, rows of that sample are predicted by the model without each of them, in closed form.
 """
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.held_out_predictors import folds_of, unseen_by
 from streamkern.models.scoring import check_fitted_rows, checked_shape, scored
 from streamkern.predict.class_errors import ClassErrors
-from streamkern.predict.deviation import WHOLE, Deviation, Largest
+from streamkern.predict.deviation import Deviation, Largest, without_rows
 from streamkern.predict.evaluation import (
     Evaluation,
     FoldPredictors,
@@ -38,8 +39,6 @@ _SAMPLE_ROWS = 4096
 MOST_TARGETS = 4
 # Folds of single precision are known to so much of their squared errors, small penalties included.
 _ROUGHLY = 0.05
-# What leverages by samples leave to a row without itself at the least.
-_LEAST_SPARE = 0.1
 
 
 class Validation(NamedTuple):
@@ -63,6 +62,8 @@ class Validation(NamedTuple):
 def validated(model: FittedRidge | FittedClassifier, source: Source) -> Validation | None:
     """Predict rows by models fitted without them, None if none can be; DataError for other rows."""
     checked_shape(model.ridge.predictor, source)
+    if isinstance(model, FittedRidge):  # errors are compared with those that the moments tell
+        model = replace(model, predictor=model.predictor.unclipped)
     folds = folds_of(model.ridge)
     if folds is not None:
         is_placed = run(task(_has_places, folds, source.n_samples, name="places"))
@@ -164,7 +165,7 @@ def _without_fold(
     """
     residuals = y - predictor.predict(X).reshape(y.shape)
     if isinstance(left, NormalEquations):
-        return _over(residuals, _without_rows(predictor, left, X, weights)[1])
+        return _over(residuals, without_rows(predictor.feature_map, left, X, weights)[1])
     deviation = Deviation.of(predictor.feature_map, left.equations)
     return _over(residuals, deviation.standard_deviations(X))
 
@@ -173,28 +174,9 @@ def _without_each(
     predictor: Predictor, equations: NormalEquations, X: Array, y: Floats, weights: Floats
 ) -> tuple[Floats, Floats]:
     """Return the residuals of rows without each of them, (n, q), and over standard deviations."""
-    spare, deviations = _without_rows(predictor, equations, X, weights)
+    spare, deviations = without_rows(predictor.feature_map, equations, X, weights)
     residuals = (y - predictor.predict(X).reshape(y.shape)) / spare
     return residuals, _over(residuals, deviations)
-
-
-def _without_rows(
-    predictor: Predictor, equations: NormalEquations, X: Array, weights: Floats
-) -> tuple[Floats, Floats]:
-    """Return what residuals of rows are over those without each, and deviations without each.
-
-    Without row i, of leverage h_i and weight s_i, the residual is e_i / (1 - s_i h_i) and the
-    leverage h_i / (1 - s_i h_i).  A row that determines its own prediction has NaN.
-    """
-    leverages, variances = Deviation.of(predictor.feature_map, equations).spread(X)
-    spare = 1.0 - weights[:, None] * leverages
-    if equations.samples is None:
-        spare = np.where(spare > 1.0 - WHOLE, spare, np.nan)
-    else:  # which are off by an eighth
-        spare = np.maximum(spare, _LEAST_SPARE)
-    # What the other rows do not tell of this one is added to what all leave open.
-    variance = 1.0 + variances + equations.row_weight * leverages * (1.0 / spare - 1.0)
-    return spare, np.sqrt(equations.noise_variance * variance)
 
 
 def _over(residuals: Floats, deviations: Floats) -> Floats:

@@ -38,6 +38,8 @@ _MANY_COLUMNS = 2
 _FEW_COLUMNS = 0.0625
 # With fewer rows a feature, G without a fold is too far from the whole for gradients to pay.
 _FEW_ROWS = 1.5
+# Coefficients of a fold at all penalties that are kept: 32 MB.
+_MOST_KEPT = 1 << 22
 
 
 class HeldOut(NamedTuple):
@@ -45,6 +47,13 @@ class HeldOut(NamedTuple):
     # Sums of squared errors (A, q), never less than the rounding of the squared targets: so the
     # smallest is the best of all penalties that leave no error.
     sse: Floats
+    # Coefficients (D, A, q) and intercepts (A, q) of the models of the others, where they are few.
+    models: tuple[Floats, Floats] | None = None
+
+    def model_at(self, chosen: Floats) -> tuple[Floats, Floats] | None:
+        """Return coefficients (D, q) and intercepts (q,) at penalties, by their indices."""
+        targets = np.arange(self.sse.shape[1])
+        return self.models and (self.models[0][:, chosen, targets], self.models[1][chosen, targets])
 
 
 def held_out_errors(
@@ -59,16 +68,20 @@ def held_out_errors(
     if isinstance(solutions, _InEigenbasis) and len(alphas) * q > _MANY_COLUMNS * D:
         sse = solutions.squared_errors(training, held)
         return HeldOut(held.weight, _at_least_rounding(sse, held))
-    sse = np.empty((len(alphas), q))
+    sse, models = np.empty((len(alphas), q)), None
+    if D * sse.size <= _MOST_KEPT:
+        models = np.empty((D, *sse.shape)), np.empty(sse.shape)
     for part in slices(q, max(int(_AT_ONCE * D) // len(alphas), 1)):
         coef = solutions(training.cross[:, part])
         fitted = held.gram @ coef.reshape(D, -1)
         squares = np.einsum("dk,dk->k", coef.reshape(D, -1), fitted).reshape(len(alphas), -1)
         products = np.einsum("daq,dq->aq", coef, held.cross[:, part])
         intercepts = training.target_mean[part] - np.tensordot(training.feature_mean, coef, 1)
+        if models is not None:
+            models[0][:, :, part], models[1][:, part] = coef, intercepts
         gap = held.target_mean[part] - intercepts - np.tensordot(held.feature_mean, coef, 1)
         sse[:, part] = held.target[part] - 2.0 * products + squares + held.weight * gap**2
-    return HeldOut(held.weight, _at_least_rounding(sse, held))
+    return HeldOut(held.weight, _at_least_rounding(sse, held), models)
 
 
 def squared_errors(held: CentredMoments, solution: RidgeSolution) -> Floats:

@@ -36,6 +36,8 @@ class Size:
     # Tasks of FeatureSums and Eigenbasis.
     total: Any
     basis: Any
+    # Coefficients (D, q) and intercepts (q,) without every fold, at the chosen penalties.
+    without_folds: dict[int, tuple[Floats, Floats]] | None = None
 
     @property
     def cv_rmse(self) -> Floats | None:
@@ -70,13 +72,14 @@ def solve_sizes(
         spectrum: Spectrum = run(task(attrgetter("spectrum"), basis, name="spectrum"))
         grid = options.grid
         alphas = default_grid(spectrum) if grid is None else np.array(grid)
+        held_out: list[HeldOut] = []
         if options.needs_folds:
-            held_out = [
+            errors = [
                 task(_held_out, basis, total, split, alphas, len(numbers), name=f"fold-{k}")
                 for k, split in splits(folds, numbers, n_components).items()
             ]
-            variance = spectrum.target / spectrum.weight
-            curve = PenaltyCurve.of_folds(alphas, run_all(held_out), variance)
+            variance, held_out = spectrum.target / spectrum.weight, run_all(errors)
+            curve = PenaltyCurve.of_folds(alphas, held_out, variance)
             curve = curve.guarded(spectrum) if options.is_guarded else curve
         elif leave_one_out is not None and options.reads_rows:
             curve = leave_one_out(basis, spectrum, alphas)
@@ -85,7 +88,9 @@ def solve_sizes(
         chosen = curve.choose(
             per_target=options.per_target, one_standard_error=options.one_standard_error
         )
-        return Size(len(spectrum.values), curve, chosen, total, basis)
+        models = {k: each.model_at(chosen) for k, each in zip(numbers, held_out, strict=False)}
+        known: Any = models if models and None not in models.values() else None
+        return Size(len(spectrum.values), curve, chosen, total, basis, known)
 
     return tuple(map(sized, sizes))
 

@@ -110,3 +110,34 @@ def test_several_files_and_other_names_are_one_data_set():
     whole = report_of("evaluate", "model.h5", "whole.h5")
     parts = report_of("evaluate", "model.h5", "[ab].h5", "--x", "inputs", "--y", "target")
     assert parts == whole
+
+
+def test_intervals_are_written_evaluated_and_refused_in_one_sentence():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((2000, 3))
+    y = np.abs(np.sin(X[:, 0]) + (0.1 + np.abs(X[:, 1])) * rng.standard_normal(2000))
+    write("train.h5", X[:1000], y[:1000])
+    write("test.h5", X[1000:], y[1000:])
+    small = ("--components", 64, "--kernel", "gaussian", "--quiet")
+    streamkern("fit", "train.h5", "--out", "m.h5", *small, "--range", "0,")
+    streamkern("predict", "m.h5", "test.h5", "--out", "p.h5", "--interval", 90, "--std")
+    lower, upper = load("m.h5").predict(X[1000:], interval=0.9)[1].T
+    np.testing.assert_allclose(predictions(name="y_lower"), lower)
+    np.testing.assert_allclose(predictions(name="y_upper"), upper)
+    assert lower.min() == 0
+    found = report_of("evaluate", "m.h5", "test.h5")["intervals"]
+    assert 0.85 < found["coverage"] < 0.95
+    assert len(found["by_difficulty"]) == 10
+    printed = streamkern("evaluate", "m.h5", "test.h5").stdout
+    assert re.search(r"90% intervals hold .*\n.*tenth \d+ of 10.*the worst", printed)
+    for text, why in (
+        ("predict m.h5 test.h5 --out q.h5 --interval 100", "--interval 90"),
+        ("predict m.h5 --grid 2,2,2 --out q.h5 --interval 90", "not for classes or grids"),
+        ("fit train.h5 --out n.h5 --range 5", "--range must be two numbers"),
+        ("fit train.h5 --out n.h5 --range 0,x", "--range must be two numbers"),
+        ("fit train.h5 --out n.h5 --range 0,1e-9", "not all in --range"),
+        ("fit train.h5 --out n.h5 --range 0,1 --classify", "--range is of numbers"),
+    ):
+        done = invoke(*text.split())
+        assert done.exit_code in (1, 2), text
+        assert why in done.stderr, done.stderr

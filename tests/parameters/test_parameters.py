@@ -24,7 +24,7 @@ no-standardize no-intercept weights classify on-bad-rows seed checkpoint report 
 cluster scheduler
 scheduler-file workers json quiet
 alphas per-target one-standard-error sparse-method solver class-weight calibration
-log-json debug out x y target id delimiter decimal thousands gap
+log-json debug out x y target id delimiter decimal thousands gap range
 """
 # Every parameter, by its option.
 GIVEN = {
@@ -49,8 +49,13 @@ GIVEN = {
     "--no-intercept": {"fit_intercept": False},
     "--precision double": {"precision": "double"},
     "--on-bad-rows skip": {"on_bad_rows": "skip"},
+    "--range 0,": {"target_range": (0.0, None)},
     "--seed 3": {"random_state": 3},
 }
+
+
+# Labels have no range.
+OF_CLASSES = {name: v for name, v in Parameters().values().items() if name != "target_range"}
 
 
 def made_of(line, *names):
@@ -118,7 +123,7 @@ def test_choices_are_those_of_the_code():
     ("estimator", "expected"),
     [
         (streamkern.RandomFeatureRidge, Parameters().values()),
-        (streamkern.RandomFeatureClassifier, Parameters().values() | vars(Classification())),
+        (streamkern.RandomFeatureClassifier, OF_CLASSES | vars(Classification())),
         (streamkern.RandomFeatureAdaBoost, {"estimator": None} | vars(Boosting())),
         (streamkern.RandomFeaturePCA, vars(ComponentOptions())),
         (streamkern.ExactKernelRidge, None),

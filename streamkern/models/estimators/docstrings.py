@@ -102,6 +102,10 @@ precision : {'single', 'double', 'int8', 'int16', 'auto'}
     rounding is more than 0.2% of the squared error, and takes 'single' for other maps.
 on_bad_rows : {'error', 'skip'}
     What to do about rows with values that are not finite, or without a label.
+target_range : tuple of float or None, optional
+    The least and the largest target that there can be, None for no such end: predictions and ends
+    of intervals are clipped to it, and targets outside are refused.  Errors that moments tell, such
+    as the cross-validated one, are of predictions before.
 random_state : int
     Seed.
 class_weight : 'balanced', or mapping of label to float, optional

@@ -70,6 +70,7 @@ class RandomFeatureRidge(MultiOutputMixin, RegressorMixin, FeatureEstimator):  #
         fit_intercept: bool = True,
         precision: str = "single",
         on_bad_rows: str = "error",
+        target_range: tuple[float | None, float | None] | None = None,
         random_state: int = 0,
     ) -> None:
         keep_parameters(self, locals())
@@ -100,16 +101,24 @@ class RandomFeatureRidge(MultiOutputMixin, RegressorMixin, FeatureEstimator):  #
         return self._begin_or_grow(X, y, sample_weight, like)
 
     @keeps_coordinates
-    def predict(self, X: Any, *, return_std: bool = False) -> Any:
+    def predict(self, X: Any, *, return_std: bool = False, interval: float | None = None) -> Any:
         """Predict targets (n,) or (n, q) of rows (n, p), lazily of a Dask collection.
 
         With `return_std` the standard deviations of new targets come too: the noise's, and what the
-        coefficients are uncertain by.
+        coefficients are uncertain by.  With `interval`, such as 0.9, the ends (n, 2) or (n, q, 2)
+        of intervals come last, which hold that share of new targets: locally weighted conformal
+        ones, as wide as errors on held-out rows tell.
 
-        DataError is raised for rows of other columns than the fit's, and ModelFileError if the
-        model was saved without what standard deviations need.
+        DataError is raised for rows of other columns than the fit's; ModelFileError if the model
+        was saved without what standard deviations need, or has no intervals; ParameterError if the
+        held-out rows of the fit were too few for that share.
+
+        References
+        ----------
+        Lei, G'Sell, Rinaldo, Tibshirani and Wasserman (2018), "Distribution-free predictive
+        inference for regression".
         """
-        return self.model_.predict(self._rows(X), return_std=return_std)
+        return self.model_.predict(self._rows(X), return_std=return_std, interval=interval)
 
     def predict_grid(
         self, points: Sequence[Any], extent: Any = None, *, return_std: bool = False
@@ -155,8 +164,10 @@ class RandomFeatureRidge(MultiOutputMixin, RegressorMixin, FeatureEstimator):  #
         dict
             `rows`, `skipped_rows`, `rmse`, `mae` and `r2`: numbers for targets (n,), else lists,
             with their means as `rmse_mean` and so on; `baseline`, the `rmse` of always predicting
-            the mean of these targets.  A row of weight s counts as s equal rows,
-            but once in `rows`, and there only if s is above 0.
+            the mean of these targets; of a model with intervals `intervals`, the `coverage` and
+            mean `width` of 90% intervals, in all and `by_difficulty`: by tenth of the error that is
+            expected.  A row of weight s counts as s equal rows, but once in `rows`, and there only
+            if s is above 0.
         """
         return self._current_model.evaluate(self._source(X, y, sample_weight))
 
@@ -192,12 +203,20 @@ class RandomFeatureRidge(MultiOutputMixin, RegressorMixin, FeatureEstimator):  #
         return self._current_model.diagnose(self._source(X, y, sample_weight), n_largest=n_largest)
 
     def predict_to_hdf5(
-        self, X: Any, path: str | Path, *, return_std: bool = False, force: bool = False
+        self,
+        X: Any,
+        path: str | Path,
+        *,
+        return_std: bool = False,
+        interval: float | None = None,
+        force: bool = False,
     ) -> int:
         """Predict the rows of a source or an array into the dataset `y_pred` of a new HDF5 file.
 
-        With `return_std`, a dataset `y_std` holds the standard deviations of new targets.  Returned
+        With `return_std`, a dataset `y_std` holds the standard deviations of new targets; with
+        `interval`, `y_lower` and `y_upper` hold the ends of intervals, as of `predict`.  Returned
         is how many rows were predicted as NaN, because `on_bad_rows` is 'skip'.
         """
         source = self._source(X, targets=False)
-        return self._current_model.predict_to_hdf5(source, path, return_std=return_std, force=force)
+        how: Any = {"return_std": return_std, "interval": interval, "force": force}
+        return self._current_model.predict_to_hdf5(source, path, **how)
