@@ -35,9 +35,8 @@ from streamkern.models.prediction import (
 from streamkern.models.prediction_files import predict_to_hdf5
 from streamkern.parameters.fit_report import FitReport
 from streamkern.parameters.parameters import Parameters
-from streamkern.parameters.target_range import limits_of
 from streamkern.predict.deviation import Deviation
-from streamkern.predict.intervals import Interval, IntervalEnds, Intervals
+from streamkern.predict.intervals import Interval, Intervals
 from streamkern.predict.predictor import Predictor
 from streamkern.predict.support import MOST_INPUTS, SupportRows
 from streamkern.solve import NormalEquations
@@ -145,9 +144,8 @@ class FittedRidge(FittedModel):
             known = self._deviation_task() if is_dask_array(rows) else self._deviation
             found.append(by_rows(function, rows, n_columns, model=known))
         if wanted is not None:
-            q, model = self.predictor.n_targets, IntervalEnds(self.predictor, wanted)
-            both = by_rows(partial(applied, method="predict"), rows, 2 * q, model=model)
-            flat = self.predictor.flat
+            q, flat = self.predictor.n_targets, self.predictor.flat
+            both = by_rows(partial(applied, method="predict"), rows, 2 * q, model=wanted)
             found.append(both if flat else np.stack([both[:, :q], both[:, q:]], axis=-1))
         return tuple(found)
 
@@ -160,7 +158,7 @@ class FittedRidge(FittedModel):
                 "more than 4,096 features without folds, or files of before; fit the rows again, "
                 "with alpha 'cv' and solver 'direct' (--alpha cv --solver direct)."
             )
-        return self.intervals.at(level, self.predictor.limits)
+        return self.intervals.at(level, self.predictor)
 
     @property
     def known_support(self) -> SupportRows:
@@ -243,7 +241,9 @@ class FittedRidge(FittedModel):
         if self.support_rows is not None:
             arrays["support"] = self.support_rows.arrays()
         if self.intervals is not None:
-            arrays["intervals"] = self.intervals.arrays()
+            linear, own = self.intervals.features, vars(self.intervals)
+            features = {"coef": linear.coef, "intercept": linear.intercept}
+            arrays["intervals"] = own | {"features": features}
         return card | map_card(predictor.feature_map, predictor.precision), arrays
 
     @classmethod
@@ -257,7 +257,7 @@ class FittedRidge(FittedModel):
         intervals = None
         if "intervals" in file:
             intervals = restored_intervals(file["intervals"], predictor)
-        predictor = replace(predictor, limits=limits_of(parameters.target_range))
+        predictor = replace(predictor, limits=parameters.target_range)
         model = cls(parameters, predictor, report, equations, names, intervals=intervals)
         if group := file.get("support"):
             known = SupportRows.restore(group, feature_map, model.kernel)

@@ -56,9 +56,10 @@ def evaluate(
     D, q = checked_shape(predictor, source)
     told: dict[str, Any] = {}
     if support is not None and support.reference:  # once, and not by every task
-        told["by_support"] = SupportErrors(support, q, max(source.n_samples // _SUPPORTED, 1))
+        every = max(source.n_samples // _SUPPORTED, 1)
+        told["by_support"] = SupportErrors(support, q, every, predictor.flat)
     if intervals is not None and intervals.levels[-1] >= _LEVEL:
-        told["intervals"] = IntervalErrors(intervals.at(_LEVEL, predictor.limits), q)
+        told["intervals"] = IntervalErrors(intervals.at(_LEVEL, predictor))
     empty = Evaluation(predictor, PredictionErrors(q), *told.values())
     result, evaluation, _ = scored(source, empty, empty, 8 * D, "evaluate", skip_bad_rows)
     errors, *more = evaluation.measures
@@ -78,7 +79,7 @@ def evaluate(
     spread = np.sqrt(errors.targets.squares / errors.weight)
     found["baseline"] = {"rmse": float(spread[0]) if source.target_ndim == 1 else spread.tolist()}
     for name, measure in zip(told, more, strict=True):
-        found[name] = measure.facts(flat=source.target_ndim == 1)
+        found[name] = measure.facts()
     if "intervals" in found:
         found["intervals"] |= {"level": _LEVEL}
     return found

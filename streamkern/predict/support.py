@@ -145,6 +145,7 @@ class SupportErrors(Measure):
     support: SupportRows
     n_targets: int
     every: int = 1
+    flat: bool = False
     n_rows: Array = total(len(_ENDS) - 1, dtype=np.int64)
     weight: Floats = total(len(_ENDS) - 1)
     squared: Floats = total(len(_ENDS) - 1, "n_targets")
@@ -158,11 +159,11 @@ class SupportErrors(Measure):
         errors = (predicted - rows.y)[chosen]
         np.add.at(self.squared, places, weights[:, None] * errors**2)
 
-    def facts(self, *, flat: bool) -> list[dict[str, Any]]:
+    def facts(self) -> list[dict[str, Any]]:
         """Return the ends of every class, its rows and their root mean squared error, or None."""
         found: list[dict[str, Any]] = []
         for k, (n_rows, weight) in enumerate(zip(self.n_rows.tolist(), self.weight, strict=True)):
             rmse = np.sqrt(self.squared[k] / weight).tolist() if weight > 0 else None
-            error = rmse[0] if flat and rmse else rmse
+            error = rmse[0] if self.flat and rmse else rmse
             found.append({"support": _ENDS[k : k + 2].tolist(), "rows": n_rows, "rmse": error})
         return found
