@@ -199,10 +199,12 @@ def _intervals(
             given = predictor.feature_map, solved.equations, rows.X, sample.weights
             fitted = predictor.unclipped.predict(rows.X).reshape(rows.y.shape)
             predicted = rows.y - (rows.y - fitted) / without_rows(*given)[0]
+            np.clip(predicted, *(predictor.limits or (-np.inf, np.inf)), out=predicted)
         else:
             predicted = np.full(rows.y.shape, np.nan)
-            known: Any = solved.size.without_folds if solved.size else None
-            known = known if solved.support is None else None
+            known: Any = (
+                solved.size.without_folds if solved.size and solved.support is None else None
+            )
             unseen: Any = None if known else without_folds().held_out.predictors
             numbers = run(task(rule_of_tests, folds, name="rule")).of(rows)
             for k in np.unique(numbers[numbers >= 0]).tolist():

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamkern._typing import Array, Floats
+from streamkern._typing import Floats
 from streamkern.predict.intervals import (
     POWERS,
     RANKS,
@@ -39,7 +39,7 @@ class _Scale(NamedTuple):
 
 def fitted_intervals(predictor: Predictor, rows: Block, predicted: Floats) -> Intervals | None:
     """Return intervals by predictions (m, q) of models that have not seen rows, NaN if unknown."""
-    known: Array = np.isfinite(predicted).all(axis=1)
+    known: Any = np.isfinite(predicted).all(axis=1)
     if known.sum() < _FEWEST:
         return None
     rows, predicted = rows.where(known), predicted[known]
@@ -55,13 +55,13 @@ def fitted_intervals(predictor: Predictor, rows: Block, predicted: Floats) -> In
         groups = (logs > edges[:, None]).sum(axis=0) * n_groups // TENTHS
         members = [groups == g for g in range(n_groups)]
         scores = [_quantiles(errors[g] / np.exp(logs[g]), weights[g]) for g in members]
-        ends = logs.min(), logs.max()
-        parts = slopes[:-POWERS] / size, level, slopes[-POWERS:], ranks, ends, edges, scores
-        found.append(parts)
+        ends, coef, slopes = (logs.min(), logs.max()), slopes[:-POWERS] / size, slopes[-POWERS:]
+        found.append((coef, level, slopes, ranks, ends, edges, scores))
     stacked: Any = [np.stack(each, axis=-1) for each in zip(*found, strict=True)]
-    attained = np.isfinite(stacked[-1]).all(axis=(0, 2))
-    linear = Predictor(leading, *stacked[:2], precision=predictor.precision)
-    return Intervals(linear, *stacked[2:-1], LEVELS[attained], stacked[-1][:, attained])
+    (coef, level), parts, scores = stacked[:2], stacked[2:-1], stacked[-1]
+    attained = np.isfinite(scores).all(axis=(0, 2))
+    linear = Predictor(leading, coef, level, precision=predictor.precision)
+    return Intervals(linear, *parts, LEVELS[attained], scores[:, attained])
 
 
 def _fitted_scale(columns: Floats, errors: Floats, weights: Floats) -> _Scale:
