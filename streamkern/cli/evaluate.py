@@ -84,7 +84,7 @@ def _interval_rows(found: dict[str, Any] | None) -> list[tuple[str, str]]:
     if found is None:
         return []
     tenths = enumerate(found["by_difficulty"], 1)
-    known = [each for each in tenths if None not in np.atleast_1d(each[1]["coverage"])]
+    known = [each for each in tenths if np.all(each[1]["rows"])]
     place, worst = min(known, key=lambda each: np.mean(each[1]["coverage"]))
 
     def said(facts: dict[str, Any]) -> str:

@@ -13,7 +13,7 @@ from streamkern.errors import ParameterError
 from streamkern.parameters.parameters import Parameters
 
 # What rounds take no part in: they have maps of their own, and votes for probabilities.
-_NOT_BOOSTED = ("like", "calibration", "report")
+_NOT_BOOSTED = ("like", "calibration", "report", "target_range")
 # What `tune` chooses, where it is given seconds; a fit that took more is not told of it.
 _CHOSEN, _SECONDS = ("kernel", "length_scale", "feature_map", "metric", "scale"), 180
 

@@ -1,5 +1,6 @@
-"""Checks of an integer (a bool is none, and those of NumPy are) and of a choice."""
+"""Checks of an integer (a bool is none, and those of NumPy are), of a choice and of a range."""
 
+import math
 from collections.abc import Collection
 from numbers import Integral
 from typing import Any, TypeGuard
@@ -28,3 +29,18 @@ def check_choice(name: str, value: Any, choices: Collection[str], other: str = "
             f"{name} must be one of {', '.join(choices)}{other}, not {unknown(value, choices)}; "
             f"choose one of them."
         )
+
+
+def checked_range(given: Any) -> tuple[float, float] | None:
+    """Return the ends of a range, infinite where there is None, or raise ParameterError."""
+    try:
+        ends = zip((-math.inf, math.inf), given or (None, None), strict=True)
+        low, high = (end if value is None else float(value) for end, value in ends)
+        if low < high:
+            return None if high - low == math.inf and low == -high else (low, high)
+    except (TypeError, ValueError):
+        pass
+    raise ParameterError(
+        f"target_range must be two numbers, the lower first, or one and None, not {given!r}; give "
+        f"(0, 1), or (0, None) for no upper end (--range 0,)."
+    )

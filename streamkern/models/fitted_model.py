@@ -24,7 +24,7 @@ from streamkern.kernels import Kernel, as_kernel, kernel_from
 from streamkern.models.report_facts import summary_line, summary_rows
 from streamkern.parameters.fit_report import FitReport
 from streamkern.parameters.parameters import AUTO, Parameters
-from streamkern.predict.intervals import POWERS, TENTHS, Intervals, leading_features
+from streamkern.predict.intervals import POWERS, RANKS, TENTHS, Intervals, leading_features
 from streamkern.predict.predictor import Predictor, RowFunction
 from streamkern.solve import NormalEquations
 from streamkern.solve.posterior_samples import PosteriorSamples
@@ -182,18 +182,14 @@ def restored_predictor(group: Group, card: dict[str, Any], *, flat: bool) -> Pre
 
 def restored_intervals(group: Group, predictor: Predictor) -> Intervals:
     features, q = leading_features(predictor.feature_map), predictor.n_targets
-    d, groups, levels = features.n_components, *finite_array(group, "scores").shape[:2]
-    n_ranks = len(finite_array(group, "ranks"))
-    rows = {"coef": d, "slopes": POWERS, "ranks": n_ranks, "ends": 2, "edges": TENTHS - 1}
-    shapes: Any = {name: (size, q) for name, size in rows.items()}
-    shapes |= {"intercept": (q,), "levels": (levels,), "scores": (groups, levels, q)}
-    found = finite_arrays(group, shapes)
-    if not (0 < groups <= TENTHS and levels and n_ranks and (found["scores"] >= 0).all()):
-        raise ValueError(f"intervals of {groups} groups, {levels} levels and {n_ranks} ranks")
-    if not all((np.diff(found[name], axis=0) >= 0).all() for name in ("ranks", "edges", "levels")):
-        raise ValueError("intervals whose ranks, edges or levels fall")
-    linear = found.pop("coef"), found.pop("intercept")
-    return Intervals(Predictor(features, *linear, precision=predictor.precision), **found)
+    of_features = {"coef": (features.n_components, q), "intercept": (q,)}
+    linear: Any = finite_arrays(group["features"], of_features)
+    groups, levels, _ = finite_array(group, "scores").shape
+    shapes = {"slopes": (POWERS, q), "ends": (2, q), "edges": (TENTHS - 1, q), "levels": (levels,)}
+    found = finite_arrays(group, shapes | {"ranks": (RANKS, q), "scores": (groups, levels, q)})
+    if not (0 < groups <= TENTHS and levels and (found["scores"] >= 0).all()):
+        raise ValueError(f"intervals of {groups} groups and {levels} levels")
+    return Intervals(Predictor(features, **linear, precision=predictor.precision), **found)
 
 
 def restored_equations(group: Group, predictor: Predictor) -> NormalEquations:

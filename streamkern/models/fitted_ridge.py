@@ -35,9 +35,8 @@ from streamkern.models.prediction import (
 from streamkern.models.prediction_files import predict_to_hdf5
 from streamkern.parameters.fit_report import FitReport
 from streamkern.parameters.parameters import Parameters
-from streamkern.parameters.target_range import limits_of
 from streamkern.predict.deviation import Deviation
-from streamkern.predict.intervals import Interval, IntervalEnds, Intervals
+from streamkern.predict.intervals import Interval, Intervals
 from streamkern.predict.predictor import Predictor
 from streamkern.solve import NormalEquations
 from streamkern.solve.penalty_curve import PenaltyCurve
@@ -143,9 +142,8 @@ class FittedRidge(FittedModel):
             known = self._deviation_task() if is_dask_array(rows) else self._deviation
             found.append(by_rows(function, rows, n_columns, model=known))
         if wanted is not None:
-            q, model = self.predictor.n_targets, IntervalEnds(self.predictor, wanted)
-            both = by_rows(partial(applied, method="predict"), rows, 2 * q, model=model)
-            flat = self.predictor.flat
+            q, flat = self.predictor.n_targets, self.predictor.flat
+            both = by_rows(partial(applied, method="predict"), rows, 2 * q, model=wanted)
             found.append(both if flat else np.stack([both[:, :q], both[:, q:]], axis=-1))
         return tuple(found)
 
@@ -158,7 +156,7 @@ class FittedRidge(FittedModel):
                 "more than 4,096 features without folds, or files of before; fit the rows again, "
                 "with alpha 'cv' and solver 'direct' (--alpha cv --solver direct)."
             )
-        return self.intervals.at(level, self.predictor.limits)
+        return self.intervals.at(level, self.predictor)
 
     @cached_property
     def _deviation(self) -> Deviation:
@@ -221,7 +219,9 @@ class FittedRidge(FittedModel):
                 found["samples"] = samples._asdict()
             arrays["equations"] = found
         if self.intervals is not None:
-            arrays["intervals"] = self.intervals.arrays()
+            linear, own = self.intervals.features, vars(self.intervals)
+            features = {"coef": linear.coef, "intercept": linear.intercept}
+            arrays["intervals"] = own | {"features": features}
         return card | map_card(predictor.feature_map, predictor.precision), arrays
 
     @classmethod
@@ -235,7 +235,7 @@ class FittedRidge(FittedModel):
         intervals = None
         if "intervals" in file:
             intervals = restored_intervals(file["intervals"], predictor)
-        predictor = replace(predictor, limits=limits_of(parameters.target_range))
+        predictor = replace(predictor, limits=parameters.target_range)
         model = cls(parameters, predictor, report, equations, names, intervals=intervals)
         _ = model.alpha
         return model

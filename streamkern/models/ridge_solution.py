@@ -26,7 +26,6 @@ from streamkern.models.data_moments import DataMoments
 from streamkern.models.feature_rounding import rounding_errors, rounding_note
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.held_out_predictors import Unseen, squared_errors_of, unseen
-from streamkern.models.interval_calibration import calibrated_intervals
 from streamkern.models.report_facts import (
     as_stored,
     facts_of,
@@ -38,16 +37,17 @@ from streamkern.parameters.fit_report import FitReport, with_seconds
 from streamkern.parameters.parameters import Parameters
 from streamkern.parameters.penalty_options import PenaltyOptions
 from streamkern.parameters.plan import cut
-from streamkern.parameters.target_range import limits_of
-from streamkern.predict.evaluation import FoldPredictors
+from streamkern.predict.deviation import without_rows
+from streamkern.predict.interval_fit import fitted_intervals
 from streamkern.predict.intervals import Intervals
 from streamkern.predict.predictor import Predictor
 from streamkern.runtime.events import tell_of_job
+from streamkern.runtime.threads import blas_threads
 from streamkern.solve import Eigenbasis, NormalEquations, Spectrum
 from streamkern.solve.penalty_curve import PenaltyCurve
 from streamkern.solve.penalty_errors import PenaltyErrors, PenaltyModels
 from streamkern.solve.sparse_selection import Sparsifier
-from streamkern.sources import Source
+from streamkern.sources import Block, Source
 from streamkern.statistics import RowSample, dtype_of_features, precision_of_features
 from streamkern.tune.fold_solution import Solved, nested_sizes, solve_folds
 from streamkern.tune.held_out_models import solve_sparse
@@ -63,6 +63,9 @@ _UNRESOLVED = (
     "components would resolve more."
 )
 _ROUNDING = 1e-9
+# Rows of the sample that intervals are from, by models of folds or left out in turn: these take D^2
+# a row, and an inverse, which is for so many features at the most.
+_ROWS, _ROWS_IN_TURN, _MOST_IN_TURN = 4096, 2048, 4096
 # What is told of a solution.
 _OF_SOLUTION: Final = ("seconds", "alpha", "alpha_curve", "cv_rmse", "train_rmse")
 
@@ -107,20 +110,19 @@ def solve_moments(
     solution, equations, report = solved.solution, solved.equations, moments.report
     precision, skip = precision_of_features(report["precision"]), options.on_bad_rows == "skip"
     predictor = Predictor(
-        feature_map, solution.coef, solution.intercept, precision=precision, flat=flat
+        feature_map, solution.coef, solution.intercept, precision, flat, parameters.target_range
     )
 
     def without_folds() -> Unseen:
         sparsifier = Sparsifier(parameters.sparse_method, solution.alpha, solution.floor)
         return unseen(folds, predictor, whole_map, sparsifier, intercept=intercept)
 
-    errors = squared_errors_of(solved, predictor, source, without_folds, skip_bad_rows=skip)
+    errors = squared_errors_of(
+        solved, predictor.unclipped, source, without_folds, skip_bad_rows=skip
+    )
     intervals, calibrating = _intervals(
         given.sample if with_intervals and choice is None else None,
-        solved,
-        replace(predictor, limits=limits_of(parameters.target_range)),
-        folds,
-        without_folds,
+        *(solved, predictor, folds, without_folds),
     )
     cv_rmse, curve = solved.cv_rmse, None if solved.size is None else solved.size.curve
     if errors.source != "moments":
@@ -171,7 +173,7 @@ def solve_moments(
         warn(warning)
     tell_of_job("solved", **{name: report[name] for name in _OF_SOLUTION})
     return FittedRidge(
-        parameters, replace(predictor, limits=limits_of(parameters.target_range)), report,
+        parameters, predictor, report,
         equations, penalty_curve=curve, moments=given, size=leading, intervals=intervals,
     )  # fmt: skip
 
@@ -183,27 +185,34 @@ def _intervals(
     folds: Any,
     without_folds: Callable[[], Unseen],
 ) -> tuple[Intervals | None, dict[str, float]]:
-    """Return what a sample tells of errors, and the seconds that took."""
-    if sample is None:
+    """Return intervals by sampled rows and models without their folds, and the seconds that took.
+
+    Without folds, rows are left out in turn, in closed form.  None where there is no map of parts.
+    """
+    D, in_turn = predictor.n_components, solved.held_out is None
+    if sample is None or predictor.feature_map.has_trend or (D > _MOST_IN_TURN and in_turn):
         return None, {}
-    begun, held_out = time.perf_counter(), _held_out(solved, predictor, folds, without_folds)
-    intervals = calibrated_intervals(predictor, solved.equations, sample, held_out)
-    return intervals, {"intervals": time.perf_counter() - begun}
-
-
-def _held_out(
-    solved: Solved, predictor: Predictor, folds: Any, without_folds: Callable[[], Unseen]
-) -> FoldPredictors | None:
-    """Return what predicts rows of every fold without it, solved for anew where it has to be."""
-    if solved.held_out is None:
-        return None
-    known = None if solved.size is None else solved.size.without_folds
-    if known is None or solved.support is not None:
-        found = without_folds().held_out
-        each = {k: replace(one, limits=predictor.limits) for k, one in found.predictors.items()}
-        return FoldPredictors(found.rule, each)
-    models = {k: replace(predictor, coef=w, intercept=mu) for k, (w, mu) in known.items()}
-    return FoldPredictors(run(task(attrgetter("rule"), folds, name="rule")), models)
+    begun, sample = time.perf_counter(), sample.first(_ROWS_IN_TURN if in_turn else _ROWS)
+    rows = Block(sample.X, sample.y, 0, sample.weights, sample.places)
+    with blas_threads(1):
+        if in_turn:
+            given = predictor.feature_map, solved.equations, rows.X, sample.weights
+            fitted = predictor.unclipped.predict(rows.X).reshape(rows.y.shape)
+            predicted = rows.y - (rows.y - fitted) / without_rows(*given)[0]
+            np.clip(predicted, *(predictor.limits or (-np.inf, np.inf)), out=predicted)
+        else:
+            predicted = np.full(rows.y.shape, np.nan)
+            known: Any = (
+                solved.size.without_folds if solved.size and solved.support is None else None
+            )
+            unseen: Any = None if known else without_folds().held_out.predictors
+            numbers = run(task(attrgetter("rule"), folds, name="rule")).of(rows)
+            for k in np.unique(numbers).tolist():
+                model = replace(predictor, **known[k]) if known else unseen[k]
+                mine = numbers == k
+                predicted[mine] = model.predict(rows.X[mine]).reshape(-1, predictor.n_targets)
+        found = fitted_intervals(predictor, rows, predicted)
+    return found, {"intervals": time.perf_counter() - begun}
 
 
 def _penalty_of(parameters: Parameters, moments: DataMoments) -> PenaltyOptions:

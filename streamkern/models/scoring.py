@@ -51,7 +51,7 @@ def evaluate(
     D, q = checked_shape(predictor, source)
     more = []
     if intervals is not None and intervals.levels[-1] >= _LEVEL:
-        more.append(IntervalErrors(intervals.at(_LEVEL, predictor.limits), q))
+        more.append(IntervalErrors(intervals.at(_LEVEL, predictor)))
     empty = Evaluation(predictor, PredictionErrors(q), *more)
     result, evaluation, _ = scored(source, empty, empty, 8 * D, "evaluate", skip_bad_rows)
     errors, *of_intervals = evaluation.measures
@@ -71,7 +71,7 @@ def evaluate(
     spread = np.sqrt(errors.targets.squares / errors.weight)
     found["baseline"] = {"rmse": float(spread[0]) if source.target_ndim == 1 else spread.tolist()}
     for each in of_intervals:
-        found["intervals"] = each.as_dict(_LEVEL, flat=source.target_ndim == 1)
+        found["intervals"] = {"level": _LEVEL, **each.as_dict()}
     return found
 
 

@@ -24,7 +24,6 @@ from streamkern.parameters.fit_report import with_seconds
 from streamkern.parameters.footprint import solve_bytes
 from streamkern.parameters.parameters import AUTO, Parameters
 from streamkern.parameters.plan import Job, plan_here, tell_of_solution
-from streamkern.parameters.target_range import limits_of
 from streamkern.parameters.template import Template
 from streamkern.runtime.memory import check_free
 from streamkern.runtime.resources import current_resources
@@ -115,7 +114,7 @@ class Task(ABC):
         tell_of_solution(source, options, plan, job.solution)
 
         how: Any = {"like": template, "checkpoint": checkpoint, **job.solution}
-        how["target_range"] = limits_of(parameters.target_range)
+        how["target_range"] = parameters.target_range
 
         def made(options: FitOptions, **before: float) -> Any:
             moments = fit_moments(source, options, penalty=parameters.penalty, **how)
@@ -232,7 +231,7 @@ class Task(ABC):
             indexed=before is None or before.index is not None,
             fixed_alpha=parameters.solves_at_once,
             more_to_come=True,
-            target_range=limits_of(parameters.target_range),
+            target_range=parameters.target_range,
         )
 
     def solved(self, moments: DataMoments, parameters: Parameters, size: int | None = None) -> Any:

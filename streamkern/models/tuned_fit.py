@@ -20,7 +20,6 @@ from streamkern.parameters.fit_options import FitOptions, large_sample
 from streamkern.parameters.fit_report import FitReport, with_seconds
 from streamkern.parameters.parameters import AUTO, Parameters, first_kernel_of
 from streamkern.parameters.plan import plan_here, tell_of_solution
-from streamkern.parameters.target_range import limits_of
 from streamkern.runtime.events import tell_of_job
 from streamkern.sources import Block, Source
 from streamkern.tune.budget import Budget, Clock, Ledger, direct_seconds
@@ -131,7 +130,7 @@ class Choice:
         penalty = self.parameters.penalty
         how: Any = {"pairs": pairs, "n_sample": n_rows, "searched": [*tried, *names, str(allowed)]}
         how |= {"n_left_out": penalty.n_left_out} | self.parameters.solution_by_passes(options)
-        how["target_range"] = limits_of(self.parameters.target_range)
+        how["target_range"] = self.parameters.target_range
         job = fit_job(source, options, self.checkpoint, clock=clock, **how)
         with job as (rows, contenders, learnt):
             spent = 0.0 if learnt is None else learnt.flops

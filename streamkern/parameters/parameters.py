@@ -13,14 +13,13 @@ import numpy as np
 
 from streamkern._typing import Source
 from streamkern.errors import ParameterError
-from streamkern.errors.checks import check_choice
+from streamkern.errors.checks import check_choice, checked_range
 from streamkern.features import FAMILIES, LEVELS, GridFourierFeatures, Identity
 from streamkern.features.metric import checked_metric
 from streamkern.features.trend import NO_CHOICE
 from streamkern.kernels import KERNELS, Gaussian, Kernel, Linear, as_kernel
 from streamkern.parameters.fit_options import CHOICES, DIRECT_COMPONENTS, GIVEN, FitOptions
 from streamkern.parameters.penalty_options import PenaltyOptions, SparseOptions
-from streamkern.parameters.target_range import checked_range
 from streamkern.parameters.trend_columns import checked_trend, trend_of_source
 
 if TYPE_CHECKING:
@@ -173,7 +172,7 @@ class Parameters:
         "What to do about rows with NaN or infinite values.",
         choices=CHOICES["on_bad_rows"],
     )
-    target_range: Any = option(None, "Targets lie there: 0,1 or 0,", name="range", form="LOW,HIGH")
+    target_range: Any = option(None, "Clip predictions to a range.", name="range", form="LOW,HIGH")
     random_state: int = option(
         0, "Seed of the map, and of the sample behind the median.", name="seed", least=0
     )

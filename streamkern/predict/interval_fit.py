@@ -1,13 +1,20 @@
 """The scale of errors of a regression, learnt from errors on rows that a model has not seen."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamkern._typing import Array, Floats
-from streamkern.features import FeatureMap
-from streamkern.predict.intervals import TENTHS, Intervals, rank_powers
+from streamkern._typing import Floats
+from streamkern.predict.intervals import (
+    POWERS,
+    RANKS,
+    TENTHS,
+    Intervals,
+    leading_features,
+    rank_powers,
+)
 from streamkern.predict.predictor import Predictor
+from streamkern.sources import Block
 
 # Penalties of log sigma over the weight of the rows, from the largest, and how it is solved for.
 _PENALTIES = 10.0 ** np.arange(1.0, -7.0, -1.0)
@@ -16,8 +23,8 @@ _STEPS, _STEP_ENOUGH = 12, 1e-3
 _LARGEST = 6.0
 # What rows leave to a row without itself at the least, in the scale of errors.
 _LEAST_SPARE = 0.1
-# Even ranks of predictions that are kept, and rows of a group at the least.
-_RANKS, _ROWS_OF_GROUP = 33, 200
+# Rows of a group at the least, and of all.
+_ROWS_OF_GROUP, _FEWEST = 200, 10
 # Shares of rows that quantiles are kept of: half per cents, and tenths beyond 99.5.
 LEVELS = np.concatenate([np.arange(5, 996, 5), np.arange(996, 1000)]) / 1000
 
@@ -26,38 +33,35 @@ class _Scale(NamedTuple):
     """log sigma of rows without each of them, (m,), and what it follows from."""
 
     logs: Floats
-    slopes: Floats  # (k,), of columns less their means
-    means: Floats  # (k,)
-    level: float  # of all rows
+    slopes: Floats  # (k,)
+    level: float  # where all columns are 0
 
 
-def fitted_intervals(
-    leading: FeatureMap, X: Array, y: Floats, weights: Floats, predicted: Floats, *, precision: str
-) -> Intervals:
-    """Return intervals from predictions (m, q) of rows by models that have not seen them."""
-    features = leading.transform(X)
+def fitted_intervals(predictor: Predictor, rows: Block, predicted: Floats) -> Intervals | None:
+    """Return intervals by predictions (m, q) of models that have not seen rows, NaN if unknown."""
+    known: Any = np.isfinite(predicted).all(axis=1)
+    if known.sum() < _FEWEST:
+        return None
+    rows, predicted = rows.where(known), predicted[known]
+    leading, weights = leading_features(predictor.feature_map), rows.each_weight()
+    features, found = leading.transform(rows.X), []
     size = np.sqrt(np.mean(np.square(features).sum(axis=1))) or 1.0
-    features /= size
-    d, errors = features.shape[1], np.abs(y - predicted)
-    n_groups = int(np.clip(len(X) // _ROWS_OF_GROUP, 1, TENTHS))
-    coef, found = np.empty((d, errors.shape[1])), []
-    for j, of_target in enumerate(errors.T):
-        ranks = np.quantile(predicted[:, j], np.linspace(0.0, 1.0, _RANKS))
-        columns = np.concatenate([features, rank_powers(predicted[:, j], ranks)], axis=1)
-        scale = _fitted_scale(columns, of_target, weights)
-        coef[:, j] = scale.slopes[:d] / size
-        ends = np.array([scale.logs.min(), scale.logs.max()])
-        edges = np.quantile(scale.logs, np.arange(1, TENTHS) / TENTHS)
-        groups = np.searchsorted(edges, scale.logs) * n_groups // TENTHS
-        scores = of_target / np.exp(scale.logs)
-        quantiles = [_quantiles(scores[groups == g], weights[groups == g]) for g in range(n_groups)]
-        level = scale.level - scale.means @ scale.slopes
-        found.append((level, scale.slopes[d:], ranks, ends, edges, np.array(quantiles)))
-    parts = [np.stack(each, axis=-1) for each in zip(*found, strict=True)]
-    intercept, slopes, ranks, ends, edges, scores = parts
-    known = np.isfinite(scores).all(axis=(0, 2))
-    linear = Predictor(leading, coef, intercept, precision=precision)
-    return Intervals(linear, slopes, ranks, ends, edges, LEVELS[known], scores[:, known])
+    n_groups = int(np.clip(len(rows) // _ROWS_OF_GROUP, 1, TENTHS))
+    for y, of_target in zip(rows.y.T, predicted.T, strict=True):
+        errors, ranks = np.abs(y - of_target), np.quantile(of_target, np.linspace(0, 1, RANKS))
+        columns = np.hstack([features / size, rank_powers(of_target, ranks)])
+        logs, slopes, level = _fitted_scale(columns, errors, weights)
+        edges = np.quantile(logs, np.arange(1, TENTHS) / TENTHS)
+        groups = (logs > edges[:, None]).sum(axis=0) * n_groups // TENTHS
+        members = [groups == g for g in range(n_groups)]
+        scores = [_quantiles(errors[g] / np.exp(logs[g]), weights[g]) for g in members]
+        ends, coef, slopes = (logs.min(), logs.max()), slopes[:-POWERS] / size, slopes[-POWERS:]
+        found.append((coef, level, slopes, ranks, ends, edges, scores))
+    stacked: Any = [np.stack(each, axis=-1) for each in zip(*found, strict=True)]
+    (coef, level), parts, scores = stacked[:2], stacked[2:-1], stacked[-1]
+    attained = np.isfinite(scores).all(axis=(0, 2))
+    linear = Predictor(leading, coef, level, precision=predictor.precision)
+    return Intervals(linear, *parts, LEVELS[attained], scores[:, attained])
 
 
 def _fitted_scale(columns: Floats, errors: Floats, weights: Floats) -> _Scale:
@@ -93,7 +97,7 @@ def _fitted_scale(columns: Floats, errors: Floats, weights: Floats) -> _Scale:
         loss = weights @ (without + ratios)
         if found is None or loss < best:
             slopes = vectors @ (along / np.sqrt(values))
-            best, found = loss, _Scale(without, slopes, means, level)
+            best, found = loss, _Scale(without, slopes, level - means @ slopes)
     assert found is not None  # noqa: S101  for the type checker
     return found
 

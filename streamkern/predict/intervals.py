@@ -19,24 +19,24 @@ from streamkern.predict.predictor import Predictor, Uncached
 from streamkern.sources import Block
 from streamkern.statistics import total
 
-# Leading features that sigma follows from, and powers of the rank of the prediction.
-_FEATURES, POWERS = 256, 3
+# Leading features that sigma follows from, even ranks of predictions, and powers of the rank.
+_FEATURES, RANKS, POWERS = 256, 33, 3
 TENTHS = 10
 
 
 def leading_features(feature_map: FeatureMap) -> FeatureMap:
     """Return the map of the features that sigma follows from."""
-    D, step = feature_map.n_components, feature_map.nesting
-    d = min(_FEATURES // max(step, 1) * max(step, 1) or step, D)
-    if d == D:
+    D, step = feature_map.n_components, feature_map.nesting or 1
+    d = max(_FEATURES // step * step, step)
+    if d >= D:
         return feature_map
-    return feature_map.first(d) if step else feature_map.subset(np.arange(d))
+    return feature_map.first(d) if feature_map.nesting else feature_map.subset(np.arange(d))
 
 
 def rank_powers(predicted: Floats, ranks: Floats) -> Floats:
-    """Return the powers (n, 3) of the ranks of predictions (n,) among others, at even ranks."""
-    known = np.interp(predicted, ranks, np.linspace(-1.0, 1.0, len(ranks)))
-    return np.stack([known**k for k in range(1, POWERS + 1)], axis=1)
+    """Return the powers (n, 3) of the ranks of predictions (n,), among those of even ranks."""
+    known = np.interp(predicted, ranks, np.linspace(-1.0, 1.0, RANKS))
+    return known[:, None] ** np.arange(1, POWERS + 1)
 
 
 @dataclass(frozen=True)
@@ -56,15 +56,10 @@ class Intervals(Uncached):
     levels: Floats  # shares of rows, (k,), ascending
     scores: Floats  # quantiles of |y - f| / sigma at these, (G, k, q)
 
-    def arrays(self) -> dict[str, Floats]:
-        names = ("slopes", "ranks", "ends", "edges", "levels", "scores")
-        own = {name: getattr(self, name) for name in names}
-        return {"coef": self.features.coef, "intercept": self.features.intercept, **own}
-
-    def at(self, level: Any, limits: tuple[float, float] | None) -> "Interval":
+    def at(self, level: Any, predictor: Predictor) -> "Interval":
         """Return intervals that hold a share of new targets, or raise ParameterError."""
-        is_share = isinstance(level, (int, float, np.number)) and 0 < level < 1
-        if not is_share or isinstance(level, bool):
+        is_number = isinstance(level, (int, float, np.number)) and not isinstance(level, bool)
+        if not (is_number and 0 < level < 1):
             raise ParameterError(
                 f"an interval is of a share of new targets, more than 0 and less than 1, not "
                 f"{level!r}; give 0.9 (--interval 90)."
@@ -75,7 +70,7 @@ class Intervals(Uncached):
                 f"intervals of {100 * level:.6g}% need more held-out rows than the fit had, which "
                 f"tell {100 * self.levels[-1]:.6g}% at most; ask for that, or fit more rows."
             )
-        return Interval(self, self.scores[:, place], limits)
+        return Interval(self, self.scores[:, place], predictor)
 
     def log_errors(self, X: Array, predicted: Floats) -> Floats:
         """Return log sigma (n, q) of rows with their predictions (n, q)."""
@@ -84,78 +79,51 @@ class Intervals(Uncached):
             logs[:, j] += rank_powers(predicted[:, j], ranks) @ self.slopes[:, j]
         return np.clip(logs, *self.ends)
 
-    def tenths(self, logs: Floats) -> Array:
-        """Return the tenth of difficulty, 0 to 9, of every log sigma, (n, q)."""
-        each = zip(self.edges.T, logs.T, strict=True)
-        return np.stack([np.searchsorted(edges, of_rows) for edges, of_rows in each], axis=1)
-
 
 @dataclass(frozen=True)
 class Interval(Uncached):
-    """Intervals at one level, clipped to the limits of targets."""
+    """Intervals at one level, about the predictions of a model."""
 
     intervals: Intervals
     scores: Floats  # (G, q)
-    limits: tuple[float, float] | None
+    predictor: Predictor
 
     def bounds(self, X: Array, predicted: Floats) -> tuple[Floats, Floats, Array]:
-        """Return lower and upper ends (n, q) of rows with predictions (n, q), and their tenths."""
+        """Return lower and upper ends (n, q) of rows, and their tenths of difficulty, 0 to 9."""
         logs = self.intervals.log_errors(X, predicted)
-        tenths = self.intervals.tenths(logs)
+        tenths = (logs > self.intervals.edges[:, None]).sum(axis=0)
         groups = tenths * len(self.scores) // TENTHS
         half = np.exp(logs) * np.take_along_axis(self.scores, groups, axis=0)
-        low, high = (-np.inf, np.inf) if self.limits is None else self.limits
-        return np.clip(predicted - half, low, high), np.clip(predicted + half, low, high), tenths
-
-
-@dataclass(frozen=True)
-class IntervalEnds(Uncached):
-    """A predictor and its intervals, for rows that are predicted lazily."""
-
-    predictor: Predictor
-    interval: Interval
+        limits = self.predictor.limits or (-np.inf, np.inf)
+        return np.clip(predicted - half, *limits), np.clip(predicted + half, *limits), tenths
 
     def predict(self, X: Array) -> Floats:
         """Return lower ends and then upper ones, (n, 2q)."""
         predicted = self.predictor.predict(X).reshape(len(X), -1)
-        return np.concatenate(self.interval.bounds(X, predicted)[:2], axis=1)
+        return np.concatenate(self.bounds(X, predicted)[:2], axis=1)
 
 
 class IntervalErrors(Measure):
-    """Rows, and weights of those that intervals hold, by tenth of difficulty and target."""
+    """Rows, weights, weights inside and widths of intervals by tenth of difficulty and target."""
 
     interval: Interval
-    n_targets: int
-    n_rows: Array = total(TENTHS, "n_targets", dtype=np.int64)
-    weight: Floats = total(TENTHS, "n_targets")
-    held: Floats = total(TENTHS, "n_targets")
-    widths: Floats = total(TENTHS, "n_targets")
+    sums: Floats = total(4, TENTHS, "interval.predictor.n_targets")
 
     def add(self, rows: Block, predicted: Floats) -> None:
         lower, upper, tenths = self.interval.bounds(rows.X, predicted)
-        weights, columns = rows.each_weight()[:, None], np.arange(self.n_targets)
-        inside = (lower <= rows.y) & (rows.y <= upper)
-        sums = (self.n_rows, 1), (self.weight, weights), (self.held, weights * inside)
-        for found, values in (*sums, (self.widths, weights * (upper - lower))):
-            np.add.at(found, (tenths, columns), values)
+        weights, inside = rows.each_weight()[:, None], (lower <= rows.y) & (rows.y <= upper)
+        values = np.ones_like(upper), weights, weights * inside, weights * (upper - lower)
+        for found, each in zip(self.sums, values, strict=True):
+            np.add.at(found, (tenths, np.arange(tenths.shape[1])), each)
 
-    def as_dict(self, level: float, *, flat: bool) -> dict[str, Any]:
-        """Return coverage and mean width, in all and by tenth; None where there are no rows."""
+    def as_dict(self) -> dict[str, Any]:
+        """Return coverage and mean width, in all and by tenth: NaN where there are no rows."""
+        tenths = [self._facts(self.sums[:, k]) for k in range(TENTHS)]
+        return self._facts(self.sums.sum(axis=1)) | {"by_difficulty": tenths}
 
-        def facts(*sums: Floats) -> dict[str, Any]:
-            weight, held, widths = sums
-            some = np.where(weight > 0, weight, np.nan)
-            shares = {"coverage": held / some, "width": widths / some}
-            plain = {
-                name: [None if np.isnan(value) else float(value) for value in values]
-                for name, values in shares.items()
-            }
-            return {name: values[0] for name, values in plain.items()} if flat else plain
-
-        sums = self.weight, self.held, self.widths
-        each = [
-            {**facts(*(part[k] for part in sums)), "rows": (rows[0] if flat else rows).tolist()}
-            for k, rows in enumerate(self.n_rows)
-        ]
-        whole = facts(*(part.sum(axis=0) for part in sums))
-        return {"level": level, **whole, "by_difficulty": each}
+    def _facts(self, sums: Floats) -> dict[str, Any]:
+        rows, weight, held, widths = sums
+        some = np.where(weight > 0, weight, np.nan)
+        facts = {"coverage": held / some, "width": widths / some, "rows": rows.astype(int)}
+        flat = self.interval.predictor.flat
+        return {name: (each[0] if flat else each).tolist() for name, each in facts.items()}

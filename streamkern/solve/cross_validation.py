@@ -47,13 +47,13 @@ class HeldOut(NamedTuple):
     # Sums of squared errors (A, q), never less than the rounding of the squared targets: so the
     # smallest is the best of all penalties that leave no error.
     sse: Floats
-    # Coefficients (D, A, q) and intercepts (A, q) of the models of the others, where they are few.
-    models: tuple[Floats, Floats] | None = None
+    # `coef` (D, A, q) and `intercept` (A, q) of the models of the others, where they are few.
+    models: dict[str, Floats] | None = None
 
-    def model_at(self, chosen: Floats) -> tuple[Floats, Floats] | None:
+    def model_at(self, chosen: Any) -> dict[str, Floats]:
         """Return coefficients (D, q) and intercepts (q,) at penalties, by their indices."""
-        targets = np.arange(self.sse.shape[1])
-        return self.models and (self.models[0][:, chosen, targets], self.models[1][chosen, targets])
+        at = chosen, np.arange(self.sse.shape[1])
+        return {name: each[..., *at] for name, each in (self.models or {}).items()}
 
 
 def held_out_errors(
@@ -70,7 +70,7 @@ def held_out_errors(
         return HeldOut(held.weight, _at_least_rounding(sse, held))
     sse, models = np.empty((len(alphas), q)), None
     if D * sse.size <= _MOST_KEPT:
-        models = np.empty((D, *sse.shape)), np.empty(sse.shape)
+        models = {"coef": np.empty((D, *sse.shape)), "intercept": np.empty(sse.shape)}
     for part in slices(q, max(int(_AT_ONCE * D) // len(alphas), 1)):
         coef = solutions(training.cross[:, part])
         fitted = held.gram @ coef.reshape(D, -1)
@@ -78,7 +78,7 @@ def held_out_errors(
         products = np.einsum("daq,dq->aq", coef, held.cross[:, part])
         intercepts = training.target_mean[part] - np.tensordot(training.feature_mean, coef, 1)
         if models is not None:
-            models[0][:, :, part], models[1][:, part] = coef, intercepts
+            models["coef"][..., part], models["intercept"][..., part] = coef, intercepts
         gap = held.target_mean[part] - intercepts - np.tensordot(held.feature_mean, coef, 1)
         sse[:, part] = held.target[part] - 2.0 * products + squares + held.weight * gap**2
     return HeldOut(held.weight, _at_least_rounding(sse, held), models)

@@ -36,8 +36,8 @@ class Size:
     # Tasks of FeatureSums and Eigenbasis.
     total: Any
     basis: Any
-    # Coefficients (D, q) and intercepts (q,) without every fold, at the chosen penalties.
-    without_folds: dict[int, tuple[Floats, Floats]] | None = None
+    # `coef` (D, q) and `intercept` (q,) without every fold, at the chosen penalties.
+    without_folds: dict[int, dict[str, Floats]] | None = None
 
     @property
     def cv_rmse(self) -> Floats | None:
@@ -88,9 +88,9 @@ def solve_sizes(
         chosen = curve.choose(
             per_target=options.per_target, one_standard_error=options.one_standard_error
         )
-        models = {k: each.model_at(chosen) for k, each in zip(numbers, held_out, strict=False)}
-        known: Any = models if models and None not in models.values() else None
-        return Size(len(spectrum.values), curve, chosen, total, basis, known)
+        each = zip(numbers, held_out, strict=False)  # none without folds
+        models = {k: fold.model_at(chosen) for k, fold in each if fold.models}
+        return Size(len(spectrum.values), curve, chosen, total, basis, models or None)
 
     return tuple(map(sized, sizes))
 

@@ -35,7 +35,9 @@ def estimator_of(model: FittedModel) -> Any:
         estimator = RandomFeatureAdaBoost(base, **vars(model.boosting))
     elif isinstance(model, FittedClassifier):
         task = {"class_weight": model.class_weight, "calibration": model.calibration}
-        estimator = RandomFeatureClassifier(**model.ridge.parameters.values(), **task)
+        given = model.ridge.parameters.values()
+        del given["target_range"]  # labels have none
+        estimator = RandomFeatureClassifier(**given, **task)
     else:
         assert isinstance(model, FittedRidge)  # noqa: S101  there are four
         estimator = RandomFeatureRidge(**model.parameters.values())
