@@ -58,10 +58,10 @@ def fitted_intervals(predictor: Predictor, rows: Block, predicted: Floats) -> In
         ends, coef, slopes = (logs.min(), logs.max()), slopes[:-POWERS] / size, slopes[-POWERS:]
         found.append((coef, level, slopes, ranks, ends, edges, scores))
     stacked: Any = [np.stack(each, axis=-1) for each in zip(*found, strict=True)]
-    (coef, level), parts, scores = stacked[:2], stacked[2:-1], stacked[-1]
+    coef, level, slopes, ranks, ends, edges, scores = stacked
     attained = np.isfinite(scores).all(axis=(0, 2))
-    linear = Predictor(leading, coef, level, precision=predictor.precision)
-    return Intervals(linear, *parts, LEVELS[attained], scores[:, attained])
+    linear, known = Predictor(leading, coef, level, predictor.precision), scores[:, attained]
+    return Intervals(linear, slopes, ranks, ends, edges, LEVELS[attained], known)
 
 
 def _fitted_scale(columns: Floats, errors: Floats, weights: Floats) -> _Scale:
