@@ -78,7 +78,8 @@ def evaluate(say: Say, **options: Any) -> None:
             squares = [np.mean(np.square(each["rmse"] or 0.0)) for each in by_support]
             others = np.dot(squares[1:], counts[1:]) / max(sum(counts[1:]), 1)
             share, (outside, inside) = counts[0] / sum(counts), np.sqrt([squares[0], others])
-            said = f"{share:.2%}, of rmse {outside:.6g}; {inside:.6g} of the others"
+            said = f"{share:.2%}, of rmse {outside:.6g}" if counts[0] else "none"
+            said += f"; {inside:.6g} of the others" * (sum(counts) > counts[0] > 0)
             rows.append(("rows outside the fit", said))
         say.table("Errors", [*rows, *_interval_rows(found.get("intervals"))])
     say.result(found)
