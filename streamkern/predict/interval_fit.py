@@ -21,6 +21,8 @@ _PENALTIES = 10.0 ** np.arange(1.0, -7.0, -1.0)
 _STEPS, _STEP_ENOUGH = 12, 1e-3
 # Times the error expected of a row that its own counts for at the most.
 _LARGEST = 6.0
+# No error is less, of a constant target for one: its logarithm, and its inverse, are numbers.
+_LEAST = 1e-280
 # What rows leave to a row without itself at the least, in the scale of errors.
 _LEAST_SPARE = 0.1
 # Rows of a group at the least, and of all.
@@ -48,7 +50,10 @@ def fitted_intervals(predictor: Predictor, rows: Block, predicted: Floats) -> In
     size = np.sqrt(np.mean(np.square(features).sum(axis=1))) or 1.0
     n_groups = int(np.clip(len(rows) // _ROWS_OF_GROUP, 1, TENTHS))
     for y, of_target in zip(rows.y.T, predicted.T, strict=True):
-        errors, ranks = np.abs(y - of_target), np.quantile(of_target, np.linspace(0, 1, RANKS))
+        errors, ranks = (
+            np.maximum(np.abs(y - of_target), _LEAST),
+            np.quantile(of_target, np.linspace(0, 1, RANKS)),
+        )
         columns = np.hstack([features / size, rank_powers(of_target, ranks)])
         logs, slopes, level = _fitted_scale(columns, errors, weights)
         edges = np.quantile(logs, np.arange(1, TENTHS) / TENTHS)
@@ -78,14 +83,13 @@ def _fitted_scale(columns: Floats, errors: Floats, weights: Floats) -> _Scale:
     kept = values > 1e-12 * values[-1]
     values, vectors = values[kept], vectors[:, kept]
     basis = centred @ (vectors / np.sqrt(values))
-    least = np.finfo(float).tiny
-    logs = np.full(len(errors), np.log(max(weights @ errors / weight, least)))
+    logs = np.full(len(errors), np.log(weights @ errors / weight))
     best, found = np.inf, None
     for penalty in _PENALTIES * weight:
         shrunk = values / (values + penalty)
         for _ in range(_STEPS):
             before = logs
-            wanted = logs + np.minimum(errors * np.exp(-logs), _LARGEST) - 1.0
+            wanted = logs + _ratios(errors, logs) - 1.0
             level = weights @ wanted / weight
             along = shrunk * (basis.T @ (roots * (wanted - level)))
             logs = level + basis @ along / roots
@@ -93,13 +97,17 @@ def _fitted_scale(columns: Floats, errors: Floats, weights: Floats) -> _Scale:
                 break
         leverages = weights / weight + np.square(basis) @ shrunk
         without = wanted - (wanted - logs) / np.maximum(1.0 - leverages, _LEAST_SPARE)
-        ratios = np.minimum(errors * np.exp(-without), _LARGEST)
+        ratios = _ratios(errors, without)
         loss = weights @ (without + ratios)
         if found is None or loss < best:
             slopes = vectors @ (along / np.sqrt(values))
             best, found = loss, _Scale(without, slopes, level - means @ slopes)
     assert found is not None  # noqa: S101  for the type checker
     return found
+
+
+def _ratios(errors: Floats, logs: Floats) -> Floats:
+    return np.exp(np.minimum(np.log(errors) - logs, np.log(_LARGEST)))
 
 
 def _quantiles(scores: Floats, weights: Floats) -> Floats:

@@ -213,6 +213,7 @@ def test_no_parameter_is_ignored(name):
 def test_a_fit_leaves_the_parameters_as_they_were_given_and_a_clone_has_them():
     given = PARAMETERS | {"kernel": Gaussian("median"), "alpha": [0.1, 0.7], "alphas": None}
     given |= {"solver": "direct", "trend": None}  # as sparse models, of such maps, have
+    given |= {"gap": 0, "target_range": (-100.0, None)}  # times are beside rows
     model, state = RandomFeatureRidge(**given), np.random.get_state()[1].tolist()  # noqa: NPY002
     copy = clone(model.fit(*rows()))
     assert np.random.get_state()[1].tolist() == state  # noqa: NPY002
