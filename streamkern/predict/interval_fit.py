@@ -59,6 +59,8 @@ def fitted_intervals(predictor: Predictor, rows: Block, predicted: Floats) -> In
         edges = np.quantile(logs, np.arange(1, TENTHS) / TENTHS)
         groups = (logs > edges[:, None]).sum(axis=0) * n_groups // TENTHS
         members = [groups == g for g in range(n_groups)]
+        # Where all are alike, groups have no rows of their own.
+        members = [some if some.any() else ~some for some in members]
         scores = [_quantiles(errors[g] / np.exp(logs[g]), weights[g]) for g in members]
         ends, coef, slopes = (logs.min(), logs.max()), slopes[:-POWERS] / size, slopes[-POWERS:]
         found.append((coef, level, slopes, ranks, ends, edges, scores))
