@@ -120,7 +120,7 @@ def moments_pass(
     if len(strips) > 1:
         whole = task(_joined, *(passed.statistic for passed in passes), name="join")
     sampled = weighting is None and not source.sparse_row_bytes
-    how = standardizer_of(feature_map), kernel, seen.sample
+    how = feature_map, kernel, seen.sample
     return DataMoments(
         folds=whole,
         n_folds=rule.n_folds,

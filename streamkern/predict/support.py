@@ -44,22 +44,23 @@ class SupportRows:
     """
 
     standardizer: Standardizer
-    kernel: Kernel
+    kernel: Kernel | None  # None beside a trend, whose inputs it does not measure
     rows: Array  # (m, r), float32, standardised and over the length scale
     ends: Floats  # (2, p') of the kept inputs, in deviations
     beyond: Floats  # (m,), e of each without itself
 
     @classmethod
-    def of(cls, standardizer: Standardizer, kernel: Kernel, sample: RowSample) -> Self | None:
+    def of(cls, feature_map: FeatureMap, kernel: Kernel, sample: RowSample) -> Self | None:
         """Take the first rows of a sample; None of too many inputs, or of one row."""
+        standardizer, measure = standardizer_of(feature_map), _measure(feature_map, kernel)
         r, X = standardizer.n_outputs, sample.X[sample.weights > 0]
         X = X[: min(_MOST_ROWS, _NUMBERS // max(r, 1))]
         if not 0 < r <= MOST_INPUTS or len(X) == 1:
             return None
-        rows, inputs = _placed(standardizer, kernel, X)
+        rows, inputs = _placed(standardizer, measure, X)
         low, second, before, high = np.sort(inputs, axis=0)[[0, 1, -2, -1]]
         others = np.where(inputs == low, second, low), np.where(inputs == high, before, high)
-        return cls(standardizer, kernel, rows, np.stack([low, high]), _beyond(inputs, *others))
+        return cls(standardizer, measure, rows, np.stack([low, high]), _beyond(inputs, *others))
 
     def of_map(self, feature_map: FeatureMap) -> Self | None:
         """Return these rows if a map takes its inputs as they are here, else None."""
@@ -121,12 +122,17 @@ class SupportRows:
         shapes: Any = {"rows": (m, standardizer.n_outputs), "beyond": (m,), "gaps": (m,)}
         shapes["ends"] = (2, len(standardizer.columns))
         found = finite_arrays(group, shapes, "f")
-        gaps, restored = found.pop("gaps"), cls(standardizer, kernel, **found)
+        gaps, measure = found.pop("gaps"), _measure(feature_map, kernel)
+        restored = cls(standardizer, measure, **found)
         vars(restored)["gaps"] = gaps
         return restored
 
 
-def _placed(standardizer: Standardizer, kernel: Kernel, X: Array) -> tuple[Array, Floats]:
+def _measure(feature_map: FeatureMap, kernel: Kernel) -> Kernel | None:
+    return None if feature_map.has_trend else kernel
+
+
+def _placed(standardizer: Standardizer, kernel: Kernel | None, X: Array) -> tuple[Array, Floats]:
     """Return standardised rows over the length scale, rounded, and inputs in deviations alone."""
     rows = standardizer(X)
     scales = kernel.scales(rows.shape[1]) if isinstance(kernel, ScaledKernel) else 1.0
