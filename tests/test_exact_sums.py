@@ -194,7 +194,7 @@ TASKS = {
     "weighted folds": lambda ridge, X, y: ridge.set_params(alpha="cv").fit(X, y, np.exp(X[:, 1])),
     "a search": lambda ridge, X, y: ridge.tune(X, y, kernels=ridge.kernel),
     "classes": lambda ridge, X, y: streamkern.RandomFeatureClassifier(
-        **ridge.get_params(deep=False)
+        **{k: v for k, v in ridge.get_params(deep=False).items() if k != "target_range"}
     ).fit(X, y > 0),
 }
 
