@@ -14,7 +14,7 @@ GROUPS = {
     "Kernel and features": "kernel length_scale n_components feature_map paired metric trend scale "
     "standardize precision random_state",
     "Penalty and size": "alpha alphas n_folds fold_by gap per_target one_standard_error sparse "
-    "sparse_method solver fit_intercept",
+    "sparse_method solver fit_intercept target_range",
     "Classes": "classify class_weight calibration boost proba",
     "Where it runs": "cluster scheduler scheduler_file workers",
     "What is printed": "as_json quiet log_json debug help",
