@@ -73,16 +73,24 @@ def evaluate(say: Say, **options: Any) -> None:
             rows.append((label, f"{found.get(f'{name}_mean', found[name]):.6g}"))
         spread = np.mean(found["baseline"]["rmse"])
         rows.append(("baseline rmse", f"{spread:.6g}, by always saying the mean of these targets"))
-        if by_support := found.get("by_support"):
-            counts = [each["rows"] for each in by_support]
-            squares = [np.mean(np.square(each["rmse"] or 0.0)) for each in by_support]
-            others = np.dot(squares[1:], counts[1:]) / max(sum(counts[1:]), 1)
-            share, (outside, inside) = counts[0] / sum(counts), np.sqrt([squares[0], others])
-            said = f"{share:.2%}, of rmse {outside:.6g}" if counts[0] else "none"
-            said += f"; {inside:.6g} of the others" * (sum(counts) > counts[0] > 0)
-            rows.append(("rows outside the fit", said))
+        rows += _support_rows(found.get("by_support"))
         say.table("Errors", [*rows, *_interval_rows(found.get("intervals"))])
     say.result(found)
+
+
+def _support_rows(found: list[dict[str, Any]] | None) -> list[tuple[str, str]]:
+    """Return a row of the share and the error of rows where none were fitted."""
+    import numpy as np
+
+    if found is None:
+        return []
+    counts = [each["rows"] for each in found]
+    squares = [np.mean(np.square(each["rmse"] or 0.0)) for each in found]
+    others = np.dot(squares[1:], counts[1:]) / max(sum(counts[1:]), 1)
+    share, (outside, inside) = counts[0] / sum(counts), np.sqrt([squares[0], others])
+    said = f"{share:.2%}, of rmse {outside:.6g}" if counts[0] else "none"
+    said += f"; {inside:.6g} of the others" * (sum(counts) > counts[0] > 0)
+    return [("rows outside the fit", said)]
 
 
 def _interval_rows(found: dict[str, Any] | None) -> list[tuple[str, str]]:

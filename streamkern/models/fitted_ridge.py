@@ -254,11 +254,10 @@ class FittedRidge(FittedModel):
         kernel, feature_map = card["option_kernel"], predictor.feature_map
         parameters = restored_parameters(card["options"], kernel, feature_map)
         report, names = card["report"], card.get("feature_names")
-        intervals = None
-        if "intervals" in file:
-            intervals = restored_intervals(file["intervals"], predictor)
         predictor = replace(predictor, limits=parameters.target_range)
-        model = cls(parameters, predictor, report, equations, names, intervals=intervals)
+        model = cls(parameters, predictor, report, equations, names)
+        if group := file.get("intervals"):
+            model = replace(model, intervals=restored_intervals(group, predictor))
         if group := file.get("support"):
             known = SupportRows.restore(group, feature_map, model.kernel)
             model = replace(model, support_rows=known)

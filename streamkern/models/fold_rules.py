@@ -145,8 +145,7 @@ def _windows(values: Array, codes: Array, counts: Array, options: FitOptions) ->
             f"gap (--gap)."
         )
     cuts = np.unique([0, *starts, *trained])
-    rank = np.empty(len(order), dtype=np.int64)
-    rank[order] = np.arange(len(order))
+    rank = np.argsort(order)
     parts = (np.searchsorted(cuts, rank, side="right") - 1).astype(np.min_scalar_type(len(cuts)))
     first = [*np.searchsorted(cuts, starts).tolist(), len(cuts)]
     until = np.searchsorted(cuts, trained).tolist()

@@ -58,9 +58,9 @@ def predict_to_hdf5(
     step, supports = max(source.n_samples // _CHECKED, 1), [np.empty(0)]
 
     def written(source: Source) -> Written:
-        covered: Any = {"support": support, "every": 1 if with_support else step}
-        covered["interval"] = interval
-        for shard, made in predicted_shards(predictor, source, equations, **covered):
+        more: Any = {"support": support, "every": 1 if with_support else step}
+        shards = predicted_shards(predictor, source, equations, interval=interval, **more)
+        for shard, made in shards:
             if support is not None:
                 known = made["support"][::step] if with_support else made.pop("support")
                 supports.append(known)

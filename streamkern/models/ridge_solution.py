@@ -46,8 +46,9 @@ from streamkern.solve import Eigenbasis, NormalEquations, Spectrum
 from streamkern.solve.penalty_curve import PenaltyCurve
 from streamkern.solve.penalty_errors import PenaltyErrors, PenaltyModels
 from streamkern.solve.sparse_selection import Sparsifier
-from streamkern.sources import Block, Source
+from streamkern.sources import Source
 from streamkern.statistics import RowSample, dtype_of_features, precision_of_features
+from streamkern.tune.column_pass import block_of
 from streamkern.tune.fold_solution import Solved, nested_sizes, solve_folds
 from streamkern.tune.held_out_models import solve_sparse
 
@@ -193,7 +194,7 @@ def _intervals(
     if sample is None or predictor.feature_map.has_trend or (D > _MOST_IN_TURN and in_turn):
         return None, {}
     begun, sample = time.perf_counter(), sample.first(_ROWS_IN_TURN if in_turn else _ROWS)
-    rows = Block(sample.X, sample.y, 0, sample.weights, sample.places)
+    rows = block_of(sample)
     with blas_threads(1):
         if in_turn:
             given = predictor.feature_map, solved.equations, rows.X, sample.weights

@@ -294,7 +294,6 @@ class FitOptions:
         return (Trended.beside(drawn, trend, rows) if k else drawn), kernel
 
 
-# Of these, what parameters say and files hold.
 def fold_column(fold_by: Any) -> str | None:
     """Return the name of the column that folds go by, or None."""
     is_named = isinstance(fold_by, str) and fold_by.startswith((GROUPS, TIMES))
@@ -316,6 +315,7 @@ def span(gap: float | str) -> float:
     return found
 
 
+# Of the options, what parameters say and files hold.
 GIVEN = tuple(each.name for each in fields(FitOptions) if each.name != "chooses_kernel")
 
 

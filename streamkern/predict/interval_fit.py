@@ -50,10 +50,8 @@ def fitted_intervals(predictor: Predictor, rows: Block, predicted: Floats) -> In
     size = np.sqrt(np.mean(np.square(features).sum(axis=1))) or 1.0
     n_groups = int(np.clip(len(rows) // _ROWS_OF_GROUP, 1, TENTHS))
     for y, of_target in zip(rows.y.T, predicted.T, strict=True):
-        errors, ranks = (
-            np.maximum(np.abs(y - of_target), _LEAST),
-            np.quantile(of_target, np.linspace(0, 1, RANKS)),
-        )
+        errors = np.maximum(np.abs(y - of_target), _LEAST)
+        ranks = np.quantile(of_target, np.linspace(0, 1, RANKS))
         columns = np.hstack([features / size, rank_powers(of_target, ranks)])
         logs, slopes, level = _fitted_scale(columns, errors, weights)
         edges = np.quantile(logs, np.arange(1, TENTHS) / TENTHS)

@@ -160,14 +160,14 @@ class Predictor(Uncached, RowFunction):
         self.feature_map.check(shape)
 
     def buffered(self, n_rows: int, scratch: Scratch) -> Callable[[Array, Floats], None]:
-        write: Callable[[Array, Floats], None] = (
-            self._waves.predict
-            if self._waves is not None and self._waves.take_less(n_rows)
-            else PredictionBuffers(self, n_rows, scratch).predict
-        )
-        if self.limits is None:
-            return write
+        write: Callable[[Array, Floats], None]
+        if self._waves is not None and self._waves.take_less(n_rows):
+            write = self._waves.predict
+        else:
+            write = PredictionBuffers(self, n_rows, scratch).predict
         limits = self.limits
+        if limits is None:
+            return write
 
         def clipped(X: Array, out: Floats) -> None:
             write(X, out)

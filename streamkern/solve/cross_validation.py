@@ -47,7 +47,7 @@ class HeldOut(NamedTuple):
     # Sums of squared errors (A, q), never less than the rounding of the squared targets: so the
     # smallest is the best of all penalties that leave no error.
     sse: Floats
-    # `coef` (D, A, q) and `intercept` (A, q) of the models of the others, where they are few.
+    # `coef` (D, A, q) and `intercept` (A, q) of the models, if they are kept.
     models: dict[str, Floats] | None = None
 
     def model_at(self, chosen: Any) -> dict[str, Floats]:
@@ -57,9 +57,18 @@ class HeldOut(NamedTuple):
 
 
 def held_out_errors(
-    basis: Eigenbasis, total: FeatureSums, split: Split, alphas: Floats, n_threads: int = 1
+    basis: Eigenbasis,
+    total: FeatureSums,
+    split: Split,
+    alphas: Floats,
+    n_threads: int = 1,
+    *,
+    keep_models: bool = False,
 ) -> HeldOut:
-    """Score the models without what is predicted, at penalties > 0 (A,), by the total's basis."""
+    """Score the models without what is predicted, at penalties > 0 (A,), by the total's basis.
+
+    The models are kept, if that is asked for and they are few.
+    """
     intercept = basis.spectrum.intercept
     training = split.training(total).centred(intercept=intercept)
     D, q = training.cross.shape
@@ -69,7 +78,7 @@ def held_out_errors(
         sse = solutions.squared_errors(training, held)
         return HeldOut(held.weight, _at_least_rounding(sse, held))
     sse, models = np.empty((len(alphas), q)), None
-    if D * sse.size <= _MOST_KEPT:
+    if keep_models and D * sse.size <= _MOST_KEPT:
         models = {"coef": np.empty((D, *sse.shape)), "intercept": np.empty(sse.shape)}
     for part in slices(q, max(int(_AT_ONCE * D) // len(alphas), 1)):
         coef = solutions(training.cross[:, part])

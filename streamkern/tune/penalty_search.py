@@ -111,7 +111,8 @@ def _held_out(
     basis: Eigenbasis, total: FeatureSums, split: Split, alphas: Floats, n_folds: int
 ) -> HeldOut:
     """Score a fold, all of which may be side by side on the cores of one machine."""
-    return held_out_errors(basis, total, split, alphas, max(usable_cores() // n_folds, 1))
+    n_threads = max(usable_cores() // n_folds, 1)
+    return held_out_errors(basis, total, split, alphas, n_threads, keep_models=True)
 
 
 def splits(folds: Any, numbers: Sequence[int], n_components: int | None) -> dict[int, Any]:
