@@ -4,6 +4,7 @@ Fields seen along dense tracks with wide gaps, a series with holes, one to be pr
 groups with offsets of their own, one input beyond its range.  Each is fitted as it comes, with
 folds by rows, and by a search.  Errors are said by cross-validation, and had between neighbours and
 in gaps, against the noiseless truth, beside the mean, boosting and kriging from 30 neighbours.
+Intervals of 90% are counted on targets with noise.
 """
 
 import argparse
@@ -156,6 +157,13 @@ def measured(case: Case, model: str) -> dict[str, Any]:
     def error(X: Any, truth: Any) -> float:
         return float(np.sqrt(np.mean(np.square(fitted.predict(X) - truth))))
 
+    def covered(X: Any, truth: Any) -> float | None:
+        if not hasattr(fitted, "report_"):
+            return None
+        y = truth + NOISE * np.random.default_rng(1).standard_normal(len(truth))
+        low, high = fitted.predict(X, interval=0.9)[1].T
+        return float(np.mean((low <= y) & (y <= high)))
+
     report = getattr(fitted, "report_", {})
     return {
         "said": report.get("cv_rmse"),
@@ -163,6 +171,8 @@ def measured(case: Case, model: str) -> dict[str, Any]:
         "among": error(case.among, case.truth_among),
         "apart": error(case.apart, case.truth_apart),
         "mean": float(np.sqrt(np.mean(np.square(case.y.mean() - case.truth_apart)))),
+        "covered_among": covered(case.among, case.truth_among),
+        "covered_apart": covered(case.apart, case.truth_apart),
         "folds": report.get("fold_by"),
         "map": report.get("feature_map"),
         "seconds": time.perf_counter() - begun,
@@ -180,9 +190,12 @@ def main() -> None:
         for model in options.models.split(","):
             found = {"case": name, "model": model, **measured(case, model)}
             said = "" if found["said"] is None else f"said {found['said']:.2f}, "
+            held = ""
+            if found["covered_among"] is not None:
+                held = f"90% hold {found['covered_among']:.1%}, {found['covered_apart']:.1%}; "
             print(
                 f"{name:32}{model:14}{said}among rows {found['among']:.2f}, apart from them "
-                f"{found['apart']:.2f} (the mean {found['mean']:.2f}); {found['folds']}, "
+                f"{found['apart']:.2f} (the mean {found['mean']:.2f}); {held}{found['folds']}, "
                 f"{found['map']}, {found['seconds']:.0f} s",
                 flush=True,
             )

@@ -20,7 +20,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from streamkern import Matern
 from streamkern.features import GridFourierFeatures
-from streamkern.models.gram_passes import block_preconditioner
+from streamkern.solvers.gram_passes import block_preconditioner
 from streamkern.sources import Block
 from streamkern.statistics import ToeplitzMoments
 

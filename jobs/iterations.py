@@ -15,9 +15,9 @@ from accuracies.sets import read
 from matplotlib import pyplot as plt
 
 import streamkern
-from streamkern.models.gram_passes import GramPasses
 from streamkern.report.plots import STYLE, UNDATED
 from streamkern.solve import preconditioner
+from streamkern.solvers.gram_passes import GramPasses
 
 _SKETCHES = {128: "#0072B2", 512: "#D55E00", 2048: "#009E73"}
 _TICKS = 2, 5, 10, 20, 50

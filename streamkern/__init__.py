@@ -11,6 +11,22 @@ from streamkern._version import __version__
 if TYPE_CHECKING:
     from streamkern.engine.cluster import connect
     from streamkern.engine.reduction import accumulate
+    from streamkern.estimators.exact_kernel_ridge import ExactKernelRidge
+    from streamkern.estimators.importance import permutation_importance
+    from streamkern.estimators.load import load
+    from streamkern.estimators.random_feature_adaboost import RandomFeatureAdaBoost
+    from streamkern.estimators.random_feature_classifier import RandomFeatureClassifier
+    from streamkern.estimators.random_feature_pca import RandomFeaturePCA
+    from streamkern.estimators.random_feature_ridge import RandomFeatureRidge
+    from streamkern.estimators.sparse_models import sparsify
+    from streamkern.estimators.transformers import (
+        GridFourierFeatures,
+        Identity,
+        Nystroem,
+        QuasiRandomFourierFeatures,
+        RandomFourierFeatures,
+        StructuredFourierFeatures,
+    )
     from streamkern.features import FeatureMap
     from streamkern.kernels import (
         Cauchy,
@@ -25,22 +41,6 @@ if TYPE_CHECKING:
         RationalQuadratic,
     )
     from streamkern.models.data_moments import DataMoments, load_moments
-    from streamkern.models.estimators.exact_kernel_ridge import ExactKernelRidge
-    from streamkern.models.estimators.load import load
-    from streamkern.models.estimators.random_feature_adaboost import RandomFeatureAdaBoost
-    from streamkern.models.estimators.random_feature_classifier import RandomFeatureClassifier
-    from streamkern.models.estimators.random_feature_pca import RandomFeaturePCA
-    from streamkern.models.estimators.random_feature_ridge import RandomFeatureRidge
-    from streamkern.models.estimators.transformers import (
-        GridFourierFeatures,
-        Identity,
-        Nystroem,
-        QuasiRandomFourierFeatures,
-        RandomFourierFeatures,
-        StructuredFourierFeatures,
-    )
-    from streamkern.models.importance import permutation_importance
-    from streamkern.models.sparse_models import sparsify
     from streamkern.monitor import progress
     from streamkern.report.comparison import compare
     from streamkern.report.html_page import write_report
@@ -61,18 +61,18 @@ _NAMES = {
         "RationalQuadratic"
     ),
     "models.data_moments": "DataMoments load_moments",
-    "models.estimators.exact_kernel_ridge": "ExactKernelRidge",
-    "models.estimators.load": "load",
-    "models.estimators.random_feature_adaboost": "RandomFeatureAdaBoost",
-    "models.estimators.random_feature_classifier": "RandomFeatureClassifier",
-    "models.estimators.random_feature_pca": "RandomFeaturePCA",
-    "models.estimators.random_feature_ridge": "RandomFeatureRidge",
-    "models.estimators.transformers": (
+    "estimators.exact_kernel_ridge": "ExactKernelRidge",
+    "estimators.load": "load",
+    "estimators.random_feature_adaboost": "RandomFeatureAdaBoost",
+    "estimators.random_feature_classifier": "RandomFeatureClassifier",
+    "estimators.random_feature_pca": "RandomFeaturePCA",
+    "estimators.random_feature_ridge": "RandomFeatureRidge",
+    "estimators.transformers": (
         "GridFourierFeatures Identity Nystroem QuasiRandomFourierFeatures "
         "RandomFourierFeatures StructuredFourierFeatures"
     ),
-    "models.importance": "permutation_importance",
-    "models.sparse_models": "sparsify",
+    "estimators.importance": "permutation_importance",
+    "estimators.sparse_models": "sparsify",
     "monitor": "progress",
     "report.comparison": "compare",
     "report.html_page": "write_report",

@@ -14,7 +14,7 @@ import streamkern
 MODULE = '''
 import numpy as np
 from streamkern.features import KernelMap
-from streamkern.models.estimators.transformers import KernelTransformer
+from streamkern.estimators.transformers import KernelTransformer
 
 class Ramps(KernelMap):
     """Positive parts of random projections."""

@@ -17,9 +17,9 @@ from streamkern import ExactKernelRidge, Gaussian, RandomFeatureRidge, open_hdf5
 from streamkern.errors import CheckpointError, DataError
 from streamkern.kernels import parsed_kernel
 from streamkern.kernels.scaled import median_distance
-from streamkern.models.checkpoint_job import checkpointed
 from streamkern.parameters.parameters import Parameters
 from streamkern.parameters.plan import plan_for
+from streamkern.passes.fit_context import checkpointed
 from streamkern.report.input_effects import partial_dependence
 from streamkern.sources import ArraySource
 

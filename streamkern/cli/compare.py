@@ -64,7 +64,7 @@ def compare(say: Say, **options: Any) -> None:
     comparison.json, comparison.png and comparison.svg into DIR.
     """
     from streamkern.errors.formatting import json_text
-    from streamkern.models.estimators.random_feature_ridge import RandomFeatureRidge
+    from streamkern.estimators.random_feature_ridge import RandomFeatureRidge
     from streamkern.report import comparison
     from streamkern.report.plots import plot_comparison
     from streamkern.storage.outputs import make_folder, replacing

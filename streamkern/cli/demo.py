@@ -30,9 +30,9 @@ def demo(say: Say, out: str, rows: int, components: int) -> None:
     """
     import numpy as np
 
+    from streamkern.estimators.exact_kernel_ridge import ExactKernelRidge
+    from streamkern.estimators.random_feature_ridge import RandomFeatureRidge
     from streamkern.kernels import Gaussian, Linear
-    from streamkern.models.estimators.exact_kernel_ridge import ExactKernelRidge
-    from streamkern.models.estimators.random_feature_ridge import RandomFeatureRidge
     from streamkern.parameters.plan import plan_fit
     from streamkern.report.figure_labels import LABELS
     from streamkern.runtime.memory import in_words, total_bytes

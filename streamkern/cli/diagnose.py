@@ -28,8 +28,8 @@ def diagnose(say: Say, **options: Any) -> None:
     DATA holds the rows that MODEL was fitted on.  One pass gives the leave-one-out error of all of
     them without fitting again, and names the rows of largest leverage and of largest error.
     """
+    from streamkern.estimators.loading import load_fitted
     from streamkern.models.fitted_classes import FittedClassifier
-    from streamkern.models.loading import load_fitted
     from streamkern.models.report_facts import brief
     from streamkern.report.figure_labels import figure_row
 

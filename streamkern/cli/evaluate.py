@@ -35,8 +35,8 @@ def evaluate(say: Say, **options: Any) -> None:
     import numpy as np
 
     from streamkern.errors.formatting import listed
+    from streamkern.estimators.loading import load_fitted
     from streamkern.models.fitted_classes import FittedClasses
-    from streamkern.models.loading import load_fitted
     from streamkern.report.report_rows import class_error_rows
     from streamkern.sources.preprocessing.column_names import target_names
 

@@ -27,7 +27,7 @@ def export(say: Say, **options: Any) -> None:
     It takes rows X and gives y_pred; of a classifier the probabilities of classes as y_proba, of a
     file of principal components scores.
     """
-    from streamkern.models.loading import load_fitted
+    from streamkern.estimators.loading import load_fitted
     from streamkern.report.onnx import to_onnx
     from streamkern.runtime.memory import in_words
 

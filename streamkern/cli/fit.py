@@ -45,7 +45,7 @@ def fit(say: Say, **options: Any) -> None:
     Columns of a table become inputs as `streamkern convert` makes them, and the model keeps how;
     the rows are converted beside MODEL.h5 for as long as the command runs.
     """
-    from streamkern.models.loading import template_of
+    from streamkern.estimators.loading import template_of
 
     if like := options["like"]:
         shared.refuse_given(OF_LIKE, f"is decided by --like {like}; leave out one of the two.")
@@ -71,7 +71,7 @@ def fit(say: Say, **options: Any) -> None:
 def _fit_boosted(say: Say, options: dict[str, Any], parameters: Parameters) -> None:
     from dataclasses import replace
 
-    from streamkern.models.boosting import Boosting
+    from streamkern.estimators.boosting import Boosting
     from streamkern.report.report_rows import boosted_rows
     from streamkern.report.trial_tables import round_table
 

@@ -28,7 +28,7 @@ def moments(say: Say, **options: Any) -> None:
     read together. For that every row is known again: by 9 bytes, in memory and in the file.
     Moments of further rows are made with --like M.h5.
     """
-    from streamkern.models.loading import template_of
+    from streamkern.estimators.loading import template_of
     from streamkern.storage.codec import MOMENTS, kind_of
 
     like = options["like"]

@@ -9,7 +9,7 @@ from click.core import ParameterSource
 from streamkern.errors import ParameterError
 
 if TYPE_CHECKING:
-    from streamkern.models.tasks import Task
+    from streamkern.estimators.tasks import Task
 
 Decorator = Callable[[Any], Any]
 
@@ -143,8 +143,8 @@ class_options = (
 
 
 def task_of(options: dict[str, Any]) -> "Task":
-    from streamkern.models.classification import Classification
-    from streamkern.models.tasks import Regression
+    from streamkern.estimators.classification import Classification
+    from streamkern.estimators.tasks import Regression
 
     if options["classify"]:
         refuse_given(("target_range",), "is of numbers, but y holds labels; leave it out.")

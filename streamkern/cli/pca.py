@@ -53,7 +53,7 @@ def pca(say: Say, **options: Any) -> None:
     Targets are not read.  Of one moments file, which `streamkern moments` wrote, the components
     follow without reading rows.  `transform` then takes rows to their scores.
     """
-    from streamkern.models.component_fit import ComponentOptions, principal_components
+    from streamkern.estimators.component_fit import ComponentOptions, principal_components
     from streamkern.models.data_moments import load_moments
     from streamkern.parameters.plan import Job
     from streamkern.predict.principal_components import checked_number

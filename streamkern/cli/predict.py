@@ -77,8 +77,8 @@ def predict(say: Say, **options: Any) -> None:
     With --on-bad-rows skip, rows with NaN or infinite values are predicted as NaN, or as an empty
     text.
     """
+    from streamkern.estimators.loading import load_fitted
     from streamkern.models.fitted_classes import FittedClasses
-    from streamkern.models.loading import load_fitted
     from streamkern.models.prediction_files import predict_to_hdf5
 
     model: Any = load_fitted(options["model"], components=False, with_equations=options["std"])

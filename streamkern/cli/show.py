@@ -14,8 +14,8 @@ def show(say: Say, model: str) -> None:
     Of a file of moments or of principal components, show which rows it is of, and how they were
     read.
     """
+    from streamkern.estimators.loading import read_fitted
     from streamkern.models.data_moments import moments_header
-    from streamkern.models.loading import read_fitted
     from streamkern.report import report_rows as words
     from streamkern.report.trial_tables import round_table
     from streamkern.storage.codec import BOOSTED, COMPONENTS, MOMENTS, kind_of

@@ -21,12 +21,12 @@ from streamkern.models.moments_merge import (
 )
 from streamkern.models.moments_removal import without_rows
 from streamkern.models.report_facts import kernel_facts, summary_line, summary_rows
-from streamkern.models.subspace_fit import SubspaceChoice
 from streamkern.parameters.fit_options import FitOptions
 from streamkern.parameters.fit_report import FitReport, with_seconds
 from streamkern.parameters.template import Template, check_targets
 from streamkern.predict.support import SupportRows
 from streamkern.runtime.memory import check_free, in_words
+from streamkern.solvers.subspace_fit import SubspaceChoice
 from streamkern.sources import LabelledSource, Source, as_source, labelled_rows
 from streamkern.statistics import ByFold, FeatureSums, RowIndex, RowSample, Triangle
 

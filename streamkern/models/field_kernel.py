@@ -12,10 +12,10 @@ from streamkern._typing import Array, Floats
 from streamkern.engine.scheduler import run, shared, task
 from streamkern.features import Trend
 from streamkern.features.metric import GivenMetric, metric_of
-from streamkern.models.checkpoint_job import RowPasses
 from streamkern.parameters.parameters import FEWEST_ROWS
+from streamkern.passes.column_summary import ColumnPass
+from streamkern.passes.fit_context import RowPasses
 from streamkern.statistics import WindowSamples
-from streamkern.tune.column_pass import ColumnPass
 from streamkern.tune.window_evidence import Window, by_evidence, turned
 
 # Rows of a window, with how many it tells something; places that windows are around; and by how

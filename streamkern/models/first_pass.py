@@ -8,17 +8,17 @@ import numpy as np
 
 from streamkern.errors import DataError, ParameterError, warn
 from streamkern.kernels import ShiftInvariantKernel
-from streamkern.models.fold_rules import column_folds, placed_folds, region_folds
 from streamkern.parameters.fit_options import CHOICE_ROWS, FitOptions
 from streamkern.parameters.fit_report import FitReport
 from streamkern.parameters.job_plan import Plan
 from streamkern.parameters.parameters import AUTO
 from streamkern.parameters.plan import plan_for
 from streamkern.parameters.template import Template
+from streamkern.passes.column_summary import ColumnPass, block_of, run_column_pass, warn_of_outliers
+from streamkern.passes.fold_rules import column_folds, placed_folds, region_folds
 from streamkern.sources import Source
 from streamkern.statistics import Folds, RowIndex
 from streamkern.storage.checkpoints import Checkpoint
-from streamkern.tune.column_pass import ColumnPass, block_of, run_column_pass, warn_of_outliers
 from streamkern.tune.crowding import Crowding, crowding
 from streamkern.tune.sample_choice import chosen_where_rows_crowd
 

@@ -22,10 +22,10 @@ from streamkern.predict.evaluation import Evaluation, FoldPredictors, Prediction
 from streamkern.predict.predictor import Predictor
 from streamkern.solve import rounding_variance
 from streamkern.solve.sparse_selection import Sparsifier
+from streamkern.solvers.fold_solution import Solved
+from streamkern.solvers.held_out_models import solve_without
 from streamkern.sources import Source
 from streamkern.statistics import ByFold, Folds, Together
-from streamkern.tune.fold_solution import Solved
-from streamkern.tune.held_out_models import solve_without
 
 _SOLUTION = attrgetter("solution.coef", "solution.intercept", "support", "errors")
 # Times its rounding that a sum of squares must be, to be off by a twentieth at most.

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from streamkern.features.metric import GivenMetric
-from streamkern.models.checkpoint_job import RowPasses, checkpointed
 from streamkern.models.data_moments import DataMoments
 from streamkern.models.field_kernel import with_chosen_kernel
 from streamkern.models.first_pass import FirstPass
@@ -17,6 +16,7 @@ from streamkern.parameters.parameters import AUTO
 from streamkern.parameters.penalty_options import PenaltyOptions
 from streamkern.parameters.plan import plan_for
 from streamkern.parameters.template import Template
+from streamkern.passes.fit_context import RowPasses, checkpointed
 from streamkern.sources import Source
 from streamkern.tune.budget import Clock
 from streamkern.tune.candidates import Contender

@@ -17,21 +17,25 @@ from streamkern.features import LEVELS, FeatureMap, Standardized
 from streamkern.features.lattice import trend_and_angles
 from streamkern.features.metric import metric_facts, standardizer_of
 from streamkern.kernels import Kernel
-from streamkern.models.checkpoint_job import RowPasses
 from streamkern.models.data_moments import DataMoments
 from streamkern.models.feature_rounding import MEASURED_ROWS, rounding_of
-from streamkern.models.gram_passes import GramPasses, GramTransforms
 from streamkern.models.pass_report import pass_report
-from streamkern.models.subspace_fit import SubspaceChoice, SubspaceSearch
-from streamkern.models.subspace_passes import SubspacePasses
 from streamkern.parameters.fit_options import SAMPLE_ROWS
 from streamkern.parameters.fit_report import FitReport
 from streamkern.parameters.penalty_options import PenaltyOptions
+from streamkern.passes.column_scaling import constant_columns
+from streamkern.passes.column_summary import ColumnPass
+from streamkern.passes.fit_context import RowPasses
 from streamkern.predict.ensemble import Ensemble
 from streamkern.predict.support import SupportRows
 from streamkern.runtime.memory import usable_cores
 from streamkern.runtime.threads import blas_threads
 from streamkern.solve.progressive_validation import progressive_error
+from streamkern.solvers.fold_solution import nested_sizes
+from streamkern.solvers.gram_passes import GramPasses, GramTransforms
+from streamkern.solvers.penalty_search import Size, solve_sizes
+from streamkern.solvers.subspace_fit import SubspaceChoice, SubspaceSearch
+from streamkern.solvers.subspace_passes import SubspacePasses
 from streamkern.statistics import (
     ByFold,
     FeatureSums,
@@ -45,11 +49,7 @@ from streamkern.statistics import (
     moment_strips,
     unit_of_weights,
 )
-from streamkern.tune.column_pass import ColumnPass
-from streamkern.tune.column_scaling import constant_columns
-from streamkern.tune.fold_solution import nested_sizes
 from streamkern.tune.metric_learning import LearntMetric
-from streamkern.tune.penalty_search import Size, solve_sizes
 
 # Leading features whose moments take about one iteration's pass, and their share of all.
 _MOST_LEADING, _PART = 2048, 4

@@ -8,9 +8,10 @@ import numpy as np
 
 from streamkern._typing import Floats
 from streamkern.errors import DataError
-from streamkern.models.checkpoint_job import RowPasses
 from streamkern.parameters.fit_options import FitOptions
 from streamkern.parameters.plan import plan_for
+from streamkern.passes.column_summary import check_rows
+from streamkern.passes.fit_context import RowPasses
 from streamkern.sources import Source
 from streamkern.statistics import (
     ByFold,
@@ -20,7 +21,6 @@ from streamkern.statistics import (
     Together,
     unplaced_folds,
 )
-from streamkern.tune.column_pass import check_rows
 
 # Squares of rows that may go, over those of the rows that are left: so C and S keep five digits.
 _MOST_TAKEN = {"single": 1e4, "double": 1e10}

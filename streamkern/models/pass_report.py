@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 
 from streamkern.engine.reduction import PassResult
-from streamkern.models.checkpoint_job import RowPasses
 from streamkern.models.labelling import class_facts
 from streamkern.parameters.fit_report import FitReport, with_seconds
+from streamkern.passes.column_summary import ColumnPass
+from streamkern.passes.fit_context import RowPasses
 from streamkern.sources.hdf5 import without_folders
 from streamkern.sources.preprocessing.column_names import input_names
-from streamkern.tune.column_pass import ColumnPass
 
 # Inputs up to which a model knows their range, for predictions on a grid.
 _MOST_RANGES = 3

@@ -13,8 +13,8 @@ from streamkern.parameters.fit_report import FitReport
 from streamkern.predict.deviation import roots
 from streamkern.predict.predictor import Predictor
 from streamkern.solve import NormalEquations, RidgeSolution
+from streamkern.solvers.penalty_search import Size
 from streamkern.sources.preprocessing.column_names import named_inputs
-from streamkern.tune.penalty_search import Size
 
 _MOST_CLASSES = 8
 # Rows of a summary that a line has no room for.

@@ -36,6 +36,7 @@ from streamkern.parameters.fit_report import FitReport, with_seconds
 from streamkern.parameters.parameters import Parameters
 from streamkern.parameters.penalty_options import PenaltyOptions
 from streamkern.parameters.plan import cut
+from streamkern.passes.column_summary import block_of
 from streamkern.predict.deviation import without_rows
 from streamkern.predict.interval_fit import fitted_intervals
 from streamkern.predict.intervals import Intervals
@@ -46,11 +47,10 @@ from streamkern.solve import Eigenbasis, NormalEquations, Spectrum
 from streamkern.solve.penalty_curve import PenaltyCurve
 from streamkern.solve.penalty_errors import PenaltyErrors, PenaltyModels
 from streamkern.solve.sparse_selection import Sparsifier
+from streamkern.solvers.fold_solution import Solved, nested_sizes, solve_folds
+from streamkern.solvers.held_out_models import solve_sparse
 from streamkern.sources import Source
 from streamkern.statistics import RowSample, dtype_of_features, precision_of_features
-from streamkern.tune.column_pass import block_of
-from streamkern.tune.fold_solution import Solved, nested_sizes, solve_folds
-from streamkern.tune.held_out_models import solve_sparse
 
 # Below this 1 - h, an error without the row itself is rounding, in the precision of the features.
 _LEAST_SPARE = {"single": 1e-4, "double": 1e-10}

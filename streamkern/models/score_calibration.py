@@ -15,9 +15,9 @@ from streamkern.predict.class_errors import ClassErrors, ScoreTable
 from streamkern.predict.class_rule import Calibrator, ClassRule, PlainRule
 from streamkern.predict.evaluation import Evaluation, FoldPredictors, Measure
 from streamkern.predict.predictor import RowFunction
+from streamkern.solvers.held_out_models import LeftOut
 from streamkern.sources import LabelledSource
 from streamkern.statistics import ByFold
-from streamkern.tune.held_out_models import LeftOut
 
 # The least that scores are taken to spread by, as a part of the targets' variance.
 _LEAST_SPREAD = 1e-6

@@ -14,6 +14,7 @@ from streamkern.features.kernel_values import Similarities
 from streamkern.models.feature_rounding import RoundedErrors
 from streamkern.parameters.plan import cut
 from streamkern.parameters.template import check_targets
+from streamkern.passes.column_summary import check_rows
 from streamkern.predict.deviation import Deviation, LeaveOneOut
 from streamkern.predict.evaluation import Evaluation, PredictionErrors
 from streamkern.predict.gradients import GradientOuterProduct
@@ -24,7 +25,6 @@ from streamkern.solve import NormalEquations, rss_rounding
 from streamkern.sources import Source
 from streamkern.statistics import ColumnStatistics, Precision, Statistic, Together
 from streamkern.statistics.integer_units import TARGET_BITS
-from streamkern.tune.column_pass import check_rows
 
 if TYPE_CHECKING:
     from streamkern.models.fitted_ridge import FittedRidge

@@ -12,10 +12,10 @@ import numpy as np
 
 from streamkern.errors import DataError, ParameterError, warn
 from streamkern.errors.checks import check_choice, checked_integer
+from streamkern.estimators.exact_kernel_ridge import ExactKernelRidge, check_memory
+from streamkern.estimators.random_feature_ridge import RandomFeatureRidge
 from streamkern.features import FAMILIES
 from streamkern.kernels import Kernel, Linear, ShiftInvariantKernel, length_scale_of
-from streamkern.models.estimators.exact_kernel_ridge import ExactKernelRidge, check_memory
-from streamkern.models.estimators.random_feature_ridge import RandomFeatureRidge
 from streamkern.parameters.parameters import Parameters, first_kernel_of
 from streamkern.parameters.penalty_options import PenaltyOptions
 from streamkern.parameters.plan import plan_for

@@ -12,8 +12,8 @@ from scipy.special import stdtrit
 from streamkern._typing import Floats
 from streamkern.engine.scheduler import run, task
 from streamkern.errors import DataError, ParameterError, StreamkernWarning
+from streamkern.estimators.exact_kernel_ridge import ExactKernelRidge
 from streamkern.kernels import Kernel
-from streamkern.models.estimators.exact_kernel_ridge import ExactKernelRidge
 from streamkern.models.scoring import scored
 from streamkern.sources import Source
 from streamkern.statistics import RowSample

@@ -12,12 +12,12 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from streamkern.errors.formatting import printable
+from streamkern.estimators.classification import Classification
+from streamkern.estimators.loading import fitted_model, rows_of
 from streamkern.kernels import as_kernel, simple_kernels
-from streamkern.models.classification import Classification
 from streamkern.models.fitted_classes import FittedClassifier
 from streamkern.models.fitted_model import restored_kernel
 from streamkern.models.fitted_ridge import FittedRidge
-from streamkern.models.loading import fitted_model, rows_of
 from streamkern.parameters.fit_report import FitReport
 from streamkern.parameters.parameters import AUTO, Parameters
 from streamkern.report import choice_figures, numbers, page_facts, report_rows, validation_curves

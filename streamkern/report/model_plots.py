@@ -6,8 +6,8 @@ import numpy as np
 
 from streamkern.errors import ParameterError
 from streamkern.errors.formatting import unknown
-from streamkern.models.importance import permutation_importance
-from streamkern.models.loading import fitted_model, rows_of
+from streamkern.estimators.importance import permutation_importance
+from streamkern.estimators.loading import fitted_model, rows_of
 from streamkern.models.scoring import scored
 from streamkern.predict.class_errors import ClassErrors
 from streamkern.predict.evaluation import Evaluation, Measure

@@ -9,11 +9,11 @@ import numpy as np
 
 from streamkern._typing import Floats
 from streamkern.errors import ParameterError
+from streamkern.estimators.component_fit import FittedComponents
+from streamkern.estimators.loading import fitted_of
 from streamkern.features import Similarities
-from streamkern.models.component_fit import FittedComponents
 from streamkern.models.fitted_classes import FittedClassifier
 from streamkern.models.fitted_ridge import FittedRidge
-from streamkern.models.loading import fitted_of
 from streamkern.predict.class_rule import (
     LEAST,
     Calibrator,

@@ -13,8 +13,8 @@ from streamkern._typing import Floats
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.held_out_predictors import folds_of
 from streamkern.solve.penalty_curve import PenaltyCurve, errors_of_roots
-from streamkern.tune.fold_solution import nested_sizes
-from streamkern.tune.penalty_search import solve_sizes
+from streamkern.solvers.fold_solution import nested_sizes
+from streamkern.solvers.penalty_search import solve_sizes
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from streamkern.models.fitted_classes import FittedClassifier
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.held_out_predictors import folds_of, unseen_by
 from streamkern.models.scoring import check_fitted_rows, checked_shape, scored
+from streamkern.passes.column_summary import block_of
 from streamkern.predict.class_errors import ClassErrors
 from streamkern.predict.deviation import Deviation, Largest, without_rows
 from streamkern.predict.evaluation import (
@@ -29,10 +30,9 @@ from streamkern.predict.evaluation import (
 from streamkern.predict.predictor import Predictor
 from streamkern.report.held_out_rows import WorstRows
 from streamkern.solve import NormalEquations
+from streamkern.solvers.held_out_models import LeftOut
 from streamkern.sources import Block, Source
 from streamkern.statistics import ByFold, ListedFolds, RowSample, Together
-from streamkern.tune.column_pass import block_of
-from streamkern.tune.held_out_models import LeftOut
 
 # Rows whose standard deviations are found, and targets whose pairs are counted.
 _SAMPLE_ROWS = 4096

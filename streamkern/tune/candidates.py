@@ -16,8 +16,8 @@ from streamkern.kernels import KERNELS, Kernel, ScaledKernel, ShiftInvariantKern
 from streamkern.kernels.scaled import DistanceKernel
 from streamkern.parameters.fit_options import FitOptions
 from streamkern.parameters.parameters import AUTO, FEWEST_ROWS
+from streamkern.passes.column_summary import ColumnPass
 from streamkern.sources import Source
-from streamkern.tune.column_pass import ColumnPass
 from streamkern.tune.trials import Attempt
 
 # From smooth to rough; and the one that is rough along every input by itself.

@@ -8,10 +8,10 @@ import numpy as np
 from streamkern._typing import Array, Floats
 from streamkern.features import RandomFourierFeatures
 from streamkern.kernels import Laplacian
+from streamkern.passes.column_summary import ColumnPass
 from streamkern.runtime.threads import blas_threads
 from streamkern.sources import Block
 from streamkern.statistics import Folds
-from streamkern.tune.column_pass import ColumnPass
 
 # Rows of the sample, features and rows a feature of the small fit, and blocks that are left out.
 _ROWS, _COMPONENTS, _ROWS_A_FEATURE, _BLOCKS = 2048, 512, 4, 10

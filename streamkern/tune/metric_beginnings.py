@@ -16,8 +16,8 @@ from streamkern.features.metric import learning_of
 from streamkern.parameters.cost_estimate import rough_flops_per_second
 from streamkern.parameters.fit_options import FitOptions
 from streamkern.parameters.job_plan import Plan
+from streamkern.passes.column_summary import ColumnPass
 from streamkern.tune.budget import LEARNING, run_in_time
-from streamkern.tune.column_pass import ColumnPass
 from streamkern.tune.input_weights import (
     descent_bytes,
     descent_flops,

@@ -20,12 +20,12 @@ from streamkern.kernels import Kernel, Linear
 from streamkern.parameters.fit_options import FitOptions, large_sample
 from streamkern.parameters.fit_report import FitReport, with_seconds
 from streamkern.parameters.job_plan import Plan
+from streamkern.passes.column_summary import ColumnPass
 from streamkern.runtime.events import tell_of_job
 from streamkern.runtime.threads import blas_threads
 from streamkern.sources import Source
 from streamkern.tune.budget import LEARNING, Clock
 from streamkern.tune.candidates import Contender
-from streamkern.tune.column_pass import ColumnPass
 from streamkern.tune.metric_beginnings import Pair, promising, start_of_rounds
 from streamkern.tune.metric_rounds import Round, Sample, rounds_of
 from streamkern.tune.time_limit import OutOfTimeError

@@ -16,10 +16,10 @@ from streamkern.parameters.cost_estimate import rough_flops_per_second
 from streamkern.parameters.fit_options import CHOICE_ROWS, OF_CATEGORIES, FitOptions
 from streamkern.parameters.fit_report import FitReport
 from streamkern.parameters.parameters import FEWEST_ROWS
+from streamkern.passes.column_summary import ColumnPass
 from streamkern.runtime.threads import blas_threads
 from streamkern.tune.budget import Clock, run_in_time
 from streamkern.tune.candidates import far_steps
-from streamkern.tune.column_pass import ColumnPass
 from streamkern.tune.metric_rounds import HeldOutTrial, Tried
 from streamkern.tune.trials import Trial
 

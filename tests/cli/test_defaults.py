@@ -9,10 +9,10 @@ from commandline import invoke, write
 
 import streamkern
 from streamkern.errors import DataError
-from streamkern.models.boosting import Boosting
-from streamkern.models.classification import Classification
-from streamkern.models.component_fit import ComponentOptions
-from streamkern.models.tasks import Regression
+from streamkern.estimators.boosting import Boosting
+from streamkern.estimators.classification import Classification
+from streamkern.estimators.component_fit import ComponentOptions
+from streamkern.estimators.tasks import Regression
 from streamkern.parameters.parameters import Parameters
 from streamkern.report import comparison
 

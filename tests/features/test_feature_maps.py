@@ -6,8 +6,8 @@ import pytest
 import streamkern
 from streamkern import Gaussian, RandomFeatureRidge
 from streamkern.errors import ParameterError
+from streamkern.estimators.loading import template_of
 from streamkern.features import FAMILIES, MAPS, Identity
-from streamkern.models.loading import template_of
 from streamkern.parameters.parameters import Parameters
 
 every_map = pytest.mark.parametrize("name", [name for name in FAMILIES if name != "identity"])

@@ -8,8 +8,8 @@ import pytest
 import streamkern
 from streamkern import RandomFeatureAdaBoost, RandomFeatureRidge
 from streamkern.errors import DataError
+from streamkern.estimators import boosting_fit
 from streamkern.features.metric import metric_of_map
-from streamkern.models import boosting_fit
 from streamkern.predict.ensemble import ALGORITHMS
 from streamkern.sources import ArraySource
 

@@ -19,7 +19,7 @@ from sklearn.preprocessing import StandardScaler
 import streamkern
 from streamkern import ExactKernelRidge, Gaussian, Matern, RandomFeatureRidge, RandomFourierFeatures
 from streamkern.errors import DataError, ParameterError
-from streamkern.models.estimators.conventions import checked_rows
+from streamkern.estimators.conventions import checked_rows
 from streamkern.sources import ArraySource
 
 NAMES = ["width", "depth", "age"]

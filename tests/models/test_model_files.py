@@ -24,11 +24,11 @@ from streamkern import (
     RandomFeatureRidge,
 )
 from streamkern.errors import ModelFileError
-from streamkern.models.boosting import FittedEnsemble
-from streamkern.models.component_fit import FittedComponents
+from streamkern.estimators.boosting import FittedEnsemble
+from streamkern.estimators.component_fit import FittedComponents
+from streamkern.estimators.loading import load_fitted, read_fitted
 from streamkern.models.data_moments import load_moments, moments_header
 from streamkern.models.fitted_ridge import FittedRidge
-from streamkern.models.loading import load_fitted, read_fitted
 from streamkern.parameters.fit_report import FitReport
 from streamkern.storage.codec import kind_of
 from streamkern.storage.untrusted import fixed

@@ -5,7 +5,7 @@ import pytest
 
 from streamkern import Gaussian, Laplacian, Linear, RandomFeatureRidge
 from streamkern.errors import ParameterError
-from streamkern.tune.fold_solution import nested_sizes
+from streamkern.solvers.fold_solution import nested_sizes
 
 P = 3
 

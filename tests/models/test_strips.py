@@ -10,9 +10,9 @@ import streamkern
 from streamkern.errors import InsufficientMemoryError, ParameterError
 from streamkern.features import Identity, RandomFourierFeatures
 from streamkern.kernels import Gaussian
-from streamkern.models import checkpoint_job
 from streamkern.parameters import plan as planning
 from streamkern.parameters.plan import plan_fit
+from streamkern.passes import fit_context
 from streamkern.runtime.resources import Resources
 from streamkern.sources import ArraySource
 from streamkern.statistics import Moments, Triangle, empty_moments, joined_moments, moment_strips
@@ -119,13 +119,13 @@ def test_a_fit_in_strips_is_the_fit(monkeypatch):
     options = {"n_components": D, "alpha": 0.1, "precision": "double"}
     model = streamkern.RandomFeatureRidge("gaussian", **options)
     whole = model.fit(X, y).predict(X)
-    room, labels, accumulate = room_for(ArraySource(X, y), 2), [], checkpoint_job.accumulate
+    room, labels, accumulate = room_for(ArraySource(X, y), 2), [], fit_context.accumulate
 
     def noted(*arguments, label, **options):
         labels.append(label)
         return accumulate(*arguments, label=label, **options)
 
-    monkeypatch.setattr(checkpoint_job, "accumulate", noted)
+    monkeypatch.setattr(fit_context, "accumulate", noted)
     monkeypatch.setattr(planning, "current_resources", lambda: Resources(0, 1, room))
     strips = model.fit(X, y)
     assert labels == ["moments-1-of-2", "moments-2-of-2"]

@@ -13,9 +13,8 @@ from threadpoolctl import threadpool_limits
 import streamkern
 from streamkern import Gaussian, Matern
 from streamkern.errors import ModelFileError, ParameterError, StreamkernWarning
+from streamkern.estimators.tasks import Regression
 from streamkern.features.base import stream
-from streamkern.models import gram_passes, subspace_fit, subspace_passes
-from streamkern.models.tasks import Regression
 from streamkern.parameters import plan
 from streamkern.parameters.cost_estimate import vectors_at_once
 from streamkern.report.report_rows import fit_rows
@@ -24,6 +23,7 @@ from streamkern.report.validation_pass import validated
 from streamkern.runtime.events import observed
 from streamkern.runtime.feature_store import FeatureStore
 from streamkern.solve import preconditioner
+from streamkern.solvers import gram_passes, subspace_fit, subspace_passes
 from streamkern.sources import ArraySource
 
 N, P = 1500, 3
@@ -423,7 +423,7 @@ def test_moments_of_all_features_are_refused():
 
 
 def test_a_residual_that_does_not_fall_is_told_with_what_to_do(monkeypatch):
-    monkeypatch.setattr("streamkern.models.gram_passes.GramPasses.patience", -1)
+    monkeypatch.setattr("streamkern.solvers.gram_passes.GramPasses.patience", -1)
     with pytest.warns(StreamkernWarning, match="solutions may still move predictions"):
         model = ridge(alpha=1e-6).fit(*rows())
     assert model.report_["note"].endswith("hardly falls any more; take larger penalties.")

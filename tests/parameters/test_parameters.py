@@ -9,10 +9,10 @@ from click.testing import CliRunner
 import streamkern
 from streamkern.cli import main, parameter_options
 from streamkern.errors import ParameterError
+from streamkern.estimators.boosting import Boosting
+from streamkern.estimators.classification import Classification
+from streamkern.estimators.component_fit import ComponentOptions
 from streamkern.kernels import KERNELS, Matern
-from streamkern.models.boosting import Boosting
-from streamkern.models.classification import Classification
-from streamkern.models.component_fit import ComponentOptions
 from streamkern.parameters.parameters import NAMES, OPTIONS, Parameters
 from streamkern.solve.penalty_grid import CRITERIA
 from streamkern.solve.sparse_selection import METHODS

@@ -12,7 +12,7 @@ from rows_read import sample_of
 
 import streamkern
 from streamkern import Gaussian, RandomFeatureClassifier, RandomFeatureRidge
-from streamkern.models.importance import held_out_importance
+from streamkern.estimators.importance import held_out_importance
 from streamkern.report.input_effects import partial_dependence
 from streamkern.report.validation_pass import validated
 from streamkern.sources import as_source

@@ -16,8 +16,8 @@ from naive import quick
 
 from streamkern import Gaussian, Laplacian, Matern, RandomFeatureRidge
 from streamkern.errors import ParameterError
+from streamkern.estimators.tuned_fit import Choice
 from streamkern.features import Standardizer
-from streamkern.models.tuned_fit import Choice
 from streamkern.parameters.cost_estimate import fit_flops, fit_seconds, solve_flops
 from streamkern.parameters.fit_options import large_sample
 from streamkern.parameters.parameters import Parameters
@@ -150,7 +150,7 @@ def test_a_budget_in_seconds_stops_the_search(monkeypatch):
 
     monkeypatch.setattr("streamkern.tune.budget.perf_counter", lambda: clock[0])
     ours = SimpleNamespace(perf_counter=lambda: clock[0])
-    monkeypatch.setattr("streamkern.models.tuned_fit.time", ours)
+    monkeypatch.setattr("streamkern.estimators.tuned_fit.time", ours)
     monkeypatch.setattr(Trial, "__call__", timed)
     given = {"scale": "robust", "metric": np.eye(P), "precision": "double"}
     report = ridge(**given).tune(*rows(), budget="12s").report_
@@ -198,7 +198,7 @@ def test_a_search_ends_in_time_though_a_trial_takes_longer_than_those_before(mon
 
     monkeypatch.setattr("streamkern.tune.budget.perf_counter", lambda: times[0])
     ours = SimpleNamespace(perf_counter=lambda: times[0])
-    monkeypatch.setattr("streamkern.models.tuned_fit.time", ours)
+    monkeypatch.setattr("streamkern.estimators.tuned_fit.time", ours)
     monkeypatch.setattr(Targets, "blocks", timed)
     given = {"scale": "robust", "metric": np.eye(P), "precision": "double"}
     with dask.config.set(num_workers=1):

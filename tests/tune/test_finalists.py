@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from streamkern import RandomFeatureClassifier, RandomFeatureRidge, load
+from streamkern.estimators.tasks import Regression
+from streamkern.estimators.tuned_fit import Choice
 from streamkern.features import Standardizer
 from streamkern.kernels import Gaussian, Laplacian
-from streamkern.models.tasks import Regression
-from streamkern.models.tuned_fit import Choice
 from streamkern.parameters.parameters import Parameters
 from streamkern.sources import as_source
 from streamkern.tune import metric_beginnings, metric_learning, metric_rounds

@@ -18,11 +18,11 @@ from streamkern.parameters.penalty_options import PenaltyOptions
 from streamkern.solve import Eigenbasis, solve_ridge
 from streamkern.solve.penalty_curve import PenaltyCurve
 from streamkern.solve.penalty_grid import default_grid
+from streamkern.solvers import fold_solution
+from streamkern.solvers.fold_solution import Solved, solve_folds
 from streamkern.sources import Block, Shard
 from streamkern.sources.arrays import ArraySource
 from streamkern.statistics import ByFold, Moments, RowFolds, block_folds, shard_folds
-from streamkern.tune import fold_solution
-from streamkern.tune.fold_solution import Solved, solve_folds
 
 N, P, D, K, SHARD = 230, 3, 24, 4, 17
 ALPHAS = (0.01, 0.1, 1.0, 10.0, 100.0)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from streamkern.errors import ParameterError
+from streamkern.estimators.tasks import Rows, Task
 from streamkern.models.data_moments import DataMoments
 from streamkern.models.fitted_classes import FittedClassifier
 from streamkern.models.fitted_ridge import FittedRidge
@@ -15,7 +16,6 @@ from streamkern.models.labelling import (
     weighs_alike,
 )
 from streamkern.models.score_calibration import calibrated_by_folds, calibrated_by_moments
-from streamkern.models.tasks import Rows, Task
 from streamkern.parameters.fit_report import with_seconds
 from streamkern.parameters.parameters import Parameters
 from streamkern.parameters.template import Template

@@ -8,8 +8,8 @@ import numpy as np
 from streamkern._typing import Floats
 from streamkern.engine.scheduler import run_all, shared, task
 from streamkern.errors.checks import checked_integer
+from streamkern.estimators.loading import fitted_model, rows_of
 from streamkern.models.fitted_classes import FittedClassifier
-from streamkern.models.loading import fitted_model, rows_of
 from streamkern.models.scoring import checked_shape, scored
 from streamkern.predict.class_errors import ClassErrors
 from streamkern.predict.evaluation import Evaluation, FoldPredictors, PredictionErrors

@@ -11,7 +11,6 @@ from typing import Any
 
 from streamkern.errors import DataError, ParameterError
 from streamkern.kernels import Gaussian, Kernel, Linear
-from streamkern.models.checkpoint_job import RowPasses
 from streamkern.models.data_moments import DataMoments
 from streamkern.models.fitted_model import described_kernel
 from streamkern.models.moments_fit import fit_job
@@ -20,11 +19,12 @@ from streamkern.parameters.fit_options import FitOptions, large_sample
 from streamkern.parameters.fit_report import FitReport, with_seconds
 from streamkern.parameters.parameters import AUTO, Parameters, first_kernel_of
 from streamkern.parameters.plan import plan_here, tell_of_solution
+from streamkern.passes.column_summary import block_of
+from streamkern.passes.fit_context import RowPasses
 from streamkern.runtime.events import tell_of_job
 from streamkern.sources import Source
 from streamkern.tune.budget import Budget, Clock, Ledger, direct_seconds
 from streamkern.tune.candidates import Contender, kernels_to_try, maps_to_try, pairs_to_try
-from streamkern.tune.column_pass import block_of
 from streamkern.tune.finalists import compare
 from streamkern.tune.halving import budgeted_rows, search
 from streamkern.tune.metric_learning import check_metric_of

@@ -15,7 +15,6 @@ import numpy as np
 
 from streamkern._typing import Floats
 from streamkern.features.kernel_map import Combinations
-from streamkern.models.subspace_passes import SubspacePasses
 from streamkern.parameters.penalty_options import PenaltyOptions
 from streamkern.runtime.memory import usable_cores
 from streamkern.runtime.threads import blas_threads
@@ -25,6 +24,7 @@ from streamkern.solve.eigendecomposition import SMALL
 from streamkern.solve.penalty_curve import PenaltyCurve
 from streamkern.solve.penalty_grid import even_grid
 from streamkern.solve.solution import relative_floor
+from streamkern.solvers.subspace_passes import SubspacePasses
 from streamkern.statistics import FeatureSums, Split
 
 # Of the residuals that are made at once, of which some five copies are in memory.

@@ -3,17 +3,17 @@
 from pathlib import Path
 from typing import Any
 
-from streamkern.models.boosting import FittedEnsemble
-from streamkern.models.component_fit import FittedComponents
-from streamkern.models.estimators.base import holding
-from streamkern.models.estimators.random_feature_adaboost import RandomFeatureAdaBoost
-from streamkern.models.estimators.random_feature_classifier import RandomFeatureClassifier
-from streamkern.models.estimators.random_feature_pca import RandomFeaturePCA
-from streamkern.models.estimators.random_feature_ridge import RandomFeatureRidge
+from streamkern.estimators.base import holding
+from streamkern.estimators.boosting import FittedEnsemble
+from streamkern.estimators.component_fit import FittedComponents
+from streamkern.estimators.loading import load_fitted
+from streamkern.estimators.random_feature_adaboost import RandomFeatureAdaBoost
+from streamkern.estimators.random_feature_classifier import RandomFeatureClassifier
+from streamkern.estimators.random_feature_pca import RandomFeaturePCA
+from streamkern.estimators.random_feature_ridge import RandomFeatureRidge
 from streamkern.models.fitted_classes import FittedClassifier
 from streamkern.models.fitted_model import FittedModel
 from streamkern.models.fitted_ridge import FittedRidge
-from streamkern.models.loading import load_fitted
 
 
 def load(

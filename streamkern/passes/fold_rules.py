@@ -8,13 +8,13 @@ import numpy as np
 from streamkern._typing import Array, Floats
 from streamkern.engine.scheduler import run_all, task
 from streamkern.errors import DataError, ParameterError
-from streamkern.models.checkpoint_job import hash_of_rows
 from streamkern.parameters.fit_options import FitOptions, span
 from streamkern.parameters.job_plan import Plan
+from streamkern.passes.column_summary import ColumnPass
+from streamkern.passes.fit_context import hash_of_rows
 from streamkern.sources import Source
 from streamkern.statistics import Folds, ListedFolds, RowFolds, block_folds, shard_folds
 from streamkern.statistics.folds import PlacedFolds, RegionFolds, TurnedFolds, Window, WindowFolds
-from streamkern.tune.column_pass import ColumnPass
 
 # Rows, or shards, for every fold: fewer are dealt unevenly.
 _FEW = 10

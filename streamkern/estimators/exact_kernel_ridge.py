@@ -9,6 +9,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from streamkern._typing import Array, Floats
 from streamkern.errors import DataError, InsufficientMemoryError, ParameterError
+from streamkern.estimators.conventions import (
+    KernelParameters,
+    checked_rows,
+    data_errors,
+    keep_parameters,
+    refuse_paths,
+)
+from streamkern.estimators.docstrings import documented
 from streamkern.features import Standardizer
 from streamkern.features.metric import (
     GivenMetric,
@@ -18,14 +26,6 @@ from streamkern.features.metric import (
 )
 from streamkern.kernels import Kernel, ShiftInvariantKernel, as_kernel
 from streamkern.kernels.scaled import MEDIAN_ROWS
-from streamkern.models.estimators.conventions import (
-    KernelParameters,
-    checked_rows,
-    data_errors,
-    keep_parameters,
-    refuse_paths,
-)
-from streamkern.models.estimators.docstrings import documented
 from streamkern.models.prediction import by_rows
 from streamkern.parameters.parameters import DEFAULT_KERNEL
 from streamkern.runtime.memory import available_bytes, in_words

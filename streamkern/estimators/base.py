@@ -10,16 +10,16 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_array
 
 from streamkern.errors.html_table import html_table
-from streamkern.models.estimators.conventions import (
+from streamkern.estimators.conventions import (
     check_finite,
     checked_rows,
     checked_targets,
     data_errors,
     encoded,
 )
-from streamkern.models.estimators.paths import are_paths, opened_paths
+from streamkern.estimators.growing import Growing
+from streamkern.estimators.paths import are_paths, opened_paths
 from streamkern.models.fitted_model import FittedModel, columns_of, through
-from streamkern.models.growing import Growing
 from streamkern.parameters.fit_report import FitReport
 from streamkern.parameters.template import Template
 from streamkern.sources import Source, as_source

@@ -16,15 +16,15 @@ from sklearn.utils.validation import check_is_fitted
 from streamkern import features
 from streamkern._typing import Array, Floats
 from streamkern.errors import DataError
-from streamkern.features import FeatureMap
-from streamkern.kernels import Gaussian, ShiftInvariantKernel, as_kernel, length_scale_of
-from streamkern.models.estimators.conventions import (
+from streamkern.estimators.conventions import (
     KernelFeatures,
     LazyTransformer,
     checked_rows,
     initializer,
 )
-from streamkern.models.estimators.docstrings import documented
+from streamkern.estimators.docstrings import documented
+from streamkern.features import FeatureMap
+from streamkern.kernels import Gaussian, ShiftInvariantKernel, as_kernel, length_scale_of
 from streamkern.models.prediction import features_of
 from streamkern.models.scoring import scored
 from streamkern.parameters.fit_options import sample_size

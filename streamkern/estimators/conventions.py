@@ -14,9 +14,9 @@ from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from streamkern.errors import DataError, ParameterError, warn
 from streamkern.errors.formatting import listed
+from streamkern.estimators.paths import are_paths
 from streamkern.kernels import Kernel
 from streamkern.kernels.base import split_names
-from streamkern.models.estimators.paths import are_paths
 from streamkern.parameters.parameters import first_kernel_of
 from streamkern.runtime.sparse_rows import SparseRows
 from streamkern.sources import Source

@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any, Self
 
 from streamkern.errors import ParameterError
-from streamkern.models.boosting import Boosting
-from streamkern.models.estimators.base import fitted, holding
-from streamkern.models.estimators.conventions import keep_parameters
-from streamkern.models.estimators.docstrings import documented
-from streamkern.models.estimators.random_feature_classifier import ClassEstimator
-from streamkern.models.estimators.random_feature_ridge import RandomFeatureRidge
+from streamkern.estimators.base import fitted, holding
+from streamkern.estimators.boosting import Boosting
+from streamkern.estimators.conventions import keep_parameters
+from streamkern.estimators.docstrings import documented
+from streamkern.estimators.random_feature_classifier import ClassEstimator
+from streamkern.estimators.random_feature_ridge import RandomFeatureRidge
 from streamkern.parameters.parameters import Parameters
 from streamkern.runtime.events import job
 

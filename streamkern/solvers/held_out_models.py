@@ -25,9 +25,9 @@ from streamkern.solve.sparse_selection import (
     sparse_errors,
     sparse_sizes,
 )
+from streamkern.solvers.fold_solution import Solved
+from streamkern.solvers.penalty_search import Size, splits
 from streamkern.statistics import ByFold, FeatureSums, Split
-from streamkern.tune.fold_solution import Solved
-from streamkern.tune.penalty_search import Size, splits
 
 
 class LeftOut(NamedTuple):

@@ -24,8 +24,8 @@ from streamkern.solve.penalty_curve import at_the_edge, short_of_precision
 from streamkern.solve.posterior_samples import PosteriorSamples
 from streamkern.solve.sparse_selection import SparsityCurve
 from streamkern.solve.subspace import Remainder
+from streamkern.solvers.penalty_search import LeaveOneOutCurve, Size, solve_sizes
 from streamkern.statistics import ByFold, CentredMoments, FeatureSums
-from streamkern.tune.penalty_search import LeaveOneOutCurve, Size, solve_sizes
 
 _SMALLEST_SIZE = 64
 

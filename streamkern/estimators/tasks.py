@@ -12,13 +12,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from streamkern.errors import OverflowedError, ParameterError
+from streamkern.estimators.tuned_fit import OF_SEARCH, Choice
 from streamkern.features.base import checked_n_components
 from streamkern.models.data_moments import DataMoments, checked_moments
 from streamkern.models.feature_rounding import LARGEST_SHARE, ROUNDED, share_of_rounding
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.moments_fit import fit_moments
 from streamkern.models.ridge_solution import solve_moments
-from streamkern.models.tuned_fit import OF_SEARCH, Choice
 from streamkern.parameters.fit_options import SAMPLE_ROWS, FitOptions
 from streamkern.parameters.fit_report import with_seconds
 from streamkern.parameters.footprint import solve_bytes

@@ -8,14 +8,14 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 
 from streamkern._typing import Floats
+from streamkern.estimators.base import TableEstimator, fitted, holding
+from streamkern.estimators.classification import Classification
+from streamkern.estimators.conventions import keep_parameters
+from streamkern.estimators.docstrings import documented
+from streamkern.estimators.feature_estimator import FeatureEstimator
+from streamkern.estimators.paths import are_paths
+from streamkern.estimators.tasks import Task
 from streamkern.kernels import Kernel
-from streamkern.models.classification import Classification
-from streamkern.models.estimators.base import TableEstimator, fitted, holding
-from streamkern.models.estimators.conventions import keep_parameters
-from streamkern.models.estimators.docstrings import documented
-from streamkern.models.estimators.feature_estimator import FeatureEstimator
-from streamkern.models.estimators.paths import are_paths
-from streamkern.models.tasks import Task
 from streamkern.parameters.parameters import AUTO
 from streamkern.runtime.events import job
 from streamkern.sources import Source, labelled_rows

@@ -8,13 +8,13 @@ import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 
 from streamkern._typing import Floats
+from streamkern.estimators.base import fitted
+from streamkern.estimators.conventions import keep_parameters
+from streamkern.estimators.docstrings import documented
+from streamkern.estimators.feature_estimator import FeatureEstimator
+from streamkern.estimators.tasks import Regression, Task
 from streamkern.kernels import Kernel
-from streamkern.models.estimators.base import fitted
-from streamkern.models.estimators.conventions import keep_parameters
-from streamkern.models.estimators.docstrings import documented
-from streamkern.models.estimators.feature_estimator import FeatureEstimator
 from streamkern.models.grid_prediction import GridPrediction, predicted_grid
-from streamkern.models.tasks import Regression, Task
 from streamkern.parameters.parameters import AUTO
 from streamkern.runtime.events import job
 from streamkern.solve import NormalEquations

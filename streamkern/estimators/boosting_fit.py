@@ -19,7 +19,6 @@ import numpy as np
 from streamkern.errors import DataError, ParameterError, StreamkernWarning
 from streamkern.features import Identity, Standardized
 from streamkern.kernels import Kernel
-from streamkern.models.checkpoint_job import RowPasses
 from streamkern.models.data_moments import DataMoments
 from streamkern.models.moments_fit import fit_job
 from streamkern.models.moments_pass import moments_pass
@@ -28,15 +27,16 @@ from streamkern.parameters.fit_options import FitOptions
 from streamkern.parameters.fit_report import FitReport
 from streamkern.parameters.parameters import Parameters, first_kernel_of
 from streamkern.parameters.template import Template
+from streamkern.passes.column_summary import ColumnPass
+from streamkern.passes.fit_context import RowPasses
 from streamkern.predict.ensemble import ALGORITHMS, Ensemble, RoundErrors, StagedErrors
 from streamkern.predict.evaluation import Evaluation
 from streamkern.runtime.threads import blas_threads
 from streamkern.sources import LabelledSource
-from streamkern.tune.column_pass import ColumnPass
 from streamkern.tune.metric_learning import LearntMetric
 
 if TYPE_CHECKING:
-    from streamkern.models.boosting import Boosting
+    from streamkern.estimators.boosting import Boosting
 
 # Of a solution, what is said of every round; and of a fit, what all of them have in common.
 _OF_ROUND: Final = ("alpha", "effective_dof", "cv_rmse", "n_components", "note")

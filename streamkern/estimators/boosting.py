@@ -11,7 +11,7 @@ import numpy as np
 from streamkern._typing import Floats, Group
 from streamkern.errors import ParameterError
 from streamkern.errors.checks import check_choice, checked_integer, is_integer
-from streamkern.models.boosting_fit import fit_rounds, round_options
+from streamkern.estimators.boosting_fit import fit_rounds, round_options
 from streamkern.models.fitted_classes import FittedClasses
 from streamkern.models.fitted_model import (
     described_parameters,

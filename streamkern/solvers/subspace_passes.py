@@ -13,7 +13,6 @@ import numpy as np
 from streamkern._typing import Array, Floats
 from streamkern.features import FeatureMap
 from streamkern.features.base import slices, stream
-from streamkern.models.gram_passes import GramPasses, GramTransforms
 from streamkern.runtime.matrix_products import product
 from streamkern.runtime.threads import blas_threads
 from streamkern.solve.posterior_samples import PosteriorSamples, n_samples, sample_posterior
@@ -25,6 +24,7 @@ from streamkern.solve.preconditioner import (
     sketch_size,
 )
 from streamkern.solve.subspace import Remainder, Subspace, orthonormal
+from streamkern.solvers.gram_passes import GramPasses, GramTransforms
 from streamkern.statistics import ByFold, dtype_of_features, precision_of_features
 
 # Eigenvectors are added whose eigenvalue is more than this share of the penalty.

@@ -4,12 +4,12 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, Self
 
+from streamkern.estimators.base import TableEstimator, fitted, holding
+from streamkern.estimators.component_fit import ComponentOptions, principal_components
+from streamkern.estimators.conventions import KernelFeatures, keep_parameters
+from streamkern.estimators.docstrings import documented
 from streamkern.kernels import Kernel
-from streamkern.models.component_fit import ComponentOptions, principal_components
 from streamkern.models.data_moments import DataMoments
-from streamkern.models.estimators.base import TableEstimator, fitted, holding
-from streamkern.models.estimators.conventions import KernelFeatures, keep_parameters
-from streamkern.models.estimators.docstrings import documented
 from streamkern.parameters.parameters import DEFAULT_KERNEL
 from streamkern.runtime.events import job
 from streamkern.sources import as_source

@@ -8,9 +8,9 @@ import numpy as np
 from streamkern._typing import Array, Floats
 from streamkern.engine.scheduler import run, shared, task
 from streamkern.errors import ParameterError, warn
+from streamkern.estimators.load import estimator_of
+from streamkern.estimators.random_feature_ridge import RandomFeatureRidge
 from streamkern.features.trend import NO_CHOICE
-from streamkern.models.estimators.load import estimator_of
-from streamkern.models.estimators.random_feature_ridge import RandomFeatureRidge
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.report_facts import facts_of
 from streamkern.solve import NormalEquations, RidgeSolution

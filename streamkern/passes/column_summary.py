@@ -16,12 +16,7 @@ from streamkern.parameters.fit_options import OF_CATEGORIES, SAMPLE_ROWS, FitOpt
 from streamkern.parameters.job_plan import Plan
 from streamkern.parameters.parameters import AUTO
 from streamkern.parameters.template import Template
-from streamkern.sources import Block, Source
-from streamkern.sources.nonfinite_rows import bad_rows_error, none_left_error
-from streamkern.sources.preprocessing.column_names import names_of_source
-from streamkern.statistics import ColumnStatistics, RowIndex, RowSample, Together
-from streamkern.storage.checkpoints import Checkpoint
-from streamkern.tune.column_scaling import (
+from streamkern.passes.column_scaling import (
     categories_of,
     common,
     constant_columns,
@@ -34,6 +29,11 @@ from streamkern.tune.column_scaling import (
     robust,
     standardizer_of,
 )
+from streamkern.sources import Block, Source
+from streamkern.sources.nonfinite_rows import bad_rows_error, none_left_error
+from streamkern.sources.preprocessing.column_names import names_of_source
+from streamkern.statistics import ColumnStatistics, RowIndex, RowSample, Together
+from streamkern.storage.checkpoints import Checkpoint
 
 # A standard deviation so many times as wide as half of the rows is that of a few values.
 _WIDE = 25.0

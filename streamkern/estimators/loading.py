@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from streamkern.errors import ParameterError
+from streamkern.estimators.boosting import FittedEnsemble
+from streamkern.estimators.component_fit import FittedComponents
 from streamkern.features import FAMILIES, Cosines
 from streamkern.features.metric import GivenMetric, metric_of_map, standardizer_of
-from streamkern.models.boosting import FittedEnsemble
-from streamkern.models.component_fit import FittedComponents
 from streamkern.models.data_moments import DataMoments, moments_header
 from streamkern.models.fitted_classes import FittedClassifier
 from streamkern.models.fitted_model import FittedModel, columns_of

@@ -8,14 +8,14 @@ from typing import Any, Self
 
 import streamkern
 from streamkern.errors import ParameterError
+from streamkern.estimators.base import TableEstimator, fitted, holding
+from streamkern.estimators.conventions import KernelFeatures, refuse_paths
+from streamkern.estimators.growing import Growing, rows_lock
+from streamkern.estimators.loading import template_of
+from streamkern.estimators.paths import with_fold_column
+from streamkern.estimators.tasks import Task
 from streamkern.kernels import Kernel
 from streamkern.models.data_moments import DataMoments
-from streamkern.models.estimators.base import TableEstimator, fitted, holding
-from streamkern.models.estimators.conventions import KernelFeatures, refuse_paths
-from streamkern.models.estimators.paths import with_fold_column
-from streamkern.models.growing import Growing, rows_lock
-from streamkern.models.loading import template_of
-from streamkern.models.tasks import Task
 from streamkern.parameters.parameters import Parameters
 from streamkern.runtime.events import job
 

@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 
 from streamkern._typing import Floats
-from streamkern.models.subspace_passes import SubspacePasses
-from streamkern.models.subspace_systems import SubspaceSystems, System
 from streamkern.parameters.cost_estimate import most_vectors, vectors_at_once
 from streamkern.parameters.penalty_options import PenaltyOptions
 from streamkern.runtime.threads import blas_threads
 from streamkern.solve.posterior_samples import PosteriorSamples
 from streamkern.solve.subspace import Remainder
+from streamkern.solvers.penalty_search import Size
+from streamkern.solvers.subspace_passes import SubspacePasses
+from streamkern.solvers.subspace_systems import SubspaceSystems, System
 from streamkern.statistics import ByFold
-from streamkern.tune.penalty_search import Size
 
 # Bounds on what is left to move predictions of the rows by: of the model, in deviations of the
 # targets; of models without a fold, and of those that only tell where the error stops falling, over

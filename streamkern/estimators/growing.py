@@ -9,8 +9,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from streamkern.errors import ParameterError
+from streamkern.estimators.tasks import Task
 from streamkern.models.data_moments import DataMoments
-from streamkern.models.tasks import Task
 from streamkern.parameters.parameters import Parameters
 
 # What decides the moments of rows, and so is settled when the first of them come.

@@ -1,0 +1,1 @@
+"""Estimators as scikit-learn has them, and the tasks that they are for."""

@@ -1,1 +1,0 @@
-"""scikit-learn's conventions about fitted models: all that imports scikit-learn to fit is here."""

@@ -1,0 +1,1 @@
+"""The passes of a fit: their context, and the first of them."""

@@ -1,0 +1,1 @@
+"""What holds the normal equations of a fit, and the path of penalties."""
