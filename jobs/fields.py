@@ -18,7 +18,7 @@ import h5py
 import numpy as np
 
 import streamkern
-from streamkern.models import moments_pass
+from streamkern.solvers import toeplitz
 
 _CHUNK = 1 << 20
 
@@ -35,7 +35,7 @@ def main() -> None:
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     if options.products:
-        moments_pass.is_summed_by_waves = lambda *_: False
+        toeplitz.is_summed_by_waves = lambda *_: False
     print(
         f"{'rows':>12}{'columns':>9}{'sums':>9}{'solve':>9}{'rows/s':>12}{'alone':>9}{'ratio':>7}"
         f"{'iterations':>11}{'peak GB':>9}{'predicted/s':>13}{'error':>8}"

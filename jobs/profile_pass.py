@@ -99,7 +99,7 @@ def on_one_thread(source: Any, components: int, precision: str) -> None:
 def on_workers(source: Any, components: int, precision: str, n_workers: int) -> None:
     """Print what part of the cores' time every kind of thread computes, in a fit on workers."""
     with streamkern.connect(n_workers=n_workers) as client:
-        client.run(import_module, "streamkern.models.moments_fit")
+        client.run(import_module, "streamkern.fit")
         model(components, precision).fit(source)
         workers = client.run(os.getpid).values()
         before = [_seconds_of_threads(pid) for pid in (os.getpid(), *workers)]

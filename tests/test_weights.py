@@ -18,8 +18,8 @@ from streamkern.errors import CheckpointError, DataError
 from streamkern.kernels import parsed_kernel
 from streamkern.kernels.scaled import median_distance
 from streamkern.parameters.parameters import Parameters
-from streamkern.parameters.plan import plan_for
-from streamkern.passes.fit_context import checkpointed
+from streamkern.passes.checkpoint_job import checkpointed
+from streamkern.passes.planned_fit import planned_fit
 from streamkern.report.input_effects import partial_dependence
 from streamkern.sources import ArraySource
 
@@ -172,7 +172,8 @@ def test_another_dataset_of_weights_is_another_job(tmp_path):
     options = Parameters.of(ridge()).passes()
     for name, refused in (("w", nullcontext()), ("v", pytest.raises(CheckpointError))):
         source = open_hdf5(tmp_path / "a.h5", weights=name)
-        with refused, checkpointed(tmp_path / "kept", source, options, plan_for(source, options)):
+        context = planned_fit(source, options, folder=tmp_path / "kept")
+        with refused, checkpointed(context):
             pass
 
 

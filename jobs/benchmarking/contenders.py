@@ -32,10 +32,7 @@ _FITTED_ROWS = 16_384
 # The penalty of one row where conjugate gradients are to take few iterations.
 _FOR_GRADIENTS = 4e-3
 # What tasks import.
-_IMPORTED = (
-    *("streamkern.models.moments_fit", "streamkern.models.prediction"),
-    *("numba", "onnxruntime"),
-)
+_IMPORTED = (*("streamkern.fit", "streamkern.models.prediction"), *("numba", "onnxruntime"))
 
 
 class Contender(NamedTuple):

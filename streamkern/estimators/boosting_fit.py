@@ -10,7 +10,7 @@ kept of a row: a round is one pass for moments, and one light pass for errors.
 
 import time
 import warnings
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -18,22 +18,22 @@ import numpy as np
 
 from streamkern.errors import DataError, ParameterError, StreamkernWarning
 from streamkern.features import Identity, Standardized
-from streamkern.kernels import Kernel
+from streamkern.fit import solve
 from streamkern.models.data_moments import DataMoments
-from streamkern.models.moments_fit import fit_job
-from streamkern.models.moments_pass import moments_pass
-from streamkern.models.ridge_solution import solve_moments
+from streamkern.models.drawing import Features, draw_features, features_like
+from streamkern.models.feature_passes import sum_features
 from streamkern.parameters.fit_options import FitOptions
 from streamkern.parameters.fit_report import FitReport
 from streamkern.parameters.parameters import Parameters, first_kernel_of
 from streamkern.parameters.template import Template
-from streamkern.passes.column_summary import ColumnPass
-from streamkern.passes.fit_context import RowPasses
+from streamkern.passes.checkpoint_job import checkpointed
+from streamkern.passes.fit_context import FitContext
+from streamkern.passes.planned_fit import planned_fit
+from streamkern.passes.summary import summarize
 from streamkern.predict.ensemble import ALGORITHMS, Ensemble, RoundErrors, StagedErrors
 from streamkern.predict.evaluation import Evaluation
 from streamkern.runtime.threads import blas_threads
 from streamkern.sources import LabelledSource
-from streamkern.tune.metric_learning import LearntMetric
 
 if TYPE_CHECKING:
     from streamkern.estimators.boosting import Boosting
@@ -66,9 +66,10 @@ def fit_rounds(
     checkpoint: str | Path | None = None,
 ) -> tuple[Ensemble, FitReport]:
     begun, (options, solution, _) = time.perf_counter(), boosting.job(parameters)
-    fit = fit_job(source, options, checkpoint, searched=[boosting.as_dict()], **solution)
-    with fit as (rows, (best, *_), learnt):
-        job = _Job(rows, best.column_pass, learnt, boosting)
+    how: Any = {"folder": checkpoint, "searched": [boosting.as_dict()], **solution}
+    with checkpointed(planned_fit(source, options, **how)) as planned:
+        rows, summary = summarize(planned)
+        job = _Job(*draw_features(rows, summary), boosting)
         ensemble, rounds, stopped = Ensemble(boosting.algorithm, len(source.classes)), [], None
         while len(ensemble) < boosting.n_estimators and stopped is None:
             ensemble, found, stopped = job.next_round(ensemble, parameters)
@@ -102,15 +103,12 @@ def fit_rounds(
 class _Job:
     """What all rounds have in common, and what is counted on the way."""
 
-    rows: RowPasses
-    seen: ColumnPass
-    learnt: LearntMetric | None
+    rows: FitContext
+    features: Features  # of the first round
     boosting: "Boosting"
 
-    kernel: Kernel = field(init=False)
-
     def __post_init__(self) -> None:
-        passed = self.seen.passed
+        passed = self.features.summary.passed
         self.first: FitReport = {}
         self.seconds = {"columns": passed.seconds, "pass": 0.0, "errors": 0.0, "solve": 0.0}
         self.counts: FitReport = {
@@ -130,12 +128,12 @@ class _Job:
         moments = self._moments(before)
         with warnings.catch_warnings():  # of residuals: a round is judged by its votes
             warnings.filterwarnings("ignore", "residuals are smaller", StreamkernWarning)
-            solved = solve_moments(moments, parameters)
+            solved = solve(moments, parameters)
         report = solved.report
         self.first = self.first or report
         for name in ("pass", "solve"):
             self.seconds[name] += report["seconds"][name]
-        first = self.seen.passed  # the report counts it too
+        first = self.features.summary.passed  # the report counts it too
         self._count(
             report["peak_worker_bytes"],
             report["retried_shards"] - first.retried_shards,
@@ -159,27 +157,26 @@ class _Job:
 
     def _moments(self, before: Ensemble) -> DataMoments:
         if not len(before):
-            moments = moments_pass(self.rows, self.seen, learnt=self.learnt)
-            self.kernel = moments.kernel
-            return moments
-        like = Template(self.rows.options, self._drawn(len(before)), self.kernel)
-        rows = self.rows._replace(like=like, few_rows=True)
-        return moments_pass(rows, self.seen, weighting=before)
+            return sum_features(self.rows, self.features)
+        like = Template(self.rows.options, self._drawn(len(before)), self.features.kernel)
+        rows = replace(self.rows, like=like)
+        return sum_features(rows, features_like(rows, self.features.summary), before)
 
     def _drawn(self, number: int) -> Standardized:
         """Return the map of a round after the first, with the kernel of that one."""
-        standardizer, options = self.seen.standardizer, self.rows.options
+        summary, options = self.features.summary, self.rows.options
+        standardizer = summary.standardizer
         if options.is_identity:
             return Standardized(standardizer, Identity().draw(len(standardizer.columns)))
         options = replace(options, random_state=options.random_state + number)
         with blas_threads(1):  # frequencies are part of the result
             # Landmarks begin at the first rows, whatever the seed.
             turn = -number * options.n_components
-            rows = np.roll(standardizer(self.seen.sample.X), turn, axis=0)
-            weights = self.seen.weights
+            rows = np.roll(standardizer(summary.sample.X), turn, axis=0)
+            weights = summary.weights
             weights = None if weights is None else np.roll(weights, turn)
-            rows = options.between(rows, self.seen.ends if options.has_grid else None)
-            inner = options.map_of(self.kernel)
+            rows = options.between(rows, summary.ends if options.has_grid else None)
+            inner = options.map_of(self.features.kernel)
             inner.draw(len(standardizer.columns), inner.chosen(rows, weights))
         return Standardized(standardizer, inner)
 

@@ -11,16 +11,17 @@ import numpy as np
 from streamkern._typing import Group
 from streamkern.engine.scheduler import run, shared, task
 from streamkern.errors import DataError, ParameterError, warn
+from streamkern.fit import sums_of
 from streamkern.kernels import Kernel, as_kernel
 from streamkern.models.data_moments import DataMoments
 from streamkern.models.fitted_model import FittedModel, described_kernel, restored_kernel, through
-from streamkern.models.moments_fit import fit_moments
 from streamkern.models.prediction import predicted_rows
 from streamkern.models.prediction_files import predict_to_hdf5
 from streamkern.models.report_facts import kernel_facts
 from streamkern.parameters.fit_options import FitOptions
 from streamkern.parameters.fit_report import FitReport, with_seconds
 from streamkern.parameters.parameters import DEFAULT_KERNEL, Parameters
+from streamkern.passes.planned_fit import planned_fit
 from streamkern.predict.principal_components import PrincipalComponents, checked_number
 from streamkern.solve import Eigenbasis
 from streamkern.sources import Source
@@ -61,8 +62,8 @@ class ComponentOptions:
         return FitOptions(kernel, n_components=D, fit_intercept=True, **alike)
 
     def fit(self, source: Source, *, checkpoint: str | Path | None = None) -> "FittedComponents":
-        moments = fit_moments(source, self.passes(), needs_targets=False, checkpoint=checkpoint)
-        return principal_components(moments, self)
+        context = planned_fit(source, self.passes(), needs_targets=False, folder=checkpoint)
+        return principal_components(sums_of(context), self)
 
 
 @dataclass(frozen=True, repr=False)

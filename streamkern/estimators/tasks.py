@@ -14,17 +14,17 @@ import numpy as np
 from streamkern.errors import OverflowedError, ParameterError
 from streamkern.estimators.tuned_fit import OF_SEARCH, Choice
 from streamkern.features.base import checked_n_components
+from streamkern.fit import fit, solve, sums_of
 from streamkern.models.data_moments import DataMoments, checked_moments
 from streamkern.models.feature_rounding import LARGEST_SHARE, ROUNDED, share_of_rounding
 from streamkern.models.fitted_ridge import FittedRidge
-from streamkern.models.moments_fit import fit_moments
-from streamkern.models.ridge_solution import solve_moments
 from streamkern.parameters.fit_options import SAMPLE_ROWS, FitOptions
 from streamkern.parameters.fit_report import with_seconds
 from streamkern.parameters.footprint import solve_bytes
 from streamkern.parameters.parameters import AUTO, Parameters
 from streamkern.parameters.plan import Job, plan_here, tell_of_solution
 from streamkern.parameters.template import Template
+from streamkern.passes.planned_fit import planned_fit
 from streamkern.runtime.memory import check_free
 from streamkern.runtime.resources import current_resources
 from streamkern.sources import Source, as_source
@@ -113,13 +113,14 @@ class Task(ABC):
         plan = plan_here(source, options, **job.solution)
         tell_of_solution(source, options, plan, job.solution)
 
-        how: Any = {"like": template, "checkpoint": checkpoint, **job.solution}
-        how["target_range"] = parameters.target_range
+        how: Any = {"like": template, "folder": checkpoint, **job.solution}
+        how |= {"target_range": parameters.target_range, "penalty": parameters.penalty}
 
         def made(options: FitOptions, **before: float) -> Any:
-            moments = fit_moments(source, options, penalty=parameters.penalty, **how)
-            moments = replace(moments, report=with_seconds(moments.report, **before))
-            return self._made(moments, parameters, source, keep_moments=keep_moments)
+            context = planned_fit(source, options, **how)
+            ridge = fit(context, parameters, with_intervals=self.has_intervals)
+            ridge = replace(ridge, report=with_seconds(ridge.report, **before))
+            return self._made(ridge, source, keep_moments=keep_moments)
 
         is_open = parameters.precision == AUTO and template is None and checkpoint is None
         if not (is_open and options.has_bounds):
@@ -148,7 +149,8 @@ class Task(ABC):
         """
         parameters = self.prepared(parameters)
         choice, source = Choice(parameters, **search), self.source(rows, parameters, None)
-        model = self._made(choice.moments(source), parameters, source, keep_moments=keep_moments)
+        ridge = solve(choice.moments(source), parameters, source, with_intervals=self.has_intervals)
+        model = self._made(ridge, source, keep_moments=keep_moments)
         if not choice.leaves_time(model.ridge.report):
             return model
         # Contenders were compared on a sample; of all rows a plain fit may still be better.
@@ -173,7 +175,8 @@ class Task(ABC):
         source = self.source(rows, parameters, template)
         job = self.moments_job(parameters, template)
         options = job.for_rows(job.options, source)
-        return fit_moments(source, options, like=template, checkpoint=checkpoint, **job.solution)
+        how: Any = {"like": template, "folder": checkpoint, **job.solution}
+        return sums_of(planned_fit(source, options, **how))
 
     def solve(self, parameters: Parameters, moments: DataMoments) -> Any:
         """Return the fitted model of moments, which it keeps, without reading rows."""
@@ -224,7 +227,7 @@ class Task(ABC):
                 )
             options = replace(options, n_folds=before.n_folds)
         source = self.growing_source(rows, parameters, template, classes, first=before is None)
-        return fit_moments(
+        context = planned_fit(
             source,
             parameters.for_rows(options, source, template),
             like=template,
@@ -233,16 +236,14 @@ class Task(ABC):
             more_to_come=True,
             target_range=parameters.target_range,
         )
+        return sums_of(context)
 
     def solved(self, moments: DataMoments, parameters: Parameters, size: int | None = None) -> Any:
         """Return the fitted model of moments alone, which it keeps."""
-        return self.model(solve_moments(moments, parameters, size), None)
+        return self.model(solve(moments, parameters, size=size), None)
 
-    def _made(
-        self, moments: DataMoments, parameters: Parameters, source: Source, *, keep_moments: bool
-    ) -> Any:
-        how: Any = {"source": source, "with_intervals": self.has_intervals}
-        model = self.model(solve_moments(moments, parameters, **how), source)
+    def _made(self, ridge: FittedRidge, source: Source, *, keep_moments: bool) -> Any:
+        model = self.model(ridge, source)
         return model if keep_moments else model.without_moments()
 
 

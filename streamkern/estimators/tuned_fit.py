@@ -12,22 +12,25 @@ from typing import Any
 from streamkern.errors import DataError, ParameterError
 from streamkern.kernels import Gaussian, Kernel, Linear
 from streamkern.models.data_moments import DataMoments
+from streamkern.models.drawing import drawn
+from streamkern.models.feature_passes import sum_features
 from streamkern.models.fitted_model import described_kernel
-from streamkern.models.moments_fit import fit_job
-from streamkern.models.moments_pass import moments_pass
 from streamkern.parameters.fit_options import FitOptions, large_sample
 from streamkern.parameters.fit_report import FitReport, with_seconds
 from streamkern.parameters.parameters import AUTO, Parameters, first_kernel_of
 from streamkern.parameters.plan import plan_here, tell_of_solution
+from streamkern.passes.checkpoint_job import checkpointed
 from streamkern.passes.column_summary import block_of
-from streamkern.passes.fit_context import RowPasses
+from streamkern.passes.fit_context import FitContext
+from streamkern.passes.planned_fit import check_metric_of, planned_fit
+from streamkern.passes.summary import summarize
 from streamkern.runtime.events import tell_of_job
 from streamkern.sources import Source
 from streamkern.tune.budget import Budget, Clock, Ledger, direct_seconds
 from streamkern.tune.candidates import Contender, kernels_to_try, maps_to_try, pairs_to_try
+from streamkern.tune.contenders import contenders_of
 from streamkern.tune.finalists import compare
 from streamkern.tune.halving import budgeted_rows, search
-from streamkern.tune.metric_learning import check_metric_of
 from streamkern.tune.search_trials import SearchTrials
 from streamkern.tune.trials import LEARNT
 
@@ -65,11 +68,11 @@ def _search_options(
     return parameters.with_folds(max(found, key=lambda each: each.heaviness))
 
 
-def _trials(rows: RowPasses, contenders: Sequence[Contender], **how: Any) -> SearchTrials:
+def _trials(rows: FitContext, contenders: Sequence[Contender], **how: Any) -> SearchTrials:
     """Return the trials of contenders, which where rows crowd the folds of the fit guard."""
-    some = contenders[0].column_pass.sample.first(how["n_rows"])
+    some = contenders[0].summary.sample.first(how["n_rows"])
     folds = rows.folds.of(block_of(some))
-    crowds = "crowding" in (rows.scaled or {})
+    crowds = "crowding" in rows.facts
     are_own = crowds or 2 <= rows.folds.n_folds <= _MOST_FOLDS
     return SearchTrials(contenders, folds=folds if are_own else None, is_guarded=crowds, **how)
 
@@ -131,9 +134,11 @@ class Choice:
         penalty = self.parameters.penalty
         how: Any = {"pairs": pairs, "n_sample": n_rows, "searched": [*tried, *names, str(allowed)]}
         how |= {"n_left_out": penalty.n_left_out} | self.parameters.solution_by_passes(options)
-        how["target_range"] = self.parameters.target_range
-        job = fit_job(source, options, self.checkpoint, clock=clock, **how)
-        with job as (rows, contenders, learnt):
+        how |= {"target_range": self.parameters.target_range, "penalty": penalty}
+        how |= {"folder": self.checkpoint}
+        with checkpointed(planned_fit(source, options, **how)) as planned:
+            rows, summary = summarize(planned)
+            rows, contenders, learnt = contenders_of(rows, summary, pairs, clock)
             spent = 0.0 if learnt is None else learnt.flops
             ledger = Ledger(allowed, rows.plan, spent, clock)
             trials_of = partial(_trials, rows, options=options, n_rows=n_rows, ledger=ledger)
@@ -153,11 +158,10 @@ class Choice:
             is_learnt = learnt is None or bool(learnt.rounds)
             new |= {} if is_learnt and not arm.is_linear else {"metric": None}
             # Of kernels, the search says more.
-            scaled: FitReport = {**(rows.scaled or {}), "scale": new["scale"], "kernel_errors": {}}
             options = replace(in_time, **new)
             tell_of_solution(source, options, rows.plan, how)  # what comes before, nobody can say
-            chosen = rows._replace(options=options, scaled=scaled)
-            moments = moments_pass(chosen, best.column_pass, penalty=penalty)
+            chosen = replace(rows, options=options).told(scale=new["scale"], kernel_errors={})
+            moments = sum_features(chosen, drawn(chosen, best.summary))
         report = with_seconds(moments.report, search=found.seconds) | found.as_dict()
         report |= {
             "tuning_kernels": list(map(described_kernel, tried)),
@@ -207,7 +211,7 @@ class Choice:
         found = list(contenders)
         place = next((i for i, each in enumerate(found) if not each.pairs), -1)
         plain = found[place]
-        p, scale = len(plain.column_pass.standardizer.columns), plain.scale or options.scale
+        p, scale = len(plain.summary.standardizer.columns), plain.scale or options.scale
         # The plan is of kernels' features, which are more.
         suits = p <= options.n_components and self.parameters.sparse is None
         if not (self.is_free and suits):

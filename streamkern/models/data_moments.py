@@ -26,7 +26,7 @@ from streamkern.parameters.fit_report import FitReport, with_seconds
 from streamkern.parameters.template import Template, check_targets
 from streamkern.predict.support import SupportRows
 from streamkern.runtime.memory import check_free, in_words
-from streamkern.solvers.subspace_fit import SubspaceChoice
+from streamkern.solvers.completion import WHOLE, Completion
 from streamkern.sources import LabelledSource, Source, as_source, labelled_rows
 from streamkern.statistics import ByFold, FeatureSums, RowIndex, RowSample, Triangle
 
@@ -47,7 +47,7 @@ class DataMoments:
     options: FitOptions
     index: RowIndex | None = None  # rows with their folds: 9 bytes each with up to 256 folds
     n_threads: int | None = None  # tasks of a process that were planned to run at a time
-    choice: SubspaceChoice | None = None  # that these are for, where they are of a subspace
+    completion: Completion = WHOLE  # what their solution is yet to be told
     support_rows: SupportRows | None = None  # of the rows of one pass, in this process alone
     sample: RowSample | None = None  # of the rows, until rows come or go; not saved
 
@@ -66,7 +66,7 @@ class DataMoments:
 
     def check_whole(self) -> None:
         """Raise ParameterError unless these are the moments of all features."""
-        if self.choice is not None:
+        if not self.completion.is_whole:
             raise ParameterError(
                 "conjugate gradients leave moments of the combinations of features that their "
                 "solution needs, which other rows and penalties have no place in; fit all rows "

@@ -4,13 +4,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamkern._typing import Array, Floats
+from streamkern._typing import Floats
 from streamkern.features import LEVELS, FeatureMap
-from streamkern.features.base import cached_slices, slices
+from streamkern.features.base import slices
 from streamkern.parameters.fit_report import FitReport
 from streamkern.predict.evaluation import Measure
 from streamkern.predict.predictor import Predictor
-from streamkern.runtime.integer_products import integer_products
 from streamkern.runtime.scratch import Scratch
 from streamkern.sources import Block
 from streamkern.statistics import total
@@ -23,26 +22,10 @@ if TYPE_CHECKING:
 ROUNDED: tuple[AnyPrecision, ...] = ("int8", "int16")
 LARGEST_SHARE = 0.002
 _FINER = {"int8": "int16", "int16": "double"}
-# Rows at which the rounding of features is measured, and what it usually is.
-MEASURED_ROWS, _USUAL = 256, 12.0**-0.5
+# What the rounding of features usually is.
+_USUAL = 12.0**-0.5
 # Rows whose rounded features are held at once.
 _ROWS = 512
-
-
-def rounding_of(feature_map: FeatureMap, X: Array, precision: str, folds: Any) -> FitReport:
-    """Return the root mean square error of rounded features at some rows, and what multiplied.
-
-    The error is in units of a level.  With it comes the unit of the weights of the moments.
-    """
-    D, levels = feature_map.n_components, LEVELS[precision]
-    some = X[next(cached_slices(len(X), D))]
-    rounded, exact = np.empty((D, len(some)), np.int16), np.empty((len(some), D))
-    feature_map.round_into(some, levels, rounded, Scratch())
-    feature_map.evaluate(some, exact)
-    bounds: Any = feature_map.bounds
-    rounding = float(np.sqrt(np.mean((rounded.T - exact * (levels / bounds)) ** 2)))
-    unit = next(iter(folds.parts.values())).weight_unit
-    return {"products": integer_products().name, "feature_rounding": rounding, "weight_unit": unit}
 
 
 class RoundedErrors(Measure):

@@ -11,7 +11,7 @@ from streamkern.errors import DataError
 from streamkern.parameters.fit_options import FitOptions
 from streamkern.parameters.plan import plan_for
 from streamkern.passes.column_summary import check_rows
-from streamkern.passes.fit_context import RowPasses
+from streamkern.passes.fit_context import FitContext
 from streamkern.sources import Source
 from streamkern.statistics import (
     ByFold,
@@ -38,7 +38,7 @@ def without_rows(
     folds that still have rows, the index of these, and the seconds of the passes over the others.
     """
     plan = plan_for(source, replace(options, fold_by="rows"), indexed=True, few_rows=True)
-    rows = RowPasses(source, options, plan)
+    rows = FitContext(source, options, plan)
     columns = ColumnStatistics(source.n_features + source.n_targets)
     empty, block_rows = Together(columns, RowIndex()), plan.column_block_rows
     first = rows.read(empty, "rows", block_rows=block_rows)

@@ -8,8 +8,8 @@ import numpy as np
 from streamkern.engine.reduction import PassResult
 from streamkern.models.labelling import class_facts
 from streamkern.parameters.fit_report import FitReport, with_seconds
-from streamkern.passes.column_summary import ColumnPass
-from streamkern.passes.fit_context import RowPasses
+from streamkern.passes.column_summary import ColumnSummary
+from streamkern.passes.fit_context import FitContext
 from streamkern.sources.hdf5 import without_folders
 from streamkern.sources.preprocessing.column_names import input_names
 
@@ -18,27 +18,27 @@ _MOST_RANGES = 3
 
 
 def pass_report(
-    rows: RowPasses,
-    seen: ColumnPass,
+    context: FitContext,
+    summary: ColumnSummary,
     passes: Sequence[PassResult[Any]],
     weight: float,
     seconds: float,
 ) -> FitReport:
     """Return what is reported of passes after the column pass, of rows that weigh so much."""
-    source, options, plan, _, rule, _, _, scaled = rows
-    every, passing = [seen.passed, *passes], sum(passed.seconds for passed in passes)
+    source, options, plan, rule = context.source, context.options, context.plan, context.folds
+    every, passing = [summary.passed, *passes], sum(passed.seconds for passed in passes)
     first, data = passes[0], without_folders(source.describe())
     names = input_names({"data": data})
     named: FitReport = {} if names is None else {"feature_names": names}
     if source.n_features <= _MOST_RANGES and not options.covariates:
-        ends = np.stack([seen.columns.minimum, seen.columns.maximum], axis=1)
+        ends = np.stack([summary.columns.minimum, summary.columns.maximum], axis=1)
         named["input_range"] = ends[: source.n_features].tolist()
     read = first.n_rows * len(passes) - sum(passed.resumed_rows for passed in passes)
     report: FitReport = {
         "rows": first.n_rows,
         "n_features": source.n_features,
         "n_targets": source.n_targets,
-        "seconds": {"total": seconds, "columns": seen.passed.seconds, "pass": passing},
+        "seconds": {"total": seconds, "columns": summary.passed.seconds, "pass": passing},
         "rows_per_second": max(read, 0) / passing,
         "peak_worker_bytes": max(passed.peak_worker_bytes for passed in every),
         "projected_worker_bytes": plan.worker_bytes,
@@ -53,12 +53,11 @@ def pass_report(
         "weight": weight,
         "precision": options.precision,
         "feature_map": options.feature_map,
-        "dropped_columns": seen.dropped,
-        "nearly_constant_columns": list(seen.nearly_constant),
+        "dropped_columns": summary.dropped,
+        "nearly_constant_columns": list(summary.nearly_constant),
         "data": data,
         **class_facts(source),
     }
-    choice: FitReport = scaled or {}
-    choice = choice | {"passes": len(every) + choice.get("passes", 0)}
+    choice: FitReport = context.facts | {"passes": len(every) + context.facts.get("passes", 0)}
     spent = choice.get("seconds", {})
     return with_seconds(report | choice | {"seconds": report["seconds"]}, **spent)

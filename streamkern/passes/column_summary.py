@@ -7,15 +7,13 @@ from typing import Any
 import numpy as np
 
 from streamkern._typing import Array, Floats
-from streamkern.engine.reduction import PassResult, accumulate
+from streamkern.engine.reduction import PassResult
 from streamkern.errors import DataError, warn
 from streamkern.errors.formatting import listed
 from streamkern.features import LEVELS, Standardizer
 from streamkern.features.metric import learning_of
-from streamkern.parameters.fit_options import OF_CATEGORIES, SAMPLE_ROWS, FitOptions
-from streamkern.parameters.job_plan import Plan
+from streamkern.parameters.fit_options import OF_CATEGORIES
 from streamkern.parameters.parameters import AUTO
-from streamkern.parameters.template import Template
 from streamkern.passes.column_scaling import (
     categories_of,
     common,
@@ -29,11 +27,11 @@ from streamkern.passes.column_scaling import (
     robust,
     standardizer_of,
 )
+from streamkern.passes.fit_context import FitContext
 from streamkern.sources import Block, Source
 from streamkern.sources.nonfinite_rows import bad_rows_error, none_left_error
 from streamkern.sources.preprocessing.column_names import names_of_source
 from streamkern.statistics import ColumnStatistics, RowIndex, RowSample, Together
-from streamkern.storage.checkpoints import Checkpoint
 
 # A standard deviation so many times as wide as half of the rows is that of a few values.
 _WIDE = 25.0
@@ -45,7 +43,7 @@ _NAMED = 3
 
 
 @dataclass(frozen=True)
-class ColumnPass:
+class ColumnSummary:
     """What the first pass over the rows says of them."""
 
     columns: ColumnStatistics  # of X and then y
@@ -66,11 +64,11 @@ class ColumnPass:
         """Those of the sample (m,), None where all its rows count once."""
         return self.sample.counts
 
-    def in_metric(self, linear: Floats | None) -> "ColumnPass":
+    def in_metric(self, linear: Floats | None) -> "ColumnSummary":
         """Return the pass with a metric, as A of A^T A, or without one."""
         return replace(self, standardizer=self.standardizer.with_linear(linear))
 
-    def in_scale(self, name: str, precision: str) -> "ColumnPass":
+    def in_scale(self, name: str, precision: str) -> "ColumnSummary":
         """Return this pass, which is in the standard scale, in that of a name.
 
         Of 'auto', which is chosen later, it stays as it is.
@@ -128,32 +126,17 @@ def block_of(sample: RowSample) -> Block:
     return Block(sample.X, sample.y, 0, sample.weights, sample.places)
 
 
-def run_column_pass(
-    source: Source,
-    options: FitOptions,
-    plan: Plan,
-    n_sample: int = SAMPLE_ROWS,
-    *,
-    index: RowIndex | None = None,
-    like: Template | None = None,
-    more_to_come: bool = False,
-    checkpoint: Checkpoint | None = None,
-    label: str = "columns",
-) -> ColumnPass:
-    passed = accumulate(
-        source,
-        Together(
-            ColumnStatistics(source.n_features + source.n_targets),
-            RowSample(n_sample, options.random_state),
-            *([] if index is None else [index]),
-        ),
-        shard_rows=plan.shard_rows,
-        block_rows=plan.column_block_rows,
-        skip_bad_rows=options.on_bad_rows == "skip",
-        label=label,
-        n_threads=plan.n_threads,
-        checkpoint=checkpoint,
+def read_columns(context: FitContext, label: str = "columns") -> ColumnSummary:
+    """Read all rows once, for what their columns hold and a sample of them."""
+    source, options, like = context.source, context.options, context.like
+    more_to_come = context.more_to_come
+    asked = Together(
+        ColumnStatistics(source.n_features + source.n_targets),
+        RowSample(context.n_sample, options.random_state),
+        *([RowIndex(context.folds)] if context.indexed else []),
     )
+    block_rows = context.plan.column_block_rows
+    passed = context.read(asked, label, block_rows=block_rows, read_rows=None)
     columns, sample, *indices = passed.statistic.parts
     check_rows(source, columns, passed)
     mean_weight = float(columns.weight.max()) / passed.n_rows
@@ -170,7 +153,7 @@ def run_column_pass(
     if like is not None:
         standardizer = like.feature_map.standardizer
         dropped = left_out_like(source, columns, standardizer)
-        return ColumnPass(
+        return ColumnSummary(
             columns, sample, standardizer, dropped, passed, index=index, constant=constant
         )
     _check_columns(source, columns, may_be_equal=more_to_come)
@@ -179,7 +162,7 @@ def run_column_pass(
     if options.standardize and not options.is_identity:
         usual = quartiles[0, : source.n_features]
         standardizer, nearly_constant = enlarged(standardizer, sample, usual, constant)
-    seen = ColumnPass(
+    summary = ColumnSummary(
         columns,
         sample,
         standardizer,
@@ -193,8 +176,8 @@ def run_column_pass(
     )
     if options.scale in {AUTO, *OF_CATEGORIES} or learning_of(options.metric):
         known = source, columns, sample, constant
-        seen = replace(seen, categories=categories_of(*known), one_unit=of_one_unit(*known))
-    return seen.in_scale(options.scale, options.precision)
+        summary = replace(summary, categories=categories_of(*known), one_unit=of_one_unit(*known))
+    return summary.in_scale(options.scale, options.precision)
 
 
 def check_rows(source: Source, columns: ColumnStatistics, passed: PassResult[Any]) -> None:
@@ -230,15 +213,15 @@ def _name(source: Source, names: Sequence[str] | None, j: int) -> str:
     return f"column {called} of X" if j < p else f"target {j - p}"
 
 
-def warn_of_outliers(source: Source, seen: ColumnPass) -> None:
+def warn_of_outliers(source: Source, summary: ColumnSummary) -> None:
     """Warn of columns whose deviation is that of a few values: far wider than most rows are.
 
     In a scale that these do not make, inputs are left out.
     """
-    columns, (lower, _, upper) = seen.columns, seen.quartiles
+    columns, (lower, _, upper) = summary.columns, summary.quartiles
     deviation = np.sqrt(columns.variance)
     wild = (upper > lower) & (deviation > _WIDE * (upper - lower))
-    if seen.standardizer.bends:
+    if summary.standardizer.bends:
         wild[: source.n_features] = False
     if wild.any():
         named = names_of_source(source)

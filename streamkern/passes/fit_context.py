@@ -1,44 +1,75 @@
-"""The job of a fit: its passes over the rows, and the checkpoint that their sums are saved in."""
+"""What a fit is of, and how its rows are read: planned before the first read, and carried."""
 
-import hashlib
-import platform
-import shutil
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Self
 
 import numpy as np
 
-from streamkern._typing import Array
-from streamkern._version import __version__
 from streamkern.engine.reduction import PassResult, accumulate
-from streamkern.engine.scheduler import run_all, task
-from streamkern.errors import OutputError
-from streamkern.parameters.fit_options import FitOptions
+from streamkern.parameters.fit_options import SAMPLE_ROWS, FitOptions
 from streamkern.parameters.fit_report import FitReport
 from streamkern.parameters.job_plan import Plan
+from streamkern.parameters.penalty_options import PenaltyOptions
+from streamkern.parameters.plan import plan_for
 from streamkern.parameters.template import Template
-from streamkern.runtime.memory import in_words
-from streamkern.sources import Reader, Shard, Source
+from streamkern.sources import Shard, Source
 from streamkern.statistics.folds import PlacedFolds
-from streamkern.storage.checkpoints import Checkpoint, opened_checkpoint
-
-# Places in the rows that are looked at, and how many rows there.
-_PLACES, _ROWS = 8, 64
+from streamkern.storage.checkpoints import Checkpoint
 
 
-class RowPasses(NamedTuple):
-    """Passes over the rows of a fit, of the same plan and with the same checkpoint."""
+@dataclass(frozen=True)
+class FitContext:
+    """The rows of a fit, its options and its plan; steps of the fit hand on a changed copy."""
 
     source: Source
     options: FitOptions
     plan: Plan
+    n_sample: int = SAMPLE_ROWS  # rows that the first pass brings along
+    # What is to become of the rows.
+    like: Template | None = None  # whose map the fit takes
+    indexed: bool = False  # whether the sums are to know their rows
+    more_to_come: bool = False
+    penalty: PenaltyOptions | None = None  # for a solver that needs it with the sums
+    target_range: tuple[float, float] | None = None
+    # Where sums are saved, and what a search is among, which belongs to it.
+    folder: str | Path | None = None
+    searched: Sequence[Any] = ()
+    solution: dict[str, Any] = field(default_factory=dict)  # what plans count of what follows
+    # What steps found.
     checkpoint: Checkpoint | None = None
-    folds: Any = None  # the Folds that rows are dealt to
-    like: Template | None = None
-    few_rows: bool = False  # that need not reach every fold
-    scaled: FitReport | None = None  # what is reported of the inputs' scale
+    folds: Any = None  # the Folds of the rows; None until the first pass has told regions
+    swings: bool = False  # predictions, far from rows that crowd
+    facts: FitReport = field(default_factory=FitReport)  # of the choices that were made
+
+    @property
+    def grows(self) -> bool:
+        """Whether these are some of the rows of a model, to which others come."""
+        return self.like is not None or self.indexed or self.more_to_come
+
+    @property
+    def few_rows(self) -> bool:
+        """Whether rows need not reach every fold.
+
+        Of rows that come in single shards, one fold would get all.
+        """
+        return self.like is not None or (self.more_to_come and self.plan.fold_by != "shards")
+
+    @property
+    def skips(self) -> bool:
+        """Whether rows that are not finite are left out."""
+        return self.options.on_bad_rows == "skip"
+
+    def planned_again(self, options: FitOptions, n_sample: int) -> Self:
+        """Return the context with other options, planned with a sample of so many rows."""
+        plan = plan_for(self.source, options, n_sample, **self.solution)
+        return replace(self, options=options, plan=plan, n_sample=n_sample)
+
+    def told(self, **facts: Any) -> Self:
+        """Return the context with more facts of the choices that were made."""
+        known: Any = facts
+        return replace(self, facts=self.facts | known)
 
     def fold_of(self, shard: Shard) -> int:
         """Return the fold that the first row of a shard is dealt to, 0 if its inputs say which."""
@@ -48,114 +79,16 @@ class RowPasses(NamedTuple):
     def read(
         self, statistic: Any, label: str, *, block_rows: int | None = None, **how: Any
     ) -> PassResult[Any]:
+        """Add a statistic up over all rows, in one pass."""
         how = {"read_rows": block_rows or self.plan.block_rows, **how}
         return accumulate(
             self.source,
             statistic,
             shard_rows=self.plan.shard_rows,
             block_rows=block_rows or self.plan.fewest_rows,
-            skip_bad_rows=self.options.on_bad_rows == "skip",
+            skip_bad_rows=self.skips,
             label=label,
             n_threads=self.plan.n_threads,
             checkpoint=self.checkpoint,
             **how,
         )
-
-
-@contextmanager
-def checkpointed(
-    folder: str | Path | None,
-    source: Source,
-    options: FitOptions,
-    plan: Plan,
-    *,
-    like: Template | None = None,
-    indexed: bool = False,
-    searched: Sequence[Any] = (),
-) -> Iterator[Checkpoint | None]:
-    """Hold the checkpoint of a fit, or nothing where there is no folder for it."""
-    if folder is None:
-        yield None
-        return
-    source = source.tolerant() if options.on_bad_rows == "skip" else source
-    shards: dict[str, Any] = {"rows": plan.shard_rows, "blocks": plan.block_rows}
-    shards |= {"number": plan.n_shards, "folds by": plan.fold_by}
-    versions = {"streamkern": __version__, "numpy": np.__version__}
-    versions["processor"] = platform.machine()
-    given = {**options.parameters(), "kernel": "auto" if options.chooses_kernel else options.kernel}
-    if options.scale in ("standard", "none"):
-        del given["scale"]  # jobs of before had no name for them, nor for a trend
-    if options.trend is None:
-        del given["trend"]
-    if options.gap == 0:
-        del given["gap"]
-    job = {
-        "data": source.describe() | {"values": _hash_of_values(source)},
-        "options": {name: _plain(value) for name, value in given.items()},
-        "searched": [_plain(each) for each in searched],
-        "like": None if like is None else _hash_of_map(like),
-        "indexed": indexed,
-        "shards": shards,
-        "versions": versions,
-    }
-    with opened_checkpoint(folder, job) as checkpoint:
-        _check_space(folder, plan.checkpoint_bytes)
-        yield checkpoint
-
-
-def _check_space(folder: str | Path, needed: int) -> None:
-    """Raise OutputError unless a folder has room for a checkpoint, counting what is in it."""
-    held = sum(path.lstat().st_size for path in Path(folder).iterdir())
-    free = shutil.disk_usage(folder).free
-    if needed > held + free:
-        raise OutputError(
-            f"a checkpoint needs up to {in_words(needed)} in {folder}, but {in_words(free)} is "
-            f"free; make room, or name a folder elsewhere."
-        )
-
-
-def _plain(value: Any) -> Any:
-    if hasattr(value, "parameters"):
-        return {"name": value.name, **value.parameters()}
-    return value
-
-
-def _hash_of_values(source: Source) -> str:
-    """Return a token of rows, or a hash of some; of lazy ones both.
-
-    The token of these may only say where they are, and the hash is of three of their chunks.
-    """
-    token = source.token() or ""
-    return token if token and not source.loads_whole_shards else token + hash_of_rows(source)
-
-
-def hash_of_rows(source: Source) -> str:
-    """Return a hash of some rows, spread over the source."""
-    starts = sorted({i * max(source.n_samples - _ROWS, 0) // (_PLACES - 1) for i in range(_PLACES)})
-    shards = [Shard(i, s, min(s + _ROWS, source.n_samples)) for i, s in enumerate(starts)]
-    if source.loads_whole_shards:
-        every = source.shards(1)
-        shards = [every[i] for i in sorted({0, len(every) // 2, len(every) - 1})]
-    parts = run_all([task(_rows_hashed, source.reader(s), name="sample") for s in shards])
-    return hashlib.sha256(b"".join(parts)).hexdigest()
-
-
-def _rows_hashed(reader: Reader) -> bytes:
-    arrays = (each for block in reader.blocks(_ROWS) for each in (block.X, block.y, block.weights))
-    return _hash_of(arrays).encode()
-
-
-def _hash_of_map(like: Template) -> str:
-    arrays = [array for _, array in sorted(like.feature_map.arrays().items())]
-    if like.empty is not None:
-        arrays += [like.empty.feature_shift, like.empty.target_shift, like.empty.target_unit]
-    return _hash_of(arrays)
-
-
-def _hash_of(arrays: Iterable[Array | None]) -> str:
-    digest = hashlib.sha256()
-    for array in arrays:
-        if array is not None:
-            digest.update(f"{array.dtype} {array.shape}".encode())
-            digest.update(np.ascontiguousarray(array).data)
-    return digest.hexdigest()

@@ -10,8 +10,8 @@ from streamkern.engine.scheduler import run_all, task
 from streamkern.errors import DataError, ParameterError
 from streamkern.parameters.fit_options import FitOptions, span
 from streamkern.parameters.job_plan import Plan
-from streamkern.passes.column_summary import ColumnPass
-from streamkern.passes.fit_context import hash_of_rows
+from streamkern.passes.checkpoint_job import hash_of_rows
+from streamkern.passes.column_summary import ColumnSummary
 from streamkern.sources import Source
 from streamkern.statistics import Folds, ListedFolds, RowFolds, block_folds, shard_folds
 from streamkern.statistics.folds import PlacedFolds, RegionFolds, TurnedFolds, Window, WindowFolds
@@ -52,7 +52,7 @@ def placed_folds(
     return TurnedFolds(K, folds, int(hash_of_rows(known), 16) % K)
 
 
-def region_folds(seen: ColumnPass, n_folds: int, random_state: int) -> Folds:
+def region_folds(summary: ColumnSummary, n_folds: int, random_state: int) -> Folds:
     """Return folds of regions: cells of k-means on the sample, two a fold, in standardised inputs.
 
     Roberts et al. (2017), "Cross-validation strategies for data with temporal, spatial,
@@ -60,7 +60,7 @@ def region_folds(seen: ColumnPass, n_folds: int, random_state: int) -> Folds:
     """
     from scipy.cluster.vq import kmeans2  # noqa: PLC0415  slow, and for regions alone
 
-    z = seen.standardizer(seen.sample.X)
+    z = summary.standardizer(summary.sample.X)
     different = len(np.unique(z, axis=0))
     if different < n_folds:
         raise DataError(
@@ -69,12 +69,12 @@ def region_folds(seen: ColumnPass, n_folds: int, random_state: int) -> Folds:
         )
     n_cells = min(_REGIONS * n_folds, different)
     centres, cells = kmeans2(z, n_cells, minit="++", seed=random_state)
-    weights = np.bincount(cells, seen.sample.weights, minlength=n_cells)
+    weights = np.bincount(cells, summary.sample.weights, minlength=n_cells)
     folds, dealt = np.zeros(n_cells, dtype=np.int64), np.zeros(n_folds)
     for cell in np.argsort(-weights, kind="stable"):  # the largest first, each to the emptiest
         folds[cell] = dealt.argmin()
         dealt[folds[cell]] += weights[cell]
-    return RegionFolds(n_folds, seen.standardizer, centres, folds)
+    return RegionFolds(n_folds, summary.standardizer, centres, folds)
 
 
 def column_folds(source: Source, options: FitOptions) -> ListedFolds:

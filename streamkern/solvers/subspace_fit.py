@@ -7,7 +7,7 @@ are moments of W^T phi, from which all else follows as from those of phi.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from streamkern.parameters.penalty_options import PenaltyOptions
 from streamkern.runtime.threads import blas_threads
 from streamkern.solve.posterior_samples import PosteriorSamples
 from streamkern.solve.subspace import Remainder
+from streamkern.solvers.completion import Completion
+from streamkern.solvers.fold_solution import Solved
 from streamkern.solvers.penalty_search import Size
 from streamkern.solvers.subspace_passes import SubspacePasses
 from streamkern.solvers.subspace_systems import SubspaceSystems, System
@@ -48,7 +50,7 @@ _SPARE = 4.0
 
 
 @dataclass(frozen=True)
-class SubspaceChoice:
+class SubspaceChoice(Completion):
     """How the penalty is chosen from moments in a subspace of D features, and what that leaves out.
 
     Beside it is what `fewer` features came to.
@@ -59,9 +61,15 @@ class SubspaceChoice:
     n_components: int  # D
     fewer: tuple[Size, ...] = ()
 
-    def with_fewer(self, sizes: Sequence[Size]) -> tuple[Size, ...]:
-        """Return what numbers of features came to, with those of the subspace as D of them."""
-        return (*self.fewer, *(replace(each, n_components=self.n_components) for each in sizes))
+    is_whole: ClassVar[bool] = False
+
+    def penalty_of(self, given: PenaltyOptions) -> PenaltyOptions:  # noqa: ARG002  of which it is
+        return self.penalty
+
+    def completed(self, solved: Solved) -> Solved:
+        """Return a solution with all degrees of freedom, and what numbers of features came to."""
+        sizes = (replace(each, n_components=self.n_components) for each in solved.sizes)
+        return replace(solved.with_rest(self.rest), sizes=(*self.fewer, *sizes))
 
 
 class SubspaceSearch:

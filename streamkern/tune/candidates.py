@@ -16,7 +16,7 @@ from streamkern.kernels import KERNELS, Kernel, ScaledKernel, ShiftInvariantKern
 from streamkern.kernels.scaled import DistanceKernel
 from streamkern.parameters.fit_options import FitOptions
 from streamkern.parameters.parameters import AUTO, FEWEST_ROWS
-from streamkern.passes.column_summary import ColumnPass
+from streamkern.passes.column_summary import ColumnSummary
 from streamkern.sources import Source
 from streamkern.tune.trials import Attempt
 
@@ -37,7 +37,7 @@ class Contender(NamedTuple):
     """Kernels, each with the family of its map, on rows in the metric that a column pass has."""
 
     metric: str
-    column_pass: ColumnPass
+    summary: ColumnSummary
     pairs: Sequence[tuple[Any, str]]
     scale: str | None = None  # of the inputs, where that is not the chosen one
     is_default: bool = False  # what a plain fit is
@@ -200,11 +200,11 @@ def tiers(
     for i in np.argsort(scores, kind="stable").tolist():
         best.setdefault(candidates[i].arm, candidates[i])
     found: defaultdict[int, list[Candidate]] = defaultdict(list)
-    seen: Counter[tuple[str, str]] = Counter()
+    summary: Counter[tuple[str, str]] = Counter()
     for candidate in best.values():
         name = arms[candidate.arm].feature_map, arms[candidate.arm].metric
-        found[seen[name]].append(candidate)
-        seen[name] += 1
+        found[summary[name]].append(candidate)
+        summary[name] += 1
     return [*found.values()]
 
 

@@ -140,15 +140,15 @@ def _sum_of(trials: SearchTrials, best: int, other: int, weight: float) -> Conte
     first, second = (trials.contenders[arm.place] for arm in arms)
     scales = np.sqrt(np.array([1.0, weight]) / (1.0 + weight))
     factors = scales / [arm.tried.length_scale for arm in arms]
-    seen = first.column_pass
-    both = seen.standardizer.beside(second.column_pass.standardizer, factors)
-    r = seen.standardizer.n_outputs
+    summary = first.summary
+    both = summary.standardizer.beside(second.summary.standardizer, factors)
+    r = summary.standardizer.n_outputs
     terms = [
         arm.tried.with_length_scale(float(scale)) for arm, scale in zip(arms, scales, strict=True)
     ]
     kernel = terms[0].on(range(r)) + weight * terms[1].on(range(r, both.n_outputs))
-    seen, places = replace(seen, standardizer=both), tuple(arm.place for arm in arms)
-    return Contender(ADDED, seen, [(kernel, _LANDMARKS)], first.scale, parts=places)
+    summary, places = replace(summary, standardizer=both), tuple(arm.place for arm in arms)
+    return Contender(ADDED, summary, [(kernel, _LANDMARKS)], first.scale, parts=places)
 
 
 def _place(candidate: Candidate) -> tuple[int, int]:

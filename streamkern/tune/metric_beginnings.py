@@ -16,7 +16,7 @@ from streamkern.features.metric import learning_of
 from streamkern.parameters.cost_estimate import rough_flops_per_second
 from streamkern.parameters.fit_options import FitOptions
 from streamkern.parameters.job_plan import Plan
-from streamkern.passes.column_summary import ColumnPass
+from streamkern.passes.column_summary import ColumnSummary
 from streamkern.tune.budget import LEARNING, run_in_time
 from streamkern.tune.input_weights import (
     descent_bytes,
@@ -78,7 +78,7 @@ def promising(
 
 def start_of_rounds(
     sample: Sample,
-    seen: ColumnPass,
+    summary: ColumnSummary,
     options: FitOptions,
     pairs: Sequence[Pair],
     *,
@@ -94,9 +94,9 @@ def start_of_rounds(
     Rounds and descents are then of as many rows as there is time for, otherwise of the same number
     anywhere.  Descents never see rows that the first rounds hold out.
     """
-    plain, n_targets, clock = seen.standardizer, seen.targets.shape[1], sample.clock
+    plain, n_targets, clock = summary.standardizer, summary.targets.shape[1], sample.clock
     seconds = None if clock is None else max(clock.left(LEARNING) / clock.slowness, 0.0)
-    p, n_slots, groups = len(plain.columns), plan.n_slots, seen.groups
+    p, n_slots, groups = len(plain.columns), plan.n_slots, summary.groups
     trial = HeldOutTrial.of(options, plain, len(sample.rows))
     suited = _suited(pairs, options, n_targets, is_search=seconds is not None)
     # A descent has one thread, however many there are.

@@ -14,16 +14,13 @@ from typing import Any
 import numpy as np
 
 from streamkern.engine.scheduler import shared
-from streamkern.errors import DataError
-from streamkern.features.metric import GivenMetric, check_kernel_in_metric, learning_of
-from streamkern.kernels import Kernel, Linear
+from streamkern.features.metric import GivenMetric
 from streamkern.parameters.fit_options import FitOptions, large_sample
 from streamkern.parameters.fit_report import FitReport, with_seconds
 from streamkern.parameters.job_plan import Plan
-from streamkern.passes.column_summary import ColumnPass
+from streamkern.passes.column_summary import ColumnSummary
 from streamkern.runtime.events import tell_of_job
 from streamkern.runtime.threads import blas_threads
-from streamkern.sources import Source
 from streamkern.tune.budget import LEARNING, Clock
 from streamkern.tune.candidates import Contender
 from streamkern.tune.metric_beginnings import Pair, promising, start_of_rounds
@@ -62,21 +59,8 @@ class LearntMetric:
         return with_seconds(report, metric=self.seconds) | learnt
 
 
-def check_metric_of(options: FitOptions, kernels: Sequence[Kernel], source: Source) -> None:
-    """Raise an error unless a metric can be learnt, or taken, for these kernels and rows."""
-    if options.metric is None:
-        return
-    if learning_of(options.metric) and source.n_samples < _FEWEST_ROWS:
-        raise DataError(
-            f"a metric is learnt of at least {_FEWEST_ROWS} rows, but there are "
-            f"{source.n_samples}; add rows, or leave the metric out."
-        )
-    for kernel in kernels:
-        check_kernel_in_metric(Linear() if options.is_identity else kernel)
-
-
 def in_metric(
-    seen: ColumnPass,
+    summary: ColumnSummary,
     options: FitOptions,
     pairs: Sequence[Pair],
     plan: Plan,
@@ -89,21 +73,25 @@ def in_metric(
     """
     metric, learnt = options.metric, None
     if metric is None:
-        return [Contender(ISOTROPIC, seen, pairs)], None
+        return [Contender(ISOTROPIC, summary, pairs)], None
     with blas_threads(1):  # roots are part of the result
         if isinstance(metric, GivenMetric):
-            linear = metric.linear(seen.standardizer.columns)
-            return [Contender(metric.name, seen.in_metric(linear), pairs)], None
+            linear = metric.linear(summary.standardizer.columns)
+            return [Contender(metric.name, summary.in_metric(linear), pairs)], None
         begun = time.perf_counter()
         try:
-            learnt = learnt_metric(seen, options, pairs, plan, clock)
+            learnt = learnt_metric(summary, options, pairs, plan, clock)
         except OutOfTimeError:
             learnt = LearntMetric((), {}, 0.0, time.perf_counter() - begun)
         return list(learnt.contenders.values()), learnt
 
 
 def learnt_metric(
-    seen: ColumnPass, options: FitOptions, pairs: Sequence[Pair], plan: Plan, clock: Clock | None
+    summary: ColumnSummary,
+    options: FitOptions,
+    pairs: Sequence[Pair],
+    plan: Plan,
+    clock: Clock | None,
 ) -> LearntMetric:
     """Learn a metric for each of some kernels and maps, and return those that predict best.
 
@@ -117,20 +105,20 @@ def learnt_metric(
     most = min(options.n_components, _MORE_COMPONENTS if has_time else _COMPONENTS)
     options = replace(options, n_components=min(options.n_components, _COMPONENTS))
     # In the order of their hashes, so that the first are a sample too.
-    n_rows = large_sample(seen.standardizer.n_features + seen.sample.y.shape[1])
-    rows = seen.sample.X[:n_rows]
-    weights = None if seen.weights is None else seen.weights[:n_rows]
-    sent = shared(rows), shared(seen.targets[:n_rows]), shared(weights)
+    n_rows = large_sample(summary.standardizer.n_features + summary.sample.y.shape[1])
+    rows = summary.sample.X[:n_rows]
+    weights = None if summary.weights is None else summary.weights[:n_rows]
+    sent = shared(rows), shared(summary.targets[:n_rows]), shared(weights)
     sample = Sample(rows, weights, *sent, clock)
-    kept, flops = promising(sample, seen.standardizer, options, pairs)
-    start = start_of_rounds(sample, seen, options, kept, usual=pairs[0], plan=plan)
+    kept, flops = promising(sample, summary.standardizer, options, pairs)
+    start = start_of_rounds(sample, summary, options, kept, usual=pairs[0], plan=plan)
     beginnings, trial, weighing = start
     how: Any = {"most_components": most, "n_rows": trial.n_rows}
     how["most_bracketed"] = len(rows) if clock is None else _MANY_ROWS
     several = list[_RoundsSoFar]()
     for (kernel, name), of_inputs, n_first in beginnings:
         mine = replace(options, feature_map=name, n_components=trial.n_components)
-        rounds = rounds_of(sample, seen.standardizer, mine, kernel, weights=of_inputs, **how)
+        rounds = rounds_of(sample, summary.standardizer, mine, kernel, weights=of_inputs, **how)
         one = _RoundsSoFar(rounds, several[-1].seconds if several else 0.0)
         for number in range(n_first):  # that of the first is made whatever time is left
             one.go_on(clock if number or several else None)
@@ -149,7 +137,7 @@ def learnt_metric(
         each = every[place]
         linear = each.standardizer.linear
         name, pair = ISOTROPIC if linear is None else LEARNT, (each.best.kernel, each.feature_map)
-        contenders[place] = Contender(name, seen.in_metric(linear), [pair])
+        contenders[place] = Contender(name, summary.in_metric(linear), [pair])
     flops += weighing + sum(each.flops for each in every)
     seconds = time.perf_counter() - begun
     return LearntMetric(tuple(each.as_dict() for each in every), contenders, flops, seconds)

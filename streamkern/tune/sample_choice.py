@@ -16,7 +16,7 @@ from streamkern.parameters.cost_estimate import rough_flops_per_second
 from streamkern.parameters.fit_options import CHOICE_ROWS, OF_CATEGORIES, FitOptions
 from streamkern.parameters.fit_report import FitReport
 from streamkern.parameters.parameters import FEWEST_ROWS
-from streamkern.passes.column_summary import ColumnPass
+from streamkern.passes.column_summary import ColumnSummary
 from streamkern.runtime.threads import blas_threads
 from streamkern.tune.budget import Clock, run_in_time
 from streamkern.tune.candidates import far_steps
@@ -48,7 +48,7 @@ class _SmallFit(NamedTuple):
 
 
 def chosen_where_rows_crowd(
-    seen: ColumnPass, options: FitOptions, folds: Array
+    summary: ColumnSummary, options: FitOptions, folds: Array
 ) -> tuple[FitOptions, FitReport]:
     """Return options with the rough kernel that predicts best between neighbours, guarded by folds.
 
@@ -58,12 +58,12 @@ def chosen_where_rows_crowd(
     rows, which are denser than the sample, it costs less still.
     """
     begun, m = time.perf_counter(), len(folds)
-    weights = None if seen.weights is None else seen.weights[:m]
+    weights = None if summary.weights is None else summary.weights[:m]
     with blas_threads(1):  # length scales are part of the result
-        X = seen.standardizer(seen.sample.X[:m])
-        columns = seen.standardizer.columns
+        X = summary.standardizer(summary.sample.X[:m])
+        columns = summary.standardizer.columns
         kernels = [each.resolved(X, columns, weights).restricted(columns) for each in _ROUGH]
-    sample: Any = shared(X), shared(seen.targets[:m])
+    sample: Any = shared(X), shared(summary.targets[:m])
     dealt, weighed = shared(folds), shared(weights)
     D = max(min(options.n_components, _CROWDED_COMPONENTS, m // _ROWS_A_FEATURE) // 2 * 2, 2)
     found: list[tuple[int, float, Any]] = []
@@ -92,24 +92,24 @@ def chosen_where_rows_crowd(
 
 
 def chosen_on_sample(
-    seen: ColumnPass, options: FitOptions, clock: Clock | None = None
-) -> tuple[ColumnPass, FitOptions, FitReport]:
+    summary: ColumnSummary, options: FitOptions, clock: Clock | None = None
+) -> tuple[ColumnSummary, FitOptions, FitReport]:
     """Return the column pass and options that predict best, and what is reported of the choice.
 
     Chosen are the scale, if it is 'auto', and the kernel with its length scale, if that is open.
     The first of either stays unless others are better by more than a standard error.  By a clock,
     what there is no time for is not tried.
     """
-    begun, scales = time.perf_counter(), {options.scale: seen}
+    begun, scales = time.perf_counter(), {options.scale: summary}
     if options.scale == "auto":
         options, names = replace(options, scale="standard"), list(_SCALES)
-        names += ["common"] * seen.one_unit + [*OF_CATEGORIES] * bool(seen.categories)
-        scales = {name: seen.in_scale(name, options.precision) for name in names}
+        names += ["common"] * summary.one_unit + [*OF_CATEGORIES] * bool(summary.categories)
+        scales = {name: summary.in_scale(name, options.precision) for name in names}
     # Others were skipped, or do not count.
-    few = options.chooses_kernel and len(seen.sample.X) < FEWEST_ROWS
+    few = options.chooses_kernel and len(summary.sample.X) < FEWEST_ROWS
     if few or options.is_identity or not isinstance(options.kernel, ShiftInvariantKernel):
-        return seen, replace(options, chooses_kernel=False), {"scale": options.scale}
-    fits = list(_small_fits(seen, options, scales, clock))
+        return summary, replace(options, chooses_kernel=False), {"scale": options.scale}
+    fits = list(_small_fits(summary, options, scales, clock))
     by_error = sorted(fits, key=lambda fit: fit.error)
     # The last of every name is the best.
     of_scales = {name: fit for name in scales for fit in by_error[::-1] if fit.scale == name}
@@ -127,19 +127,22 @@ def chosen_on_sample(
 
 
 def _small_fits(
-    seen: ColumnPass, options: FitOptions, scales: Mapping[str, ColumnPass], clock: Clock | None
+    summary: ColumnSummary,
+    options: FitOptions,
+    scales: Mapping[str, ColumnSummary],
+    clock: Clock | None,
 ) -> Iterator[_SmallFit]:
     """Return fits to some rows in every scale, with every kernel that is open or the one given."""
-    X = seen.sample.X[:CHOICE_ROWS]
-    weights = None if seen.weights is None else seen.weights[:CHOICE_ROWS]
-    sent = shared(X), shared(seen.targets[:CHOICE_ROWS]), shared(weights)
+    X = summary.sample.X[:CHOICE_ROWS]
+    weights = None if summary.weights is None else summary.weights[:CHOICE_ROWS]
+    sent = shared(X), shared(summary.targets[:CHOICE_ROWS]), shared(weights)
     D, parts = min(options.n_components, _COMPONENTS), list[Any]()
     for name, scaled in scales.items():
         standardizer, columns = scaled.standardizer, scaled.standardizer.columns
         trial = HeldOutTrial(options, standardizer, D, len(X))
         with blas_threads(1):  # length scales are part of the result
             rows = standardizer(X)
-            kernels = [each.resolved(rows, columns, weights) for each in _kernels(seen, options)]
+            kernels = [each.resolved(rows, columns, weights) for each in _kernels(summary, options)]
         for own in (each.restricted(columns) for each in kernels):
             tried = [own.stretched(2.0 ** (step / 2)) for step in (*_STEPS, *far_steps(own, rows))]
             calls = [("sample-try", _without_coef, trial, each, *sent) for each in tried]
@@ -158,13 +161,13 @@ def _without_coef(trial: HeldOutTrial, *arguments: Any) -> Tried:
     return tried._replace(coef=tried.coef[:0])
 
 
-def _kernels(seen: ColumnPass, options: FitOptions) -> list[Any]:
+def _kernels(summary: ColumnSummary, options: FitOptions) -> list[Any]:
     """Return the kernel, or if it is open those that the map has features of."""
     if not options.chooses_kernel:
         return [options.kernel]
     found = []
     for kernel in _KERNELS:
         with suppress(ParameterError):
-            replace(options, kernel=kernel).check_map(seen.standardizer.n_features)
+            replace(options, kernel=kernel).check_map(summary.standardizer.n_features)
             found.append(kernel)
     return found or [options.kernel]

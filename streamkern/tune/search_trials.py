@@ -42,7 +42,7 @@ class SearchTrials:
         self._rows: list[Any] = []  # of every contender, in its metric, where the tasks run
         # What maps of an arm are drawn from, by their number of features.
         self._chosen: dict[tuple[int, int], Any] = {}
-        first = contenders[0].column_pass
+        first = contenders[0].summary
         targets = first.targets[:n_rows]
         self.n_rows, self._n_inputs = len(targets), len(first.standardizer.columns)
         self._targets, self._folds = shared(targets), folds
@@ -53,11 +53,11 @@ class SearchTrials:
 
     def add(self, contender: Contender) -> int:
         """Add a contender, and return the number of its first arm."""
-        seen, n_rows, before = contender.column_pass, self.n_rows, len(self.arms)
+        summary, n_rows, before = contender.summary, self.n_rows, len(self.arms)
         with blas_threads(1):  # the turned rows are part of the result
-            rows = seen.standardizer(seen.sample.X[:n_rows])
-        weights = None if seen.weights is None else seen.weights[:n_rows]
-        columns, place = seen.standardizer.outputs, len(self.contenders)
+            rows = summary.standardizer(summary.sample.X[:n_rows])
+        weights = None if summary.weights is None else summary.weights[:n_rows]
+        columns, place = summary.standardizer.outputs, len(self.contenders)
         for kernel, feature_map in contender.pairs:
             arm = Arm(kernel, kernel, feature_map, contender.metric, place)
             if not arm.is_linear:

@@ -21,7 +21,7 @@ from streamkern.features import random_fourier
 from streamkern.features.projection import Frequencies
 from streamkern.kernels import Gaussian
 from streamkern.parameters import plan
-from streamkern.passes import fit_context
+from streamkern.passes import checkpoint_job
 from streamkern.sources.shard_reader import HDF5Reader
 from streamkern.statistics import triangle
 from streamkern.storage.checkpoints import SavedPass
@@ -259,7 +259,7 @@ def test_what_a_checkpoint_takes_is_in_the_plan(data, tmp_path, monkeypatch, sol
 
 def test_too_little_space_is_refused_before_the_first_read(data, tmp_path, monkeypatch):
     monkeypatch.setattr(
-        fit_context.shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(9, 8, 1)
+        checkpoint_job.shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(9, 8, 1)
     )
     with pytest.raises(OutputError, match=r"a checkpoint needs up to .* but 1 bytes is free"):
         model().fit(opened(data, ""), checkpoint=tmp_path / "saved")

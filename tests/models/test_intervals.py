@@ -14,7 +14,7 @@ from tolerances import assert_close
 import streamkern
 from streamkern import Gaussian, RandomFeatureClassifier, RandomFeatureRidge, open_hdf5
 from streamkern.errors import DataError, ModelFileError, ParameterError
-from streamkern.models import ridge_solution
+from streamkern.models import ridge_result
 from streamkern.predict.interval_fit import LEVELS, _fitted_scale, _quantiles
 from streamkern.sources import Block
 
@@ -86,7 +86,7 @@ def spied(monkeypatch, X, y, **options):
     def keep(_predictor, rows, predicted):
         found.append((rows, predicted[:, 0]))
 
-    monkeypatch.setattr(ridge_solution, "fitted_intervals", keep)
+    monkeypatch.setattr(ridge_result, "fitted_intervals", keep)
     model = RandomFeatureRidge(Gaussian(1.5), **SMALL | options).fit(X, y, keep_moments=True)
     (((rows, predicted)),) = found
     assert sorted(rows.places()) == list(range(len(X)))

@@ -128,6 +128,6 @@ def test_a_fit_in_strips_is_the_fit(monkeypatch):
     monkeypatch.setattr(fit_context, "accumulate", noted)
     monkeypatch.setattr(planning, "current_resources", lambda: Resources(0, 1, room))
     strips = model.fit(X, y)
-    assert labels == ["moments-1-of-2", "moments-2-of-2"]
+    assert labels == ["columns", "moments-1-of-2", "moments-2-of-2"]
     np.testing.assert_allclose(strips.predict(X), whole, rtol=1e-9)
     assert strips.report_["rows"] == len(X)

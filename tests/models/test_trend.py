@@ -9,7 +9,7 @@ import pytest
 import streamkern
 from streamkern import Matern, RandomFeatureClassifier, RandomFeaturePCA, RandomFeatureRidge
 from streamkern.errors import ParameterError
-from streamkern.models import moments_pass
+from streamkern.solvers import toeplitz
 
 pytestmark = pytest.mark.filterwarnings("ignore:the error still falls", "ignore:weights are below")
 
@@ -41,7 +41,7 @@ def fitted(q=None, weights=None, waves=None, **options):
     model = RandomFeatureRidge(**{"kernel": Matern(0.7, nu=1.5), "alpha": 0.1} | USUAL | options)
     with pytest.MonkeyPatch.context() as patched:
         if waves is not None:
-            patched.setattr(moments_pass, "is_summed_by_waves", lambda *_: waves)
+            patched.setattr(toeplitz, "is_summed_by_waves", lambda *_: waves)
         return model.fit(X, y, weights)
 
 

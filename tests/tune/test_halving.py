@@ -173,7 +173,7 @@ def test_a_rung_has_128_features_or_all_where_an_eighth_is_fewer(D, rungs, monke
         raise RuntimeError(rows.options.kernel.length_scale)
 
     monkeypatch.setattr(Trial, "__call__", never_mind)
-    monkeypatch.setattr("streamkern.estimators.tuned_fit.moments_pass", no_pass)
+    monkeypatch.setattr("streamkern.estimators.tuned_fit.sum_features", no_pass)
     with dask.config.set(scheduler="synchronous"), pytest.raises(RuntimeError) as caught:
         ridge(n_components=D, kernel=Gaussian(8.0)).tune(*smooth(100))
     assert list(dict.fromkeys(tried)) == rungs

@@ -13,8 +13,8 @@ from streamkern.engine.scheduler import run, shared, task
 from streamkern.features import Trend
 from streamkern.features.metric import GivenMetric, metric_of
 from streamkern.parameters.parameters import FEWEST_ROWS
-from streamkern.passes.column_summary import ColumnPass
-from streamkern.passes.fit_context import RowPasses
+from streamkern.passes.column_summary import ColumnSummary
+from streamkern.passes.fit_context import FitContext
 from streamkern.statistics import WindowSamples
 from streamkern.tune.window_evidence import Window, by_evidence, turned
 
@@ -26,7 +26,9 @@ _ENDS = 0.01
 _MOST_TARGETS = 32
 
 
-def with_chosen_kernel(rows: RowPasses, seen: ColumnPass) -> tuple[RowPasses, ColumnPass]:
+def with_chosen_kernel(
+    rows: FitContext, summary: ColumnSummary
+) -> tuple[FitContext, ColumnSummary]:
     """Read the rows once if the kernel of a field is open, and return passes with the best.
 
     Windows are a third as wide from one to the next, down to what waves tell apart.  Without a
@@ -34,12 +36,12 @@ def with_chosen_kernel(rows: RowPasses, seen: ColumnPass) -> tuple[RowPasses, Co
     """
     begun, options = time.perf_counter(), rows.options
     if not options.chooses_kernel or rows.like is not None:
-        return rows, seen
-    standardizer, varied = seen.standardizer, ~seen.columns.constant(0.0)
+        return rows, summary
+    standardizer, varied = summary.standardizer, ~summary.columns.constant(0.0)
     varied = np.flatnonzero(varied[rows.source.n_features :])[:_MOST_TARGETS]
-    placed = standardizer(seen.sample.X)
+    placed = standardizer(summary.sample.X)
     if len(placed) < FEWEST_ROWS or not len(varied):
-        return rows, seen
+        return rows, summary
     trend = Trend.of(options.trend, standardizer.outputs)
     ranges = np.ptp(np.quantile(placed, [_ENDS, 1.0 - _ENDS], axis=0), axis=0)
     ranges = np.where(ranges > 0, ranges, np.ptp(placed, axis=0))
@@ -52,7 +54,7 @@ def with_chosen_kernel(rows: RowPasses, seen: ColumnPass) -> tuple[RowPasses, Co
     ranges = ranges[trend.along]
     halves[:, trend.along] = np.outer(np.tile(sizes, _PLACES), ranges)
     empty = WindowSamples(standardizer, centres, halves, _ROWS, options.random_state)
-    told = _told(rows.read(empty, "kernels").statistic, n_sizes, seen, varied, trend)
+    told = _told(rows.read(empty, "kernels").statistic, n_sizes, summary, varied, trend)
     # One for each would be numbers for other inputs.
     if p < rows.source.n_features - len(options.covariates):
         ranges = np.exp(np.log(ranges).mean(keepdims=True))
@@ -63,15 +65,17 @@ def with_chosen_kernel(rows: RowPasses, seen: ColumnPass) -> tuple[RowPasses, Co
         best = run(task(turned, best, windows, ranges, name="evidence"))
     scales: Any = tuple(best.length_scales.tolist())
     kernel = best.kernel.with_length_scale(scales if len(scales) > 1 else scales[0])
-    report: Any = {**(rows.scaled or {}), "passes": 1}
-    report["kernel_evidence"] = {each.kernel.name: each.per_row for each in found}
-    report["seconds"] = {**report.get("seconds", {}), "kernels": time.perf_counter() - begun}
+    rows = rows.told(
+        passes=1,
+        kernel_evidence={each.kernel.name: each.per_row for each in found},
+        seconds={**rows.facts.get("seconds", {}), "kernels": time.perf_counter() - begun},
+    )
     if best.linear is not None:
-        seen = seen.in_metric(_upright(best.linear, placed))
+        summary = summary.in_metric(_upright(best.linear, placed))
         metric = metric_of(best.linear, standardizer.columns, standardizer.n_features)
         options = replace(options, metric=GivenMetric(metric))
     options = replace(options, kernel=kernel, chooses_kernel=False)
-    return rows._replace(options=options, scaled=report), seen
+    return replace(rows, options=options), summary
 
 
 def _upright(linear: Floats, rows: Floats) -> Floats:
@@ -87,10 +91,10 @@ def _upright(linear: Floats, rows: Floats) -> Floats:
 
 
 def _told(
-    read: WindowSamples, n_sizes: int, seen: ColumnPass, targets: Array, trend: Trend
+    read: WindowSamples, n_sizes: int, summary: ColumnSummary, targets: Array, trend: Trend
 ) -> list[Window]:
     """Return the whole field, and windows with rows enough that are not all in another."""
-    kept = [seen.sample.first(_ROWS)]
+    kept = [summary.sample.first(_ROWS)]
     for start in range(0, len(read.samples), n_sizes):
         around = kept[0]
         for each in read.samples[start : start + n_sizes]:
@@ -99,11 +103,11 @@ def _told(
             kept.append(each)
             around = each
     weight = float(np.mean([each.weights.mean() for each in kept]))
-    shift, unit = (each[targets] for each in seen.target_scale.values())
+    shift, unit = (each[targets] for each in summary.target_scale.values())
     scaled = [(each.y[:, targets] - shift) / unit for each in kept]
     windows = list[Window]()
     for each, y in zip(kept, scaled, strict=True):
-        rows = seen.standardizer(each.X)
+        rows = summary.standardizer(each.X)
         places = rows[:, trend.along]
         windows.append(Window(places, y, each.weights / weight, tuple(trend.values(rows).T)))
     return windows

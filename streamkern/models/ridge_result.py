@@ -16,12 +16,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from streamkern._typing import Floats
-from streamkern.engine.reduction import PassResult, accumulate
 from streamkern.engine.scheduler import run, shared, task
-from streamkern.errors import DataError, warn
+from streamkern.errors import warn
 from streamkern.features import FeatureMap
-from streamkern.models.data_moments import DataMoments
 from streamkern.models.feature_rounding import rounding_errors, rounding_note
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.held_out_predictors import Unseen, rule_of_tests, squared_errors_of, unseen
@@ -32,10 +29,9 @@ from streamkern.models.report_facts import (
     sizes_as_dict,
     trend_facts,
 )
+from streamkern.models.ridge_path import RidgePath
 from streamkern.parameters.fit_report import FitReport, with_seconds
 from streamkern.parameters.parameters import Parameters
-from streamkern.parameters.penalty_options import PenaltyOptions
-from streamkern.parameters.plan import cut
 from streamkern.passes.column_summary import block_of
 from streamkern.predict.deviation import without_rows
 from streamkern.predict.interval_fit import fitted_intervals
@@ -43,14 +39,11 @@ from streamkern.predict.intervals import Intervals
 from streamkern.predict.predictor import Predictor
 from streamkern.runtime.events import tell_of_job
 from streamkern.runtime.threads import blas_threads
-from streamkern.solve import Eigenbasis, NormalEquations, Spectrum
-from streamkern.solve.penalty_curve import PenaltyCurve
-from streamkern.solve.penalty_errors import PenaltyErrors, PenaltyModels
+from streamkern.solve import NormalEquations
 from streamkern.solve.sparse_selection import Sparsifier
-from streamkern.solvers.fold_solution import Solved, nested_sizes, solve_folds
-from streamkern.solvers.held_out_models import solve_sparse
+from streamkern.solvers.fold_solution import Solved
 from streamkern.sources import Source
-from streamkern.statistics import RowSample, dtype_of_features, precision_of_features
+from streamkern.statistics import RowSample, precision_of_features
 
 # Below this 1 - h, an error without the row itself is rounding, in the precision of the features.
 _LEAST_SPARE = {"single": 1e-4, "double": 1e-10}
@@ -70,43 +63,27 @@ _ROWS, _ROWS_IN_TURN, _MOST_IN_TURN = 4096, 2048, 4096
 _OF_SOLUTION: Final = ("seconds", "alpha", "alpha_curve", "cv_rmse", "train_rmse")
 
 
-def solve_moments(
-    given: DataMoments,
+def fitted_ridge(
+    path: RidgePath,
     parameters: Parameters,
-    size: int | None = None,
-    *,
     source: Source | None = None,
+    *,
     with_intervals: bool = False,
 ) -> FittedRidge:
-    """Choose the penalty, the number of features and which of them, and solve.
+    """Return the model of a solution, with its errors and what is reported of it.
 
     The model keeps the moments and, if it is asked for and these have a sample, intervals.
     """
-    begun, leading, moments = time.perf_counter(), size, given.solvable()
+    begun, given, moments = time.perf_counter(), path.given, path.moments
+    solved, sparse = path.solved, path.sparse
     feature_map, flat, options = moments.feature_map, moments.flat, moments.options
-    D = feature_map.n_components
-    automatic = parameters.n_components == "auto" and not options.is_identity
-    sizes = nested_sizes(D, feature_map.nesting) if automatic else [size or D]
-    sparse, intercept = parameters.sparse_options(sizes[-1]), parameters.fit_intercept
-    leaving = None if source is None else LeaveOneOutPass(source, moments)
-    folds, choice = shared(moments.folds), moments.choice
-    solved = solve_folds(
-        folds,
-        _penalty_of(parameters, moments),
-        intercept=intercept,
-        sizes=sizes,
-        leave_one_out=leaving,
-    )
-    if choice is not None:
-        solved = solved.with_rest(choice.rest)
-    size = len(solved.solution.coef)
-    if size < D:
+    folds, intercept, leaving = shared(moments.folds), parameters.fit_intercept, path.leave_one_out
+    size = path.n_components
+    if size < feature_map.n_components:
         feature_map = feature_map.first(size)
     whole_map = feature_map
-    if sparse is not None:
-        solved = solve_sparse(folds, solved, sparse, intercept=intercept)
-        if solved.support is not None:
-            feature_map = feature_map.subset(solved.support)
+    if solved.support is not None:
+        feature_map = feature_map.subset(solved.support)
     solution, equations, report = solved.solution, solved.equations, moments.report
     precision, skip = precision_of_features(report["precision"]), options.on_bad_rows == "skip"
     predictor = Predictor(
@@ -121,7 +98,7 @@ def solve_moments(
         solved, predictor.unclipped, source, without_folds, skip_bad_rows=skip
     )
     intervals, calibrating = _intervals(
-        given.sample if with_intervals and choice is None else None,
+        given.sample if with_intervals and given.completion.is_whole else None,
         *(solved, predictor, folds, without_folds),
     )
     cv_rmse, curve = solved.cv_rmse, None if solved.size is None else solved.size.curve
@@ -144,16 +121,14 @@ def solve_moments(
     passes = {"leave-one-out": leaving.passed if leaving else None, "residuals": errors.passed}
     done = {name: passed for name, passed in passes.items() if passed is not None}
     spent = calibrating | {name: passed.seconds for name, passed in done.items()}
-    spent["solve"] = time.perf_counter() - begun - sum(spent.values())
+    spent["solve"] = path.seconds + time.perf_counter() - begun - sum(spent.values())
     peaks = [report["peak_worker_bytes"], *(each.peak_worker_bytes for each in done.values())]
     rounding = rounding_errors(predictor.feature_map, report, solution.coef)
     figures: FitReport = {
         "peak_worker_bytes": max(peaks),
         **kernel_facts(moments.kernel),
         "alpha_curve": None if curve is None else curve.as_dict(),
-        "components_curve": sizes_as_dict(
-            choice.with_fewer(solved.sizes) if choice else solved.sizes, flat
-        ),
+        "components_curve": sizes_as_dict(solved.sizes, flat),
         "cv_rmse": None if cv_rmse is None else as_stored(cv_rmse, flat),
         "sparse_of": None if sparse is None else size,
         "sparse_method": None if sparse is None else sparse.method,
@@ -174,7 +149,7 @@ def solve_moments(
     tell_of_job("solved", **{name: report[name] for name in _OF_SOLUTION})
     return FittedRidge(
         parameters, predictor, report,
-        equations, penalty_curve=curve, moments=given, size=leading, intervals=intervals,
+        equations, penalty_curve=curve, moments=given, size=path.leading, intervals=intervals,
         support_rows=given.support_rows and given.support_rows.of_map(feature_map),
     )  # fmt: skip
 
@@ -216,59 +191,8 @@ def _intervals(
     return found, {"intervals": time.perf_counter() - begun}
 
 
-def _penalty_of(parameters: Parameters, moments: DataMoments) -> PenaltyOptions:
-    """Return how the penalty is chosen, guarded by folds where rows crowd."""
-    if moments.choice is not None:
-        return moments.choice.penalty
-    penalty = parameters.penalty
-    return penalty.guarded() if "crowding" in moments.report else penalty
-
-
 def _unresolved(feature_map: FeatureMap, equations: NormalEquations, n_rows: int) -> str:
     """Return a note if the penalty is the least that a map allows, or ''."""
     left_out = feature_map.left_out
     is_least = 0 < equations.alphas.min() <= 1.001 * left_out * equations.weight / n_rows
     return _UNRESOLVED.format(left_out) if is_least else ""
-
-
-class LeaveOneOutPass:
-    """The pass for the errors of every row without itself; `passed` is what it took."""
-
-    def __init__(self, source: Source, moments: DataMoments) -> None:
-        self.source, self.moments = source, moments
-        self.passed: PassResult[Any] | None = None
-
-    def __call__(self, basis: Any, spectrum: Spectrum, alphas: Floats) -> PenaltyCurve:
-        """Return the curve of leave-one-out over some penalties."""
-        options, feature_map = self.moments.options, self.moments.feature_map
-        precision, q = precision_of_features(options.precision), len(spectrum.target)
-        itemsize = dtype_of_features(precision).itemsize
-        shard_rows, block_rows = cut(self.source, 2 * itemsize * feature_map.n_components)
-        self.passed = accumulate(
-            self.source,
-            task(_empty, feature_map, basis, alphas, precision, name="leave-one-out"),
-            shard_rows=shard_rows,
-            block_rows=block_rows,
-            skip_bad_rows=options.on_bad_rows == "skip",
-            label="leave-one-out",
-            n_threads=self.moments.n_threads,
-        )
-        nowhere: Any = None  # models stay where the rows are
-        found = PenaltyErrors(nowhere, len(alphas), q).attached(self.passed.statistic)
-        variance = spectrum.target / spectrum.weight
-        scores = found.squared / found.weight * np.where(variance > 0, variance, 1.0)
-        scores[found.spare < _LEAST_SPARE[precision]] = np.inf
-        if not np.isfinite(scores).any():
-            raise DataError(
-                f"leave-one-out needs rows that others predict, but at every penalty up to "
-                f"{alphas[-1]:.3g} some row has a leverage of 1 in {precision} precision; give "
-                f"larger penalties, or take alpha 'cv'."
-            )
-        return PenaltyCurve.of_rows(alphas, scores, variance)
-
-
-def _empty(
-    feature_map: FeatureMap, basis: Eigenbasis, alphas: Floats, precision: str
-) -> PenaltyErrors:
-    models = PenaltyModels.of(feature_map, basis, alphas, precision)
-    return PenaltyErrors(models, len(alphas), len(models.target_unit))

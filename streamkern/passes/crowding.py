@@ -8,7 +8,7 @@ import numpy as np
 from streamkern._typing import Array, Floats
 from streamkern.features import RandomFourierFeatures
 from streamkern.kernels import Laplacian
-from streamkern.passes.column_summary import ColumnPass
+from streamkern.passes.column_summary import ColumnSummary
 from streamkern.runtime.threads import blas_threads
 from streamkern.sources import Block
 from streamkern.statistics import Folds
@@ -54,7 +54,9 @@ class Crowding(NamedTuple):
         )
 
 
-def crowding(seen: ColumnPass, regions: Callable[[], Folds], random_state: int) -> Crowding | None:
+def crowding(
+    summary: ColumnSummary, regions: Callable[[], Folds], random_state: int
+) -> Crowding | None:
     """Return how rows crowd, or None if they do not.
 
     Errors of blocks of consecutive rows, or of regions, are far above those of single rows: all are
@@ -64,20 +66,20 @@ def crowding(seen: ColumnPass, regions: Callable[[], Folds], random_state: int) 
     Roberts et al. (2017), "Cross-validation strategies for data with temporal, spatial,
     hierarchical, or phylogenetic structure".
     """
-    order = np.argsort(seen.sample.places[:_ROWS])
-    n, y = len(order), seen.targets[:_ROWS][order]
+    order = np.argsort(summary.sample.places[:_ROWS])
+    n, y = len(order), summary.targets[:_ROWS][order]
     steps = np.diff(y, axis=0)
     against = np.minimum((steps > 0).mean(axis=0), (steps < 0).mean(axis=0))
     if n < 2 * _ROWS_A_FEATURE * _BLOCKS:
         return None
     with blas_threads(1):
-        z = seen.standardizer(seen.sample.X[:_ROWS][order])
+        z = summary.standardizer(summary.sample.X[:_ROWS][order])
         fit = _SmallFit.of(z, y - y.mean(axis=0), random_state)
         parts = {"blocks": np.array_split(np.arange(n), _BLOCKS)}
         if (against < _SORTED).all():
             del parts["blocks"]
         if _leave_gaps(z):
-            cells = regions().of(Block(seen.sample.X[:_ROWS][order], y, 0))
+            cells = regions().of(Block(summary.sample.X[:_ROWS][order], y, 0))
             parts["space"] = [np.flatnonzero(cells == cell) for cell in np.unique(cells)]
         for fold_by, some in parts.items():
             errors = np.array([fit.errors(part) for part in some])

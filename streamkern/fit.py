@@ -1,0 +1,60 @@
+"""A fit: summarize the rows, draw features, sum these up, solve, and return the model.
+
+    rows --> summary --> features --> sums of folds --> path of penalties --> model
+      |______________________________|
+
+The rows are read twice: for what their columns hold with a sample, and for the sums.  All that
+follows is of these sums alone, so any penalty, and any part of the rows, may be solved for again.
+What holds the normal equations, and how a map makes its features, is said by tables of solvers and
+maps; which of them a fit has does not show here.
+
+Rahimi and Recht (2007), "Random features for large-scale kernel machines".
+"""
+
+from streamkern.models.data_moments import DataMoments
+from streamkern.models.drawing import draw_features
+from streamkern.models.feature_passes import sum_features
+from streamkern.models.fitted_ridge import FittedRidge
+from streamkern.models.ridge_path import ridge_path
+from streamkern.models.ridge_result import fitted_ridge
+from streamkern.parameters.parameters import Parameters
+from streamkern.passes.checkpoint_job import checkpointed
+from streamkern.passes.fit_context import FitContext
+from streamkern.passes.summary import summarize
+from streamkern.sources import Source
+
+
+def fit(
+    context: FitContext, parameters: Parameters, *, with_intervals: bool = False
+) -> FittedRidge:
+    """Fit a ridge regression on random features to the rows of a context.
+
+    Errors are those of `RandomFeatureRidge.fit`.
+    """
+    moments = sums_of(context)
+    return solve(moments, parameters, context.source, with_intervals=with_intervals)
+
+
+def sums_of(context: FitContext) -> DataMoments:
+    """Read rows of p inputs and q targets for the sums of D features by fold: D^2 + D q numbers."""
+    with checkpointed(context) as planned:
+        rows, summary = summarize(planned)
+        rows, features = draw_features(rows, summary)
+        return sum_features(rows, features)
+
+
+def solve(
+    moments: DataMoments,
+    parameters: Parameters,
+    source: Source | None = None,
+    *,
+    size: int | None = None,
+    with_intervals: bool = False,
+) -> FittedRidge:
+    """Choose the penalty from the sums of folds, solve for the coefficients, and say how good.
+
+    It is of all features, or of the leading ones of a `size`.  Rows are read again for errors that
+    sums do not tell: those of every row without itself, and any near the rounding of sums.
+    """
+    path = ridge_path(moments, parameters, source, size=size)
+    return fitted_ridge(path, parameters, source, with_intervals=with_intervals)

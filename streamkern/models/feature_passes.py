@@ -1,0 +1,49 @@
+"""The third call of a fit: the sums of features over all rows."""
+
+import time
+from typing import Any
+
+from streamkern.features.metric import metric_facts, standardizer_of
+from streamkern.models.data_moments import DataMoments
+from streamkern.models.drawing import Features
+from streamkern.models.pass_report import pass_report
+from streamkern.passes.fit_context import FitContext
+from streamkern.predict.support import SupportRows
+from streamkern.runtime.threads import blas_threads
+from streamkern.solvers.table import solver_of
+
+
+def sum_features(context: FitContext, features: Features, weighting: Any = None) -> DataMoments:
+    """Read the rows for the sums of their features, by fold, as the solver of the fit needs them.
+
+    An ensemble may give rows their weights.
+    """
+    begun, (drawn, kernel, summary, learnt, drawing) = time.perf_counter(), features
+    source = context.source
+    with blas_threads(1):  # the shift is part of the result
+        solver = solver_of(context, summary, drawn, weighting)
+    sums = solver.sums(drawn)
+    feature_map = sums.feature_map
+    seconds = summary.passed.seconds + drawing + time.perf_counter() - begun
+    weight = sum(sums.weights[fold] for fold in sorted(sums.weights))
+    report = pass_report(context, summary, sums.passes, weight, seconds)
+    metric = metric_facts(standardizer_of(feature_map), context.options.metric)
+    report |= {"metric": metric} | sums.facts
+    if learnt is not None:
+        report = learnt.reported(report)
+    sampled = weighting is None and not source.sparse_row_bytes
+    how = feature_map, kernel, summary.sample
+    return DataMoments(
+        folds=sums.folds,
+        n_folds=context.folds.n_folds,
+        feature_map=feature_map,
+        kernel=kernel,
+        flat=source.target_ndim == 1,
+        report=report,
+        options=context.options,
+        index=summary.index,
+        n_threads=context.plan.n_threads,
+        completion=sums.completion,
+        support_rows=SupportRows.of(*how) if sampled else None,
+        sample=summary.sample,
+    )

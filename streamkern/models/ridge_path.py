@@ -1,0 +1,65 @@
+"""The fourth call of a fit: from the sums of folds to every penalty's error, and a solution."""
+
+import time
+from dataclasses import dataclass
+
+from streamkern.engine.scheduler import shared
+from streamkern.models.data_moments import DataMoments
+from streamkern.parameters.parameters import Parameters
+from streamkern.parameters.penalty_options import SparseOptions
+from streamkern.solvers.fold_solution import Solved, nested_sizes, solve_folds
+from streamkern.solvers.held_out_models import solve_sparse
+from streamkern.solvers.leave_one_out import LeaveOneOutPass
+from streamkern.sources import Source
+
+
+@dataclass(frozen=True)
+class RidgePath:
+    """What was tried, and what was solved for."""
+
+    given: DataMoments
+    moments: DataMoments  # the same, of the map whose features are solved for
+    leading: int | None  # features of it that were asked for
+    solved: Solved
+    n_components: int  # leading features, of which a sparse solution has some
+    sparse: SparseOptions | None
+    leave_one_out: LeaveOneOutPass | None
+    seconds: float
+
+
+def ridge_path(
+    given: DataMoments,
+    parameters: Parameters,
+    source: Source | None = None,
+    *,
+    size: int | None = None,
+) -> RidgePath:
+    """Choose the penalty, the number of features and which of them, and solve.
+
+    Only errors of every row without itself, of `alpha` 'loo', need the rows of a source.
+    """
+    begun, moments = time.perf_counter(), given.solvable()
+    feature_map, options = moments.feature_map, moments.options
+    D, folds = feature_map.n_components, shared(moments.folds)
+    automatic = parameters.n_components == "auto" and not options.is_identity
+    sizes = nested_sizes(D, feature_map.nesting) if automatic else [size or D]
+    sparse, intercept = parameters.sparse_options(sizes[-1]), parameters.fit_intercept
+    leaving = None
+    if source is not None:
+        leaving = LeaveOneOutPass(source, feature_map, options, moments.n_threads)
+    # Where rows crowd, folds guard the penalty.
+    penalty = parameters.penalty
+    penalty = penalty.guarded() if "crowding" in moments.report else penalty
+    solved = solve_folds(
+        folds,
+        moments.completion.penalty_of(penalty),
+        intercept=intercept,
+        sizes=sizes,
+        leave_one_out=leaving,
+    )
+    solved = moments.completion.completed(solved)
+    n_components = len(solved.solution.coef)
+    if sparse is not None:
+        solved = solve_sparse(folds, solved, sparse, intercept=intercept)
+    seconds = time.perf_counter() - begun
+    return RidgePath(given, moments, size, solved, n_components, sparse, leaving, seconds)

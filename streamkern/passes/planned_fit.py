@@ -1,0 +1,67 @@
+"""The plan of a fit, made before the first read: what is asked of its rows, and what that takes."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from streamkern.errors import DataError
+from streamkern.features.metric import check_kernel_in_metric, learning_of
+from streamkern.kernels import Kernel, Linear
+from streamkern.parameters.fit_options import SAMPLE_ROWS, FitOptions
+from streamkern.parameters.plan import plan_for
+from streamkern.passes.fit_context import FitContext
+from streamkern.passes.summary import with_known_folds
+from streamkern.sources import Source
+
+if TYPE_CHECKING:
+    from streamkern.parameters.template import Template
+
+# Rows that a metric is learnt of, at the least.
+_FEWEST_ROWS = 60
+# What a context is told as it is.
+_OF_CONTEXT = ("like", "indexed", "more_to_come", "penalty", "target_range", "folder", "searched")
+
+
+def planned_fit(
+    source: Source,
+    options: FitOptions,
+    *,
+    pairs: Sequence[tuple[Kernel, str]] = (),
+    n_sample: int | None = None,
+    **job: Any,
+) -> FitContext:
+    """Return the context of a fit, with its plan and the folds that are known before the rows.
+
+    Of several `pairs` of kernel and map, the plan is of the map that is made of most rows, and of
+    one that makes features where any does.  `job` is what `FitContext` is told of the fit, and what
+    `plan_for` counts of what follows it.
+    """
+    given = pairs or [(options.kernel, options.feature_map)]
+    each = [replace(options, kernel=kernel, feature_map=name) for kernel, name in given]
+    like: Template | None = job.get("like")
+    if like is not None:
+        like.check(source)
+        n_sample = SAMPLE_ROWS
+    else:
+        check_metric_of(options, [kernel for kernel, _ in given], source)
+        n_sample = max(n_sample or 0, *(one.sample_rows(source) for one in each))
+    told = {name: job.pop(name) for name in _OF_CONTEXT if name in job}
+    few_rows = like is not None or told.get("more_to_come", False)
+    solution = job | {"indexed": told.get("indexed", False), "few_rows": few_rows}
+    heaviest = max(each, key=lambda one: one.heaviness)
+    plan = plan_for(source, heaviest, n_sample, **solution)
+    context = FitContext(source, options, plan, n_sample, solution=solution, **told)
+    return with_known_folds(context)
+
+
+def check_metric_of(options: FitOptions, kernels: Sequence[Kernel], source: Source) -> None:
+    """Raise an error unless a metric can be learnt, or taken, for these kernels and rows."""
+    if options.metric is None:
+        return
+    if learning_of(options.metric) and source.n_samples < _FEWEST_ROWS:
+        raise DataError(
+            f"a metric is learnt of at least {_FEWEST_ROWS} rows, but there are "
+            f"{source.n_samples}; add rows, or leave the metric out."
+        )
+    for kernel in kernels:
+        check_kernel_in_metric(Linear() if options.is_identity else kernel)

@@ -1,0 +1,116 @@
+"""The first call of a fit: what its columns hold, whether its rows crowd, and its folds."""
+
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from streamkern.errors import DataError, ParameterError, warn
+from streamkern.kernels import ShiftInvariantKernel
+from streamkern.parameters.parameters import AUTO
+from streamkern.passes.column_summary import ColumnSummary, read_columns, warn_of_outliers
+from streamkern.passes.crowding import Crowding, crowding
+from streamkern.passes.fit_context import FitContext
+from streamkern.passes.fold_rules import column_folds, placed_folds, region_folds
+from streamkern.statistics import Folds
+
+
+def with_known_folds(context: FitContext) -> FitContext:
+    """Return the context with the folds that are known before the rows are read.
+
+    Folds of regions follow from the first pass.
+    """
+    options, plan = context.options, context.plan
+    by_column = options.n_folds > 1 and options.fold_column is not None
+    if plan.fold_by != "space" and not by_column:
+        folds: Folds = placed_folds(
+            context.source,
+            plan,
+            options,
+            few_rows=context.few_rows,
+            turned=context.like is not None,
+        )
+        return replace(context, folds=folds)
+    if context.grows:
+        raise ParameterError(
+            f"folds by {plan.fold_by} are of rows that are all there, but moments are for "
+            f"others to come; take fold_by 'rows' or 'blocks' (--fold-by rows)."
+        )
+    if by_column:
+        if options.is_in_time and plan.solves_by_passes:
+            raise ParameterError(
+                "conjugate gradients leave out every fold from all others, but windows of time "
+                "are predicted from those before; take solver 'direct' (--solver direct), or "
+                "fold_by 'blocks' (--fold-by blocks)."
+            )
+        return replace(context, folds=column_folds(context.source, options))
+    if context.source.sparse_row_bytes:
+        raise ParameterError(
+            "regions are of distances between all inputs, but these rows are sparse; take "
+            "fold_by 'rows' or 'blocks' (--fold-by rows), or dense rows."
+        )
+    return context
+
+
+def summarize(context: FitContext) -> tuple[FitContext, ColumnSummary]:
+    """Read the rows once, and let folds see the gaps where rows crowd.
+
+    Where predictions swing in these gaps, landmarks take the place of a map that is open.
+    """
+    summary = read_columns(context)
+    _check_targets(context, summary)
+    context = context.told(scale=context.options.scale)
+    if context.folds is None:
+        context = replace(context, folds=_regions(context, summary))
+    if context.like is None:
+        warn_of_outliers(context.source, summary)
+    crowded = None if context.grows else _crowding(context, summary)
+    if crowded is None:
+        return context, summary
+    warn(crowded.note())
+    options = context.options
+    if context.plan.fold_by != "shards":  # which are blocks
+        options = replace(options, fold_by=crowded.fold_by)
+    if crowded.swings and options.may_take_landmarks:
+        options = replace(options, feature_map="nystroem", metric=None)
+    n_sample = max(context.n_sample, options.sample_rows(context.source))
+    context = context.planned_again(options, n_sample)
+    context = context.told(crowding=crowded._asdict() | {"note": crowded.note()})
+    if len(summary.sample.X) < min(n_sample, summary.passed.n_rows):
+        summary = read_columns(context, "columns again")
+    by_region = context.plan.fold_by == "space"
+    folds = (
+        _regions(context, summary)
+        if by_region
+        else placed_folds(context.source, context.plan, options)
+    )
+    return replace(context, folds=folds, swings=crowded.swings), summary
+
+
+def _regions(context: FitContext, summary: ColumnSummary) -> Folds:
+    return region_folds(summary, context.options.n_folds, context.options.random_state)
+
+
+def _check_targets(context: FitContext, summary: ColumnSummary) -> None:
+    low, high = context.target_range or (-np.inf, np.inf)
+    p = context.source.n_features
+    least, largest = summary.columns.minimum[p:], summary.columns.maximum[p:]
+    for j in np.flatnonzero((least < low) | (largest > high)).tolist():
+        raise DataError(
+            f"target {j} has values from {least[j]:.6g} to {largest[j]:.6g}, which are not all "
+            f"in target_range, from {low:g} to {high:g}; give a wider one (--range), or leave "
+            f"out the rows outside."
+        )
+
+
+def _crowding(context: FitContext, summary: ColumnSummary) -> Crowding | None:
+    """Return how rows crowd, where folds choose the penalty and nobody named them.
+
+    A grid holds where no rows are.
+    """
+    options = context.options
+    of_distances = isinstance(options.kernel, ShiftInvariantKernel) and not options.is_identity
+    is_open = options.n_folds > 1 and options.fold_by == AUTO and not options.has_grid
+    if not (is_open and of_distances) or context.source.sparse_row_bytes:
+        return None
+    return crowding(summary, partial(_regions, context, summary), options.random_state)

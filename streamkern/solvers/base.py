@@ -1,0 +1,114 @@
+"""What holds the normal equations of a fit, and how it sums them up over the rows."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, ClassVar
+
+from streamkern.engine.reduction import PassResult
+from streamkern.engine.scheduler import run, task
+from streamkern.errors import DataError
+from streamkern.features import FeatureMap, Standardized
+from streamkern.parameters.fit_report import FitReport
+from streamkern.passes.column_summary import ColumnSummary
+from streamkern.passes.fit_context import FitContext
+from streamkern.runtime.threads import blas_threads
+from streamkern.solve.progressive_validation import progressive_error
+from streamkern.solvers.completion import Completion
+from streamkern.statistics import ByFold, FeatureSums, joined_moments, moment_strips
+
+
+@dataclass(frozen=True)
+class FoldSums:
+    """The sums of every fold, and what was done for them."""
+
+    folds: Any  # a task of ByFold, which stays where it was merged, or a ByFold
+    feature_map: FeatureMap  # whose features were summed
+    weights: dict[int, float]  # of the rows of every fold
+    passes: Sequence[PassResult[Any]]
+    facts: FitReport
+    completion: Completion  # what their solution is yet to be told
+
+
+@dataclass(frozen=True)
+class Solver(ABC):
+    """What holds the normal equations of a fit: one class for each form of them.
+
+    A solver of your own is a class with `takes` and `empty`, and a row of the table of solvers.
+    """
+
+    context: FitContext
+    summary: ColumnSummary
+    weighting: Any = None  # of rows, by an Ensemble
+
+    makes_features: ClassVar[bool] = True  # for every block of rows
+
+    @classmethod
+    @abstractmethod
+    def takes(cls, context: FitContext, feature_map: Standardized) -> bool:
+        """Say whether it is for a fit, of those that no solver before it takes."""
+
+    @abstractmethod
+    def empty(self, feature_map: FeatureMap) -> FeatureSums:
+        """Return the sums of no rows, with shifts and units that suit the rows to come."""
+
+    def facts(self, sums: FoldSums) -> FitReport:  # noqa: ARG002
+        """Return what is reported of the sums beside their passes."""
+        return FitReport(iterations=0)
+
+    def sums(self, drawn: Standardized) -> FoldSums:
+        """Read the rows once for the sums of folds; more often if memory holds but strips."""
+        with blas_threads(1):  # the shift of features is part of the result
+            feature_map = drawn.summed()
+            empty = self.empty(feature_map) if self.known is None else self.known
+        found = self.read(empty, feature_map)
+        return replace(found, facts=self.facts(found))
+
+    @property
+    def known(self) -> FeatureSums | None:
+        """The sums of no rows, as these are made to be like others."""
+        return None if self.context.like is None else self.context.like.empty
+
+    def read(self, empty: FeatureSums, feature_map: FeatureMap, *, keep: bool = True) -> FoldSums:
+        """Add up all rows, each to the sums of its fold."""
+        context, plan = self.context, self.context.plan
+        strips = moment_strips(empty, plan.n_strips)
+        rows_alone = max(plan.block_rows, plan.column_block_rows)
+        how: Any = {
+            "group": context.fold_of,
+            "keep": keep,
+            "validate": partial(progressive_error, intercept=context.options.fit_intercept),
+            "read_rows": plan.block_rows if self.makes_features else rows_alone,
+        }
+        n = len(strips)
+        labels = ["moments"] if n == 1 else [f"moments-{i}-of-{n}" for i in range(1, n + 1)]
+        asked = [ByFold(context.folds, strip, self.weighting) for strip in strips]
+        passes = [context.read(*each, **how) for each in zip(asked, labels, strict=True)]
+        # The last strip knows all but the other strips' rows of the triangle.
+        folds: Any = passes[-1].statistic
+        weights: dict[int, float] = run(task(_weights_of_folds, folds, name="weights"))
+        self._check(weights)
+        if n > 1:
+            folds = task(_joined, *(passed.statistic for passed in passes), name="join")
+        return FoldSums(folds, feature_map, weights, passes, FitReport(), Completion())
+
+    def _check(self, weights: dict[int, float]) -> None:
+        n_folds = self.context.folds.n_folds
+        for fold in range(n_folds):
+            if not weights.get(fold) and not self.context.few_rows:
+                raise DataError(
+                    f"fold {fold + 1} of {n_folds} has no rows that could be used; take fewer "
+                    f"folds, or another fold_by (--fold-by)."
+                )
+
+
+def _weights_of_folds(folds: ByFold) -> dict[int, float]:
+    return {fold: part.weight for fold, part in folds.parts.items()}
+
+
+def _joined(*strips: ByFold) -> ByFold:
+    """Return the folds of which these are strips."""
+    last, *_ = strips
+    parts = {k: joined_moments([strip.parts[k] for strip in strips]) for k in last.parts}
+    return ByFold.of(last.rule, parts)

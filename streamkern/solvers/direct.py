@@ -1,0 +1,29 @@
+"""The D x D system of features in single or double precision."""
+
+import numpy as np
+
+from streamkern.features import FeatureMap, Standardized
+from streamkern.parameters.fit_options import SAMPLE_ROWS
+from streamkern.passes.fit_context import FitContext
+from streamkern.solvers.base import Solver
+from streamkern.statistics import FeatureSums, dtype_of_features, empty_moments
+
+
+class Direct(Solver):
+    """Products of features about a mean of the sample, in the precision of the fit."""
+
+    @classmethod
+    def takes(cls, context: FitContext, feature_map: Standardized) -> bool:  # noqa: ARG003
+        """Any fit will do."""
+        return True
+
+    def empty(self, feature_map: FeatureMap) -> FeatureSums:
+        precision = self.context.options.precision
+        rows = self.summary.sample.X[:SAMPLE_ROWS]
+        dtype = dtype_of_features(precision)
+        features = np.empty((len(rows), feature_map.n_components), dtype=dtype)
+        feature_map.evaluate(rows, features)
+        # What is subtracted of every row, to the last digit.
+        shift = features.mean(axis=0, dtype=float).astype(dtype).astype(float)
+        units = self.summary.target_scale | {"feature_shift": shift}
+        return empty_moments(feature_map, self.context.source.n_targets, precision, **units)

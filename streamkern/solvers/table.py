@@ -1,0 +1,28 @@
+"""The solvers by name, and which of them a fit has."""
+
+from typing import Any
+
+from streamkern.features import Standardized
+from streamkern.passes.column_summary import ColumnSummary
+from streamkern.passes.fit_context import FitContext
+from streamkern.solvers.base import Solver
+from streamkern.solvers.direct import Direct
+from streamkern.solvers.integers import Integers
+from streamkern.solvers.iterative import ConjugateGradients
+from streamkern.solvers.toeplitz import Toeplitz
+
+# A fit has the first that takes it.
+SOLVERS: dict[str, type[Solver]] = {
+    "conjugate gradients": ConjugateGradients,
+    "integers": Integers,
+    "Toeplitz": Toeplitz,
+    "direct": Direct,
+}
+
+
+def solver_of(
+    context: FitContext, summary: ColumnSummary, feature_map: Standardized, weighting: Any = None
+) -> Solver:
+    """Return what holds the normal equations of a fit."""
+    made = next(each for each in SOLVERS.values() if each.takes(context, feature_map))
+    return made(context, summary, weighting)

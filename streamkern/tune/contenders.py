@@ -1,0 +1,44 @@
+"""What a search compares: the pairs of kernel and map, in the metrics that were learnt for them."""
+
+from collections.abc import Sequence
+
+from streamkern.features.metric import GivenMetric
+from streamkern.passes.column_summary import ColumnSummary
+from streamkern.passes.fit_context import FitContext
+from streamkern.tune.budget import Clock
+from streamkern.tune.candidates import Contender
+from streamkern.tune.feature_choice import with_chosen_scale
+from streamkern.tune.metric_beginnings import Pair
+from streamkern.tune.metric_learning import LearntMetric, in_metric
+from streamkern.tune.trials import ISOTROPIC, STANDARD
+
+
+def contenders_of(
+    context: FitContext, summary: ColumnSummary, pairs: Sequence[Pair], clock: Clock | None
+) -> tuple[FitContext, list[Contender], LearntMetric | None]:
+    """Return the best metrics with their kernels and maps, and how the metrics were learnt.
+
+    By a clock metrics are learnt while there is time, and the last contender is a plain fit: of the
+    first pair, to standardised inputs if the scale was chosen.  Where the kernel is open, it is
+    what a fit would choose, and the one before has the standardised inputs and no kernel.
+    """
+    given_scale, kernel_is_open = context.options.scale, context.options.chooses_kernel
+    kernel_is_open = kernel_is_open and not context.options.has_grid
+    context, scaled = with_chosen_scale(context, summary, clock)
+    options, plain = context.options, summary
+    usual = [(options.kernel, options.feature_map)]
+    is_guarded = "crowding" in context.facts and usual[0] not in pairs
+    given = usual if is_guarded else pairs
+    contenders, learnt = in_metric(scaled, options, given, context.plan, clock)
+    chosen = options.scale != given_scale
+    if clock is None or (learnt is None and not chosen):
+        return context, contenders, learnt
+    name, scale = (STANDARD, "standard") if chosen else (ISOTROPIC, None)
+    if isinstance(options.metric, GivenMetric):
+        plain = in_metric(plain, options, given, context.plan)[0][0].summary
+    default = Contender(name, plain, given[:1], scale, is_default=True)
+    if kernel_is_open:
+        if learnt is not None:  # linear ridge may be compared
+            contenders.append(default._replace(pairs=[], is_default=False))
+        default = Contender(ISOTROPIC, scaled, usual, is_default=True)
+    return context, [*contenders, default], learnt
