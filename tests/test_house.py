@@ -46,7 +46,7 @@ ALLOWED = {
         *("sources/labelled_source.py", "sources/containers.py", "cli/job.py"),
         "sources/preprocessing/discovery.py",
     ),
-    "distributed": ("engine/", "runtime/resources.py", "monitor/"),
+    "distributed": (*("engine/", "runtime/resources.py", "runtime/private_names.py"), "monitor/"),
     "bokeh": ("monitor/dashboard_page.py",),
     "onnx": ("report/onnx_graph.py",),
     "fsspec": ("sources/object_stores.py",),
@@ -55,7 +55,7 @@ ALLOWED = {
     "matplotlib": ("report/",),
     "sklearn": (
         *("predict/calibration_fit.py", "features/landmarks.py", "models/", "estimators/"),
-        *("solve/sparse_selection.py",),
+        *("solve/sparse_selection.py", "runtime/private_names.py"),
     ),
 }
 

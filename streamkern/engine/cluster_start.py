@@ -26,6 +26,7 @@ from distributed.deploy.utils import nprocesses_nthreads
 
 from streamkern.engine.futures import NO_WORKERS
 from streamkern.runtime.memory import worker_bytes
+from streamkern.runtime.private_names import begun_parts, closed, instances_of, stop_loop
 from streamkern.runtime.signals import held, is_asked_to_stop
 
 # Seconds between two looks; in which a start may still end by itself, a job be submitted, and all
@@ -122,7 +123,7 @@ def _closing_uninterrupted(running: Any) -> Iterator[Any]:
 
 def _started(start: partial[Any]) -> Any:
     """Return what starts in a thread beside this one; raise KeyboardInterrupt if a signal waits."""
-    before, over = set(SpecCluster._instances), threading.Event()  # noqa: SLF001
+    before, over = set(instances_of(SpecCluster)), threading.Event()
     begun: list[Any] = []
     errors: list[BaseException] = []
     kind, args, kwargs = start.func, start.args, start.keywords
@@ -145,12 +146,12 @@ def _started(start: partial[Any]) -> Any:
             if is_asked_to_stop() and not over.wait(_SOON):
                 raise KeyboardInterrupt  # noqa: TRY301  a thread may raise it in this one too
     except KeyboardInterrupt:
-        for cluster in {*begun, *SpecCluster._instances} - before:  # noqa: SLF001
+        for cluster in {*begun, *instances_of(SpecCluster)} - before:
             _end_submissions(cluster)
             with suppress(Exception):  # of what was hardly begun
                 loop = cluster.loop.asyncio_loop
                 asyncio.run_coroutine_threadsafe(_close(cluster), loop).result(2 * _END)
-                cluster._loop_runner.stop()  # noqa: SLF001
+                stop_loop(cluster)
         raise
     if errors:
         raise errors[0]
@@ -159,13 +160,13 @@ def _started(start: partial[Any]) -> Any:
 
 async def _close(cluster: Any) -> None:
     """Close what there is of a cluster, which its own way to close does not know of yet."""
-    parts = list(getattr(cluster, "_created", ()))
+    parts = begun_parts(cluster)
     if isinstance(cluster, SpecCluster):
         closings = [part.close() for part in (*parts, cluster.scheduler) if part is not None]
     else:
-        closings = [cluster._close()]  # noqa: SLF001
-    closed, deadline = asyncio.gather(*closings, return_exceptions=True), time.monotonic() + _END
-    while not closed.done() and time.monotonic() < deadline:
+        closings = [closed(cluster)]
+    done, deadline = asyncio.gather(*closings, return_exceptions=True), time.monotonic() + _END
+    while not done.done() and time.monotonic() < deadline:
         for part in parts:  # a nanny would wait until its worker is ready
             if pid := getattr(getattr(part, "process", None), "pid", None):
                 with suppress(ProcessLookupError):
@@ -179,7 +180,7 @@ def _end_submissions(cluster: Any) -> None:
 
     What takes longer is killed: a cluster would wait for it before it closes.
     """
-    jobs = [each for each in getattr(cluster, "_created", ()) if hasattr(each, "submit_command")]
+    jobs = [each for each in begun_parts(cluster) if hasattr(each, "submit_command")]
     commands = {Path(shlex.split(job.submit_command)[0]).name for job in jobs}
     deadline = time.monotonic() + _SUBMITTED
     while commands and (running := _processes_named(commands)):

@@ -13,6 +13,7 @@ import dask
 
 from streamkern.engine.heartbeat import heartbeat_of
 from streamkern.errors import ClusterError, WorkersLostError
+from streamkern.runtime.private_names import asked_of_workers
 from streamkern.runtime.resources import LOST, check_installed, configured_seconds, reaching
 
 NO_WORKERS, _NO_WORKERS_DEFAULT = "distributed.scheduler.no-workers-timeout", "5 minutes"
@@ -56,7 +57,7 @@ def _check_workers(client: Any) -> None:
         return importlib.util.find_spec("streamkern") is None
 
     with suppress(TimeoutError):  # of workers that stand still
-        found = client.sync(client._run, is_missing, on_error="ignore", callback_timeout=_ASK)  # noqa: SLF001
+        found = asked_of_workers(client, is_missing, _ASK)
         for worker in (worker for worker, missing in found.items() if missing):
             check_installed(ImportError(f"no streamkern at {worker}"))
 

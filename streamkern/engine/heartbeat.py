@@ -12,6 +12,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from streamkern.errors import StreamkernWarning, warn
+from streamkern.runtime.private_names import closed_at_once
 from streamkern.runtime.resources import configured_seconds
 from streamkern.runtime.signals import stopping
 
@@ -52,7 +53,7 @@ class Heartbeat:
                 self.given_up = f"{where} has not answered for {silent:.3g} s; {_REMEDY}."
                 if client.scheduler_comm is not None:  # which it is while it connects again
                     client.scheduler_comm.abort()
-                await client._close(fast=True)  # noqa: SLF001  closing in order asks the scheduler
+                await closed_at_once(client)
 
 
 _heartbeats: WeakKeyDictionary[Any, Heartbeat] = WeakKeyDictionary()

@@ -19,6 +19,7 @@ from dask.delayed import Delayed
 from streamkern.engine.futures import ForgottenError, Patience, result_of, submitted, submitting
 from streamkern.engine.heartbeat import heartbeat_of
 from streamkern.errors import ClusterError
+from streamkern.runtime.private_names import forget_current_client, instances_of
 from streamkern.runtime.resources import LOST, current_client, local_scheduler, reaching
 from streamkern.runtime.scratch import aligned
 from streamkern.runtime.threads import blas_threads
@@ -35,10 +36,10 @@ def _begin_anew() -> None:
     dask.threaded.pools.clear()
     dask.threaded.pools_lock = threading.Lock()
     if "distributed.client" in sys.modules:
-        from distributed.client import Client, _current_client  # noqa: PLC0415  where it is used
+        from distributed import Client  # noqa: PLC0415  where it is used
 
-        _current_client.set(None)
-        for client in list(Client._instances):  # noqa: SLF001
+        forget_current_client()
+        for client in instances_of(Client):
             client.status = "closed"
         if dask.config.get("scheduler", None) == "dask.distributed":
             dask.config.config["scheduler"] = None  # without the lock that `set` takes

@@ -9,7 +9,6 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import get_tags
-from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from streamkern.errors import DataError, ParameterError, warn
@@ -18,6 +17,7 @@ from streamkern.estimators.paths import are_paths
 from streamkern.kernels import Kernel
 from streamkern.kernels.base import split_names
 from streamkern.parameters.parameters import first_kernel_of
+from streamkern.runtime.private_names import meta_of, output_container
 from streamkern.runtime.sparse_rows import SparseRows
 from streamkern.sources import Source
 from streamkern.sources.containers import (
@@ -113,7 +113,7 @@ def checked_rows(
         return X
     with data_errors():
         if is_lazy(X):
-            columns = X._meta if is_dask_frame(X) else X  # noqa: SLF001  Dask's own protocol
+            columns = meta_of(X) if is_dask_frame(X) else X
             validate_data(estimator, columns, reset=first, skip_check_array=True)
             return X
         limits = {"ensure_all_finite": False, "ensure_min_samples": fewest}
@@ -159,7 +159,7 @@ def encoded(recipe: Recipe, X: Any, told: set[str] | None) -> Any:
     are `told` of already; not of rows of a fit, for which that is None.
     """
     if is_dask_frame(X):
-        return X.map_partitions(_encoded_part, recipe, meta=_encoded_part(X._meta, recipe))  # noqa: SLF001
+        return X.map_partitions(_encoded_part, recipe, meta=_encoded_part(meta_of(X), recipe))
     if not is_frame(X):
         names = recipe.feature_names
         if told is not None and not recipe.is_plain and "names" not in told:
@@ -229,7 +229,7 @@ def _lazily(method: Callable[..., Any]) -> Callable[..., Any]:
         if not is_lazy(rows):
             return with_coordinates(method(self, rows, *more, **named), X)
         made = with_coordinates(plain(self, rows, *more, **named), X)
-        wanted = _get_output_config("transform", self)["dense"]
+        wanted = output_container(self)
         if wanted == "default":
             return made
         if wanted != "pandas":

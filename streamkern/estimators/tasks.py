@@ -22,7 +22,7 @@ from streamkern.parameters.fit_options import SAMPLE_ROWS, FitOptions
 from streamkern.parameters.fit_report import with_seconds
 from streamkern.parameters.footprint import solve_bytes
 from streamkern.parameters.parameters import AUTO, Parameters
-from streamkern.parameters.plan import Job, plan_here, tell_of_solution
+from streamkern.parameters.plan import Job, tell_of_solution
 from streamkern.parameters.template import Template
 from streamkern.passes.planned_fit import planned_fit
 from streamkern.runtime.memory import check_free
@@ -110,14 +110,13 @@ class Task(ABC):
             template.check(source)
         options = job.for_rows(job.options, source)
         parameters.sparse_options(options.components_for(source.n_features))
-        plan = plan_here(source, options, **job.solution)
-        tell_of_solution(source, options, plan, job.solution)
 
         how: Any = {"like": template, "folder": checkpoint, **job.solution}
         how |= {"target_range": parameters.target_range, "penalty": parameters.penalty}
 
         def made(options: FitOptions, **before: float) -> Any:
             context = planned_fit(source, options, **how)
+            tell_of_solution(source, options, context.plan, job.solution)
             ridge = fit(context, parameters, with_intervals=self.has_intervals)
             ridge = replace(ridge, report=with_seconds(ridge.report, **before))
             return self._made(ridge, source, keep_moments=keep_moments)

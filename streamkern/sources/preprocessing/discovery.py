@@ -9,6 +9,7 @@ import numpy as np
 
 from streamkern.errors import DataError, ParameterError, warn
 from streamkern.errors.formatting import listed
+from streamkern.runtime.private_names import meta_of
 from streamkern.sources.preprocessing.cells import (
     MISSING,
     SINGLE_EXACT,
@@ -189,7 +190,7 @@ def recipe_of_frame(frame: Any, *, keep_missing: bool = False) -> Recipe | None:
     if is_sparse or len(set(names)) < len(names):
         return None
     is_lazy = type(frame).__module__.startswith("dask.")
-    table = pa.table(arrow_table(frame._meta_nonempty if is_lazy else frame))  # noqa: SLF001
+    table = pa.table(arrow_table(meta_of(frame, with_rows=True) if is_lazy else frame))
     schema = table.schema
 
     def batches(names: list[str]) -> Iterator[Any]:
