@@ -1,29 +1,18 @@
-"""The memory of a fit, before anything is read."""
+"""The memory of a fit that holds the D x D system, before anything is read."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from streamkern._typing import Source
-from streamkern.features import LEVELS
 from streamkern.features.nystroem import drawing_bytes
-from streamkern.parameters.cost_estimate import most_vectors, vectors_at_once
 from streamkern.parameters.fit_options import SAMPLE_ROWS
 from streamkern.runtime.memory import thread_bytes
 from streamkern.solve import decomposition_bytes, inverting_bytes
 from streamkern.solve.penalty_errors import PenaltyErrors
-from streamkern.solve.posterior_samples import sampling_bytes
-from streamkern.solve.preconditioner import (
-    N_PROBES,
-    block_bytes,
-    largest_sketch,
-    most_leading,
-    sketch_at_once,
-    sketch_size,
-)
 from streamkern.statistics import Triangle, update_bytes
-from streamkern.statistics.toeplitz_moments import rows_at_once
 
 # Totals, and partials of finished shards that wait in a process to be merged into them.
-_WAITING = 8
+WAITING = 8
 # Square matrices that are held while a fold is scored.
 _SQUARES_A_FOLD = 6
 # Matrices of D x q then, and while the whole is solved; and those of a model with its predictor.
@@ -31,7 +20,7 @@ _CROSSES_A_FOLD, _CROSSES, _MODEL_COPIES = 7, 5, 3
 # Squares of D that a map of landmarks holds, and what turns the sums of a fold.
 _SQUARES_OF_LANDMARKS, _SQUARES_TURNING = 3, 4
 # Interpreter, libraries and Dask's own needs in one process, as measured with some room.
-_PROCESS_BYTES = 256 << 20
+PROCESS_BYTES = 256 << 20
 # A hash and a place of every row, where rows are to be known again.
 _INDEX_BYTES = 16
 # Copies of the index: in a process that merges it, and where it is put in order.
@@ -42,9 +31,6 @@ _LISTING_BYTES = 16
 _SLICE = 80
 # Strips are spread over workers as evenly as whole strips go.
 _UNEVEN = 1.25
-# Sums of waves for every feature, which fill a ball in up to three inputs, and how many times as
-# many numbers transforms of rows hold; what a row takes in one, and each of its factors.
-_WAVES, _FINER, _TRANSFORMED, _FACTOR = 16, 8, 128, 48
 
 
 @dataclass(frozen=True)
@@ -67,10 +53,10 @@ class Footprint:
     indexed: bool = False  # rows are to be known again
     precision: str = "single"
     n_maps: int = 1  # more where others weigh the rows
-    solves_by_passes: bool = False  # by conjugate gradients, without a D x D system
-    sums_waves: bool = False  # and of sums of waves, in the place of passes
-    n_terms: int = 0  # of a trend beside these
+    n_terms: int = 0  # of a trend beside waves
     is_listed: bool = False  # which fold every row is in, a byte each
+
+    cross_bytes: ClassVar[int] = 16  # of a feature and a target
 
     @property
     def index(self) -> int:
@@ -95,44 +81,23 @@ class Footprint:
     def map(self) -> int:
         """The frequencies or landmarks, as drawn and in the precision of the features."""
         D, p = self.n_components, self.source.n_features
-        squares = 0 if self.solves_by_passes or not self.from_rows else _SQUARES_OF_LANDMARKS
-        return self.n_maps * (16 * D * p + 8 * squares * D**2)
+        return self.n_maps * (16 * D * p + 8 * self.squares_of_map * D**2)
 
     @property
-    def n_vectors(self) -> int:
-        """The vectors that conjugate gradients multiply at a time, for the folds and the whole."""
-        n_systems = self.n_folds + 1 if self.n_folds > 1 else 1
-        return vectors_at_once(n_systems, self.source.n_targets)
+    def squares_of_map(self) -> int:
+        """The squares of D that the map holds."""
+        return _SQUARES_OF_LANDMARKS if self.from_rows else 0
 
     def sums(self, n_strips: int = 1) -> int:
         """Return the sums of one fold, of the largest strip of the triangle."""
         D, q = self.n_components, self.source.n_targets
-        if self.sums_waves:
-            return 8 * D * (2 * _WAVES + q + 1 + self.n_terms)
-        if self.solves_by_passes:
-            return 8 * D * max(self.n_vectors, 2 * (q + 1))
         largest = max(Triangle.size(stop, first) for first, stop in Triangle.strips(D, n_strips))
-        return 8 * largest + (24 if self.precision in LEVELS else 16) * D * (q + 1)
+        return 8 * largest + self.cross_bytes * D * (q + 1)
 
-    def multiplying(self, threads: int) -> int:
-        """Return what a process holds that multiplies vectors, of folds or of a sketch."""
-        D, n = self.n_components, self.source.n_samples
-        sketch = 8 * D * sketch_at_once(D, n)
-        task = max(self.folds_at_once * self.sums(), sketch) + 2 * sketch + self.itemsize * D
-        waiting = (self.n_folds + (_WAITING - 1) * self.folds_at_once) * self.sums()
-        held = threads * (task + self.blocks) + max(waiting, _WAITING * sketch) + self.sample
-        return _PROCESS_BYTES + self.map + held
-
-    def transforming(self, threads: int) -> int:
-        """Return what a process holds that sums waves."""
-        finer = 16 * _FINER * _WAVES * self.n_components
-        factors = self.source.n_targets + 1 + self.n_terms
-        task = self.folds_at_once * self.sums() + finer + self.blocks
-        rows = rows_at_once(2 * _WAVES * self.n_components, factors) + self.block_rows
-        task += min(rows, self.shard_rows) * (_TRANSFORMED + _FACTOR * factors)
-        task += _FACTOR * self.n_components * factors
-        waiting = (self.n_folds + (_WAITING - 1) * self.folds_at_once) * self.sums()
-        return _PROCESS_BYTES + self.map + threads * task + waiting + self.sample
+    @property
+    def features(self) -> int:
+        """The features of a block."""
+        return self.block_rows * self.itemsize * self.n_components
 
     @property
     def blocks(self) -> int:
@@ -140,13 +105,9 @@ class Footprint:
         source, D = self.source, self.n_components
         q, row_bytes = source.n_targets, source.row_bytes
         weighted = source.weighted_by is not None
-        features = 0 if self.sums_waves else self.block_rows * self.itemsize * D
-        if self.precision in LEVELS:
-            uneven = weighted or self.n_maps > 1
-            features = update_bytes(self.precision, D, q, self.block_rows, weighted=uneven)
         return (
             # Two blocks of rows, one in use and one being read, and the features of one.
-            features
+            self.features
             + self.block_rows * (8 * self.width + 24 * (q + 1))
             # The next shard is begun before this one is done.
             + 2 * (self.block_rows * 2 * (row_bytes + 8 * (q + weighted)) + self.reading)
@@ -165,22 +126,18 @@ class Footprint:
             + self.itemsize * (Triangle.product_size(D) + 2 * D * (self.source.n_targets + 1))
             + self.blocks
         )
-        waiting = (self.n_folds + (_WAITING - 1) * self.folds_at_once) * sums
+        waiting = (self.n_folds + (WAITING - 1) * self.folds_at_once) * sums
         done = 0
         if n_strips > 1:
             share = _UNEVEN / n_workers if n_workers > 1 else 1.0
             done = int(share * self.sums()) + sums
         held = threads * task + waiting + done + self.sample + _INDEX_MERGED * self.index
-        return _PROCESS_BYTES + self.map + held
+        return PROCESS_BYTES + self.map + held
 
     def saving(self, n_groups: int, n_strips: int) -> int:
         """Return what a checkpoint takes on the disk: a total, the next, and groups before it."""
         groups = (2 * self.n_folds + n_groups * self.folds_at_once) * self.sums(n_strips)
         groups += (self.n_maps - 1) * self.n_folds * self.sums(n_strips)  # of all rounds
-        if self.solves_by_passes and not self.sums_waves:  # the products of all passes
-            D, q = self.n_components, self.source.n_targets
-            by_fold = most_vectors(D, q) + most_leading(D) + N_PROBES
-            groups += 8 * D * (largest_sketch(D, self.source.n_samples) + self.n_folds * by_fold)
         return groups + (n_strips - 1) * self.sums(n_strips) + 3 * (self.sample // 4 + self.index)
 
     def solving(self, threads: int) -> int:
@@ -193,7 +150,7 @@ class Footprint:
             held = 2 * self.sums() + inverting_bytes(D) + self.itemsize * Triangle.size(D)
         if self.from_rows:  # sums as they were and turned, and what turns them
             held += self.n_folds * self.sums() + 8 * _SQUARES_TURNING * D**2 * threads
-        return _PROCESS_BYTES + self.map + held + (16 << 20)
+        return PROCESS_BYTES + self.map + held + (16 << 20)
 
     def leaving_out(self, threads: int) -> int:
         """Return what a process holds that leaves out every row in turn, 0 without such a pass."""
@@ -208,13 +165,10 @@ class Footprint:
             + PenaltyErrors.working_bytes(D, self.itemsize)
             + (16 << 20)
         )
-        return _PROCESS_BYTES + self.map + held + threads * task + 8 * (_WAITING + threads) * A * q
+        return PROCESS_BYTES + self.map + held + threads * task + 8 * (WAITING + threads) * A * q
 
     def process(self, threads: int, n_strips: int, n_workers: int) -> int:
         """Return the most that a process holds at a time, with the stacks of its threads."""
-        if self.solves_by_passes:
-            needs = self.transforming if self.sums_waves else self.multiplying
-            return needs(threads) + (threads + 1) * thread_bytes()
         held = max(
             self.accumulating(threads, n_strips, n_workers),
             self.solving(threads),
@@ -222,29 +176,29 @@ class Footprint:
         )
         return held + (threads + 1) * thread_bytes() + self.is_listed * self.source.n_samples
 
-    def receiving(self) -> int:
-        """Return what the process holds that planned, with the model or the moments."""
+    def receiving(self, beside: int = 0) -> int:
+        """Return what the process holds that planned, with the model or the moments.
+
+        `beside` these is what a solver holds there.
+        """
         D, n_sums = self.n_components, self.n_folds + 1 if self.indexed else 1
-        held = n_sums * self.sums() + self.sample + _INDEX_ORDERED * self.index
+        held = beside + n_sums * self.sums() + self.sample + _INDEX_ORDERED * self.index
         held += _LISTING_BYTES * self.is_listed * self.source.n_samples
-        if self.solves_by_passes:
-            # The sketch as it was and is, with copies; what is iterated by fold; and squares of a
-            # fold and without it, with what decomposes them.
-            n = self.source.n_samples
-            sketch, vectors = largest_sketch(D, n), most_vectors(D, self.source.n_targets)
-            if self.sums_waves:  # of all folds, and their transforms
-                held += (2 * self.n_folds + 4) * self.sums() + block_bytes(D)
-                held += sampling_bytes(D, self.source.n_targets)
-                sketch = sketch_size(D, n, 0)
-            held += (24 + 4 * self.itemsize) * D * sketch
-            held += (8 + self.itemsize * (self.n_folds + 1)) * D * vectors
-            held += 8 * (3 * self.n_folds + 3) * (min(sketch, most_leading(D)) + vectors) ** 2
-            held += 64 * sketch**2  # what decomposes the sketch
         model = _MODEL_COPIES * 8 * D * self.source.n_targets
         drawing = drawing_bytes(D) if self.from_rows else 0
-        if self.from_rows and self.solves_by_passes:  # which have the factor here alone
-            held += 8 * D**2
-        return _PROCESS_BYTES + self.map + max(held + model, drawing + self.sample)
+        return PROCESS_BYTES + self.map + max(held + model, drawing + self.sample)
+
+
+class IntegerFootprint(Footprint):
+    """The same of features that are rounded to integers, whose digits are multiplied."""
+
+    cross_bytes: ClassVar[int] = 24
+
+    @property
+    def features(self) -> int:
+        D, q = self.n_components, self.source.n_targets
+        uneven = self.source.weighted_by is not None or self.n_maps > 1
+        return update_bytes(self.precision, D, q, self.block_rows, weighted=uneven)
 
 
 def solve_bytes(n_components: int, n_targets: int, n_folds: int, n_threads: int) -> int:

@@ -20,7 +20,8 @@ from streamkern.parameters.cost_estimate import (
     wave_flops,
 )
 from streamkern.parameters.fit_options import FitOptions, check_folds
-from streamkern.parameters.footprint import Footprint
+from streamkern.parameters.footprint import Footprint, IntegerFootprint
+from streamkern.parameters.iterative_footprint import IterativeFootprint, WaveFootprint
 from streamkern.parameters.job_plan import Plan
 from streamkern.runtime.events import tell_of_job
 from streamkern.runtime.memory import available_bytes, usable_cores
@@ -69,6 +70,8 @@ def plan_fit(
     can_strip: bool = False,
     takes_sparse: bool = False,
     may_sum_waves: bool = False,
+    solves_by_passes: bool = False,
+    sums_waves: bool = False,
     n_workers: int | None = None,
     n_threads: int | None = None,
     allowed_bytes: int | None = None,
@@ -83,18 +86,17 @@ def plan_fit(
     itemsize = dtype_of_features(precision).itemsize
     stored = takes_sparse and source.sparse_row_bytes
     width = min(p, source.sparse_row_bytes // source.dtype.itemsize) if stored else p
-    by_waves = more.get("sums_waves", False)  # which makes no features
     shard_rows, block_rows = cut(source, itemsize * D)
-    if may_sum_waves or by_waves:
-        most_rows = _ROWS_OF_WAVES if by_waves else block_rows
+    if may_sum_waves or sums_waves:
+        most_rows = _ROWS_OF_WAVES if sums_waves else block_rows
         shard_rows, block_rows = _cut_for_waves(source, D, n_folds, most_rows)
-    shards, block_rows = _shards(source, shard_rows, block_rows, by_waves=by_waves)
+    shards, block_rows = _shards(source, shard_rows, block_rows, by_waves=sums_waves)
     if fold_by == "auto":
         counted, usual_bytes = shards, _BLOCK_BYTES // _BLOCK_ROWS[1]
-        if more.get("solves_by_passes") and not by_waves:  # of so many features shards are small
+        if solves_by_passes and not sums_waves:  # of so many features shards are small
             counted = source.shards(*cut(source, min(itemsize * D, usual_bytes)))
         fold_by = "shards" if len(counted) >= _SHARDS_A_FOLD * n_folds else "rows"
-    needs = Footprint(
+    needs = _footprint_of(precision, solves_by_passes=solves_by_passes, sums_waves=sums_waves)(
         source,
         D,
         itemsize,
@@ -122,14 +124,14 @@ def plan_fit(
 
     # A target more takes what an input takes, and without each row every target at every penalty.
     flops = fit_flops(n, width + q - 1, D, n_folds)
-    if needs.solves_by_passes:
+    if solves_by_passes:
         flops = gradient_flops(n, width, D, q)
     if needs.n_left_out:
         flops += fit_flops(n, width + needs.n_left_out * q, D, 1)
     cores, blas = usable_cores(), 1
     if n_workers is None:
         threads = min(cores, _THREADS_A_PROCESS)
-        work = wave_flops(n, D, q, len(shards)) if by_waves else flops
+        work = wave_flops(n, D, q, len(shards)) if sums_waves else flops
         seconds = work / (rough_flops_per_second(precision) * threads)
         free = room(0) if allowed_bytes is None else allowed_bytes
         n_workers, n_threads = 0, threads_that_fit(threads, free)
@@ -172,10 +174,16 @@ def plan_fit(
         allowed_bytes=allowed_bytes,
         index_bytes=needs.index,
         n_strips=n_strips,
-        solves_by_passes=needs.solves_by_passes,
-        sums_waves=needs.sums_waves,
+        solves_by_passes=solves_by_passes,
+        sums_waves=sums_waves,
         checkpoint_bytes=needs.saving(math.isqrt(len(shards)) + 1, n_strips),
     )
+
+
+def _footprint_of(precision: str, *, solves_by_passes: bool, sums_waves: bool) -> type[Footprint]:
+    if solves_by_passes:
+        return WaveFootprint if sums_waves else IterativeFootprint
+    return IntegerFootprint if precision in LEVELS else Footprint
 
 
 class Job(NamedTuple):

@@ -1,0 +1,112 @@
+"""The memory of a fit by conjugate gradients, which hold no D x D system."""
+
+from streamkern.parameters.cost_estimate import most_vectors, vectors_at_once
+from streamkern.parameters.footprint import PROCESS_BYTES, WAITING, Footprint
+from streamkern.runtime.memory import thread_bytes
+from streamkern.solve.posterior_samples import sampling_bytes
+from streamkern.solve.preconditioner import (
+    N_PROBES,
+    block_bytes,
+    largest_sketch,
+    most_leading,
+    sketch_at_once,
+    sketch_size,
+)
+from streamkern.statistics.toeplitz_moments import rows_at_once
+
+# Sums of waves for every feature, which fill a ball in up to three inputs, and how many times as
+# many numbers transforms of rows hold; what a row takes in one, and each of its factors.
+_WAVES, _FINER, _TRANSFORMED, _FACTOR = 16, 8, 128, 48
+
+
+class IterativeFootprint(Footprint):
+    """The bytes of products of vectors, by passes over the rows."""
+
+    squares_of_map = 0
+
+    def sums(self, n_strips: int = 1) -> int:  # noqa: ARG002  there is no triangle
+        """Return the sums of one fold: products with the vectors of the folds and the whole."""
+        n_systems = self.n_folds + 1 if self.n_folds > 1 else 1
+        n_vectors = vectors_at_once(n_systems, self.source.n_targets)
+        return 8 * self.n_components * max(n_vectors, 2 * (self.source.n_targets + 1))
+
+    def process(self, threads: int, n_strips: int, n_workers: int) -> int:  # noqa: ARG002  likewise
+        """Return the most that a process holds at a time, with the stacks of its threads."""
+        return self.multiplying(threads) + (threads + 1) * thread_bytes()
+
+    def multiplying(self, threads: int) -> int:
+        """Return what a process holds that multiplies vectors, of folds or of a sketch."""
+        D, n = self.n_components, self.source.n_samples
+        sketch = 8 * D * sketch_at_once(D, n)
+        task = max(self.folds_at_once * self.sums(), sketch) + 2 * sketch + self.itemsize * D
+        held = threads * (task + self.blocks) + max(self.waiting, WAITING * sketch) + self.sample
+        return PROCESS_BYTES + self.map + held
+
+    @property
+    def waiting(self) -> int:
+        """Sums of folds, and of shards that wait to be merged into them."""
+        return (self.n_folds + (WAITING - 1) * self.folds_at_once) * self.sums()
+
+    def saving(self, n_groups: int, n_strips: int) -> int:
+        """Return what a checkpoint takes on the disk, with the products of all passes."""
+        return super().saving(n_groups, n_strips) + self.products_saved
+
+    @property
+    def products_saved(self) -> int:
+        D, n = self.n_components, self.source.n_samples
+        by_fold = most_vectors(D, self.source.n_targets) + most_leading(D) + N_PROBES
+        return 8 * D * (largest_sketch(D, n) + self.n_folds * by_fold)
+
+    @property
+    def sketch(self) -> int:
+        """The columns of the largest sketch."""
+        return largest_sketch(self.n_components, self.source.n_samples)
+
+    def receiving(self, beside: int = 0) -> int:
+        """Return what the process holds that planned.
+
+        That is the sketch as it was and is, with copies; what is iterated by fold; and squares of a
+        fold and without it, with what decomposes them.
+        """
+        D, sketch = self.n_components, self.sketch
+        vectors = most_vectors(D, self.source.n_targets)
+        beside += (24 + 4 * self.itemsize) * D * sketch
+        beside += (8 + self.itemsize * (self.n_folds + 1)) * D * vectors
+        beside += 8 * (3 * self.n_folds + 3) * (min(sketch, most_leading(D)) + vectors) ** 2
+        beside += 64 * sketch**2  # what decomposes the sketch
+        if self.from_rows:  # which have the factor here alone
+            beside += 8 * D**2
+        return super().receiving(beside)
+
+
+class WaveFootprint(IterativeFootprint):
+    """The bytes of sums of waves on a lattice, whose products are by Fourier transforms."""
+
+    features = 0
+    products_saved = 0
+
+    def sums(self, n_strips: int = 1) -> int:  # noqa: ARG002  there is no triangle
+        """Return the sums of one fold."""
+        return 8 * self.n_components * (2 * _WAVES + self._factors)
+
+    @property
+    def _factors(self) -> int:
+        return self.source.n_targets + 1 + self.n_terms
+
+    def multiplying(self, threads: int) -> int:
+        """Return what a process holds that sums waves."""
+        D, factors = self.n_components, self._factors
+        task = self.folds_at_once * self.sums() + 16 * _FINER * _WAVES * D + self.blocks
+        rows = min(rows_at_once(2 * _WAVES * D, factors) + self.block_rows, self.shard_rows)
+        task += rows * (_TRANSFORMED + _FACTOR * factors) + _FACTOR * D * factors
+        return PROCESS_BYTES + self.map + threads * task + self.waiting + self.sample
+
+    @property
+    def sketch(self) -> int:
+        return sketch_size(self.n_components, self.source.n_samples, 0)
+
+    def receiving(self, beside: int = 0) -> int:
+        """Return what the process holds that planned, with transforms of all folds."""
+        D = self.n_components
+        beside += (2 * self.n_folds + 4) * self.sums() + block_bytes(D)
+        return super().receiving(beside + sampling_bytes(D, self.source.n_targets))
