@@ -14,7 +14,7 @@ from sklearn.linear_model import SGDRegressor
 from sklearn.metrics import r2_score
 from sklearn.pipeline import make_pipeline
 
-from streamkern.engine.scheduler import is_task
+from streamkern.engine.scheduler import is_delayed
 from streamkern.runtime.resources import current_client, current_resources
 
 with warnings.catch_warnings():
@@ -210,7 +210,7 @@ def test_a_task_that_left_its_thread_may_use_the_cluster(client):
 def test_moments_of_rows_that_workers_read_come_back_with_the_model(client):
     model = ridge(alpha="cv").partial_fit(ROWS[:600], TARGETS[:600])
     model.update(ROWS[600:], TARGETS[600:])
-    assert not is_task(model.moments_.folds)
+    assert not is_delayed(model.moments_.folds)
     again = pickle.loads(pickle.dumps(model))  # noqa: S301  our own
     there = model.coef_, model.predict(X)
     with dask.config.set(scheduler="synchronous"):

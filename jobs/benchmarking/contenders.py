@@ -35,7 +35,7 @@ _FOR_GRADIENTS = 4e-3
 _IMPORTED = (*("streamkern.fit", "streamkern.models.prediction"), *("numba", "onnxruntime"))
 
 
-class Contender(NamedTuple):
+class MetricSettings(NamedTuple):
     """How a contender is called, and what it is compared with.
 
     Parameters
@@ -300,41 +300,41 @@ def _features_bytes(case: Case, copies: int) -> int:
 
 
 CONTENDERS = {
-    "roofline": Contender("roofline", lambda case, _: roofline.measure(case, "fit")),
-    "streamkern": Contender("streamkern", _streamkern_fit),
-    "int8": Contender("streamkern, int8", _streamkern_int8, "roofline int8"),
-    "roofline int8": Contender(
+    "roofline": MetricSettings("roofline", lambda case, _: roofline.measure(case, "fit")),
+    "streamkern": MetricSettings("streamkern", _streamkern_fit),
+    "int8": MetricSettings("streamkern, int8", _streamkern_int8, "roofline int8"),
+    "roofline int8": MetricSettings(
         "roofline, int8", lambda case, _: roofline.measure(case, "fit int8"), "roofline int8"
     ),
-    "choice": Contender("streamkern, alpha by 5-fold CV", _streamkern_choice),
-    "landmarks": Contender("streamkern, landmarks", _streamkern_landmarks),
-    "learn": Contender("streamkern, learnt metric", _streamkern_learnt),
-    "dask": Contender("Dask array, Phi.T @ Phi", _dask_array),
-    "ridge": Contender(
+    "choice": MetricSettings("streamkern, alpha by 5-fold CV", _streamkern_choice),
+    "landmarks": MetricSettings("streamkern, landmarks", _streamkern_landmarks),
+    "learn": MetricSettings("streamkern, learnt metric", _streamkern_learnt),
+    "dask": MetricSettings("Dask array, Phi.T @ Phi", _dask_array),
+    "ridge": MetricSettings(
         "RBFSampler + Ridge, in memory",
         _fourier_ridge,
         needed_bytes=lambda case: _features_bytes(case, 1),
     ),
-    "nystroem": Contender(
+    "nystroem": MetricSettings(
         "Nystroem + Ridge, in memory",
         _nystroem_ridge,
         needed_bytes=lambda case: _features_bytes(case, 2),
     ),
-    "sgd": Contender("RBFSampler + SGD, streaming", _fourier_descent),
-    "gradients roofline": Contender(
+    "sgd": MetricSettings("RBFSampler + SGD, streaming", _fourier_descent),
+    "gradients roofline": MetricSettings(
         "roofline of a pass of conjugate gradients",
         lambda case, _: roofline.measure(case, "gradients"),
         "gradients roofline",
     ),
-    "gradients": Contender(
+    "gradients": MetricSettings(
         "streamkern, a pass of conjugate gradients", _streamkern_gradients, "gradients roofline"
     ),
-    "prediction roofline": Contender(
+    "prediction roofline": MetricSettings(
         "roofline of predictions",
         lambda case, _: roofline.measure(case, "predict"),
         "prediction roofline",
     ),
-    "prediction": Contender(
+    "prediction": MetricSettings(
         "streamkern, predictions", _streamkern_prediction, "prediction roofline"
     ),
 }

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from streamkern.cli import options as shared
-from streamkern.cli.console import Say, command
+from streamkern.cli.console import Console, command
 from streamkern.cli.job import check_outputs, place_of
 from streamkern.cli.parameter_options import GIVEN_KERNEL, numbers_of, parameter_options, values_of
 from streamkern.cli.row_files import opened_rows
@@ -57,7 +57,7 @@ _COLUMNS = ("relative_rmse", "kernel_error", "fit_seconds", "predict_seconds")
         "streamkern compare train.h5 --test test.h5 --out comparison --maps orthogonal,nystroem",
     ),
 )
-def compare(say: Say, **options: Any) -> None:
+def compare(console: Console, **options: Any) -> None:
     """Compare exact kernel ridge regression with random features, over their number and map.
 
     All models are fitted to the same sample of rows and tested on the same others.  Writes
@@ -84,7 +84,7 @@ def compare(say: Say, **options: Any) -> None:
         sources = (source,) if test is None else (source, test)
         check_outputs(options, *sources, outs=[results, *pictures], formats=())
         sizes = {"n_components": components, "n_seeds": n_seeds, "n_train": options["rows"]}
-        with place_of(say, options):
+        with place_of(console, options):
             found = comparison.compare(source, model, maps=maps, test=test, **sizes)
     with replacing(results, force=force) as temporary:
         temporary.write_text(json_text(found.as_dict(), indent=1))
@@ -93,17 +93,19 @@ def compare(say: Say, **options: Any) -> None:
     title = f"{found.n_train:,} rows fitted, {found.n_test:,} tested"
     named = [LABELS[name] for name in ("test_rmse", *_COLUMNS, "matrix_megabytes")]
     header = ("model", "D", *(label.text for label in named))
-    say.table(title, [_row(trial) for trial in found.trials], header)
+    console.table(title, [_row(trial) for trial in found.trials], header)
     exact, linear = found.trials[:2]
-    say.line(
+    console.line(
         f"exact kernel ridge: alpha {exact.alpha:.3g}, {LABELS['loo_rmse'].text} "
         f"{exact.loo_rmse:.4g}; linear ridge: alpha {linear.alpha:.3g}"
     )
     if n_seeds > 1:
-        say.line(f"means over {n_seeds} seeds of the map, with the 95% intervals of the means (t)")
-    say.line(f"{results}, {pictures[0].name} and {pictures[1].name} written")
+        console.line(
+            f"means over {n_seeds} seeds of the map, with the 95% intervals of the means (t)"
+        )
+    console.line(f"{results}, {pictures[0].name} and {pictures[1].name} written")
     written = {"json": str(results), "picture": str(pictures[0]), "svg": str(pictures[1])}
-    say.result(found.as_dict() | written)
+    console.result(found.as_dict() | written)
 
 
 def _row(trial: Trial) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ _UNWRITTEN = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 
 
 @dataclass(kw_only=True)
-class Say:
+class Console:
     """Output of a command: text on standard output for people, or one line of JSON for programs.
 
     With `quiet` there is no progress on standard error; with `log_json` all there is JSON.
@@ -116,15 +116,15 @@ def _run(function: Function) -> Function:
     def run(
         *args: Any, as_json: bool, quiet: bool, log_json: bool, debug: bool, **kwargs: Any
     ) -> None:
-        say = Say(as_json=as_json, quiet=quiet, log_json=log_json)
+        console = Console(as_json=as_json, quiet=quiet, log_json=log_json)
         try:
             from streamkern.runtime.memory import check_addresses
 
             check_addresses()
             with stoppable(), warnings.catch_warnings():
                 warnings.simplefilter("default", StreamkernWarning)
-                warnings.showwarning = _as_note(say)
-                function(*args, say=say, **kwargs)
+                warnings.showwarning = _as_note(console)
+                function(*args, console=console, **kwargs)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         except (Exception, KeyboardInterrupt) as error:
@@ -143,7 +143,7 @@ def _run(function: Function) -> Function:
                 sentence, status = _sentence(error), getattr(error, "exit_status", 1)
             if debug:
                 click.echo(without_secrets(traceback.format_exc()), err=True)
-            say.note(sentence, "Error")
+            console.note(sentence, "Error")
             sys.exit(status)
 
     return run
@@ -169,14 +169,14 @@ def _sentence(error: BaseException) -> str:
     )
 
 
-def _as_note(say: Say) -> Callable[..., None]:
+def _as_note(console: Console) -> Callable[..., None]:
     usual = warnings.showwarning
 
     def show(message: Warning | str, category: type[Warning], *rest: Any, **named: Any) -> None:
         if issubclass(category, StreamkernWarning):
             from streamkern.cli.parameter_options import with_flags
 
-            say.note(with_flags(str(message)))
+            console.note(with_flags(str(message)))
         else:
             usual(message, category, *rest, **named)
 

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from streamkern.cli import options as shared
-from streamkern.cli.console import Say, command
+from streamkern.cli.console import Console, command
 from streamkern.errors import ParameterError
 
 # Columns that are named.
@@ -45,7 +45,7 @@ _SHOWN = 50
     shared.force_option,
     examples=("streamkern convert houses.csv houses.h5 --target price",),
 )
-def convert(say: Say, src: str, dst: str, **options: Any) -> None:
+def convert(console: Console, src: str, dst: str, **options: Any) -> None:
     """Write the table SRC as the datasets X and y of DST.h5, in chunks.
 
     SRC ends in .csv or .tsv (with a header line; also .gz), .parquet, .npz (arrays X and y) or
@@ -72,26 +72,26 @@ def convert(say: Say, src: str, dst: str, **options: Any) -> None:
         header=not options["no_header"],
         **{name: options[name] for name in named.split()},
     )
-    say.line(
+    console.line(
         f"{result['rows']:,} rows of {result['n_features']:,} inputs and {result['n_targets']:,} "
         f"target{'s' * (result['n_targets'] != 1)} in {dst}"
     )
     if "columns" in result:
         rows = list(result["columns"].items())
         more = [("...", f"and {len(rows) - _SHOWN:,} more")] if len(rows) > _SHOWN else []
-        say.table("Columns", [*rows[:_SHOWN], *more])
+        console.table("Columns", [*rows[:_SHOWN], *more])
     if result.get("unlabelled_rows"):
-        say.note(f"{result['unlabelled_rows']:,} rows without a label were left out.")
+        console.note(f"{result['unlabelled_rows']:,} rows without a label were left out.")
     if result["missing_rows"]:
-        say.note(
+        console.note(
             f"{result['missing_rows']:,} rows have missing values; fit with --on-bad-rows skip."
         )
     if "imputed_cells" in result:
-        say.note(
+        console.note(
             f"{result['imputed_cells']:,} missing cells were imputed, and "
             f"{result['unseen_categories']:,} hold categories that the recipe has not."
         )
-    say.result(result)
+    console.result(result)
 
 
 def _ordered(given: str) -> tuple[str, list[str]]:

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from streamkern._typing import Array
-from streamkern.cli.console import Say, command
+from streamkern.cli.console import Console, command
 from streamkern.cli.job import place_of
 
 _NOISE = 0.5
@@ -23,7 +23,7 @@ _TEST = 20_000
     click.option("--rows", type=click.IntRange(min=_FEW), default=4_000_000, help="n."),
     click.option("--components", type=click.IntRange(min=2), default=1024, help="D."),
 )
-def demo(say: Say, out: str, rows: int, components: int) -> None:
+def demo(console: Console, out: str, rows: int, components: int) -> None:
     """Fit a data set whose features do not fit in memory, and compare with smaller ways.
 
     Writes train.h5, test.h5 and model.h5 into DIR, replacing them.
@@ -41,7 +41,7 @@ def demo(say: Say, out: str, rows: int, components: int) -> None:
 
     folder = make_folder(out)
     train, test = folder / "train.h5", folder / "test.h5"
-    say.line(f"Writing {rows:,} rows of {_INPUTS} inputs to {train}, {_TEST:,} to {test}.")
+    console.line(f"Writing {rows:,} rows of {_INPUTS} inputs to {train}, {_TEST:,} to {test}.")
     X_few, y_few = (first[:_FEW].astype(float) for first in _write(train, rows, seed=0))
     X_test, y_test = (first.astype(float) for first in _write(test, _TEST, seed=1))
     few, source = (X_few, y_few), open_hdf5(train)
@@ -55,7 +55,7 @@ def demo(say: Say, out: str, rows: int, components: int) -> None:
         ("random features", rows, components, model := ridge(Gaussian(3.0)), (source,)),
     ]
     found: list[dict[str, Any]] = []
-    with place_of(say, {}, plan_fit(source, components)):
+    with place_of(console, {}, plan_fit(source, components)):
         for name, n_rows, order, estimator, data in trials:
             begun = time.perf_counter()
             estimator.fit(*data)
@@ -65,7 +65,7 @@ def demo(say: Say, out: str, rows: int, components: int) -> None:
             found.append(trial | {"seconds": seconds, "test_rmse": rmse})
     model.save(folder / "model.h5", force=True)
     report = model.report_
-    say.table(
+    console.table(
         f"{rows:,} rows, {components:,} random features",
         [
             ("this machine's memory", in_words(total_bytes())),
@@ -76,8 +76,8 @@ def demo(say: Say, out: str, rows: int, components: int) -> None:
             ("rows a second", f"{report['rows_per_second']:,.0f}"),
         ],
     )
-    say.line()
-    say.table(
+    console.line()
+    console.table(
         f"Errors on {_TEST:,} new rows (noise alone: {_NOISE})",
         [
             (
@@ -91,8 +91,8 @@ def demo(say: Say, out: str, rows: int, components: int) -> None:
         ],
         header=("model", "rows fitted", "matrix to solve", "seconds", LABELS["test_rmse"].text),
     )
-    say.line(f"The model: streamkern show {folder / 'model.h5'}")
-    say.result({"trials": found, "report": report, "model": str(folder / "model.h5")})
+    console.line(f"The model: streamkern show {folder / 'model.h5'}")
+    console.result({"trials": found, "report": report, "model": str(folder / "model.h5")})
 
 
 def _write(path: Path, n_rows: int, seed: int) -> tuple[Array, Array]:

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from streamkern.cli import options as shared
-from streamkern.cli.console import Say, command
+from streamkern.cli.console import Console, command
 from streamkern.cli.job import place_of
 from streamkern.cli.parameter_options import parameter_options
 from streamkern.cli.row_files import opened_rows
@@ -22,7 +22,7 @@ from streamkern.cli.row_files import opened_rows
     *shared.place_options,
     examples=("streamkern diagnose model.h5 houses.csv --largest 5",),
 )
-def diagnose(say: Say, **options: Any) -> None:
+def diagnose(console: Console, **options: Any) -> None:
     """Say how MODEL would do on each row of DATA without that row.
 
     DATA holds the rows that MODEL was fitted on.  One pass gives the leave-one-out error of all of
@@ -36,12 +36,15 @@ def diagnose(say: Say, **options: Any) -> None:
     model: Any = load_fitted(options["model"], boosted=False, components=False)
     is_classifier = isinstance(model, FittedClassifier)
     ridge = model.with_bad_rows(options["on_bad_rows"]).ridge
-    with opened_rows(options, model.report, labels=is_classifier) as opened, place_of(say, options):
+    with (
+        opened_rows(options, model.report, labels=is_classifier) as opened,
+        place_of(console, options),
+    ):
         source: Any = opened.source
         if is_classifier:
             source = model.labelled(source, weighted=True)
         found = ridge.diagnose(source, n_largest=options["largest"])
-    say.table(
+    console.table(
         f"Leave-one-out on {found['rows']:,} rows",
         [
             figure_row("loo_rmse", found, brief),
@@ -55,9 +58,9 @@ def diagnose(say: Say, **options: Any) -> None:
         ("largest_leverages", "Largest leverages"),
         ("largest_errors", "Largest leave-one-out errors"),
     ):
-        say.table(
+        console.table(
             title,
             [(row["place"], f"{row['leverage']:.4f}", brief(row["error"])) for row in found[key]],
             header=("row", "leverage", "error"),
         )
-    say.result(found)
+    console.result(found)

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from streamkern.cli import options as shared
-from streamkern.cli.console import Say, command
+from streamkern.cli.console import Console, command
 from streamkern.cli.job import place_of
 from streamkern.cli.parameter_options import parameter_options
 from streamkern.cli.row_files import opened_rows
@@ -25,7 +25,7 @@ _MOST_CLASSES = 12
         "streamkern evaluate model.h5 test.h5 --json",
     ),
 )
-def evaluate(say: Say, **options: Any) -> None:
+def evaluate(console: Console, **options: Any) -> None:
     """Compare the predictions of MODEL with the targets of DATA, in one pass.
 
     Targets of a classifier are labels.  DATA is HDF5; or, for a model of a table, CSV or Parquet
@@ -43,7 +43,10 @@ def evaluate(say: Say, **options: Any) -> None:
     model: Any = load_fitted(options["model"], components=False, with_equations=False)
     is_classifier = isinstance(model, FittedClasses)
     skip = options["on_bad_rows"] == "skip"
-    with opened_rows(options, model.report, labels=is_classifier) as opened, place_of(say, options):
+    with (
+        opened_rows(options, model.report, labels=is_classifier) as opened,
+        place_of(console, options),
+    ):
         if is_classifier:
             found = model.evaluate(model.labelled(opened.source), skip_bad_rows=skip)
         else:
@@ -60,13 +63,13 @@ def evaluate(say: Say, **options: Any) -> None:
     if is_classifier:
         commonest = f"{found['baseline']['accuracy']:.6g}, by always saying the commonest class"
         errors = class_error_rows(found, "{:.6g}".format)
-        say.table("Errors", [*rows, *errors, ("baseline accuracy", commonest)])
+        console.table("Errors", [*rows, *errors, ("baseline accuracy", commonest)])
         names = [str(value) for value in found["classes"][:_MOST_CLASSES]]
         cells = [
             (name, *map("{:,.10g}".format, row[:_MOST_CLASSES]))
             for name, row in zip(names, found["confusion_matrix"], strict=False)
         ]
-        say.table("Rows of each class, by the class predicted", cells, ("class", *names))
+        console.table("Rows of each class, by the class predicted", cells, ("class", *names))
     else:
         for name in ("rmse", "mae", "r2"):
             label = f"{name}, mean over targets" if f"{name}_mean" in found else name
@@ -74,8 +77,8 @@ def evaluate(say: Say, **options: Any) -> None:
         spread = np.mean(found["baseline"]["rmse"])
         rows.append(("baseline rmse", f"{spread:.6g}, by always saying the mean of these targets"))
         rows += _support_rows(found.get("by_support"))
-        say.table("Errors", [*rows, *_interval_rows(found.get("intervals"))])
-    say.result(found)
+        console.table("Errors", [*rows, *_interval_rows(found.get("intervals"))])
+    console.result(found)
 
 
 def _support_rows(found: list[dict[str, Any]] | None) -> list[tuple[str, str]]:

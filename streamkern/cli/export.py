@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from streamkern.cli import options as shared
-from streamkern.cli.console import Say, command
+from streamkern.cli.console import Console, command
 from streamkern.cli.job import check_outputs
 
 
@@ -21,7 +21,7 @@ from streamkern.cli.job import check_outputs
     shared.force_option,
     examples=("streamkern export model.h5 --out model.onnx",),
 )
-def export(say: Say, **options: Any) -> None:
+def export(console: Console, **options: Any) -> None:
     """Write the predictions of MODEL.h5 as an ONNX graph, for runtimes without Python.
 
     It takes rows X and gives y_pred; of a classifier the probabilities of classes as y_proba, of a
@@ -37,5 +37,5 @@ def export(say: Say, **options: Any) -> None:
     precision = options["precision"] or model.predictor.precision
     output = to_onnx(model, out, precision=precision, force=options["force"])
     n_bytes = Path(out).stat().st_size
-    say.line(f"{output} of X in {out}, {precision} precision, {in_words(n_bytes)}")
-    say.result({"onnx": out, "output": output, "precision": precision, "bytes": n_bytes})
+    console.line(f"{output} of X in {out}, {precision} precision, {in_words(n_bytes)}")
+    console.result({"onnx": out, "output": output, "precision": precision, "bytes": n_bytes})

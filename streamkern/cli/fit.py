@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from streamkern.cli import options as shared
-from streamkern.cli.console import Say, command
+from streamkern.cli.console import Console, command
 from streamkern.cli.parameter_options import OF_LIKE, parameter_options, parameters_of
 from streamkern.cli.row_files import prepared
 from streamkern.cli.saving import json_report, save_model, show_model
@@ -38,7 +38,7 @@ _CHOSEN, _SECONDS = ("kernel", "length_scale", "feature_map", "metric", "scale")
         "streamkern fit 'train-*.h5' --out model.h5 --components 4096 --report model.html",
     ),
 )
-def fit(say: Say, **options: Any) -> None:
+def fit(console: Console, **options: Any) -> None:
     """Fit random-feature kernel ridge regression to the rows of DATA.
 
     DATA is HDF5, CSV or Parquet: a file, several, or a quoted pattern, whose rows are one data set.
@@ -51,24 +51,24 @@ def fit(say: Say, **options: Any) -> None:
         shared.refuse_given(OF_LIKE, f"is decided by --like {like}; leave out one of the two.")
     given = parameters_of(options)
     if options["boost"] is not None:
-        _fit_boosted(say, options, given)
+        _fit_boosted(console, options, given)
         return
     task, template = shared.task_of(options), template_of(like)
-    with prepared(say, options, task.job(given, template), template) as source:
+    with prepared(console, options, task.job(given, template), template) as source:
         how: Any = {"checkpoint": options["checkpoint"], "keep_moments": bool(options["report"])}
         model = task.fit(given, (source, None, None), template=template, **how)
-        save_model(say, model, options, source)
-    show_model(say, "Fitted", model, options["out"])
+        save_model(console, model, options, source)
+    show_model(console, "Fitted", model, options["out"])
     given_more = like or options["checkpoint"] or shared.given_options(_CHOSEN)
-    for_people = not (say.quiet or say.as_json or say.log_json)
+    for_people = not (console.quiet or console.as_json or console.log_json)
     if for_people and not given_more and model.report["seconds"]["total"] < _SECONDS:
-        say.note(
+        console.note(
             "`streamkern tune --budget 3m` in place of `streamkern fit` would try other kernels, "
             "length scales, maps, metrics and scales."
         )
 
 
-def _fit_boosted(say: Say, options: dict[str, Any], parameters: Parameters) -> None:
+def _fit_boosted(console: Console, options: dict[str, Any], parameters: Parameters) -> None:
     from dataclasses import replace
 
     from streamkern.estimators.boosting import Boosting
@@ -93,11 +93,11 @@ def _fit_boosted(say: Say, options: dict[str, Any], parameters: Parameters) -> N
         ) from error
     boosting = Boosting(class_weight=options["class_weight"], **named)
     boosting.check(parameters)
-    with prepared(say, options, boosting.job(parameters)) as source:
+    with prepared(console, options, boosting.job(parameters)) as source:
         rows = source, None, None
         model = boosting.fit(parameters, rows, checkpoint=options["checkpoint"])
-        save_model(say, model, options)
+        save_model(console, model, options)
     report = json_report(model.report, {"model": options["out"]})
-    say.table("Fitted", [*boosted_rows(report), ("model", options["out"])])
-    say.table("Training error after every round", **round_table(report)._asdict())
-    say.result(report)
+    console.table("Fitted", [*boosted_rows(report), ("model", options["out"])])
+    console.table("Training error after every round", **round_table(report)._asdict())
+    console.result(report)

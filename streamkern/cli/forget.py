@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from streamkern.cli import options as shared
-from streamkern.cli.console import Say, command
+from streamkern.cli.console import Console, command
 from streamkern.cli.job import check_outputs, place_of
 from streamkern.cli.row_files import opened_rows
 from streamkern.cli.saving import save_moments
@@ -24,7 +24,7 @@ from streamkern.cli.saving import save_moments
     shared.force_option,
     examples=("streamkern forget both.h5 day-1.h5",),
 )
-def forget(say: Say, **options: Any) -> None:
+def forget(console: Console, **options: Any) -> None:
     """Take the rows of DATA out of the sums in the moments M.h5.
 
     DATA is read twice, and refused if any row of it is not in M.h5. Models that were solved before
@@ -40,13 +40,13 @@ def forget(say: Say, **options: Any) -> None:
         options |= {"out": path, "force": True, "moments": None}  # to be replaced
     with opened_rows(options, moments.report, labels="classes" in moments.report) as opened:
         check_outputs(options, opened.source)
-        with place_of(say, options):
+        with place_of(console, options):
             left = moments.forget(opened.source)
     if in_place and _state(path) != before:
         raise OutputError(
             f"{path} was changed by another job meanwhile, and is kept; run the command again."
         )
-    save_moments(say, "Left", left, options["out"], force=options["force"])
+    save_moments(console, "Left", left, options["out"], force=options["force"])
 
 
 def _state(path: str) -> tuple[int, ...]:

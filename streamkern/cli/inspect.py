@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streamkern.cli import options as shared
-from streamkern.cli.console import Say, command
+from streamkern.cli.console import Console, command
 from streamkern.cli.row_files import opened_rows
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ _HEADER = ("dataset", "shape", "type", "chunks", "filters", "bytes", "stored")
     shared.classify_option,
     examples=("streamkern inspect houses.csv", "streamkern inspect 'train-*.h5' --components 4096"),
 )
-def inspect(say: Say, **options: Any) -> None:
+def inspect(console: Console, **options: Any) -> None:
     """Show the datasets or columns in DATA, and what a fit on them would need.
 
     Of HDF5 no rows are read.  Tables are read once, for what their columns hold.
@@ -39,31 +39,31 @@ def inspect(say: Say, **options: Any) -> None:
     paths = [] if tables else [path for each in options["data"] for path in matching(str(each))]
     files = {path: describe_file(path) for path in paths}
     for path, datasets in files.items():
-        say.table(path, list(map(_row, datasets)), _HEADER)
+        console.table(path, list(map(_row, datasets)), _HEADER)
     try:
         with opened_rows(options | ({"y": None} if tables else {}), labels=classify) as opened:
             source: Any = opened.source
             if tables:
-                _show_columns(say, source, tables)
+                _show_columns(console, source, tables)
             if not tables or options["targets"]:
                 rows = labelled_source(source) if classify else source
                 plan = plan_fit(rows, options["components"], n_folds=5)
     except DataError as error:
         if tables:
             raise
-        say.note(f"no fit to plan: {error}")
+        console.note(f"no fit to plan: {error}")
     if plan:
-        say.table("A fit", plan.rows())
+        console.table("A fit", plan.rows())
     elif tables:
-        say.note("no fit to plan: name the column of a target with --target.")
+        console.note("no fit to plan: name the column of a target with --target.")
     contents = [
         {"path": path, "datasets": [dataset._asdict() for dataset in datasets]}
         for path, datasets in files.items()
     ]
-    say.result({"files": contents, "fit": plan and asdict(plan)})
+    console.result({"files": contents, "fit": plan and asdict(plan)})
 
 
-def _show_columns(say: Say, source: Any, tables: Sequence[Path]) -> None:
+def _show_columns(console: Console, source: Any, tables: Sequence[Path]) -> None:
     from streamkern.errors.formatting import listed
     from streamkern.sources.preprocessing import recipe_of
 
@@ -74,7 +74,7 @@ def _show_columns(say: Say, source: Any, tables: Sequence[Path]) -> None:
     ]
     rows += [(name, f"left out: {why}", "0") for name, why in recipe.left_out.items()]
     files = listed([table.name for table in tables], _MOST_FILES)
-    say.table(f"{source.n_samples:,} rows of {files}", rows, ("column", "taken for", "inputs"))
+    console.table(f"{source.n_samples:,} rows of {files}", rows, ("column", "taken for", "inputs"))
 
 
 def _row(each: Contents) -> tuple[str, ...]:

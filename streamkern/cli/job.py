@@ -13,7 +13,7 @@ import click
 from streamkern.errors import ParameterError
 
 if TYPE_CHECKING:
-    from streamkern.cli.console import Say
+    from streamkern.cli.console import Console
     from streamkern.parameters.job_plan import Plan
     from streamkern.sources import Source
 
@@ -56,7 +56,7 @@ def is_named(options: dict[str, Any]) -> bool:
 
 
 @contextmanager
-def place_of(say: Say, options: dict[str, Any], plan: Plan | None = None) -> Iterator[None]:
+def place_of(console: Console, options: dict[str, Any], plan: Plan | None = None) -> Iterator[None]:
     """Run where `place_options` say, showing how it comes along unless the command is quiet.
 
     Without a named place, a plan with worker processes gets a local cluster of as many, and
@@ -80,7 +80,7 @@ def place_of(say: Say, options: dict[str, Any], plan: Plan | None = None) -> Ite
     blas_threads = plan.blas_threads if plan and is_here else 1
     n_workers = options.get("workers") or (plan.n_workers if plan and not elsewhere else None)
     with (
-        nullcontext() if say.quiet else progress("json" if say.log_json else "auto"),
+        nullcontext() if console.quiet else progress("json" if console.log_json else "auto"),
         dask.config.set({"streamkern.blas-threads": blas_threads}),
     ):
         if elsewhere or n_workers:

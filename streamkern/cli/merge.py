@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from streamkern.cli import options as shared
-from streamkern.cli.console import Say, command
+from streamkern.cli.console import Console, command
 from streamkern.cli.job import check_outputs
 from streamkern.cli.saving import save_moments
 
@@ -21,7 +21,7 @@ from streamkern.cli.saving import save_moments
     shared.force_option,
     examples=("streamkern merge m1.h5 m2.h5 --out both.h5",),
 )
-def merge(say: Say, **options: Any) -> None:
+def merge(console: Console, **options: Any) -> None:
     """Merge the moments of different rows, as if all rows had been read together.
 
     They must be of the same map: made with --like the first, or all with --no-standardize and the
@@ -41,4 +41,4 @@ def merge(say: Say, **options: Any) -> None:
             total = total.merge(more, repeated_rows=options["repeated_rows"])
         except DataError as error:
             raise DataError(f"{path}: {error}") from error
-    save_moments(say, "Merged", total, options["out"], force=options["force"])
+    save_moments(console, "Merged", total, options["out"], force=options["force"])

@@ -3,7 +3,7 @@
 from typing import Any
 
 from streamkern.cli import options as shared
-from streamkern.cli.console import Say, command
+from streamkern.cli.console import Console, command
 from streamkern.cli.parameter_options import OF_LIKE, OF_MOMENTS, parameter_options, parameters_of
 from streamkern.cli.row_files import prepared
 from streamkern.cli.saving import drop_checkpoint, save_moments
@@ -21,7 +21,7 @@ from streamkern.cli.saving import drop_checkpoint, save_moments
         "streamkern moments day-2.h5 --out m2.h5 --like m1.h5",
     ),
 )
-def moments(say: Say, **options: Any) -> None:
+def moments(console: Console, **options: Any) -> None:
     """Reduce the rows of DATA to the moments that `solve` makes models of.
 
     Moments can be merged with those of other rows, and rows be forgotten, as if the rest had been
@@ -38,8 +38,8 @@ def moments(say: Say, **options: Any) -> None:
     task, parameters = shared.task_of(options), parameters_of(options)
     template = template_of(like)
     job = task.moments_job(parameters, template)
-    with prepared(say, options, job, template) as source:
+    with prepared(console, options, job, template) as source:
         how = {"template": template, "checkpoint": options["checkpoint"]}
         found = task.moments(parameters, (source, None, None), **how).gathered()
-    save_moments(say, "Moments", found, options["out"], force=options["force"])
+    save_moments(console, "Moments", found, options["out"], force=options["force"])
     drop_checkpoint(options["checkpoint"])

@@ -9,7 +9,7 @@ from click.core import ParameterSource
 from streamkern.errors import ParameterError
 
 if TYPE_CHECKING:
-    from streamkern.estimators.tasks import Task
+    from streamkern.estimators.problems import Problem
 
 Decorator = Callable[[Any], Any]
 
@@ -142,9 +142,9 @@ class_options = (
 )
 
 
-def task_of(options: dict[str, Any]) -> "Task":
+def task_of(options: dict[str, Any]) -> "Problem":
     from streamkern.estimators.classification import Classification
-    from streamkern.estimators.tasks import Regression
+    from streamkern.estimators.problems import Regression
 
     if options["classify"]:
         refuse_given(("target_range",), "is of numbers, but y holds labels; leave it out.")

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from streamkern.cli import options as shared
-from streamkern.cli.console import Say, command
+from streamkern.cli.console import Console, command
 from streamkern.cli.job import check_outputs, place_of
 from streamkern.cli.parameter_options import GIVEN_KERNEL, OF_MAPS, parameter_options, values_of
 from streamkern.cli.row_files import prepared
@@ -47,7 +47,7 @@ _OF_MOMENTS = (
     shared.force_option,
     examples=("streamkern pca train.h5 --out components.h5",),
 )
-def pca(say: Say, **options: Any) -> None:
+def pca(console: Console, **options: Any) -> None:
     """Find the principal components of the features of DATA: kernel PCA out of core.
 
     Targets are not read.  Of one moments file, which `streamkern moments` wrote, the components
@@ -66,17 +66,17 @@ def pca(say: Say, **options: Any) -> None:
         shared.refuse_given(_OF_MOMENTS, f"is decided by the moments {path}; leave it out.")
         check_outputs(options)
         moments = load_moments(path)
-        with place_of(say, options):
+        with place_of(console, options):
             found = principal_components(moments, ComponentOptions.of(moments.options, wanted))
     else:
         given = values_of(options) | {"n_random_features": options["random_features"]}
         asked = ComponentOptions(n_components=wanted, **given)
         alone = {"y": None, "targets": (), "drop": options["targets"]}
-        with prepared(say, options | alone, Job(asked.passes(), {})) as source:
+        with prepared(console, options | alone, Job(asked.passes(), {})) as source:
             found = asked.fit(source, checkpoint=options["checkpoint"])
     found.save(out, force=options["force"])
-    say.table("Principal components", [*component_rows(found.report), ("file", out)])
-    say.result(json_report(found.report, {"pca": out}))
+    console.table("Principal components", [*component_rows(found.report), ("file", out)])
+    console.result(json_report(found.report, {"pca": out}))
     drop_checkpoint(options["checkpoint"])
 
 

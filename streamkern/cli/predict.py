@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from streamkern.cli import options as shared
-from streamkern.cli.console import Say, command
+from streamkern.cli.console import Console, command
 from streamkern.cli.job import check_outputs, place_of
 from streamkern.cli.parameter_options import numbers_of, parameter_options
 from streamkern.cli.row_files import write_rows
@@ -55,7 +55,7 @@ _OF_ROWS = ("x", "delimiter", "on_bad_rows", "support")
         "streamkern predict field.h5 --grid 400,300 --out map.h5 --std",
     ),
 )
-def predict(say: Say, **options: Any) -> None:
+def predict(console: Console, **options: Any) -> None:
     """Predict every row of DATA into the dataset y_pred of PRED.h5, or a column of PRED.csv.
 
     DATA is HDF5; or, for a model of a table, CSV or Parquet with the same columns, whose rows are
@@ -108,7 +108,7 @@ def predict(say: Say, **options: Any) -> None:
             "--proba or --std, or leave it out."
         )
     if options["grid"] or options["extent"]:
-        _predict_grid(say, model, options)
+        _predict_grid(console, model, options)
         return
     if is_classifier:
         write: Any = partial(model.predict_to_hdf5, probabilities=options["proba"])
@@ -124,10 +124,10 @@ def predict(say: Say, **options: Any) -> None:
     more += " and y_lower and y_upper" * (options["interval"] is not None)
     missing, out = "without a class" if is_classifier else "NaN", options["out"]
     what = f"predictions in {out}:y_pred{more}"
-    write_rows(say, options, model, write, what=what, missing=missing, predictions=out)
+    write_rows(console, options, model, write, what=what, missing=missing, predictions=out)
 
 
-def _predict_grid(say: Say, model: Any, options: dict[str, Any]) -> None:
+def _predict_grid(console: Console, model: Any, options: dict[str, Any]) -> None:
     from streamkern.models.fitted_ridge import FittedRidge
     from streamkern.models.grid_prediction import grid_to_file
 
@@ -147,9 +147,9 @@ def _predict_grid(say: Say, model: Any, options: dict[str, Any]) -> None:
         extent = [ends[j : j + 2] for j in range(0, len(ends), 2)]
     begun, out = time.perf_counter(), options["out"]
     check_outputs(options)
-    with place_of(say, options):
+    with place_of(console, options):
         how: Any = {"return_std": options["std"], "force": options["force"]}
         shape = grid_to_file(model, points, out, extent, **how)
     more = " and y_std" * options["std"]
-    say.line(f"{' x '.join(f'{n:,}' for n in shape)} predictions in {out}:y_pred{more}")
-    say.result({"shape": list(shape), "seconds": time.perf_counter() - begun})
+    console.line(f"{' x '.join(f'{n:,}' for n in shape)} predictions in {out}:y_pred{more}")
+    console.result({"shape": list(shape), "seconds": time.perf_counter() - begun})

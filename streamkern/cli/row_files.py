@@ -17,7 +17,7 @@ from streamkern.cli.options import refuse_given
 from streamkern.errors import ModelFileError, ParameterError
 
 if TYPE_CHECKING:
-    from streamkern.cli.console import Say
+    from streamkern.cli.console import Console
     from streamkern.models.fitted_model import FittedModel
     from streamkern.parameters.fit_report import FitReport
     from streamkern.parameters.plan import Job
@@ -99,7 +99,7 @@ def _recipe(options: dict[str, Any], report: FitReport | None, table: Path) -> A
 
 @contextmanager
 def prepared(
-    say: Say, options: dict[str, Any], job: Job, template: Template | None = None
+    console: Console, options: dict[str, Any], job: Job, template: Template | None = None
 ) -> Iterator[HDF5Source]:
     """Give the rows of a job, in the place that the plan chooses.
 
@@ -114,7 +114,7 @@ def prepared(
     with opened_rows(options, report, labels=options.get("classify", False)) as opened:
         source = opened.source
         if opened.unlabelled:
-            say.note(f"{opened.unlabelled:,} rows without a label were left out.")
+            console.note(f"{opened.unlabelled:,} rows without a label were left out.")
         plan = planned(
             job.for_rows(job.options, source), source, n_workers=options["workers"], **job.solution
         )
@@ -123,19 +123,19 @@ def prepared(
                 raise ParameterError(
                     "--dry-run plans for this machine; leave out either it, or the cluster."
                 )
-            say.table("Plan", plan.rows())
+            console.table("Plan", plan.rows())
             plan.check()
-            say.result(plan.as_dict())
+            console.result(plan.as_dict())
             raise click.exceptions.Exit
         check_outputs(options, source)
         if options["workers"] or not is_named(options):
             plan.check()
-        with place_of(say, options, plan):
+        with place_of(console, options, plan):
             yield source
 
 
 def write_rows(
-    say: Say,
+    console: Console,
     options: dict[str, Any],
     model: FittedModel,
     write: Callable[..., int],
@@ -156,12 +156,12 @@ def write_rows(
         source = opened.source
         model.predictor.check((source.n_samples, source.n_features))
         check_outputs(options, source, formats=FORMATS)
-        with place_of(say, options), exported(out, force=options["force"]) as path:
+        with place_of(console, options), exported(out, force=options["force"]) as path:
             skip = options["on_bad_rows"] == "skip"
             skipped = write(source, path, skip_bad_rows=skip, force=options["force"])
     seconds, n_rows = time.perf_counter() - begun, source.n_samples
     beside = f", beside {', '.join(source.ids)}" if source.ids else ""
     skipping = f", {skipped:,} of them {missing}" if skipped else ""
-    say.line(f"{n_rows:,} {what}{beside}{skipping}")
+    console.line(f"{n_rows:,} {what}{beside}{skipping}")
     rate = {"seconds": seconds, "rows_per_second": n_rows / seconds}
-    say.result({"rows": n_rows, "skipped_rows": skipped} | rate | opened.unexpected | more)
+    console.result({"rows": n_rows, "skipped_rows": skipped} | rate | opened.unexpected | more)

@@ -13,7 +13,7 @@ from streamkern.cli.options import given_options
 from streamkern.errors.urls import shown, without_secrets
 
 if TYPE_CHECKING:
-    from streamkern.cli.console import Say
+    from streamkern.cli.console import Console
     from streamkern.models.data_moments import DataMoments
     from streamkern.parameters.fit_report import FitReport
     from streamkern.sources import Source
@@ -24,7 +24,9 @@ _DATASETS = {"x", "y", "weights"}
 _WITHOUT_ROWS, _OF_A_PASS = {"Solved", "Merged"}, {"seconds", "memory of a worker"}
 
 
-def save_model(say: Say, model: Any, options: dict[str, Any], source: Source | None = None) -> None:
+def save_model(
+    console: Console, model: Any, options: dict[str, Any], source: Source | None = None
+) -> None:
     """Save a model and write its report if one is wanted; the model stays whatever comes."""
     out, force = options["out"], options["force"]
     model.save(out, compact=options.get("compact", False), force=force)
@@ -35,7 +37,7 @@ def save_model(say: Say, model: Any, options: dict[str, Any], source: Source | N
         try:
             write_report(model, options["report"], source, **names, force=force)
         except BaseException:
-            say.note(f"the model is saved in {out}; only the report is missing.")
+            console.note(f"the model is saved in {out}; only the report is missing.")
             raise
     drop_checkpoint(options.get("checkpoint"))
 
@@ -47,19 +49,19 @@ def drop_checkpoint(folder: str | None) -> None:
         remove_checkpoint(folder)
 
 
-def show_model(say: Say, title: str, model: Any, path: str) -> None:
+def show_model(console: Console, title: str, model: Any, path: str) -> None:
     from streamkern.report.report_rows import model_rows
 
     report = json_report(model.report, {"model": path})
-    say.table(title, _of_command(title, model_rows(report)))
-    say.result(report)
+    console.table(title, _of_command(title, model_rows(report)))
+    console.result(report)
 
 
-def show_search(say: Say, report: FitReport) -> None:
+def show_search(console: Console, report: FitReport) -> None:
     from streamkern.report.trial_tables import frontier_table, tuning_table
 
-    say.table("Tried", **tuning_table(report)._asdict())
-    say.table("Error against cost", **frontier_table(report)._asdict())
+    console.table("HeldOutResult", **tuning_table(report)._asdict())
+    console.table("Error against cost", **frontier_table(report)._asdict())
 
 
 def json_report(report: FitReport, written: FitReport) -> FitReport:
@@ -69,13 +71,15 @@ def json_report(report: FitReport, written: FitReport) -> FitReport:
     return printed | written
 
 
-def save_moments(say: Say, title: str, found: DataMoments, path: str, *, force: bool) -> None:
+def save_moments(
+    console: Console, title: str, found: DataMoments, path: str, *, force: bool
+) -> None:
     from streamkern.report.report_rows import moments_rows
 
     found.save(path, force=force)
     report = moments_report(found, path)
-    say.table(title, _of_command(title, moments_rows(report)))
-    say.result(report)
+    console.table(title, _of_command(title, moments_rows(report)))
+    console.result(report)
 
 
 def _of_command(title: str, rows: list[tuple[str, str]]) -> list[tuple[str, str]]:

@@ -2,13 +2,13 @@
 
 import click
 
-from streamkern.cli.console import Say, command
+from streamkern.cli.console import Console, command
 from streamkern.cli.saving import moments_report, show_search
 from streamkern.errors import ModelFileError, StreamkernError, first_line
 
 
 @command(click.argument("model"), examples=["streamkern show model.h5"])
-def show(say: Say, model: str) -> None:
+def show(console: Console, model: str) -> None:
     """Show the card of a model: what it was fitted on, how, and with what result.
 
     Of a file of moments or of principal components, show which rows it is of, and how they were
@@ -28,8 +28,8 @@ def show(say: Say, model: str) -> None:
             found = moments_header(model)
             report, data = moments_report(found, model), found.report["data"]
             rows = [*words.moments_rows(report), ("data", words.data_words(data))]
-            say.table(f"Moments {model}", rows)
-            say.result(report | {"data": data})
+            console.table(f"Moments {model}", rows)
+            console.result(report | {"data": data})
             return
         card = read_fitted(model, with_equations=False)[1]
         report, rows_of = card["report"], words.model_rows
@@ -40,12 +40,12 @@ def show(say: Say, model: str) -> None:
         else:
             options = card["options"]
         shown = words.card_rows(card, rows_of(report), options.get("random_state"))
-        say.table(f"{kind} {model}", shown)
+        console.table(f"{kind} {model}", shown)
         if report.get("rounds"):
-            say.table("Training error after every round", **round_table(report)._asdict())
+            console.table("Training error after every round", **round_table(report)._asdict())
         if report.get("tuning"):
-            show_search(say, report)
-        say.result(card)
+            show_search(console, report)
+        console.result(card)
     except StreamkernError:
         raise
     except WRONG_VALUES as error:

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from streamkern.cli import options as shared
-from streamkern.cli.console import Say, command
+from streamkern.cli.console import Console, command
 from streamkern.cli.job import check_outputs, place_of
 from streamkern.cli.parameter_options import OF_MODELS, parameter_options, values_of
 from streamkern.cli.saving import save_model, show_model
@@ -33,7 +33,7 @@ from streamkern.cli.saving import save_model, show_model
     shared.force_option,
     examples=("streamkern solve both.h5 --out model.h5 --alpha gcv",),
 )
-def solve(say: Say, **options: Any) -> None:
+def solve(console: Console, **options: Any) -> None:
     """Make the model that `fit` would make of the rows that the moments M.h5 are of.
 
     Of moments with classes that is a classifier, calibrated by the scores of every fold that the
@@ -56,10 +56,10 @@ def solve(say: Say, **options: Any) -> None:
     if is_classifier and options["calibration"] is None:
         options["calibration"] = "auto" if moments.n_folds > 1 else "none"
         if moments.n_folds == 1:
-            say.note("there are no folds to calibrate by: probabilities are of plain scores.")
+            console.note("there are no folds to calibrate by: probabilities are of plain scores.")
     parameters = Parameters(**moments.options.parameters() | chosen)
     task = shared.task_of(options | {"classify": is_classifier})
-    with place_of(say, options):
+    with place_of(console, options):
         model = task.solve(parameters, moments)
-        save_model(say, model, options)
-    show_model(say, "Solved", model, options["out"])
+        save_model(console, model, options)
+    show_model(console, "Solved", model, options["out"])

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from streamkern.cli import options as shared
-from streamkern.cli.console import Say, command
+from streamkern.cli.console import Console, command
 from streamkern.cli.parameter_options import parameter_options
 from streamkern.cli.row_files import write_rows
 
@@ -21,7 +21,7 @@ from streamkern.cli.row_files import write_rows
     shared.force_option,
     examples=("streamkern transform components.h5 test.h5 --out scores.h5",),
 )
-def transform(say: Say, **options: Any) -> None:
+def transform(console: Console, **options: Any) -> None:
     """Write the scores of every row of DATA along the components of PCA.h5.
 
     DATA is HDF5; or, for components of a table, CSV or Parquet with the same columns, whose rows
@@ -38,4 +38,6 @@ def transform(say: Say, **options: Any) -> None:
     model: FittedComponents = read_fitted(options["model"], FittedComponents)[0]
     K, out = len(model.components.components), options["out"]
     what = f"rows of {K:,} scores in {out}:{DATASET}"
-    write_rows(say, options, model, model.transform_to_hdf5, what=what, n_components=K, scores=out)
+    write_rows(
+        console, options, model, model.transform_to_hdf5, what=what, n_components=K, scores=out
+    )

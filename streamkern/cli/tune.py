@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from streamkern.cli import options as shared
-from streamkern.cli.console import Say, command
+from streamkern.cli.console import Console, command
 from streamkern.cli.parameter_options import kernel_named, parameter_options, parameters_of
 from streamkern.cli.row_files import prepared
 from streamkern.cli.saving import save_model, show_model, show_search
@@ -39,7 +39,7 @@ from streamkern.kernels import separated
         "streamkern tune train.h5 --out model.h5 --kernel auto --map auto --budget 10",
     ),
 )
-def tune(say: Say, **options: Any) -> None:
+def tune(console: Console, **options: Any) -> None:
     """Choose what suits the rows of DATA within the time given, and fit a model with it.
 
     That is the scale, kernel, map, metric and number of features.  The choice is made on a spread
@@ -60,12 +60,12 @@ def tune(say: Say, **options: Any) -> None:
     task, search = shared.task_of(options), {"kernels": kernels, "maps": tried["feature_map"]}
     search |= {"budget": options["budget"], "checkpoint": options["checkpoint"]}
     search["begun"] = click.get_current_context().meta.get("begun")
-    with prepared(say, options, task.search_job(given, **search)) as source:
+    with prepared(console, options, task.search_job(given, **search)) as source:
         rows, keep_moments = (source, None, None), bool(options["report"])
         model = task.tune(given, rows, keep_moments=keep_moments, **search)
-        save_model(say, model, options, source)
-    show_search(say, model.report)
-    show_model(say, "Fitted", model, options["out"])
+        save_model(console, model, options, source)
+    show_search(console, model.report)
+    show_model(console, "Fitted", model, options["out"])
 
 
 def _chosen_among(options: dict[str, Any], name: str) -> list[str] | str | None:

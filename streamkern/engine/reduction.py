@@ -26,7 +26,7 @@ from tlz import partition_all
 from streamkern.engine.feature_stores import FeatureStores
 from streamkern.engine.partials import SAVED, Partial, PassOptions, check_complete, merge_groups
 from streamkern.engine.retries import Attempts
-from streamkern.engine.scheduler import is_task, kept, run, task
+from streamkern.engine.scheduler import compute, delayed, is_delayed, persist
 from streamkern.engine.shard_task import ComputeSlots, accumulate_shard, pass_facts
 from streamkern.runtime.events import passing, tell
 from streamkern.runtime.memory import reset_peak
@@ -120,13 +120,13 @@ def accumulate(
         If rows cannot be read, sums are not finite, rows are missing or there twice, the cluster
         lost the tasks for good, or sums that were saved cannot be read.
     """
-    source = source.tolerant() if skip_bad_rows else source
+    source = source.skip_invalid() if skip_bad_rows else source
     shards, read_rows = source.shards(shard_rows, block_rows), read_rows or block_rows
     label = label or type(statistic).__name__.lower()
     job, threads = uuid.uuid4().hex, dask.config.get("streamkern.blas-threads", 1)
     monitored = dask.config.get("streamkern.monitoring", True)
     validate = validate if monitored else None
-    of_task = is_task(statistic)
+    of_task = is_delayed(statistic)
     zero: Any = statistic if of_task else statistic.zero()
     saved = None
     if checkpoint is not None:
@@ -170,12 +170,12 @@ def accumulate(
         if resumed:
             tell("resumed", **{"pass": job}, rows=n_resumed, shards=len(resumed))
         if keep:
-            root = kept(root, pool)
-            merged = run(task(Partial.counts, root, name=f"rows-{label}"), check=check)
-            whole = task(Partial.whole, root, zero, name=f"whole-{label}")
+            root = persist(root, pool)
+            merged = compute(delayed(Partial.counts, root, name=f"rows-{label}"), check=check)
+            whole = delayed(Partial.whole, root, zero, name=f"whole-{label}")
             merged = merged._replace(statistic=whole)
         else:
-            merged = run(root, pool, check=check)
+            merged = compute(root, pool, check=check)
             if not of_task:
                 merged = merged._replace(statistic=statistic.attached(merged.statistic))
     source.check_unchanged()

@@ -48,13 +48,13 @@ def _begin_anew() -> None:
 os.register_at_fork(after_in_child=_begin_anew)
 
 
-def task(function: Callable[..., Any], *arguments: Any, name: str) -> Any:
+def delayed(function: Callable[..., Any], *arguments: Any, name: str) -> Any:
     """Return a Dask task of a function, for which BLAS has one thread; the dashboard has `name`."""
     run_alone = delayed(_alone, traverse=False)
     return run_alone(function, *arguments, dask_key_name=f"{name}-{uuid.uuid4().hex}")
 
 
-def is_task(value: Any) -> bool:
+def is_delayed(value: Any) -> bool:
     return isinstance(value, Delayed)
 
 
@@ -63,7 +63,9 @@ def _alone(function: Callable[..., Any], *arguments: Any) -> Any:
         return function(*aligned(arguments))
 
 
-def run(root: Any, n_threads: int | None = None, *, check: Callable[[], Any] | None = None) -> Any:
+def compute(
+    root: Any, n_threads: int | None = None, *, check: Callable[[], Any] | None = None
+) -> Any:
     """Return the value of a task, or raise what it raises, or `check`, called now and then."""
     client = current_client()
     if client is None:
@@ -89,7 +91,7 @@ def run(root: Any, n_threads: int | None = None, *, check: Callable[[], Any] | N
     raise ClusterError(LOST)
 
 
-def kept(root: Any, n_threads: int | None = None) -> Any:
+def persist(root: Any, n_threads: int | None = None) -> Any:
     """Start a task whose value stays where it is made, as long as the returned task is held."""
     client = current_client()
     if client is None:
@@ -100,7 +102,7 @@ def kept(root: Any, n_threads: int | None = None) -> Any:
 
 def _locally(compute: Callable[..., Any], root: Any, n_threads: int | None) -> Any:
     """Compute or persist a task in this process, unless it needs what a client held."""
-    if "distributed" in sys.modules and is_task(root):
+    if "distributed" in sys.modules and is_delayed(root):
         from distributed.client import futures_of  # noqa: PLC0415  where a client was
 
         if futures_of(root):
@@ -112,22 +114,22 @@ def _locally(compute: Callable[..., Any], root: Any, n_threads: int | None) -> A
     return compute(root, scheduler=local_scheduler(), **threads)[0]
 
 
-def run_all(tasks: Sequence[Any], n_threads: int | None = None) -> list[Any]:
-    return list(run(task(_together, *tasks, name="gather"), n_threads))
+def compute_all(tasks: Sequence[Any], n_threads: int | None = None) -> list[Any]:
+    return list(compute(delayed(_together, *tasks, name="gather"), n_threads))
 
 
 def _together(*values: Any) -> tuple[Any, ...]:
     return values
 
 
-def shared(value: Any) -> Any:
+def scatter(value: Any) -> Any:
     """Return a value as an argument for many tasks: sent once, where tasks run elsewhere.
 
-    It is on two workers, if there are so many; if both die, `run` sends it again for a task that
+    It is on two workers, if there are so many; if both die, `compute` sends it again for a task that
     takes it as an argument.  A task, or None, is returned as it is.
     """
     client = current_client()
-    if client is None or value is None or is_task(value):
+    if client is None or value is None or is_delayed(value):
         return value
     sent = _scattered(client, f"{type(value).__name__}-{uuid.uuid4().hex}", value)
     _sent[sent] = value

@@ -15,7 +15,7 @@ from dask.base import named_schedulers
 from tlz import partition_all
 
 from streamkern.engine.futures import result_of, submitted
-from streamkern.engine.scheduler import is_task, kept
+from streamkern.engine.scheduler import is_delayed, persist
 from streamkern.engine.shard_task import ComputeSlots, apply_to_shard, pass_facts
 from streamkern.runtime.events import passing
 from streamkern.runtime.resources import current_client, local_scheduler, local_threads, reaching
@@ -91,9 +91,9 @@ def map_shards(
         shards = _cut_up(shards, most_rows)
 
     def sent(value: Any, name: str) -> Any:  # once, and not with every task
-        return kept(delayed(value, traverse=False, name=f"{name}-{label}-{job}"))
+        return persist(delayed(value, traverse=False, name=f"{name}-{label}-{job}"))
 
-    applied = function if is_task(function) else sent(function, "function")
+    applied = function if is_delayed(function) else sent(function, "function")
     slots = sent(ComputeSlots(local_threads()), "slots")
     applying = delayed(apply_to_shard, traverse=False)
 

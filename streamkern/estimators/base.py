@@ -17,7 +17,7 @@ from streamkern.estimators.conventions import (
     data_errors,
     encoded,
 )
-from streamkern.estimators.growing import Growing
+from streamkern.estimators.growing import PartialFitState
 from streamkern.estimators.paths import are_paths, opened_paths
 from streamkern.models.fitted_model import FittedModel, columns_of, through
 from streamkern.parameters.fit_report import FitReport
@@ -49,7 +49,7 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
 
     on_bad_rows: str
     n_features_in_: int
-    _state: FittedModel | Growing | None = None
+    _state: FittedModel | PartialFitState | None = None
     _told: set[str] | None = None  # kinds of cells that were warned of since the fit
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -60,8 +60,8 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
         """The fitted model, solved for here if rows have come or gone."""
         if self._state is None:
             raise NotFittedError("this model is not fitted yet; call fit first.")
-        if isinstance(self._state, Growing):
-            return self._state.solved(self._parameters(), self._task())
+        if isinstance(self._state, PartialFitState):
+            return self._state.solved(self._parameters(), self._problem())
         return self._state
 
     def _repr_html_inner(self) -> str:
@@ -70,7 +70,7 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
         The diagram has all fitted attributes, for which moments would be solved: they stand alone.
         """
         state = self._state
-        if isinstance(state, Growing):
+        if isinstance(state, PartialFitState):
             return html_table(repr(self), ()) + state.moments._repr_html_()
         return str(super()._repr_html_inner()) + ("" if state is None else state._repr_html_())
 
@@ -203,14 +203,14 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-def holding(
-    estimator: Estimator, state: FittedModel | Growing, names: Sequence[str] | None = None
+def with_state(
+    estimator: Estimator, state: FittedModel | PartialFitState, names: Sequence[str] | None = None
 ) -> Estimator:
     """Return an estimator, which takes a fitted model for its own, with the columns it asks for.
 
     Names (p,) of the inputs count where the report has none.
     """
-    of_rows = state.moments.feature_map if isinstance(state, Growing) else state
+    of_rows = state.moments.feature_map if isinstance(state, PartialFitState) else state
     n_columns, columns = columns_of(_report_of(state), of_rows.n_features, names)
     vars(estimator).pop("feature_names_in_", None)
     if columns is not None:
@@ -219,6 +219,6 @@ def holding(
     return estimator
 
 
-def _report_of(state: FittedModel | Growing) -> FitReport:
+def _report_of(state: FittedModel | PartialFitState) -> FitReport:
     """Return what is reported of the rows, without a solution where rows came or went."""
-    return state.moments.report if isinstance(state, Growing) else state.report
+    return state.moments.report if isinstance(state, PartialFitState) else state.report

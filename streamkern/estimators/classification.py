@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from streamkern.errors import ParameterError
-from streamkern.estimators.tasks import Rows, Task
+from streamkern.estimators.problems import Problem, Rows
 from streamkern.models.data_moments import DataMoments
 from streamkern.models.fitted_classes import FittedClassifier
 from streamkern.models.fitted_ridge import FittedRidge
@@ -26,7 +26,7 @@ from streamkern.sources.class_labels import Classes
 
 
 @dataclass(frozen=True)
-class Classification(Task):
+class Classification(Problem):
     class_weight: Any = None
     calibration: str | None = "auto"
 

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from streamkern._typing import Group
-from streamkern.engine.scheduler import run, shared, task
+from streamkern.engine.scheduler import compute, delayed, scatter
 from streamkern.errors import DataError, ParameterError, warn
 from streamkern.fit import sums_of
 from streamkern.kernels import Kernel, as_kernel
@@ -25,7 +25,7 @@ from streamkern.passes.planned_fit import planned_fit
 from streamkern.predict.principal_components import PrincipalComponents, checked_number
 from streamkern.solve import Eigenbasis
 from streamkern.sources import Source
-from streamkern.statistics import ByFold, precision_of_features
+from streamkern.statistics import FoldStatistics, precision_of_features
 from streamkern.storage.codec import COMPONENTS, map_card, restored_map
 from streamkern.storage.untrusted import finite_array, finite_arrays
 
@@ -136,8 +136,8 @@ def principal_components(moments: DataMoments, options: ComponentOptions) -> Fit
             f"there are {min(D, n_rows):,} components at most, of {n_rows:,} rows and {D:,} "
             f"features, but n_components is {wanted:,}; ask for no more."
         )
-    leading = task(_leading, shared(moments.folds), wanted, name="principal-components")
-    rank, *arrays = run(leading)
+    leading = delayed(_leading, scatter(moments.folds), wanted, name="principal-components")
+    rank, *arrays = compute(leading)
     found = PrincipalComponents(moments.feature_map, *arrays)
     found = replace(found, precision=precision_of_features(moments.options.precision))
     K = len(found.components)
@@ -157,7 +157,7 @@ def principal_components(moments: DataMoments, options: ComponentOptions) -> Fit
     return FittedComponents(options, found, report)
 
 
-def _leading(folds: ByFold, wanted: int | float | None) -> tuple[Any, ...]:
+def _leading(folds: FoldStatistics, wanted: int | float | None) -> tuple[Any, ...]:
     """Return the rank of G; and mean, components, their and the total variance, and weight."""
     total = folds.total()
     if total.n_rows < 2:

@@ -8,12 +8,12 @@ from typing import Any, Self
 
 import streamkern
 from streamkern.errors import ParameterError
-from streamkern.estimators.base import TableEstimator, fitted, holding
+from streamkern.estimators.base import TableEstimator, fitted, with_state
 from streamkern.estimators.conventions import KernelFeatures, refuse_paths
-from streamkern.estimators.growing import Growing, rows_lock
+from streamkern.estimators.growing import PartialFitState, rows_lock
 from streamkern.estimators.loading import template_of
 from streamkern.estimators.paths import with_fold_column
-from streamkern.estimators.tasks import Task
+from streamkern.estimators.problems import Problem
 from streamkern.kernels import Kernel
 from streamkern.models.data_moments import DataMoments
 from streamkern.parameters.parameters import Parameters
@@ -32,7 +32,7 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
     predictor_ = fitted("ridge.predictor", "What predicts rows, or gives the scores of classes.")
 
     @abstractmethod
-    def _task(self) -> Task:
+    def _problem(self) -> Problem:
         """Return the task, with its options."""
 
     def _parameters(self) -> Parameters:
@@ -106,13 +106,15 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
             pass to predict rows by models that have not seen them.  Of up to 8,192 features the
             solver 'auto' is 'direct' then, whatever it takes.
         """
-        parameters, task, template = self._parameters(), self._task(), template_of(like)
+        parameters, problem, template = self._parameters(), self._problem(), template_of(like)
         parameters = parameters.with_moments() if keep_moments else parameters
         parameters, beside = with_fold_column(parameters, X, groups, times)
-        task.job(parameters, template)  # refused before rows are looked at
+        problem.job(parameters, template)  # refused before rows are looked at
         rows = self._tables(X, y, sample_weight, first=True, fewest=2, like=template)
         options: dict[str, Any] = {"checkpoint": checkpoint, "keep_moments": keep_moments}
-        return holding(self, task.fit(parameters, (*rows, beside), template=template, **options))
+        return with_state(
+            self, problem.fit(parameters, (*rows, beside), template=template, **options)
+        )
 
     @job("tune")
     def tune(
@@ -162,13 +164,13 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
             As in `fit`; the search is made again.
         """
         search: Any = {"kernels": kernels, "maps": maps, "budget": budget, "checkpoint": checkpoint}
-        parameters, task = self._parameters(), self._task()
+        parameters, task = self._parameters(), self._problem()
         parameters = parameters.with_moments() if keep_moments else parameters
         parameters, beside = with_fold_column(parameters, X, groups, times)
-        task.search_job(parameters, **search)  # refused before rows are looked at
+        problem.search_job(parameters, **search)  # refused before rows are looked at
         rows = self._tables(X, y, sample_weight, first=True, fewest=2)
         search["keep_moments"] = keep_moments
-        return holding(self, task.tune(parameters, (*rows, beside), **search))
+        return with_state(self, problem.tune(parameters, (*rows, beside), **search))
 
     @job("moments")
     def moments(
@@ -190,7 +192,7 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
         aside = copy(self)  # this one was not fitted to these rows
         rows = aside.__streamkern_rows__(X, y, sample_weight, first=True, like=template)
         options: dict[str, Any] = {"template": template, "checkpoint": checkpoint}
-        return self._task().moments(self._parameters(), rows, **options)
+        return self._problem().moments(self._parameters(), rows, **options)
 
     @job("solve")
     def solve(self, moments: DataMoments, *, keep_moments: bool = False) -> Self:
@@ -203,8 +205,8 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
         ParameterError is raised if there are fewer features, no folds to choose or to calibrate by,
         no classes for a classifier, or if the choice of the penalty reads rows.
         """
-        model = self._task().solve(self._parameters(), moments)
-        return holding(self, model if keep_moments else model.without_moments())
+        model = self._problem().solve(self._parameters(), moments)
+        return with_state(self, model if keep_moments else model.without_moments())
 
     @job("update")
     def update(
@@ -230,9 +232,9 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
         with rows_lock(self):
             state = self._growing()
             moments = state.known_rows()
-            state.check_unchanged(self._parameters(), self._task())
+            state.check_unchanged(self._parameters(), self._problem())
             moments = moments.forget(*self._tables(X, y, sample_weight))
-            return holding(self, state.with_moments(moments))
+            return with_state(self, state.with_moments(moments))
 
     def _begin_or_grow(
         self, X: Any, y: Any, sample_weight: Any, like: Any, classes: Any = None
@@ -245,27 +247,29 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
                         "begin with a clone."
                     )
                 return self._grow(X, y, sample_weight, classes, repeated_rows=True)
-            parameters, task, template = self._parameters(), self._task(), template_of(like)
+            parameters, problem, template = self._parameters(), self._problem(), template_of(like)
             rows = self._tables(X, y, sample_weight, first=True, like=template)
-            moments = task.grown(parameters, rows, template=template, classes=classes)
-            return holding(self, Growing(moments.gathered(), parameters, task.class_weight))
+            moments = problem.grown(parameters, rows, template=template, classes=classes)
+            return with_state(
+                self, PartialFitState(moments.gathered(), parameters, problem.class_weight)
+            )
 
     def _grow(
         self, X: Any, y: Any, sample_weight: Any, classes: Any = None, *, repeated_rows: bool
     ) -> Self:
         with rows_lock(self):
-            state, parameters, task = self._growing(), self._parameters(), self._task()
+            state, parameters, task = self._growing(), self._parameters(), self._problem()
             before = state.moments if repeated_rows else state.known_rows()
-            state.check_unchanged(parameters, task)
+            state.check_unchanged(parameters, problem)
             rows = self._tables(X, y, sample_weight, quiet=True)
-            more = task.grown(parameters, rows, before=before, classes=classes)
+            more = problem.grown(parameters, rows, before=before, classes=classes)
             merged = before.merge(more, repeated_rows=repeated_rows)
-            return holding(self, state.with_moments(merged))
+            return with_state(self, state.with_moments(merged))
 
-    def _growing(self) -> Growing:
+    def _growing(self) -> PartialFitState:
         """Return the moments that rows come to, or raise ParameterError if there are none."""
         state: Any = self._state
-        if isinstance(state, Growing):
+        if isinstance(state, PartialFitState):
             return state
         ridge = self.model_.ridge
         moments = ridge.moments or ridge.growing
@@ -277,7 +281,7 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
             )
         moments.check_whole()
         weight = getattr(state, "class_weight", None)
-        return Growing(moments, ridge.parameters, weight, ridge.size)
+        return PartialFitState(moments, ridge.parameters, weight, ridge.size)
 
     def transform(self, X: Any) -> Any:
         """Return the features (n, D) of rows: standardised, mapped, and scaled.

@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from streamkern.errors import ParameterError
-from streamkern.estimators.tasks import Task
+from streamkern.estimators.problems import Problem
 from streamkern.models.data_moments import DataMoments
 from streamkern.parameters.parameters import Parameters
 
@@ -29,7 +29,7 @@ def rows_lock(model: Any) -> RLock:
 
 
 @dataclass(eq=False, repr=False)
-class Growing:
+class PartialFitState:
     """The moments of the rows that are in; they do not change, but are solved once."""
 
     moments: DataMoments
@@ -38,7 +38,7 @@ class Growing:
     size: int | None = None  # how many leading features a solution takes; all by default
     _fitted: Any = field(default=None, init=False)
 
-    def solved(self, parameters: Parameters, task: Task) -> Any:
+    def solved(self, parameters: Parameters, problem: Problem) -> Any:
         """Return the fitted model, by the parameters of whoever asks first.
 
         What decided the moments is theirs.
@@ -46,15 +46,15 @@ class Growing:
         with rows_lock(self):
             if self._fitted is None:
                 settled = {name: getattr(self.parameters, name) for name in _DECIDING}
-                parameters = replace(task.prepared(parameters), **settled)
-                if task.class_weight is not self.class_weight:
-                    task = replace(task, class_weight=self.class_weight)  # type: ignore[type-var]
-                self._fitted = task.solved(self.moments, parameters, self.size)
+                parameters = replace(problem.prepared(parameters), **settled)
+                if problem.class_weight is not self.class_weight:
+                    problem = replace(problem, class_weight=self.class_weight)  # type: ignore[type-var]
+                self._fitted = problem.solved(self.moments, parameters, self.size)
             return self._fitted
 
-    def with_moments(self, moments: DataMoments) -> "Growing":
+    def with_moments(self, moments: DataMoments) -> "PartialFitState":
         """Return what grows from other moments, made by the same parameters."""
-        return Growing(moments.gathered(), self.parameters, self.class_weight, self.size)
+        return PartialFitState(moments.gathered(), self.parameters, self.class_weight, self.size)
 
     def known_rows(self) -> DataMoments:
         """Return the moments, or raise ParameterError if they do not know their rows."""
@@ -66,12 +66,12 @@ class Growing:
             )
         return self.moments
 
-    def check_unchanged(self, parameters: Parameters, task: Task) -> None:
+    def check_unchanged(self, parameters: Parameters, problem: Problem) -> None:
         """Raise ParameterError if parameters are others than those that the moments are made by."""
         pairs = [
             (name, getattr(self.parameters, name), getattr(parameters, name)) for name in _DECIDING
         ]
-        pairs.append(("class_weight", self.class_weight, task.class_weight))
+        pairs.append(("class_weight", self.class_weight, problem.class_weight))
         for name, then, now in pairs:
             if now is not then and not np.array_equal(now, then):
                 raise ParameterError(

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from streamkern._typing import Floats
-from streamkern.engine.scheduler import run_all, shared, task
+from streamkern.engine.scheduler import compute_all, delayed, scatter
 from streamkern.errors.checks import checked_integer
 from streamkern.estimators.loading import fitted_model, rows_of
 from streamkern.models.fitted_classes import FittedClassifier
@@ -143,12 +143,12 @@ def _score_falls(
 
     Each column has a generator of its own, so any number of workers finds the same.
     """
-    rows = shared(Block(sample.X, sample.y, 0, sample.counts, sample.places))
-    empty, tasks = shared(evaluation), []
+    rows = scatter(Block(sample.X, sample.y, 0, sample.counts, sample.places))
+    empty, tasks = scatter(evaluation), []
     for j, (_, inputs) in enumerate(table_columns(model.report)):
         seed = [random_state, j]
-        tasks.append(task(_falls, empty, rows, inputs, n_repeats, seed, name=f"importance-{j}"))
-    return np.array(run_all(tasks))
+        tasks.append(delayed(_falls, empty, rows, inputs, n_repeats, seed, name=f"importance-{j}"))
+    return np.array(compute_all(tasks))
 
 
 def _falls(

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from streamkern.estimators.base import holding
+from streamkern.estimators.base import with_state
 from streamkern.estimators.boosting import FittedEnsemble
 from streamkern.estimators.component_fit import FittedComponents
 from streamkern.estimators.loading import load_fitted
@@ -34,11 +34,11 @@ def estimator_of(model: FittedModel) -> Any:
         base = RandomFeatureRidge(**model.parameters.values())
         estimator = RandomFeatureAdaBoost(base, **vars(model.boosting))
     elif isinstance(model, FittedClassifier):
-        task = {"class_weight": model.class_weight, "calibration": model.calibration}
+        problem = {"class_weight": model.class_weight, "calibration": model.calibration}
         given = model.ridge.parameters.values()
         del given["target_range"]  # labels have none
-        estimator = RandomFeatureClassifier(**given, **task)
+        estimator = RandomFeatureClassifier(**given, **problem)
     else:
         assert isinstance(model, FittedRidge)  # noqa: S101  there are four
         estimator = RandomFeatureRidge(**model.parameters.values())
-    return holding(estimator, model, model.names)
+    return with_state(estimator, model, model.names)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from streamkern.errors import ParameterError
-from streamkern.estimators.base import fitted, holding
+from streamkern.estimators.base import fitted, with_state
 from streamkern.estimators.boosting import Boosting
 from streamkern.estimators.conventions import keep_parameters
 from streamkern.estimators.docstrings import documented
@@ -114,7 +114,7 @@ class RandomFeatureAdaBoost(ClassEstimator):
         boosting, parameters = Boosting(*options), self._parameters()
         boosting.check(parameters)
         rows = self._tables(X, y, sample_weight, first=True, fewest=2)
-        return holding(self, boosting.fit(parameters, rows, checkpoint=checkpoint))
+        return with_state(self, boosting.fit(parameters, rows, checkpoint=checkpoint))
 
     def staged_evaluate(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:
         """Say how the first rounds do, for every number of them, in one pass.

@@ -8,13 +8,13 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 
 from streamkern._typing import Floats
-from streamkern.estimators.base import TableEstimator, fitted, holding
+from streamkern.estimators.base import TableEstimator, fitted, with_state
 from streamkern.estimators.classification import Classification
 from streamkern.estimators.conventions import keep_parameters
 from streamkern.estimators.docstrings import documented
 from streamkern.estimators.feature_estimator import FeatureEstimator
 from streamkern.estimators.paths import are_paths
-from streamkern.estimators.tasks import Task
+from streamkern.estimators.problems import Problem
 from streamkern.kernels import Kernel
 from streamkern.parameters.parameters import AUTO
 from streamkern.runtime.events import job
@@ -168,7 +168,7 @@ class RandomFeatureClassifier(ClassEstimator, FeatureEstimator):
     ) -> None:
         keep_parameters(self, locals())
 
-    def _task(self) -> Task:
+    def _problem(self) -> Problem:
         return Classification(self.class_weight, self.calibration)
 
     @job("partial_fit")
@@ -203,4 +203,4 @@ class RandomFeatureClassifier(ClassEstimator, FeatureEstimator):
         """
         model = self._current_model
         source = model.labelled(*self._tables(X, y, sample_weight), weighted=True)
-        return holding(self, model.calibrated(source, calibration))
+        return with_state(self, model.calibrated(source, calibration))

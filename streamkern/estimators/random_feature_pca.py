@@ -4,7 +4,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, Self
 
-from streamkern.estimators.base import TableEstimator, fitted, holding
+from streamkern.estimators.base import TableEstimator, fitted, with_state
 from streamkern.estimators.component_fit import ComponentOptions, principal_components
 from streamkern.estimators.conventions import KernelFeatures, keep_parameters
 from streamkern.estimators.docstrings import documented
@@ -88,7 +88,7 @@ class RandomFeaturePCA(KernelFeatures, TableEstimator):
         options.passes()  # refused before rows are looked at
         more: Any = {"first": True, "fewest": 2, "targets": False}
         source = as_source(*self._tables(X, None, sample_weight, **more))
-        return holding(self, options.fit(source, checkpoint=checkpoint))
+        return with_state(self, options.fit(source, checkpoint=checkpoint))
 
     @job("solve")
     def solve(self, moments: DataMoments) -> Self:
@@ -97,7 +97,7 @@ class RandomFeaturePCA(KernelFeatures, TableEstimator):
         The map, and what else the moments were made by, is theirs, whatever this object's options.
         ParameterError is raised if there are fewer rows or features than components asked for.
         """
-        return holding(self, principal_components(moments, self._options()))
+        return with_state(self, principal_components(moments, self._options()))
 
     def _options(self) -> ComponentOptions:
         return ComponentOptions(*(getattr(self, each.name) for each in fields(ComponentOptions)))

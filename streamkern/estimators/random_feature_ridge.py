@@ -12,7 +12,7 @@ from streamkern.estimators.base import fitted
 from streamkern.estimators.conventions import keep_parameters
 from streamkern.estimators.docstrings import documented
 from streamkern.estimators.feature_estimator import FeatureEstimator
-from streamkern.estimators.tasks import Regression, Task
+from streamkern.estimators.problems import Problem, Regression
 from streamkern.kernels import Kernel
 from streamkern.models.grid_prediction import GridPrediction, predicted_grid
 from streamkern.parameters.parameters import AUTO
@@ -75,7 +75,7 @@ class RandomFeatureRidge(MultiOutputMixin, RegressorMixin, FeatureEstimator):  #
     ) -> None:
         keep_parameters(self, locals())
 
-    def _task(self) -> Task:
+    def _problem(self) -> Problem:
         return Regression()
 
     @job("partial_fit")

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from streamkern._typing import Array, Floats
-from streamkern.engine.scheduler import run, shared, task
+from streamkern.engine.scheduler import compute, delayed, scatter
 from streamkern.errors import ParameterError, warn
 from streamkern.estimators.load import estimator_of
 from streamkern.estimators.random_feature_ridge import RandomFeatureRidge
@@ -72,8 +72,8 @@ def sparse_model(model: FittedRidge, n_components: int, method: str = "forward")
     sparsifier = Sparsifier(checked_method(method), alpha, report["precision_floor"])
     equations, predictor = model.normal_equations, full
     if K < D:
-        arguments = shared(equations), full.coef, full.intercept, sparsifier, K
-        support, solution, equations = run(task(_chosen, *arguments, name="sparsify"))
+        arguments = scatter(equations), full.coef, full.intercept, sparsifier, K
+        support, solution, equations = compute(delayed(_chosen, *arguments, name="sparsify"))
         if solution.note:
             warn(solution.note)
         part, coef, intercept = full.feature_map.subset(support), solution.coef, solution.intercept

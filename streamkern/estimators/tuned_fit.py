@@ -27,7 +27,7 @@ from streamkern.passes.summary import summarize
 from streamkern.runtime.events import tell_of_job
 from streamkern.sources import Source
 from streamkern.tune.budget import Budget, Clock, Ledger, direct_seconds
-from streamkern.tune.candidates import Contender, kernels_to_try, maps_to_try, pairs_to_try
+from streamkern.tune.candidates import MetricSettings, kernels_to_try, maps_to_try, pairs_to_try
 from streamkern.tune.contenders import contenders_of
 from streamkern.tune.finalists import compare
 from streamkern.tune.halving import budgeted_rows, search
@@ -65,10 +65,10 @@ def _search_options(
             refusals.append(error)
     if not found:
         raise refusals[0]
-    return parameters.with_folds(max(found, key=lambda each: each.heaviness))
+    return parameters.with_folds(max(found, key=lambda each: each.cost))
 
 
-def _trials(rows: FitContext, contenders: Sequence[Contender], **how: Any) -> SearchTrials:
+def _trials(rows: FitContext, contenders: Sequence[MetricSettings], **how: Any) -> SearchTrials:
     """Return the trials of contenders, which where rows crowd the folds of the fit guard."""
     some = contenders[0].summary.sample.first(how["n_rows"])
     folds = rows.folds.of(block_of(some))
@@ -77,7 +77,7 @@ def _trials(rows: FitContext, contenders: Sequence[Contender], **how: Any) -> Se
     return SearchTrials(contenders, folds=folds if are_own else None, is_guarded=crowds, **how)
 
 
-class Choice:
+class Search:
     """What a search chooses among, and what it may take, checked before a row is read."""
 
     def __init__(
@@ -149,14 +149,14 @@ class Choice:
             else:
                 plain = self.parameters.feature_map if self.maps in (None, AUTO) else None
                 found = search(trials := trials_of(contenders), plain)
-            best, arm = trials.contenders[found.arm.place], found.arm
+            best, setting = trials.contenders[found.setting.place], found.setting
             in_time = self._in_time(rows.options, source, clock)
             late = "" if clock is None else clock.note
             del trials  # and the rows that it holds
-            new: Any = {"kernel": arm.kernel, "feature_map": arm.feature_map}
+            new: Any = {"kernel": setting.kernel, "feature_map": setting.feature_map}
             new["scale"] = best.scale or rows.options.scale
             is_learnt = learnt is None or bool(learnt.rounds)
-            new |= {} if is_learnt and not arm.is_linear else {"metric": None}
+            new |= {} if is_learnt and not setting.is_linear else {"metric": None}
             # Of kernels, the search says more.
             options = replace(in_time, **new)
             tell_of_solution(source, options, rows.plan, how)  # what comes before, nobody can say
@@ -169,12 +169,12 @@ class Choice:
             "tuning_note": " ".join(filter(None, [found.note, late])),
             "tuning_budget": None if self.budget is None else str(self.budget),
         }
-        if learnt is not None and (arm.is_linear or not is_learnt):
+        if learnt is not None and (setting.is_linear or not is_learnt):
             report = with_seconds(report, metric=learnt.seconds)
         elif learnt is not None:
             # Of several metrics, the first that was learnt.
             places = sorted(best.parts, key=lambda i: contenders[i].metric != LEARNT)
-            report = learnt.reported(report, (*places, arm.place)[0])
+            report = learnt.reported(report, (*places, setting.place)[0])
         return replace(moments, report=report)
 
     def leaves_time(self, report: FitReport) -> bool:
@@ -202,8 +202,8 @@ class Choice:
         return options
 
     def _with_linear(
-        self, contenders: Sequence[Contender], options: FitOptions
-    ) -> Sequence[Contender]:
+        self, contenders: Sequence[MetricSettings], options: FitOptions
+    ) -> Sequence[MetricSettings]:
         """Return contenders, with linear ridge on inputs in the usual scale if that can be fitted.
 
         It is far ahead where a few values lie far out along a straight line.

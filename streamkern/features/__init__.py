@@ -15,12 +15,27 @@ from streamkern.features.nystroem import Nystroem
 from streamkern.features.standardizer import Standardizer
 from streamkern.features.standardized import Identity, Standardized
 from streamkern.features.cosines import Cosines
-from streamkern.features.kernel_values import Similarities
+from streamkern.features.kernel_values import KernelColumns
 from streamkern.features.trend import Trend, Trended
 
 __all__ = [
-    "FAMILIES", "LEVELS", "MAPS", "Combinations", "Cosines", "Family", "FeatureMap",
-    "GridFourierFeatures", "Identity", "KernelMap", "Nystroem", "QuasiRandomFourierFeatures",
-    "RandomFourierFeatures", "Similarities", "Standardized", "Standardizer",
-    "StructuredFourierFeatures", "Trend", "Trended",
+    "FAMILIES",
+    "LEVELS",
+    "MAPS",
+    "Combinations",
+    "Cosines",
+    "Family",
+    "FeatureMap",
+    "GridFourierFeatures",
+    "Identity",
+    "KernelColumns",
+    "KernelMap",
+    "Nystroem",
+    "QuasiRandomFourierFeatures",
+    "RandomFourierFeatures",
+    "Standardized",
+    "Standardizer",
+    "StructuredFourierFeatures",
+    "Trend",
+    "Trended",
 ]  # fmt: skip

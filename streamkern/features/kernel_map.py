@@ -167,8 +167,8 @@ class Combinations(OfInner):
             squares[rows] = np.square(self.inner.transform(X[rows])).sum(axis=1)
         return squares
 
-    def condensed(self, coef: Floats, *, alike: bool = False) -> tuple[FeatureMap, Floats]:
-        return self.inner.condensed(self.weights @ coef, alike=alike)
+    def compress(self, coef: Floats, *, alike: bool = False) -> tuple[FeatureMap, Floats]:
+        return self.inner.compress(self.weights @ coef, alike=alike)
 
     def gradients(self, X: Array, coef: Floats, scratch: Scratch | None = None) -> Array:
         return self.inner.gradients(X, self.weights @ coef, scratch)

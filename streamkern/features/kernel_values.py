@@ -24,7 +24,7 @@ _NEAR, _FAR = 8.0, 1e9
 _STEEP = 1e-5
 
 
-class Similarities(ChosenFeatures):
+class KernelColumns(ChosenFeatures):
     """The features k(x, z_1), ..., k(x, z_m), which are what a kernel model predicts from."""
 
     name = "similarities"
@@ -46,8 +46,8 @@ class Similarities(ChosenFeatures):
     def prepared(self, dtype: Any, scratch: Scratch) -> Callable[[Array, Array], None]:
         return _prepared(self.kernel, self.landmarks, np.dtype(dtype), scratch)
 
-    def subset(self, indices: Array) -> "Similarities":
-        return Similarities(self.kernel, self.landmarks[self.checked_subset(indices)])
+    def subset(self, indices: Array) -> "KernelColumns":
+        return KernelColumns(self.kernel, self.landmarks[self.checked_subset(indices)])
 
     def gradients(self, X: Array, coef: Floats, scratch: Scratch | None = None) -> Array:
         self.check(X.shape)
@@ -73,7 +73,7 @@ class Similarities(ChosenFeatures):
 class LandmarkFeatures(WrittenFeatures):
     """Linear combinations of the values of a kernel at landmarks."""
 
-    similarities: Similarities
+    similarities: KernelColumns
     weights: Floats  # (m, D)
 
     def prepared(self, dtype: Any, scratch: Scratch) -> Callable[[Array, Array], None]:
@@ -88,7 +88,7 @@ class LandmarkFeatures(WrittenFeatures):
 
         return write
 
-    def condensed(self, coef: Floats, *, alike: bool = False) -> tuple[FeatureMap, Floats]:  # noqa: ARG002
+    def compress(self, coef: Floats, *, alike: bool = False) -> tuple[FeatureMap, Floats]:  # noqa: ARG002
         """Return the kernel at the landmarks: the function sum_j c_j k(x, z_j), c = W coef."""
         return self.similarities, self.weights @ coef
 
@@ -103,7 +103,7 @@ class Projected(LandmarkFeatures, ChosenFeatures):
     scale = 1.0
     exact_rows = True
 
-    def __init__(self, similarities: Similarities, weights: Floats) -> None:
+    def __init__(self, similarities: KernelColumns, weights: Floats) -> None:
         m = similarities.n_components
         if weights.ndim != 2 or len(weights) != m or not weights.size:
             raise ParameterError(
@@ -129,7 +129,7 @@ class Projected(LandmarkFeatures, ChosenFeatures):
 
     @classmethod
     def restore(cls, parameters: Mapping[str, Any], arrays: Mapping[str, Array]) -> Self:
-        return cls(Similarities.restore(parameters, arrays), arrays["weights"])
+        return cls(KernelColumns.restore(parameters, arrays), arrays["weights"])
 
 
 def has_slopes(kernel: Kernel) -> bool:

@@ -38,7 +38,7 @@ _LEVELLING = ("reflectors", "factors", "levels")
 _STEPS, _MORE, _BEGINNING = 3, 16, 3
 
 
-class LevelledSimilarities(ChosenFeatures):
+class DeflatedNystroem(ChosenFeatures):
     """Values of a kernel at the landmarks of a Nystroem map, levelled.
 
     Reflectors Y (m, r) and factors F (r, r) are of Q = I - Y F Y^T, levels are s_r / s_i.
@@ -86,7 +86,7 @@ class LevelledSimilarities(ChosenFeatures):
 
         return write
 
-    def solved(self, n_components: int | None = None) -> "tuple[Nystroem, Floats]":
+    def solve_map(self, n_components: int | None = None) -> "tuple[Nystroem, Floats]":
         k = self.n_components if n_components is None else n_components
         whitening = self.whitened.weights[:, :k]
         along = self.factors.T @ (self.reflectors.T @ whitening)

@@ -12,9 +12,9 @@ from streamkern._typing import Array, Floats
 from streamkern.errors import ParameterError
 from streamkern.features.base import given_rows, stream
 from streamkern.features.kernel_map import KernelMap
-from streamkern.features.kernel_values import LandmarkFeatures, Projected, Similarities, has_slopes
+from streamkern.features.kernel_values import KernelColumns, LandmarkFeatures, Projected, has_slopes
 from streamkern.features.landmarks import diagonal, landmarks
-from streamkern.features.levelled import LevelledSimilarities
+from streamkern.features.levelled import DeflatedNystroem
 from streamkern.kernels import Kernel
 from streamkern.runtime.memory import usable_cores
 from streamkern.runtime.threads import blas_threads
@@ -68,7 +68,7 @@ class Nystroem(KernelMap, LandmarkFeatures):
     scale = 1.0
     exact_rows = True
 
-    similarities: Similarities
+    similarities: KernelColumns
     factor: Floats
 
     def __init__(
@@ -114,7 +114,7 @@ class Nystroem(KernelMap, LandmarkFeatures):
 
     def _drawn(self, chosen: Floats, factor: Floats) -> Self:
         self.__dict__.pop("weights", None)  # of an earlier draw
-        self.similarities, self.factor = Similarities(self.kernel, chosen), factor
+        self.similarities, self.factor = KernelColumns(self.kernel, chosen), factor
         self.n_components, self.n_features = chosen.shape
         return self
 
@@ -126,9 +126,9 @@ class Nystroem(KernelMap, LandmarkFeatures):
         identity = np.eye(self.n_components)
         return np.ascontiguousarray(triangular_solution(self.factor, identity).T)
 
-    def summed(self) -> LevelledSimilarities:
+    def gram_map(self) -> DeflatedNystroem:
         """Return the map whose products are summed: no whitening a row, and as good digits."""
-        return LevelledSimilarities.of(self)
+        return DeflatedNystroem.of(self)
 
     def first(self, n_components: int) -> "Nystroem":
         k = self.checked_part(n_components)
@@ -139,13 +139,13 @@ class Nystroem(KernelMap, LandmarkFeatures):
     def subset(self, indices: Array) -> Projected:
         chosen = self.checked_subset(indices)
         needed = int(chosen.max()) + 1
-        similarities = Similarities(self.kernel, self.similarities.landmarks[:needed])
+        similarities = KernelColumns(self.kernel, self.similarities.landmarks[:needed])
         return Projected(similarities, np.ascontiguousarray(self.weights[:needed, chosen]))
 
-    def plain(self) -> Similarities:
+    def unwhitened(self) -> KernelColumns:
         return self.similarities
 
-    def turned(self, vectors: Floats, *, back: bool = False) -> Floats:
+    def apply_r(self, vectors: Floats, *, back: bool = False) -> Floats:
         """Return L^-T v of vectors (m, k), or L^-1 v."""
         from streamkern.runtime.lapack import triangular_solution  # noqa: PLC0415  where it is needed
 
@@ -153,7 +153,7 @@ class Nystroem(KernelMap, LandmarkFeatures):
         return triangular_solution(self.factor, vectors, transposed=not back, n_threads=n_threads)
 
     def combined(self, weights: Floats) -> "CombinedLandmarks":
-        return CombinedLandmarks(self.similarities, np.ascontiguousarray(self.turned(weights)))
+        return CombinedLandmarks(self.similarities, np.ascontiguousarray(self.apply_r(weights)))
 
     def kernel_diagonal(self, X: Array) -> Floats:
         return diagonal(self.kernel, X)

@@ -145,7 +145,7 @@ class SpectralFeatures(KernelMap, ProjectedFeatures):
         phases = self.offsets - np.arctan2(of_sine, of_cosine)
         return Cosines(self.projection, phases, self.scale), weights
 
-    def condensed(self, coef: Floats, *, alike: bool = False) -> tuple[FeatureMap, Floats]:
+    def compress(self, coef: Floats, *, alike: bool = False) -> tuple[FeatureMap, Floats]:
         if alike or not self.paired or coef.shape[1] > 1:
             return self, coef
         single, weights = self.as_cosines(coef[:, 0])

@@ -95,19 +95,19 @@ class Standardized(FeatureMap):
             return Standardized(self.standardizer.then(inner.standardizer), inner.inner)
         return Standardized(self.standardizer, inner)
 
-    def summed(self) -> "Standardized":
-        return Standardized(self.standardizer, self.inner.summed())
+    def gram_map(self) -> "Standardized":
+        return Standardized(self.standardizer, self.inner.gram_map())
 
-    def solved(self, n_components: int | None = None) -> tuple[FeatureMap, Floats | None]:
-        inner, turning = self.inner.solved(n_components)
+    def solve_map(self, n_components: int | None = None) -> tuple[FeatureMap, Floats | None]:
+        inner, turning = self.inner.solve_map(n_components)
         return Standardized(self.standardizer, inner), turning
 
-    def plain(self) -> "Standardized":
-        inner = self.inner.plain()
+    def unwhitened(self) -> "Standardized":
+        inner = self.inner.unwhitened()
         return self if inner is self.inner else Standardized(self.standardizer, inner)
 
-    def turned(self, vectors: Floats, *, back: bool = False) -> Floats:
-        return self.inner.turned(vectors, back=back)
+    def apply_r(self, vectors: Floats, *, back: bool = False) -> Floats:
+        return self.inner.apply_r(vectors, back=back)
 
     def combined(self, weights: Floats) -> "Standardized":
         return Standardized(self.standardizer, self.inner.combined(weights))
@@ -116,8 +116,8 @@ class Standardized(FeatureMap):
     def uncombined(self) -> "Standardized":
         return Standardized(self.standardizer, self.inner.uncombined)
 
-    def condensed(self, coef: Floats, *, alike: bool = False) -> tuple[FeatureMap, Floats]:
-        inner, coef = self.inner.condensed(coef, alike=alike)
+    def compress(self, coef: Floats, *, alike: bool = False) -> tuple[FeatureMap, Floats]:
+        inner, coef = self.inner.compress(coef, alike=alike)
         return self if inner is self.inner else Standardized(self.standardizer, inner), coef
 
     def parameters(self) -> dict[str, Any]:

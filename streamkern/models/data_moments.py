@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from streamkern.engine.scheduler import is_task, kept, run, shared, task
+from streamkern.engine.scheduler import compute, delayed, is_delayed, persist, scatter
 from streamkern.errors import ParameterError
 from streamkern.errors.html_table import html_table
 from streamkern.features import FeatureMap
@@ -28,7 +28,7 @@ from streamkern.predict.support import SupportRows
 from streamkern.runtime.memory import check_free, in_words
 from streamkern.solvers.completion import WHOLE, Completion
 from streamkern.sources import LabelledSource, Source, as_source, labelled_rows
-from streamkern.statistics import ByFold, FeatureSums, RowIndex, RowSample, Triangle
+from streamkern.statistics import FeatureSums, FoldStatistics, RowIndex, RowSample, Triangle
 
 
 @dataclass(frozen=True, repr=False)
@@ -38,7 +38,7 @@ class DataMoments:
     Made by `RandomFeatureRidge.moments`, solved by `RandomFeatureRidge.solve`.
     """
 
-    folds: Any  # ByFold, or a task of one, which stays where it was merged
+    folds: Any  # FoldStatistics, or a task of one, which stays where it was merged
     n_folds: int  # 1 for no folds
     feature_map: FeatureMap  # the whole one, from raw rows to features
     kernel: Kernel  # with its length scale resolved
@@ -84,7 +84,7 @@ class DataMoments:
 
     def gathered(self) -> "DataMoments":
         """Return the same moments, all in this process."""
-        return replace(self, folds=run(self.folds)) if is_task(self.folds) else self
+        return replace(self, folds=compute(self.folds)) if is_delayed(self.folds) else self
 
     @property
     def n_targets(self) -> int:
@@ -103,13 +103,13 @@ class DataMoments:
 
         These, but where what was summed is to be turned: a task a fold, where the moments are.
         """
-        feature_map, turning = self.feature_map.solved()
+        feature_map, turning = self.feature_map.solve_map()
         if turning is None:
             return self
-        folds = shared(self.folds)
-        numbers: list[int] = run(task(ByFold.numbers, folds, name="folds"))
-        parts = [task(_solvable, folds, fold, name=f"turn-{fold}") for fold in numbers]
-        whole = kept(task(_with_parts, folds, numbers, *parts, name="turned"))
+        folds = scatter(self.folds)
+        numbers: list[int] = compute(delayed(FoldStatistics.numbers, folds, name="folds"))
+        parts = [delayed(_solvable, folds, fold, name=f"turn-{fold}") for fold in numbers]
+        whole = persist(delayed(_with_parts, folds, numbers, *parts, name="turned"))
         return replace(self, folds=whole, feature_map=feature_map)
 
     def template(self) -> Template:
@@ -117,7 +117,9 @@ class DataMoments:
         self.check_whole()
         self.check_lasting()
         folds = self.folds
-        empty = run(task(_empty, folds, name="template")) if is_task(folds) else _empty(folds)
+        empty = (
+            compute(delayed(_empty, folds, name="template")) if is_delayed(folds) else _empty(folds)
+        )
         return Template(self.options, self.feature_map, self.kernel, empty, self.report)  # type: ignore[arg-type]
 
     def known_rows(self) -> RowIndex:
@@ -151,7 +153,7 @@ class DataMoments:
         if not repeated_rows:
             check_disjoint(self.known_rows(), other.known_rows())
         known = self.index is not None and other.index is not None
-        remote = sum(part.nbytes for part in (self, other) if is_task(part.folds))
+        remote = sum(part.nbytes for part in (self, other) if is_delayed(part.folds))
         check_free(remote + max(self.nbytes, other.nbytes), "merging moments")
         folds = merged_folds(self.gathered().folds, other.gathered().folds, turns)
         skip = "skip" in (self.options.on_bad_rows, other.options.on_bad_rows)
@@ -160,7 +162,9 @@ class DataMoments:
         joined = joined_reports(self.report, other.report)
         return replace(self._changed(folds, index, joined), options=options)
 
-    def _changed(self, folds: ByFold, index: RowIndex | None, report: FitReport) -> "DataMoments":
+    def _changed(
+        self, folds: FoldStatistics, index: RowIndex | None, report: FitReport
+    ) -> "DataMoments":
         report = report | {"n_folds": len(folds.parts) if self.n_folds > 1 else 0}
         whole = replace(self, folds=folds, index=index, report=report)
         return replace(whole, support_rows=None, sample=None)
@@ -185,7 +189,7 @@ class DataMoments:
         self.feature_map.check((source.n_samples, source.n_features))
         check_targets(source, self.n_targets)
         index = self.known_rows()
-        check_free((3 if is_task(self.folds) else 2) * self.nbytes, "forgetting rows")
+        check_free((3 if is_delayed(self.folds) else 2) * self.nbytes, "forgetting rows")
         folds, rows, seconds = without_rows(self.gathered().folds, index, source, self.options)
         report = with_seconds(self.report, forget=seconds) | {
             "rows": len(rows),
@@ -221,15 +225,17 @@ def moments_header(path: str | Path) -> DataMoments:
     return DataMoments(**read_moments(path, with_folds=False))
 
 
-def _solvable(folds: ByFold, fold: int) -> FeatureSums:
+def _solvable(folds: FoldStatistics, fold: int) -> FeatureSums:
     return folds.parts[fold].solvable()
 
 
-def _with_parts(folds: ByFold, numbers: Sequence[int], *parts: FeatureSums) -> ByFold:
-    return ByFold.of(folds.rule, dict(zip(numbers, parts, strict=True)))
+def _with_parts(
+    folds: FoldStatistics, numbers: Sequence[int], *parts: FeatureSums
+) -> FoldStatistics:
+    return FoldStatistics.of(folds.rule, dict(zip(numbers, parts, strict=True)))
 
 
-def _empty(folds: ByFold) -> FeatureSums:
+def _empty(folds: FoldStatistics) -> FeatureSums:
     return folds.empty.zero()
 
 

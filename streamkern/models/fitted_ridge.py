@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from streamkern._typing import Floats, Group
-from streamkern.engine.scheduler import is_task, run, shared, task
+from streamkern.engine.scheduler import compute, delayed, is_delayed, scatter
 from streamkern.errors import ModelFileError
 from streamkern.features import FeatureMap
 from streamkern.features.metric import metric_of_map
@@ -184,18 +184,18 @@ class FittedRidge(FittedModel):
     @cached_property
     def _deviation(self) -> Deviation:
         """As costly as a solve, and as lasting."""
-        return run(self._deviation_task())
+        return compute(self._deviation_task())
 
     def _deviation_task(self) -> Any:
-        arguments = self.feature_map, shared(self.normal_equations), self.predictor.flat
-        return task(Deviation.of, *arguments, name="deviation")
+        arguments = self.feature_map, scatter(self.normal_equations), self.predictor.flat
+        return delayed(Deviation.of, *arguments, name="deviation")
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave behind what can be computed again, and moments that are not in this process."""
         state = {**vars(self)}
         for name in ("_deviation", "target_spread"):
             state.pop(name, None)
-        if self.moments is not None and is_task(self.moments.folds):
+        if self.moments is not None and is_delayed(self.moments.folds):
             state["moments"] = None
         return state | {"growing": None}
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from streamkern._typing import Floats
 from streamkern.engine.reduction import PassResult
-from streamkern.engine.scheduler import run, run_all, shared, task
+from streamkern.engine.scheduler import compute, compute_all, delayed, scatter
 from streamkern.features import FeatureMap
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.scoring import rounding_at_landmarks, scored
@@ -25,14 +25,14 @@ from streamkern.solve.sparse_selection import Sparsifier
 from streamkern.solvers.fold_solution import Solved
 from streamkern.solvers.held_out_models import solve_without
 from streamkern.sources import Source
-from streamkern.statistics import ByFold, Folds, Together
+from streamkern.statistics import Composite, Folds, FoldStatistics
 
 _SOLUTION = attrgetter("solution.coef", "solution.intercept", "support", "errors")
 # Times its rounding that a sum of squares must be, to be off by a twentieth at most.
 _RESOLVED = 20.0
 
 
-class Unseen(NamedTuple):
+class FoldModels(NamedTuple):
     """A model without each of its folds."""
 
     held_out: FoldPredictors
@@ -44,16 +44,16 @@ def folds_of(model: FittedRidge) -> Any:
     """Return the kept moments of two folds or more as an argument of tasks, or None."""
     if model.moments is None:
         return None
-    folds = shared(model.moments.solvable().folds)
-    return folds if len(run(task(ByFold.tests, folds, name="folds"))) > 1 else None
+    folds = scatter(model.moments.solvable().folds)
+    return folds if len(compute(delayed(FoldStatistics.tests, folds, name="folds"))) > 1 else None
 
 
-def unseen_by(model: FittedRidge, folds: Any) -> Unseen:
+def unseen_by(model: FittedRidge, folds: Any) -> FoldModels:
     """Solve for what predicts each fold from the moments of the others, as the model was fitted."""
     predictor = model.predictor
     alpha = np.array(model.alpha) if isinstance(model.alpha, list) else model.alpha
     size = model.report["sparse_of"] or len(predictor.coef)
-    feature_map, _ = model.moments.feature_map.solved()  # type: ignore[union-attr]
+    feature_map, _ = model.moments.feature_map.solve_map()  # type: ignore[union-attr]
     if size < feature_map.n_components:
         feature_map = feature_map.first(size)
     parameters = model.parameters
@@ -68,24 +68,26 @@ def unseen(
     sparsifier: Sparsifier,
     *,
     intercept: bool,
-) -> Unseen:
+) -> FoldModels:
     """Solve for what predicts each fold from the moments of the others, as a predictor was."""
     size, K = feature_map.n_components, len(predictor.coef)
     few = (K, sparsifier) if size > K else None
     left_out = solve_without(
         folds, sparsifier.alpha, n_components=size, intercept=intercept, few=few
     )
-    solutions = run_all([task(_SOLUTION, left, name="solution") for left in left_out.values()])
+    solutions = compute_all(
+        [delayed(_SOLUTION, left, name="solution") for left in left_out.values()]
+    )
     predictors = {}
     for k, (coef, level, support, _) in zip(left_out, solutions, strict=True):
         part = feature_map if support is None else feature_map.subset(support)
         predictors[k] = replace(predictor, feature_map=part, coef=coef, intercept=level)
     errors: Floats = np.sum([each for *_, each in solutions], axis=0)
-    rule = run(task(rule_of_tests, folds, name="rule"))
-    return Unseen(FoldPredictors(rule, predictors), left_out, errors)
+    rule = compute(delayed(rule_of_tests, folds, name="rule"))
+    return FoldModels(FoldPredictors(rule, predictors), left_out, errors)
 
 
-def rule_of_tests(folds: ByFold) -> Folds:
+def rule_of_tests(folds: FoldStatistics) -> Folds:
     return folds.rule.of_tests()
 
 
@@ -114,7 +116,7 @@ def squared_errors_of(
     solved: Solved,
     predictor: Predictor,
     source: Source | None,
-    without_folds: Callable[[], Unseen],
+    without_folds: Callable[[], FoldModels],
     *,
     skip_bad_rows: bool,
 ) -> SquaredErrors:
@@ -135,7 +137,7 @@ def squared_errors_of(
     errors = [Evaluation(predictor, measure)]
     if np.any(unseen_hidden):
         errors.append(Evaluation(without_folds().held_out, measure))
-    both, row_bytes = Together(*errors), 8 * len(predictor.coef)
+    both, row_bytes = Composite(*errors), 8 * len(predictor.coef)
     passed, found, _ = scored(source, both, both, row_bytes, "residuals", skip_bad_rows)
     told, *without = (part.measures[0].mse for part in found.parts)
     if held_out is not None and without:

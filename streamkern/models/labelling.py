@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from streamkern._typing import Floats
-from streamkern.engine.scheduler import task
+from streamkern.engine.scheduler import delayed
 from streamkern.engine.task_stream import stream
 from streamkern.errors import DataError, ParameterError
 from streamkern.parameters.fit_report import FitReport
-from streamkern.parameters.plan import cut
+from streamkern.parameters.plan import chunk_sizes
 from streamkern.sources import Classes, LabelledSource, Reader, Source, labelled_rows
 from streamkern.sources.labelled_source import LabelColumn
 from streamkern.sources.nonfinite_rows import finite_rows
@@ -96,7 +96,7 @@ def labelled_source(
     checked_class_weight(class_weight)
     rows, labels = labelled_rows(X, y, sample_weight, beside)
     if skip_bad_rows:
-        rows, labels = rows.tolerant(), labels.tolerant()
+        rows, labels = rows.skip_invalid(), labels.skip_invalid()
     in_full = class_weight == "balanced" and (rows.is_weighted or skip_bad_rows)
     if classes is None:
         counts = count_classes(rows, labels, in_full=in_full)
@@ -112,14 +112,14 @@ def labelled_source(
 
 def count_classes(rows: Source, labels: LabelColumn, *, in_full: bool = False) -> ClassCounts:
     """Return the classes among labels with their numbers of rows, or weights of rows in full."""
-    shard_rows, block_rows = cut(rows, 1)
+    shard_rows, block_rows = chunk_sizes(rows, 1)
     shards = rows.shards(shard_rows, block_rows)
 
     def counting(shard: Any) -> Any:
         if in_full:
             readers = rows.reader(shard), labels.reader(shard)
-            return task(_weighed, *readers, shard.start, name="classes")
-        return task(_counted, labels.reader(shard), name="classes")
+            return delayed(_weighed, *readers, shard.start, name="classes")
+        return delayed(_counted, labels.reader(shard), name="classes")
 
     found: ClassCounts = reduce(ClassCounts.merge, stream(map(counting, shards)))
     rows.check_unchanged()

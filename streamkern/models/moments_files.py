@@ -30,8 +30,8 @@ from streamkern.models.labelling import classes_of_report
 from streamkern.parameters.fit_options import FitOptions
 from streamkern.parameters.fit_report import FitReport
 from streamkern.statistics import (
-    ByFold,
     FeatureSums,
+    FoldStatistics,
     IntegerMoments,
     RowIndex,
     empty_moments,
@@ -122,7 +122,7 @@ def _sums_of(part: Any) -> dict[str, Any]:
 
 def _restored_folds(
     file: Group, card: dict[str, Any], *, with_folds: bool
-) -> tuple[ByFold, RowIndex]:
+) -> tuple[FoldStatistics, RowIndex]:
     """Return the folds of a file and the index of their rows, or both empty."""
     K, q, feature_map = card["n_folds"], card["n_targets"], restored_map(file, card)
     if not (is_integer(K, 1) and is_integer(q, 1) and K <= _MOST_FOLDS):
@@ -137,7 +137,7 @@ def _restored_folds(
             raise ValueError(f"the unit {unit!r} of weights")
         shifts["weight_unit"] = unit
     empty = empty_moments(feature_map, q, card["precision"], **shifts)
-    folds = ByFold(unplaced_folds(K), empty)
+    folds = FoldStatistics(unplaced_folds(K), empty)
     if not with_folds:
         return folds, RowIndex(folds.rule)
     for name, group in file["folds"].items():
@@ -190,7 +190,7 @@ def _counted(group: Group, part: FeatureSums) -> FeatureSums:
     return part
 
 
-def _read_index(group: Group, folds: ByFold) -> RowIndex:
+def _read_index(group: Group, folds: FoldStatistics) -> RowIndex:
     """Read which rows are in the folds, and check that the two agree."""
     hashes = finite_array(group, "hashes", kinds="u")
     labels = finite_array(group, "folds", hashes.shape, "u")

@@ -14,7 +14,7 @@ from streamkern.features import LEVELS
 from streamkern.features.spectral import SpectralFeatures
 from streamkern.parameters.fit_report import FitReport
 from streamkern.sources.preprocessing import column_names, recipe_of
-from streamkern.statistics import ByFold, RowIndex, unplaced_folds
+from streamkern.statistics import FoldStatistics, RowIndex, unplaced_folds
 
 if TYPE_CHECKING:
     from streamkern.models.data_moments import DataMoments
@@ -111,9 +111,11 @@ def check_disjoint(left: RowIndex, right: RowIndex) -> None:
         )
 
 
-def merged_folds(left: ByFold, right: ByFold, turns: Floats | None = None) -> ByFold:
+def merged_folds(
+    left: FoldStatistics, right: FoldStatistics, turns: Floats | None = None
+) -> FoldStatistics:
     """Return the moments of both, fold by fold, about the shifts and means of the first."""
-    both = ByFold(unplaced_folds(left.rule.n_folds), left.empty)
+    both = FoldStatistics(unplaced_folds(left.rule.n_folds), left.empty)
     with np.errstate(over="ignore", invalid="ignore"):
         for fold in sorted(left.parts.keys() | right.parts.keys()):
             mine = left.parts.get(fold, left.empty)

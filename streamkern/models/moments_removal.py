@@ -14,11 +14,11 @@ from streamkern.passes.column_summary import check_rows
 from streamkern.passes.fit_context import FitContext
 from streamkern.sources import Source
 from streamkern.statistics import (
-    ByFold,
     ColumnStatistics,
+    Composite,
+    FoldStatistics,
     ListedFolds,
     RowIndex,
-    Together,
     unplaced_folds,
 )
 
@@ -30,8 +30,8 @@ _FEWEST_UNITS = 1024
 
 
 def without_rows(
-    folds: ByFold, index: RowIndex, source: Source, options: FitOptions
-) -> tuple[ByFold, RowIndex, float]:
+    folds: FoldStatistics, index: RowIndex, source: Source, options: FitOptions
+) -> tuple[FoldStatistics, RowIndex, float]:
     """Take rows out of the moments of folds, each out of the fold that it is in.
 
     Of rows with equal values in several folds, those of the first fold go first.  Returned are the
@@ -40,7 +40,7 @@ def without_rows(
     plan = plan_for(source, replace(options, fold_by="rows"), indexed=True, few_rows=True)
     rows = FitContext(source, options, plan)
     columns = ColumnStatistics(source.n_features + source.n_targets)
-    empty, block_rows = Together(columns, RowIndex()), plan.column_block_rows
+    empty, block_rows = Composite(columns, RowIndex()), plan.column_block_rows
     first = rows.read(empty, "rows", block_rows=block_rows)
     columns, found = first.statistic.parts
     check_rows(source, columns, first)
@@ -59,8 +59,10 @@ def without_rows(
         )
     listed = np.zeros(source.n_samples, dtype=index.labels.dtype)
     listed[found.labels] = index.labels[positions]
-    second = rows.read(ByFold(ListedFolds(folds.rule.n_folds, listed), folds.empty), "forget")
-    left = ByFold(unplaced_folds(folds.rule.n_folds), folds.empty)
+    second = rows.read(
+        FoldStatistics(ListedFolds(folds.rule.n_folds, listed), folds.empty), "forget"
+    )
+    left = FoldStatistics(unplaced_folds(folds.rule.n_folds), folds.empty)
     gone: dict[int, Any] = second.statistic.parts
     for fold, part in folds.parts.items():
         rest = part.without(gone[fold]) if fold in gone else part

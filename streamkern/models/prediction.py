@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from streamkern._typing import Floats
-from streamkern.engine.scheduler import kept, shared, task
+from streamkern.engine.scheduler import delayed, persist, scatter
 from streamkern.engine.task_stream import map_shards
 from streamkern.features import FeatureMap
-from streamkern.parameters.plan import cut
+from streamkern.parameters.plan import chunk_sizes
 from streamkern.predict.deviation import Deviation
 from streamkern.predict.intervals import Interval
 from streamkern.predict.predictor import Predictor, RowFunction
@@ -121,14 +121,14 @@ def predicted_shards(
     made_bytes = 8 * predictor.n_targets * n_arrays + 8
     most_rows = max(_SHARD_BYTES // made_bytes, 1)
     # Blocks of 2 MiB, if that is not too few rows: two are held, one of them to be read ahead.
-    shard_rows, block_rows = (min(n, most_rows) for n in cut(source, 64 * source.row_bytes))
+    shard_rows, block_rows = (min(n, most_rows) for n in chunk_sizes(source, 64 * source.row_bytes))
     function: Any = _PredictShard(predictor, block_rows, None, support, every, interval)
     if equations is not None:
         assert isinstance(predictor, Predictor)  # noqa: S101  for the type checker
-        arguments = predictor.feature_map, shared(equations), predictor.flat
-        deviation = task(Deviation.of, *arguments, name="deviation")
+        arguments = predictor.feature_map, scatter(equations), predictor.flat
+        deviation = delayed(Deviation.of, *arguments, name="deviation")
         how = predictor, block_rows, deviation, support, every, interval
-        function = kept(task(_PredictShard, *how, name="predict"))
+        function = persist(delayed(_PredictShard, *how, name="predict"))
     sizes = {"shard_rows": shard_rows, "block_rows": block_rows, "most_rows": most_rows}
     return map_shards(source, function, **sizes, label="predict")
 

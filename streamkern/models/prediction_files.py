@@ -138,7 +138,7 @@ def _write(
     `without` says what these are without, and what skipping them would do.
     """
     check_output(path, force=force, inputs=source.paths)
-    source = source.tolerant() if skip_bad_rows else source
+    source = source.skip_invalid() if skip_bad_rows else source
     bad = first = 0
     with RowWriter.create(path, force=force, release=True) as writer:
         for unknown, datasets in written(source):

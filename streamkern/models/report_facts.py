@@ -44,7 +44,7 @@ def facts_of(solution: RidgeSolution, equations: NormalEquations, flat: bool) ->
 
 def trend_facts(predictor: Predictor, equations: NormalEquations, report: FitReport) -> FitReport:
     """Return the slopes of a trend, in units of the target by those of its inputs, with errors."""
-    feature_map, coef = predictor.feature_map.condensed(predictor.coef, alike=True)
+    feature_map, coef = predictor.feature_map.compress(predictor.coef, alike=True)
     if (found := trended(feature_map)) is None:
         return {}
     standardizer: Any = feature_map.standardizer  # type: ignore[attr-defined]

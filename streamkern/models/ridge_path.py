@@ -3,7 +3,7 @@
 import time
 from dataclasses import dataclass
 
-from streamkern.engine.scheduler import shared
+from streamkern.engine.scheduler import scatter
 from streamkern.models.data_moments import DataMoments
 from streamkern.parameters.parameters import Parameters
 from streamkern.parameters.penalty_options import SparseOptions
@@ -40,7 +40,7 @@ def ridge_path(
     """
     begun, moments = time.perf_counter(), given.solvable()
     feature_map, options = moments.feature_map, moments.options
-    D, folds = feature_map.n_components, shared(moments.folds)
+    D, folds = feature_map.n_components, scatter(moments.folds)
     automatic = parameters.n_components == "auto" and not options.is_identity
     sizes = nested_sizes(D, feature_map.nesting) if automatic else [size or D]
     sparse, intercept = parameters.sparse_options(sizes[-1]), parameters.fit_intercept

@@ -16,12 +16,17 @@ from typing import Any, Final
 
 import numpy as np
 
-from streamkern.engine.scheduler import run, shared, task
+from streamkern.engine.scheduler import compute, delayed, scatter
 from streamkern.errors import warn
 from streamkern.features import FeatureMap
 from streamkern.models.feature_rounding import rounding_errors, rounding_note
 from streamkern.models.fitted_ridge import FittedRidge
-from streamkern.models.held_out_predictors import Unseen, rule_of_tests, squared_errors_of, unseen
+from streamkern.models.held_out_predictors import (
+    FoldModels,
+    rule_of_tests,
+    squared_errors_of,
+    unseen,
+)
 from streamkern.models.report_facts import (
     as_stored,
     facts_of,
@@ -77,7 +82,7 @@ def fitted_ridge(
     begun, given, moments = time.perf_counter(), path.given, path.moments
     solved, sparse = path.solved, path.sparse
     feature_map, flat, options = moments.feature_map, moments.flat, moments.options
-    folds, intercept, leaving = shared(moments.folds), parameters.fit_intercept, path.leave_one_out
+    folds, intercept, leaving = scatter(moments.folds), parameters.fit_intercept, path.leave_one_out
     size = path.n_components
     if size < feature_map.n_components:
         feature_map = feature_map.first(size)
@@ -90,7 +95,7 @@ def fitted_ridge(
         feature_map, solution.coef, solution.intercept, precision, flat, parameters.target_range
     )
 
-    def without_folds() -> Unseen:
+    def without_folds() -> FoldModels:
         sparsifier = Sparsifier(parameters.sparse_method, solution.alpha, solution.floor)
         return unseen(folds, predictor, whole_map, sparsifier, intercept=intercept)
 
@@ -159,7 +164,7 @@ def _intervals(
     solved: Solved,
     predictor: Predictor,
     folds: Any,
-    without_folds: Callable[[], Unseen],
+    without_folds: Callable[[], FoldModels],
 ) -> tuple[Intervals | None, dict[str, float]]:
     """Return intervals by sampled rows and models without their folds, and the seconds that took.
 
@@ -182,7 +187,7 @@ def _intervals(
                 solved.size.without_folds if solved.size and solved.support is None else None
             )
             unseen: Any = None if known else without_folds().held_out.predictors
-            numbers = run(task(rule_of_tests, folds, name="rule")).of(rows)
+            numbers = compute(delayed(rule_of_tests, folds, name="rule")).of(rows)
             for k in np.unique(numbers[numbers >= 0]).tolist():
                 model = replace(predictor, **known[k]) if known else unseen[k]
                 mine = numbers == k

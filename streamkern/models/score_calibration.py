@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from streamkern._typing import Floats
-from streamkern.engine.scheduler import run_all, task
+from streamkern.engine.scheduler import compute_all, delayed
 from streamkern.errors import DataError
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.held_out_predictors import folds_of, unseen_by
@@ -17,7 +17,7 @@ from streamkern.predict.evaluation import Evaluation, FoldPredictors, Measure
 from streamkern.predict.predictor import RowFunction
 from streamkern.solvers.held_out_models import LeftOut
 from streamkern.sources import LabelledSource
-from streamkern.statistics import ByFold
+from streamkern.statistics import FoldStatistics
 
 # The least that scores are taken to spread by, as a part of the targets' variance.
 _LEAST_SPREAD = 1e-6
@@ -41,11 +41,11 @@ def calibrated_by_moments(ridge: FittedRidge) -> Calibrator:
     folds = _folds(ridge)
     left_out = unseen_by(ridge, folds).left_out
     size = ridge.report["sparse_of"] or len(ridge.predictor.coef)
-    sums = [task(_sums, folds, k, size, left, name=f"sums-{k}") for k, left in left_out.items()]
-    return sigmoid_of_sums(run_all(sums))
+    sums = [delayed(_sums, folds, k, size, left, name=f"sums-{k}") for k, left in left_out.items()]
+    return sigmoid_of_sums(compute_all(sums))
 
 
-def _sums(folds: ByFold, fold: int, size: int, left: LeftOut) -> ScoreSums:
+def _sums(folds: FoldStatistics, fold: int, size: int, left: LeftOut) -> ScoreSums:
     """Return the sums of the scores of a fold by the model without it, as its moments tell them."""
     part, coef = folds.split(fold, size).held_out, left.solution.coef
     held = part.centred()

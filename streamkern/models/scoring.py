@@ -7,12 +7,12 @@ import numpy as np
 
 from streamkern._typing import Floats
 from streamkern.engine.reduction import PassResult, accumulate
-from streamkern.engine.scheduler import shared, task
+from streamkern.engine.scheduler import delayed, scatter
 from streamkern.errors import DataError, ParameterError
 from streamkern.errors.checks import checked_integer
-from streamkern.features.kernel_values import Similarities
+from streamkern.features.kernel_values import KernelColumns
 from streamkern.models.feature_rounding import RoundedErrors
-from streamkern.parameters.plan import cut
+from streamkern.parameters.plan import chunk_sizes
 from streamkern.parameters.template import check_targets
 from streamkern.passes.column_summary import check_rows
 from streamkern.predict.deviation import Deviation, LeaveOneOut
@@ -23,7 +23,7 @@ from streamkern.predict.predictor import Predictor
 from streamkern.predict.support import SupportErrors, SupportRows
 from streamkern.solve import NormalEquations, rss_rounding
 from streamkern.sources import Source
-from streamkern.statistics import ColumnStatistics, Precision, Statistic, Together
+from streamkern.statistics import ColumnStatistics, Composite, Precision, Statistic
 from streamkern.statistics.integer_units import TARGET_BITS
 
 if TYPE_CHECKING:
@@ -132,17 +132,17 @@ def scored(  # noqa: PLR0917  what is read, and how
     skip_bad_rows: bool = False,
 ) -> tuple[PassResult[Any], Any, ColumnStatistics]:
     """Run one pass for a statistic, and refuse rows that are not finite."""
-    shard_rows, block_rows = cut(source, row_bytes)
+    shard_rows, block_rows = chunk_sizes(source, row_bytes)
     columns = ColumnStatistics(source.n_features + source.n_targets)
     result: PassResult[Any] = accumulate(
         source,
-        task(Together, statistic, columns, name="zero"),
+        delayed(Composite, statistic, columns, name="zero"),
         shard_rows=shard_rows,
         block_rows=block_rows,
         skip_bad_rows=skip_bad_rows,
         label=label,
     )
-    scores, columns = Together(empty, columns).attached(result.statistic).parts
+    scores, columns = Composite(empty, columns).attached(result.statistic).parts
     check_rows(source, columns, result)
     return result, scores, columns
 
@@ -153,9 +153,9 @@ def rounding_at_landmarks(predictor: Predictor, weight: float) -> Floats:
     Moments are of rounded values, predictions of the same coefficients c of these values are not:
     with values that are off by e each, that is N e^2 |c|^2.
     """
-    condensed, coef = predictor.feature_map.condensed(predictor.coef)
+    condensed, coef = predictor.feature_map.compress(predictor.coef)
     inner = getattr(condensed, "inner", condensed)
-    if predictor.precision == "double" or inner.name != Similarities.name:
+    if predictor.precision == "double" or inner.name != KernelColumns.name:
         return np.zeros(predictor.n_targets)
     return weight * _VALUE_ROUNDING**2 * np.square(coef).sum(axis=0)
 
@@ -207,9 +207,9 @@ def diagnose(model: "FittedRidge", source: Source, *, n_largest: int = 10) -> di
         )
     predictor, equations = model.predictor.unclipped, model.normal_equations
     (D, _), skip_bad_rows = checked_shape(predictor, source), model.parameters.skips_bad_rows
-    deviation = task(Deviation.of, predictor.feature_map, shared(equations), name="deviation")
+    deviation = delayed(Deviation.of, predictor.feature_map, scatter(equations), name="deviation")
     more = RoundedErrors.of(model)
-    statistic = task(_leave_one_out, predictor, deviation, n_largest, more, name="leave-one-out")
+    statistic = delayed(_leave_one_out, predictor, deviation, n_largest, more, name="leave-one-out")
     nowhere: Any = None  # deviations stay where the rows are
     here = _leave_one_out(predictor, nowhere, n_largest, more)
     result, evaluation, columns = scored(source, statistic, here, 16 * D, "diagnose", skip_bad_rows)

@@ -204,7 +204,7 @@ class FitOptions:
         return is_lattice and isinstance(self.kernel, RadialKernel)
 
     @property
-    def heaviness(self) -> tuple[int, bool]:
+    def cost(self) -> tuple[int, bool]:
         """What is planned for of several: a map of more rows, and one that makes features."""
         return self.family.made.rows_a_feature, not self.sums_waves
 

@@ -86,7 +86,7 @@ def plan_fit(
     itemsize = dtype_of_features(precision).itemsize
     stored = takes_sparse and source.sparse_row_bytes
     width = min(p, source.sparse_row_bytes // source.dtype.itemsize) if stored else p
-    shard_rows, block_rows = cut(source, itemsize * D)
+    shard_rows, block_rows = chunk_sizes(source, itemsize * D)
     if may_sum_waves or sums_waves:
         most_rows = _ROWS_OF_WAVES if sums_waves else block_rows
         shard_rows, block_rows = _cut_for_waves(source, D, n_folds, most_rows)
@@ -94,7 +94,7 @@ def plan_fit(
     if fold_by == "auto":
         counted, usual_bytes = shards, _BLOCK_BYTES // _BLOCK_ROWS[1]
         if solves_by_passes and not sums_waves:  # of so many features shards are small
-            counted = source.shards(*cut(source, min(itemsize * D, usual_bytes)))
+            counted = source.shards(*chunk_sizes(source, min(itemsize * D, usual_bytes)))
         fold_by = "shards" if len(counted) >= _SHARDS_A_FOLD * n_folds else "rows"
     needs = _footprint_of(precision, solves_by_passes=solves_by_passes, sums_waves=sums_waves)(
         source,
@@ -103,7 +103,7 @@ def plan_fit(
         shard_rows=shard_rows,
         block_rows=block_rows,
         precision=precision,
-        left_out_rows=cut(source, 2 * itemsize * D)[1],
+        left_out_rows=chunk_sizes(source, 2 * itemsize * D)[1],
         n_folds=n_folds,
         # Rows that are dealt one by one reach every fold.
         width=width,
@@ -313,7 +313,7 @@ def _cut_for_waves(
     return -(-shard_rows // block_rows) * block_rows, block_rows
 
 
-def cut(source: Source, feature_bytes: int) -> tuple[int, int]:
+def chunk_sizes(source: Source, feature_bytes: int) -> tuple[int, int]:
     """Return the rows of a shard and of a block, given the bytes of one row of features."""
     (fewest, most), target_bytes = _BLOCK_ROWS, _TARGET_BYTES * source.n_targets
     if target_bytes > feature_bytes:

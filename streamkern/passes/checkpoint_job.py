@@ -13,7 +13,7 @@ import numpy as np
 
 from streamkern._typing import Array
 from streamkern._version import __version__
-from streamkern.engine.scheduler import run_all, task
+from streamkern.engine.scheduler import compute_all, delayed
 from streamkern.errors import OutputError
 from streamkern.parameters.template import Template
 from streamkern.passes.fit_context import FitContext
@@ -32,7 +32,7 @@ def checkpointed(context: FitContext) -> Iterator[FitContext]:
     if folder is None:
         yield context
         return
-    source = context.source.tolerant() if context.skips else context.source
+    source = context.source.skip_invalid() if context.skips else context.source
     shards: dict[str, Any] = {"rows": plan.shard_rows, "blocks": plan.block_rows}
     shards |= {"number": plan.n_shards, "folds by": plan.fold_by}
     versions = {"streamkern": __version__, "numpy": np.__version__}
@@ -91,7 +91,7 @@ def hash_of_rows(source: Source) -> str:
     if source.loads_whole_shards:
         every = source.shards(1)
         shards = [every[i] for i in sorted({0, len(every) // 2, len(every) - 1})]
-    parts = run_all([task(_rows_hashed, source.reader(s), name="sample") for s in shards])
+    parts = compute_all([delayed(_rows_hashed, source.reader(s), name="sample") for s in shards])
     return hashlib.sha256(b"".join(parts)).hexdigest()
 
 

@@ -31,7 +31,7 @@ from streamkern.passes.fit_context import FitContext
 from streamkern.sources import Block, Source
 from streamkern.sources.nonfinite_rows import bad_rows_error, none_left_error
 from streamkern.sources.preprocessing.column_names import names_of_source
-from streamkern.statistics import ColumnStatistics, RowIndex, RowSample, Together
+from streamkern.statistics import ColumnStatistics, Composite, RowIndex, RowSample
 
 # A standard deviation so many times as wide as half of the rows is that of a few values.
 _WIDE = 25.0
@@ -130,7 +130,7 @@ def read_columns(context: FitContext, label: str = "columns") -> ColumnSummary:
     """Read all rows once, for what their columns hold and a sample of them."""
     source, options, like = context.source, context.options, context.like
     more_to_come = context.more_to_come
-    asked = Together(
+    asked = Composite(
         ColumnStatistics(source.n_features + source.n_targets),
         RowSample(context.n_sample, options.random_state),
         *([RowIndex(context.folds)] if context.indexed else []),

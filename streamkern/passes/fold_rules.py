@@ -6,7 +6,7 @@ from contextlib import suppress
 import numpy as np
 
 from streamkern._typing import Array, Floats
-from streamkern.engine.scheduler import run_all, task
+from streamkern.engine.scheduler import compute_all, delayed
 from streamkern.errors import DataError, ParameterError
 from streamkern.parameters.fit_options import FitOptions, span
 from streamkern.parameters.job_plan import Plan
@@ -48,7 +48,7 @@ def placed_folds(
         folds = block_folds(source.n_samples, K)
     if not turned or n_units >= _FEW * K:
         return folds
-    known = source.tolerant() if options.on_bad_rows == "skip" else source
+    known = source.skip_invalid() if options.on_bad_rows == "skip" else source
     return TurnedFolds(K, folds, int(hash_of_rows(known), 16) % K)
 
 
@@ -103,7 +103,9 @@ def _values_of(source: Source, name: str) -> tuple[Array, Array]:
     """Return the different values of a column, ascending, and the number of each row's, (n,)."""
     column = source.column(name)
     readers = (column.reader(shard) for shard in source.shards(_VALUES_AT_ONCE))
-    found = run_all([task(_distinct, each, name=f"values-{i}") for i, each in enumerate(readers)])
+    found = compute_all(
+        [delayed(_distinct, each, name=f"values-{i}") for i, each in enumerate(readers)]
+    )
     values = np.unique(np.concatenate([some for some, _ in found]))
     small = np.min_scalar_type(len(values))
     codes = [np.searchsorted(values, some).astype(small)[each] for some, each in found]

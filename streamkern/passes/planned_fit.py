@@ -48,7 +48,7 @@ def planned_fit(
     told = {name: job.pop(name) for name in _OF_CONTEXT if name in job}
     few_rows = like is not None or told.get("more_to_come", False)
     solution = job | {"indexed": told.get("indexed", False), "few_rows": few_rows}
-    heaviest = max(each, key=lambda one: one.heaviness)
+    heaviest = max(each, key=lambda one: one.cost)
     plan = plan_for(source, heaviest, n_sample, **solution)
     context = FitContext(source, options, plan, n_sample, solution=solution, **told)
     return with_known_folds(context)

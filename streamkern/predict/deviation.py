@@ -10,7 +10,7 @@ from streamkern._typing import Array, Floats
 from streamkern.features import FeatureMap
 from streamkern.features.base import cached_slices, slices
 from streamkern.predict.evaluation import Measure
-from streamkern.predict.predictor import Predictor, Uncached, WavePredictions
+from streamkern.predict.predictor import NufftPredictions, Predictor, Uncached
 from streamkern.solve import Cholesky, NormalEquations, decomposed
 from streamkern.solve.solution import are_below, are_kept
 from streamkern.sources import Block
@@ -127,7 +127,7 @@ class SampledDeviation(Deviation):
     def _predictors(self) -> list[tuple[slice, Predictor]]:
         """Some samples at a time, so that there is room for their waves."""
         feature_map, n_samples = self.feature_map, self.basis.shape[1]
-        room = WavePredictions.room(feature_map) or n_samples
+        room = NufftPredictions.room(feature_map) or n_samples
         return [
             (some, Predictor(feature_map, self.basis[:, some].astype(float), -self.centre[some]))
             for some in slices(n_samples, room)

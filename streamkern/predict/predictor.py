@@ -35,7 +35,7 @@ _VALUES = 1 << 18
 _ROW, _POINT, _MOST_POINTS = {1: 64, 2: 128, 3: 1024}, 64, 1 << 22
 
 
-class WavePredictions:
+class NufftPredictions:
     """Predictions of rows by transforms, which hardly take longer of more features."""
 
     def __init__(
@@ -182,18 +182,18 @@ class Predictor(Uncached, RowFunction):
         return predictions[:, 0] if self.flat else predictions
 
     @cached_property
-    def _waves(self) -> WavePredictions | None:
+    def _waves(self) -> NufftPredictions | None:
         whole = self.coef * self.feature_map.scale
-        feature_map, coef = self.feature_map.condensed(whole, alike=True)
-        if self.n_targets > WavePredictions.room(feature_map):
+        feature_map, coef = self.feature_map.compress(whole, alike=True)
+        if self.n_targets > NufftPredictions.room(feature_map):
             return None
-        return WavePredictions(feature_map, coef, self.intercept, self.precision)
+        return NufftPredictions(feature_map, coef, self.intercept, self.precision)
 
     @cached_property
     def form(self) -> Form:
         whole, feature_map = self.coef * self.feature_map.scale, self.feature_map
         alike = self.precision == "single" and _shift(feature_map) is not None
-        feature_map, coef = feature_map.condensed(whole, alike=alike)
+        feature_map, coef = feature_map.compress(whole, alike=alike)
         cancels = np.abs(coef).max() / _MAGNIFIED > np.abs(whole).max()
         # Inputs that are the features may have any mean, which no shift takes out.
         plain = getattr(feature_map, "inner", feature_map).name == Identity.name

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from streamkern._typing import Array, Floats
-from streamkern.engine.scheduler import run, task
+from streamkern.engine.scheduler import compute, delayed
 from streamkern.errors.formatting import printable
 from streamkern.predict.class_errors import ClassErrors
 from streamkern.report import chart_marks as chart
@@ -30,7 +30,7 @@ def class_section(found: Validation | None, data: Mapping[str, Any]) -> dict[str
     most = errors.confusion.sum(axis=1).max() / errors.weight
     auc = "–" if errors.auc is None else f"{errors.auc:.3f}"
     more = f", the largest {_MOST_CLASSES} of {n_classes:,}" if n_classes > _MOST_CLASSES else ""
-    linear = run(task(linear_accuracy, found.sample, errors, name="linear"))
+    linear = compute(delayed(linear_accuracy, found.sample, errors, name="linear"))
     accuracies = {"this model": errors.accuracy, "linear ridge": linear, "the largest class": most}
     figures = [probability_figure(errors), roc_figure(errors)]
     figures += [precision_figure(errors), threshold_figure(errors)] if n_classes == 2 else []

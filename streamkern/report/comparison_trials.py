@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from streamkern._typing import Floats
-from streamkern.engine.scheduler import run, task
+from streamkern.engine.scheduler import compute, delayed
 from streamkern.errors import DataError, ParameterError, StreamkernWarning
 from streamkern.estimators.exact_kernel_ridge import ExactKernelRidge
 from streamkern.kernels import Kernel
@@ -149,7 +149,9 @@ class Trial:
         n_components: int | None = None,
         map_name: str | None = None,
     ) -> Self:
-        values = {name: [getattr(run, name) for run in runs] for name in Run.__dataclass_fields__}
+        values = {
+            name: [getattr(compute, name) for compute in runs] for name in Run.__dataclass_fields__
+        }
         errors = ("test_rmse", "cv_rmse", "loo_rmse", "kernel_error")
         means: dict[str, Any] = {
             name: None if None in values[name] else float(np.mean(values[name]))
@@ -219,7 +221,7 @@ def run_of(model: Any, rows: Split, seed: int | None = None, kernel: Kernel | No
         warnings.simplefilter("ignore", StreamkernWarning)
         if is_exact:
             # On a worker, where there are any: it factorises an n x n matrix.
-            model = run(task(ExactKernelRidge.fit, model, *fitted_to, name="exact"))
+            model = compute(delayed(ExactKernelRidge.fit, model, *fitted_to, name="exact"))
         else:
             model.fit(*fitted_to)
     fitted = time.perf_counter()

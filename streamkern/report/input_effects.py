@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamkern._typing import Floats
-from streamkern.engine.scheduler import run, shared, task
+from streamkern.engine.scheduler import compute, delayed, scatter
 from streamkern.errors.formatting import printable
 from streamkern.models.fitted_classes import FittedClassifier
 from streamkern.models.fitted_ridge import FittedRidge
@@ -99,8 +99,8 @@ def partial_dependence(
         settings = values[:, None]
     few = sample.first(_CURVE_ROWS)
     rows = few.X.astype(float)
-    given = shared(model.ridge.predictor), rule, rows, few.counts, inputs, settings
-    means, lows, highs = run(task(_dependence, *given, name="dependence"))
+    given = scatter(model.ridge.predictor), rule, rows, few.counts, inputs, settings
+    means, lows, highs = compute(delayed(_dependence, *given, name="dependence"))
     if isinstance(values, list):  # the largest first
         order = np.argsort(-means[:, 0], kind="stable").tolist()
         values = [values[j] for j in order]

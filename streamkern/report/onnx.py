@@ -11,7 +11,7 @@ from streamkern._typing import Floats
 from streamkern.errors import ParameterError
 from streamkern.estimators.component_fit import FittedComponents
 from streamkern.estimators.loading import fitted_of
-from streamkern.features import Similarities
+from streamkern.features import KernelColumns
 from streamkern.models.fitted_classes import FittedClassifier
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.predict.class_rule import (
@@ -94,7 +94,7 @@ def _graph(predictor: Predictor, output: str, rule: ClassRule | None) -> Any:
     """
     form, p, q = predictor.form, predictor.feature_map.n_features, predictor.coef.shape[1]
     outside = inside = _PRECISIONS[predictor.precision]
-    if isinstance(getattr(form.feature_map, "inner", form.feature_map), Similarities):
+    if isinstance(getattr(form.feature_map, "inner", form.feature_map), KernelColumns):
         # Coefficients of values at landmarks are large and cancel.
         form, inside = replace(predictor, precision="double").form, _PRECISIONS["double"]
     graph = Graph(inside)

@@ -15,7 +15,7 @@ from streamkern.features import (
     Cosines,
     FeatureMap,
     Identity,
-    Similarities,
+    KernelColumns,
     Standardized,
     Standardizer,
 )
@@ -116,7 +116,7 @@ def feature_parts(graph: Graph, feature_map: FeatureMap, rows: str) -> Iterator[
         yield rows, slice(None)
     elif isinstance(feature_map, (Cosines, SpectralFeatures)):
         yield from _waves(graph, feature_map, rows)
-    elif isinstance(feature_map, Similarities):
+    elif isinstance(feature_map, KernelColumns):
         yield _similarities(graph, feature_map.kernel, feature_map.landmarks, rows), slice(None)
     else:
         raise ParameterError(

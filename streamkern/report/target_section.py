@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from streamkern.engine.scheduler import run, task
+from streamkern.engine.scheduler import compute, delayed
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.report.held_out_rows import linear_rmse, place_of
 from streamkern.report.numbers import counted, number, percent
@@ -55,7 +55,7 @@ def target_section(model: FittedRidge, found: Validation | None) -> dict[str, An
 def _baseline(model: FittedRidge, found: Validation) -> list[tuple[str, str, float]]:
     """Return errors of the model and of simpler ones, and their shares of that of the mean."""
     deviation = model.target_spread[1]
-    linear = run(task(linear_rmse, found.sample, name="linear"))
+    linear = compute(delayed(linear_rmse, found.sample, name="linear"))
     rows = {"this model": found.rmse, "linear ridge": linear, "the mean": deviation}
     errors = {name: np.mean((each / model.target_unit) ** 2) for name, each in rows.items()}
     shares = {name: float(np.sqrt(error)) for name, error in errors.items()}

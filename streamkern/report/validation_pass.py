@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamkern._typing import Array, Floats
-from streamkern.engine.scheduler import run, run_all, shared, task
+from streamkern.engine.scheduler import compute, compute_all, delayed, scatter
 from streamkern.models.feature_rounding import RoundedErrors
 from streamkern.models.fitted_classes import FittedClassifier
 from streamkern.models.fitted_ridge import FittedRidge
@@ -32,7 +32,7 @@ from streamkern.report.held_out_rows import WorstRows
 from streamkern.solve import NormalEquations
 from streamkern.solvers.held_out_models import LeftOut
 from streamkern.sources import Block, Source
-from streamkern.statistics import ByFold, ListedFolds, RowSample, Together
+from streamkern.statistics import Composite, FoldStatistics, ListedFolds, RowSample
 
 # Rows whose standard deviations are found, and targets whose pairs are counted.
 _SAMPLE_ROWS = 4096
@@ -66,7 +66,7 @@ def validated(model: FittedRidge | FittedClassifier, source: Source) -> Validati
         model = replace(model, predictor=model.predictor.unclipped)
     folds = folds_of(model.ridge)
     if folds is not None:
-        is_placed = run(task(_has_places, folds, source.n_samples, name="places"))
+        is_placed = compute(delayed(_has_places, folds, source.n_samples, name="places"))
         folds = folds if is_placed else None
     if folds is None and model.ridge.report.get("solver") == "cg":
         return None  # leverages need the D x D system
@@ -87,7 +87,7 @@ def pair_counts(model: FittedRidge, rmse: Floats) -> PairCounts:
     return PairCounts.about(*(each[:MOST_TARGETS] for each in (*model.target_spread, rmse)))
 
 
-def _has_places(folds: ByFold, n_rows: int) -> bool:
+def _has_places(folds: FoldStatistics, n_rows: int) -> bool:
     """Say whether the fold of every row is known, as after one pass over them."""
     return not isinstance(folds.rule, ListedFolds) or len(folds.rule.folds) == n_rows
 
@@ -104,7 +104,7 @@ def _by_fold(model: FittedRidge | FittedClassifier, source: Source, folds: Any) 
         tasks = []
         numbers = unseen.held_out.rule.of(block_of(sample))
         equations = model.ridge.normal_equations
-        whole = None if equations.samples is None else shared(equations)
+        whole = None if equations.samples is None else scatter(equations)
         for k in np.unique(numbers[numbers >= 0]).tolist():
             rows = numbers == k
             mine = sample.X[rows], sample.y[rows], sample.weights[rows]
@@ -112,8 +112,8 @@ def _by_fold(model: FittedRidge | FittedClassifier, source: Source, folds: Any) 
                 unseen.left_out[k] if whole is None else whole,
                 unseen.held_out.predictors[k],
             )
-            tasks.append(task(_without_fold, *of_fold, *mine, name=f"std-{k}"))
-        standardized = np.concatenate(run_all(tasks))
+            tasks.append(delayed(_without_fold, *of_fold, *mine, name=f"std-{k}"))
+        standardized = np.concatenate(compute_all(tasks))
     facts = measure, standardized, worst.rows, sample, unseen.held_out
     return Validation(True, errors.n_rows, errors.rmse, errors.r2, *facts)
 
@@ -124,8 +124,8 @@ def _row_by_row(model: FittedRidge | FittedClassifier, source: Source) -> Valida
     fitted = Evaluation(predictor, PredictionErrors(predictor.n_targets))
     _, sample, columns = _read(model.ridge, source, fitted, equations.train_rss)
     rows = sample.X, sample.y, sample.weights
-    left_out = task(_without_each, predictor, shared(equations), *rows, name="leave-one-out")
-    residuals, standardized = run(left_out)
+    left_out = delayed(_without_each, predictor, scatter(equations), *rows, name="leave-one-out")
+    residuals, standardized = compute(left_out)
     known = np.isfinite(residuals).all(axis=1)
     if not known.any():
         return None
@@ -145,7 +145,7 @@ def _read(
     """Read the rows once, and return measures, a spread sample, and what columns hold."""
     rounded = RoundedErrors.of(model)
     evaluation = Evaluation(evaluation.predictor, *evaluation.measures, *rounded)
-    both = Together(evaluation, RowSample(_SAMPLE_ROWS, model.parameters.random_state))
+    both = Composite(evaluation, RowSample(_SAMPLE_ROWS, model.parameters.random_state))
     skip, row_bytes = model.parameters.skips_bad_rows, 8 * model.predictor.coef.shape[0]
     _, found, columns = scored(source, both, both, row_bytes, "report", skip)
     measured, sample = found.parts

@@ -15,7 +15,7 @@ import numpy as np
 
 from streamkern.errors import ParameterError
 from streamkern.solve import Cholesky
-from streamkern.statistics import ByFold, CentredMoments, FeatureSums
+from streamkern.statistics import CentredMoments, FeatureSums, FoldStatistics
 
 # How many features, and the penalties, in units of N, of which the best counts.
 _COMPONENTS = 512
@@ -23,7 +23,7 @@ _ALPHAS = (1e-6, 1e-4, 1e-2)
 
 
 def progressive_error(
-    before: ByFold, coming: ByFold, *, intercept: bool = True
+    before: FoldStatistics, coming: FoldStatistics, *, intercept: bool = True
 ) -> dict[str, Any] | None:
     """Return the error on coming rows of a model of the rows before, in the units of y.
 
@@ -53,7 +53,7 @@ def progressive_error(
     }
 
 
-def _leading(folds: ByFold, intercept: bool) -> CentredMoments | None:
+def _leading(folds: FoldStatistics, intercept: bool) -> CentredMoments | None:
     """Return the moments of the leading features over all folds, or None if there are none."""
     parts = [part for part in folds.parts.values() if isinstance(part, FeatureSums)]
     if not parts or any(part.first_row for part in parts):

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 from streamkern.engine.reduction import PassResult
-from streamkern.engine.scheduler import run, task
+from streamkern.engine.scheduler import compute, delayed
 from streamkern.errors import DataError
 from streamkern.features import FeatureMap, Standardized
 from streamkern.parameters.fit_report import FitReport
@@ -16,14 +16,14 @@ from streamkern.passes.fit_context import FitContext
 from streamkern.runtime.threads import blas_threads
 from streamkern.solve.progressive_validation import progressive_error
 from streamkern.solvers.completion import Completion
-from streamkern.statistics import ByFold, FeatureSums, joined_moments, moment_strips
+from streamkern.statistics import FeatureSums, FoldStatistics, joined_moments, moment_strips
 
 
 @dataclass(frozen=True)
 class FoldSums:
     """The sums of every fold, and what was done for them."""
 
-    folds: Any  # a task of ByFold, which stays where it was merged, or a ByFold
+    folds: Any  # a task of FoldStatistics, which stays where it was merged, or a FoldStatistics
     feature_map: FeatureMap  # whose features were summed
     weights: dict[int, float]  # of the rows of every fold
     passes: Sequence[PassResult[Any]]
@@ -60,7 +60,7 @@ class Solver(ABC):
     def sums(self, drawn: Standardized) -> FoldSums:
         """Read the rows once for the sums of folds; more often if memory holds but strips."""
         with blas_threads(1):  # the shift of features is part of the result
-            feature_map = drawn.summed()
+            feature_map = drawn.gram_map()
             empty = self.empty(feature_map) if self.known is None else self.known
         found = self.read(empty, feature_map)
         return replace(found, facts=self.facts(found))
@@ -83,14 +83,14 @@ class Solver(ABC):
         }
         n = len(strips)
         labels = ["moments"] if n == 1 else [f"moments-{i}-of-{n}" for i in range(1, n + 1)]
-        asked = [ByFold(context.folds, strip, self.weighting) for strip in strips]
+        asked = [FoldStatistics(context.folds, strip, self.weighting) for strip in strips]
         passes = [context.read(*each, **how) for each in zip(asked, labels, strict=True)]
         # The last strip knows all but the other strips' rows of the triangle.
         folds: Any = passes[-1].statistic
-        weights: dict[int, float] = run(task(_weights_of_folds, folds, name="weights"))
+        weights: dict[int, float] = compute(delayed(_weights_of_folds, folds, name="weights"))
         self._check(weights)
         if n > 1:
-            folds = task(_joined, *(passed.statistic for passed in passes), name="join")
+            folds = delayed(_joined, *(passed.statistic for passed in passes), name="join")
         return FoldSums(folds, feature_map, weights, passes, FitReport(), Completion())
 
     def _check(self, weights: dict[int, float]) -> None:
@@ -103,12 +103,12 @@ class Solver(ABC):
                 )
 
 
-def _weights_of_folds(folds: ByFold) -> dict[int, float]:
+def _weights_of_folds(folds: FoldStatistics) -> dict[int, float]:
     return {fold: part.weight for fold, part in folds.parts.items()}
 
 
-def _joined(*strips: ByFold) -> ByFold:
+def _joined(*strips: FoldStatistics) -> FoldStatistics:
     """Return the folds of which these are strips."""
     last, *_ = strips
     parts = {k: joined_moments([strip.parts[k] for strip in strips]) for k in last.parts}
-    return ByFold.of(last.rule, parts)
+    return FoldStatistics.of(last.rule, parts)

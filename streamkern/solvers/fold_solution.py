@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from streamkern._typing import Array, Floats
-from streamkern.engine.scheduler import kept, run, task
+from streamkern.engine.scheduler import compute, delayed, persist
 from streamkern.errors import ParameterError
 from streamkern.parameters.penalty_options import PenaltyOptions
 from streamkern.solve import Eigenbasis, NormalEquations, RidgeSolution, kept_gram, solve_ridge
@@ -25,7 +25,7 @@ from streamkern.solve.posterior_samples import PosteriorSamples
 from streamkern.solve.sparse_selection import SparsityCurve
 from streamkern.solve.subspace import Remainder
 from streamkern.solvers.penalty_search import LeaveOneOutCurve, Size, solve_sizes
-from streamkern.statistics import ByFold, CentredMoments, FeatureSums
+from streamkern.statistics import CentredMoments, FeatureSums, FoldStatistics
 
 _SMALLEST_SIZE = 64
 
@@ -99,8 +99,8 @@ def solve_folds(
     `folds` is an argument of tasks.
     """
     if options.is_fixed and (sizes is None or len(sizes) == 1):
-        total = kept(task(ByFold.total, folds, sizes and sizes[0], name="total"))
-        return Solved(*run(task(_solved, total, options.alpha, intercept, name="solve")))
+        total = persist(delayed(FoldStatistics.total, folds, sizes and sizes[0], name="total"))
+        return Solved(*compute(delayed(_solved, total, options.alpha, intercept, name="solve")))
     if sizes is not None and len(sizes) > 1 and not options.needs_folds:
         raise ParameterError(
             "the number of components is chosen by cross-validation; take alpha 'cv' or a grid "
@@ -116,7 +116,7 @@ def solve_folds(
         size = next(each for each, (score, _) in zip(tried, scores, strict=True) if score <= most)
     alphas = size.curve.alphas[size.chosen]
     alpha = alphas if len(alphas) > 1 else float(alphas[0])
-    solution, equations = run(task(_solved_in, size.basis, size.total, alpha, name="solve"))
+    solution, equations = compute(delayed(_solved_in, size.basis, size.total, alpha, name="solve"))
     return Solved(solution, equations, size, tried)
 
 

@@ -12,7 +12,7 @@ from streamkern._typing import Array, Floats
 from streamkern.engine.feature_stores import FeatureStores
 from streamkern.engine.reduction import PassResult
 from streamkern.solve.preconditioner import LEADING, BlockPreconditioner
-from streamkern.statistics import ByFold, GramProducts, RangeFolds
+from streamkern.statistics import FoldStatistics, GramProducts, RangeFolds
 
 
 class GramPasses:
@@ -34,14 +34,19 @@ class GramPasses:
     block = None
 
     def __init__(
-        self, read: Callable[..., PassResult[Any]], sums: ByFold, stores: FeatureStores | None
+        self,
+        read: Callable[..., PassResult[Any]],
+        sums: FoldStatistics,
+        stores: FeatureStores | None,
     ) -> None:
         self.read, self.rule, self.stores, self.empty = read, sums.rule, stores, sums.empty
         self.passes: list[PassResult[Any]] = []
 
     def of_folds(self, vectors: Array, label: str) -> dict[int, Floats]:
         """Return the products (D, k) with vectors (D, k) of every fold's rows."""
-        parts = self._read(ByFold(self.rule, self._empty(vectors)), label, self.stores).parts
+        parts = self._read(
+            FoldStatistics(self.rule, self._empty(vectors)), label, self.stores
+        ).parts
         return {fold: part.products for fold, part in parts.items()}
 
     def of_all(self, vectors: Array, label: str) -> Floats:
@@ -66,7 +71,7 @@ class GramTransforms:
     far, slow, patience = np.inf, None, 40  # a block preconditions, and products cost less
     passes = ()
 
-    def __init__(self, sums: ByFold, n_threads: int, *, intercept: bool) -> None:
+    def __init__(self, sums: FoldStatistics, n_threads: int, *, intercept: bool) -> None:
         parts = dict(sorted(sums.parts.items()))
         self.block = block_preconditioner(sums.total(), intercept=intercept)
         self.operators = {fold: part.gram_operator(n_threads) for fold, part in parts.items()}

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamkern._typing import Array, Floats
-from streamkern.engine.scheduler import kept, run, run_all, task
+from streamkern.engine.scheduler import compute, compute_all, delayed, persist
 from streamkern.parameters.penalty_options import SparseOptions
 from streamkern.solve import NormalEquations, RidgeSolution, solve_each
 from streamkern.solve.cross_validation import HeldOut, squared_errors
@@ -27,7 +27,7 @@ from streamkern.solve.sparse_selection import (
 )
 from streamkern.solvers.fold_solution import Solved
 from streamkern.solvers.penalty_search import Size, splits
-from streamkern.statistics import ByFold, FeatureSums, Split
+from streamkern.statistics import FeatureSums, FoldStatistics, Split
 
 
 class LeftOut(NamedTuple):
@@ -50,14 +50,14 @@ def solve_without(
     """Leave out every fold in turn, and solve for what is left of the moments."""
     total, without = _total_and_splits(folds, n_components)
     return {
-        k: kept(task(_left_out, total, split, alpha, intercept, few, name=f"without-{k}"))
+        k: persist(delayed(_left_out, total, split, alpha, intercept, few, name=f"without-{k}"))
         for k, split in without.items()
     }
 
 
 def _total_and_splits(folds: Any, n_components: int) -> tuple[Any, dict[int, Any]]:
-    numbers: list[int] = run(task(ByFold.tests, folds, name="folds"))
-    total = kept(task(ByFold.total, folds, n_components, name="total"))
+    numbers: list[int] = compute(delayed(FoldStatistics.tests, folds, name="folds"))
+    total = persist(delayed(FoldStatistics.total, folds, n_components, name="total"))
     return total, splits(folds, numbers, n_components)
 
 
@@ -102,14 +102,14 @@ def solve_sparse(folds: Any, solved: Solved, options: SparseOptions, *, intercep
     if solved.size is not None and solved.size.curve.fold_scores is not None:
         arguments = [size for size in sizes if size < D], sparsifier, intercept
         held_out = [
-            task(sparse_errors, total, split, *arguments, name=f"sparse-{k}")
+            delayed(sparse_errors, total, split, *arguments, name=f"sparse-{k}")
             for k, split in without.items()
         ]
-        curve = _curve(sizes, run_all(held_out), solved.size)
+        curve = _curve(sizes, compute_all(held_out), solved.size)
     K = sizes[0] if curve is None else sizes[curve.choose()]
     if K < D:
-        chosen = task(_solved_on, total, K, sparsifier, intercept, name="solve-sparse")
-        support, solution, equations = run(chosen)
+        chosen = delayed(_solved_on, total, K, sparsifier, intercept, name="solve-sparse")
+        support, solution, equations = compute(chosen)
         solved = replace(solved, solution=solution, equations=equations, support=support)
     return replace(solved, sparsity=curve)
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from streamkern._typing import Array
-from streamkern.engine.scheduler import run, task
+from streamkern.engine.scheduler import compute, delayed
 from streamkern.features import LEVELS, FeatureMap, Standardized
 from streamkern.features.base import cached_slices
 from streamkern.parameters.fit_report import FitReport
@@ -48,7 +48,7 @@ class Integers(Solver):
         few, precision = self.summary.sample.X[:_MEASURED_ROWS], self.context.options.precision
         last = sums.passes[-1].statistic
         how = sums.feature_map, few, precision, last
-        return super().facts(sums) | run(task(_rounding_of, *how, name="rounding"))
+        return super().facts(sums) | compute(delayed(_rounding_of, *how, name="rounding"))
 
 
 def _rounding_of(feature_map: FeatureMap, X: Array, precision: str, folds: Any) -> FitReport:

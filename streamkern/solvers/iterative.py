@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamkern.engine.feature_stores import FeatureStores
 from streamkern.engine.reduction import PassResult
-from streamkern.engine.scheduler import shared
+from streamkern.engine.scheduler import scatter
 from streamkern.features import FeatureMap, Standardized
 from streamkern.parameters.penalty_options import PenaltyOptions
 from streamkern.passes.fit_context import FitContext
@@ -22,7 +22,7 @@ from streamkern.solvers.penalty_search import Size, solve_sizes
 from streamkern.solvers.subspace_fit import SubspaceSearch
 from streamkern.solvers.subspace_passes import SubspacePasses
 from streamkern.solvers.toeplitz import Toeplitz
-from streamkern.statistics import ByFold, FeatureSums, ToeplitzMoments
+from streamkern.statistics import FeatureSums, FoldStatistics, ToeplitzMoments
 
 if TYPE_CHECKING:
     from streamkern.parameters.fit_report import FitReport
@@ -54,7 +54,7 @@ class ConjugateGradients(Solver):
         context = self.context
         first = self._of_waves if context.options.sums_waves else self
         with blas_threads(1):  # the shift of features is part of the result
-            feature_map = drawn.plain()
+            feature_map = drawn.unwhitened()
             empty = self.empty(feature_map) if self.known is None else self.known
         found = first.read(empty, feature_map, keep=False)
         sums, intercept = found.folds, context.options.fit_intercept
@@ -63,7 +63,7 @@ class ConjugateGradients(Solver):
 
         def of_leading(leading: FeatureMap) -> Any:
             empty = Direct(context, self.summary).empty(leading)
-            passes.append(read(ByFold(context.folds, empty), "leading", keep=False))
+            passes.append(read(FoldStatistics(context.folds, empty), "leading", keep=False))
             return passes[-1].statistic
 
         fewer = _fewer_features(sums, drawn, penalty, of_leading, intercept=intercept)
@@ -83,10 +83,10 @@ class ConjugateGradients(Solver):
 
 
 def _fewer_features(
-    sums: ByFold,
+    sums: FoldStatistics,
     feature_map: FeatureMap,
     penalty: PenaltyOptions,
-    read: Callable[[FeatureMap], ByFold],
+    read: Callable[[FeatureMap], FoldStatistics],
     *,
     intercept: bool,
 ) -> tuple[Size, ...]:
@@ -103,17 +103,19 @@ def _fewer_features(
     if isinstance(sums.empty, ToeplitzMoments):
         found = {fold: part.leading(sizes[-1]) for fold, part in sums.parts.items()}
     else:
-        parts = read(feature_map.first(sizes[-1]).summed()).parts
+        parts = read(feature_map.first(sizes[-1]).gram_map()).parts
         with blas_threads(1):
             found = {fold: part.solvable() for fold, part in parts.items()}
     tried = solve_sizes(
-        shared(ByFold.of(sums.rule, found)), penalty, intercept=intercept, sizes=sizes
+        scatter(FoldStatistics.of(sums.rule, found)), penalty, intercept=intercept, sizes=sizes
     )
     return tuple(replace(size, total=None, basis=None) for size in tried)
 
 
 @contextmanager
-def _products(rows: FitContext, read: Any, sums: ByFold) -> Iterator[GramPasses | GramTransforms]:
+def _products(
+    rows: FitContext, read: Any, sums: FoldStatistics
+) -> Iterator[GramPasses | GramTransforms]:
     """Hold what multiplies vectors with the Gram matrices of folds."""
     if isinstance(sums.empty, ToeplitzMoments):
         yield GramTransforms(sums, usable_cores(), intercept=rows.options.fit_intercept)

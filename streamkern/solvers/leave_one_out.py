@@ -6,11 +6,11 @@ import numpy as np
 
 from streamkern._typing import Floats
 from streamkern.engine.reduction import PassResult, accumulate
-from streamkern.engine.scheduler import task
+from streamkern.engine.scheduler import delayed
 from streamkern.errors import DataError
 from streamkern.features import FeatureMap
 from streamkern.parameters.fit_options import FitOptions
-from streamkern.parameters.plan import cut
+from streamkern.parameters.plan import chunk_sizes
 from streamkern.solve import Eigenbasis, Spectrum
 from streamkern.solve.penalty_curve import PenaltyCurve
 from streamkern.solve.penalty_errors import PenaltyErrors, PenaltyModels
@@ -36,10 +36,10 @@ class LeaveOneOutPass:
         options, feature_map = self.options, self.feature_map
         precision, q = precision_of_features(options.precision), len(spectrum.target)
         itemsize = dtype_of_features(precision).itemsize
-        shard_rows, block_rows = cut(self.source, 2 * itemsize * feature_map.n_components)
+        shard_rows, block_rows = chunk_sizes(self.source, 2 * itemsize * feature_map.n_components)
         self.passed = accumulate(
             self.source,
-            task(_empty, feature_map, basis, alphas, precision, name="leave-one-out"),
+            delayed(_empty, feature_map, basis, alphas, precision, name="leave-one-out"),
             shard_rows=shard_rows,
             block_rows=block_rows,
             skip_bad_rows=options.on_bad_rows == "skip",

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from streamkern._typing import Floats
-from streamkern.engine.scheduler import kept, run, run_all, task
+from streamkern.engine.scheduler import compute, compute_all, delayed, persist
 from streamkern.errors import DataError, ParameterError
 from streamkern.parameters.penalty_options import PenaltyOptions
 from streamkern.runtime.memory import usable_cores
@@ -19,7 +19,7 @@ from streamkern.solve import Eigenbasis, Spectrum, rounding_variance
 from streamkern.solve.cross_validation import HeldOut, held_out_errors
 from streamkern.solve.penalty_curve import PenaltyCurve
 from streamkern.solve.penalty_grid import default_grid
-from streamkern.statistics import ByFold, FeatureSums, Split
+from streamkern.statistics import FeatureSums, FoldStatistics, Split
 
 # Takes the task of an eigenbasis, its spectrum and penalties.
 LeaveOneOutCurve: TypeAlias = Callable[[Any, Spectrum, Floats], PenaltyCurve]
@@ -56,7 +56,7 @@ def solve_sizes(
     leave_one_out: LeaveOneOutCurve | None = None,
 ) -> tuple[Size, ...]:
     """Choose the penalty for every number of leading features, None for all of them."""
-    numbers: list[int] = run(task(ByFold.tests, folds, name="folds"))
+    numbers: list[int] = compute(delayed(FoldStatistics.tests, folds, name="folds"))
     if options.needs_folds and len(numbers) < 2:
         raise ParameterError(
             f"cross-validation needs at least 2 folds with rows, but the moments have "
@@ -67,18 +67,18 @@ def solve_sizes(
         options.check_without_rows()
 
     def sized(n_components: int | None) -> Size:
-        total = kept(task(ByFold.total, folds, n_components, name="total"))
-        basis = kept(task(_eigenbasis, total, intercept, name="eigenbasis"))
-        spectrum: Spectrum = run(task(attrgetter("spectrum"), basis, name="spectrum"))
+        total = persist(delayed(FoldStatistics.total, folds, n_components, name="total"))
+        basis = persist(delayed(_eigenbasis, total, intercept, name="eigenbasis"))
+        spectrum: Spectrum = compute(delayed(attrgetter("spectrum"), basis, name="spectrum"))
         grid = options.grid
         alphas = default_grid(spectrum) if grid is None else np.array(grid)
         held_out: list[HeldOut] = []
         if options.needs_folds:
             errors = [
-                task(_held_out, basis, total, split, alphas, len(numbers), name=f"fold-{k}")
+                delayed(_held_out, basis, total, split, alphas, len(numbers), name=f"fold-{k}")
                 for k, split in splits(folds, numbers, n_components).items()
             ]
-            variance, held_out = spectrum.target / spectrum.weight, run_all(errors)
+            variance, held_out = spectrum.target / spectrum.weight, compute_all(errors)
             curve = PenaltyCurve.of_folds(alphas, held_out, variance)
             curve = curve.guarded(spectrum) if options.is_guarded else curve
         elif leave_one_out is not None and options.reads_rows:
@@ -116,4 +116,6 @@ def _held_out(
 
 
 def splits(folds: Any, numbers: Sequence[int], n_components: int | None) -> dict[int, Any]:
-    return {k: task(ByFold.split, folds, k, n_components, name=f"part-{k}") for k in numbers}
+    return {
+        k: delayed(FoldStatistics.split, folds, k, n_components, name=f"part-{k}") for k in numbers
+    }

@@ -22,7 +22,7 @@ from streamkern.solvers.fold_solution import Solved
 from streamkern.solvers.penalty_search import Size
 from streamkern.solvers.subspace_passes import SubspacePasses
 from streamkern.solvers.subspace_systems import SubspaceSystems, System
-from streamkern.statistics import ByFold
+from streamkern.statistics import FoldStatistics
 
 # Bounds on what is left to move predictions of the rows by: of the model, in deviations of the
 # targets; of models without a fold, and of those that only tell where the error stops falling, over
@@ -88,7 +88,7 @@ class SubspaceSearch:
         # The least errors on the way down: of every target, or of all together.
         self.least = np.full(1, np.inf)
 
-    def run(self) -> tuple[ByFold, SubspaceChoice]:
+    def run(self) -> tuple[FoldStatistics, SubspaceChoice]:
         """Grow the subspace; return the moments in it, and how the penalty is chosen there."""
         self.passes.sketch()
         with blas_threads(1):
@@ -117,7 +117,7 @@ class SubspaceSearch:
             self.is_noise_unsure = bool((spare < _SPARE * off).any())
         with blas_threads(1):
             feature_map = self.passes.feature_map.combined(self.subspace.vectors.astype(float))
-            folds = ByFold.of(self.passes.rule, self.subspace.moments(feature_map))
+            folds = FoldStatistics.of(self.passes.rule, self.subspace.moments(feature_map))
         return folds, SubspaceChoice(penalty, rest, self.passes.feature_map.n_components)
 
     def facts(self) -> dict[str, Any]:

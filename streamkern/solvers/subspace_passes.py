@@ -25,7 +25,7 @@ from streamkern.solve.preconditioner import (
 )
 from streamkern.solve.subspace import Remainder, Subspace, orthonormal
 from streamkern.solvers.gram_passes import GramPasses, GramTransforms
-from streamkern.statistics import ByFold, dtype_of_features, precision_of_features
+from streamkern.statistics import FoldStatistics, dtype_of_features, precision_of_features
 
 # Eigenvectors are added whose eigenvalue is more than this share of the penalty.
 _SHARE = 0.25
@@ -41,7 +41,7 @@ class SubspacePasses:
     def __init__(
         self,
         products: GramPasses | GramTransforms,
-        sums: ByFold,
+        sums: FoldStatistics,
         feature_map: FeatureMap,
         *,
         intercept: bool,
@@ -53,8 +53,8 @@ class SubspacePasses:
         self.samples_off: Sequence[float] = ()  # by what part of their size, by penalties
         turned: dict[int, Any] = {}
         for fold, part in sorted(sums.parts.items()):
-            shift = feature_map.turned(part.feature_shift, back=True)
-            cross = feature_map.turned(part.cross, back=True)
+            shift = feature_map.apply_r(part.feature_shift, back=True)
+            cross = feature_map.apply_r(part.cross, back=True)
             turned[fold] = part.without_gram(feature_map, shift, cross)
         self.subspace = Subspace(turned, intercept=intercept)
         self.preconditioner = NystroemPreconditioner.none(feature_map.n_components)
@@ -83,8 +83,8 @@ class SubspacePasses:
             return self._remainder(float(alphas[0]))
 
         def times(vectors: Floats) -> Floats:
-            products = self.products.of_all(self.feature_map.turned(vectors), "samples")
-            products = self.feature_map.turned(products, back=True)
+            products = self.products.of_all(self.feature_map.apply_r(vectors), "samples")
+            products = self.feature_map.apply_r(products, back=True)
             return self.subspace.about_means(products, vectors, None)
 
         with blas_threads(1):
@@ -127,12 +127,12 @@ class SubspacePasses:
         label = f"{what}-{self.subspace.n_vectors + vectors.shape[1]}"
         parts = self._timed(self.products.of_folds, vectors.astype(dtype), label)
         with blas_threads(1):
-            every = self.feature_map.turned(np.column_stack(list(parts.values())), back=True)
+            every = self.feature_map.apply_r(np.column_stack(list(parts.values())), back=True)
         return dict(zip(parts, np.split(every, len(parts), axis=1), strict=True))
 
     def _timed(self, multiply: Callable[..., Any], vectors: Array, label: str) -> Any:
         with blas_threads(1):
-            turned = self.feature_map.turned(vectors).astype(vectors.dtype)
+            turned = self.feature_map.apply_r(vectors).astype(vectors.dtype)
         begun = perf_counter()
         found = multiply(turned, label)
         self.seconds.append(perf_counter() - begun)
@@ -157,7 +157,7 @@ class SubspacePasses:
             label = f"sketch-{known.n_vectors + some.stop}"
             found = self._timed(self.products.of_all, more[:, some], label)
             with blas_threads(1):
-                found = self.feature_map.turned(found, back=True)
+                found = self.feature_map.apply_r(found, back=True)
                 images[:, some] = self.subspace.about_means(found, more[:, some], None)
         with blas_threads(1):
             precision = precision_of_features(self.precision)

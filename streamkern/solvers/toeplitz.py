@@ -17,7 +17,7 @@ class Toeplitz(Solver):
         if like is not None and like.empty is not None:
             return isinstance(like.empty, ToeplitzMoments)
         is_whole = context.plan.n_strips == 1 and context.options.precision not in LEVELS
-        return is_whole and is_summed_by_waves(feature_map.summed(), context.source.n_targets)
+        return is_whole and is_summed_by_waves(feature_map.gram_map(), context.source.n_targets)
 
     def empty(self, feature_map: FeatureMap) -> FeatureSums:
         n_targets, precision = self.context.source.n_targets, self.context.options.precision

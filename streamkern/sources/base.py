@@ -169,7 +169,7 @@ class Source(ABC):
             f"to fit as groups or times, or name a dataset of the files."
         )
 
-    def tolerant(self) -> Source:
+    def skip_invalid(self) -> Source:
         """Return the same rows, with NaN in the place of what is stored but cannot be read."""
         return self
 

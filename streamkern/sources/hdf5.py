@@ -53,7 +53,7 @@ class HDF5Source(Source):
             ids=first.ids if all(file.ids == first.ids for file in self.files) else (),
         )
 
-    def tolerant(self) -> Self:
+    def skip_invalid(self) -> Self:
         return replace(self, is_tolerant=True)
 
     def labelled(self) -> tuple[Source, LabelColumn]:

@@ -26,7 +26,7 @@ class LabelColumn(ABC):
     def reader(self, shard: Shard) -> Any:
         """Return the labels of a shard, an iterable of arrays, or a Dask task that makes one."""
 
-    def tolerant(self) -> "LabelColumn":
+    def skip_invalid(self) -> "LabelColumn":
         """Return the same labels, with None for those that are stored but cannot be read."""
         return self
 
@@ -108,8 +108,8 @@ class LabelledSource(Source):
             make = delayed(make, traverse=False)
         return make(rows, labels, self.classes, self.class_weight, shard.start, shard.n_rows)
 
-    def tolerant(self) -> "LabelledSource":
-        rows, labels = self.rows.tolerant(), self.labels.tolerant()
+    def skip_invalid(self) -> "LabelledSource":
+        rows, labels = self.rows.skip_invalid(), self.labels.skip_invalid()
         return LabelledSource(rows, labels, self.classes, self.class_weight)
 
     def check_unchanged(self) -> None:

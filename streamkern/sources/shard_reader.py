@@ -209,8 +209,8 @@ class HDF5Labels(LabelColumn):
     def reader(self, shard: Shard) -> HDF5LabelReader:
         return HDF5LabelReader(self.rows.pieces_of(shard), self.name, self.rows.is_tolerant)
 
-    def tolerant(self) -> HDF5Labels:
-        return HDF5Labels(self.rows.tolerant(), self.name)
+    def skip_invalid(self) -> HDF5Labels:
+        return HDF5Labels(self.rows.skip_invalid(), self.name)
 
     def describe(self) -> dict[str, Any]:
         return {"y": self.name}

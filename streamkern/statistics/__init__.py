@@ -5,7 +5,7 @@ its sums are declared.
 """
 
 # ruff: noqa: I001  in lines, as those of kernels and features are
-from streamkern.statistics.base import Statistic, Sums, Together
+from streamkern.statistics.base import Statistic, Sums, Composite
 from streamkern.statistics.centred_moments import CentredMoments, Precision, dtype_of_features
 from streamkern.statistics.centred_moments import precision_of_features
 from streamkern.statistics.column_statistics import ColumnStatistics
@@ -13,7 +13,14 @@ from streamkern.statistics.declared_sums import concatenated, joint, maximum, me
 from streamkern.statistics.declared_sums import part, parts, total
 from streamkern.statistics.feature_moments import Moments
 from streamkern.statistics.feature_sums import FeatureSums, joined_moments, moment_strips
-from streamkern.statistics.folds import ByFold, Folds, ListedFolds, RangeFolds, RowFolds, Split
+from streamkern.statistics.folds import (
+    FoldStatistics,
+    Folds,
+    ListedFolds,
+    RangeFolds,
+    RowFolds,
+    Split,
+)
 from streamkern.statistics.folds import block_folds, rows_by_fold, shard_folds, unplaced_folds
 from streamkern.statistics.gram_products import GramProducts
 from streamkern.statistics.integer_moments import IntegerMoments, empty_moments, update_bytes
@@ -24,11 +31,47 @@ from streamkern.statistics.triangle import Triangle
 from streamkern.statistics.work import Work
 
 __all__ = [
-    "ByFold", "CentredMoments", "ColumnStatistics", "FeatureSums", "Folds", "GramProducts",
-    "IntegerMoments", "ListedFolds", "Moments", "Precision", "RangeFolds", "RowFolds", "RowIndex",
-    "RowSample", "Split", "Statistic", "Sums", "ToeplitzMoments", "Together", "Triangle",
-    "WindowSamples", "Work", "block_folds", "concatenated", "dtype_of_features", "empty_moments",
-    "integer_units", "is_summed_by_waves", "joined_moments", "joint", "maximum", "merged_by",
-    "minimum", "moment_strips", "part", "parts", "precision_of_features", "rows_by_fold",
-    "shard_folds", "total", "unit_of_weights", "unplaced_folds", "update_bytes",
+    "CentredMoments",
+    "ColumnStatistics",
+    "Composite",
+    "FeatureSums",
+    "FoldStatistics",
+    "Folds",
+    "GramProducts",
+    "IntegerMoments",
+    "ListedFolds",
+    "Moments",
+    "Precision",
+    "RangeFolds",
+    "RowFolds",
+    "RowIndex",
+    "RowSample",
+    "Split",
+    "Statistic",
+    "Sums",
+    "ToeplitzMoments",
+    "Triangle",
+    "WindowSamples",
+    "Work",
+    "block_folds",
+    "concatenated",
+    "dtype_of_features",
+    "empty_moments",
+    "integer_units",
+    "is_summed_by_waves",
+    "joined_moments",
+    "joint",
+    "maximum",
+    "merged_by",
+    "minimum",
+    "moment_strips",
+    "part",
+    "parts",
+    "precision_of_features",
+    "rows_by_fold",
+    "shard_folds",
+    "total",
+    "unit_of_weights",
+    "unplaced_folds",
+    "update_bytes",
 ]  # fmt: skip

@@ -152,7 +152,7 @@ class Statistic(Sums):
         """
 
 
-class Together(Statistic):
+class Composite(Statistic):
     """Several statistics of the same rows, for one reading."""
 
     parts: tuple[Any, ...] = parts()

@@ -169,7 +169,7 @@ class Moments(FeatureSums):
         That is `leading`, but for a map whose sums are to be turned: there they become
         R^T G R and R^T C, in double.  Raises ParameterError if the map has no such part.
         """
-        feature_map, turning = self.feature_map.solved(n_components)
+        feature_map, turning = self.feature_map.solve_map(n_components)
         if turning is None:
             return self.leading(feature_map.n_components)
         made = self.of_features(feature_map, turning.T @ self.feature_shift, turning.T @ self.cross)

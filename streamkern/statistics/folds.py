@@ -200,7 +200,7 @@ class Split(NamedTuple):
         return total.without(self.held_out) if self.before is None else self.before
 
 
-class ByFold(Statistic):
+class FoldStatistics(Statistic):
     """A statistic of every fold that has rows, in one reading."""
 
     rule: Folds

@@ -229,7 +229,7 @@ class IntegerMoments(FeatureSums):
         return moments
 
     def solvable(self, n_components: int | None = None) -> Self:
-        feature_map, _ = self.feature_map.solved(n_components)
+        feature_map, _ = self.feature_map.solve_map(n_components)
         return self.leading(feature_map.n_components)
 
     def centred(self, *, intercept: bool = True) -> CentredMoments:

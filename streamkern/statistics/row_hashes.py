@@ -8,7 +8,7 @@ import numpy as np
 from streamkern._typing import Array, Block, Floats
 from streamkern.errors import ParameterError
 from streamkern.features.base import slices
-from streamkern.statistics.base import Statistic, Together
+from streamkern.statistics.base import Composite, Statistic
 from streamkern.statistics.declared_sums import concatenated, joint, part
 
 # Few enough values for the cache.
@@ -187,8 +187,8 @@ class WindowSamples(Statistic):
     halves: Floats
     n_rows: int
     random_state: int = 0
-    windows: Together = part(
-        lambda own: Together(*(RowSample(own.n_rows, own.random_state) for _ in own.centres))
+    windows: Composite = part(
+        lambda own: Composite(*(RowSample(own.n_rows, own.random_state) for _ in own.centres))
     )
 
     @property

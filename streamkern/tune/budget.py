@@ -22,7 +22,7 @@ from streamkern.parameters.plan import plan_here
 from streamkern.runtime.resources import current_resources
 from streamkern.sources import Source
 from streamkern.tune.time_limit import TimeLimit
-from streamkern.tune.trials import ADDED, N_FOLDS, Attempt
+from streamkern.tune.trials import ADDED, N_FOLDS, Result
 
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 # Of a budget in seconds: what the fit after the search may take, what its D is multiplied by, and
@@ -195,11 +195,11 @@ class Ledger:
         """How many trials are made whatever they take."""
         return 0 if self._flops else 1
 
-    def pay(self, attempts: Sequence[Attempt]) -> None:
+    def pay(self, attempts: Sequence[Result]) -> None:
         for attempt in attempts:
             self._flops += self._flops_of(attempt.n_rows, attempt.n_components, attempt.n_folds)
 
-    def measure(self, attempts: Sequence[Attempt]) -> None:
+    def measure(self, attempts: Sequence[Result]) -> None:
         """Leave a direct fit more of the seconds if the first trial of one kernel took more."""
         plan = self.plan
         one = next((a for a in attempts if a.length_scale is not None and a.metric != ADDED), None)

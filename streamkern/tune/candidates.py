@@ -18,7 +18,7 @@ from streamkern.parameters.fit_options import FitOptions
 from streamkern.parameters.parameters import AUTO, FEWEST_ROWS
 from streamkern.passes.column_summary import ColumnSummary
 from streamkern.sources import Source
-from streamkern.tune.trials import Attempt
+from streamkern.tune.trials import Result
 
 # From smooth to rough; and the one that is rough along every input by itself.
 _AUTO_KERNELS = ("gaussian", "matern52", "matern32", "matern12", "laplacian")
@@ -33,7 +33,7 @@ _NEAR, _FARTHEST, _FARTHER = 3, 12, (1, 2)
 _TIGHT, _ABOUT = 10.0, (0.5, 1.0, 2.0, 4.0)
 
 
-class Contender(NamedTuple):
+class MetricSettings(NamedTuple):
     """Kernels, each with the family of its map, on rows in the metric that a column pass has."""
 
     metric: str
@@ -44,7 +44,7 @@ class Contender(NamedTuple):
     parts: tuple[int, ...] = ()  # the contenders, by their places, that a sum is of
 
 
-class Arm(NamedTuple):
+class Setting(NamedTuple):
     """A kernel with numbers for its length scale, if it has one, and the family of its map."""
 
     kernel: Any
@@ -59,10 +59,10 @@ class Arm(NamedTuple):
         return self.feature_map == "identity"
 
 
-class Candidate(NamedTuple):
+class ScaledSetting(NamedTuple):
     """An arm, by its place in the list of all, and what its length scale is multiplied by."""
 
-    arm: int
+    setting: int
     factor: float
 
 
@@ -131,10 +131,12 @@ def pairs_to_try(
     return pairs
 
 
-def octaves(arms: Sequence[Arm], steps: Sequence[float]) -> list[Candidate]:
+def octaves(settings: Sequence[Setting], steps: Sequence[float]) -> list[ScaledSetting]:
     """Return every arm at so many octaves from its own length scale, arm by arm."""
     factors = (2.0 ** np.asarray(steps, dtype=float)).tolist()
-    return [Candidate(arm, factor) for arm in range(len(arms)) for factor in factors]
+    return [
+        ScaledSetting(setting, factor) for setting in range(len(settings)) for factor in factors
+    ]
 
 
 def far_steps(kernel: Any, rows: Floats) -> list[int]:
@@ -153,24 +155,26 @@ def far_steps(kernel: Any, rows: Floats) -> list[int]:
     return [round(2.0 * math.log2(apart * factor)) for factor in _ABOUT]
 
 
-def beyond(candidates: Sequence[Candidate], tried: Sequence[Attempt]) -> list[Candidate]:
+def beyond(candidates: Sequence[ScaledSetting], tried: Sequence[Result]) -> list[ScaledSetting]:
     """Return farther length scales of arms whose last is within a standard error of the best."""
     found = []
-    for arm in sorted({candidate.arm for candidate in candidates}):
+    for setting in sorted({candidate.setting for candidate in candidates}):
         mine = sorted(
             (np.log2(candidate.factor), attempt.relative_mse, attempt.standard_error)
             for candidate, attempt in zip(candidates, tried, strict=True)
-            if candidate.arm == arm
+            if candidate.setting == setting
         )
         _, least, error = min(mine, key=lambda each: each[1])
         for (end, score, _), sign in ((mine[-1], 1), (mine[0], -1)):
             if score <= least + error:
                 steps = [end + sign * farther for farther in _FARTHER]
-                found += [Candidate(arm, 2.0**step) for step in steps if abs(step) <= _FARTHEST]
+                found += [
+                    ScaledSetting(setting, 2.0**step) for step in steps if abs(step) <= _FARTHEST
+                ]
     return found
 
 
-def sober(candidates: Sequence[Candidate], tried: Sequence[Attempt]) -> list[float]:
+def sober(candidates: Sequence[ScaledSetting], tried: Sequence[Result]) -> list[float]:
     """Return the errors of attempts, infinite for length scales that are needlessly far.
 
     Where the best of an arm is beyond those that every kernel is tried at, that is all but the
@@ -178,8 +182,8 @@ def sober(candidates: Sequence[Candidate], tried: Sequence[Attempt]) -> list[flo
     """
     scores = [attempt.relative_mse for attempt in tried]
     octaves = [abs(np.log2(candidate.factor)) for candidate in candidates]
-    for arm in {candidate.arm for candidate in candidates}:
-        mine = [i for i, candidate in enumerate(candidates) if candidate.arm == arm]
+    for setting in {candidate.setting for candidate in candidates}:
+        mine = [i for i, candidate in enumerate(candidates) if candidate.setting == setting]
         best = min(mine, key=scores.__getitem__)
         if octaves[best] > _NEAR:
             enough = scores[best] + tried[best].standard_error
@@ -190,24 +194,28 @@ def sober(candidates: Sequence[Candidate], tried: Sequence[Attempt]) -> list[flo
 
 
 def tiers(
-    arms: Sequence[Arm], candidates: Sequence[Candidate], scores: Sequence[float]
-) -> list[list[Candidate]]:
+    settings: Sequence[Setting], candidates: Sequence[ScaledSetting], scores: Sequence[float]
+) -> list[list[ScaledSetting]]:
     """Return the best length scale of every arm: the best of every map and metric, the second ...
 
     In every tier the best come first, and among equals those that were tried first.
     """
-    best: dict[int, Candidate] = {}
+    best: dict[int, ScaledSetting] = {}
     for i in np.argsort(scores, kind="stable").tolist():
-        best.setdefault(candidates[i].arm, candidates[i])
-    found: defaultdict[int, list[Candidate]] = defaultdict(list)
+        best.setdefault(candidates[i].setting, candidates[i])
+    found: defaultdict[int, list[ScaledSetting]] = defaultdict(list)
     summary: Counter[tuple[str, str]] = Counter()
     for candidate in best.values():
-        name = arms[candidate.arm].feature_map, arms[candidate.arm].metric
+        name = settings[candidate.setting].feature_map, settings[candidate.setting].metric
         found[summary[name]].append(candidate)
         summary[name] += 1
     return [*found.values()]
 
 
-def near(chosen: Sequence[Candidate], steps: Sequence[float]) -> list[Candidate]:
+def near(chosen: Sequence[ScaledSetting], steps: Sequence[float]) -> list[ScaledSetting]:
     """Return what is so many half octaves from each of some candidates."""
-    return [Candidate(arm, factor * 2.0 ** (step / 2)) for arm, factor in chosen for step in steps]
+    return [
+        ScaledSetting(setting, factor * 2.0 ** (step / 2))
+        for setting, factor in chosen
+        for step in steps
+    ]

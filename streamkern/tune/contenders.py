@@ -6,7 +6,7 @@ from streamkern.features.metric import GivenMetric
 from streamkern.passes.column_summary import ColumnSummary
 from streamkern.passes.fit_context import FitContext
 from streamkern.tune.budget import Clock
-from streamkern.tune.candidates import Contender
+from streamkern.tune.candidates import MetricSettings
 from streamkern.tune.feature_choice import with_chosen_scale
 from streamkern.tune.metric_beginnings import Pair
 from streamkern.tune.metric_learning import LearntMetric, in_metric
@@ -15,7 +15,7 @@ from streamkern.tune.trials import ISOTROPIC, STANDARD
 
 def contenders_of(
     context: FitContext, summary: ColumnSummary, pairs: Sequence[Pair], clock: Clock | None
-) -> tuple[FitContext, list[Contender], LearntMetric | None]:
+) -> tuple[FitContext, list[MetricSettings], LearntMetric | None]:
     """Return the best metrics with their kernels and maps, and how the metrics were learnt.
 
     By a clock metrics are learnt while there is time, and the last contender is a plain fit: of the
@@ -36,9 +36,9 @@ def contenders_of(
     name, scale = (STANDARD, "standard") if chosen else (ISOTROPIC, None)
     if isinstance(options.metric, GivenMetric):
         plain = in_metric(plain, options, given, context.plan)[0][0].summary
-    default = Contender(name, plain, given[:1], scale, is_default=True)
+    default = MetricSettings(name, plain, given[:1], scale, is_default=True)
     if kernel_is_open:
         if learnt is not None:  # linear ridge may be compared
             contenders.append(default._replace(pairs=[], is_default=False))
-        default = Contender(ISOTROPIC, scaled, usual, is_default=True)
+        default = MetricSettings(ISOTROPIC, scaled, usual, is_default=True)
     return context, [*contenders, default], learnt

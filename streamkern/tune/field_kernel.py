@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from streamkern._typing import Array, Floats
-from streamkern.engine.scheduler import run, shared, task
+from streamkern.engine.scheduler import compute, delayed, scatter
 from streamkern.features import Trend
 from streamkern.features.metric import GivenMetric, metric_of
 from streamkern.parameters.parameters import FEWEST_ROWS
@@ -58,11 +58,11 @@ def with_chosen_kernel(
     # One for each would be numbers for other inputs.
     if p < rows.source.n_features - len(options.covariates):
         ranges = np.exp(np.log(ranges).mean(keepdims=True))
-    windows: Any = shared(told)
-    found = run(task(by_evidence, windows, ranges, name="evidence"))
+    windows: Any = scatter(told)
+    found = compute(delayed(by_evidence, windows, ranges, name="evidence"))
     best = max(found, key=lambda each: each.per_row)
     if p > 1 and options.trend is None:
-        best = run(task(turned, best, windows, ranges, name="evidence"))
+        best = compute(delayed(turned, best, windows, ranges, name="evidence"))
     scales: Any = tuple(best.length_scales.tolist())
     kernel = best.kernel.with_length_scale(scales if len(scales) > 1 else scales[0])
     rows = rows.told(

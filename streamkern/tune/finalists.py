@@ -15,11 +15,11 @@ from streamkern.kernels import ScaledKernel
 from streamkern.parameters.cost_estimate import fit_seconds
 from streamkern.statistics import dtype_of_features
 from streamkern.tune.budget import A_TRIAL
-from streamkern.tune.candidates import Candidate, Contender, near
+from streamkern.tune.candidates import MetricSettings, ScaledSetting, near
 from streamkern.tune.search_result import Search
 from streamkern.tune.search_trials import SearchTrials
 from streamkern.tune.time_limit import TimeLimit
-from streamkern.tune.trials import ADDED, Attempt, trial_bytes
+from streamkern.tune.trials import ADDED, Result, trial_bytes
 
 # Half octaves from the length scale of a metric that are tried at the most.
 _FARTHEST = 6
@@ -38,9 +38,13 @@ def compare(trials: SearchTrials, n_components: int, *, adds: bool) -> Search:
     Of noise any of them may come out best: the plain fit stays unless others beat it.
     """
     D = _affordable(n_components, trials)
-    arms = trials.arms
-    linear = [Candidate(arm, 1.0) for arm, each in enumerate(arms) if each.is_linear]
-    several = [Candidate(arm, 1.0) for arm, each in enumerate(arms) if not each.is_linear]
+    settings = trials.settings
+    linear = [
+        ScaledSetting(setting, 1.0) for setting, each in enumerate(settings) if each.is_linear
+    ]
+    several = [
+        ScaledSetting(setting, 1.0) for setting, each in enumerate(settings) if not each.is_linear
+    ]
     first, plain, others = several[0], several[-1], several[1:-1]
     # The best so far, the plain fit and linear ridge are compared whatever time is left.
     candidates = [*dict.fromkeys([first, plain]), *linear]
@@ -83,14 +87,14 @@ def _affordable(n_components: int, trials: SearchTrials) -> int:
 
 
 def _beside(
-    trials: SearchTrials, candidates: Sequence[Candidate], tried: Sequence[Attempt]
-) -> list[Candidate]:
+    trials: SearchTrials, candidates: Sequence[ScaledSetting], tried: Sequence[Result]
+) -> list[ScaledSetting]:
     """Return untried length scales beside the best candidate, or else beside one as good."""
     order = np.argsort([each.relative_mse for each in tried], kind="stable").tolist()
     enough = tried[order[0]].relative_mse + tried[order[0]].standard_error
     known = {_place(each) for each in candidates}
     for i in order:
-        if trials.arms[candidates[i].arm].is_linear:
+        if trials.settings[candidates[i].setting].is_linear:
             continue
         untried = [one for one in near([candidates[i]], (-1, 1)) if _place(one) not in known]
         beside = [one for one in untried if abs(_place(one)[1]) <= _FARTHEST]
@@ -100,57 +104,61 @@ def _beside(
 
 
 def _sums(
-    trials: SearchTrials, best: Candidate, others: Sequence[Candidate], D: int
-) -> tuple[list[Candidate], list[Attempt]]:
+    trials: SearchTrials, best: ScaledSetting, others: Sequence[ScaledSetting], D: int
+) -> tuple[list[ScaledSetting], list[Result]]:
     """Try the best kernel plus less, and more, of the next two; then weights beside the best."""
     names: dict[str, int] = {}  # one arm of every kernel, the first
     for one in others:
-        if _may_be_added(trials, best.arm, one.arm):
-            names.setdefault(trials.arms[one.arm].tried.name, one.arm)
-    found: dict[tuple[int, int], tuple[Candidate, Attempt]] = {}
-    wanted = [(arm, power) for power in (-1, 1) for arm in [*names.values()][:_MOST_ADDED]]
+        if _may_be_added(trials, best.setting, one.setting):
+            names.setdefault(trials.settings[one.setting].tried.name, one.setting)
+    found: dict[tuple[int, int], tuple[ScaledSetting, Result]] = {}
+    wanted = [(setting, power) for power in (-1, 1) for setting in [*names.values()][:_MOST_ADDED]]
     while wanted:
-        sums = [_sum_of(trials, best.arm, arm, _ODDS**power) for arm, power in wanted]
-        new = [Candidate(trials.add(each), 1.0) for each in sums]
+        sums = [_sum_of(trials, best.setting, setting, _ODDS**power) for setting, power in wanted]
+        new = [ScaledSetting(trials.add(each), 1.0) for each in sums]
         made = trials.try_some(new, D, 1.0, last=True)
         found |= zip(wanted, zip(new, made, strict=False), strict=False)
         if len(made) < len(new):
             break
-        arm, power = min(found, key=lambda place: found[place][1].relative_mse)
-        beside = [(arm, power - 1), (arm, power + 1)]
+        setting, power = min(found, key=lambda place: found[place][1].relative_mse)
+        beside = [(setting, power - 1), (setting, power + 1)]
         wanted = [one for one in beside if one not in found and abs(one[1]) <= _MOST_POWER]
     return [one for one, _ in found.values()], [attempt for _, attempt in found.values()]
 
 
 def _may_be_added(trials: SearchTrials, *numbers: int) -> bool:
     """Say whether kernels have a length scale for inputs of one scale, the first at landmarks."""
-    arms = [trials.arms[number] for number in numbers]
-    scales = {trials.contenders[arm.place].scale for arm in arms}
-    are_scaled = all(isinstance(arm.tried, ScaledKernel) for arm in arms)
-    return arms[0].feature_map == _LANDMARKS and are_scaled and len(scales) == 1
+    settings = [trials.settings[number] for number in numbers]
+    scales = {trials.contenders[setting.place].scale for setting in settings}
+    are_scaled = all(isinstance(setting.tried, ScaledKernel) for setting in settings)
+    return settings[0].feature_map == _LANDMARKS and are_scaled and len(scales) == 1
 
 
-def _sum_of(trials: SearchTrials, best: int, other: int, weight: float) -> Contender:
+def _sum_of(trials: SearchTrials, best: int, other: int, weight: float) -> MetricSettings:
     """Return one kernel plus another times a weight, on inputs that are turned for each.
 
     Numbers of both are scaled so that distances in all of them say how far the sum falls off at
     first: landmarks are chosen there.
     """
-    arms = [trials.arms[number] for number in (best, other)]
-    first, second = (trials.contenders[arm.place] for arm in arms)
+    settings = [trials.settings[number] for number in (best, other)]
+    first, second = (trials.contenders[setting.place] for setting in settings)
     scales = np.sqrt(np.array([1.0, weight]) / (1.0 + weight))
-    factors = scales / [arm.tried.length_scale for arm in arms]
+    factors = scales / [setting.tried.length_scale for setting in settings]
     summary = first.summary
     both = summary.standardizer.beside(second.summary.standardizer, factors)
     r = summary.standardizer.n_outputs
     terms = [
-        arm.tried.with_length_scale(float(scale)) for arm, scale in zip(arms, scales, strict=True)
+        setting.tried.with_length_scale(float(scale))
+        for setting, scale in zip(settings, scales, strict=True)
     ]
     kernel = terms[0].on(range(r)) + weight * terms[1].on(range(r, both.n_outputs))
-    summary, places = replace(summary, standardizer=both), tuple(arm.place for arm in arms)
-    return Contender(ADDED, summary, [(kernel, _LANDMARKS)], first.scale, parts=places)
+    summary, places = (
+        replace(summary, standardizer=both),
+        tuple(setting.place for setting in settings),
+    )
+    return MetricSettings(ADDED, summary, [(kernel, _LANDMARKS)], first.scale, parts=places)
 
 
-def _place(candidate: Candidate) -> tuple[int, int]:
+def _place(candidate: ScaledSetting) -> tuple[int, int]:
     """Return the arm of a candidate, and its half octaves from the length scale there."""
-    return candidate.arm, round(2.0 * np.log2(candidate.factor))
+    return candidate.setting, round(2.0 * np.log2(candidate.factor))

@@ -14,7 +14,7 @@ from streamkern.parameters.cost_estimate import fit_flops
 from streamkern.parameters.fit_options import FitOptions, large_sample
 from streamkern.sources import Source
 from streamkern.tune.budget import Budget
-from streamkern.tune.candidates import Candidate, near, octaves
+from streamkern.tune.candidates import ScaledSetting, near, octaves
 from streamkern.tune.search_result import Search
 from streamkern.tune.search_trials import SearchTrials
 from streamkern.tune.trials import N_FOLDS
@@ -53,12 +53,14 @@ def search(trials: SearchTrials, feature_map: str | None) -> Search:
     Jamieson and Talwalkar (2016), "Non-stochastic best arm identification and hyperparameter
     optimization", for successive halving.
     """
-    arms, options, ledger = trials.arms, trials.options, trials.ledger
-    plain = [arm for arm in range(len(arms)) if arms[arm].feature_map == feature_map]
-    plain.sort(key=lambda arm: not trials.contenders[arms[arm].place].is_default)
-    default = Candidate(plain[0] if plain else 0, 1.0)
+    settings, options, ledger = trials.settings, trials.options, trials.ledger
+    plain = [
+        setting for setting in range(len(settings)) if settings[setting].feature_map == feature_map
+    ]
+    plain.sort(key=lambda setting: not trials.contenders[settings[setting].place].is_default)
+    default = ScaledSetting(plain[0] if plain else 0, 1.0)
     D = options.n_components
-    if trials.is_guarded and len(arms) == 1:  # chosen where rows crowd, at its own length scale
+    if trials.is_guarded and len(settings) == 1:  # chosen where rows crowd, at its own length scale
         few = min(D, max(trials.n_rows // _ROWS_A_COMPONENT, 2))
         trials.ranked([default], trials.try_some([default], _even(few, options), 1.0, last=True))
         return trials.found()
@@ -69,11 +71,11 @@ def search(trials: SearchTrials, feature_map: str | None) -> Search:
     most = D if trials.n_rows >= ledger.plan.n_rows else min(D, trials.n_rows // _ROWS_A_COMPONENT)
     if _even(most, options) > sizes[-1]:
         sizes.append(_even(most, options))
-    candidates, finer = octaves(arms, _OCTAVES), []
+    candidates, finer = octaves(settings, _OCTAVES), []
     if ledger.budget is not None:
         sizes = ledger.payable(sorted(set(sizes)), trials.n_rows, trials.n_folds)
         candidates, *rest = [
-            [one for octave in level for one in octaves(arms, [octave])] for level in _LEVELS
+            [one for octave in level for one in octaves(settings, [octave])] for level in _LEVELS
         ]
         finer = [one for level in rest for one in level]
     for i, size in enumerate(sizes):

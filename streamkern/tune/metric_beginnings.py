@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from streamkern._typing import Floats
-from streamkern.engine.scheduler import shared
+from streamkern.engine.scheduler import scatter
 from streamkern.features import FAMILIES, Standardizer
 from streamkern.features.metric import learning_of
 from streamkern.parameters.cost_estimate import rough_flops_per_second
@@ -49,7 +49,7 @@ _DESCENT_ROWS = 500, 3000
 _SHARE, _SECONDS = 0.25, 10.0
 
 
-def promising(
+def screening_round(
     sample: Sample, plain: Standardizer, options: FitOptions, pairs: Sequence[Pair]
 ) -> tuple[Sequence[Pair], float]:
     """Return the best kernels of every map, by small fits in plain distances, and their flops.
@@ -123,7 +123,7 @@ def start_of_rounds(
     if suited:
         rows, sent = plain(sample.rows), (sample.y, sample.s, groups)
         kernels = [kernel.resolved(rows, weights=sample.weights) for kernel, _ in suited]
-        there, name = shared(rows[:n_descent]), "metric-weights"
+        there, name = scatter(rows[:n_descent]), "metric-weights"
         calls = [(name, weights_by_descent, each, there, *sent) for each in kernels]
         room = max(min(at_once, int(plan.allowed_bytes // descent_bytes(n_descent, p))), 1)
         make = partial(TimeLimit.run_all, n_threads=room)

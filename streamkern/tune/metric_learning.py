@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from streamkern.engine.scheduler import shared
+from streamkern.engine.scheduler import scatter
 from streamkern.features.metric import GivenMetric
 from streamkern.parameters.fit_options import FitOptions, large_sample
 from streamkern.parameters.fit_report import FitReport, with_seconds
@@ -22,8 +22,8 @@ from streamkern.passes.column_summary import ColumnSummary
 from streamkern.runtime.events import tell_of_job
 from streamkern.runtime.threads import blas_threads
 from streamkern.tune.budget import LEARNING, Clock
-from streamkern.tune.candidates import Contender
-from streamkern.tune.metric_beginnings import Pair, promising, start_of_rounds
+from streamkern.tune.candidates import MetricSettings
+from streamkern.tune.metric_beginnings import Pair, screening_round, start_of_rounds
 from streamkern.tune.metric_rounds import Round, Sample, rounds_of
 from streamkern.tune.time_limit import OutOfTimeError
 from streamkern.tune.trials import ISOTROPIC, LEARNT
@@ -46,7 +46,7 @@ class LearntMetric:
 
     rounds: tuple[dict[str, Any], ...]
     # The best rounds of every map, and of plain distances, by their places; the best first.
-    contenders: dict[int, Contender]
+    contenders: dict[int, MetricSettings]
     flops: float
     seconds: float
 
@@ -65,7 +65,7 @@ def in_metric(
     pairs: Sequence[Pair],
     plan: Plan,
     clock: Clock | None = None,
-) -> tuple[list[Contender], LearntMetric | None]:
+) -> tuple[list[MetricSettings], LearntMetric | None]:
     """Return the column pass in the metric of the options, of several the best first.
 
     By a clock, rounds begin while there is time; then each pair has its best round among the
@@ -73,11 +73,11 @@ def in_metric(
     """
     metric, learnt = options.metric, None
     if metric is None:
-        return [Contender(ISOTROPIC, summary, pairs)], None
+        return [MetricSettings(ISOTROPIC, summary, pairs)], None
     with blas_threads(1):  # roots are part of the result
         if isinstance(metric, GivenMetric):
             linear = metric.linear(summary.standardizer.columns)
-            return [Contender(metric.name, summary.in_metric(linear), pairs)], None
+            return [MetricSettings(metric.name, summary.in_metric(linear), pairs)], None
         begun = time.perf_counter()
         try:
             learnt = learnt_metric(summary, options, pairs, plan, clock)
@@ -108,9 +108,9 @@ def learnt_metric(
     n_rows = large_sample(summary.standardizer.n_features + summary.sample.y.shape[1])
     rows = summary.sample.X[:n_rows]
     weights = None if summary.weights is None else summary.weights[:n_rows]
-    sent = shared(rows), shared(summary.targets[:n_rows]), shared(weights)
+    sent = scatter(rows), scatter(summary.targets[:n_rows]), scatter(weights)
     sample = Sample(rows, weights, *sent, clock)
-    kept, flops = promising(sample, summary.standardizer, options, pairs)
+    kept, flops = screening_round(sample, summary.standardizer, options, pairs)
     start = start_of_rounds(sample, summary, options, kept, usual=pairs[0], plan=plan)
     beginnings, trial, weighing = start
     how: Any = {"most_components": most, "n_rows": trial.n_rows}
@@ -137,7 +137,7 @@ def learnt_metric(
         each = every[place]
         linear = each.standardizer.linear
         name, pair = ISOTROPIC if linear is None else LEARNT, (each.best.kernel, each.feature_map)
-        contenders[place] = Contender(name, summary.in_metric(linear), [pair])
+        contenders[place] = MetricSettings(name, summary.in_metric(linear), [pair])
     flops += weighing + sum(each.flops for each in every)
     seconds = time.perf_counter() - begun
     return LearntMetric(tuple(each.as_dict() for each in every), contenders, flops, seconds)

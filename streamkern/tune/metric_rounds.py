@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamkern._typing import Array, Floats
-from streamkern.engine.scheduler import run, task
+from streamkern.engine.scheduler import compute, delayed
 from streamkern.features import FeatureMap, Standardized, Standardizer
 from streamkern.features.metric import learning_of, metric_of, root_of
 from streamkern.kernels import ShiftInvariantKernel
@@ -56,7 +56,7 @@ class Sample(NamedTuple):
     clock: Clock | None = None  # which says whether more are tried
 
 
-class Tried(NamedTuple):
+class HeldOutResult(NamedTuple):
     """What one length scale came to."""
 
     kernel: ShiftInvariantKernel
@@ -66,7 +66,7 @@ class Tried(NamedTuple):
     squares: Floats  # of the errors of rows that are held out, the means over targets
     weights: Floats  # how often these rows count
 
-    def beats(self, other: "Tried") -> bool:
+    def beats(self, other: "HeldOutResult") -> bool:
         """Return whether the error is smaller by more than a standard error of the difference."""
         less, weights = other.squares - self.squares, self.weights
         mean = np.average(less, weights=weights)
@@ -114,7 +114,7 @@ class HeldOutTrial:
 
     def __call__(
         self, kernel: ShiftInvariantKernel, X: Array, y: Floats, weights: Floats | None
-    ) -> Tried:
+    ) -> HeldOutResult:
         """Fit the training part at the best of a grid of penalties."""
         n, X, y = self.n_training, X[: self.n_rows], y[: self.n_rows]
         counted = np.ones(len(X) - n) if weights is None else weights[n : self.n_rows]
@@ -132,19 +132,19 @@ class HeldOutTrial:
         largest = largest_eigenvalue(centred.gram)
         alphas = even_grid(precision_floor(centred, largest), largest)
 
-        def tried(alpha: float) -> Tried:
+        def tried(alpha: float) -> HeldOutResult:
             look_at_clock()
             try:
                 coef = Cholesky.of_shifted(centred.gram, alpha, 1).solve(centred.cross)
             except np.linalg.LinAlgError:  # so small a penalty is lost in rounding
-                return Tried(kernel, np.inf, alpha, centred.cross, counted, counted)
+                return HeldOutResult(kernel, np.inf, alpha, centred.cross, counted, counted)
             constant = centred.target_mean + beside @ coef
             errors = features @ (feature_map.scale * coef).astype(dtype) + constant - targets
             squares = np.square(errors).mean(axis=1)
             error = float(np.average(squares, weights=counted))
-            return Tried(kernel, error, alpha, coef, squares, counted)
+            return HeldOutResult(kernel, error, alpha, coef, squares, counted)
 
-        found: dict[int, Tried] = {}
+        found: dict[int, HeldOutResult] = {}
         for width in _WIDTHS:
             near = min(found, key=lambda i: found[i].relative_mse, default=len(alphas) // 2)
             for i in (near - width, near, near + width):
@@ -152,7 +152,7 @@ class HeldOutTrial:
                     found[i] = tried(float(alphas[i]))
         return min(found.values(), key=lambda each: each.relative_mse)
 
-    def gradients(self, best: Tried, X: Array, weights: Floats | None) -> Floats:
+    def gradients(self, best: HeldOutResult, X: Array, weights: Floats | None) -> Floats:
         """Return the average gradient outer product on the training part, before the metric."""
         feature_map, zero = self._map(best.kernel, X, weights), np.zeros(best.coef.shape[1])
         precision = precision_of_features(self.options.precision)
@@ -178,7 +178,7 @@ class Round(NamedTuple):
     """A fit in one metric, on the sample, with what the next round needs."""
 
     number: int  # 0 is that of plain distances
-    best: Tried
+    best: HeldOutResult
     feature_map: str
     standardizer: Standardizer
     n_rows: int
@@ -268,19 +268,19 @@ def rounds_of(
         number += 1
 
 
-class Found(NamedTuple):
+class BestLengthScale(NamedTuple):
     """The best length scale of a kernel, and its own, of so many that were tried."""
 
     trial: HeldOutTrial
-    best: Tried
-    own: Tried
+    best: HeldOutResult
+    own: HeldOutResult
     step: int  # of the best, in half octaves from its own
     n_tried: int
 
 
 def _length_scale(
     trial: HeldOutTrial, sample: Sample, kernel: Any, steps: Sequence[int], most: int, *, far: bool
-) -> Found:
+) -> BestLengthScale:
     """Try length scales so many half octaves from the kernel's own, and about the best of them.
 
     In the first round, those that are far from it as well.
@@ -289,9 +289,9 @@ def _length_scale(
     own = kernel.resolved(rows, weights=sample.weights)
     if far:
         steps = [*steps, *far_steps(own, rows)]
-    chosen = task(trial.representatives, own, sample.X, sample.s, name="metric-landmarks")
-    trial = replace(trial, made_from=run(chosen))
-    tried: dict[int, Tried] = {}
+    chosen = delayed(trial.representatives, own, sample.X, sample.s, name="metric-landmarks")
+    trial = replace(trial, made_from=compute(chosen))
+    tried: dict[int, HeldOutResult] = {}
     for _ in range(most):
         new = [step for step in steps if step not in tried]
         calls = [trial.call(own, step, sample) for step in new]
@@ -303,7 +303,7 @@ def _length_scale(
         if {middle - 1, middle + 1} <= tried.keys() or len(made) < len(new):
             break
         steps = (middle - 1, middle, middle + 1)
-    return Found(trial, tried[middle], tried.get(0, tried[middle]), middle, len(tried))
+    return BestLengthScale(trial, tried[middle], tried.get(0, tried[middle]), middle, len(tried))
 
 
 def _linear(outer: Floats, *, diagonal: bool) -> Floats | None:

@@ -9,7 +9,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from streamkern._typing import Array
-from streamkern.engine.scheduler import run_all, shared, task
+from streamkern.engine.scheduler import compute_all, delayed, scatter
 from streamkern.errors import ParameterError
 from streamkern.kernels import Gaussian, Laplacian, Matern, ShiftInvariantKernel
 from streamkern.parameters.cost_estimate import rough_flops_per_second
@@ -20,7 +20,7 @@ from streamkern.passes.column_summary import ColumnSummary
 from streamkern.runtime.threads import blas_threads
 from streamkern.tune.budget import Clock, run_in_time
 from streamkern.tune.candidates import far_steps
-from streamkern.tune.metric_rounds import HeldOutTrial, Tried
+from streamkern.tune.metric_rounds import HeldOutResult, HeldOutTrial
 from streamkern.tune.trials import Trial
 
 # What the kernel 'auto' is chosen from: what suits most tables, and what is smooth.
@@ -40,7 +40,7 @@ _TIMES = 8.5
 
 class _SmallFit(NamedTuple):
     scale: str
-    tried: Tried  # with its kernel, and that with a number for its length scale
+    tried: HeldOutResult  # with its kernel, and that with a number for its length scale
 
     @property
     def error(self) -> float:
@@ -63,8 +63,8 @@ def chosen_where_rows_crowd(
         X = summary.standardizer(summary.sample.X[:m])
         columns = summary.standardizer.columns
         kernels = [each.resolved(X, columns, weights).restricted(columns) for each in _ROUGH]
-    sample: Any = shared(X), shared(summary.targets[:m])
-    dealt, weighed = shared(folds), shared(weights)
+    sample: Any = scatter(X), scatter(summary.targets[:m])
+    dealt, weighed = scatter(folds), scatter(weights)
     D = max(min(options.n_components, _CROWDED_COMPONENTS, m // _ROWS_A_FEATURE) // 2 * 2, 2)
     found: list[tuple[int, float, Any]] = []
     for own in kernels:
@@ -74,9 +74,10 @@ def chosen_where_rows_crowd(
         ):
             halvings = range(len(errors), len(errors) + _AT_ONCE)
             tasks = [
-                task(trial, *sample, 0.5**k, weighed, dealt, name="crowded-try") for k in halvings
+                delayed(trial, *sample, 0.5**k, weighed, dealt, name="crowded-try")
+                for k in halvings
             ]
-            made = [each.relative_mse for each in run_all(tasks)]
+            made = [each.relative_mse for each in compute_all(tasks)]
             found += [(k, e, own.stretched(0.5**k)) for k, e in zip(halvings, made, strict=True)]
             errors += made
     most = _NEXT_TO_NOTHING * min(error for _, error, _ in found)
@@ -135,7 +136,7 @@ def _small_fits(
     """Return fits to some rows in every scale, with every kernel that is open or the one given."""
     X = summary.sample.X[:CHOICE_ROWS]
     weights = None if summary.weights is None else summary.weights[:CHOICE_ROWS]
-    sent = shared(X), shared(summary.targets[:CHOICE_ROWS]), shared(weights)
+    sent = scatter(X), scatter(summary.targets[:CHOICE_ROWS]), scatter(weights)
     D, parts = min(options.n_components, _COMPONENTS), list[Any]()
     for name, scaled in scales.items():
         standardizer, columns = scaled.standardizer, scaled.standardizer.columns
@@ -155,7 +156,7 @@ def _small_fits(
     return map(_SmallFit, names, made)
 
 
-def _without_coef(trial: HeldOutTrial, *arguments: Any) -> Tried:
+def _without_coef(trial: HeldOutTrial, *arguments: Any) -> HeldOutResult:
     """Return what a trial came to, without the coefficients, which may be of many targets."""
     tried = trial(*arguments)
     return tried._replace(coef=tried.coef[:0])

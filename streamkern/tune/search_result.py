@@ -10,8 +10,8 @@ from streamkern.kernels import Combined
 from streamkern.parameters.cost_estimate import fit_flops, solve_flops
 from streamkern.parameters.fit_report import FitReport
 from streamkern.parameters.job_plan import Plan
-from streamkern.tune.candidates import Arm
-from streamkern.tune.trials import ISOTROPIC, Attempt
+from streamkern.tune.candidates import Setting
+from streamkern.tune.trials import ISOTROPIC, Result
 
 # Fewer length scales than these have edges that say nothing: rounds of a metric tried others.
 _FEWEST_TRIED = 3
@@ -23,8 +23,8 @@ _OF_TRIAL = ("n_rows", "alpha", "n_folds")
 class Search:
     """What a search found: the arm, with the chosen length scale, and all that was tried."""
 
-    arm: Arm
-    attempts: Sequence[Attempt]
+    setting: Setting
+    attempts: Sequence[Result]
     configurations: Sequence[dict[str, Any]]
     passes: float
     seconds: float
@@ -32,10 +32,10 @@ class Search:
     @property
     def note(self) -> str:
         """One sentence where the chosen length scale is the shortest or longest tried, else ''."""
-        tried = self.arm.tried
-        if self.arm.is_linear:
+        tried = self.setting.tried
+        if self.setting.is_linear:
             return ""
-        name = (self.arm.metric, self.arm.feature_map, tried.name)
+        name = (self.setting.metric, self.setting.feature_map, tried.name)
         mine = [a for a in self.attempts if (a.metric, a.feature_map, a.kernel) == name]
         # Of several length scales, the first: all are multiplied alike.
         scales = [float(np.atleast_1d(a.length_scale)[0]) for a in mine]
@@ -68,7 +68,7 @@ def map_in_words(tried: Mapping[str, Any]) -> str:
 
 
 def configurations(
-    attempts: Sequence[Attempt], chosen: Attempt, plan: Plan, n_folds: int
+    attempts: Sequence[Result], chosen: Result, plan: Plan, n_folds: int
 ) -> list[dict[str, Any]]:
     """Return what was tried at the best length scale of each, the cheapest first, for JSON."""
     ascending = sorted(attempts, key=lambda each: each.relative_mse)
@@ -85,7 +85,7 @@ def configurations(
     return found
 
 
-def _configuration(attempt: Attempt, is_chosen: bool, plan: Plan, n_folds: int) -> dict[str, Any]:
+def _configuration(attempt: Result, is_chosen: bool, plan: Plan, n_folds: int) -> dict[str, Any]:
     """Return an attempt with the passes and seconds, on all threads, of a fit to all rows."""
     D, cost, facts = attempt.n_components, attempt.cost, attempt.as_dict()
     solving = solve_flops(D, n_folds) / solve_flops(D, attempt.n_folds)

@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 
 from streamkern._typing import Array
-from streamkern.engine.scheduler import shared
+from streamkern.engine.scheduler import scatter
 from streamkern.parameters.fit_options import FitOptions
 from streamkern.runtime.events import tell_of_job
 from streamkern.runtime.threads import blas_threads
 from streamkern.statistics import dtype_of_features
 from streamkern.tune.budget import Ledger, run_in_time
-from streamkern.tune.candidates import Arm, Candidate, Contender, beyond, sober, tiers
+from streamkern.tune.candidates import MetricSettings, ScaledSetting, Setting, beyond, sober, tiers
 from streamkern.tune.search_result import Search, configurations
 from streamkern.tune.time_limit import TimeLimit
-from streamkern.tune.trials import N_FOLDS, Attempt, Trial, trial_bytes
+from streamkern.tune.trials import N_FOLDS, Result, Trial, trial_bytes
 
 
 class SearchTrials:
@@ -25,7 +25,7 @@ class SearchTrials:
 
     def __init__(
         self,
-        contenders: Sequence[Contender],
+        contenders: Sequence[MetricSettings],
         n_rows: int,
         options: FitOptions,
         ledger: Ledger,
@@ -36,36 +36,36 @@ class SearchTrials:
         # Trials have rows in the metric already.
         self.options = replace(options, metric=None)
         self.ledger, self.is_guarded = ledger, is_guarded  # by the folds, as a fit is
-        self.contenders: list[Contender] = []
-        self.attempts: list[Attempt] = []
-        self.arms: list[Arm] = []
+        self.contenders: list[MetricSettings] = []
+        self.attempts: list[Result] = []
+        self.settings: list[Setting] = []
         self._rows: list[Any] = []  # of every contender, in its metric, where the tasks run
         # What maps of an arm are drawn from, by their number of features.
         self._chosen: dict[tuple[int, int], Any] = {}
         first = contenders[0].summary
         targets = first.targets[:n_rows]
         self.n_rows, self._n_inputs = len(targets), len(first.standardizer.columns)
-        self._targets, self._folds = shared(targets), folds
-        self._weights = shared(None if first.weights is None else first.weights[:n_rows])
+        self._targets, self._folds = scatter(targets), folds
+        self._weights = scatter(None if first.weights is None else first.weights[:n_rows])
         for contender in contenders:
             self.add(contender)
-        self._winner: tuple[Candidate, Attempt] | None = None
+        self._winner: tuple[ScaledSetting, Result] | None = None
 
-    def add(self, contender: Contender) -> int:
+    def add(self, contender: MetricSettings) -> int:
         """Add a contender, and return the number of its first arm."""
-        summary, n_rows, before = contender.summary, self.n_rows, len(self.arms)
+        summary, n_rows, before = contender.summary, self.n_rows, len(self.settings)
         with blas_threads(1):  # the turned rows are part of the result
             rows = summary.standardizer(summary.sample.X[:n_rows])
         weights = None if summary.weights is None else summary.weights[:n_rows]
         columns, place = summary.standardizer.outputs, len(self.contenders)
         for kernel, feature_map in contender.pairs:
-            arm = Arm(kernel, kernel, feature_map, contender.metric, place)
-            if not arm.is_linear:
+            setting = Setting(kernel, kernel, feature_map, contender.metric, place)
+            if not setting.is_linear:
                 resolved = kernel.resolved(rows, columns, weights)
-                arm = arm._replace(kernel=resolved, tried=resolved.restricted(columns))
-            self.arms.append(arm)
+                setting = setting._replace(kernel=resolved, tried=resolved.restricted(columns))
+            self.settings.append(setting)
         self.contenders.append(contender)
-        self._rows.append(shared(rows.astype(dtype_of_features(self.options.precision))))
+        self._rows.append(scatter(rows.astype(dtype_of_features(self.options.precision))))
         return before
 
     @property
@@ -74,11 +74,11 @@ class SearchTrials:
 
     def of_first_rung(
         self,
-        candidates: Sequence[Candidate],
-        finer: Sequence[Candidate],
+        candidates: Sequence[ScaledSetting],
+        finer: Sequence[ScaledSetting],
         n_components: int,
         share: float,
-    ) -> list[list[Candidate]]:
+    ) -> list[list[ScaledSetting]]:
         """Try candidates, those beyond them while the last do as well as any, and finer ones."""
         done, tried = list(candidates), self.try_some(candidates, n_components, share)
         more = done
@@ -91,11 +91,13 @@ class SearchTrials:
         return self.ranked([*done, *finer], tried, first=True)
 
     def of_last_rung(
-        self, candidates: Sequence[Candidate], default: Candidate, n_components: int
+        self, candidates: Sequence[ScaledSetting], default: ScaledSetting, n_components: int
     ) -> None:
         """Compare candidates and a default, if there are several, on the folds of the fit."""
         others = [
-            one for one in candidates if one.arm != default.arm or not np.isclose(one.factor, 1.0)
+            one
+            for one in candidates
+            if one.setting != default.setting or not np.isclose(one.factor, 1.0)
         ]
         if others:
             several = [others[0], default, *others[1:]]
@@ -103,12 +105,12 @@ class SearchTrials:
 
     def ranked(
         self,
-        candidates: Sequence[Candidate],
-        tried: Sequence[Attempt],
+        candidates: Sequence[ScaledSetting],
+        tried: Sequence[Result],
         *,
         first: bool = False,
         default: int | None = None,
-    ) -> list[list[Candidate]]:
+    ) -> list[list[ScaledSetting]]:
         """Note attempts at the first of some candidates, and return the tiers of these.
 
         A default, by its place, stays unless others beat it.
@@ -125,17 +127,17 @@ class SearchTrials:
             eligible = better or [default]
         best = min(eligible, key=scores.__getitem__)
         self._winner = candidates[best], tried[best]
-        return tiers(self.arms, candidates[: len(tried)], scores)
+        return tiers(self.settings, candidates[: len(tried)], scores)
 
     def try_some(
         self,
-        candidates: Sequence[Candidate],
+        candidates: Sequence[ScaledSetting],
         n_components: int,
         share: float,
         *,
         last: bool = False,
         fewest: int = 1,
-    ) -> list[Attempt]:
+    ) -> list[Result]:
         """Try candidates, as many as the share of the budget pays for, or fewer than the fewest.
 
         Those of the last rung have the folds of the fit.
@@ -149,22 +151,29 @@ class SearchTrials:
         return tried if len(tried) >= fewest else []
 
     def try_all(
-        self, limit: TimeLimit, candidates: Sequence[Candidate], n_components: int, *, last: bool
-    ) -> list[Attempt]:
+        self,
+        limit: TimeLimit,
+        candidates: Sequence[ScaledSetting],
+        n_components: int,
+        *,
+        last: bool,
+    ) -> list[Result]:
         """Try candidates within the time of each, and return the first ones that end."""
         own = last or self.is_guarded or self.options.fold_column is not None
         folds, n_folds = (self._folds, self.n_folds) if own else (None, N_FOLDS)
-        plan, calls, sent = self.ledger.plan, list[Any](), shared(folds)
-        trials = {arm: self._trial(arm, n_components) for arm, _ in candidates}
+        plan, calls, sent = self.ledger.plan, list[Any](), scatter(folds)
+        trials = {setting: self._trial(setting, n_components) for setting, _ in candidates}
         itemsize = dtype_of_features(self.options.precision).itemsize
         a_trial = trial_bytes(self.n_rows, plan.n_features, n_components, itemsize, n_folds)
         at_once = max(min(plan.allowed_bytes // a_trial, plan.n_threads), 1)
         self._choose(trials, limit, at_once)
-        for arm, factor in candidates:
-            trial = trials[arm]
+        for setting, factor in candidates:
+            trial = trials[setting]
             name = f"try-{trial.options.feature_map}-{trial.kernel.name}-{trial.n_components}"
-            sample = self._rows[self.arms[arm].place], self._targets, factor, self._weights
-            calls.append((name, trial, *sample, sent, self._chosen.get((arm, trial.n_components))))
+            sample = self._rows[self.settings[setting].place], self._targets, factor, self._weights
+            calls.append(
+                (name, trial, *sample, sent, self._chosen.get((setting, trial.n_components)))
+            )
         made = limit.run_all(calls, at_once)
         self.ledger.pay(made)
         if last:
@@ -174,8 +183,8 @@ class SearchTrials:
             tell_of_job("tried", setting=setting, error=float(np.sqrt(attempt.relative_mse)))
         return made
 
-    def _trial(self, arm: int, n_components: int) -> Trial:
-        _, kernel, family, metric, _ = self.arms[arm]
+    def _trial(self, setting: int, n_components: int) -> Trial:
+        _, kernel, family, metric, _ = self.settings[setting]
         own = replace(self.options, kernel=kernel, feature_map=family)
         D = self._n_inputs if own.is_identity else n_components
         return Trial(own, D, metric, is_guarded=self.is_guarded)
@@ -183,22 +192,22 @@ class SearchTrials:
     def _choose(self, trials: dict[int, Trial], limit: TimeLimit, at_once: int) -> None:
         """Choose landmarks of arms that have none yet, once for all length scales."""
         wanted = {
-            (arm, trial.n_components): ("landmarks", trial.chosen, rows, self._weights)
-            for arm, trial in trials.items()
-            for rows in [self._rows[self.arms[arm].place]]
+            (setting, trial.n_components): ("landmarks", trial.chosen, rows, self._weights)
+            for setting, trial in trials.items()
+            for rows in [self._rows[self.settings[setting].place]]
             if trial.options.family.made.rows_a_feature
-            and (arm, trial.n_components) not in self._chosen
+            and (setting, trial.n_components) not in self._chosen
         }
         made = limit.run_all([*wanted.values()], at_once) if wanted else []
-        self._chosen.update(zip(wanted, map(shared, made), strict=False))
+        self._chosen.update(zip(wanted, map(scatter, made), strict=False))
 
     def found(self) -> Search:
         assert self._winner is not None  # noqa: S101  a trial is always paid
         (number, factor), chosen = self._winner
-        arm = self.arms[number]
-        if not arm.is_linear:
-            kernel, tried = arm.kernel.stretched(factor), arm.tried.stretched(factor)
-            arm = arm._replace(kernel=kernel, tried=tried)
+        setting = self.settings[number]
+        if not setting.is_linear:
+            kernel, tried = setting.kernel.stretched(factor), setting.tried.stretched(factor)
+            setting = setting._replace(kernel=kernel, tried=tried)
         ledger, n_folds = self.ledger, self.options.n_folds
         tried_sizes = configurations(self.attempts, chosen, ledger.plan, n_folds)
-        return Search(arm, self.attempts, tried_sizes, ledger.passes, ledger.seconds)
+        return Search(setting, self.attempts, tried_sizes, ledger.passes, ledger.seconds)

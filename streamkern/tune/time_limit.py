@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
-from streamkern.engine.scheduler import run_all, task
+from streamkern.engine.scheduler import compute_all, delayed
 
 _seconds_left: ContextVar[Callable[[], float] | None] = ContextVar("seconds_left", default=None)
 
@@ -42,10 +42,12 @@ class TimeLimit:
         finally:
             _seconds_left.reset(token)
 
-    def run_all(self, calls: Sequence[tuple[Any, ...]], n_threads: int | None = None) -> list[Any]:
+    def compute_all(
+        self, calls: Sequence[tuple[Any, ...]], n_threads: int | None = None
+    ) -> list[Any]:
         """Return what functions, each after a name and before its arguments, return as tasks.
 
         What follows one that was stopped is left out.
         """
-        made = run_all([task(self, *call, name=name) for name, *call in calls], n_threads)
+        made = compute_all([delayed(self, *call, name=name) for name, *call in calls], n_threads)
         return made[: next((i for i, each in enumerate(made) if each is None), len(made))]

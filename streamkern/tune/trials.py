@@ -80,7 +80,7 @@ class Chosen(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Attempt:
+class Result:
     """A kernel and a map, cross-validated on a sample at the best penalty of the grid."""
 
     metric: str
@@ -96,7 +96,7 @@ class Attempt:
     n_folds: int = N_FOLDS
     of_folds: Sequence[float] = field(default=(), compare=False)  # relative_mse in each
 
-    def beats(self, other: "Attempt") -> bool:
+    def beats(self, other: "Result") -> bool:
         """Return whether the error is smaller by a standard error, or else fold by fold.
 
         That is by factors, since a few rows far out make the errors of their folds, and so the
@@ -138,7 +138,7 @@ class Trial:
         weights: Floats | None = None,
         folds: Array | None = None,
         chosen: Chosen | None = None,
-    ) -> Attempt:
+    ) -> Result:
         """Leave out each fold in turn, at the penalties of the grid that matter."""
         if folds is None:
             cuts = np.linspace(0, len(y), N_FOLDS + 1).astype(int)[1:]
@@ -148,7 +148,7 @@ class Trial:
         begun, feature_map = time.perf_counter() - seconds, self._map(factor)
         made_from = (X, weights) if rows is None else (rows, None)
         drawn = feature_map.draw(X.shape[1], feature_map.chosen(*made_from))
-        made, summed = time.perf_counter(), drawn.summed()
+        made, summed = time.perf_counter(), drawn.gram_map()
         # Sums that are turned lose digits at long length scales, which may look like small errors.
         precision = self.options.precision if summed is drawn else "double"
         dtype = dtype_of_features(precision)
@@ -166,7 +166,7 @@ class Trial:
         curve = (guarded if self.is_guarded else near_the_best)(basis, total, sums)
         best = curve.choose()
         score, error = curve.combined(best)
-        return Attempt(
+        return Result(
             self.metric,
             self.options.feature_map,
             self.kernel.name,

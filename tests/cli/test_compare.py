@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from commandline import refused, report_of, rows, streamkern, write
 
-from streamkern.cli.console import Say
+from streamkern.cli.console import Console
 
 pytestmark = pytest.mark.usefixtures("folder")
 
@@ -42,14 +42,14 @@ def test_people_see_a_line_a_model():
 
 def test_a_table_that_is_wider_than_the_terminal_keeps_every_digit(capsys):
     cells = ("m" * 90, "1234567890" * 5)
-    Say(as_json=False, quiet=True).table("Wide", [cells], header=("model", "number"))
+    Console(as_json=False, quiet=True).table("Wide", [cells], header=("model", "number"))
     output = capsys.readouterr().out
     assert all(cell in output for cell in cells)
 
 
 def test_cells_are_shown_as_they_are_whatever_stands_in_them(capsys):
     cells = ("C:\\rows\\", "[bold]:smile:[/bold]")
-    Say(as_json=False, quiet=True).table("A [title] \\", [cells])
+    Console(as_json=False, quiet=True).table("A [title] \\", [cells])
     assert capsys.readouterr().out.split() == ["A", "[title]", "\\", *cells]
 
 

@@ -12,7 +12,7 @@ from streamkern.errors import DataError
 from streamkern.estimators.boosting import Boosting
 from streamkern.estimators.classification import Classification
 from streamkern.estimators.component_fit import ComponentOptions
-from streamkern.estimators.tasks import Regression
+from streamkern.estimators.problems import Regression
 from streamkern.parameters.parameters import Parameters
 from streamkern.report import comparison
 

@@ -19,7 +19,7 @@ from rows_read import store
 
 from streamkern._version import __version__
 from streamkern.cli import COMMANDS
-from streamkern.estimators.tasks import Regression
+from streamkern.estimators.problems import Regression
 from streamkern.monitor.log_lines import write_event
 from streamkern.predict.predictor import PredictionBuffers
 

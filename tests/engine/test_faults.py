@@ -32,7 +32,7 @@ from troubles import (
 import streamkern
 from streamkern.engine import worker_lifetime
 from streamkern.engine.futures import _awaited
-from streamkern.engine.scheduler import run, shared, task
+from streamkern.engine.scheduler import compute, delayed, scatter
 from streamkern.errors import ClusterError, StreamkernWarning, WorkersLostError
 from streamkern.runtime.events import observed
 from streamkern.runtime.resources import current_resources, reaching
@@ -311,7 +311,7 @@ def test_a_pass_is_in_the_span_of_its_caller_and_what_dask_measures_does_not_gro
     assert after[1] < 1.5 * before[1]
 
 
-def summed(values, pids=(), mark=None):
+def gram_map(values, pids=(), mark=None):
     """Kill workers, this one last, unless that was done."""
     if pids and not mark.exists():
         mark.touch()
@@ -323,13 +323,13 @@ def summed(values, pids=(), mark=None):
 @pytest.mark.slow
 def test_what_was_sent_to_workers_is_sent_again_when_all_of_them_die(workers, tmp_path):
     values = np.arange(1000.0)
-    sent = shared(values)
+    sent = scatter(values)
     assert len(workers.who_has(sent)[sent.key]) == 2
     for died in ("while idle", "at the task"):
         pids, mark = list(workers.run(os.getpid).values()), tmp_path / died
         if died == "while idle":
             summed(values, pids, mark)
-        assert run(task(summed, sent, pids, mark, name="sum")) == values.sum()
+        assert compute(delayed(summed, sent, pids, mark, name="sum")) == values.sum()
         workers.wait_for_workers(2, timeout=60)
         assert not set(pids) & set(workers.run(os.getpid).values())
 
@@ -359,7 +359,7 @@ def test_a_scheduler_that_is_gone_when_something_is_sent_is_told_in_one_sentence
         address = json.loads(file.read_text())["address"]
         with streamkern.connect(scheduler=address):
             scheduler_process(address).kill()
-            sending = partial(shared, 1), partial(run, task(sum, [1], name="one")), moments
+            sending = partial(scatter, 1), partial(compute, delayed(sum, [1], name="one")), moments
             for use in (*sending, current_resources):
                 with pytest.raises(ClusterError, match="lost its workers or its scheduler"):
                     use()

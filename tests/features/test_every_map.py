@@ -60,7 +60,7 @@ MAKE = {
     "cosines of a grid": lambda: drawn("grid").subset(np.arange(3, D)),
     "similarities": lambda: drawn("nystroem").similarities,
     "projected": lambda: drawn("nystroem").subset(np.array([11, 3, 0])),
-    "levelled": lambda: drawn("nystroem").summed(),
+    "levelled": lambda: drawn("nystroem").gram_map(),
     "identity": lambda: Identity().draw(P),
     "standardized": lambda: Standardized(SOME, drawn("sorf")),
     "standardized identity": lambda: Standardized(SOME, Identity().draw(3)),

@@ -12,9 +12,9 @@ from tolerances import assert_close
 from streamkern.errors import ParameterError
 from streamkern.features import (
     MAPS,
+    KernelColumns,
     Nystroem,
     RandomFourierFeatures,
-    Similarities,
     Standardized,
     Standardizer,
     landmarks,
@@ -96,7 +96,7 @@ def test_products_make_the_values_of_the_kernel_whatever_the_scale(scale, p, dty
     Z = 50.0 + rng.standard_normal((40, p))  # far from zero
     X = np.concatenate([Z + 1e-3 * rng.standard_normal(Z.shape), Z]).astype(dtype)
     for kernel in (Gaussian(scale * p**0.5), Matern(scale * p**0.5, nu=1.5)):
-        made = Similarities(kernel, Z).transform(X, dtype)
+        made = KernelColumns(kernel, Z).transform(X, dtype)
         # Squared distances are known to eps, of few inputs that of double, times squared lengths.
         lost = 1.0 if p <= 64 and dtype == np.float32 else 1.0 / scale**2
         assert_close(made, kernel(X, Z), dtype=dtype, size=max(lost, 1.0))
@@ -174,12 +174,12 @@ def test_the_first_features_are_those_of_the_map_of_the_first_landmarks():
 @every_kernel
 def test_turned_sums_are_those_of_whitened_features(kernel):
     phi = drawn(kernel)
-    psi = phi.summed()
-    whole, turning = psi.solved()
+    psi = phi.gram_map()
+    whole, turning = psi.solve_map()
     assert whole is not None
     assert whole.equals(phi)
     assert_close(psi.transform(ROWS) @ turning, phi.transform(ROWS), steps=1e7)
-    part, few = psi.solved(9)
+    part, few = psi.solve_map(9)
     assert part.equals(phi.first(9))
     assert_close(few, turning[:, :9])
 
@@ -187,7 +187,7 @@ def test_turned_sums_are_those_of_whitened_features(kernel):
 def test_levelling_takes_the_range_out_of_the_leading_directions():
     phi = drawn(Gaussian(1.0), 100, jitter=1e-8)
     plain = phi.similarities.transform(ROWS)
-    levelled = phi.summed().transform(ROWS)
+    levelled = phi.gram_map().transform(ROWS)
     plain, levelled = (np.linalg.eigvalsh(k.T @ k)[::-1] for k in (plain, levelled))
     r = 50
     assert phi.n_components > 90
@@ -197,17 +197,17 @@ def test_levelling_takes_the_range_out_of_the_leading_directions():
 
 def test_other_maps_are_summed_and_solved_for_as_they_are():
     phi = RandomFourierFeatures(Gaussian(1.0), 8).draw(P)
-    assert phi.summed() is phi
-    assert phi.solved() == (phi, None)
-    part, turning = phi.solved(4)
+    assert phi.gram_map() is phi
+    assert phi.solve_map() == (phi, None)
+    part, turning = phi.solve_map(4)
     assert (part.n_components, turning) == (4, None)
 
 
 @every_kernel
 def test_a_function_of_features_is_one_of_the_kernel_at_landmarks(kernel):
     phi, coef = drawn(kernel, 10), np.random.default_rng(3).standard_normal((10, 2))
-    short, weights = phi.condensed(coef)
-    assert isinstance(short, Similarities)
+    short, weights = phi.compress(coef)
+    assert isinstance(short, KernelColumns)
     assert_close(short.transform(ROWS) @ weights, phi.transform(ROWS) @ coef, steps=1e7)
 
 
@@ -230,7 +230,7 @@ def test_gradients_are_differences(name, dtype):
 
 
 def test_at_a_landmark_the_gradient_of_a_kernel_with_a_kink_is_finite():
-    phi = Similarities(Matern(1.0, nu=0.5), ROWS[:3])
+    phi = KernelColumns(Matern(1.0, nu=0.5), ROWS[:3])
     assert np.isfinite(phi.gradients(ROWS[:3], np.ones(3))).all()
 
 
@@ -313,7 +313,7 @@ def test_a_kernel_that_is_zero_at_all_landmarks_is_refused():
 
 
 def test_a_damaged_factor_is_refused():
-    for phi, name in ((drawn(), "factor"), (drawn().summed(), "levels")):
+    for phi, name in ((drawn(), "factor"), (drawn().gram_map(), "levels")):
         with pytest.raises(ParameterError, match="the file is damaged"):
             MAPS[phi.name].restore(phi.parameters(), phi.arrays() | {name: -phi.arrays()[name]})
 
@@ -339,7 +339,7 @@ def test_rows_of_clusters_far_apart_keep_their_distances(kernel, apart, p, dtype
     landmarks = centres + rng.standard_normal((18, p)) / np.sqrt(p)
     rows = landmarks + rng.standard_normal((18, p)) / np.sqrt(2 * p)
     standardizer = Standardizer(np.arange(p), np.zeros(p), np.ones(p), p)
-    features = Standardized(standardizer, Similarities(kernel, landmarks))
+    features = Standardized(standardizer, KernelColumns(kernel, landmarks))
     values = kernel(rows, landmarks)
     np.testing.assert_allclose(features.transform(rows, dtype), values, atol=1e-5)
     coef = rng.standard_normal(18)

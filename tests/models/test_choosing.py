@@ -8,7 +8,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from streamkern import Gaussian, RandomFeatureRidge
-from streamkern.engine.scheduler import run
+from streamkern.engine.scheduler import compute
 from streamkern.errors import DataError, ParameterError, StreamkernWarning
 from streamkern.sources import ArraySource, Block
 
@@ -64,7 +64,7 @@ def test_regions_are_the_cells_of_their_centres_and_left_out_as_such():
     X, y = rows(q=2)
     weights = np.random.default_rng(0).random(len(X)) + 0.1
     model = ridge(alpha=GRID, fold_by="space").fit(X, y, weights, keep_moments=True)
-    rule = run(model.moments_.folds).rule
+    rule = compute(model.moments_.folds).rule
     z = rule.standardizer(X)
     nearest = np.square(z[:, None] - rule.centres[None]).sum(axis=2).argmin(axis=1)
     folds = rule.folds[nearest]

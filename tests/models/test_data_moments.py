@@ -11,7 +11,7 @@ from harvests import smooth_rows as rows
 from sklearn.base import clone
 
 from streamkern import RandomFeatureClassifier, RandomFeaturePCA, RandomFeatureRidge, load_moments
-from streamkern.engine.scheduler import is_task
+from streamkern.engine.scheduler import is_delayed
 from streamkern.errors import (
     ClusterError,
     DataError,
@@ -415,7 +415,7 @@ def test_moments_on_workers_are_the_same_bits_as_in_this_process(tmp_path, exter
     def everything():
         first = model().moments(X[:300], y[:300])
         second = model().moments(X[300:], y[300:], like=first)
-        assert is_task(first.folds)
+        assert is_delayed(first.folds)
         merged = first.merge(second)
         merged.save(tmp_path / "m.h5", force=True)
         left = load_moments(tmp_path / "m.h5").forget(X[100:120], y[100:120])

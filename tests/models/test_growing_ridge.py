@@ -18,7 +18,6 @@ from sklearn.utils.validation import check_is_fitted
 import streamkern
 from streamkern import Gaussian, RandomFeatureRidge, load_moments
 from streamkern.errors import DataError, ParameterError, SingularSystemError, StreamkernWarning
-from streamkern.estimators import tasks
 
 pytestmark = pytest.mark.usefixtures("in_this_thread")
 

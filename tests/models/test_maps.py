@@ -66,7 +66,7 @@ def test_forgetting_what_was_merged_is_never_having_read_it(precision):
     options = {"precision": precision, "alpha": 1.0}
     relative = 1e-7 if precision == "double" else 1e-3
 
-    def solved(moments):
+    def solve_map(moments):
         return model(**options).solve(moments).predict(X)
 
     first = model(**options).moments(X[:500], Y[:500])
@@ -91,7 +91,7 @@ def test_the_number_of_features_is_chosen_among_the_leading_ones():
 def test_fewer_features_are_the_fit_of_the_first_landmarks():
     whole = model().moments(X, Y)
     few = model(n_components=10).solve(whole)
-    Phi = whole.feature_map.solved()[0].transform(X)[:, :10]
+    Phi = whole.feature_map.solve_map()[0].transform(X)[:, :10]
     assert close(few.predict(X), ridge_on(Phi, Y, 0.01), 1e-6)
 
 

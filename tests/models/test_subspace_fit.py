@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 import streamkern
 from streamkern import Gaussian, Matern
 from streamkern.errors import ModelFileError, ParameterError, StreamkernWarning
-from streamkern.estimators.tasks import Regression
+from streamkern.estimators.problems import Regression
 from streamkern.features.base import stream
 from streamkern.parameters import plan
 from streamkern.parameters.cost_estimate import vectors_at_once

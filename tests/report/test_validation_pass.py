@@ -11,7 +11,7 @@ from tolerances import assert_close
 
 import streamkern
 from streamkern import Gaussian, RandomFeatureClassifier, RandomFeatureRidge
-from streamkern.engine.scheduler import run
+from streamkern.engine.scheduler import compute
 from streamkern.errors import DataError, ModelFileError
 from streamkern.features import RandomFourierFeatures
 from streamkern.report import validation_pass
@@ -39,7 +39,7 @@ def fitted(X, y, s=None, **options):
 def refitted(model, X, y, s=None):
     """What fits without each row's fold predict for it, with the map and penalty of all rows."""
     y, s = y.reshape(len(y), -1), np.ones(len(y)) if s is None else s
-    folds = run(model.moments_.folds).rule.at(np.arange(len(y)))
+    folds = compute(model.moments_.folds).rule.at(np.arange(len(y)))
     feature_map = model.moments_.feature_map
     Phi = feature_map.transform(X)
     alphas = np.broadcast_to(model.alpha_, y.shape[1])

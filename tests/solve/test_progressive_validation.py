@@ -7,7 +7,7 @@ from streamkern.features import Identity, RandomFourierFeatures
 from streamkern.kernels import Gaussian
 from streamkern.solve.progressive_validation import _ALPHAS, _COMPONENTS, progressive_error
 from streamkern.sources import Block
-from streamkern.statistics import ByFold, Moments, RowFolds, moment_strips
+from streamkern.statistics import FoldStatistics, Moments, RowFolds, moment_strips
 
 
 def rows(n, p=3, q=1, seed=0):
@@ -16,8 +16,8 @@ def rows(n, p=3, q=1, seed=0):
     return X, np.sin(X[:, :q]) + 0.3 * rng.standard_normal((n, q)) + 5.0
 
 
-def summed(X, y, feature_map, start=0, n_folds=3):
-    folds = ByFold(
+def gram_map(X, y, feature_map, start=0, n_folds=3):
+    folds = FoldStatistics(
         RowFolds(n_folds, 0), Moments(feature_map, y.shape[1], precision="double")
     ).zero()
     folds.update([Block(X, y, start)])
@@ -69,7 +69,7 @@ def test_it_is_unknown_of_a_strip_a_constant_target_or_a_map_without_leading_par
     feature_map = RandomFourierFeatures(Gaussian(1.0), 1200, random_state=0).draw(3)
     X, y = rows(300)
     strips = moment_strips(Moments(feature_map, 1, precision="double"), 2)
-    halves = [ByFold(RowFolds(2, 0), strip).zero() for strip in strips]
+    halves = [FoldStatistics(RowFolds(2, 0), strip).zero() for strip in strips]
     for half in halves:
         half.update([Block(X, y, 0)])
     assert progressive_error(halves[1], halves[1]) is None

@@ -203,7 +203,7 @@ def test_a_server_that_goes_is_an_error_that_names_file_and_rows(
     write(tmp_path / "a.h5", chunks=(256, P))
     with web_server(tmp_path) as server, late_proxy(server, "--seconds", 0) as (proxy, process):
         source = open_hdf5(f"http://{proxy}/a.h5")
-        source = source.tolerant() if on_bad_rows == "skip" else source
+        source = source.skip_invalid() if on_bad_rows == "skip" else source
         blocks = source.reader(Shard(0, 0, N)).blocks(512)
         next(blocks)
         process.kill()
@@ -321,7 +321,7 @@ def test_damage_inside_a_chunk_is_an_error_that_names_the_rows(tmp_path, bucket)
     source = open_hdf5(bucket.put(path), storage_options=bucket.options)
     with pytest.raises(DataError, match=r"s3://rows/a\.h5: rows 700 to 800 of /X cannot be read"):
         together(source)
-    X, _ = together(source.tolerant())
+    X, _ = together(source.skip_invalid())
     assert np.flatnonzero(np.isnan(X).all(axis=1)).tolist() == list(range(700, 800))
 
 

@@ -12,7 +12,7 @@ from tolerances import assert_close
 from streamkern.errors import ParameterError
 from streamkern.features import Identity
 from streamkern.sources import Shard
-from streamkern.statistics import ByFold, Moments, RowFolds, block_folds, shard_folds
+from streamkern.statistics import FoldStatistics, Moments, RowFolds, block_folds, shard_folds
 
 N, P, K = 47, 3, 5
 every_number = pytest.mark.parametrize("K", [1, 2, 3, 5, 10])
@@ -69,9 +69,9 @@ def table() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return rng.standard_normal((N, P)), rng.standard_normal((N, 2)), rng.random(N) + 0.1
 
 
-def of_moments(rule) -> ByFold:
+def of_moments(rule) -> FoldStatistics:
     empty = Moments(Identity().draw(P), 2, precision="double", feature_shift=np.ones(P))
-    return ByFold(rule, empty)
+    return FoldStatistics(rule, empty)
 
 
 def assert_folds(statistic, expected, X, y, s) -> None:

@@ -28,12 +28,12 @@ from streamkern.predict.predictor import Predictor
 from streamkern.runtime.scratch import Scratch
 from streamkern.sources.class_labels import Classes
 from streamkern.statistics import (
-    ByFold,
     ColumnStatistics,
+    Composite,
+    FoldStatistics,
     Moments,
     RowFolds,
     RowSample,
-    Together,
     Triangle,
 )
 
@@ -79,8 +79,8 @@ STATISTICS: dict[str, Any] = {
     "gradients": gradients,
     "round": lambda: Evaluation(predictor(), RoundErrors(ENSEMBLE, 0.1)),
     "stages": lambda: StagedErrors(ENSEMBLE),
-    "folds": lambda: ByFold(RowFolds(3, 0), Moments(fourier(), Q)),
-    "together": lambda: Together(ColumnStatistics(P + Q), RowSample(7), Moments(fourier(), Q)),
+    "folds": lambda: FoldStatistics(RowFolds(3, 0), Moments(fourier(), Q)),
+    "together": lambda: Composite(ColumnStatistics(P + Q), RowSample(7), Moments(fourier(), Q)),
 }
 every_statistic = pytest.mark.parametrize("made", list(STATISTICS.values()), ids=list(STATISTICS))
 
@@ -198,14 +198,14 @@ def test_updates_add_up_leave_the_rows_and_need_each_block_no_longer_than_its_tu
 def test_statistics_together_say_what_each_says_alone():
     X, y, s = rows()
     cut = naive.blocks(X, y, [9, 9, 20], s)
-    together = naive.accumulated(Together(*(made() for made in STATISTICS.values())), cut)
+    together = naive.accumulated(Composite(*(made() for made in STATISTICS.values())), cut)
     for part, made in zip(together.parts, STATISTICS.values(), strict=True):
         assert_same(part, naive.accumulated(made(), cut))
 
 
 def test_different_numbers_of_statistics_do_not_merge():
     with pytest.raises(ValueError, match="zip"):
-        Together(RowSample(3)).merge(Together(RowSample(3), RowSample(3)))
+        Composite(RowSample(3)).merge(Composite(RowSample(3), RowSample(3)))
 
 
 @every_statistic
@@ -218,10 +218,10 @@ def test_sums_travel_without_parameters_and_are_whole_again_with_them(made):
 
 def test_a_map_does_not_travel_with_the_sums():
     large = Moments(RandomFourierFeatures(Gaussian(1.0), 64).draw(5000), Q)
-    folds = ByFold(RowFolds(3, 0), large)
+    folds = FoldStatistics(RowFolds(3, 0), large)
     folds.update(naive.blocks(np.ones((6, 5000)), np.ones((6, Q))))
     assert len(pickle.dumps(large)) > 1_000_000
-    assert len(pickle.dumps(Together(folds, large).detached())) < 300_000
+    assert len(pickle.dumps(Composite(folds, large).detached())) < 300_000
 
 
 @every_statistic

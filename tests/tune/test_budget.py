@@ -16,7 +16,7 @@ from naive import quick
 
 from streamkern import Gaussian, Laplacian, Matern, RandomFeatureRidge
 from streamkern.errors import ParameterError
-from streamkern.estimators.tuned_fit import Choice
+from streamkern.estimators.tuned_fit import Search
 from streamkern.features import Standardizer
 from streamkern.parameters.cost_estimate import fit_flops, fit_seconds, solve_flops
 from streamkern.parameters.fit_options import large_sample
@@ -29,7 +29,7 @@ from streamkern.tune.halving import budgeted_rows
 from streamkern.tune.input_weights import weights_by_descent
 from streamkern.tune.metric_rounds import HeldOutTrial
 from streamkern.tune.search_result import configurations
-from streamkern.tune.trials import N_FOLDS, Attempt, Cost, Targets, Trial
+from streamkern.tune.trials import N_FOLDS, Cost, Result, Targets, Trial
 
 N, P, D = 400, 3, 128
 
@@ -90,7 +90,7 @@ def test_a_budget_is_passes_or_time(text, expected):
 )
 def test_where_nothing_is_named_a_search_has_a_minute(given, named, expected):
     searched = dict.fromkeys(("kernels", "maps", "budget", "checkpoint"))
-    choice = Choice(ridge(**given)._parameters(), **searched | named)
+    choice = Search(ridge(**given)._parameters(), **searched | named)
     assert str(choice.budget) == expected
 
 
@@ -279,7 +279,7 @@ def test_a_fit_has_fewer_features_where_trials_were_slow_but_no_fewer_than_were_
     slowness, D
 ):
     given = Parameters.of(ridge(n_components=64))
-    choice = Choice(given, kernels=None, maps=None, budget="60s", checkpoint=None)
+    choice = Search(given, kernels=None, maps=None, budget="60s", checkpoint=None)
     clock = Clock(60.0, 0.0, (0.0, 0.0), lambda: 0.0, slowness)
     options = replace(given.passes(), n_components=256)
     source = as_source(*rows())
@@ -315,7 +315,7 @@ PLAN = SimpleNamespace(n_rows=10_000, n_features=4, n_slots=2, flops=fit_flops(1
 
 def attempt(error, seconds, name="orthogonal", size=64, scale=1.0, *, n=1000):
     cost = Cost(0.0, seconds, 0.0)
-    return Attempt("plain", name, "gaussian", scale, n, size, error, 0.01, 1.0, cost)
+    return Result("plain", name, "gaussian", scale, n, size, error, 0.01, 1.0, cost)
 
 
 attempts = st.lists(
@@ -357,7 +357,7 @@ def test_a_configuration_has_its_best_length_scale():
 
 def test_a_cost_is_that_of_the_trial_for_all_rows_and_folds():
     cost = Cost(drawing=0.5, sums=3.0, errors=8.0)
-    one = Attempt("plain", "iid", "gaussian", 1.0, 1000, 32, 0.2, 0.01, 1.0, cost)
+    one = Result("plain", "iid", "gaussian", 1.0, 1000, 32, 0.2, 0.01, 1.0, cost)
     (found,) = configurations([one], one, PLAN, 5)
     assert found["seconds"] == pytest.approx(0.5 + (3.0 * 10 + 8.0 * 6 / 4) / 2)
     assert found["passes"] == pytest.approx(fit_flops(10_000, 4, 32, 5) / PLAN.flops)

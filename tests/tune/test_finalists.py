@@ -7,17 +7,17 @@ import numpy as np
 import pytest
 
 from streamkern import RandomFeatureClassifier, RandomFeatureRidge, load
-from streamkern.estimators.tasks import Regression
-from streamkern.estimators.tuned_fit import Choice
+from streamkern.estimators.problems import Regression
+from streamkern.estimators.tuned_fit import Search
 from streamkern.features import Standardizer
 from streamkern.kernels import Gaussian, Laplacian
 from streamkern.parameters.parameters import Parameters
 from streamkern.sources import as_source
 from streamkern.tune import metric_beginnings, metric_learning, metric_rounds
 from streamkern.tune.budget import Budget
-from streamkern.tune.candidates import Arm, Candidate
+from streamkern.tune.candidates import ScaledSetting, Setting
 from streamkern.tune.search_trials import SearchTrials
-from streamkern.tune.trials import Attempt
+from streamkern.tune.trials import Result
 
 P = 5
 # So that searches end when nothing more is found, on slow machines too.
@@ -70,12 +70,12 @@ def test_scale_and_metric_are_chosen_and_the_plain_fit_is_among_the_finalists(fo
 )
 def test_the_plain_fit_stays_unless_another_beats_it(errors, best):
     trials = object.__new__(SearchTrials)
-    trials.attempts, trials.arms = [], [Arm(None, None, "", "", 0)] * len(errors)
+    trials.attempts, trials.settings = [], [Setting(None, None, "", "", 0)] * len(errors)
     tried = []
     for each in errors:
         mean, error = float(np.mean(each)), float(np.std(each, ddof=1) / np.sqrt(len(each)))
-        tried.append(Attempt("", "", "", 1.0, 3, 8, mean, error, 1.0, of_folds=each))
-    candidates = [Candidate(i, 1.0) for i in range(len(tried))]
+        tried.append(Result("", "", "", 1.0, 3, 8, mean, error, 1.0, of_folds=each))
+    candidates = [ScaledSetting(i, 1.0) for i in range(len(tried))]
     trials.ranked(candidates, tried, default=0)
     assert trials._winner == (candidates[best], tried[best])
 
@@ -354,7 +354,7 @@ def test_a_plain_fit_of_all_rows_is_kept_where_it_is_better(monkeypatch, n_compo
 
     fitted = Regression.fit
     monkeypatch.setattr(Regression, "fit", fit)
-    monkeypatch.setattr(Choice, "leaves_time", lambda *_: True)  # on any machine
+    monkeypatch.setattr(Search, "leaves_time", lambda *_: True)  # on any machine
     X = np.random.default_rng(0).normal(size=(1000, 3))
     y = np.sin(3 * X[:, 0]) * X[:, 1]
     model = RandomFeatureRidge(n_components=8, precision="double")

@@ -22,7 +22,7 @@ from streamkern.solvers import fold_solution
 from streamkern.solvers.fold_solution import Solved, solve_folds
 from streamkern.sources import Block, Shard
 from streamkern.sources.arrays import ArraySource
-from streamkern.statistics import ByFold, Moments, RowFolds, block_folds, shard_folds
+from streamkern.statistics import FoldStatistics, Moments, RowFolds, block_folds, shard_folds
 
 N, P, D, K, SHARD = 230, 3, 24, 4, 17
 ALPHAS = (0.01, 0.1, 1.0, 10.0, 100.0)
@@ -73,7 +73,7 @@ def passed(kind="rows", q=1, *, weighted=False):
     rule = rule_for(kind, source)
     return accumulate(
         source,
-        ByFold(rule, empty),
+        FoldStatistics(rule, empty),
         shard_rows=SHARD,
         block_rows=10,
         keep=True,
@@ -184,7 +184,7 @@ def test_by_default_thirty_penalties_are_tried(intercept):
 def test_a_criterion_chooses_its_best_penalty_without_folds(criterion, intercept, per_target):
     X, y, _ = rows(2)
     zero = Moments(feature_map(), 2, precision="double")
-    folds = naive.accumulated(ByFold(block_folds(N, 1), zero), naive.blocks(X, y))
+    folds = naive.accumulated(FoldStatistics(block_folds(N, 1), zero), naive.blocks(X, y))
     options = PenaltyOptions(criterion, per_target=per_target)
     solved = solve_folds(folds, options, intercept=intercept)
     spectrum = Eigenbasis.of(total_of(2).centred(intercept=intercept)).spectrum

@@ -17,7 +17,7 @@ from streamkern.parameters.fit_options import _LARGE_SAMPLE, large_sample
 from streamkern.parameters.parameters import Parameters
 from streamkern.tune import trials
 from streamkern.tune.candidates import far_steps
-from streamkern.tune.trials import Attempt, Trial
+from streamkern.tune.trials import Result, Trial
 
 P = 3
 # No more is chosen than the length scale.
@@ -167,7 +167,7 @@ def test_a_rung_has_128_features_or_all_where_an_eighth_is_fewer(D, rungs, monke
     def never_mind(trial, X, y, f, *rest):
         tried.append(trial.n_components)
         size = len(y), trial.n_components
-        return Attempt("plain", "iid", "gaussian", f, *size, f, 0.1, 1.0)
+        return Result("plain", "iid", "gaussian", f, *size, f, 0.1, 1.0)
 
     def no_pass(rows, *rest, **named):
         raise RuntimeError(rows.options.kernel.length_scale)

@@ -24,7 +24,7 @@ from streamkern.errors import CheckpointError, DataError, ParameterError
 from streamkern.features import Standardizer
 from streamkern.kernels import KERNELS, ShiftInvariantKernel
 from streamkern.parameters.parameters import Parameters
-from streamkern.tune.metric_rounds import HeldOutTrial, Tried
+from streamkern.tune.metric_rounds import HeldOutResult, HeldOutTrial
 
 P = 8
 # Two directions, not orthogonal to the axes nor along them.
@@ -128,10 +128,10 @@ def test_the_round_that_predicts_rows_held_out_best_is_kept(learnt):
     json.dumps(metric, allow_nan=False)
 
 
-def tried(squares, weights=None) -> Tried:
+def tried(squares, weights=None) -> HeldOutResult:
     weights = np.ones(len(squares)) if weights is None else np.array(weights)
     mean = float(np.average(squares, weights=weights))
-    return Tried(Gaussian(1.0), mean, 1.0, np.zeros((2, 1)), np.array(squares), weights)
+    return HeldOutResult(Gaussian(1.0), mean, 1.0, np.zeros((2, 1)), np.array(squares), weights)
 
 
 def test_one_fit_beats_another_by_a_standard_error_of_the_difference_of_rows():

@@ -9,7 +9,7 @@ import streamkern
 from streamkern import RandomFeatureAdaBoost, RandomFeatureClassifier, RandomFeatureRidge
 from streamkern.kernels import Gaussian, Laplacian
 from streamkern.tune import sample_choice
-from streamkern.tune.metric_rounds import Tried
+from streamkern.tune.metric_rounds import HeldOutResult
 
 N, P = 900, 4
 RNG = np.random.default_rng(5)
@@ -50,7 +50,7 @@ def test_the_best_of_those_that_are_surely_better_than_the_first_is_taken(monkey
         squares[2] = 0.9
         for square, factor in zip(squares, (1.0, 2.0, 3.0), strict=True):
             kernel, weights = Laplacian(factor), np.ones(200)
-            tried = Tried(kernel, square.mean(), 1.0, np.empty((0, 1)), square, weights)
+            tried = HeldOutResult(kernel, square.mean(), 1.0, np.empty((0, 1)), square, weights)
             yield sample_choice._SmallFit("standard", tried)
 
     monkeypatch.setattr(sample_choice, "_small_fits", fits)

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from streamkern.errors import OverflowedError, ParameterError
-from streamkern.estimators.tuned_fit import OF_SEARCH, Choice
+from streamkern.estimators.tuned_fit import OF_SEARCH, Search
 from streamkern.features.base import checked_n_components
 from streamkern.fit import fit, solve, sums_of
 from streamkern.models.data_moments import DataMoments, checked_moments
@@ -32,7 +32,7 @@ from streamkern.sources import Source, as_source
 Rows = tuple[Any, ...]
 
 
-class Task(ABC):
+class Problem(ABC):
     """What a fit is for: regression, or classification by regression on +1 and -1.
 
     Rows are X, y and weights, or a source and twice None; and columns beside them, if there are.
@@ -86,7 +86,7 @@ class Task(ABC):
         """Return the same of `tune`, with the kernel and map that take most memory."""
         parameters = self.prepared(parameters)
         solution = {"n_left_out": parameters.penalty.n_left_out}
-        options = Choice(parameters, **search).options
+        options = Search(parameters, **search).options
         solution |= parameters.solution_by_passes(options)
         return _job(parameters, options, None, **solution)
 
@@ -147,7 +147,7 @@ class Task(ABC):
         `search` is `kernels`, `maps`, `budget` and `checkpoint`, and when it was `begun`.
         """
         parameters = self.prepared(parameters)
-        choice, source = Choice(parameters, **search), self.source(rows, parameters, None)
+        choice, source = Search(parameters, **search), self.source(rows, parameters, None)
         ridge = solve(choice.moments(source), parameters, source, with_intervals=self.has_intervals)
         model = self._made(ridge, source, keep_moments=keep_moments)
         if not choice.leaves_time(model.ridge.report):
@@ -255,7 +255,7 @@ def _job(
     return Job(options, solution, partial(parameters.for_rows, template=template))
 
 
-class Regression(Task):
+class Regression(Problem):
     keeps_folds, has_intervals = False, True
 
     def source(self, rows: Rows, *_: Any, **__: Any) -> Source:
