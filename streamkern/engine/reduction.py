@@ -19,7 +19,6 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 import dask
-from dask import delayed
 from dask.base import tokenize
 from tlz import partition_all
 
@@ -133,10 +132,10 @@ def accumulate(
         saved = checkpoint.of_pass(label, tokenize(zero, read_rows, skip_bad_rows, threads))
     options = PassOptions(read_rows, skip_bad_rows, threads, job, monitored, validate, saved)
     if not of_task:
-        zero = delayed(zero, traverse=False, name=f"zero-{label}-{job}")
+        zero = dask.delayed(zero, traverse=False, name=f"zero-{label}-{job}")
     n_slots = n_threads or local_threads()
-    slots = delayed(ComputeSlots(n_slots), traverse=False, name=f"slots-{label}-{job}")
-    accumulating = delayed(accumulate_shard, traverse=False)
+    slots = dask.delayed(ComputeSlots(n_slots), traverse=False, name=f"slots-{label}-{job}")
+    accumulating = dask.delayed(accumulate_shard, traverse=False)
     # As many shards a group as groups.
     ordered = shards if group is None else sorted(shards, key=group)
     groups = list(partition_all(math.isqrt(len(shards) - 1) + 1, ordered))

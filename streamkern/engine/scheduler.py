@@ -13,7 +13,6 @@ from weakref import WeakKeyDictionary
 
 import dask
 import dask.threaded
-from dask import delayed
 from dask.delayed import Delayed
 
 from streamkern.engine.futures import ForgottenError, Patience, result_of, submitted, submitting
@@ -50,7 +49,7 @@ os.register_at_fork(after_in_child=_begin_anew)
 
 def delayed(function: Callable[..., Any], *arguments: Any, name: str) -> Any:
     """Return a Dask task of a function, for which BLAS has one thread; the dashboard has `name`."""
-    run_alone = delayed(_alone, traverse=False)
+    run_alone = dask.delayed(_alone, traverse=False)
     return run_alone(function, *arguments, dask_key_name=f"{name}-{uuid.uuid4().hex}")
 
 
@@ -100,7 +99,7 @@ def persist(root: Any, n_threads: int | None = None) -> Any:
         return client.persist(root)
 
 
-def _locally(compute: Callable[..., Any], root: Any, n_threads: int | None) -> Any:
+def _locally(made_by: Callable[..., Any], root: Any, n_threads: int | None) -> Any:
     """Compute or persist a task in this process, unless it needs what a client held."""
     if "distributed" in sys.modules and is_delayed(root):
         from distributed.client import futures_of  # noqa: PLC0415  where a client was
@@ -111,7 +110,7 @@ def _locally(compute: Callable[..., Any], root: Any, n_threads: int | None) -> A
                 "client open until the end, or take `moments.gathered()` while it is."
             )
     threads = {"num_workers": n_threads} if n_threads else {}
-    return compute(root, scheduler=local_scheduler(), **threads)[0]
+    return made_by(root, scheduler=local_scheduler(), **threads)[0]
 
 
 def compute_all(tasks: Sequence[Any], n_threads: int | None = None) -> list[Any]:
@@ -125,8 +124,8 @@ def _together(*values: Any) -> tuple[Any, ...]:
 def scatter(value: Any) -> Any:
     """Return a value as an argument for many tasks: sent once, where tasks run elsewhere.
 
-    It is on two workers, if there are so many; if both die, `compute` sends it again for a task that
-    takes it as an argument.  A task, or None, is returned as it is.
+    It is on two workers, if there are so many; if both die, `compute` sends it again for a task
+    that takes it as an argument.  A task, or None, is returned as it is.
     """
     client = current_client()
     if client is None or value is None or is_delayed(value):

@@ -164,7 +164,7 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
             As in `fit`; the search is made again.
         """
         search: Any = {"kernels": kernels, "maps": maps, "budget": budget, "checkpoint": checkpoint}
-        parameters, task = self._parameters(), self._problem()
+        parameters, problem = self._parameters(), self._problem()
         parameters = parameters.with_moments() if keep_moments else parameters
         parameters, beside = with_fold_column(parameters, X, groups, times)
         problem.search_job(parameters, **search)  # refused before rows are looked at
@@ -258,7 +258,7 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
         self, X: Any, y: Any, sample_weight: Any, classes: Any = None, *, repeated_rows: bool
     ) -> Self:
         with rows_lock(self):
-            state, parameters, task = self._growing(), self._parameters(), self._problem()
+            state, parameters, problem = self._growing(), self._parameters(), self._problem()
             before = state.moments if repeated_rows else state.known_rows()
             state.check_unchanged(parameters, problem)
             rows = self._tables(X, y, sample_weight, quiet=True)

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from streamkern.errors import OverflowedError, ParameterError
-from streamkern.estimators.tuned_fit import OF_SEARCH, Search
+from streamkern.estimators.tuned_fit import OF_SEARCH, SearchedFit
 from streamkern.features.base import checked_n_components
 from streamkern.fit import fit, solve, sums_of
 from streamkern.models.data_moments import DataMoments, checked_moments
@@ -86,7 +86,7 @@ class Problem(ABC):
         """Return the same of `tune`, with the kernel and map that take most memory."""
         parameters = self.prepared(parameters)
         solution = {"n_left_out": parameters.penalty.n_left_out}
-        options = Search(parameters, **search).options
+        options = SearchedFit(parameters, **search).options
         solution |= parameters.solution_by_passes(options)
         return _job(parameters, options, None, **solution)
 
@@ -147,7 +147,7 @@ class Problem(ABC):
         `search` is `kernels`, `maps`, `budget` and `checkpoint`, and when it was `begun`.
         """
         parameters = self.prepared(parameters)
-        choice, source = Search(parameters, **search), self.source(rows, parameters, None)
+        choice, source = SearchedFit(parameters, **search), self.source(rows, parameters, None)
         ridge = solve(choice.moments(source), parameters, source, with_intervals=self.has_intervals)
         model = self._made(ridge, source, keep_moments=keep_moments)
         if not choice.leaves_time(model.ridge.report):

@@ -77,7 +77,7 @@ def _trials(rows: FitContext, contenders: Sequence[MetricSettings], **how: Any) 
     return SearchTrials(contenders, folds=folds if are_own else None, is_guarded=crowds, **how)
 
 
-class Search:
+class SearchedFit:
     """What a search chooses among, and what it may take, checked before a row is read."""
 
     def __init__(

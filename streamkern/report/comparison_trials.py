@@ -149,9 +149,7 @@ class Trial:
         n_components: int | None = None,
         map_name: str | None = None,
     ) -> Self:
-        values = {
-            name: [getattr(compute, name) for compute in runs] for name in Run.__dataclass_fields__
-        }
+        values = {name: [getattr(run, name) for run in runs] for name in Run.__dataclass_fields__}
         errors = ("test_rmse", "cv_rmse", "loo_rmse", "kernel_error")
         means: dict[str, Any] = {
             name: None if None in values[name] else float(np.mean(values[name]))

@@ -144,7 +144,7 @@ def run_in_time(
     clock: Clock | None,
     several: Sequence[Any],
     share: float,
-    make: Callable[[TimeLimit, Sequence[Any]], list[Any]] = TimeLimit.run_all,
+    make: Callable[[TimeLimit, Sequence[Any]], list[Any]] = TimeLimit.compute_all,
     *,
     fewest: int = 0,
     expected: float = 0,

@@ -126,7 +126,7 @@ def start_of_rounds(
         there, name = scatter(rows[:n_descent]), "metric-weights"
         calls = [(name, weights_by_descent, each, there, *sent) for each in kernels]
         room = max(min(at_once, int(plan.allowed_bytes // descent_bytes(n_descent, p))), 1)
-        make = partial(TimeLimit.run_all, n_threads=room)
+        make = partial(TimeLimit.compute_all, n_threads=room)
         weights = run_in_time(clock, calls, LEARNING, make)
     found = [
         (pair, of_inputs, number)

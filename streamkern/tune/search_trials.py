@@ -174,13 +174,13 @@ class SearchTrials:
             calls.append(
                 (name, trial, *sample, sent, self._chosen.get((setting, trial.n_components)))
             )
-        made = limit.run_all(calls, at_once)
+        made = limit.compute_all(calls, at_once)
         self.ledger.pay(made)
         if last:
             self.ledger.measure(made)
         for attempt in made:
-            setting = f"{attempt.feature_map}, {attempt.kernel}, {attempt.n_components} components"
-            tell_of_job("tried", setting=setting, error=float(np.sqrt(attempt.relative_mse)))
+            tried = f"{attempt.feature_map}, {attempt.kernel}, {attempt.n_components} components"
+            tell_of_job("tried", setting=tried, error=float(np.sqrt(attempt.relative_mse)))
         return made
 
     def _trial(self, setting: int, n_components: int) -> Trial:
@@ -190,7 +190,7 @@ class SearchTrials:
         return Trial(own, D, metric, is_guarded=self.is_guarded)
 
     def _choose(self, trials: dict[int, Trial], limit: TimeLimit, at_once: int) -> None:
-        """Choose landmarks of arms that have none yet, once for all length scales."""
+        """Choose landmarks of settings that have none yet, once for all length scales."""
         wanted = {
             (setting, trial.n_components): ("landmarks", trial.chosen, rows, self._weights)
             for setting, trial in trials.items()
@@ -198,7 +198,7 @@ class SearchTrials:
             if trial.options.family.made.rows_a_feature
             and (setting, trial.n_components) not in self._chosen
         }
-        made = limit.run_all([*wanted.values()], at_once) if wanted else []
+        made = limit.compute_all([*wanted.values()], at_once) if wanted else []
         self._chosen.update(zip(wanted, map(scatter, made), strict=False))
 
     def found(self) -> Search:

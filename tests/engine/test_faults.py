@@ -311,7 +311,7 @@ def test_a_pass_is_in_the_span_of_its_caller_and_what_dask_measures_does_not_gro
     assert after[1] < 1.5 * before[1]
 
 
-def gram_map(values, pids=(), mark=None):
+def summed(values, pids=(), mark=None):
     """Kill workers, this one last, unless that was done."""
     if pids and not mark.exists():
         mark.touch()

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 import streamkern
 from streamkern import Gaussian, RandomFeatureRidge, load_moments
 from streamkern.errors import DataError, ParameterError, SingularSystemError, StreamkernWarning
+from streamkern.estimators import problems
 
 pytestmark = pytest.mark.usefixtures("in_this_thread")
 
@@ -25,14 +26,14 @@ pytestmark = pytest.mark.usefixtures("in_this_thread")
 @pytest.fixture
 def solves(monkeypatch):
     """Counts solutions, each of which may first wait for something."""
-    found, solve = SimpleNamespace(n=0, first=lambda: None), tasks.solve_moments
+    found, solve = SimpleNamespace(n=0, first=lambda: None), problems.solve
 
     def counted(*arguments, **options):
         found.n += 1
         found.first()
         return solve(*arguments, **options)
 
-    monkeypatch.setattr(tasks, "solve_moments", counted)
+    monkeypatch.setattr(problems, "solve", counted)
     return found
 
 

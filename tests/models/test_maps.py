@@ -66,7 +66,7 @@ def test_forgetting_what_was_merged_is_never_having_read_it(precision):
     options = {"precision": precision, "alpha": 1.0}
     relative = 1e-7 if precision == "double" else 1e-3
 
-    def solve_map(moments):
+    def solved(moments):
         return model(**options).solve(moments).predict(X)
 
     first = model(**options).moments(X[:500], Y[:500])

@@ -16,7 +16,7 @@ def rows(n, p=3, q=1, seed=0):
     return X, np.sin(X[:, :q]) + 0.3 * rng.standard_normal((n, q)) + 5.0
 
 
-def gram_map(X, y, feature_map, start=0, n_folds=3):
+def summed(X, y, feature_map, start=0, n_folds=3):
     folds = FoldStatistics(
         RowFolds(n_folds, 0), Moments(feature_map, y.shape[1], precision="double")
     ).zero()

@@ -16,7 +16,7 @@ from naive import quick
 
 from streamkern import Gaussian, Laplacian, Matern, RandomFeatureRidge
 from streamkern.errors import ParameterError
-from streamkern.estimators.tuned_fit import Search
+from streamkern.estimators.tuned_fit import SearchedFit
 from streamkern.features import Standardizer
 from streamkern.parameters.cost_estimate import fit_flops, fit_seconds, solve_flops
 from streamkern.parameters.fit_options import large_sample
@@ -90,7 +90,7 @@ def test_a_budget_is_passes_or_time(text, expected):
 )
 def test_where_nothing_is_named_a_search_has_a_minute(given, named, expected):
     searched = dict.fromkeys(("kernels", "maps", "budget", "checkpoint"))
-    choice = Search(ridge(**given)._parameters(), **searched | named)
+    choice = SearchedFit(ridge(**given)._parameters(), **searched | named)
     assert str(choice.budget) == expected
 
 
@@ -279,7 +279,7 @@ def test_a_fit_has_fewer_features_where_trials_were_slow_but_no_fewer_than_were_
     slowness, D
 ):
     given = Parameters.of(ridge(n_components=64))
-    choice = Search(given, kernels=None, maps=None, budget="60s", checkpoint=None)
+    choice = SearchedFit(given, kernels=None, maps=None, budget="60s", checkpoint=None)
     clock = Clock(60.0, 0.0, (0.0, 0.0), lambda: 0.0, slowness)
     options = replace(given.passes(), n_components=256)
     source = as_source(*rows())

@@ -8,7 +8,7 @@ import pytest
 
 from streamkern import RandomFeatureClassifier, RandomFeatureRidge, load
 from streamkern.estimators.problems import Regression
-from streamkern.estimators.tuned_fit import Search
+from streamkern.estimators.tuned_fit import SearchedFit
 from streamkern.features import Standardizer
 from streamkern.kernels import Gaussian, Laplacian
 from streamkern.parameters.parameters import Parameters
@@ -354,7 +354,7 @@ def test_a_plain_fit_of_all_rows_is_kept_where_it_is_better(monkeypatch, n_compo
 
     fitted = Regression.fit
     monkeypatch.setattr(Regression, "fit", fit)
-    monkeypatch.setattr(Search, "leaves_time", lambda *_: True)  # on any machine
+    monkeypatch.setattr(SearchedFit, "leaves_time", lambda *_: True)  # on any machine
     X = np.random.default_rng(0).normal(size=(1000, 3))
     y = np.sin(3 * X[:, 0]) * X[:, 1]
     model = RandomFeatureRidge(n_components=8, precision="double")
