@@ -1,7 +1,7 @@
-"""A fit: summarize the rows, draw features, sum these up, solve, and return the model.
+"""A fit is five calls, each a file of `fitting/`, on rows that `planned_fit` has planned before.
 
-    rows --> summary --> features --> sums of folds --> path of penalties --> model
-      |______________________________|
+    rows --> summarize --> draw_features --> sum_features --> ridge_path --> fitted_ridge
+      |____________________________________________|
 
 The rows are read twice: for what their columns hold with a sample, and for the sums.  All that
 follows is of these sums alone, so any penalty, and any part of the rows, may be solved for again.
@@ -11,16 +11,16 @@ maps; which of them a fit has does not show here.
 Rahimi and Recht (2007), "Random features for large-scale kernel machines".
 """
 
+from streamkern.fitting.draw_features import draw_features
+from streamkern.fitting.ridge_path import ridge_path
+from streamkern.fitting.ridge_result import fitted_ridge
+from streamkern.fitting.sum_features import sum_features
+from streamkern.fitting.summarize import summarize
 from streamkern.models.data_moments import DataMoments
-from streamkern.models.drawing import draw_features
-from streamkern.models.feature_passes import sum_features
 from streamkern.models.fitted_ridge import FittedRidge
-from streamkern.models.ridge_path import ridge_path
-from streamkern.models.ridge_result import fitted_ridge
 from streamkern.parameters.parameters import Parameters
 from streamkern.passes.checkpoint_job import checkpointed
 from streamkern.passes.fit_context import FitContext
-from streamkern.passes.summary import summarize
 from streamkern.sources import Source
 
 
@@ -38,9 +38,9 @@ def fit(
 def sums_of(context: FitContext) -> DataMoments:
     """Read rows of p inputs and q targets for the sums of D features by fold: D^2 + D q numbers."""
     with checkpointed(context) as planned:
-        rows, summary = summarize(planned)
-        rows, features = draw_features(rows, summary)
-        return sum_features(rows, features)
+        known, summary = summarize(planned)
+        chosen, features = draw_features(known, summary)
+        return sum_features(chosen, features)
 
 
 def solve(

@@ -27,6 +27,7 @@ FLOORS = [
     {"passes"},
     {"tune", "solvers"},
     {"models"},
+    {"fitting"},
     {"fit"},
     {"estimators"},
     {"report"},

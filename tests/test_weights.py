@@ -15,11 +15,11 @@ from rows_read import sample_of
 import streamkern
 from streamkern import ExactKernelRidge, Gaussian, RandomFeatureRidge, open_hdf5
 from streamkern.errors import CheckpointError, DataError
+from streamkern.fitting.planned_fit import planned_fit
 from streamkern.kernels import parsed_kernel
 from streamkern.kernels.scaled import median_distance
 from streamkern.parameters.parameters import Parameters
 from streamkern.passes.checkpoint_job import checkpointed
-from streamkern.passes.planned_fit import planned_fit
 from streamkern.report.input_effects import partial_dependence
 from streamkern.sources import ArraySource
 

@@ -19,17 +19,17 @@ import numpy as np
 from streamkern.errors import DataError, ParameterError, StreamkernWarning
 from streamkern.features import Identity, Standardized
 from streamkern.fit import solve
+from streamkern.fitting.draw_features import Features, draw_features, features_like
+from streamkern.fitting.planned_fit import planned_fit
+from streamkern.fitting.sum_features import sum_features
+from streamkern.fitting.summarize import summarize
 from streamkern.models.data_moments import DataMoments
-from streamkern.models.drawing import Features, draw_features, features_like
-from streamkern.models.feature_passes import sum_features
 from streamkern.parameters.fit_options import FitOptions
 from streamkern.parameters.fit_report import FitReport
 from streamkern.parameters.parameters import Parameters, first_kernel_of
 from streamkern.parameters.template import Template
 from streamkern.passes.checkpoint_job import checkpointed
 from streamkern.passes.fit_context import FitContext
-from streamkern.passes.planned_fit import planned_fit
-from streamkern.passes.summary import summarize
 from streamkern.predict.ensemble import ALGORITHMS, Ensemble, RoundErrors, StagedErrors
 from streamkern.predict.evaluation import Evaluation
 from streamkern.runtime.threads import blas_threads

@@ -12,6 +12,7 @@ from streamkern._typing import Group
 from streamkern.engine.scheduler import compute, delayed, scatter
 from streamkern.errors import DataError, ParameterError, warn
 from streamkern.fit import sums_of
+from streamkern.fitting.planned_fit import planned_fit
 from streamkern.kernels import Kernel, as_kernel
 from streamkern.models.data_moments import DataMoments
 from streamkern.models.fitted_model import FittedModel, described_kernel, restored_kernel, through
@@ -21,7 +22,6 @@ from streamkern.models.report_facts import kernel_facts
 from streamkern.parameters.fit_options import FitOptions
 from streamkern.parameters.fit_report import FitReport, with_seconds
 from streamkern.parameters.parameters import DEFAULT_KERNEL, Parameters
-from streamkern.passes.planned_fit import planned_fit
 from streamkern.predict.principal_components import PrincipalComponents, checked_number
 from streamkern.solve import Eigenbasis
 from streamkern.sources import Source

@@ -1,4 +1,4 @@
-"""Estimators of one task: they fit, tune, solve and grow by the same calls, whatever the task."""
+"""Estimators of one problem: they fit, tune, solve and grow by the same calls, whatever it is."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from streamkern.runtime.events import job
 
 
 class FeatureEstimator(KernelFeatures, TableEstimator):
-    """An estimator of one task: it fits, solves and grows by the same calls, whatever the task."""
+    """An estimator of one problem: it fits, solves and grows by the same calls, whatever it is."""
 
     feature_map_ = fitted("ridge.feature_map", "From raw rows to features, standardised before.")
     coef_ = fitted("ridge.coef", "The coefficients, (D,) or (D, q); of scores for a classifier.")
@@ -33,7 +33,7 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
 
     @abstractmethod
     def _problem(self) -> Problem:
-        """Return the task, with its options."""
+        """Return the problem, with its options."""
 
     def _parameters(self) -> Parameters:
         return Parameters.of(self)

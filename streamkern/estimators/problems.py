@@ -1,6 +1,6 @@
-"""Tasks: what targets become, and what is made of the regression on them.
+"""Problems: what targets become, and what is made of the regression on them.
 
-rows --> task.source --> moments --> regression --> task.model --> fitted model
+rows --> problem.source --> moments --> regression --> problem.model --> fitted model
 """
 
 from abc import ABC, abstractmethod
@@ -15,6 +15,7 @@ from streamkern.errors import OverflowedError, ParameterError
 from streamkern.estimators.tuned_fit import OF_SEARCH, SearchedFit
 from streamkern.features.base import checked_n_components
 from streamkern.fit import fit, solve, sums_of
+from streamkern.fitting.planned_fit import planned_fit
 from streamkern.models.data_moments import DataMoments, checked_moments
 from streamkern.models.feature_rounding import LARGEST_SHARE, ROUNDED, share_of_rounding
 from streamkern.models.fitted_ridge import FittedRidge
@@ -24,7 +25,6 @@ from streamkern.parameters.footprint import solve_bytes
 from streamkern.parameters.parameters import AUTO, Parameters
 from streamkern.parameters.plan import Job, tell_of_solution
 from streamkern.parameters.template import Template
-from streamkern.passes.planned_fit import planned_fit
 from streamkern.runtime.memory import check_free
 from streamkern.runtime.resources import current_resources
 from streamkern.sources import Source, as_source
@@ -56,7 +56,7 @@ class Problem(ABC):
 
     @abstractmethod
     def check_moments(self, moments: DataMoments) -> None:
-        """Raise ParameterError if the moments are not for this task."""
+        """Raise ParameterError if the moments are not for this problem."""
 
     @abstractmethod
     def growing_source(
@@ -71,7 +71,7 @@ class Problem(ABC):
         """Return rows that come to a model: the `first` ones, or more like the template."""
 
     def prepared(self, parameters: Parameters) -> Parameters:
-        """Return the parameters with the folds that the task needs."""
+        """Return the parameters with the folds that the problem needs."""
         return replace(parameters, keeps_folds=self.keeps_folds)
 
     def job(self, parameters: Parameters, template: Template | None = None) -> Job:

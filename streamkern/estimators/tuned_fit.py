@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from streamkern.errors import DataError, ParameterError
+from streamkern.fitting.draw_features import drawn
+from streamkern.fitting.planned_fit import check_metric_of, planned_fit
+from streamkern.fitting.sum_features import sum_features
+from streamkern.fitting.summarize import summarize
 from streamkern.kernels import Gaussian, Kernel, Linear
 from streamkern.models.data_moments import DataMoments
-from streamkern.models.drawing import drawn
-from streamkern.models.feature_passes import sum_features
 from streamkern.models.fitted_model import described_kernel
 from streamkern.parameters.fit_options import FitOptions, large_sample
 from streamkern.parameters.fit_report import FitReport, with_seconds
@@ -22,8 +24,6 @@ from streamkern.parameters.plan import plan_here, tell_of_solution
 from streamkern.passes.checkpoint_job import checkpointed
 from streamkern.passes.column_summary import block_of
 from streamkern.passes.fit_context import FitContext
-from streamkern.passes.planned_fit import check_metric_of, planned_fit
-from streamkern.passes.summary import summarize
 from streamkern.runtime.events import tell_of_job
 from streamkern.sources import Source
 from streamkern.tune.budget import Budget, Clock, Ledger, direct_seconds

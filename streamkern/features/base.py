@@ -163,26 +163,6 @@ class FeatureMap(ABC):
     def subset(self, indices: Array) -> FeatureMap:
         """Return the map of some of the features, in this order, with this map's scale."""
 
-    def gram_map(self) -> FeatureMap:
-        """Return the map whose features a pass makes and sums: this one, but for a good reason."""
-        return self
-
-    def solve_map(self, n_components: int | None = None) -> tuple[FeatureMap, Floats | None]:
-        """Return the map whose features, or first K of them, are solved for, and R.
-
-        For a map that `gram_map` returned in the place of another, that is the other, with features
-        phi = R^T psi of the features psi of this map; R (D, K) is None where they are these.
-        """
-        return self if n_components in (None, self.n_components) else self.first(n_components), None
-
-    def unwhitened(self) -> FeatureMap:
-        """Return a map psi that takes less, with phi = R^T psi: this one, but for a good reason."""
-        return self
-
-    def apply_r(self, vectors: Floats, *, back: bool = False) -> Floats:  # noqa: ARG002
-        """Return R v of vectors (D, k), or R^T v, with R as in `unwhitened`."""
-        return vectors
-
     def combined(self, weights: Floats) -> FeatureMap:
         """Return the map of the features W^T phi, of weights W (D, r)."""
         made: Any = MAPS["combinations"]  # whose module imports this one

@@ -26,6 +26,7 @@ from streamkern.errors import ParameterError
 from streamkern.features.base import FeatureMap, stream
 from streamkern.features.families import MAPS
 from streamkern.features.kernel_map import ChosenFeatures
+from streamkern.features.whitening import SummedInPlace
 from streamkern.runtime.scratch import Scratch
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ _LEVELLING = ("reflectors", "factors", "levels")
 _STEPS, _MORE, _BEGINNING = 3, 16, 3
 
 
-class DeflatedNystroem(ChosenFeatures):
+class DeflatedNystroem(SummedInPlace, ChosenFeatures):
     """Values of a kernel at the landmarks of a Nystroem map, levelled.
 
     Reflectors Y (m, r) and factors F (r, r) are of Q = I - Y F Y^T, levels are s_r / s_i.

@@ -15,6 +15,7 @@ from streamkern.features.kernel_map import KernelMap
 from streamkern.features.kernel_values import KernelColumns, LandmarkFeatures, Projected, has_slopes
 from streamkern.features.landmarks import diagonal, landmarks
 from streamkern.features.levelled import DeflatedNystroem
+from streamkern.features.whitening import Whitened
 from streamkern.kernels import Kernel
 from streamkern.runtime.memory import usable_cores
 from streamkern.runtime.threads import blas_threads
@@ -34,7 +35,7 @@ _FEW = 16
 _ORDER = 2
 
 
-class Nystroem(KernelMap, LandmarkFeatures):
+class Nystroem(Whitened, KernelMap, LandmarkFeatures):
     """The kernel at landmarks, for every kernel: phi(x) = L^-1 (k(x, z_1), ..., k(x, z_m)).
 
     With K_mm = L L^T, phi(x)^T phi(x') is the Nystroem approximation of the kernel, exact where x

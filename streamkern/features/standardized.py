@@ -95,20 +95,6 @@ class Standardized(FeatureMap):
             return Standardized(self.standardizer.then(inner.standardizer), inner.inner)
         return Standardized(self.standardizer, inner)
 
-    def gram_map(self) -> "Standardized":
-        return Standardized(self.standardizer, self.inner.gram_map())
-
-    def solve_map(self, n_components: int | None = None) -> tuple[FeatureMap, Floats | None]:
-        inner, turning = self.inner.solve_map(n_components)
-        return Standardized(self.standardizer, inner), turning
-
-    def unwhitened(self) -> "Standardized":
-        inner = self.inner.unwhitened()
-        return self if inner is self.inner else Standardized(self.standardizer, inner)
-
-    def apply_r(self, vectors: Floats, *, back: bool = False) -> Floats:
-        return self.inner.apply_r(vectors, back=back)
-
     def combined(self, weights: Floats) -> "Standardized":
         return Standardized(self.standardizer, self.inner.combined(weights))
 

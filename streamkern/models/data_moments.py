@@ -9,6 +9,7 @@ from streamkern.engine.scheduler import compute, delayed, is_delayed, persist, s
 from streamkern.errors import ParameterError
 from streamkern.errors.html_table import html_table
 from streamkern.features import FeatureMap
+from streamkern.features.whitening import solve_map
 from streamkern.kernels import Kernel
 from streamkern.models.labelling import classes_of_report
 from streamkern.models.moments_files import read_moments, write_moments
@@ -103,7 +104,7 @@ class DataMoments:
 
         These, but where what was summed is to be turned: a task a fold, where the moments are.
         """
-        feature_map, turning = self.feature_map.solve_map()
+        feature_map, turning = solve_map(self.feature_map)
         if turning is None:
             return self
         folds = scatter(self.folds)

@@ -16,6 +16,7 @@ from streamkern._typing import Floats
 from streamkern.engine.reduction import PassResult
 from streamkern.engine.scheduler import compute, compute_all, delayed, scatter
 from streamkern.features import FeatureMap
+from streamkern.features.whitening import solve_map
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.scoring import rounding_at_landmarks, scored
 from streamkern.predict.evaluation import Evaluation, FoldPredictors, PredictionErrors
@@ -53,7 +54,7 @@ def unseen_by(model: FittedRidge, folds: Any) -> FoldModels:
     predictor = model.predictor
     alpha = np.array(model.alpha) if isinstance(model.alpha, list) else model.alpha
     size = model.report["sparse_of"] or len(predictor.coef)
-    feature_map, _ = model.moments.feature_map.solve_map()  # type: ignore[union-attr]
+    feature_map, _ = solve_map(model.moments.feature_map)  # type: ignore[union-attr]
     if size < feature_map.n_components:
         feature_map = feature_map.first(size)
     parameters = model.parameters

@@ -10,6 +10,7 @@ from streamkern.engine.reduction import PassResult
 from streamkern.engine.scheduler import compute, delayed
 from streamkern.errors import DataError
 from streamkern.features import FeatureMap, Standardized
+from streamkern.features.whitening import gram_map
 from streamkern.parameters.fit_report import FitReport
 from streamkern.passes.column_summary import ColumnSummary
 from streamkern.passes.fit_context import FitContext
@@ -60,7 +61,7 @@ class Solver(ABC):
     def sums(self, drawn: Standardized) -> FoldSums:
         """Read the rows once for the sums of folds; more often if memory holds but strips."""
         with blas_threads(1):  # the shift of features is part of the result
-            feature_map = drawn.gram_map()
+            feature_map = gram_map(drawn)
             empty = self.empty(feature_map) if self.known is None else self.known
         found = self.read(empty, feature_map)
         return replace(found, facts=self.facts(found))

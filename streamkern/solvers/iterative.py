@@ -10,6 +10,7 @@ from streamkern.engine.feature_stores import FeatureStores
 from streamkern.engine.reduction import PassResult
 from streamkern.engine.scheduler import scatter
 from streamkern.features import FeatureMap, Standardized
+from streamkern.features.whitening import gram_map, unwhitened
 from streamkern.parameters.penalty_options import PenaltyOptions
 from streamkern.passes.fit_context import FitContext
 from streamkern.runtime.memory import usable_cores
@@ -54,7 +55,7 @@ class ConjugateGradients(Solver):
         context = self.context
         first = self._of_waves if context.options.sums_waves else self
         with blas_threads(1):  # the shift of features is part of the result
-            feature_map = drawn.unwhitened()
+            feature_map = unwhitened(drawn)
             empty = self.empty(feature_map) if self.known is None else self.known
         found = first.read(empty, feature_map, keep=False)
         sums, intercept = found.folds, context.options.fit_intercept
@@ -103,7 +104,7 @@ def _fewer_features(
     if isinstance(sums.empty, ToeplitzMoments):
         found = {fold: part.leading(sizes[-1]) for fold, part in sums.parts.items()}
     else:
-        parts = read(feature_map.first(sizes[-1]).gram_map()).parts
+        parts = read(gram_map(feature_map.first(sizes[-1]))).parts
         with blas_threads(1):
             found = {fold: part.solvable() for fold, part in parts.items()}
     tried = solve_sizes(

@@ -13,6 +13,7 @@ import numpy as np
 from streamkern._typing import Array, Floats
 from streamkern.features import FeatureMap
 from streamkern.features.base import slices, stream
+from streamkern.features.whitening import apply_r
 from streamkern.runtime.matrix_products import product
 from streamkern.runtime.threads import blas_threads
 from streamkern.solve.posterior_samples import PosteriorSamples, n_samples, sample_posterior
@@ -53,8 +54,8 @@ class SubspacePasses:
         self.samples_off: Sequence[float] = ()  # by what part of their size, by penalties
         turned: dict[int, Any] = {}
         for fold, part in sorted(sums.parts.items()):
-            shift = feature_map.apply_r(part.feature_shift, back=True)
-            cross = feature_map.apply_r(part.cross, back=True)
+            shift = apply_r(feature_map, part.feature_shift, back=True)
+            cross = apply_r(feature_map, part.cross, back=True)
             turned[fold] = part.without_gram(feature_map, shift, cross)
         self.subspace = Subspace(turned, intercept=intercept)
         self.preconditioner = NystroemPreconditioner.none(feature_map.n_components)
@@ -83,8 +84,8 @@ class SubspacePasses:
             return self._remainder(float(alphas[0]))
 
         def times(vectors: Floats) -> Floats:
-            products = self.products.of_all(self.feature_map.apply_r(vectors), "samples")
-            products = self.feature_map.apply_r(products, back=True)
+            products = self.products.of_all(apply_r(self.feature_map, vectors), "samples")
+            products = apply_r(self.feature_map, products, back=True)
             return self.subspace.about_means(products, vectors, None)
 
         with blas_threads(1):
@@ -127,12 +128,12 @@ class SubspacePasses:
         label = f"{what}-{self.subspace.n_vectors + vectors.shape[1]}"
         parts = self._timed(self.products.of_folds, vectors.astype(dtype), label)
         with blas_threads(1):
-            every = self.feature_map.apply_r(np.column_stack(list(parts.values())), back=True)
+            every = apply_r(self.feature_map, np.column_stack(list(parts.values())), back=True)
         return dict(zip(parts, np.split(every, len(parts), axis=1), strict=True))
 
     def _timed(self, multiply: Callable[..., Any], vectors: Array, label: str) -> Any:
         with blas_threads(1):
-            turned = self.feature_map.apply_r(vectors).astype(vectors.dtype)
+            turned = apply_r(self.feature_map, vectors).astype(vectors.dtype)
         begun = perf_counter()
         found = multiply(turned, label)
         self.seconds.append(perf_counter() - begun)
@@ -157,7 +158,7 @@ class SubspacePasses:
             label = f"sketch-{known.n_vectors + some.stop}"
             found = self._timed(self.products.of_all, more[:, some], label)
             with blas_threads(1):
-                found = self.feature_map.apply_r(found, back=True)
+                found = apply_r(self.feature_map, found, back=True)
                 images[:, some] = self.subspace.about_means(found, more[:, some], None)
         with blas_threads(1):
             precision = precision_of_features(self.precision)

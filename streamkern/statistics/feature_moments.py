@@ -8,6 +8,7 @@ import numpy as np
 from streamkern._typing import Array, Block, Floats
 from streamkern.errors import ParameterError
 from streamkern.features import FeatureMap
+from streamkern.features.whitening import solve_map
 from streamkern.runtime.scratch import Scratch
 from streamkern.runtime.timing import timed
 from streamkern.statistics.centred_moments import CentredMoments, precision_of_features
@@ -169,7 +170,7 @@ class Moments(FeatureSums):
         That is `leading`, but for a map whose sums are to be turned: there they become
         R^T G R and R^T C, in double.  Raises ParameterError if the map has no such part.
         """
-        feature_map, turning = self.feature_map.solve_map(n_components)
+        feature_map, turning = solve_map(self.feature_map, n_components)
         if turning is None:
             return self.leading(feature_map.n_components)
         made = self.of_features(feature_map, turning.T @ self.feature_shift, turning.T @ self.cross)

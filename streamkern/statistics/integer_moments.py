@@ -13,6 +13,7 @@ import numpy as np
 from streamkern._typing import Array, Block, Floats
 from streamkern.errors import OverflowedError, ParameterError
 from streamkern.features.base import LEVELS, FeatureMap, slices
+from streamkern.features.whitening import solve_map
 from streamkern.runtime.compiled import compiled
 from streamkern.runtime.integer_products import MOST_ROWS, IntegerProducts, integer_products
 from streamkern.runtime.scratch import Scratch
@@ -229,7 +230,7 @@ class IntegerMoments(FeatureSums):
         return moments
 
     def solvable(self, n_components: int | None = None) -> Self:
-        feature_map, _ = self.feature_map.solve_map(n_components)
+        feature_map, _ = solve_map(self.feature_map, n_components)
         return self.leading(feature_map.n_components)
 
     def centred(self, *, intercept: bool = True) -> CentredMoments:

@@ -16,6 +16,7 @@ import numpy as np
 
 from streamkern._typing import Array, Floats
 from streamkern.features import FeatureMap, Identity
+from streamkern.features.whitening import gram_map
 from streamkern.parameters.fit_options import FitOptions
 from streamkern.solve import Eigenbasis, decomposition_bytes
 from streamkern.solve.cross_validation import HeldOut, held_out_errors
@@ -148,7 +149,7 @@ class Trial:
         begun, feature_map = time.perf_counter() - seconds, self._map(factor)
         made_from = (X, weights) if rows is None else (rows, None)
         drawn = feature_map.draw(X.shape[1], feature_map.chosen(*made_from))
-        made, summed = time.perf_counter(), drawn.gram_map()
+        made, summed = time.perf_counter(), gram_map(drawn)
         # Sums that are turned lose digits at long length scales, which may look like small errors.
         precision = self.options.precision if summed is drawn else "double"
         dtype = dtype_of_features(precision)

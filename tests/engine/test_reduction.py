@@ -38,7 +38,7 @@ class Sums(Statistic):
     def update(self, blocks):
         for block in blocks:
             self.n_rows += len(block)
-            self.gram_map = self.gram_map + block.X.sum(axis=0)
+            self.summed = self.summed + block.X.sum(axis=0)
 
 
 class Tree(Statistic):
@@ -106,7 +106,7 @@ def test_a_pass_adds_what_a_plain_loop_adds(scheduler, n, shard_rows, block_rows
     used.n_rows = 1000  # which do not count
     with dask.config.set(scheduler=scheduler):
         result = accumulate(ArraySource(X, y), used, shard_rows=shard_rows, block_rows=block_rows)
-    assert result.statistic.gram_map.tolist() == total
+    assert result.statistic.summed.tolist() == total
     assert used.n_rows == 1000
     assert result.statistic.n_rows == result.n_rows == n
     assert result.n_skipped == result.retried_shards == 0
@@ -278,7 +278,7 @@ def test_bad_rows_are_skipped_and_counted(scheduler):
     with dask.config.set(scheduler=scheduler):
         result = accumulate(ArraySource(X, y), Sums(), **cut)
     assert (result.n_rows, result.n_skipped) == (46, 4)
-    assert result.statistic.gram_map.tolist() == X[good].sum(axis=0).tolist()
+    assert result.statistic.summed.tolist() == X[good].sum(axis=0).tolist()
 
 
 def test_a_block_of_bad_rows_alone_is_not_handed_to_the_statistic_and_others_keep_their_places():

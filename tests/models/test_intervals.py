@@ -14,7 +14,7 @@ from tolerances import assert_close
 import streamkern
 from streamkern import Gaussian, RandomFeatureClassifier, RandomFeatureRidge, open_hdf5
 from streamkern.errors import DataError, ModelFileError, ParameterError
-from streamkern.models import ridge_result
+from streamkern.fitting import ridge_result
 from streamkern.predict.interval_fit import LEVELS, _fitted_scale, _quantiles
 from streamkern.sources import Block
 

@@ -1,4 +1,4 @@
-"""From moments to a fitted ridge regression: what is left to choose, the solution, its report.
+"""The fifth call of a fit: the model of a solution, its errors and its report."""
 
 A solution may need passes besides that for moments.  Leaving out every row in turn takes one:
 
@@ -19,6 +19,7 @@ import numpy as np
 from streamkern.engine.scheduler import compute, delayed, scatter
 from streamkern.errors import warn
 from streamkern.features import FeatureMap
+from streamkern.fitting.ridge_path import RidgePath
 from streamkern.models.feature_rounding import rounding_errors, rounding_note
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.held_out_predictors import (
@@ -34,7 +35,6 @@ from streamkern.models.report_facts import (
     sizes_as_dict,
     trend_facts,
 )
-from streamkern.models.ridge_path import RidgePath
 from streamkern.parameters.fit_report import FitReport, with_seconds
 from streamkern.parameters.parameters import Parameters
 from streamkern.passes.column_summary import block_of

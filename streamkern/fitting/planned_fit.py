@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from streamkern.errors import DataError
 from streamkern.features.metric import check_kernel_in_metric, learning_of
+from streamkern.fitting.summarize import with_known_folds
 from streamkern.kernels import Kernel, Linear
 from streamkern.parameters.fit_options import SAMPLE_ROWS, FitOptions
 from streamkern.parameters.plan import plan_for
 from streamkern.passes.fit_context import FitContext
-from streamkern.passes.summary import with_known_folds
 from streamkern.sources import Source
 
 if TYPE_CHECKING:

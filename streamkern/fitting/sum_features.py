@@ -4,8 +4,8 @@ import time
 from typing import Any
 
 from streamkern.features.metric import metric_facts, standardizer_of
+from streamkern.fitting.draw_features import Features
 from streamkern.models.data_moments import DataMoments
-from streamkern.models.drawing import Features
 from streamkern.models.pass_report import pass_report
 from streamkern.passes.fit_context import FitContext
 from streamkern.predict.support import SupportRows
