@@ -1,12 +1,6 @@
-"""The fifth call of a fit: the model of a solution, its errors and its report."""
+"""The fifth call of a fit: the model of a solution, its errors, intervals and report.
 
-A solution may need passes besides that for moments.  Leaving out every row in turn takes one:
-
-    eigenbasis --> models at every penalty --+-- errors of shard 0 --.
-                                             +-- errors of shard 1 ---+--> curve
-                                             +-- ...               --'
-
-The models stay on the workers; what comes back is a sum for every penalty and target.
+Rows whose errors rounding hides are predicted in one more light pass.
 """
 
 import time
