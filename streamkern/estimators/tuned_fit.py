@@ -72,7 +72,7 @@ def _trials(rows: FitContext, contenders: Sequence[MetricSettings], **how: Any) 
     """Return the trials of contenders, which where rows crowd the folds of the fit guard."""
     some = contenders[0].summary.sample.first(how["n_rows"])
     folds = rows.folds.of(block_of(some))
-    crowds = "crowding" in rows.facts
+    crowds = rows.crowding is not None
     are_own = crowds or 2 <= rows.folds.n_folds <= _MOST_FOLDS
     return SearchTrials(contenders, folds=folds if are_own else None, is_guarded=crowds, **how)
 

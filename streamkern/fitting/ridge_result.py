@@ -84,7 +84,7 @@ def fitted_ridge(
     if solved.support is not None:
         feature_map = feature_map.subset(solved.support)
     solution, equations, report = solved.solution, solved.equations, moments.report
-    precision, skip = precision_of_features(report["precision"]), options.on_bad_rows == "skip"
+    precision, skip = precision_of_features(options.precision), options.on_bad_rows == "skip"
     predictor = Predictor(
         feature_map, solution.coef, solution.intercept, precision, flat, parameters.target_range
     )
@@ -104,8 +104,8 @@ def fitted_ridge(
     if errors.source != "moments":
         equations = replace(equations, train_rss=errors.train * equations.weight)
         cv_rmse = cv_rmse if errors.held_out is None else np.sqrt(errors.held_out)
-    note = errors.note(report["precision"])
-    short, edge = solved.penalty_notes(report["precision"])
+    note = errors.note(options.precision)
+    short, edge = solved.penalty_notes(options.precision)
     warned = [*filter(None, (solution.note, short, note * (errors.source == "bound")))]
     # Too common for warnings.
     notes = [

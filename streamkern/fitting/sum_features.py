@@ -43,6 +43,7 @@ def sum_features(context: FitContext, features: Features, weighting: Any = None)
         options=context.options,
         index=summary.index,
         n_threads=context.plan.n_threads,
+        is_guarded=context.crowding is not None,
         completion=sums.completion,
         support_rows=SupportRows.of(*how) if sampled else None,
         sample=summary.sample,

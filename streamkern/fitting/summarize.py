@@ -84,7 +84,7 @@ def summarize(context: FitContext) -> tuple[FitContext, ColumnSummary]:
         if by_region
         else placed_folds(context.source, context.plan, options)
     )
-    return replace(context, folds=folds, swings=crowded.swings), summary
+    return replace(context, folds=folds, crowding=crowded), summary
 
 
 def _regions(context: FitContext, summary: ColumnSummary) -> Folds:

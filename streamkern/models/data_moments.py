@@ -48,6 +48,7 @@ class DataMoments:
     options: FitOptions
     index: RowIndex | None = None  # rows with their folds: 9 bytes each with up to 256 folds
     n_threads: int | None = None  # tasks of a process that were planned to run at a time
+    is_guarded: bool = False  # whether folds guard the penalty, since rows crowd
     completion: Completion = WHOLE  # what their solution is yet to be told
     support_rows: SupportRows | None = None  # of the rows of one pass, in this process alone
     sample: RowSample | None = None  # of the rows, until rows come or go; not saved

@@ -40,7 +40,7 @@ class FitContext:
     # What steps found.
     checkpoint: Checkpoint | None = None
     folds: Any = None  # the Folds of the rows; None until the first pass has told regions
-    swings: bool = False  # predictions, far from rows that crowd
+    crowding: Any = None  # how rows crowd, where folds are to see that and guard the penalty
     facts: FitReport = field(default_factory=FitReport)  # of the choices that were made
 
     @property

@@ -1,4 +1,11 @@
-"""The pass for the errors of every row without itself, at every penalty."""
+"""The pass for the errors of every row without itself, at every penalty.
+
+    eigenbasis --> models at every penalty --+-- errors of shard 0 --.
+                                             +-- errors of shard 1 ---+--> curve
+                                             +-- ...               --'
+
+The models stay on the workers; what comes back is a sum for every penalty and target.
+"""
 
 from typing import Any
 

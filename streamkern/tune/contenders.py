@@ -27,7 +27,7 @@ def contenders_of(
     context, scaled = with_chosen_scale(context, summary, clock)
     options, plain = context.options, summary
     usual = [(options.kernel, options.feature_map)]
-    is_guarded = "crowding" in context.facts and usual[0] not in pairs
+    is_guarded = context.crowding is not None and usual[0] not in pairs
     given = usual if is_guarded else pairs
     contenders, learnt = in_metric(scaled, options, given, context.plan, clock)
     chosen = options.scale != given_scale

@@ -29,7 +29,8 @@ def with_chosen_scale(
     context: FitContext, summary: ColumnSummary, clock: Clock | None = None
 ) -> tuple[FitContext, ColumnSummary]:
     """Choose the scale of inputs and the kernel, if these are open; that of a field is not yet."""
-    if context.swings and context.options.chooses_kernel:
+    swings = context.crowding is not None and context.crowding.swings
+    if swings and context.options.chooses_kernel:
         regions = region_folds(summary, context.options.n_folds, context.options.random_state)
         folds, options = regions.of(block_of(summary.sample.first(CHOICE_ROWS))), context.options
         if options.scale == AUTO:
