@@ -22,7 +22,7 @@ class AboutZero(Direct):
     made = 0
 
     @classmethod
-    def takes(cls, context, feature_map):
+    def takes(cls, context, feature_map):  # noqa: ARG003
         return context.options.precision == "double"
 
     def empty(self, feature_map):

@@ -19,23 +19,8 @@ from streamkern.features.kernel_values import KernelColumns
 from streamkern.features.trend import Trend, Trended
 
 __all__ = [
-    "FAMILIES",
-    "LEVELS",
-    "MAPS",
-    "Combinations",
-    "Cosines",
-    "Family",
-    "FeatureMap",
-    "GridFourierFeatures",
-    "Identity",
-    "KernelColumns",
-    "KernelMap",
-    "Nystroem",
-    "QuasiRandomFourierFeatures",
-    "RandomFourierFeatures",
-    "Standardized",
-    "Standardizer",
-    "StructuredFourierFeatures",
-    "Trend",
-    "Trended",
+    "FAMILIES", "LEVELS", "MAPS", "Combinations", "Cosines", "Family", "FeatureMap",
+    "GridFourierFeatures", "Identity", "KernelColumns", "KernelMap", "Nystroem",
+    "QuasiRandomFourierFeatures", "RandomFourierFeatures", "Standardized", "Standardizer",
+    "StructuredFourierFeatures", "Trend", "Trended",
 ]  # fmt: skip

@@ -33,8 +33,8 @@ from streamkern.statistics import (
     FeatureSums,
     FoldStatistics,
     IntegerMoments,
+    Moments,
     RowIndex,
-    empty_moments,
     unplaced_folds,
 )
 from streamkern.statistics.triangle import Triangle
@@ -136,7 +136,8 @@ def _restored_folds(
         if not (isinstance(unit, float) and math.frexp(unit)[0] == 0.5):
             raise ValueError(f"the unit {unit!r} of weights")
         shifts["weight_unit"] = unit
-    empty = empty_moments(feature_map, q, card["precision"], **shifts)
+    kind: Any = IntegerMoments if card["precision"] in IntegerMoments.precisions else Moments
+    empty = kind(feature_map, q, precision=card["precision"], **shifts)
     folds = FoldStatistics(unplaced_folds(K), empty)
     if not with_folds:
         return folds, RowIndex(folds.rule)

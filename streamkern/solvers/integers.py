@@ -14,7 +14,7 @@ from streamkern.passes.fit_context import FitContext
 from streamkern.runtime.integer_products import integer_products
 from streamkern.runtime.scratch import Scratch
 from streamkern.solvers.base import FoldSums, Solver
-from streamkern.statistics import FeatureSums, empty_moments, integer_units, unit_of_weights
+from streamkern.statistics import FeatureSums, IntegerMoments, integer_units, unit_of_weights
 
 # Rows at which the rounding of features is measured.
 _MEASURED_ROWS = 256
@@ -29,7 +29,8 @@ class Integers(Solver):
 
     def empty(self, feature_map: FeatureMap) -> FeatureSums:
         source, columns = self.context.source, self.summary.columns
-        precision, p = self.context.options.precision, source.n_features
+        precision: Any = self.context.options.precision
+        p = source.n_features
         varies = ~constant_columns(source, columns)[p:]
         units: Any = integer_units(columns.mean[p:], varies * np.sqrt(columns.variance[p:]))
         units["weight_unit"] = 1.0
@@ -38,7 +39,7 @@ class Integers(Solver):
             whole = not (reweighted or np.any(self.summary.sample.weights % 1.0))
             weight, n = float(columns.weight.max()), self.summary.passed.n_rows
             units["weight_unit"] = unit_of_weights(weight, n, precision, whole=whole)
-        return empty_moments(feature_map, source.n_targets, precision, **units)
+        return IntegerMoments(feature_map, source.n_targets, precision=precision, **units)
 
     def read(self, empty: Any, feature_map: FeatureMap, *, keep: bool = True) -> FoldSums:
         empty.check_rows(float(self.summary.columns.weight.max()), self.summary.sample.weights)

@@ -12,7 +12,7 @@ import numpy as np
 
 from streamkern._typing import Array, Block, Floats
 from streamkern.errors import OverflowedError, ParameterError
-from streamkern.features.base import LEVELS, FeatureMap, slices
+from streamkern.features.base import LEVELS, slices
 from streamkern.features.whitening import solve_map
 from streamkern.runtime.compiled import compiled
 from streamkern.runtime.integer_products import MOST_ROWS, IntegerProducts, integer_products
@@ -235,14 +235,6 @@ class IntegerMoments(FeatureSums):
 
     def centred(self, *, intercept: bool = True) -> CentredMoments:
         return self.in_double().centred(intercept=intercept)
-
-
-def empty_moments(
-    feature_map: FeatureMap, n_targets: int, precision: str, **units: Any
-) -> FeatureSums:
-    """Return the moments of no rows in a precision, with its shifts and units."""
-    kind: Any = IntegerMoments if precision in IntegerMoments.precisions else Moments
-    return kind(feature_map, n_targets, precision=precision, **units)
 
 
 def update_bytes(precision: str, D: int, q: int, n_rows: int, *, weighted: bool) -> int:

@@ -15,7 +15,7 @@ from streamkern.parameters.plan import plan_fit
 from streamkern.passes import fit_context
 from streamkern.runtime.resources import Resources
 from streamkern.sources import ArraySource
-from streamkern.statistics import Moments, Triangle, empty_moments, joined_moments, moment_strips
+from streamkern.statistics import IntegerMoments, Moments, Triangle, joined_moments, moment_strips
 
 D = 2400
 TOLERANCE = {
@@ -55,7 +55,8 @@ def test_moments_of_strips_joined_are_the_moments_of_the_whole(n_strips, D, prec
     options = {"feature_shift": np.linspace(-0.1, 0.1, D)}
     if precision == "int16":
         options = {"target_unit": np.full(1, 2.0**-20)}
-    empty = empty_moments(phi, 1, precision, **options)
+    kind = IntegerMoments if precision in IntegerMoments.precisions else Moments
+    empty = kind(phi, 1, precision=precision, **options)
     whole = naive.accumulated(empty, cut)
     strips = [naive.accumulated(strip, cut) for strip in moment_strips(empty, n_strips)]
     assert 2 <= len(strips) <= n_strips
