@@ -32,7 +32,7 @@ import streamkern
 from streamkern import Gaussian, RandomFeatureRidge
 from streamkern.errors import DataError
 from streamkern.features import LEVELS
-from streamkern.models import fold_rules
+from streamkern.passes import fold_rules
 from streamkern.models.data_moments import DataMoments
 from streamkern.parameters import plan
 from streamkern.sources.shard_reader import HDF5Reader

@@ -151,7 +151,7 @@ def test_a_checkpoint_of_lazy_rows_is_of_what_some_of_their_chunks_hold():
         raise KeyboardInterrupt
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("streamkern.estimators.problems.solve_moments", stopped)
+        patch.setattr("streamkern.fit.solve", stopped)
         with pytest.raises(KeyboardInterrupt):
             model_of(X)
     with pytest.raises(CheckpointError, match="is of another job"):

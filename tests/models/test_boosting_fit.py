@@ -138,7 +138,7 @@ def test_the_error_is_at_most_its_bound_which_is_what_rounds_shrink_weights_by(a
 def test_a_stopped_fit_goes_on_in_the_round_where_it_was(tmp_path, monkeypatch):
     X, y = squares()
     expected = boosted().fit(X, y)
-    solve, n_solved = boosting_fit.solve_moments, []
+    solve, n_solved = boosting_fit.solve, []
 
     def stopping(*arguments, **named):
         n_solved.append(1)
@@ -146,7 +146,7 @@ def test_a_stopped_fit_goes_on_in_the_round_where_it_was(tmp_path, monkeypatch):
             raise KeyboardInterrupt
         return solve(*arguments, **named)
 
-    monkeypatch.setattr(boosting_fit, "solve_moments", stopping)
+    monkeypatch.setattr(boosting_fit, "solve", stopping)
     with pytest.raises(KeyboardInterrupt):
         boosted().fit(X, y, checkpoint=tmp_path / "saved")
     found = boosted().fit(X, y, checkpoint=tmp_path / "saved")

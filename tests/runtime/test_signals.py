@@ -139,7 +139,7 @@ except Stopped:
 from click.testing import CliRunner
 from streamkern.cli.console import command
 @command()
-def stopped(say):
+def stopped(console):
     os.kill(os.getpid(), signal.SIGINT)
     time.sleep(10)
 assert CliRunner().invoke(stopped, []).exit_code == 130
@@ -160,7 +160,7 @@ from streamkern.cli.console import command
 from streamkern.runtime import signals
 signals._PATIENCE = 0.5
 @command()
-def stopped(say):
+def stopped(console):
     threading.Thread(target=threading.Event().wait).start()
     os.kill(os.getpid(), signal.SIGINT)
     time.sleep(10)
