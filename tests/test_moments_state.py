@@ -32,9 +32,9 @@ import streamkern
 from streamkern import Gaussian, RandomFeatureRidge
 from streamkern.errors import DataError
 from streamkern.features import LEVELS
-from streamkern.passes import fold_rules
 from streamkern.models.data_moments import DataMoments
 from streamkern.parameters import plan
+from streamkern.passes import fold_rules
 from streamkern.sources.shard_reader import HDF5Reader
 
 N, D, FOLDS = 150, 12, 3
