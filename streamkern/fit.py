@@ -3,8 +3,9 @@
     rows --> summarize --> draw_features --> sum_features --> ridge_path --> fitted_ridge
       |____________________________________________|
 
-The rows are read twice: for what their columns hold with a sample, and for the sums.  All that
-follows is of these sums alone, so any penalty, and any part of the rows, may be solved for again.
+The rows are read twice: for what their columns hold with a sample, and for the sums; more often
+where something is chosen from all rows, or memory holds no D x D system.  All that follows is of
+these sums alone, so any penalty, and any part of the rows, may be solved for again.
 What holds the normal equations, and how a map makes its features, is said by tables of solvers and
 maps; which of them a fit has does not show here.
 

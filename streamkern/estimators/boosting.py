@@ -82,7 +82,7 @@ class Boosting:
         }
 
     def job(self, parameters: Parameters) -> Job:
-        """Return what is known of all rounds before the rows, as `Task.job` does of a fit."""
+        """Return what is known of all rounds before the rows, as `Problem.job` does of a fit."""
         solution = {"fixed_alpha": parameters.solves_at_once, "n_maps": 1 + self.n_estimators}
         return Job(round_options(parameters), solution)
 

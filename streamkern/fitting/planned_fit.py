@@ -1,4 +1,4 @@
-"""The plan of a fit, made before the first read: what is asked of its rows, and what that takes."""
+"""The plan of a fit, made before its passes: what is asked of its rows, and what that takes."""
 
 from collections.abc import Sequence
 from dataclasses import replace

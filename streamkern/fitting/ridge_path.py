@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import dataclass
+from typing import Any
 
 from streamkern.engine.scheduler import scatter
 from streamkern.models.data_moments import DataMoments
@@ -20,6 +21,7 @@ class RidgePath:
     given: DataMoments
     moments: DataMoments  # the same, of the map whose features are solved for
     leading: int | None  # features of it that were asked for
+    folds: Any  # their sums, as an argument of tasks
     solved: Solved
     n_components: int  # leading features, of which a sparse solution has some
     sparse: SparseOptions | None
@@ -62,4 +64,4 @@ def ridge_path(
     if sparse is not None:
         solved = solve_sparse(folds, solved, sparse, intercept=intercept)
     seconds = time.perf_counter() - begun
-    return RidgePath(given, moments, size, solved, n_components, sparse, leaving, seconds)
+    return RidgePath(given, moments, size, folds, solved, n_components, sparse, leaving, seconds)

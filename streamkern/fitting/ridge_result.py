@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from streamkern.engine.scheduler import compute, delayed, scatter
+from streamkern.engine.scheduler import compute, delayed
 from streamkern.errors import warn
 from streamkern.features import FeatureMap
 from streamkern.fitting.ridge_path import RidgePath
@@ -44,8 +44,6 @@ from streamkern.solvers.fold_solution import Solved
 from streamkern.sources import Source
 from streamkern.statistics import RowSample, precision_of_features
 
-# Below this 1 - h, an error without the row itself is rounding, in the precision of the features.
-_LEAST_SPARE = {"single": 1e-4, "double": 1e-10}
 _WEIGHTS_NOTE = (
     "weights are below 1 on average and so do not count rows: standard deviations take them over "
     "their mean."
@@ -76,7 +74,7 @@ def fitted_ridge(
     begun, given, moments = time.perf_counter(), path.given, path.moments
     solved, sparse = path.solved, path.sparse
     feature_map, flat, options = moments.feature_map, moments.flat, moments.options
-    folds, intercept, leaving = scatter(moments.folds), parameters.fit_intercept, path.leave_one_out
+    folds, intercept, leaving = path.folds, parameters.fit_intercept, path.leave_one_out
     size = path.n_components
     if size < feature_map.n_components:
         feature_map = feature_map.first(size)

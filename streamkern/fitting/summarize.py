@@ -53,7 +53,7 @@ def with_known_folds(context: FitContext) -> FitContext:
 
 
 def summarize(context: FitContext) -> tuple[FitContext, ColumnSummary]:
-    """Read the rows once, and let folds see the gaps where rows crowd.
+    """Read what the columns of the rows hold, and let folds see the gaps where rows crowd.
 
     Where predictions swing in these gaps, landmarks take the place of a map that is open.
     """

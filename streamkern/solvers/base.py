@@ -16,7 +16,7 @@ from streamkern.passes.column_summary import ColumnSummary
 from streamkern.passes.fit_context import FitContext
 from streamkern.runtime.threads import blas_threads
 from streamkern.solve.progressive_validation import progressive_error
-from streamkern.solvers.completion import Completion
+from streamkern.solvers.completion import WHOLE, Completion
 from streamkern.statistics import FeatureSums, FoldStatistics, joined_moments, moment_strips
 
 
@@ -92,7 +92,7 @@ class Solver(ABC):
         self._check(weights)
         if n > 1:
             folds = delayed(_joined, *(passed.statistic for passed in passes), name="join")
-        return FoldSums(folds, feature_map, weights, passes, FitReport(), Completion())
+        return FoldSums(folds, feature_map, weights, passes, FitReport(), WHOLE)
 
     def _check(self, weights: dict[int, float]) -> None:
         n_folds = self.context.folds.n_folds

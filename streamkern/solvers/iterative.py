@@ -56,7 +56,7 @@ class ConjugateGradients(Solver):
         first = self._of_waves if context.options.sums_waves else self
         with blas_threads(1):  # the shift of features is part of the result
             feature_map = unwhitened(drawn)
-            empty = self.empty(feature_map) if self.known is None else self.known
+            empty = self.empty(feature_map)
         found = first.read(empty, feature_map, keep=False)
         sums, intercept = found.folds, context.options.fit_intercept
         penalty: Any = context.penalty

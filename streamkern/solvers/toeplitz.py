@@ -1,7 +1,6 @@
 """The D x D system of waves on a lattice, whose products follow from few sums of waves."""
 
 from streamkern.features import LEVELS, FeatureMap, Standardized
-from streamkern.features.whitening import gram_map
 from streamkern.passes.fit_context import FitContext
 from streamkern.solvers.base import Solver
 from streamkern.statistics import FeatureSums, ToeplitzMoments, is_summed_by_waves
@@ -18,7 +17,7 @@ class Toeplitz(Solver):
         if like is not None and like.empty is not None:
             return isinstance(like.empty, ToeplitzMoments)
         is_whole = context.plan.n_strips == 1 and context.options.precision not in LEVELS
-        return is_whole and is_summed_by_waves(gram_map(feature_map), context.source.n_targets)
+        return is_whole and is_summed_by_waves(feature_map, context.source.n_targets)
 
     def empty(self, feature_map: FeatureMap) -> FeatureSums:
         n_targets, precision = self.context.source.n_targets, self.context.options.precision

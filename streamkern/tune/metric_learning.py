@@ -37,7 +37,6 @@ _GO_ON = 2
 _MANY_ROWS = 5000
 # What a round takes of the last, where it has twice the rows or features, or both.
 _GROWTH = 4.0
-_FEWEST_ROWS = 60
 
 
 @dataclass(frozen=True)
