@@ -9,7 +9,6 @@ from streamkern.models.data_moments import DataMoments
 from streamkern.models.pass_report import pass_report
 from streamkern.passes.fit_context import FitContext
 from streamkern.predict.support import SupportRows
-from streamkern.runtime.threads import blas_threads
 from streamkern.solvers.table import solver_of
 
 
@@ -20,9 +19,7 @@ def sum_features(context: FitContext, features: Features, weighting: Any = None)
     """
     begun, (drawn, kernel, summary, learnt, drawing) = time.perf_counter(), features
     source = context.source
-    with blas_threads(1):  # the shift is part of the result
-        solver = solver_of(context, summary, drawn, weighting)
-    sums = solver.sums(drawn)
+    sums = solver_of(context, summary, drawn, weighting).sums(drawn)
     feature_map = sums.feature_map
     seconds = summary.passed.seconds + drawing + time.perf_counter() - begun
     weight = sum(sums.weights[fold] for fold in sorted(sums.weights))

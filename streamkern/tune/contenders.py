@@ -7,7 +7,7 @@ from streamkern.passes.column_summary import ColumnSummary
 from streamkern.passes.fit_context import FitContext
 from streamkern.tune.budget import Clock
 from streamkern.tune.candidates import MetricSettings
-from streamkern.tune.feature_choice import with_chosen_scale
+from streamkern.tune.feature_choice import with_chosen_scale, with_guarded_kernel
 from streamkern.tune.metric_beginnings import Pair
 from streamkern.tune.metric_learning import LearntMetric, in_metric
 from streamkern.tune.trials import ISOTROPIC, STANDARD
@@ -22,13 +22,13 @@ def contenders_of(
     first pair, to standardised inputs if the scale was chosen.  Where the kernel is open, it is
     what a fit would choose, and the one before has the standardised inputs and no kernel.
     """
-    given_scale, kernel_is_open = context.options.scale, context.options.chooses_kernel
-    kernel_is_open = kernel_is_open and not context.options.has_grid
+    context = with_guarded_kernel(context, summary)
+    options, given, plain = context.options, pairs, summary
+    given_scale, kernel_is_open = options.scale, options.chooses_kernel and not options.has_grid
+    if context.crowding is not None and (options.kernel, options.feature_map) not in pairs:
+        given = [(options.kernel, options.feature_map)]  # which holds where no rows are
     context, scaled = with_chosen_scale(context, summary, clock)
-    options, plain = context.options, summary
-    usual = [(options.kernel, options.feature_map)]
-    is_guarded = context.crowding is not None and usual[0] not in pairs
-    given = usual if is_guarded else pairs
+    options = context.options
     contenders, learnt = in_metric(scaled, options, given, context.plan, clock)
     chosen = options.scale != given_scale
     if clock is None or (learnt is None and not chosen):
@@ -40,5 +40,6 @@ def contenders_of(
     if kernel_is_open:
         if learnt is not None:  # linear ridge may be compared
             contenders.append(default._replace(pairs=[], is_default=False))
+        usual = [(options.kernel, options.feature_map)]
         default = MetricSettings(ISOTROPIC, scaled, usual, is_default=True)
     return context, [*contenders, default], learnt

@@ -17,6 +17,7 @@ def chosen_features(
     context: FitContext, summary: ColumnSummary
 ) -> tuple[FitContext, ColumnSummary, LearntMetric | None]:
     """Return the context with nothing left open, the summary in its metric, and the rounds."""
+    context = with_guarded_kernel(context, summary)
     context, summary = with_chosen_scale(context, summary)
     options = context.options
     pairs = [(options.kernel, options.feature_map)]
@@ -25,18 +26,23 @@ def chosen_features(
     return *with_chosen_kernel(context, best.summary), learnt
 
 
+def with_guarded_kernel(context: FitContext, summary: ColumnSummary) -> FitContext:
+    """Choose an open kernel by regions, where predictions swing far from rows that crowd."""
+    options, crowding = context.options, context.crowding
+    if crowding is None or not (crowding.swings and options.chooses_kernel):
+        return context
+    regions = region_folds(summary, options.n_folds, options.random_state)
+    folds = regions.of(block_of(summary.sample.first(CHOICE_ROWS)))
+    if options.scale == AUTO:
+        options = replace(options, scale="standard")
+    options, facts = chosen_where_rows_crowd(summary, options, folds)
+    return replace(context, options=options).told(**facts)
+
+
 def with_chosen_scale(
     context: FitContext, summary: ColumnSummary, clock: Clock | None = None
 ) -> tuple[FitContext, ColumnSummary]:
     """Choose the scale of inputs and the kernel, if these are open; that of a field is not yet."""
-    swings = context.crowding is not None and context.crowding.swings
-    if swings and context.options.chooses_kernel:
-        regions = region_folds(summary, context.options.n_folds, context.options.random_state)
-        folds, options = regions.of(block_of(summary.sample.first(CHOICE_ROWS))), context.options
-        if options.scale == AUTO:
-            options = replace(options, scale="standard")
-        options, facts = chosen_where_rows_crowd(summary, options, folds)
-        context = replace(context, options=options).told(**facts)
     options = context.options
     kernel_is_open = options.chooses_kernel and not options.has_grid
     if options.scale != AUTO and not kernel_is_open:
