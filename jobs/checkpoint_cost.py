@@ -13,7 +13,7 @@ from pathlib import Path
 from chaos import write_rows
 
 import streamkern
-from streamkern.parameters import plan
+from streamkern.parameters import chunking
 
 
 def main() -> None:
@@ -26,7 +26,7 @@ def main() -> None:
     parser.add_argument("--alpha", default="1.0", help="a number, or cv")
     given = parser.parse_args()
     alpha = "cv" if given.alpha == "cv" else float(given.alpha)
-    plan._SHARD_ROWS = (given.shard_rows, given.shard_rows)  # noqa: SLF001  the plan's own choice
+    chunking._SHARD_ROWS = (given.shard_rows, given.shard_rows)  # noqa: SLF001  the plan's own choice
     with tempfile.TemporaryDirectory() as name:
         write_rows(Path(name) / "rows.h5", given.rows, given.inputs)
         source = streamkern.open_hdf5(Path(name) / "rows.h5")

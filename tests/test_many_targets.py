@@ -10,7 +10,7 @@ from tolerances import assert_close
 
 from streamkern import RandomFeatureRidge
 from streamkern.features import Identity
-from streamkern.parameters.plan import plan_fit
+from streamkern.parameters.plan import plan_system
 from streamkern.solve import Eigenbasis
 from streamkern.sources import ArraySource
 from streamkern.statistics import Moments
@@ -72,7 +72,7 @@ def test_penalties_of_many_targets_are_solved_for_in_parts():
 def test_blocks_have_fewer_rows_where_these_have_many_targets():
     def plan(q):
         source = ArraySource(np.zeros((50_000, 3)), np.broadcast_to(0.0, (50_000, q)))
-        return plan_fit(source, 512, n_workers=0, n_threads=1, allowed_bytes=1 << 40)
+        return plan_system(source, 512, n_workers=0, n_threads=1, allowed_bytes=1 << 40)
 
     assert plan(1).block_rows == plan(30).block_rows == 8192
     assert 256 < plan(2000).block_rows < 2048

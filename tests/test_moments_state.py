@@ -33,7 +33,7 @@ from streamkern import Gaussian, RandomFeatureRidge
 from streamkern.errors import DataError
 from streamkern.features import LEVELS
 from streamkern.models.data_moments import DataMoments
-from streamkern.parameters import plan
+from streamkern.parameters import chunking
 from streamkern.passes import fold_rules
 from streamkern.sources.shard_reader import HDF5Reader
 
@@ -86,7 +86,8 @@ class MomentsMachine(RuleBasedStateMachine):
 
         self.patches = [
             patch.object(HDF5Reader, "blocks", blocks),
-            patch.multiple(plan, _SHARD_ROWS=(10, 10), _BLOCK_ROWS=(5, 5), _COLUMN_BLOCK_ROWS=5),
+            patch.multiple(chunking, _SHARD_ROWS=(10, 10), _BLOCK_ROWS=(5, 5)),
+            patch.object(chunking, "_COLUMN_BLOCK_ROWS", 5),
             patch.object(fold_rules, "_FEW", 0),  # or folds of few rows follow from what they hold
             dask.config.set(scheduler="synchronous"),
         ]

@@ -16,9 +16,9 @@ from rows_read import chunked, python
 
 import streamkern
 from streamkern.features import FAMILIES
-from streamkern.parameters import plan
+from streamkern.parameters import chunking
 from streamkern.parameters.parameters import Parameters
-from streamkern.parameters.plan import plan_for
+from streamkern.parameters.plan import plan_here
 from streamkern.runtime.events import observed
 from streamkern.runtime.resources import current_client
 
@@ -46,7 +46,7 @@ def bits(model) -> bytes:
 def many_shards():
     with pytest.MonkeyPatch.context() as patch:
         for name in ("_SHARD_ROWS", "_BLOCK_ROWS"):
-            patch.setattr(plan, name, (CHUNK_ROWS, CHUNK_ROWS))
+            patch.setattr(chunking, name, (CHUNK_ROWS, CHUNK_ROWS))
         yield
 
 
@@ -59,7 +59,7 @@ def source(tmp_path_factory):
 def expected(source):
     with dask.config.set(scheduler="synchronous"):
         options = Parameters.of(streamkern.RandomFeatureRidge(n_components=64, alpha=0.1)).passes()
-        assert plan_for(source, options).n_shards >= 100
+        assert plan_here(source, options).n_shards >= 100
         return bits(fit(source))
 
 

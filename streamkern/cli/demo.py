@@ -31,9 +31,10 @@ def demo(console: Console, out: str, rows: int, components: int) -> None:
     import numpy as np
 
     from streamkern.estimators.exact_kernel_ridge import ExactKernelRidge
+    from streamkern.estimators.problems import Regression
     from streamkern.estimators.random_feature_ridge import RandomFeatureRidge
     from streamkern.kernels import Gaussian, Linear
-    from streamkern.parameters.plan import plan_fit
+    from streamkern.parameters.parameters import Parameters
     from streamkern.report.figure_labels import LABELS
     from streamkern.runtime.memory import in_words, total_bytes
     from streamkern.sources import open_hdf5
@@ -55,7 +56,8 @@ def demo(console: Console, out: str, rows: int, components: int) -> None:
         ("random features", rows, components, model := ridge(Gaussian(3.0)), (source,)),
     ]
     found: list[dict[str, Any]] = []
-    with place_of(console, {}, plan_fit(source, components)):
+    job = Regression().job(Parameters(Gaussian(3.0), n_components=components, **given))
+    with place_of(console, {}, job.plan(source)):
         for name, n_rows, order, estimator, data in trials:
             begun = time.perf_counter()
             estimator.fit(*data)

@@ -30,8 +30,9 @@ def inspect(console: Console, **options: Any) -> None:
     Of HDF5 no rows are read.  Tables are read once, for what their columns hold.
     """
     from streamkern.errors import DataError
+    from streamkern.estimators.problems import Regression
     from streamkern.models.labelling import labelled_source
-    from streamkern.parameters.plan import plan_fit
+    from streamkern.parameters.parameters import Parameters
     from streamkern.sources.headers import describe_file, matching
     from streamkern.storage.table_rows import table_files
 
@@ -47,7 +48,7 @@ def inspect(console: Console, **options: Any) -> None:
                 _show_columns(console, source, tables)
             if not tables or options["targets"]:
                 rows = labelled_source(source) if classify else source
-                plan = plan_fit(rows, options["components"], n_folds=5)
+                plan = Regression().job(Parameters(n_components=options["components"])).plan(rows)
     except DataError as error:
         if tables:
             raise

@@ -108,16 +108,12 @@ def prepared(
 
     A dry run ends here, with the plan printed.
     """
-    from streamkern.parameters.plan import planned
-
     report = None if template is None else template.report
     with opened_rows(options, report, labels=options.get("classify", False)) as opened:
         source = opened.source
         if opened.unlabelled:
             console.note(f"{opened.unlabelled:,} rows without a label were left out.")
-        plan = planned(
-            job.for_rows(job.options, source), source, n_workers=options["workers"], **job.solution
-        )
+        plan = job.plan(source, n_workers=options["workers"])
         if options["dry_run"]:
             if any(options[name] for name in ELSEWHERE):
                 raise ParameterError(

@@ -9,7 +9,7 @@ from streamkern.features.metric import check_kernel_in_metric, learning_of
 from streamkern.fitting.summarize import with_known_folds
 from streamkern.kernels import Kernel, Linear
 from streamkern.parameters.fit_options import SAMPLE_ROWS, FitOptions
-from streamkern.parameters.plan import plan_for
+from streamkern.parameters.plan import plan_here
 from streamkern.passes.fit_context import FitContext
 from streamkern.sources import Source
 
@@ -28,13 +28,14 @@ def planned_fit(
     *,
     pairs: Sequence[tuple[Kernel, str]] = (),
     n_sample: int | None = None,
+    needs_targets: bool = True,
     **job: Any,
 ) -> FitContext:
     """Return the context of a fit, with its plan and the folds that are known before the rows.
 
     Of several `pairs` of kernel and map, the plan is of the map that is made of most rows, and of
     one that makes features where any does.  `job` is what `FitContext` is told of the fit, and what
-    `plan_for` counts of what follows it.
+    `plan_fit` counts of what follows it.
     """
     given = pairs or [(options.kernel, options.feature_map)]
     each = [replace(options, kernel=kernel, feature_map=name) for kernel, name in given]
@@ -49,7 +50,8 @@ def planned_fit(
     few_rows = like is not None or told.get("more_to_come", False)
     solution = job | {"indexed": told.get("indexed", False), "few_rows": few_rows}
     heaviest = max(each, key=lambda one: one.cost)
-    plan = plan_for(source, heaviest, n_sample, **solution)
+    plan = plan_here(source, heaviest, n_sample, **solution)
+    plan = plan.accepted(needs_targets=needs_targets)
     context = FitContext(source, options, plan, n_sample, solution=solution, **told)
     return with_known_folds(context)
 

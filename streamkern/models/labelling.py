@@ -12,8 +12,8 @@ from streamkern._typing import Floats
 from streamkern.engine.scheduler import delayed
 from streamkern.engine.task_stream import stream
 from streamkern.errors import DataError, ParameterError
+from streamkern.parameters.chunking import chunk_sizes
 from streamkern.parameters.fit_report import FitReport
-from streamkern.parameters.plan import chunk_sizes
 from streamkern.sources import Classes, LabelledSource, Reader, Source, labelled_rows
 from streamkern.sources.labelled_source import LabelColumn
 from streamkern.sources.nonfinite_rows import finite_rows

@@ -9,7 +9,7 @@ import numpy as np
 from streamkern._typing import Floats
 from streamkern.errors import DataError
 from streamkern.parameters.fit_options import FitOptions
-from streamkern.parameters.plan import plan_for
+from streamkern.parameters.plan import plan_here
 from streamkern.passes.column_summary import check_rows
 from streamkern.passes.fit_context import FitContext
 from streamkern.sources import Source
@@ -37,8 +37,8 @@ def without_rows(
     Of rows with equal values in several folds, those of the first fold go first.  Returned are the
     folds that still have rows, the index of these, and the seconds of the passes over the others.
     """
-    plan = plan_for(source, replace(options, fold_by="rows"), indexed=True, few_rows=True)
-    rows = FitContext(source, options, plan)
+    plan = plan_here(source, replace(options, fold_by="rows"), indexed=True, few_rows=True)
+    rows = FitContext(source, options, plan.accepted())
     columns = ColumnStatistics(source.n_features + source.n_targets)
     empty, block_rows = Composite(columns, RowIndex()), plan.column_block_rows
     first = rows.read(empty, "rows", block_rows=block_rows)

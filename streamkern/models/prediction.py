@@ -11,7 +11,7 @@ from streamkern._typing import Floats
 from streamkern.engine.scheduler import delayed, persist, scatter
 from streamkern.engine.task_stream import map_shards
 from streamkern.features import FeatureMap
-from streamkern.parameters.plan import chunk_sizes
+from streamkern.parameters.chunking import chunk_sizes
 from streamkern.predict.deviation import Deviation
 from streamkern.predict.intervals import Interval
 from streamkern.predict.predictor import Predictor, RowFunction

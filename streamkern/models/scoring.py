@@ -12,7 +12,7 @@ from streamkern.errors import DataError, ParameterError
 from streamkern.errors.checks import checked_integer
 from streamkern.features.kernel_values import KernelColumns
 from streamkern.models.feature_rounding import RoundedErrors
-from streamkern.parameters.plan import chunk_sizes
+from streamkern.parameters.chunking import chunk_sizes
 from streamkern.parameters.template import check_targets
 from streamkern.passes.column_summary import check_rows
 from streamkern.predict.deviation import Deviation, LeaveOneOut

@@ -1,13 +1,7 @@
 """The work of a fit, in multiply-adds and seconds, before anything is read."""
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
-
 from streamkern.solve.preconditioner import largest_sketch, sketch_at_once
 from streamkern.statistics.toeplitz_moments import MOST_ROWS
-
-if TYPE_CHECKING:
-    from streamkern.parameters.job_plan import Plan
 
 # Passes of conjugate gradients, vectors that they multiply in all besides those of the sketch, of
 # one target and of one more, and penalties whose systems they do at a time; and the operations of a
@@ -15,10 +9,7 @@ if TYPE_CHECKING:
 _PASSES, _VECTORS, _PENALTIES, _FEATURE = 30, (600, 100), 3, 16
 # Multiply-adds that take as long as a row's sums of waves, for every factor, and as a transform of
 # the lattice or products of a vector by fold, for every feature.
-_OF_A_ROW, _TRANSFORM = 3000, 40_000
-# As measured: how many times as long products with few vectors take, which are as fast as memory,
-# and the squares of all vectors that are multiplied between the passes.
-_NARROW, _BETWEEN = 5, 20
+_OF_A_ROW, OF_A_TRANSFORM = 3000, 40_000
 # What a D x D system at landmarks takes of any by the formula, since its sums are turned.
 AT_LANDMARKS = 1.8
 # A careful guess of one core's speed, for choosing only.
@@ -36,7 +27,7 @@ def most_vectors(n_components: int, n_targets: int) -> int:
     return min(first + more * (n_targets - 1), n_components)
 
 
-def _likely_vectors(n_components: int, n_rows: int, n_targets: int) -> int:
+def likely_vectors(n_components: int, n_rows: int, n_targets: int) -> int:
     """Return the vectors to count on: of a sketch by two passes at the most, and of iterations."""
     a_pass, most = sketch_at_once(n_components, n_rows), largest_sketch(n_components, n_rows)
     return min(2 * a_pass, most) + most_vectors(n_components, n_targets)
@@ -70,44 +61,19 @@ def _product_flops(n_rows: int, n_features: int, n_components: int) -> float:
 
 def gradient_flops(n_rows: int, n_features: int, n_components: int, n_targets: int) -> float:
     """Return the multiply-adds of conjugate gradients, a guess before their number is known."""
-    D, vectors = n_components, _likely_vectors(n_components, n_rows, n_targets)
+    D, vectors = n_components, likely_vectors(n_components, n_rows, n_targets)
     return float(n_rows) * D * (_PASSES * (n_features + _FEATURE) + 2.0 * vectors)
 
 
 def wave_flops(n_rows: int, n_components: int, n_targets: int, n_shards: int) -> float:
     """Return multiply-adds that take as long as sums of waves, by shards."""
     n_transforms = 1 + (n_targets + 2) // 2  # two factors of rows in one
-    return float(n_transforms) * (_OF_A_ROW * n_rows + _TRANSFORM * n_components * n_shards)
+    return float(n_transforms) * (_OF_A_ROW * n_rows + OF_A_TRANSFORM * n_components * n_shards)
 
 
 def rows_of_a_transform(n_components: int) -> int:
     """Return the rows whose sums of waves take as long as a transform of the lattice, or fewer."""
-    return min(_TRANSFORM * n_components // _OF_A_ROW, MOST_ROWS)
-
-
-def gradient_seconds(plan: "Plan", *, from_rows: bool) -> float:
-    """Return a careful guess of what conjugate gradients take, at landmarks or not."""
-    D = float(plan.n_components)
-    vectors = _likely_vectors(plan.n_components, plan.n_rows, plan.n_targets)
-    alone = _BETWEEN * D * vectors**2
-    if plan.sums_waves:
-        alone += _TRANSFORM * D * vectors
-    elif from_rows:
-        alone += D**3 / 3 + D**2 * vectors
-    passes = plan.flops / rough_flops_per_second(plan.precision) / plan.n_slots
-    passes = plan.seconds if plan.sums_waves else _NARROW * passes
-    return passes + alone / rough_flops_per_second("double")
-
-
-def passes_cost_less(by_passes: "Plan", direct: "Plan", *, from_rows: bool) -> bool:
-    """Say whether conjugate gradients take less time than a D x D system.
-
-    That is on one core, so that the answer does not depend on their number.
-    """
-    alone = replace(by_passes, n_workers=0, n_threads=1, blas_threads=1)
-    times = AT_LANDMARKS if from_rows else 1.0
-    seconds = times * direct.flops / rough_flops_per_second(direct.precision)
-    return gradient_seconds(alone, from_rows=from_rows) < seconds
+    return min(OF_A_TRANSFORM * n_components // _OF_A_ROW, MOST_ROWS)
 
 
 def solve_flops(n_components: int, n_folds: int) -> float:

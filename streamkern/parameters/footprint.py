@@ -5,7 +5,10 @@ from typing import ClassVar
 
 from streamkern._typing import Source
 from streamkern.features.nystroem import drawing_bytes
+from streamkern.parameters.chunking import Chunks, chunk_sizes, wave_chunk_sizes
+from streamkern.parameters.cost_estimate import fit_flops
 from streamkern.parameters.fit_options import SAMPLE_ROWS
+from streamkern.parameters.job_plan import Plan
 from streamkern.runtime.memory import thread_bytes
 from streamkern.solve import decomposition_bytes, inverting_bytes
 from streamkern.solve.penalty_errors import PenaltyErrors
@@ -45,7 +48,6 @@ class Footprint:
     n_folds: int  # 1 for no cross-validation
     folds_at_once: int  # that the rows of one shard can be in
     width: int  # numbers of a row as they are projected: p, or fewer of sparse rows
-    left_out_rows: int  # of the blocks of a pass that leaves out every row in turn
     n_left_out: int = 0  # penalties of that pass
     fixed_alpha: bool = False  # no penalty to choose
     n_sample: int = SAMPLE_ROWS
@@ -57,6 +59,37 @@ class Footprint:
     is_listed: bool = False  # which fold every row is in, a byte each
 
     cross_bytes: ClassVar[int] = 16  # of a feature and a target
+    plan: ClassVar[type[Plan]] = Plan
+
+    @classmethod
+    def chunks(cls, source: Source, n_components: int, itemsize: int, n_folds: int) -> Chunks:  # noqa: ARG003
+        """Return how rows are cut up."""
+        return Chunks.of(source, *chunk_sizes(source, itemsize * n_components))
+
+    @classmethod
+    def n_dealt(cls, source: Source, n_components: int, itemsize: int, n_folds: int) -> int:
+        """Return the number of shards that could be dealt to folds whole."""
+        return len(cls.chunks(source, n_components, itemsize, n_folds).shards)
+
+    @property
+    def flops(self) -> float:
+        """The multiply-adds of the main pass and the solution."""
+        # A target more takes what an input takes, and without each row every target at every
+        # penalty.
+        n, q, D = self.source.n_samples, self.source.n_targets, self.n_components
+        flops = fit_flops(n, self.width + q - 1, D, self.n_folds)
+        if self.n_left_out:
+            flops += fit_flops(n, self.width + self.n_left_out * q, D, 1)
+        return flops
+
+    def pass_flops(self, n_shards: int) -> float:  # noqa: ARG002  but of sums of waves
+        """Return the multiply-adds that take as long as the main pass."""
+        return self.flops
+
+    @property
+    def left_out_rows(self) -> int:
+        """The rows of a block in a pass that leaves out every row in turn."""
+        return chunk_sizes(self.source, 2 * self.itemsize * self.n_components)[1]
 
     @property
     def index(self) -> int:
@@ -187,6 +220,16 @@ class Footprint:
         model = _MODEL_COPIES * 8 * D * self.source.n_targets
         drawing = drawing_bytes(D) if self.from_rows else 0
         return PROCESS_BYTES + self.map + max(held + model, drawing + self.sample)
+
+
+class ToeplitzFootprint(Footprint):
+    """The same of features that are waves on a lattice, few of whose sums are read."""
+
+    @classmethod
+    def chunks(cls, source: Source, n_components: int, itemsize: int, n_folds: int) -> Chunks:
+        """Return how rows are cut up: shards are large, since each transforms the lattice."""
+        most_rows = chunk_sizes(source, itemsize * n_components)[1]
+        return Chunks.of(source, *wave_chunk_sizes(source, n_components, n_folds, most_rows))
 
 
 class IntegerFootprint(Footprint):

@@ -1,7 +1,21 @@
 """The memory of a fit by conjugate gradients, which hold no D x D system."""
 
-from streamkern.parameters.cost_estimate import most_vectors, vectors_at_once
+from streamkern._typing import Source
+from streamkern.parameters.chunking import (
+    NARROW_BYTES,
+    ROWS_OF_WAVES,
+    Chunks,
+    chunk_sizes,
+    wave_chunk_sizes,
+)
+from streamkern.parameters.cost_estimate import (
+    gradient_flops,
+    most_vectors,
+    vectors_at_once,
+    wave_flops,
+)
 from streamkern.parameters.footprint import PROCESS_BYTES, WAITING, Footprint
+from streamkern.parameters.iterative_plan import IterativePlan, WavePlan
 from streamkern.runtime.memory import thread_bytes
 from streamkern.solve.posterior_samples import sampling_bytes
 from streamkern.solve.preconditioner import (
@@ -23,6 +37,19 @@ class IterativeFootprint(Footprint):
     """The bytes of products of vectors, by passes over the rows."""
 
     squares_of_map = 0
+    plan = IterativePlan
+
+    @classmethod
+    def n_dealt(cls, source: Source, n_components: int, itemsize: int, n_folds: int) -> int:  # noqa: ARG003
+        """Return the number of shards that fewer features would have, which are larger."""
+        row_bytes = min(itemsize * n_components, NARROW_BYTES)
+        return len(source.shards(*chunk_sizes(source, row_bytes)))
+
+    @property
+    def flops(self) -> float:
+        """The multiply-adds of all passes, a guess."""
+        source = self.source
+        return gradient_flops(source.n_samples, self.width, self.n_components, source.n_targets)
 
     def sums(self, n_strips: int = 1) -> int:  # noqa: ARG002  there is no triangle
         """Return the sums of one fold: products with the vectors of the folds and the whole."""
@@ -84,6 +111,19 @@ class WaveFootprint(IterativeFootprint):
 
     features = 0
     products_saved = 0
+    plan = WavePlan
+    n_dealt = Footprint.n_dealt
+
+    @classmethod
+    def chunks(cls, source: Source, n_components: int, itemsize: int, n_folds: int) -> Chunks:  # noqa: ARG003
+        """Return how rows are cut up: the last shards are not smaller, whose lattice is not."""
+        sizes = wave_chunk_sizes(source, n_components, n_folds, ROWS_OF_WAVES)
+        return Chunks.of(source, *sizes, even=True)
+
+    def pass_flops(self, n_shards: int) -> float:
+        """Return the multiply-adds that take as long as sums of waves."""
+        source = self.source
+        return wave_flops(source.n_samples, self.n_components, source.n_targets, n_shards)
 
     def sums(self, n_strips: int = 1) -> int:  # noqa: ARG002  there is no triangle
         """Return the sums of one fold."""

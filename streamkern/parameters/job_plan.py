@@ -1,16 +1,16 @@
 """The plan of a job: how it is cut up, where it runs, and what it takes."""
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, ClassVar, Self
 
-from streamkern.errors import InsufficientMemoryError
+from streamkern.errors import DataError, InsufficientMemoryError
 from streamkern.errors.html_table import html_table
 from streamkern.features import LEVELS
 from streamkern.monitor.job_text import duration
-from streamkern.parameters.cost_estimate import rough_flops_per_second, wave_flops
+from streamkern.parameters.cost_estimate import rough_flops_per_second
+from streamkern.runtime.events import tell_of_job
 from streamkern.runtime.memory import available_bytes, in_words
 from streamkern.runtime.threads import blas_threads
-from streamkern.statistics import dtype_of_features
 from streamkern.statistics.work import INTEGER, Work
 
 
@@ -42,10 +42,12 @@ class Plan:
     sums_waves: bool = False  # and of sums of waves, in the place of passes
     checkpoint_bytes: int = 0  # on the disk, if there is to be a checkpoint
 
+    stored_bytes: ClassVar[int] = 0  # of features that a process keeps in a file
+
     @property
     def fewest_rows(self) -> int:
-        """Rows of the last shards, which are smaller but where each transforms a whole lattice."""
-        return self.shard_rows if self.sums_waves else self.block_rows
+        """Rows of the last shards, which are smaller than others."""
+        return self.block_rows
 
     @property
     def n_slots(self) -> int:
@@ -57,12 +59,17 @@ class Plan:
         """A rough time for the main pass."""
         return self._seconds_at(rough_flops_per_second(self.precision))
 
+    @property
+    def _pass_flops(self) -> float:
+        return self.flops
+
+    def solving_flops(self, n_cubes: int) -> float:
+        """Return the multiply-adds of a solution that takes so many D^3."""
+        return n_cubes * float(self.n_components) ** 3
+
     def _seconds_at(self, rate: float) -> float:
         """Return the time for the main pass, of cores that do so many multiply-adds a second."""
-        flops = self.flops
-        if self.sums_waves:
-            flops = wave_flops(self.n_rows, self.n_components, self.n_targets, self.n_shards)
-        return flops / (rate * self.n_slots * self.blas_threads)
+        return self._pass_flops / (rate * self.n_slots * self.blas_threads)
 
     def _time(self) -> str:
         """Say how long the main pass takes, by products that are measured here in 0.1 s."""
@@ -77,18 +84,6 @@ class Plan:
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self) | {"seconds": self.seconds}
-
-    @property
-    def stored_bytes(self) -> int:
-        """Features that a process may keep in a file, for passes that need them again.
-
-        No more than a quarter of the memory beside the rest, so that the file stays there: what is
-        written to the disk meanwhile takes longer than it saves.
-        """
-        if self.sums_waves or not self.solves_by_passes:
-            return 0
-        n_bytes = self.n_rows * self.n_components * dtype_of_features(self.precision).itemsize
-        return min(n_bytes, max(self.allowed_bytes - self.worker_bytes, 0) // 4)
 
     @property
     def fits(self) -> bool:
@@ -116,6 +111,15 @@ class Plan:
                 f"receiving {what} needs {in_words(self.client_bytes)} in this process, but "
                 f"{in_words(free)} is free; take fewer {fewer}."
             )
+
+    def accepted(self, *, needs_targets: bool = True) -> Self:
+        """Return the plan and tell it, or raise an error if the job does not fit."""
+        if needs_targets and not self.n_targets:
+            raise DataError("a fit needs targets, but the source has none; name a dataset with y.")
+        self.check()
+        facts = {"allowed_bytes": self.allowed_bytes, "seconds": self.seconds}
+        tell_of_job("planned", worker_bytes=self.worker_bytes, readings=self.n_strips, **facts)
+        return self
 
     def _repr_html_(self) -> str:
         return html_table("Plan of a fit", self.rows())

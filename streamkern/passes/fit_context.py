@@ -12,7 +12,7 @@ from streamkern.parameters.fit_options import SAMPLE_ROWS, FitOptions
 from streamkern.parameters.fit_report import FitReport
 from streamkern.parameters.job_plan import Plan
 from streamkern.parameters.penalty_options import PenaltyOptions
-from streamkern.parameters.plan import plan_for
+from streamkern.parameters.plan import plan_here
 from streamkern.parameters.template import Template
 from streamkern.sources import Shard, Source
 from streamkern.statistics.folds import PlacedFolds
@@ -63,7 +63,7 @@ class FitContext:
 
     def planned_again(self, options: FitOptions, n_sample: int) -> Self:
         """Return the context with other options, planned with a sample of so many rows."""
-        plan = plan_for(self.source, options, n_sample, **self.solution)
+        plan = plan_here(self.source, options, n_sample, **self.solution).accepted()
         return replace(self, options=options, plan=plan, n_sample=n_sample)
 
     def told(self, **facts: Any) -> Self:

@@ -18,7 +18,7 @@ from streamkern.features import FAMILIES
 from streamkern.kernels import Kernel, Linear, ShiftInvariantKernel, length_scale_of
 from streamkern.parameters.parameters import Parameters, first_kernel_of
 from streamkern.parameters.penalty_options import PenaltyOptions
-from streamkern.parameters.plan import plan_for
+from streamkern.parameters.plan import plan_here
 from streamkern.report.comparison_trials import (
     Comparison,
     Run,
@@ -115,7 +115,7 @@ def compare(
     }
     largest = Parameters(**drawn[maps[0], max(n_components)])
     passes = largest.passes()
-    plan_for(ArraySource(rows.X, rows.y), passes, **largest.solution_by_passes(passes))
+    plan_here(ArraySource(rows.X, rows.y), passes, **largest.solution_by_passes(passes)).check()
     n, p = rows.X.shape
     linear = RandomFeatureRidge(**options | {"kernel": Linear(), "paired": True, "n_components": p})
     runs: dict[tuple[str, int], list[Run]] = {key: [] for key in drawn}

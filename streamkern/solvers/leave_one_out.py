@@ -16,8 +16,8 @@ from streamkern.engine.reduction import PassResult, accumulate
 from streamkern.engine.scheduler import delayed
 from streamkern.errors import DataError
 from streamkern.features import FeatureMap
+from streamkern.parameters.chunking import chunk_sizes
 from streamkern.parameters.fit_options import FitOptions
-from streamkern.parameters.plan import chunk_sizes
 from streamkern.solve import Eigenbasis, Spectrum
 from streamkern.solve.penalty_curve import PenaltyCurve
 from streamkern.solve.penalty_errors import PenaltyErrors, PenaltyModels

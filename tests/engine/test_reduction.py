@@ -16,7 +16,7 @@ from streamkern.engine.task_stream import map_shards
 from streamkern.errors import DataError, IncompletePassError
 from streamkern.features import RandomFourierFeatures
 from streamkern.kernels import Gaussian
-from streamkern.parameters.plan import plan_fit
+from streamkern.parameters.plan import plan_system
 from streamkern.runtime import events
 from streamkern.runtime.events import observed
 from streamkern.sources import Block, Shard
@@ -217,7 +217,7 @@ def test_the_graph_of_a_pass_is_small_and_frequencies_are_in_one_task_of_it():
 
 def test_a_plan_knows_how_many_tasks_its_graph_has():
     source = ArraySource(*rows(70_000))
-    plan = plan_fit(source, 16)
+    plan = plan_system(source, 16)
     assert plan.n_shards > 2
     cut = {"shard_rows": plan.shard_rows, "block_rows": plan.block_rows}
     assert len(graph_of(source, Sums(), **cut)) == plan.graph_tasks

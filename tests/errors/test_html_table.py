@@ -7,7 +7,7 @@ from pages import Page
 
 import streamkern
 from streamkern.errors.html_table import html_table
-from streamkern.parameters.plan import plan_fit
+from streamkern.parameters.plan import plan_system
 from streamkern.sources import as_source
 
 HOSTILE = "<img src=x onerror=alert(1)>&\"'"
@@ -35,7 +35,7 @@ def test_every_text_is_escaped_and_secrets_are_left_out():
 def test_a_source_says_how_large_it_is_and_a_plan_is_a_table(rows):
     source = as_source(*rows)
     assert repr(source) == "ArraySource(300 rows, 2 inputs, 1 target, float64)"
-    plan = plan_fit(source, 64, n_folds=5)
+    plan = plan_system(source, 64, n_folds=5)
     assert [tuple(row) for row in tables(plan).rows] == plan.rows()
 
 

@@ -20,7 +20,9 @@ from streamkern.errors import CheckpointError, OutputError, StreamkernWarning
 from streamkern.features import random_fourier
 from streamkern.features.projection import Frequencies
 from streamkern.kernels import Gaussian
-from streamkern.parameters import plan
+from streamkern.parameters.footprint import Footprint
+from streamkern.parameters.iterative_footprint import IterativeFootprint
+from streamkern.parameters.plan import plan_system
 from streamkern.passes import checkpoint_job
 from streamkern.sources.shard_reader import HDF5Reader
 from streamkern.statistics import triangle
@@ -124,7 +126,7 @@ def test_a_stopped_fit_goes_on_to_the_same_bits(  # noqa: PLR0917  fixtures and 
 def test_whatever_reads_twice_goes_on(data, tmp_path, stopping, monkeypatch, what):
     if what == "strips":
         monkeypatch.setattr(triangle, "PANEL", 4)
-        monkeypatch.setattr(plan, "_STRIPS", (2,))
+        monkeypatch.setattr("streamkern.parameters.plan._STRIPS", (2,))
 
     def made(**options):
         way, method = {
@@ -251,7 +253,8 @@ def test_what_a_checkpoint_takes_is_in_the_plan(data, tmp_path, monkeypatch, sol
 
     monkeypatch.setattr(SavedPass, "write_total", watched)
     by_passes = solver == "cg"
-    planned = plan.plan_fit(opened(data, ""), 256, n_folds=5, solves_by_passes=by_passes)
+    needs = IterativeFootprint if by_passes else Footprint
+    planned = plan_system(opened(data, ""), 256, n_folds=5, needs_of=needs)
     fitted = model("folds by shards", n_components=256, solver=solver)
     fitted.fit(opened(data, ""), checkpoint=tmp_path / "saved")
     assert planned.checkpoint_bytes / 10 < largest[0] <= planned.checkpoint_bytes

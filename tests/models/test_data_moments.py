@@ -22,7 +22,7 @@ from streamkern.errors import (
     StreamkernWarning,
 )
 from streamkern.kernels import Gaussian, Laplacian
-from streamkern.parameters.plan import plan_fit
+from streamkern.parameters.plan import plan_system
 from streamkern.runtime.resources import Resources
 from streamkern.sources import ArraySource
 from streamkern.statistics import RowFolds
@@ -378,7 +378,7 @@ def test_moments_of_a_fit_do_not_know_their_rows(tmp_path):
 
 def test_rows_too_many_to_be_known_again_are_refused_before_they_are_read(monkeypatch):
     X, y = np.zeros((1_000_000, 1), dtype=np.float32), np.zeros(1_000_000)
-    enough = plan_fit(ArraySource(X, y), D, precision="double", n_workers=0, n_threads=1)
+    enough = plan_system(ArraySource(X, y), D, precision="double", n_workers=0, n_threads=1)
     allowed = Resources(0, 1, enough.worker_bytes + 1)
     monkeypatch.setattr("streamkern.parameters.plan.current_resources", lambda: allowed)
     with pytest.raises(

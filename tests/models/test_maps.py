@@ -10,7 +10,7 @@ from streamkern.errors import ParameterError
 from streamkern.features.whitening import solve_map
 from streamkern.kernels import Gaussian
 from streamkern.parameters.parameters import Parameters
-from streamkern.parameters.plan import plan_for
+from streamkern.parameters.plan import plan_here
 from streamkern.sources import ArraySource
 
 N, P, D = 700, 3, 32
@@ -124,9 +124,9 @@ def test_a_sparse_model_predicts_from_the_features_it_kept(tmp_path):
 def test_the_plan_knows_what_landmarks_take():
     source = ArraySource(np.zeros((200_000, P)), np.zeros(200_000))
     options = Parameters.of(model(n_components=1024, alpha=0.1)).passes()
-    plan = plan_for(source, options)
+    plan = plan_here(source, options)
     fourier = Parameters("gaussian", n_components=1024, alpha=0.1, precision="double").passes()
-    base = plan_for(source, fourier)
+    base = plan_here(source, fourier)
     assert not options.can_strip
     assert (options.sample_rows(source), fourier.sample_rows(source)) == (8 * 1024, 2048)
     assert plan.worker_bytes - base.worker_bytes > 3 * 8 * 1024**2

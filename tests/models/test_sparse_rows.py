@@ -21,7 +21,7 @@ from streamkern import (
 from streamkern.errors import DataError
 from streamkern.parameters.fit_options import FitOptions
 from streamkern.parameters.parameters import Parameters
-from streamkern.parameters.plan import planned
+from streamkern.parameters.plan import plan_fit
 from streamkern.runtime.sparse_rows import SparseRows
 from streamkern.sources import Block, as_source
 from streamkern.statistics import ColumnStatistics
@@ -204,9 +204,9 @@ def test_the_plan_counts_what_sparse_rows_take():
     assert source.row_bytes < 200
     options = Parameters.of(RandomFeatureRidge(n_components=64)).passes()
     assert isinstance(options, FitOptions)
-    sparse = planned(options, source, n_workers=0, n_threads=1)
+    sparse = plan_fit(source, options, n_workers=0, n_threads=1)
     source.sparse_row_bytes = 0
-    dense = planned(options, source, n_workers=0, n_threads=1)
+    dense = plan_fit(source, options, n_workers=0, n_threads=1)
     assert sparse.worker_bytes + 2000 * 20_000 * 8 < dense.worker_bytes
     assert sparse.flops < dense.flops
 

@@ -11,7 +11,7 @@ from streamkern.errors import InsufficientMemoryError, ParameterError
 from streamkern.features import Identity, RandomFourierFeatures
 from streamkern.kernels import Gaussian
 from streamkern.parameters import plan as planning
-from streamkern.parameters.plan import plan_fit
+from streamkern.parameters.plan import plan_system
 from streamkern.passes import fit_context
 from streamkern.runtime.resources import Resources
 from streamkern.sources import ArraySource
@@ -84,7 +84,7 @@ def test_strips_of_different_rows_and_of_maps_without_leading_parts_are_refused(
 
 def plan_of(source, allowed_bytes, **options):
     given = {"fixed_alpha": True, "can_strip": True, "n_workers": 0, "n_threads": 1} | options
-    return plan_fit(source, D, precision="double", allowed_bytes=allowed_bytes, **given)
+    return plan_system(source, D, precision="double", allowed_bytes=allowed_bytes, **given)
 
 
 def room_for(source, n_strips):

@@ -15,7 +15,6 @@ from streamkern import Gaussian, Matern
 from streamkern.errors import ModelFileError, ParameterError, StreamkernWarning
 from streamkern.estimators.problems import Regression
 from streamkern.features.base import stream
-from streamkern.parameters import plan
 from streamkern.parameters.cost_estimate import vectors_at_once
 from streamkern.report.report_rows import fit_rows
 from streamkern.report.validation_curves import components_curve
@@ -319,7 +318,7 @@ def test_waves_are_planned_where_all_that_is_searched_has_them():
     ):
         searched = {"kernels": kernels, "maps": maps, "budget": None, "checkpoint": None}
         job = Regression().search_job(given, **searched)
-        found = plan.planned(job.options, source, **job.solution)
+        found = job.plan(source)
         assert (found.solves_by_passes, found.sums_waves) == (True, waves)
         assert bool(found.stored_bytes) is not waves
     few = ridge(n_components=200, alpha=1.0)
@@ -550,11 +549,12 @@ def test_searches_and_memory_that_is_short_are_planned_with_gradients(monkeypatc
     job = Regression().search_job(
         given, kernels="gaussian", maps=None, budget=None, checkpoint=None
     )
-    found = plan.planned(job.options, source, **job.solution)
+    found = job.plan(source)
     assert found.solves_by_passes
     assert found.client_bytes < 8 << 30
-    monkeypatch.setattr(plan, "available_bytes", lambda *_: 4 << 30)
-    monkeypatch.setattr("streamkern.parameters.job_plan.available_bytes", lambda *_: 4 << 30)
+    for module in ("plan", "job_plan"):
+        name = f"streamkern.parameters.{module}.available_bytes"
+        monkeypatch.setattr(name, lambda *_: 4 << 30)
     for solver, by_passes in (("auto", True), ("direct", False)):
         job = Regression().job(ridge(n_components=8000, solver=solver)._parameters())
-        assert plan.planned(job.options, source, **job.solution).solves_by_passes == by_passes
+        assert job.plan(source).solves_by_passes == by_passes

@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 
 from streamkern.errors import InsufficientMemoryError
+from streamkern.features import LEVELS
 from streamkern.parameters import job_plan
 from streamkern.parameters import plan as planning
-from streamkern.parameters.footprint import solve_bytes
+from streamkern.parameters.footprint import Footprint, IntegerFootprint, solve_bytes
+from streamkern.parameters.iterative_footprint import IterativeFootprint, WaveFootprint
 from streamkern.parameters.parameters import Parameters
-from streamkern.parameters.plan import plan_fit, planned
+from streamkern.parameters.plan import plan_fit, plan_system
 from streamkern.runtime.memory import in_words
 from streamkern.sources.base import Segment, Source
 from streamkern.statistics.toeplitz_moments import MOST_ROWS
@@ -59,8 +61,10 @@ def machine(monkeypatch):
     return set_up
 
 
-def on_workers(source, D, **options):
-    return plan_fit(source, D, **{"n_workers": 2, "n_threads": 1, "allowed_bytes": GB} | options)
+def on_workers(source, D, *, precision="single", **options):
+    needs = IntegerFootprint if precision in LEVELS else Footprint
+    place = {"n_workers": 2, "n_threads": 1, "allowed_bytes": GB}
+    return plan_system(source, D, needs_of=needs, precision=precision, **place | options)
 
 
 def where(plan):
@@ -168,7 +172,7 @@ def test_conjugate_gradients_solve_where_they_cost_less(n, D, given, by_passes):
     parameters = Parameters(n_components=D, **given)
     options = parameters.passes()
     plans = [
-        planned(options, Described(n, p=2), n_workers=k, n_threads=1, allowed_bytes=1 << 40, **how)
+        plan_fit(Described(n, p=2), options, n_workers=k, n_threads=1, allowed_bytes=1 << 40, **how)
         for how in [parameters.solution_by_passes(options)]
         for k in (1, 64)
     ]
@@ -198,8 +202,8 @@ def test_a_larger_sample_is_counted():
 def test_rows_are_dealt_where_there_are_fewer_than_three_shards_a_fold(n_shards, n_folds, by):
     sources = (Described(8192 * i) for i in range(1, 60))
     source = next(s for s in sources if len(s.shards(32768, 8192)) == n_shards)
-    plan = plan_fit(source, 64, n_folds=n_folds)
-    large = plan_fit(source, 65_536, n_folds=n_folds, solves_by_passes=True)
+    plan = plan_system(source, 64, n_folds=n_folds)
+    large = plan_system(source, 65_536, n_folds=n_folds, needs_of=IterativeFootprint)
     assert (plan.n_shards, plan.fold_by, large.fold_by) == (n_shards, by, by)
 
 
@@ -207,7 +211,7 @@ CUTS = ["shard_rows", "n_shards", "block_rows", "column_block_rows", "graph_task
 
 
 def cuts(source, **options):
-    return tuple(getattr(plan_fit(source, 2048, **options), name) for name in CUTS)
+    return tuple(getattr(plan_system(source, 2048, **options), name) for name in CUTS)
 
 
 def test_folds_are_work_for_the_solve_only():
@@ -230,14 +234,14 @@ def test_cuts_do_not_depend_on_who_does_the_work(machine):
     for cores, free in ((1, GB), (128, 4096 * GB)):
         machine(cores, free)
         for place in places:
-            dealt = plan_fit(source, 2048, n_folds=5, **place).fold_by
+            dealt = plan_system(source, 2048, n_folds=5, **place).fold_by
             found.add((*cuts(source, n_folds=5, **place), dealt))
     assert len(found) == 1
 
 
 @pytest.mark.parametrize("n", [1, 100, 16_384, 16_385, 10**6, 10**9])
 def test_shards_are_those_of_the_source_and_neither_tiny_nor_huge(n):
-    plan = plan_fit(Described(n), 1024)
+    plan = plan_system(Described(n), 1024)
     sizes = [shard.n_rows for shard in Described(n).shards(plan.shard_rows, plan.block_rows)]
     assert plan.n_shards == len(sizes)
     assert plan.n_shards <= min(-(-n // plan.block_rows), n // plan.shard_rows + 24)
@@ -251,7 +255,7 @@ def test_shards_are_those_of_the_source_and_neither_tiny_nor_huge(n):
     ("D", "chunk_rows"), [(1, 1024), (64, 333), (2048, 2), (16_384, 100), (100_000, 1000)]
 )
 def test_blocks_are_whole_chunks_and_shards_whole_blocks(D, chunk_rows):
-    plan = plan_fit(Described(10**7, chunk_rows=chunk_rows), D)
+    plan = plan_system(Described(10**7, chunk_rows=chunk_rows), D)
     assert plan.block_rows % chunk_rows == 0
     assert plan.shard_rows % plan.block_rows == 0
     assert 512 < plan.block_rows <= 8192
@@ -259,27 +263,27 @@ def test_blocks_are_whole_chunks_and_shards_whole_blocks(D, chunk_rows):
 
 @pytest.mark.parametrize(("n", "D", "n_shards"), [(4e6, 300_000, 2), (1e7, 300_000, 4)])
 def test_large_lattices_have_few_shards_which_are_one_transform_each(n, D, n_shards):
-    plan = plan_fit(Described(int(n), 2), D, sums_waves=True, solves_by_passes=True)
+    plan = plan_system(Described(int(n), 2), D, needs_of=WaveFootprint)
     assert plan.n_shards == n_shards
     assert plan.shard_rows <= MOST_ROWS
     assert plan.block_rows < plan.shard_rows
 
 
 def test_memory_of_transforms_follows_the_rows_that_go_into_one():
-    few = plan_fit(Described(10**8, 2), 65_536, sums_waves=True, solves_by_passes=True)
-    many = plan_fit(Described(10**8, 2, 31), 65_536, sums_waves=True, solves_by_passes=True)
+    few = plan_system(Described(10**8, 2), 65_536, needs_of=WaveFootprint)
+    many = plan_system(Described(10**8, 2, 31), 65_536, needs_of=WaveFootprint)
     assert many.worker_bytes < 4 * few.worker_bytes
 
 
 def test_small_work_is_done_in_this_process_and_large_work_by_a_worker_a_core(machine):
-    assert where(plan_fit(Described(10_000), 64)) == (0, 8, 1)
-    assert where(plan_fit(Described(10**8), 2048)) == (8, 1, 1)
+    assert where(plan_system(Described(10_000), 64)) == (0, 8, 1)
+    assert where(plan_system(Described(10**8), 2048)) == (8, 1, 1)
 
 
 def test_workers_are_fewer_where_memory_is_short_and_have_more_blas_threads(machine):
-    need = plan_fit(Described(10**8), 8192).worker_bytes
+    need = plan_system(Described(10**8), 8192).worker_bytes
     machine(8, 3 * need + need // 2)
-    plan = plan_fit(Described(10**8), 8192)
+    plan = plan_system(Described(10**8), 8192)
     # Three would fit, but with two threads each two of eight cores would idle.
     assert where(plan) == (2, 1, 4)
     assert plan.worker_bytes <= plan.allowed_bytes
@@ -289,15 +293,15 @@ def test_workers_are_fewer_where_memory_is_short_and_have_more_blas_threads(mach
 
 def test_one_process_has_no_more_threads_than_its_interpreter_serves(machine):
     machine(64, 1 << 38)
-    assert where(plan_fit(Described(50_000), 4096)) == (0, 16, 1)
+    assert where(plan_system(Described(50_000), 4096)) == (0, 16, 1)
 
 
 def test_threads_of_this_process_are_fewer_where_memory_is_short(machine):
     source, D = Described(50_000), 4096
-    roomy = plan_fit(source, D)
+    roomy = plan_system(source, D)
     assert where(roomy) == (0, 8, 1)
     machine(8, roomy.worker_bytes // 2)
-    plan = plan_fit(source, D)
+    plan = plan_system(source, D)
     assert 1 <= plan.n_threads < 8
     assert where(plan) == (0, plan.n_threads, 8 // plan.n_threads)
     assert plan.worker_bytes <= plan.allowed_bytes
@@ -322,7 +326,7 @@ def test_what_has_no_room_is_refused_with_both_numbers(machine):
 
 @pytest.mark.parametrize(("D", "n_folds"), [(64, 5), (2048, 1), (16_384, 5)])
 def test_a_job_that_runs_in_one_process_counts_all_of_it(n_folds, D, machine):
-    plan = plan_fit(Described(10**6), D, n_folds=n_folds, n_workers=0, n_threads=1)
+    plan = plan_system(Described(10**6), D, n_folds=n_folds, n_workers=0, n_threads=1)
     assert plan.worker_bytes >= plan.client_bytes
 
 

@@ -19,7 +19,7 @@ from servers import KEY, SECRET, late_proxy, web_server, web_server_without_rang
 import streamkern
 from streamkern import open_hdf5
 from streamkern.errors import DataError, ParameterError
-from streamkern.parameters.plan import plan_fit
+from streamkern.parameters.plan import plan_system
 from streamkern.sources import Shard, object_stores, range_file
 
 
@@ -176,7 +176,7 @@ def test_what_a_reader_holds_is_bounded_and_in_the_plan(tmp_path, bucket, small_
         together(source, shard_rows=20_000, block_rows=1000)
     chunk = 256 * P * 4 + 700 * 8
     assert (32 << 10) < most[0] <= (32 << 10) + (8 << 10) + 2 * chunk
-    plans = [plan_fit(rows, 64, n_workers=1) for rows in (source, open_hdf5(path))]
+    plans = [plan_system(rows, 64, n_workers=1) for rows in (source, open_hdf5(path))]
     assert plans[0].worker_bytes - plans[1].worker_bytes >= range_file.HELD_BYTES
 
 

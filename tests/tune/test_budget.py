@@ -21,7 +21,7 @@ from streamkern.features import Standardizer
 from streamkern.parameters.cost_estimate import fit_flops, fit_seconds, solve_flops
 from streamkern.parameters.fit_options import large_sample
 from streamkern.parameters.parameters import Parameters
-from streamkern.parameters.plan import plan_for
+from streamkern.parameters.plan import plan_here
 from streamkern.runtime.events import observed
 from streamkern.sources import as_source
 from streamkern.tune.budget import A_TRIAL, Budget, Clock, Ledger, run_in_time
@@ -231,7 +231,7 @@ def test_seconds_and_a_checkpoint_do_not_go_together(tmp_path):
 
 def ledger(budget, clock=None):
     options = Parameters.of(ridge()).passes()
-    return Ledger(Budget.of(budget), plan_for(as_source(*rows()), options), clock=clock)
+    return Ledger(Budget.of(budget), plan_here(as_source(*rows()), options), clock=clock)
 
 
 def test_a_share_of_the_passes_pays_for_whole_trials():

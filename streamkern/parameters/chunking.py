@@ -1,0 +1,102 @@
+"""How rows are cut up: into shards, which are tasks, and blocks, which features are made of.
+
+That follows from the data and the system that is solved, so that results do not depend on who
+computes them.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from streamkern._typing import Source
+from streamkern.parameters.cost_estimate import rows_of_a_transform
+from streamkern.sources import Shard
+
+# A block of features should be tall enough for the product and small beside the Gram matrix.
+_BLOCK_BYTES = 128 << 20
+_BLOCK_ROWS = (1024, 8192)
+# The features of a row that has no more of them than fit a block of most rows.
+NARROW_BYTES = _BLOCK_BYTES // _BLOCK_ROWS[1]
+# Of rows alone, so many that what is not computing hardly counts.
+_COLUMN_BLOCK_BYTES, _COLUMN_BLOCK_ROWS = 8 << 20, 1 << 16
+# The fewest rows where they have more targets than features: products with those are wide.
+_WIDE_ROWS = 256
+# A shard is what a lost worker costs; many shards cost merges.
+_SHARDS = 256
+_SHARD_ROWS = (32768, 1 << 20)
+# Folds of fewer shards than this are too uneven to choose by; rows are dealt then.
+SHARDS_A_FOLD = 3
+# Few shards and large blocks of waves, since each transforms the whole lattice.  Without folds they
+# are as many as take no longer for that than for their rows, but some for the cores.
+_SHARDS_OF_WAVES, ROWS_OF_WAVES = (2, 16), 1 << 19
+# What a target of one row takes in the blocks that are read, and as it enters products.
+_TARGET_BYTES = 56
+
+
+class Chunks(NamedTuple):
+    """The shards of a pass, and the most rows of a shard and of a block."""
+
+    shards: Sequence[Shard]
+    shard_rows: int
+    block_rows: int
+
+    @classmethod
+    def of(
+        cls, source: Source, shard_rows: int, block_rows: int, *, even: bool = False
+    ) -> "Chunks":
+        """Return the shards, and blocks that are no longer than the longest shard.
+
+        The last shards of a segment are smaller, unless they are `even`.
+        """
+        longest = max(shard.n_rows for shard in source.shards(shard_rows, block_rows))
+        block_rows = min(block_rows, longest)
+        fewest = shard_rows if even else block_rows
+        return cls(source.shards(shard_rows, fewest), shard_rows, block_rows)
+
+
+def wave_chunk_sizes(
+    source: Source, n_components: int, n_folds: int, most_rows: int
+) -> tuple[int, int]:
+    """Return the rows of a shard and of a block, of so many at the most, where waves are summed."""
+    (fewest, most), (few, many) = _SHARD_ROWS, _SHARDS_OF_WAVES
+    enough, n_shards = rows_of_a_transform(n_components), max(many, SHARDS_A_FOLD * n_folds)
+    if n_folds == 1:
+        n_shards = min(max(source.n_samples // enough, few), many)
+    shard_rows = min(max(-(-source.n_samples // n_shards), fewest), max(most, enough))
+    row_bytes = _TARGET_BYTES * source.n_targets + source.row_bytes
+    block_rows = min(_BLOCK_BYTES // row_bytes, most_rows, shard_rows)
+    if source.loads_whole_shards:
+        shard_rows = min(shard_rows, max(_BLOCK_BYTES // row_bytes, 1))
+        block_rows = min(block_rows, shard_rows)
+    return -(-shard_rows // block_rows) * block_rows, block_rows
+
+
+def chunk_sizes(source: Source, feature_bytes: int) -> tuple[int, int]:
+    """Return the rows of a shard and of a block, given the bytes of one row of features."""
+    (fewest, most), target_bytes = _BLOCK_ROWS, _TARGET_BYTES * source.n_targets
+    if target_bytes > feature_bytes:
+        feature_bytes, fewest = target_bytes, _WIDE_ROWS
+    block_rows = _of_chunks(min(max(_BLOCK_BYTES // feature_bytes, fewest), most), source)
+    fewest, most = _SHARD_ROWS
+    shard_rows = min(max(-(-source.n_samples // _SHARDS), fewest), most)
+    shard_rows = -(-shard_rows // block_rows) * block_rows
+    if source.loads_whole_shards:
+        loaded = max(source.row_bytes, 8 * source.n_targets)
+        shard_rows = min(shard_rows, max(_BLOCK_BYTES // loaded, _chunk_rows(source)))
+    return shard_rows, block_rows
+
+
+def column_block_rows(source: Source) -> int:
+    """Return the rows of a block that no features are made of."""
+    row_bytes = max(source.row_bytes, 8 * source.n_targets)
+    rows = min(_COLUMN_BLOCK_BYTES // row_bytes, _COLUMN_BLOCK_ROWS)
+    return _of_chunks(max(rows, 1), source)
+
+
+def _of_chunks(block_rows: int, source: Source) -> int:
+    """Return as many rows as whole chunks have, if a block is larger than one."""
+    chunk_rows = _chunk_rows(source)
+    return block_rows - block_rows % chunk_rows if 1 < chunk_rows <= block_rows else block_rows
+
+
+def _chunk_rows(source: Source) -> int:
+    return max(segment.chunk_rows for segment in source.segments())

@@ -1,0 +1,86 @@
+"""The plan of a job that conjugate gradients solve, without a D x D system."""
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from streamkern.parameters.cost_estimate import (
+    AT_LANDMARKS,
+    OF_A_TRANSFORM,
+    likely_vectors,
+    rough_flops_per_second,
+    wave_flops,
+)
+from streamkern.parameters.job_plan import Plan
+from streamkern.statistics import dtype_of_features
+
+# As measured: how many times as long products with few vectors take, which are as fast as memory,
+# and the squares of all vectors that are multiplied between the passes.
+_NARROW, _BETWEEN = 5, 20
+
+
+@dataclass(frozen=True)
+class IterativePlan(Plan):
+    """A job whose system conjugate gradients solve, by passes over the rows."""
+
+    solves_by_passes: bool = True
+
+    @property
+    def stored_bytes(self) -> int:  # type: ignore[override]
+        """Features that a process may keep in a file, for passes that need them again.
+
+        No more than a quarter of the memory beside the rest, so that the file stays there: what is
+        written to the disk meanwhile takes longer than it saves.
+        """
+        n_bytes = self.n_rows * self.n_components * dtype_of_features(self.precision).itemsize
+        return min(n_bytes, max(self.allowed_bytes - self.worker_bytes, 0) // 4)
+
+    def is_faster(self, direct: Plan, *, from_rows: bool) -> bool:
+        """Say whether it takes less time than a D x D system, at landmarks or not.
+
+        That is on one core, so that the answer does not depend on their number.
+        """
+        alone = replace(self, n_workers=0, n_threads=1, blas_threads=1)
+        times = AT_LANDMARKS if from_rows else 1.0
+        seconds = times * direct.flops / rough_flops_per_second(direct.precision)
+        return alone.total_seconds(from_rows=from_rows) < seconds
+
+    def total_seconds(self, *, from_rows: bool) -> float:
+        """Return a careful guess of what the passes take with what lies between them."""
+        D, vectors = float(self.n_components), self._vectors
+        flops = _BETWEEN * D * vectors**2
+        if from_rows:
+            flops += D**3 / 3 + D**2 * vectors
+        passes = _NARROW * self.flops / rough_flops_per_second(self.precision) / self.n_slots
+        return passes + flops / rough_flops_per_second("double")
+
+    @property
+    def _vectors(self) -> int:
+        return likely_vectors(self.n_components, self.n_rows, self.n_targets)
+
+    def solving_flops(self, n_cubes: int) -> float:  # noqa: ARG002
+        """Return 0: nobody knows how many passes follow."""
+        return 0.0
+
+
+@dataclass(frozen=True)
+class WavePlan(IterativePlan):
+    """A job by sums of waves, in the place of passes."""
+
+    sums_waves: bool = True
+    stored_bytes: ClassVar[int] = 0
+
+    @property
+    def fewest_rows(self) -> int:
+        """Rows of the last shards: each transforms a whole lattice."""
+        return self.shard_rows
+
+    @property
+    def _pass_flops(self) -> float:
+        return wave_flops(self.n_rows, self.n_components, self.n_targets, self.n_shards)
+
+    def total_seconds(self, *, from_rows: bool) -> float:  # noqa: ARG002
+        """Return a careful guess of what sums of waves take, and products by their transforms."""
+        flops = float(self.n_components) * (
+            _BETWEEN * self._vectors**2 + OF_A_TRANSFORM * self._vectors
+        )
+        return self.seconds + flops / rough_flops_per_second("double")
