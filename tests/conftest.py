@@ -35,7 +35,7 @@ def ctrl_c():
 @pytest.fixture
 def usual_handlers():
     """Python's own handlers of signals, and those of the tests afterwards."""
-    from streamkern.runtime.signals import stopping
+    from streamkern.runtime.stopping import stopping
 
     usual = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     yield

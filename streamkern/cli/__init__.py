@@ -67,7 +67,7 @@ class Commands(click.Group):
         try:
             return super().main(*args, **kwargs)
         except SystemExit:
-            signals = sys.modules.get("streamkern.runtime.signals")
+            signals = sys.modules.get("streamkern.cli.signals")
             # A program waits for its threads when it ends; one that calls a command goes on.
             if signals and not (args or kwargs) and (stopped := signals.raised()) is not None:
                 signals.end_later(stopped.number)

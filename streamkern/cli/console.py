@@ -12,10 +12,10 @@ from typing import Any
 import click
 
 from streamkern.cli.help_pages import Command
+from streamkern.cli.signals import end_at_once, raised, stoppable
 from streamkern.errors import StreamkernError, StreamkernWarning, first_line
 from streamkern.errors.formatting import json_text, printable
 from streamkern.errors.urls import without_secrets
-from streamkern.runtime.signals import end_at_once, raised, stoppable
 
 Function = Callable[..., Any]
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from streamkern.cli.signals import handlers_kept
 from streamkern.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -79,17 +81,24 @@ def place_of(console: Console, options: dict[str, Any], plan: Plan | None = None
     is_here = bool(options.get("workers")) or not elsewhere
     blas_threads = plan.blas_threads if plan and is_here else 1
     n_workers = options.get("workers") or (plan.n_workers if plan and not elsewhere else None)
-    with (
-        nullcontext() if console.quiet else progress("json" if console.log_json else "auto"),
-        dask.config.set({"streamkern.blas-threads": blas_threads}),
-    ):
+    with ExitStack() as stack:
+        if not console.quiet:
+            stack.enter_context(progress("json" if console.log_json else "auto"))
+        stack.enter_context(dask.config.set({"streamkern.blas-threads": blas_threads}))
         if elsewhere or n_workers:
             from streamkern.engine.cluster import connect
 
             named = {name: options[name] for name in ELSEWHERE if name in options}
+            # What they log about a cluster that does not start or is lost, they also raise.
+            for name in ("distributed.client", "distributed.deploy"):
+                log = logging.getLogger(name)
+                stack.callback(log.setLevel, log.level)
+                log.setLevel(logging.CRITICAL)
             place = connect(**named, n_workers=n_workers, blas_threads=blas_threads)
         else:
             threads = plan.n_threads if plan else None
             place = dask.config.set(scheduler="threads", num_workers=threads)
-        with place, running:
-            yield
+        with handlers_kept():  # which dask_jobqueue replaces by its own
+            stack.enter_context(place)
+        stack.enter_context(running)
+        yield

@@ -1,7 +1,6 @@
 """Connections to Dask clusters: of a cluster file, an address, a scheduler file, or our own."""
 
 import inspect
-import logging
 import os
 import time
 from collections.abc import Iterator
@@ -99,11 +98,6 @@ def connect(
         elif n_workers is None:
             address = os.environ.get("DASK_SCHEDULER_ADDRESS") or None
     with ExitStack() as stack:
-        # What they log about a cluster that does not start or is lost, they also raise.
-        for name in ("distributed.client", "distributed.deploy"):
-            log = logging.getLogger(name)
-            stack.callback(log.setLevel, log.level)
-            log.setLevel(logging.CRITICAL)
         # The frequencies travel in the graph, once.
         threshold = max(parse_bytes(dask.config.get(_LARGE_GRAPH, 0)), 256 << 20)
         stack.enter_context(dask.config.set({_LARGE_GRAPH: threshold, **_page_link()}))

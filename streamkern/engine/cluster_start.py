@@ -27,7 +27,7 @@ from distributed.deploy.utils import nprocesses_nthreads
 from streamkern.engine.futures import NO_WORKERS
 from streamkern.runtime.memory import worker_bytes
 from streamkern.runtime.private_names import begun_parts, closed, instances_of, stop_loop
-from streamkern.runtime.signals import held, is_asked_to_stop
+from streamkern.runtime.stopping import held, is_asked_to_stop
 
 # Seconds between two looks; in which a start may still end by itself, a job be submitted, and all
 # be closed.

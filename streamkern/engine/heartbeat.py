@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 from streamkern.errors import StreamkernWarning, warn
 from streamkern.runtime.private_names import closed_at_once
 from streamkern.runtime.resources import configured_seconds
-from streamkern.runtime.signals import stopping
+from streamkern.runtime.stopping import stopping
 
 # Seconds between two looks.
 _LOOK = 2.0

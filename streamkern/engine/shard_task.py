@@ -18,7 +18,7 @@ from streamkern.runtime.feature_store import found_store
 from streamkern.runtime.memory import peak_bytes
 from streamkern.runtime.resources import current_worker, metered
 from streamkern.runtime.scratch import Scratch, aligned
-from streamkern.runtime.signals import stopping
+from streamkern.runtime.stopping import stopping
 from streamkern.runtime.threads import blas_threads
 from streamkern.runtime.timing import timed_each, timing
 from streamkern.sources import Block, Reader, Shard, Source, reading_ahead

@@ -14,7 +14,7 @@ import numpy as np
 
 from streamkern._typing import Array
 from streamkern.errors import DataError, OutputError
-from streamkern.runtime.signals import between_callbacks, not_interrupted
+from streamkern.runtime.stopping import between_callbacks, not_interrupted
 from streamkern.sources.hdf5_opening import open_local
 from streamkern.sources.preprocessing.cells import csv, pa, parquet
 from streamkern.storage.outputs import check_format, check_output, replacing

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from streamkern.errors import OutputError, ParameterError
 from streamkern.errors.urls import is_url, shown
-from streamkern.runtime.signals import held
+from streamkern.runtime.stopping import held
 from streamkern.storage.temporary_paths import temporary_path
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from streamkern.runtime.signals import held
+from streamkern.runtime.stopping import held
 
 # Seconds after which nobody is taken to write any more.
 _OLD = 7 * 24 * 3600

@@ -21,7 +21,7 @@ from conftest import wait_until
 from rows_read import store
 
 from streamkern.cli.console import command
-from streamkern.runtime.signals import Stopped, stoppable
+from streamkern.cli.signals import Stopped, stoppable
 from streamkern.storage import hdf5_files
 
 STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGKILL: -9}

@@ -19,12 +19,13 @@ import pytest
 from conftest import running_scheduler, wait_until
 
 from streamkern import connect
+from streamkern.cli.signals import Stopped, stoppable
 from streamkern.engine import cluster
 from streamkern.engine.cluster_file import read_cluster_file
 from streamkern.engine.heartbeat import Heartbeat
 from streamkern.engine.running_scheduler import read_scheduler_file
 from streamkern.errors import ClusterError, ParameterError
-from streamkern.runtime.signals import Stopped, stoppable, stopping
+from streamkern.runtime.stopping import stopping
 
 REPOSITORY = Path(__file__).parents[2]
 NOBODY = "tcp://127.0.0.1:9"

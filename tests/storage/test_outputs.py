@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 from rows_read import inside
 
+from streamkern.cli.signals import Stopped, stoppable
 from streamkern.errors import OutputError
-from streamkern.runtime.signals import Stopped, stoppable
 from streamkern.storage.hdf5_files import RowWriter
 from streamkern.storage.outputs import check_output, replacing
 

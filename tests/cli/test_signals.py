@@ -7,13 +7,14 @@ import time
 import pytest
 from rows_read import python
 
-from streamkern.runtime.signals import Stopped, end_at_once, stoppable
+from streamkern.cli.signals import Stopped, end_at_once, stoppable
 
 pytestmark = pytest.mark.usefixtures("usual_handlers")
 HEAD = """
 import gc, os, signal, time, weakref
 from concurrent.futures import ThreadPoolExecutor, thread
-from streamkern.runtime.signals import Stopped, held, stoppable
+from streamkern.cli.signals import Stopped, stoppable
+from streamkern.runtime.stopping import held
 """
 
 
@@ -109,7 +110,7 @@ def test_a_terminal_that_closes_ends_a_program_in_order():
 def test_one_signal_is_enough_where_a_thread_never_comes_back():
     status, said = run("""
 import threading
-from streamkern.runtime import signals
+from streamkern.cli import signals
 signals._PATIENCE = 1.0
 with stoppable(), ThreadPoolExecutor(1) as pool:
     pool.submit(threading.Event().wait)
@@ -148,7 +149,7 @@ assert CliRunner().invoke(stopped, []).exit_code == 130
     ids=["in order", "a command"],
 )
 def test_a_program_that_goes_on_after_it_was_stopped_is_not_ended(code):
-    begun = "from streamkern.runtime import signals\nsignals._PATIENCE = 0.3\n"
+    begun = "from streamkern.cli import signals\nsignals._PATIENCE = 0.3\n"
     assert run(f"{begun}{code}\ntime.sleep(0.9)\nprint('went on')") == (0, "went on\n")
 
 
@@ -157,7 +158,7 @@ def test_a_command_that_was_stopped_ends_where_a_thread_never_comes_back():
 import threading
 from streamkern import cli
 from streamkern.cli.console import command
-from streamkern.runtime import signals
+from streamkern.cli import signals
 signals._PATIENCE = 0.5
 @command()
 def stopped(console):
