@@ -1,6 +1,6 @@
 """What estimators have in common: they hold a fitted model, and check tables of rows."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -64,18 +64,24 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
             return self._state.solved(self._parameters(), self._problem())
         return self._state
 
-    def _repr_html_inner(self) -> str:
-        """Return scikit-learn's diagram, and what was fitted below it.
+    @property
+    def _repr_html_(self) -> Callable[[], str]:
+        """Scikit-learn's diagram, if it is asked for, and what was fitted below it.
 
         The diagram has all fitted attributes, for which moments would be solved: they stand alone.
         """
-        state = self._state
-        if isinstance(state, PartialFitState):
-            return html_table(repr(self), ()) + state.moments._repr_html_()
-        return str(super()._repr_html_inner()) + ("" if state is None else state._repr_html_())
+        diagram: Callable[[], str] = super()._repr_html_  # an AttributeError where text is shown
+
+        def html() -> str:
+            state = self._state
+            if isinstance(state, PartialFitState):
+                return html_table(repr(self), ()) + state.moments._repr_html_()
+            return diagram() + ("" if state is None else state._repr_html_())
+
+        return html
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        html = {"text/html": self._repr_html_inner()} if hasattr(self, "_repr_html_") else {}
+        html = {"text/html": self._repr_html_()} if hasattr(self, "_repr_html_") else {}
         return {"text/plain": repr(self), **html}
 
     @property
