@@ -4,9 +4,13 @@ What checks penalties is imported when a fit is told, not when options of comman
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
+from streamkern._typing import Array
 from streamkern.errors import ParameterError
+
+if TYPE_CHECKING:
+    from streamkern.solve.penalty_curve import PenaltyCurve
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,11 @@ class PenaltyOptions:
         if not self.needs_folds or self.one_standard_error:
             return self
         return replace(self, alpha="guarded", alphas=self.grid)
+
+    def chosen(self, curve: "PenaltyCurve") -> Array:
+        """Return the places of the chosen penalties on a curve of errors: one, or (q,)."""
+        rule = {"per_target": self.per_target, "one_standard_error": self.one_standard_error}
+        return curve.choose(**rule)
 
     @property
     def grid(self) -> tuple[float, ...] | None:

@@ -85,9 +85,7 @@ def solve_sizes(
             curve = leave_one_out(basis, spectrum, alphas)
         else:
             curve = PenaltyCurve.of_spectrum(options.alpha, alphas, spectrum)
-        chosen = curve.choose(
-            per_target=options.per_target, one_standard_error=options.one_standard_error
-        )
+        chosen = options.chosen(curve)
         each = zip(numbers, held_out, strict=False)  # none without folds
         models = {k: fold.model_at(chosen) for k, fold in each if fold.models}
         return Size(len(spectrum.values), curve, chosen, total, basis, models or None)

@@ -93,9 +93,7 @@ class SubspaceSystems:
 
     def best(self, last: int) -> list[int]:
         """Return the places of the penalties that are chosen, from the last that was solved."""
-        chosen = self._curve(self.alphas[last:]).choose(
-            per_target=self.penalty.per_target, one_standard_error=self.penalty.one_standard_error
-        )
+        chosen = self.penalty.chosen(self._curve(self.alphas[last:]))
         return sorted({last + int(i) for i in chosen})
 
     @blas_threads(1)
