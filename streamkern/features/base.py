@@ -61,8 +61,6 @@ class FeatureMap(ABC):
         Leading parts are of multiples of so many features; 0 where there are none.
     exact_rows : bool
         Whether something is subtracted from rows, so that they are to come in double.
-    has_gradients : bool
-        Whether `gradients` is there.
     takes_sparse : bool
         Whether features of sparse rows are made of what is stored; else some rows at a time are
         made dense.
@@ -79,7 +77,6 @@ class FeatureMap(ABC):
     no_part: ClassVar[str] = "this map has no part of {} features that stands for the whole."
     nesting: int = 0
     exact_rows: ClassVar[bool] = False
-    has_gradients: bool = False
     takes_sparse: bool = False
     lattice: Lattice | None = None
     has_trend: bool = False
@@ -187,16 +184,6 @@ class FeatureMap(ABC):
         Where features hardly differ between rows (`alike`), a form must not need their digits.
         """
         return self, coef
-
-    def gradients(self, X: Array, coef: Floats, scratch: Scratch | None = None) -> Array:  # noqa: ARG002
-        """Return the gradients (n, p) of (phi(x) / scale)^T coef, in the precision of the rows.
-
-        They are held in `scratch`, where the next call overwrites them.
-        """
-        raise ParameterError(
-            f"the features of the map {self.name!r} have no gradients; take a map of Fourier "
-            f"features or landmarks."
-        )
 
     @abstractmethod
     def parameters(self) -> dict[str, Any]:

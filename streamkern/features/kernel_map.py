@@ -138,7 +138,7 @@ class Combinations(OfInner):
         self.n_features, self.n_components = inner.n_features, weights.shape[1]
         self.scale, self.width = inner.scale, inner.n_components
         self.exact_rows = inner.exact_rows  # type: ignore[misc]
-        self.has_gradients, self.has_trend = inner.has_gradients, inner.has_trend
+        self.has_trend = inner.has_trend
 
     def prepared(self, dtype: Any, scratch: Scratch) -> Callable[[Array, Array], None]:
         weights = scratch.array("combined by", self.weights.shape, dtype)
@@ -169,6 +169,3 @@ class Combinations(OfInner):
 
     def compress(self, coef: Floats, *, alike: bool = False) -> tuple[FeatureMap, Floats]:
         return self.inner.compress(self.weights @ coef, alike=alike)
-
-    def gradients(self, X: Array, coef: Floats, scratch: Scratch | None = None) -> Array:
-        return self.inner.gradients(X, self.weights @ coef, scratch)

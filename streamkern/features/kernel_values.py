@@ -50,9 +50,6 @@ class KernelColumns(ChosenFeatures):
         return KernelColumns(self.kernel, self.landmarks[self.checked_subset(indices)])
 
     def gradients(self, X: Array, coef: Floats, scratch: Scratch | None = None) -> Array:
-        self.check(X.shape)
-        if not self.has_gradients:
-            return super().gradients(X, coef, scratch)
         scratch = scratch or Scratch()
         out = scratch.array("gradients", X.shape, X.dtype)
         _write_gradients(self.kernel, self.landmarks, X, coef, out, scratch)

@@ -30,8 +30,7 @@ class Standardized(FeatureMap):
         self.standardizer, self.inner = standardizer, inner
         self.n_features, self.n_components = standardizer.n_features, inner.n_components
         self.scale = inner.scale
-        self.nesting, self.has_gradients = inner.nesting, inner.has_gradients
-        self.has_trend = inner.has_trend
+        self.nesting, self.has_trend = inner.nesting, inner.has_trend
         # Where 0 stays a constant away from 0.
         self.takes_sparse = not standardizer.bends
         self._of_sparse_rows: dict[Any, Any] = {}  # by precision, made when sparse rows come
@@ -77,13 +76,6 @@ class Standardized(FeatureMap):
 
     def kernel_diagonal(self, X: Array) -> Floats | None:
         return self.inner.kernel_diagonal(self.standardizer(X))
-
-    def gradients(self, X: Array, coef: Floats, scratch: Scratch | None = None) -> Array:
-        scratch = scratch or Scratch()
-        rows = self.standardised(X, X.dtype, scratch)
-        pulled = scratch.array(f"gradients about {self.inner.name}", X.shape, X.dtype)
-        self.standardizer.pull_back(self.inner.gradients(rows, coef, scratch), X, pulled)
-        return pulled
 
     def first(self, n_components: int) -> "Standardized":
         return Standardized(self.standardizer, self.inner.first(n_components))

@@ -66,6 +66,7 @@ class Trended(OfInner):
 
     name = "trend"
     has_trend = True
+    has_gradients = True  # waves have them
     scale = 1.0
     inner: Any
 
@@ -78,7 +79,6 @@ class Trended(OfInner):
             raise ParameterError("the terms of a trend do not go together; the file is damaged.")
         self.inner, self.trend, self.centre, self.unit = inner, trend, centre, unit
         self.n_features, self.n_components = len(inputs), k + inner.n_components
-        self.has_gradients = inner.has_gradients
 
     @classmethod
     def beside(cls, inner: FeatureMap, trend: Trend, rows: Floats) -> "Trended":

@@ -13,6 +13,7 @@ from streamkern._typing import Array, Floats, Source
 from streamkern.errors import ParameterError
 from streamkern.errors.checks import check_choice, checked_integer
 from streamkern.features import FAMILIES, LEVELS, Family, FeatureMap, GridFourierFeatures, Identity
+from streamkern.features.abilities import has_gradients
 from streamkern.features.base import checked_seed
 from streamkern.features.metric import GivenMetric, check_metric, checked_metric, learning_of
 from streamkern.features.trend import DEGREES, Trend, Trended
@@ -250,7 +251,7 @@ class FitOptions:
                 f"n_components counts {k} terms of the trend and waves beside them, so it must be "
                 f"more than {k}, not {self.n_components}; take 2048."
             )
-        if learning_of(self.metric) and not feature_map.has_gradients:
+        if learning_of(self.metric) and not has_gradients(feature_map):
             raise ParameterError(
                 f"a metric is learnt from gradients, which the map {self.feature_map!r} of the "
                 f"kernel {self.kernel.name!r} does not have; take the orthogonal map, or leave the "
