@@ -19,7 +19,6 @@ from streamkern.kernels.base import declare
 from streamkern.runtime.sparse_rows import SparseRows, is_sparse
 
 if TYPE_CHECKING:
-    from streamkern.features.lattice import Lattice
     from streamkern.runtime.scratch import Scratch
 
 # Features are made for a few rows at a time, so that they are still in cache for the cosines.
@@ -64,10 +63,6 @@ class FeatureMap(ABC):
     takes_sparse : bool
         Whether features of sparse rows are made of what is stored; else some rows at a time are
         made dense.
-    lattice : Lattice or None
-        Of pairs of waves whose frequencies are equispaced, which of them they are.
-    has_trend : bool
-        Whether there are features of a trend, much larger than those of a kernel with k(x, x) = 1.
     """
 
     name: ClassVar[str]
@@ -78,18 +73,9 @@ class FeatureMap(ABC):
     nesting: int = 0
     exact_rows: ClassVar[bool] = False
     takes_sparse: bool = False
-    lattice: Lattice | None = None
-    has_trend: bool = False
     n_features: int = 0
     n_components: int
     scale: float
-
-    @property
-    def left_out(self) -> float:
-        """What of k(x, x) = 1 the squares of features leave out, of waves on a lattice; else 0."""
-        if self.lattice is None:
-            return 0.0
-        return max(1.0 - float(np.square(self.lattice.amplitudes).sum()), 0.0)
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -159,31 +145,6 @@ class FeatureMap(ABC):
     @abstractmethod
     def subset(self, indices: Array) -> FeatureMap:
         """Return the map of some of the features, in this order, with this map's scale."""
-
-    def combined(self, weights: Floats) -> FeatureMap:
-        """Return the map of the features W^T phi, of weights W (D, r)."""
-        made: Any = MAPS["combinations"]  # whose module imports this one
-        return made(self, weights)
-
-    @property
-    def uncombined(self) -> FeatureMap:
-        """The map whose features those of this one are combinations of, or this one."""
-        return self
-
-    def trend_and_rest(self, X: Array) -> tuple[Floats, Array]:
-        """Return the features (n, k) of a trend, which come first, and what others are of."""
-        return np.empty((len(X), 0)), X
-
-    def kernel_diagonal(self, X: Array) -> Floats | None:  # noqa: ARG002
-        """Return k(x, x) of rows (n,), where phi(x)^T phi(x) is less, as at landmarks, or None."""
-        return None
-
-    def compress(self, coef: Floats, *, alike: bool = False) -> tuple[FeatureMap, Floats]:  # noqa: ARG002
-        """Return a map, and coefficients of its features, that make (phi / scale)^T coef for less.
-
-        Where features hardly differ between rows (`alike`), a form must not need their digits.
-        """
-        return self, coef
 
     @abstractmethod
     def parameters(self) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from inspect import signature
-from operator import attrgetter
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -124,8 +123,6 @@ class Combinations(OfInner):
 
     name = "combinations"
     held = "weights"
-    left_out: Any = property(attrgetter("inner.left_out"))
-    uncombined: Any = property(attrgetter("inner"))
     no_part = "combinations of features have no part of {} that stands for the whole."
 
     def __init__(self, inner: FeatureMap, weights: Floats) -> None:
@@ -138,7 +135,6 @@ class Combinations(OfInner):
         self.n_features, self.n_components = inner.n_features, weights.shape[1]
         self.scale, self.width = inner.scale, inner.n_components
         self.exact_rows = inner.exact_rows  # type: ignore[misc]
-        self.has_trend = inner.has_trend
 
     def prepared(self, dtype: Any, scratch: Scratch) -> Callable[[Array, Array], None]:
         weights = scratch.array("combined by", self.weights.shape, dtype)
@@ -153,19 +149,3 @@ class Combinations(OfInner):
 
     def subset(self, indices: Array) -> "Combinations":
         return Combinations(self.inner, self.weights[:, self.checked_subset(indices)])
-
-    def kernel_diagonal(self, X: Array) -> Floats:
-        """Return k(x, x), which is |phi(x)|^2 where the map leaves nothing else out."""
-        known = self.inner.kernel_diagonal(X)
-        if known is not None:
-            return known
-        is_whole = self.width % 2 == 0 and not self.has_trend
-        if self.inner.lattice is not None and is_whole:
-            return np.full(len(X), 1.0 - self.inner.left_out)
-        squares = np.empty(len(X))
-        for rows in cached_slices(len(X), self.width):
-            squares[rows] = np.square(self.inner.transform(X[rows])).sum(axis=1)
-        return squares
-
-    def compress(self, coef: Floats, *, alike: bool = False) -> tuple[FeatureMap, Floats]:
-        return self.inner.compress(self.weights @ coef, alike=alike)

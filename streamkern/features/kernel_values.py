@@ -9,7 +9,6 @@ from streamkern._typing import Array, Floats
 from streamkern.errors import ParameterError
 from streamkern.features.base import FeatureMap, cached_slices
 from streamkern.features.kernel_map import ChosenFeatures, WrittenFeatures
-from streamkern.features.landmarks import diagonal
 from streamkern.kernels import Kernel, Laplacian, RadialKernel, kernel_from
 from streamkern.kernels.column_kernels import OnColumns
 from streamkern.kernels.combined import Sum
@@ -110,9 +109,6 @@ class Projected(LandmarkFeatures, ChosenFeatures):
         self.similarities, self.weights = similarities, weights
         self.n_features, self.n_components = similarities.n_features, weights.shape[1]
         self.width, self.has_gradients = m, similarities.has_gradients
-
-    def kernel_diagonal(self, X: Array) -> Floats:
-        return diagonal(self.similarities.kernel, X)
 
     def subset(self, indices: Array) -> "Projected":
         chosen = self.checked_subset(indices)

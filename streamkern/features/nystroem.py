@@ -156,9 +156,6 @@ class Nystroem(Whitened, KernelMap, LandmarkFeatures):
     def combined(self, weights: Floats) -> "CombinedLandmarks":
         return CombinedLandmarks(self.similarities, np.ascontiguousarray(self.apply_r(weights)))
 
-    def kernel_diagonal(self, X: Array) -> Floats:
-        return diagonal(self.kernel, X)
-
     def __getstate__(self) -> dict[str, Any]:
         """Leave behind what can be computed again."""
         return {name: value for name, value in vars(self).items() if name != "weights"}

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from streamkern._typing import Array, Floats
+from streamkern._typing import Array
 from streamkern.errors import ParameterError
 from streamkern.features.base import FeatureMap, cached_slices
 from streamkern.features.families import inner_arrays, restored_inner
@@ -22,15 +22,13 @@ class Standardized(FeatureMap):
     """A drawn map, applied to standardised rows."""
 
     name = "standardized"
-    lattice: Any = property(attrgetter("inner.lattice"))
-    left_out: Any = property(attrgetter("inner.left_out"))
     bounds: Any = property(attrgetter("inner.bounds"))
 
     def __init__(self, standardizer: Standardizer, inner: FeatureMap) -> None:
         self.standardizer, self.inner = standardizer, inner
         self.n_features, self.n_components = standardizer.n_features, inner.n_components
         self.scale = inner.scale
-        self.nesting, self.has_trend = inner.nesting, inner.has_trend
+        self.nesting = inner.nesting
         # Where 0 stays a constant away from 0.
         self.takes_sparse = not standardizer.bends
         self._of_sparse_rows: dict[Any, Any] = {}  # by precision, made when sparse rows come
@@ -71,12 +69,6 @@ class Standardized(FeatureMap):
         self.standardizer.write(X, rows, scratch, exact=exact)
         return rows
 
-    def trend_and_rest(self, X: Array) -> tuple[Floats, Array]:
-        return self.inner.trend_and_rest(self.standardizer(X))
-
-    def kernel_diagonal(self, X: Array) -> Floats | None:
-        return self.inner.kernel_diagonal(self.standardizer(X))
-
     def first(self, n_components: int) -> "Standardized":
         return Standardized(self.standardizer, self.inner.first(n_components))
 
@@ -87,16 +79,9 @@ class Standardized(FeatureMap):
             return Standardized(self.standardizer.then(inner.standardizer), inner.inner)
         return Standardized(self.standardizer, inner)
 
-    def combined(self, weights: Floats) -> "Standardized":
-        return Standardized(self.standardizer, self.inner.combined(weights))
-
-    @property
-    def uncombined(self) -> "Standardized":
-        return Standardized(self.standardizer, self.inner.uncombined)
-
-    def compress(self, coef: Floats, *, alike: bool = False) -> tuple[FeatureMap, Floats]:
-        inner, coef = self.inner.compress(coef, alike=alike)
-        return self if inner is self.inner else Standardized(self.standardizer, inner), coef
+    def about(self, inner: FeatureMap) -> "Standardized":
+        """Return a map of another inner one, of the same standardised inputs."""
+        return self if inner is self.inner else Standardized(self.standardizer, inner)
 
     def parameters(self) -> dict[str, Any]:
         return {

@@ -38,14 +38,14 @@ class SummedInPlace(ABC):
 def gram_map(feature_map: FeatureMap) -> FeatureMap:
     """Return the map whose features a pass makes and sums: the same, unless they are whitened."""
     if isinstance(feature_map, Standardized):
-        return _about(feature_map, gram_map(feature_map.inner))
+        return feature_map.about(gram_map(feature_map.inner))
     return feature_map.gram_map() if isinstance(feature_map, Whitened) else feature_map
 
 
 def unwhitened(feature_map: FeatureMap) -> FeatureMap:
     """Return the map psi, with phi = R^T psi: the same, unless features are whitened."""
     if isinstance(feature_map, Standardized):
-        return _about(feature_map, unwhitened(feature_map.inner))
+        return feature_map.about(unwhitened(feature_map.inner))
     return feature_map.unwhitened() if isinstance(feature_map, Whitened) else feature_map
 
 
@@ -64,15 +64,9 @@ def solve_map(
     """
     if isinstance(feature_map, Standardized):
         inner, turning = solve_map(feature_map.inner, n_components)
-        return _about(feature_map, inner), turning
+        return feature_map.about(inner), turning
     if isinstance(feature_map, SummedInPlace):
         return feature_map.solve_map(n_components)
     if n_components in (None, feature_map.n_components):
         return feature_map, None
     return feature_map.first(n_components), None
-
-
-def _about(feature_map: Standardized, inner: FeatureMap) -> Standardized:
-    """Return a map of another inner one, of the same standardised inputs."""
-    is_same = inner is feature_map.inner
-    return feature_map if is_same else Standardized(feature_map.standardizer, inner)

@@ -201,7 +201,7 @@ class FitOptions:
     @property
     def sums_waves(self) -> bool:
         """Whether waves have frequencies in a ball of a lattice, so that their sums are few."""
-        is_lattice = not self.is_identity and self.family.made.lattice is not None
+        is_lattice = not self.is_identity and issubclass(self.family.made, GridFourierFeatures)
         return is_lattice and isinstance(self.kernel, RadialKernel)
 
     @property

@@ -20,7 +20,7 @@ from streamkern.features import (
     landmarks,
     nystroem,
 )
-from streamkern.features.abilities import gradients
+from streamkern.features.abilities import compress, gradients
 from streamkern.features.whitening import gram_map, solve_map
 from streamkern.kernels import (
     Gaussian,
@@ -208,7 +208,7 @@ def test_other_maps_are_summed_and_solved_for_as_they_are():
 @every_kernel
 def test_a_function_of_features_is_one_of_the_kernel_at_landmarks(kernel):
     phi, coef = drawn(kernel, 10), np.random.default_rng(3).standard_normal((10, 2))
-    short, weights = phi.compress(coef)
+    short, weights = compress(phi, coef)
     assert isinstance(short, KernelColumns)
     assert_close(short.transform(ROWS) @ weights, phi.transform(ROWS) @ coef, steps=1e7)
 
