@@ -18,7 +18,8 @@ import h5py
 import numpy as np
 
 import streamkern
-from streamkern.features.abilities import innermost, lattice_of
+from streamkern.features import lattice_of
+from streamkern.features.abilities import innermost
 from streamkern.solvers import toeplitz
 
 _CHUNK = 1 << 20

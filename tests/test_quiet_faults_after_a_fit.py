@@ -19,7 +19,7 @@ from streamkern import (
     convert,
 )
 from streamkern.errors import CheckpointError, DataError, ParameterError
-from streamkern.features.abilities import gradients
+from streamkern.features import gradients
 
 N = 400
 X = np.random.default_rng(0).normal(size=(N, 2))

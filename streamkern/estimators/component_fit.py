@@ -11,7 +11,7 @@ import numpy as np
 from streamkern._typing import Group
 from streamkern.engine.scheduler import compute, delayed, scatter
 from streamkern.errors import DataError, ParameterError, warn
-from streamkern.features.abilities import trended
+from streamkern.features import trended
 from streamkern.fit import sums_of
 from streamkern.fitting.planned_fit import planned_fit
 from streamkern.kernels import Kernel, as_kernel

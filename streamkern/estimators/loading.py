@@ -7,8 +7,7 @@ from typing import Any
 from streamkern.errors import ParameterError
 from streamkern.estimators.boosting import FittedEnsemble
 from streamkern.estimators.component_fit import FittedComponents
-from streamkern.features import FAMILIES, Cosines
-from streamkern.features.abilities import uncombined
+from streamkern.features import FAMILIES, Cosines, uncombined
 from streamkern.features.metric import GivenMetric, metric_of_map, standardizer_of
 from streamkern.models.data_moments import DataMoments, moments_header
 from streamkern.models.fitted_classes import FittedClassifier

@@ -10,7 +10,7 @@ from streamkern.engine.scheduler import compute, delayed, scatter
 from streamkern.errors import ParameterError, warn
 from streamkern.estimators.load import estimator_of
 from streamkern.estimators.random_feature_ridge import RandomFeatureRidge
-from streamkern.features.abilities import trended
+from streamkern.features import trended
 from streamkern.features.trend import NO_CHOICE
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.report_facts import facts_of

@@ -17,7 +17,7 @@ from streamkern.features.kernel_values import LandmarkFeatures
 from streamkern.features.landmarks import diagonal
 from streamkern.features.lattice import Lattice
 from streamkern.features.nystroem import Nystroem
-from streamkern.features.standardized import Standardized
+from streamkern.features.standardized import StandardisedExactly, Standardized
 from streamkern.features.trend import Trended
 from streamkern.runtime.scratch import Scratch
 
@@ -43,6 +43,56 @@ class Compressible(Protocol):
         """Return a map, and coefficients of its features, that make (phi / scale)^T coef for less.
 
         Where features hardly differ between rows (`alike`), a form must not need their digits.
+        """
+
+
+@runtime_checkable
+class Whitened(Protocol):
+    """A map whose features are R^T psi, of features psi that take less.
+
+    They need not be made for every row: sums and products are of psi, and R is applied to these.
+    """
+
+    def gram_map(self) -> FeatureMap:
+        """Return the map whose features a pass makes and sums, with as good digits as phi."""
+
+    def unwhitened(self) -> FeatureMap:
+        """Return the map psi."""
+
+    def apply_r(self, vectors: Floats, *, back: bool = False) -> Floats:
+        """Return R v of vectors (D, k), or R^T v."""
+
+
+@runtime_checkable
+class SummedInPlace(Protocol):
+    """A map that `gram_map` returned in the place of another."""
+
+    def solve_map(self, n_components: int | None = None) -> tuple[FeatureMap, Floats]:
+        """Return that other, or its first K features, as R^T psi of this one's, and R (D, K)."""
+
+
+@runtime_checkable
+class FromRows(Protocol):
+    """A map that is made from so many rows of the spread sample for every feature."""
+
+    rows_a_feature: int
+
+    def chosen(self, rows: Array, weights: Floats | None = None) -> Array:
+        """Return the rows to `draw` it from, at every length scale, where rows count by weight."""
+
+
+@runtime_checkable
+class Bounded(Protocol):
+    """A map whose features have bounds, so that they can be rounded to integers."""
+
+    @property
+    def bounds(self) -> Floats | float:
+        """The largest sizes of phi(x) / scale, (D,) or one for all."""
+
+    def round_into(self, X: Any, levels: int, out: Array, scratch: Scratch) -> None:
+        """Write rint(levels phi(X) / (scale bounds)) to `out` (D, n), the same bits anywhere.
+
+        Of an array, X has the length and slices, which are made as they are asked for.
         """
 
 
@@ -157,3 +207,69 @@ def trend_and_angles(feature_map: FeatureMap, cell: Floats, X: Array) -> tuple[F
     if beside:
         trend, rows = beside.trend_and_rest(rows)
     return trend, rows * cell
+
+
+def bounds(feature_map: FeatureMap) -> Any:
+    """Return the largest sizes of phi(x) / scale, (D,), or None where there is no bound."""
+    if isinstance(feature_map, Standardized):
+        return bounds(feature_map.inner)
+    if isinstance(feature_map, Bounded):
+        return np.broadcast_to(feature_map.bounds, feature_map.n_components)
+    return None
+
+
+def round_into(feature_map: FeatureMap, X: Any, levels: int, out: Array, scratch: Scratch) -> None:
+    """Write rounded features as of `Bounded`, or refuse a map without."""
+    if isinstance(feature_map, Standardized):
+        exactly = StandardisedExactly(feature_map, X, scratch)
+        round_into(feature_map.inner, exactly, levels, out, scratch)
+    elif isinstance(feature_map, Bounded):
+        feature_map.round_into(X, levels, out, scratch)
+    else:
+        raise ParameterError(
+            f"the features of the map {feature_map.name!r} have no bound to round them by; take "
+            f"another precision, or a map of Fourier features."
+        )
+
+
+def drawn_from(feature_map: FeatureMap, rows: Array, weights: Floats | None = None) -> FeatureMap:
+    """Draw a map for rows (n, p) that count by weight, where it is made from some of them."""
+    rows = feature_map.chosen(rows, weights) if isinstance(feature_map, FromRows) else rows
+    return feature_map.draw(rows.shape[1], rows)
+
+
+def gram_map(feature_map: FeatureMap) -> FeatureMap:
+    """Return the map whose features a pass makes and sums: the same, unless they are whitened."""
+    if isinstance(feature_map, Standardized):
+        return feature_map.about(gram_map(feature_map.inner))
+    return feature_map.gram_map() if isinstance(feature_map, Whitened) else feature_map
+
+
+def unwhitened(feature_map: FeatureMap) -> FeatureMap:
+    """Return the map psi, with phi = R^T psi: the same, unless features are whitened."""
+    if isinstance(feature_map, Standardized):
+        return feature_map.about(unwhitened(feature_map.inner))
+    return feature_map.unwhitened() if isinstance(feature_map, Whitened) else feature_map
+
+
+def apply_r(feature_map: FeatureMap, vectors: Floats, *, back: bool = False) -> Floats:
+    """Return R v of vectors (D, k), or R^T v, with R as in `unwhitened`."""
+    inner = feature_map.inner if isinstance(feature_map, Standardized) else feature_map
+    return inner.apply_r(vectors, back=back) if isinstance(inner, Whitened) else vectors
+
+
+def solve_map(
+    feature_map: FeatureMap, n_components: int | None = None
+) -> tuple[FeatureMap, Floats | None]:
+    """Return the map whose features, or first K of them, are solved for, and R.
+
+    R (D, K) is None where the features are those that were summed.
+    """
+    if isinstance(feature_map, Standardized):
+        inner, turning = solve_map(feature_map.inner, n_components)
+        return feature_map.about(inner), turning
+    if isinstance(feature_map, SummedInPlace):
+        return feature_map.solve_map(n_components)
+    if n_components in (None, feature_map.n_components):
+        return feature_map, None
+    return feature_map.first(n_components), None

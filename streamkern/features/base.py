@@ -45,10 +45,6 @@ class FeatureMap(ABC):
         For every name of the map in options: what it is, in a few words, and the arguments of the
         class that make it so.  Of `kernel`, `n_components`, `paired`, `jitter` and `random_state`
         the class is given those that its constructor takes.
-    rows_a_feature : int
-        Rows of the spread sample for every feature, for a map that is made from rows.
-    takes_linear : bool
-        Whether it is a map for the linear kernel, which others leave to the identity.
     no_part : str
         Why no leading part of `{}` features stands for the whole, where that is so.
     n_features, n_components : int
@@ -67,15 +63,13 @@ class FeatureMap(ABC):
 
     name: ClassVar[str]
     families: ClassVar[Mapping[str, tuple[str, Mapping[str, Any]]]] = {}
-    rows_a_feature: ClassVar[int] = 0
-    takes_linear: ClassVar[bool] = False
     no_part: ClassVar[str] = "this map has no part of {} features that stands for the whole."
     nesting: int = 0
     exact_rows: ClassVar[bool] = False
     takes_sparse: bool = False
     n_features: int = 0
     n_components: int
-    scale: float
+    scale: float = 1.0
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -96,14 +90,6 @@ class FeatureMap(ABC):
     def check_inputs(self, n_features: int) -> None:  # noqa: B027  most maps take any number
         """Raise ParameterError unless the map can be drawn for rows of so many inputs."""
 
-    def chosen(self, rows: Array, weights: Floats | None = None) -> Array:  # noqa: ARG002
-        """Return the rows that `draw` is to make the map of, where rows count by weight."""
-        return rows
-
-    def representatives(self, rows: Array, weights: Floats | None = None) -> Array | None:
-        """Return rows that `draw` makes the same map of at every length scale, None without any."""
-        return self.chosen(rows, weights) if self.rows_a_feature else None
-
     def evaluate(self, X: Array, out: Array, shift: Array | float = 0.0) -> None:
         """Write phi(X) / scale - shift into `out`; parameters as of `evaluated`."""
         for _ in self.evaluated(X, out, shift):
@@ -119,24 +105,6 @@ class FeatureMap(ABC):
         precision that features are computed in, and the dtype of the shift (D,), unless that is 0.
         Memory to work in is lent until the last slice is asked for.
         """
-
-    @property
-    def bounds(self) -> Floats | float | None:
-        """The largest sizes of phi(x) / scale, (D,) or one for all; None where there is no bound.
-
-        A map that has them has `round_into`.
-        """
-        return None
-
-    def round_into(self, X: Any, levels: int, out: Array, scratch: Scratch) -> None:  # noqa: ARG002
-        """Write rint(levels phi(X) / (scale bounds)) to `out` (D, n), the same bits anywhere.
-
-        Of an array, X has the length and slices, which are made as they are asked for.
-        """
-        raise ParameterError(
-            f"the features of the map {self.name!r} have no bound to round them by; take another "
-            f"precision, or a map of Fourier features."
-        )
 
     def first(self, n_components: int) -> FeatureMap:
         """Return the map of the leading features, up to the factor sqrt(L / L'), or refuse."""

@@ -30,7 +30,6 @@ class KernelColumns(ChosenFeatures):
     no_part = (
         "values of a kernel have no part of {} that stands for it; take the map of fewer landmarks."
     )
-    scale = 1.0
     exact_rows = True
 
     def __init__(self, kernel: Kernel, landmarks: Floats) -> None:
@@ -96,7 +95,6 @@ class Projected(LandmarkFeatures, ChosenFeatures):
     """Linear combinations, by weights (m, K), of the values of a kernel at m landmarks."""
 
     name = "projected"
-    scale = 1.0
     exact_rows = True
 
     def __init__(self, similarities: KernelColumns, weights: Floats) -> None:

@@ -1,7 +1,6 @@
 """Maps of standardised rows, which fitted models hold, and inputs as features."""
 
 from collections.abc import Iterator, Mapping
-from operator import attrgetter
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -22,7 +21,6 @@ class Standardized(FeatureMap):
     """A drawn map, applied to standardised rows."""
 
     name = "standardized"
-    bounds: Any = property(attrgetter("inner.bounds"))
 
     def __init__(self, standardizer: Standardizer, inner: FeatureMap) -> None:
         self.standardizer, self.inner = standardizer, inner
@@ -48,9 +46,6 @@ class Standardized(FeatureMap):
             return
         dtype = np.dtype(np.float64) if self.inner.exact_rows else out.dtype
         yield from self.inner.evaluated(self.standardised(X, dtype, scratch), out, shift, scratch)
-
-    def round_into(self, X: Any, levels: int, out: Array, scratch: Scratch) -> None:
-        self.inner.round_into(_Standardised(self, X, scratch), levels, out, scratch)
 
     def _of_sparse(self, dtype: Any) -> Any:
         if dtype not in self._of_sparse_rows:
@@ -147,7 +142,6 @@ class Identity(FeatureMap):
         "the identity map has no part of {} features that stands for the whole; select columns "
         "instead."
     )
-    scale = 1.0
     exact_rows = True
 
     def draw(self, n_features: int, rows: Array | None = None) -> Self:  # noqa: ARG002  nothing is drawn
@@ -183,7 +177,7 @@ class Identity(FeatureMap):
         return cls().draw(int(parameters["n_features"]))
 
 
-class _Standardised:
+class StandardisedExactly:
     """Rows that are made dense and standardised, exactly, as slices of them are asked for."""
 
     def __init__(self, feature_map: Standardized, X: Any, scratch: Scratch) -> None:

@@ -59,7 +59,6 @@ class Trended(OfInner):
 
     name = "trend"
     has_gradients = True  # waves have them
-    scale = 1.0
     inner: Any
 
     def __init__(self, inner: FeatureMap, trend: Trend, centre: Floats, unit: Floats) -> None:

@@ -6,8 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamkern.errors import warn
-from streamkern.features import FeatureMap, Standardized
-from streamkern.features.abilities import lattice_of, trend_and_angles
+from streamkern.features import FeatureMap, Standardized, lattice_of, trend_and_angles
 from streamkern.kernels import Kernel
 from streamkern.passes.column_summary import ColumnSummary
 from streamkern.passes.fit_context import FitContext

@@ -12,8 +12,7 @@ import numpy as np
 
 from streamkern.engine.scheduler import compute, delayed
 from streamkern.errors import warn
-from streamkern.features import FeatureMap
-from streamkern.features.abilities import left_out, trended
+from streamkern.features import FeatureMap, left_out, trended
 from streamkern.fitting.ridge_path import RidgePath
 from streamkern.models.feature_rounding import rounding_errors, rounding_note
 from streamkern.models.fitted_ridge import FittedRidge

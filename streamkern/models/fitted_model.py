@@ -18,8 +18,7 @@ import numpy as np
 from streamkern._typing import Group
 from streamkern._version import __version__
 from streamkern.errors.html_table import html_table
-from streamkern.features import FeatureMap
-from streamkern.features.abilities import uncombined
+from streamkern.features import FeatureMap, uncombined
 from streamkern.features.metric import described_metric, with_metric
 from streamkern.kernels import Kernel, as_kernel, kernel_from
 from streamkern.models.report_facts import summary_line, summary_rows

@@ -7,7 +7,7 @@ import numpy as np
 
 from streamkern._typing import Floats
 from streamkern.errors.formatting import listed
-from streamkern.features.abilities import compress, trended
+from streamkern.features import compress, trended
 from streamkern.kernels import Kernel, length_scale_of
 from streamkern.parameters.fit_report import FitReport
 from streamkern.predict.deviation import roots

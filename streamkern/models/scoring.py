@@ -10,7 +10,7 @@ from streamkern.engine.reduction import PassResult, accumulate
 from streamkern.engine.scheduler import delayed, scatter
 from streamkern.errors import DataError, ParameterError
 from streamkern.errors.checks import checked_integer
-from streamkern.features.abilities import compress
+from streamkern.features import compress
 from streamkern.features.kernel_values import KernelColumns
 from streamkern.models.feature_rounding import RoundedErrors
 from streamkern.parameters.plan import chunk_sizes

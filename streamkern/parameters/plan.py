@@ -210,7 +210,7 @@ def planned(
     """
     if not few_rows:
         check_folds(options, source)
-    D, from_rows = options.components_for(source.n_features), options.family.made.rows_a_feature > 0
+    D, from_rows = options.components_for(source.n_features), options.family.rows_a_feature > 0
     plan_of = partial(
         plan_fit,
         source,

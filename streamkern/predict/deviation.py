@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from streamkern._typing import Array, Floats
-from streamkern.features import FeatureMap
-from streamkern.features.abilities import kernel_diagonal, uncombined
+from streamkern.features import FeatureMap, kernel_diagonal, uncombined
 from streamkern.features.base import cached_slices, slices
 from streamkern.predict.evaluation import Measure
 from streamkern.predict.predictor import NufftPredictions, Predictor, Uncached

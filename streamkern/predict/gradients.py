@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 
 from streamkern._typing import Floats
-from streamkern.features import Standardizer
-from streamkern.features.abilities import gradients
+from streamkern.features import Standardizer, gradients
 from streamkern.features.metric import standardizer_of
 from streamkern.predict.predictor import Predictor
 from streamkern.runtime.scratch import Scratch

@@ -7,8 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from streamkern._typing import Array, Floats, Group
-from streamkern.features import FeatureMap, Standardizer
-from streamkern.features.abilities import trended
+from streamkern.features import FeatureMap, Standardizer, trended
 from streamkern.features.base import slices
 from streamkern.features.metric import standardizer_of
 from streamkern.kernels import Kernel

@@ -11,7 +11,7 @@ import numpy as np
 from streamkern._typing import Array, Floats
 from streamkern.engine.feature_stores import FeatureStores
 from streamkern.engine.reduction import PassResult
-from streamkern.features.abilities import lattice_of
+from streamkern.features import lattice_of
 from streamkern.solve.preconditioner import LEADING, BlockPreconditioner
 from streamkern.statistics import FoldStatistics, GramProducts, RangeFolds
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from streamkern._typing import Floats
-from streamkern.features.abilities import combined
+from streamkern.features import combined
 from streamkern.parameters.cost_estimate import most_vectors, vectors_at_once
 from streamkern.parameters.penalty_options import PenaltyOptions
 from streamkern.runtime.threads import blas_threads

@@ -11,10 +11,8 @@ from typing import Any
 import numpy as np
 
 from streamkern._typing import Array, Floats
-from streamkern.features import FeatureMap
-from streamkern.features.abilities import lattice_of, trended
+from streamkern.features import FeatureMap, apply_r, lattice_of, trended
 from streamkern.features.base import slices, stream
-from streamkern.features.whitening import apply_r
 from streamkern.runtime.matrix_products import product
 from streamkern.runtime.threads import blas_threads
 from streamkern.solve.posterior_samples import PosteriorSamples, n_samples, sample_posterior

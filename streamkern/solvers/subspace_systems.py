@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from streamkern._typing import Floats
-from streamkern.features.abilities import left_out, trended
+from streamkern.features import left_out, trended
 from streamkern.features.kernel_map import Combinations
 from streamkern.parameters.penalty_options import PenaltyOptions
 from streamkern.runtime.memory import usable_cores

@@ -7,9 +7,7 @@ import numpy as np
 
 from streamkern._typing import Array, Block, Floats
 from streamkern.errors import ParameterError
-from streamkern.features import FeatureMap
-from streamkern.features.abilities import left_out, trended
-from streamkern.features.whitening import solve_map
+from streamkern.features import FeatureMap, left_out, solve_map, trended
 from streamkern.runtime.scratch import Scratch
 from streamkern.runtime.timing import timed
 from streamkern.statistics.centred_moments import CentredMoments, precision_of_features

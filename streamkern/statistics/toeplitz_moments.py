@@ -15,8 +15,7 @@ from scipy.fft import fftn, ifftn, next_fast_len
 
 from streamkern._typing import Array, Block, Floats
 from streamkern.errors import ParameterError
-from streamkern.features import FeatureMap
-from streamkern.features.abilities import lattice_of, trend_and_angles
+from streamkern.features import FeatureMap, lattice_of, trend_and_angles
 from streamkern.features.lattice import Lattice, places, sums_of_pairs, sums_of_rows
 from streamkern.runtime.timing import timed
 from streamkern.statistics.centred_moments import CentredMoments

@@ -18,8 +18,9 @@ from streamkern.features import (
     Standardized,
     Standardizer,
     base,
+    gradients,
+    has_gradients,
 )
-from streamkern.features.abilities import gradients, has_gradients
 from streamkern.kernels import Gaussian, Matern
 from streamkern.runtime.scratch import Scratch
 

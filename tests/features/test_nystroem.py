@@ -12,16 +12,19 @@ from tolerances import assert_close
 from streamkern.errors import ParameterError
 from streamkern.features import (
     MAPS,
+    FromRows,
     KernelColumns,
     Nystroem,
     RandomFourierFeatures,
     Standardized,
     Standardizer,
+    compress,
+    gradients,
+    gram_map,
     landmarks,
     nystroem,
+    solve_map,
 )
-from streamkern.features.abilities import compress, gradients
-from streamkern.features.whitening import gram_map, solve_map
 from streamkern.kernels import (
     Gaussian,
     InverseMultiquadric,
@@ -320,14 +323,14 @@ def test_a_damaged_factor_is_refused():
             MAPS[phi.name].restore(phi.parameters(), phi.arrays() | {name: -phi.arrays()[name]})
 
 
-def test_representatives_make_the_same_map_at_every_length_scale():
+def test_chosen_rows_make_the_same_map_at_every_length_scale():
     def at(length_scale):
         return Nystroem(Gaussian(length_scale), M)
 
-    few = at(1.5).representatives(ROWS)
+    few = at(1.5).chosen(ROWS)
     for length_scale in (1.5, 3.0):
         assert at(length_scale).draw(P, ROWS).equals(at(length_scale).draw(P, few))
-    assert RandomFourierFeatures(Gaussian(1.5), M).representatives(ROWS) is None
+    assert not isinstance(RandomFourierFeatures(Gaussian(1.5), M), FromRows)
 
 
 @every_dtype

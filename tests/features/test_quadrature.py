@@ -5,8 +5,7 @@ import pytest
 from tolerances import assert_close
 
 from streamkern.errors import ParameterError
-from streamkern.features import GridFourierFeatures, QuasiRandomFourierFeatures
-from streamkern.features.abilities import left_out
+from streamkern.features import GridFourierFeatures, QuasiRandomFourierFeatures, left_out
 from streamkern.features.families import FAMILIES
 from streamkern.features.quasi_random import quasi_random_points
 from streamkern.kernels import Gaussian, Laplacian, Matern

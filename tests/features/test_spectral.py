@@ -9,8 +9,7 @@ import pytest
 from tolerances import assert_close
 
 from streamkern.errors import ParameterError
-from streamkern.features import MAPS
-from streamkern.features.abilities import compress
+from streamkern.features import MAPS, compress
 from streamkern.features.families import FAMILIES
 from streamkern.features.spectral import SpectralFeatures
 from streamkern.kernels import Gaussian, Laplacian, Matern

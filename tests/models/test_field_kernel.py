@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from streamkern import Gaussian, Matern, RandomFeatureRidge, load
-from streamkern.features.abilities import left_out
+from streamkern.features import left_out
 from streamkern.report.report_rows import fit_rows
 
 # Of the usual kernel, whose errors go on falling.

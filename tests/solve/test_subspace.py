@@ -5,8 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from streamkern.features import RandomFourierFeatures
-from streamkern.features.abilities import gradients, kernel_diagonal
+from streamkern.features import RandomFourierFeatures, gradients, kernel_diagonal
 from streamkern.features.kernel_map import Combinations
 from streamkern.kernels import Gaussian
 from streamkern.solve.preconditioner import BlockPreconditioner, NystroemPreconditioner

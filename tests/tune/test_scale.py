@@ -10,8 +10,7 @@ from sklearn.preprocessing import QuantileTransformer, StandardScaler
 
 import streamkern
 from streamkern.errors import DataError, ParameterError, StreamkernWarning
-from streamkern.features import RandomFourierFeatures, Standardized, Standardizer
-from streamkern.features.abilities import gradients
+from streamkern.features import RandomFourierFeatures, Standardized, Standardizer, gradients
 from streamkern.kernels import Gaussian
 from streamkern.tune import metric_beginnings
 
