@@ -11,9 +11,9 @@ from streamkern.features.kernel_map import Combinations, KernelMap
 from streamkern.features.random_fourier import RandomFourierFeatures, StructuredFourierFeatures
 from streamkern.features.quasi_random import QuasiRandomFourierFeatures
 from streamkern.features.frequency_grid import GridFourierFeatures
-from streamkern.features.nystroem import Nystroem
 from streamkern.features.standardizer import Standardizer
 from streamkern.features.standardized import Identity, Standardized
+from streamkern.features.nystroem import Nystroem
 from streamkern.features.cosines import Cosines
 from streamkern.features.kernel_values import KernelColumns
 from streamkern.features.trend import Trend, Trended

@@ -73,9 +73,7 @@ class SummedInPlace(Protocol):
 
 @runtime_checkable
 class FromRows(Protocol):
-    """A map that is made from so many rows of the spread sample for every feature."""
-
-    rows_a_feature: int
+    """A map that is made from some rows: `rows_a_feature` of a spread sample, of its class."""
 
     def chosen(self, rows: Array, weights: Floats | None = None) -> Array:
         """Return the rows to `draw` it from, at every length scale, where rows count by weight."""
@@ -112,22 +110,21 @@ def gradients(
     feature_map: FeatureMap, X: Array, coef: Floats, scratch: Scratch | None = None
 ) -> Array:
     """Return the gradients of a function of features, or refuse a map without."""
-    inner, scratch = innermost(feature_map), scratch or Scratch()
-    if not has_gradients(inner):
-        raise ParameterError(
-            f"the features of the map {inner.name!r} have no gradients; take a map of Fourier "
-            f"features or landmarks."
-        )
     feature_map.check(X.shape)
     if isinstance(feature_map, Combinations):
         return gradients(feature_map.inner, X, feature_map.weights @ coef, scratch)
     if isinstance(feature_map, Standardized):
-        rows, inner = feature_map.standardised(X, X.dtype, scratch), feature_map.inner
+        inner, scratch = feature_map.inner, scratch or Scratch()
+        rows = feature_map.standardised(X, X.dtype, scratch)
         pulled = scratch.array(f"gradients about {inner.name}", X.shape, X.dtype)
         feature_map.standardizer.pull_back(gradients(inner, rows, coef, scratch), X, pulled)
         return pulled
-    made: Array = inner.gradients(X, coef, scratch)
-    return made
+    if isinstance(feature_map, Differentiable) and feature_map.has_gradients:
+        return feature_map.gradients(X, coef, scratch)
+    raise ParameterError(
+        f"the features of the map {feature_map.name!r} have no gradients; take a map of Fourier "
+        f"features or landmarks."
+    )
 
 
 def compress(feature_map: Any, coef: Floats, *, alike: bool = False) -> tuple[FeatureMap, Floats]:

@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from inspect import signature
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -101,28 +101,18 @@ class ChosenFeatures(WrittenFeatures):
 
 
 class OfInner(ChosenFeatures):
-    """Features that are made of those of another drawn map, by one array unless they say more."""
+    """Features that are made of those of another drawn map."""
 
-    held: ClassVar[str]  # the name of the array
     inner: FeatureMap
 
     def parameters(self) -> dict[str, Any]:
         return {"inner": self.inner.name, "inner_parameters": self.inner.parameters()}
-
-    def arrays(self) -> dict[str, Array]:
-        return {self.held: getattr(self, self.held), **inner_arrays(self.inner)}
-
-    @classmethod
-    def restore(cls, parameters: Mapping[str, Any], arrays: Mapping[str, Array]) -> FeatureMap:
-        made: Any = cls  # which takes both
-        return made(restored_inner(parameters, arrays), arrays[cls.held])
 
 
 class Combinations(OfInner):
     """The features psi(x) = W^T phi(x) of a drawn map phi, by weights W (D, r)."""
 
     name = "combinations"
-    held = "weights"
     no_part = "combinations of features have no part of {} that stands for the whole."
 
     def __init__(self, inner: FeatureMap, weights: Floats) -> None:
@@ -149,3 +139,10 @@ class Combinations(OfInner):
 
     def subset(self, indices: Array) -> "Combinations":
         return Combinations(self.inner, self.weights[:, self.checked_subset(indices)])
+
+    def arrays(self) -> dict[str, Array]:
+        return {"weights": self.weights, **inner_arrays(self.inner)}
+
+    @classmethod
+    def restore(cls, parameters: Mapping[str, Any], arrays: Mapping[str, Array]) -> Self:
+        return cls(restored_inner(parameters, arrays), arrays["weights"])

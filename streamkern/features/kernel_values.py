@@ -68,6 +68,7 @@ class KernelColumns(ChosenFeatures):
 class LandmarkFeatures(WrittenFeatures):
     """Linear combinations of the values of a kernel at landmarks."""
 
+    exact_rows = True
     similarities: KernelColumns
     weights: Floats  # (m, D)
 
@@ -95,7 +96,6 @@ class Projected(LandmarkFeatures, ChosenFeatures):
     """Linear combinations, by weights (m, K), of the values of a kernel at m landmarks."""
 
     name = "projected"
-    exact_rows = True
 
     def __init__(self, similarities: KernelColumns, weights: Floats) -> None:
         m = similarities.n_components

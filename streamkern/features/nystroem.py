@@ -64,7 +64,6 @@ class Nystroem(KernelMap, LandmarkFeatures):
     families: ClassVar = {"nystroem": ("the kernel at landmarks, centres of k-means", {})}
     rows_a_feature = 8
     nesting = 1
-    exact_rows = True
 
     similarities: KernelColumns
     factor: Floats

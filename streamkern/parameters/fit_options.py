@@ -12,17 +12,8 @@ import numpy as np
 from streamkern._typing import Array, Floats, Source
 from streamkern.errors import ParameterError
 from streamkern.errors.checks import check_choice, checked_integer
-from streamkern.features import (
-    FAMILIES,
-    LEVELS,
-    Bounded,
-    Family,
-    FeatureMap,
-    GridFourierFeatures,
-    Identity,
-    drawn_from,
-    has_gradients,
-)
+from streamkern.features import FAMILIES, LEVELS, Family, FeatureMap, GridFourierFeatures, Identity
+from streamkern.features.abilities import Bounded, drawn_from, has_gradients
 from streamkern.features.base import checked_seed
 from streamkern.features.metric import GivenMetric, check_metric, checked_metric, learning_of
 from streamkern.features.trend import DEGREES, Trend, Trended

@@ -9,14 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamkern._typing import Array, Floats
-from streamkern.features import (
-    FeatureMap,
-    Identity,
-    Standardized,
-    compress,
-    lattice_of,
-    trend_and_angles,
-)
+from streamkern.features import FeatureMap, Identity, Standardized
+from streamkern.features.abilities import compress, lattice_of, trend_and_angles
 from streamkern.features.base import slices
 from streamkern.features.lattice import half_cell, places, values_of_rows
 from streamkern.runtime.scratch import Scratch
