@@ -18,6 +18,8 @@ import h5py
 import numpy as np
 
 import streamkern
+from streamkern.features import lattice_of
+from streamkern.features.abilities import innermost
 from streamkern.solvers import toeplitz
 
 _CHUNK = 1 << 20
@@ -86,8 +88,7 @@ def write(path: Path, n: int) -> None:
 def transforms(path: Path, model: Any) -> float:
     """Return the seconds of the transforms alone, on all cores, of rows that are in memory."""
     feature_map = model.feature_map_
-    inner: Any = feature_map.inner
-    lattice = (inner.inner if inner.lattice is None else inner).lattice  # of combinations
+    lattice: Any = lattice_of(innermost(feature_map))
     modes = lattice.modes
     taken = 0.0
     with h5py.File(path) as file:

@@ -31,7 +31,7 @@ from scipy import sparse
 import streamkern
 from streamkern import Gaussian, RandomFeatureRidge
 from streamkern.errors import DataError
-from streamkern.features import LEVELS
+from streamkern.features import LEVELS, bounds
 from streamkern.models.data_moments import DataMoments
 from streamkern.parameters import chunking
 from streamkern.passes import fold_rules
@@ -314,7 +314,7 @@ class MomentsMachine(RuleBasedStateMachine):
         Phi = model.transform(X)
         if self.precision not in LEVELS:
             return Phi, Phi
-        unit = model.feature_map_.scale * np.broadcast_to(model.feature_map_.bounds, Phi.shape[1])
+        unit = model.feature_map_.scale * bounds(model.feature_map_)
         unit = unit / LEVELS[self.precision]
         return Phi, np.rint(Phi / unit) * unit
 

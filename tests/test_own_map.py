@@ -10,6 +10,30 @@ from rows_read import python
 from test_own_kernel import MODULE as KERNEL
 
 import streamkern
+from streamkern.errors import ParameterError
+from streamkern.features import (
+    FeatureMap,
+    Standardized,
+    Standardizer,
+    bounds,
+    combined,
+    compress,
+    drawn_from,
+    gradients,
+    gram_map,
+    has_gradients,
+    kernel_diagonal,
+    lattice_of,
+    left_out,
+    round_into,
+    solve_map,
+    trended,
+    uncombined,
+    unwhitened,
+)
+from streamkern.features.families import FAMILIES, MAPS
+from streamkern.parameters.fit_options import FitOptions
+from streamkern.runtime.scratch import Scratch
 
 MODULE = '''
 import numpy as np
@@ -83,3 +107,73 @@ def test_a_map_is_its_class(tmp_path, monkeypatch):
     assert "the map 'ramps' of the file is not declared here; import the module" in error
     drawn = RampsTransformer("gaussian", n_components=8, random_state=1).fit(X)
     assert drawn.get_params()["n_components"] == drawn.transform(X).shape[1] == 8
+
+
+@pytest.fixture
+def squares():
+    """A map that has what every map needs and nothing else, declared for one test."""
+
+    class Squares(FeatureMap):
+        """The squares of the inputs."""
+
+        name = "squares"
+        families = {"squares": ("the squares of the inputs", {})}  # noqa: RUF012  as users write it
+
+        def draw(self, n_features, rows=None):  # noqa: ARG002
+            self.n_features = self.n_components = n_features
+            return self
+
+        def evaluated(self, X, out, shift=0.0, scratch=None):  # noqa: ARG002
+            out[...] = np.square(X) - shift
+            yield slice(0, len(out))
+
+        def subset(self, indices):  # noqa: ARG002
+            raise ParameterError("squares have no subset; take all.")
+
+        def parameters(self):
+            return {"n_features": self.n_features}
+
+        def arrays(self):
+            return {}
+
+        @classmethod
+        def restore(cls, parameters, arrays):  # noqa: ARG003
+            return cls().draw(parameters["n_features"])
+
+    yield Squares
+    for known in (MAPS, FAMILIES):
+        del known["squares"]
+
+
+def test_a_map_without_abilities_is_small_and_told_so_where_one_is_asked_for(squares):
+    X = np.random.default_rng(0).standard_normal((50, 3))
+    plain = drawn_from(squares(), X, np.ones(50))
+    whole = Standardized(Standardizer(np.arange(3), np.zeros(3), np.ones(3), 3), plain)
+    for phi in (plain, whole):
+        coef = np.ones((3, 1))
+        np.testing.assert_allclose(combined(phi, coef).transform(X)[:, 0], (X**2).sum(axis=1))
+        assert compress(phi, coef) == (phi, coef)
+        assert uncombined(phi) is gram_map(phi) is unwhitened(phi) is phi
+        assert solve_map(phi) == (phi, None)
+        assert (bounds(phi), lattice_of(phi), trended(phi), kernel_diagonal(phi, X)) == (None,) * 4
+        assert (left_out(phi), has_gradients(phi)) == (0.0, False)
+        with pytest.raises(ParameterError, match="'squares' have no gradients; take a map"):
+            gradients(phi, X, coef[:, 0])
+        with pytest.raises(ParameterError, match="'squares' have no bound to round them by; take"):
+            round_into(phi, X, 127, np.empty((3, 50), np.int8), Scratch())
+    options = {"n_components": 3, "feature_map": "squares", "paired": True, "standardize": True}
+    options |= {"fit_intercept": True, "on_bad_rows": "error", "random_state": 0}
+    with pytest.raises(ParameterError, match="features that have a bound, which those of the map"):
+        FitOptions("gaussian", precision="int8", **options)
+    with pytest.raises(ParameterError, match="gradients, which the map 'squares' of the kernel"):
+        FitOptions("gaussian", precision="single", metric="learn", **options).check_map(3)
+
+
+def test_a_map_without_abilities_is_fitted_and_comes_back_from_its_file(squares, tmp_path):
+    X = np.random.default_rng(0).standard_normal((80, 3))
+    y = (X**2) @ [1.0, 2.0, -1.0]
+    model = streamkern.RandomFeatureRidge(
+        n_components=3, feature_map=squares.name, alpha=1e-6, kernel="gaussian", precision="double"
+    ).fit(X, y)
+    model.save(tmp_path / "m.h5")
+    assert np.array_equal(streamkern.load(tmp_path / "m.h5").predict(X), model.predict(X))

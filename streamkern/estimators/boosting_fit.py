@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import numpy as np
 
 from streamkern.errors import DataError, ParameterError, StreamkernWarning
-from streamkern.features import Identity, Standardized
+from streamkern.features import Identity, Standardized, drawn_from
 from streamkern.fit import solve
 from streamkern.fitting.draw_features import Features, draw_features, features_like
 from streamkern.fitting.planned_fit import planned_fit
@@ -176,8 +176,7 @@ class _Job:
             weights = summary.weights
             weights = None if weights is None else np.roll(weights, turn)
             rows = options.between(rows, summary.ends if options.has_grid else None)
-            inner = options.map_of(self.features.kernel)
-            inner.draw(len(standardizer.columns), inner.chosen(rows, weights))
+            inner = drawn_from(options.map_of(self.features.kernel), rows, weights)
         return Standardized(standardizer, inner)
 
     def read(self, statistic: Any, label: str) -> Any:

@@ -11,6 +11,7 @@ import numpy as np
 from streamkern._typing import Group
 from streamkern.engine.scheduler import compute, delayed, scatter
 from streamkern.errors import DataError, ParameterError, warn
+from streamkern.features import trended
 from streamkern.fit import sums_of
 from streamkern.fitting.planned_fit import planned_fit
 from streamkern.kernels import Kernel, as_kernel
@@ -125,7 +126,7 @@ class FittedComponents(FittedModel):
 def principal_components(moments: DataMoments, options: ComponentOptions) -> FittedComponents:
     """Decompose the centred moments of features, where the moments are."""
     begun, wanted = time.perf_counter(), checked_number(options.n_components)
-    if moments.feature_map.has_trend:
+    if trended(moments.feature_map):
         raise ParameterError(
             "the first components of moments with a trend would be its terms; take moments without."
         )

@@ -7,7 +7,7 @@ from typing import Any
 from streamkern.errors import ParameterError
 from streamkern.estimators.boosting import FittedEnsemble
 from streamkern.estimators.component_fit import FittedComponents
-from streamkern.features import FAMILIES, Cosines
+from streamkern.features import FAMILIES, Cosines, uncombined
 from streamkern.features.metric import GivenMetric, metric_of_map, standardizer_of
 from streamkern.models.data_moments import DataMoments, moments_header
 from streamkern.models.fitted_classes import FittedClassifier
@@ -75,7 +75,7 @@ def template_of(like: Any) -> Template | None:
             f"like must be moments, a fitted model, or the path of either, not {like!r}; give one "
             f"of these."
         )
-    feature_map, report = fitted.feature_map.uncombined, fitted.report
+    feature_map, report = uncombined(fitted.feature_map), fitted.report
     if report.get("gradients", {}).get("n_components", D := feature_map.n_components) != D:
         raise ParameterError(
             "like is a model of landmarks that conjugate gradients solved, which keeps few "

@@ -10,6 +10,7 @@ from streamkern.engine.scheduler import compute, delayed, scatter
 from streamkern.errors import ParameterError, warn
 from streamkern.estimators.load import estimator_of
 from streamkern.estimators.random_feature_ridge import RandomFeatureRidge
+from streamkern.features import trended
 from streamkern.features.trend import NO_CHOICE
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.report_facts import facts_of
@@ -59,7 +60,7 @@ def sparsify(
 def sparse_model(model: FittedRidge, n_components: int, method: str = "forward") -> FittedRidge:
     """Return the fitted model of the best K features of another; parameters are as above."""
     begun, full = time.perf_counter(), model.predictor
-    if full.feature_map.has_trend:
+    if trended(full.feature_map):
         raise ParameterError(NO_CHOICE)
     if model.report["solver"] == "cg":
         raise ParameterError(

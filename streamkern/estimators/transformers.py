@@ -23,7 +23,7 @@ from streamkern.estimators.conventions import (
     initializer,
 )
 from streamkern.estimators.docstrings import documented
-from streamkern.features import FeatureMap
+from streamkern.features import FeatureMap, drawn_from
 from streamkern.kernels import Gaussian, ShiftInvariantKernel, as_kernel, length_scale_of
 from streamkern.models.prediction import features_of
 from streamkern.models.scoring import scored
@@ -61,7 +61,7 @@ class MapTransformer(LazyTransformer, BaseEstimator):  # type: ignore[misc]
         if makes is None:
             return
         cls.makes = makes
-        cls.rows_a_feature = vars(cls).get("rows_a_feature", makes.rows_a_feature)
+        cls.rows_a_feature = vars(cls).get("rows_a_feature", getattr(makes, "rows_a_feature", 0))
         cls.__init__ = initializer(  # type: ignore[method-assign]
             [
                 each.replace(default=_USUAL_KERNEL) if each.name == "kernel" else each
@@ -88,7 +88,7 @@ class MapTransformer(LazyTransformer, BaseEstimator):  # type: ignore[misc]
                 if rows is not None:
                     options["kernel"] = kernel.resolved(rows, weights=weights)
             made = self.makes(**options)
-            return made.draw(n_features, rows if rows is None else made.chosen(rows, weights))
+            return made.draw(n_features) if rows is None else drawn_from(made, rows, weights)
 
     def _fitted(self, source: Source, *sample: Any) -> Self:
         self.feature_map_ = self.draw(source.n_features, *sample)

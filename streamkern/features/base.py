@@ -19,7 +19,6 @@ from streamkern.kernels.base import declare
 from streamkern.runtime.sparse_rows import SparseRows, is_sparse
 
 if TYPE_CHECKING:
-    from streamkern.features.lattice import Lattice
     from streamkern.runtime.scratch import Scratch
 
 # Features are made for a few rows at a time, so that they are still in cache for the cosines.
@@ -46,10 +45,6 @@ class FeatureMap(ABC):
         For every name of the map in options: what it is, in a few words, and the arguments of the
         class that make it so.  Of `kernel`, `n_components`, `paired`, `jitter` and `random_state`
         the class is given those that its constructor takes.
-    rows_a_feature : int
-        Rows of the spread sample for every feature, for a map that is made from rows.
-    takes_linear : bool
-        Whether it is a map for the linear kernel, which others leave to the identity.
     no_part : str
         Why no leading part of `{}` features stands for the whole, where that is so.
     n_features, n_components : int
@@ -61,38 +56,20 @@ class FeatureMap(ABC):
         Leading parts are of multiples of so many features; 0 where there are none.
     exact_rows : bool
         Whether something is subtracted from rows, so that they are to come in double.
-    has_gradients : bool
-        Whether `gradients` is there.
     takes_sparse : bool
         Whether features of sparse rows are made of what is stored; else some rows at a time are
         made dense.
-    lattice : Lattice or None
-        Of pairs of waves whose frequencies are equispaced, which of them they are.
-    has_trend : bool
-        Whether there are features of a trend, much larger than those of a kernel with k(x, x) = 1.
     """
 
     name: ClassVar[str]
     families: ClassVar[Mapping[str, tuple[str, Mapping[str, Any]]]] = {}
-    rows_a_feature: ClassVar[int] = 0
-    takes_linear: ClassVar[bool] = False
     no_part: ClassVar[str] = "this map has no part of {} features that stands for the whole."
     nesting: int = 0
     exact_rows: ClassVar[bool] = False
-    has_gradients: bool = False
     takes_sparse: bool = False
-    lattice: Lattice | None = None
-    has_trend: bool = False
     n_features: int = 0
     n_components: int
-    scale: float
-
-    @property
-    def left_out(self) -> float:
-        """What of k(x, x) = 1 the squares of features leave out, of waves on a lattice; else 0."""
-        if self.lattice is None:
-            return 0.0
-        return max(1.0 - float(np.square(self.lattice.amplitudes).sum()), 0.0)
+    scale: float = 1.0
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -113,14 +90,6 @@ class FeatureMap(ABC):
     def check_inputs(self, n_features: int) -> None:  # noqa: B027  most maps take any number
         """Raise ParameterError unless the map can be drawn for rows of so many inputs."""
 
-    def chosen(self, rows: Array, weights: Floats | None = None) -> Array:  # noqa: ARG002
-        """Return the rows that `draw` is to make the map of, where rows count by weight."""
-        return rows
-
-    def representatives(self, rows: Array, weights: Floats | None = None) -> Array | None:
-        """Return rows that `draw` makes the same map of at every length scale, None without any."""
-        return self.chosen(rows, weights) if self.rows_a_feature else None
-
     def evaluate(self, X: Array, out: Array, shift: Array | float = 0.0) -> None:
         """Write phi(X) / scale - shift into `out`; parameters as of `evaluated`."""
         for _ in self.evaluated(X, out, shift):
@@ -137,24 +106,6 @@ class FeatureMap(ABC):
         Memory to work in is lent until the last slice is asked for.
         """
 
-    @property
-    def bounds(self) -> Floats | float | None:
-        """The largest sizes of phi(x) / scale, (D,) or one for all; None where there is no bound.
-
-        A map that has them has `round_into`.
-        """
-        return None
-
-    def round_into(self, X: Any, levels: int, out: Array, scratch: Scratch) -> None:  # noqa: ARG002
-        """Write rint(levels phi(X) / (scale bounds)) to `out` (D, n), the same bits anywhere.
-
-        Of an array, X has the length and slices, which are made as they are asked for.
-        """
-        raise ParameterError(
-            f"the features of the map {self.name!r} have no bound to round them by; take another "
-            f"precision, or a map of Fourier features."
-        )
-
     def first(self, n_components: int) -> FeatureMap:
         """Return the map of the leading features, up to the factor sqrt(L / L'), or refuse."""
         raise ParameterError(self.no_part.format(n_components))
@@ -162,41 +113,6 @@ class FeatureMap(ABC):
     @abstractmethod
     def subset(self, indices: Array) -> FeatureMap:
         """Return the map of some of the features, in this order, with this map's scale."""
-
-    def combined(self, weights: Floats) -> FeatureMap:
-        """Return the map of the features W^T phi, of weights W (D, r)."""
-        made: Any = MAPS["combinations"]  # whose module imports this one
-        return made(self, weights)
-
-    @property
-    def uncombined(self) -> FeatureMap:
-        """The map whose features those of this one are combinations of, or this one."""
-        return self
-
-    def trend_and_rest(self, X: Array) -> tuple[Floats, Array]:
-        """Return the features (n, k) of a trend, which come first, and what others are of."""
-        return np.empty((len(X), 0)), X
-
-    def kernel_diagonal(self, X: Array) -> Floats | None:  # noqa: ARG002
-        """Return k(x, x) of rows (n,), where phi(x)^T phi(x) is less, as at landmarks, or None."""
-        return None
-
-    def compress(self, coef: Floats, *, alike: bool = False) -> tuple[FeatureMap, Floats]:  # noqa: ARG002
-        """Return a map, and coefficients of its features, that make (phi / scale)^T coef for less.
-
-        Where features hardly differ between rows (`alike`), a form must not need their digits.
-        """
-        return self, coef
-
-    def gradients(self, X: Array, coef: Floats, scratch: Scratch | None = None) -> Array:  # noqa: ARG002
-        """Return the gradients (n, p) of (phi(x) / scale)^T coef, in the precision of the rows.
-
-        They are held in `scratch`, where the next call overwrites them.
-        """
-        raise ParameterError(
-            f"the features of the map {self.name!r} have no gradients; take a map of Fourier "
-            f"features or landmarks."
-        )
 
     @abstractmethod
     def parameters(self) -> dict[str, Any]:

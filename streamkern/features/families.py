@@ -30,6 +30,11 @@ class Family:
     def has_phases(self) -> bool:
         return "paired" in signature(self.made).parameters
 
+    @property
+    def rows_a_feature(self) -> int:
+        """Rows of the spread sample for every feature, 0 for a map that is made from none."""
+        return getattr(self.made, "rows_a_feature", 0)
+
     def map_of(
         self,
         kernel: Kernel,

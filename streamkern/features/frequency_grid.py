@@ -81,7 +81,7 @@ class GridFourierFeatures(SpectralFeatures):
         return self._drawn(Frequencies(frequencies), np.zeros(self.n_draws), np.sqrt(2.0 * weights))
 
     @property
-    def lattice(self) -> Lattice | None:  # type: ignore[override]
+    def lattice(self) -> Lattice | None:
         frequencies, amplitudes = self.frequencies, self.amplitudes
         cell = 2.0 * np.abs(frequencies).min(axis=0)  # those next to zero mostly weigh most
         if amplitudes is None or not (cell > 0).all():

@@ -3,8 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from inspect import signature
-from operator import attrgetter
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -102,30 +101,18 @@ class ChosenFeatures(WrittenFeatures):
 
 
 class OfInner(ChosenFeatures):
-    """Features that are made of those of another drawn map, by one array unless they say more."""
+    """Features that are made of those of another drawn map."""
 
-    held: ClassVar[str]  # the name of the array
     inner: FeatureMap
 
     def parameters(self) -> dict[str, Any]:
         return {"inner": self.inner.name, "inner_parameters": self.inner.parameters()}
-
-    def arrays(self) -> dict[str, Array]:
-        return {self.held: getattr(self, self.held), **inner_arrays(self.inner)}
-
-    @classmethod
-    def restore(cls, parameters: Mapping[str, Any], arrays: Mapping[str, Array]) -> FeatureMap:
-        made: Any = cls  # which takes both
-        return made(restored_inner(parameters, arrays), arrays[cls.held])
 
 
 class Combinations(OfInner):
     """The features psi(x) = W^T phi(x) of a drawn map phi, by weights W (D, r)."""
 
     name = "combinations"
-    held = "weights"
-    left_out: Any = property(attrgetter("inner.left_out"))
-    uncombined: Any = property(attrgetter("inner"))
     no_part = "combinations of features have no part of {} that stands for the whole."
 
     def __init__(self, inner: FeatureMap, weights: Floats) -> None:
@@ -138,7 +125,6 @@ class Combinations(OfInner):
         self.n_features, self.n_components = inner.n_features, weights.shape[1]
         self.scale, self.width = inner.scale, inner.n_components
         self.exact_rows = inner.exact_rows  # type: ignore[misc]
-        self.has_gradients, self.has_trend = inner.has_gradients, inner.has_trend
 
     def prepared(self, dtype: Any, scratch: Scratch) -> Callable[[Array, Array], None]:
         weights = scratch.array("combined by", self.weights.shape, dtype)
@@ -154,21 +140,9 @@ class Combinations(OfInner):
     def subset(self, indices: Array) -> "Combinations":
         return Combinations(self.inner, self.weights[:, self.checked_subset(indices)])
 
-    def kernel_diagonal(self, X: Array) -> Floats:
-        """Return k(x, x), which is |phi(x)|^2 where the map leaves nothing else out."""
-        known = self.inner.kernel_diagonal(X)
-        if known is not None:
-            return known
-        is_whole = self.width % 2 == 0 and not self.has_trend
-        if self.inner.lattice is not None and is_whole:
-            return np.full(len(X), 1.0 - self.inner.left_out)
-        squares = np.empty(len(X))
-        for rows in cached_slices(len(X), self.width):
-            squares[rows] = np.square(self.inner.transform(X[rows])).sum(axis=1)
-        return squares
+    def arrays(self) -> dict[str, Array]:
+        return {"weights": self.weights, **inner_arrays(self.inner)}
 
-    def compress(self, coef: Floats, *, alike: bool = False) -> tuple[FeatureMap, Floats]:
-        return self.inner.compress(self.weights @ coef, alike=alike)
-
-    def gradients(self, X: Array, coef: Floats, scratch: Scratch | None = None) -> Array:
-        return self.inner.gradients(X, self.weights @ coef, scratch)
+    @classmethod
+    def restore(cls, parameters: Mapping[str, Any], arrays: Mapping[str, Array]) -> Self:
+        return cls(restored_inner(parameters, arrays), arrays["weights"])

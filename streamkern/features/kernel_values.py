@@ -9,7 +9,6 @@ from streamkern._typing import Array, Floats
 from streamkern.errors import ParameterError
 from streamkern.features.base import FeatureMap, cached_slices
 from streamkern.features.kernel_map import ChosenFeatures, WrittenFeatures
-from streamkern.features.landmarks import diagonal
 from streamkern.kernels import Kernel, Laplacian, RadialKernel, kernel_from
 from streamkern.kernels.column_kernels import OnColumns
 from streamkern.kernels.combined import Sum
@@ -31,7 +30,6 @@ class KernelColumns(ChosenFeatures):
     no_part = (
         "values of a kernel have no part of {} that stands for it; take the map of fewer landmarks."
     )
-    scale = 1.0
     exact_rows = True
 
     def __init__(self, kernel: Kernel, landmarks: Floats) -> None:
@@ -50,9 +48,6 @@ class KernelColumns(ChosenFeatures):
         return KernelColumns(self.kernel, self.landmarks[self.checked_subset(indices)])
 
     def gradients(self, X: Array, coef: Floats, scratch: Scratch | None = None) -> Array:
-        self.check(X.shape)
-        if not self.has_gradients:
-            return super().gradients(X, coef, scratch)
         scratch = scratch or Scratch()
         out = scratch.array("gradients", X.shape, X.dtype)
         _write_gradients(self.kernel, self.landmarks, X, coef, out, scratch)
@@ -73,6 +68,7 @@ class KernelColumns(ChosenFeatures):
 class LandmarkFeatures(WrittenFeatures):
     """Linear combinations of the values of a kernel at landmarks."""
 
+    exact_rows = True
     similarities: KernelColumns
     weights: Floats  # (m, D)
 
@@ -100,8 +96,6 @@ class Projected(LandmarkFeatures, ChosenFeatures):
     """Linear combinations, by weights (m, K), of the values of a kernel at m landmarks."""
 
     name = "projected"
-    scale = 1.0
-    exact_rows = True
 
     def __init__(self, similarities: KernelColumns, weights: Floats) -> None:
         m = similarities.n_components
@@ -113,9 +107,6 @@ class Projected(LandmarkFeatures, ChosenFeatures):
         self.similarities, self.weights = similarities, weights
         self.n_features, self.n_components = similarities.n_features, weights.shape[1]
         self.width, self.has_gradients = m, similarities.has_gradients
-
-    def kernel_diagonal(self, X: Array) -> Floats:
-        return diagonal(self.similarities.kernel, X)
 
     def subset(self, indices: Array) -> "Projected":
         chosen = self.checked_subset(indices)

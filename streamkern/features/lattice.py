@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamkern._typing import Array, Floats
-from streamkern.features.base import FeatureMap
 
 # Of a sum of waves of size 1, what transforms may be off by, and in double.
 _TOLERANCE, _IN_DOUBLE = 1e-9, 1e-14
@@ -41,12 +40,6 @@ def places(indices: Array, modes: Array) -> Array:
     """Return where indices (..., p) are in rows of as many as there are along every input."""
     steps = np.append(np.cumprod(modes[:0:-1])[::-1], 1)
     return np.asarray((indices + modes // 2) @ steps)
-
-
-def trend_and_angles(feature_map: FeatureMap, cell: Floats, X: Array) -> tuple[Floats, Floats]:
-    """Return the trend (n, k) of rows, and the angles (n, p) of one cell along every input."""
-    trend, rows = feature_map.trend_and_rest(np.asarray(X))
-    return trend, rows * cell
 
 
 def half_cell(angles: list[Floats]) -> Array:

@@ -26,7 +26,6 @@ from streamkern.errors import ParameterError
 from streamkern.features.base import FeatureMap, stream
 from streamkern.features.families import MAPS
 from streamkern.features.kernel_map import ChosenFeatures
-from streamkern.features.whitening import SummedInPlace
 from streamkern.runtime.scratch import Scratch
 
 if TYPE_CHECKING:
@@ -39,7 +38,7 @@ _LEVELLING = ("reflectors", "factors", "levels")
 _STEPS, _MORE, _BEGINNING = 3, 16, 3
 
 
-class DeflatedNystroem(SummedInPlace, ChosenFeatures):
+class DeflatedNystroem(ChosenFeatures):
     """Values of a kernel at the landmarks of a Nystroem map, levelled.
 
     Reflectors Y (m, r) and factors F (r, r) are of Q = I - Y F Y^T, levels are s_r / s_i.
@@ -50,7 +49,6 @@ class DeflatedNystroem(SummedInPlace, ChosenFeatures):
         "levelled values have no part of {} that stands for the kernel; take that of the Nystroem "
         "map."
     )
-    scale = 1.0
     exact_rows = True
 
     def __init__(

@@ -15,7 +15,6 @@ from streamkern.features.kernel_map import KernelMap
 from streamkern.features.kernel_values import KernelColumns, LandmarkFeatures, Projected, has_slopes
 from streamkern.features.landmarks import diagonal, landmarks
 from streamkern.features.levelled import DeflatedNystroem
-from streamkern.features.whitening import Whitened
 from streamkern.kernels import Kernel
 from streamkern.runtime.memory import usable_cores
 from streamkern.runtime.threads import blas_threads
@@ -35,7 +34,7 @@ _FEW = 16
 _ORDER = 2
 
 
-class Nystroem(Whitened, KernelMap, LandmarkFeatures):
+class Nystroem(KernelMap, LandmarkFeatures):
     """The kernel at landmarks, for every kernel: phi(x) = L^-1 (k(x, z_1), ..., k(x, z_m)).
 
     With K_mm = L L^T, phi(x)^T phi(x') is the Nystroem approximation of the kernel, exact where x
@@ -64,10 +63,7 @@ class Nystroem(Whitened, KernelMap, LandmarkFeatures):
     name = "nystroem"
     families: ClassVar = {"nystroem": ("the kernel at landmarks, centres of k-means", {})}
     rows_a_feature = 8
-    takes_linear = True
     nesting = 1
-    scale = 1.0
-    exact_rows = True
 
     similarities: KernelColumns
     factor: Floats
@@ -155,9 +151,6 @@ class Nystroem(Whitened, KernelMap, LandmarkFeatures):
 
     def combined(self, weights: Floats) -> "CombinedLandmarks":
         return CombinedLandmarks(self.similarities, np.ascontiguousarray(self.apply_r(weights)))
-
-    def kernel_diagonal(self, X: Array) -> Floats:
-        return diagonal(self.kernel, X)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave behind what can be computed again."""

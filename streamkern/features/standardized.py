@@ -1,12 +1,11 @@
 """Maps of standardised rows, which fitted models hold, and inputs as features."""
 
 from collections.abc import Iterator, Mapping
-from operator import attrgetter
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from streamkern._typing import Array, Floats
+from streamkern._typing import Array
 from streamkern.errors import ParameterError
 from streamkern.features.base import FeatureMap, cached_slices
 from streamkern.features.families import inner_arrays, restored_inner
@@ -22,16 +21,12 @@ class Standardized(FeatureMap):
     """A drawn map, applied to standardised rows."""
 
     name = "standardized"
-    lattice: Any = property(attrgetter("inner.lattice"))
-    left_out: Any = property(attrgetter("inner.left_out"))
-    bounds: Any = property(attrgetter("inner.bounds"))
 
     def __init__(self, standardizer: Standardizer, inner: FeatureMap) -> None:
         self.standardizer, self.inner = standardizer, inner
         self.n_features, self.n_components = standardizer.n_features, inner.n_components
         self.scale = inner.scale
-        self.nesting, self.has_gradients = inner.nesting, inner.has_gradients
-        self.has_trend = inner.has_trend
+        self.nesting = inner.nesting
         # Where 0 stays a constant away from 0.
         self.takes_sparse = not standardizer.bends
         self._of_sparse_rows: dict[Any, Any] = {}  # by precision, made when sparse rows come
@@ -52,9 +47,6 @@ class Standardized(FeatureMap):
         dtype = np.dtype(np.float64) if self.inner.exact_rows else out.dtype
         yield from self.inner.evaluated(self.standardised(X, dtype, scratch), out, shift, scratch)
 
-    def round_into(self, X: Any, levels: int, out: Array, scratch: Scratch) -> None:
-        self.inner.round_into(_Standardised(self, X, scratch), levels, out, scratch)
-
     def _of_sparse(self, dtype: Any) -> Any:
         if dtype not in self._of_sparse_rows:
             inner: Any = self.inner  # which takes sparse rows
@@ -72,19 +64,6 @@ class Standardized(FeatureMap):
         self.standardizer.write(X, rows, scratch, exact=exact)
         return rows
 
-    def trend_and_rest(self, X: Array) -> tuple[Floats, Array]:
-        return self.inner.trend_and_rest(self.standardizer(X))
-
-    def kernel_diagonal(self, X: Array) -> Floats | None:
-        return self.inner.kernel_diagonal(self.standardizer(X))
-
-    def gradients(self, X: Array, coef: Floats, scratch: Scratch | None = None) -> Array:
-        scratch = scratch or Scratch()
-        rows = self.standardised(X, X.dtype, scratch)
-        pulled = scratch.array(f"gradients about {self.inner.name}", X.shape, X.dtype)
-        self.standardizer.pull_back(self.inner.gradients(rows, coef, scratch), X, pulled)
-        return pulled
-
     def first(self, n_components: int) -> "Standardized":
         return Standardized(self.standardizer, self.inner.first(n_components))
 
@@ -95,16 +74,9 @@ class Standardized(FeatureMap):
             return Standardized(self.standardizer.then(inner.standardizer), inner.inner)
         return Standardized(self.standardizer, inner)
 
-    def combined(self, weights: Floats) -> "Standardized":
-        return Standardized(self.standardizer, self.inner.combined(weights))
-
-    @property
-    def uncombined(self) -> "Standardized":
-        return Standardized(self.standardizer, self.inner.uncombined)
-
-    def compress(self, coef: Floats, *, alike: bool = False) -> tuple[FeatureMap, Floats]:
-        inner, coef = self.inner.compress(coef, alike=alike)
-        return self if inner is self.inner else Standardized(self.standardizer, inner), coef
+    def about(self, inner: FeatureMap) -> "Standardized":
+        """Return a map of another inner one, of the same standardised inputs."""
+        return self if inner is self.inner else Standardized(self.standardizer, inner)
 
     def parameters(self) -> dict[str, Any]:
         return {
@@ -170,7 +142,6 @@ class Identity(FeatureMap):
         "the identity map has no part of {} features that stands for the whole; select columns "
         "instead."
     )
-    scale = 1.0
     exact_rows = True
 
     def draw(self, n_features: int, rows: Array | None = None) -> Self:  # noqa: ARG002  nothing is drawn
@@ -206,7 +177,7 @@ class Identity(FeatureMap):
         return cls().draw(int(parameters["n_features"]))
 
 
-class _Standardised:
+class StandardisedExactly:
     """Rows that are made dense and standardised, exactly, as slices of them are asked for."""
 
     def __init__(self, feature_map: Standardized, X: Any, scratch: Scratch) -> None:

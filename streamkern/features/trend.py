@@ -14,7 +14,6 @@ from streamkern.errors import ParameterError
 from streamkern.features.base import FeatureMap
 from streamkern.features.families import inner_arrays, restored_inner
 from streamkern.features.kernel_map import OfInner
-from streamkern.features.lattice import Lattice
 from streamkern.runtime.scratch import Scratch
 
 NO_CHOICE = (
@@ -52,12 +51,6 @@ class Trend(NamedTuple):
         return found
 
 
-def trended(feature_map: FeatureMap) -> "Trended | None":
-    """Return the trend with the field beside it in the map of a model, None if it has none."""
-    inner = getattr(feature_map.uncombined, "inner", None)
-    return inner if isinstance(inner, Trended) else None
-
-
 class Trended(OfInner):
     """Terms of a trend, times the deviation of their coefficients, and features of coordinates.
 
@@ -65,8 +58,7 @@ class Trended(OfInner):
     """
 
     name = "trend"
-    has_trend = True
-    scale = 1.0
+    has_gradients = True  # waves have them
     inner: Any
 
     def __init__(self, inner: FeatureMap, trend: Trend, centre: Floats, unit: Floats) -> None:
@@ -78,7 +70,6 @@ class Trended(OfInner):
             raise ParameterError("the terms of a trend do not go together; the file is damaged.")
         self.inner, self.trend, self.centre, self.unit = inner, trend, centre, unit
         self.n_features, self.n_components = len(inputs), k + inner.n_components
-        self.has_gradients = inner.has_gradients
 
     @classmethod
     def beside(cls, inner: FeatureMap, trend: Trend, rows: Floats) -> "Trended":
@@ -87,11 +78,6 @@ class Trended(OfInner):
         centre, unit = terms.mean(axis=0), terms.std(axis=0)
         known = unit > 1e-6 * np.abs(terms).max(axis=0, initial=0.0)
         return cls(inner, trend, centre, np.where(known, unit, 1.0) / _PRIOR)
-
-    @property
-    def lattice(self) -> Lattice | None:  # type: ignore[override]
-        found = self.inner.lattice
-        return None if found is None else found._replace(n_before=len(self.unit))
 
     def trend_and_rest(self, X: Array) -> tuple[Floats, Array]:
         return (self.trend.values(X) - self.centre) / self.unit, X[:, self.trend.along]

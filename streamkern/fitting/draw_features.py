@@ -6,8 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamkern.errors import warn
-from streamkern.features import FeatureMap, Standardized
-from streamkern.features.lattice import trend_and_angles
+from streamkern.features import FeatureMap, Standardized, lattice_of, trend_and_angles
 from streamkern.kernels import Kernel
 from streamkern.passes.column_summary import ColumnSummary
 from streamkern.passes.fit_context import FitContext
@@ -59,14 +58,14 @@ def drawn(
 
 def _warn_of_period(feature_map: FeatureMap, summary: ColumnSummary, known: Any) -> None:
     """Warn of rows that are farther apart than a grid's period, or from a range that is known."""
-    if feature_map.lattice is None:
+    if (lattice := lattice_of(feature_map)) is None:
         return
     p, columns = feature_map.n_features, summary.columns
     ends = np.stack([columns.minimum[:p], columns.maximum[:p]])
     if known is not None and np.shape(known) == (p, 2):
         low, high = np.transpose(known)
         ends = np.stack([np.minimum(ends[0], low), np.maximum(ends[1], high)])
-    angles = trend_and_angles(feature_map, feature_map.lattice.cell, ends)[1]
+    angles = trend_and_angles(feature_map, lattice.cell, ends)[1]
     if (np.ptp(angles, axis=0) > 2.0 * np.pi).any():
         warn(
             "the grid of frequencies was laid for other rows, and these reach beyond the period "

@@ -12,7 +12,7 @@ import numpy as np
 
 from streamkern.engine.scheduler import compute, delayed
 from streamkern.errors import warn
-from streamkern.features import FeatureMap
+from streamkern.features import FeatureMap, left_out, trended
 from streamkern.fitting.ridge_path import RidgePath
 from streamkern.models.feature_rounding import rounding_errors, rounding_note
 from streamkern.models.fitted_ridge import FittedRidge
@@ -163,7 +163,7 @@ def _intervals(
     Without folds, rows are left out in turn, in closed form.  None where there is no map of parts.
     """
     D, in_turn = predictor.n_components, solved.held_out is None
-    if sample is None or predictor.feature_map.has_trend or (D > _MOST_IN_TURN and in_turn):
+    if sample is None or trended(predictor.feature_map) or (D > _MOST_IN_TURN and in_turn):
         return None, {}
     begun, sample = time.perf_counter(), sample.first(_ROWS_IN_TURN if in_turn else _ROWS)
     rows = block_of(sample)
@@ -190,6 +190,6 @@ def _intervals(
 
 def _unresolved(feature_map: FeatureMap, equations: NormalEquations, n_rows: int) -> str:
     """Return a note if the penalty is the least that a map allows, or ''."""
-    left_out = feature_map.left_out
-    is_least = 0 < equations.alphas.min() <= 1.001 * left_out * equations.weight / n_rows
-    return _UNRESOLVED.format(left_out) if is_least else ""
+    least = left_out(feature_map)
+    is_least = 0 < equations.alphas.min() <= 1.001 * least * equations.weight / n_rows
+    return _UNRESOLVED.format(least) if is_least else ""

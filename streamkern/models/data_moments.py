@@ -8,8 +8,7 @@ from typing import Any
 from streamkern.engine.scheduler import compute, delayed, is_delayed, persist, scatter
 from streamkern.errors import ParameterError
 from streamkern.errors.html_table import html_table
-from streamkern.features import FeatureMap
-from streamkern.features.whitening import solve_map
+from streamkern.features import FeatureMap, solve_map
 from streamkern.kernels import Kernel
 from streamkern.models.labelling import classes_of_report
 from streamkern.models.moments_files import read_moments, write_moments

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamkern._typing import Floats
-from streamkern.features import LEVELS, FeatureMap
+from streamkern.features import LEVELS, FeatureMap, bounds, round_into
 from streamkern.features.base import slices
 from streamkern.parameters.fit_report import FitReport
 from streamkern.predict.evaluation import Measure
@@ -47,13 +47,12 @@ class RoundedErrors(Measure):
 
     def add(self, rows: Block, predicted: Floats) -> None:  # noqa: ARG002  of features as they are
         feature_map, coef = self.predictor.feature_map, self.predictor.coef
-        bounds: Any = feature_map.bounds
-        unit = feature_map.scale * np.broadcast_to(bounds, len(coef)) / self.levels
+        unit = feature_map.scale * bounds(feature_map) / self.levels
         weights = np.rint(rows.each_weight() / self.weight_unit) * self.weight_unit
         self.weight += float(weights.sum())
         for some in slices(len(rows), _ROWS):
             rounded = np.empty((len(coef), some.stop - some.start), np.int16)
-            feature_map.round_into(rows.X[some], self.levels, rounded, Scratch())
+            round_into(feature_map, rows.X[some], self.levels, rounded, Scratch())
             made = self.predictor.intercept + rounded.T @ (unit[:, None] * coef)
             self.squared += weights[some] @ (rows.y[some] - made) ** 2
 
@@ -62,8 +61,7 @@ def rounding_errors(feature_map: FeatureMap, report: FitReport, coef: Floats) ->
     """Return the root mean square of what rounding moves predictions by, (q,): sigma |w|."""
     if report["precision"] not in LEVELS:
         return np.zeros(coef.shape[1])
-    bounds: Any = feature_map.bounds
-    units = feature_map.scale * np.broadcast_to(bounds, len(coef)) / LEVELS[report["precision"]]
+    units = feature_map.scale * bounds(feature_map) / LEVELS[report["precision"]]
     return report.get("feature_rounding", _USUAL) * np.sqrt(units**2 @ coef**2)
 
 

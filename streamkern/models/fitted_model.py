@@ -18,7 +18,7 @@ import numpy as np
 from streamkern._typing import Group
 from streamkern._version import __version__
 from streamkern.errors.html_table import html_table
-from streamkern.features import FeatureMap
+from streamkern.features import FeatureMap, uncombined
 from streamkern.features.metric import described_metric, with_metric
 from streamkern.kernels import Kernel, as_kernel, kernel_from
 from streamkern.models.report_facts import summary_line, summary_rows
@@ -210,7 +210,7 @@ def restored_equations(group: Group, predictor: Predictor) -> NormalEquations:
     if "samples" in group:
         names = PosteriorSamples._fields
         samples = PosteriorSamples(*(finite_array(group["samples"], name) for name in names))
-        samples.check(predictor.feature_map.uncombined.n_components)
+        samples.check(uncombined(predictor.feature_map).n_components)
     return NormalEquations(
         gram, mean, weight=weight, intercept=intercept, floor=floor,
         row_weight=float(row_weight), samples=samples, **found,

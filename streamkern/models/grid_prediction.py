@@ -12,7 +12,7 @@ import numpy as np
 from streamkern._typing import Floats
 from streamkern.errors import DataError, ParameterError
 from streamkern.errors.html_table import html_table
-from streamkern.features.trend import trended
+from streamkern.features import trended
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.prediction import predicted_shards
 from streamkern.runtime.memory import check_free

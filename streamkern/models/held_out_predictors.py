@@ -15,8 +15,7 @@ import numpy as np
 from streamkern._typing import Floats
 from streamkern.engine.reduction import PassResult
 from streamkern.engine.scheduler import compute, compute_all, delayed, scatter
-from streamkern.features import FeatureMap
-from streamkern.features.whitening import solve_map
+from streamkern.features import FeatureMap, solve_map
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.scoring import rounding_at_landmarks, scored
 from streamkern.predict.evaluation import Evaluation, FoldPredictors, PredictionErrors

@@ -7,7 +7,7 @@ import numpy as np
 
 from streamkern._typing import Floats
 from streamkern.errors.formatting import listed
-from streamkern.features.trend import trended
+from streamkern.features import compress, trended
 from streamkern.kernels import Kernel, length_scale_of
 from streamkern.parameters.fit_report import FitReport
 from streamkern.predict.deviation import roots
@@ -44,7 +44,7 @@ def facts_of(solution: RidgeSolution, equations: NormalEquations, flat: bool) ->
 
 def trend_facts(predictor: Predictor, equations: NormalEquations, report: FitReport) -> FitReport:
     """Return the slopes of a trend, in units of the target by those of its inputs, with errors."""
-    feature_map, coef = predictor.feature_map.compress(predictor.coef, alike=True)
+    feature_map, coef = compress(predictor.feature_map, predictor.coef, alike=True)
     if (found := trended(feature_map)) is None:
         return {}
     standardizer: Any = feature_map.standardizer  # type: ignore[attr-defined]

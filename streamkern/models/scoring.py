@@ -10,6 +10,7 @@ from streamkern.engine.reduction import PassResult, accumulate
 from streamkern.engine.scheduler import delayed, scatter
 from streamkern.errors import DataError, ParameterError
 from streamkern.errors.checks import checked_integer
+from streamkern.features.abilities import compress, innermost
 from streamkern.features.kernel_values import KernelColumns
 from streamkern.models.feature_rounding import RoundedErrors
 from streamkern.parameters.chunking import chunk_sizes
@@ -153,9 +154,8 @@ def rounding_at_landmarks(predictor: Predictor, weight: float) -> Floats:
     Moments are of rounded values, predictions of the same coefficients c of these values are not:
     with values that are off by e each, that is N e^2 |c|^2.
     """
-    condensed, coef = predictor.feature_map.compress(predictor.coef)
-    inner = getattr(condensed, "inner", condensed)
-    if predictor.precision == "double" or inner.name != KernelColumns.name:
+    condensed, coef = compress(predictor.feature_map, predictor.coef)
+    if predictor.precision == "double" or not isinstance(innermost(condensed), KernelColumns):
         return np.zeros(predictor.n_targets)
     return weight * _VALUE_ROUNDING**2 * np.square(coef).sum(axis=0)
 

@@ -13,6 +13,7 @@ from streamkern._typing import Array, Floats, Source
 from streamkern.errors import ParameterError
 from streamkern.errors.checks import check_choice, checked_integer
 from streamkern.features import FAMILIES, LEVELS, Family, FeatureMap, GridFourierFeatures, Identity
+from streamkern.features.abilities import Bounded, drawn_from, has_gradients
 from streamkern.features.base import checked_seed
 from streamkern.features.metric import GivenMetric, check_metric, checked_metric, learning_of
 from streamkern.features.trend import DEGREES, Trend, Trended
@@ -158,13 +159,13 @@ class FitOptions:
         """Whether the features are the inputs."""
         if self.feature_map == "identity":
             return True
-        return isinstance(self.kernel, Linear) and not self.family.made.takes_linear
+        return isinstance(self.kernel, Linear) and not self.family.rows_a_feature
 
     @property
     def has_bounds(self) -> bool:
         """Whether features have a bound, so that they can be rounded to integers."""
         has_none = self.is_identity or self.trend is not None
-        return not has_none and self.map_of(self.kernel).bounds is not None
+        return not has_none and isinstance(self.map_of(self.kernel), Bounded)
 
     @property
     def family(self) -> Family:
@@ -195,18 +196,18 @@ class FitOptions:
     @property
     def can_strip(self) -> bool:
         """Whether products can be made in strips: of features that are nested as they are."""
-        return self.is_nested and not self.family.made.rows_a_feature
+        return self.is_nested and not self.family.rows_a_feature
 
     @property
     def sums_waves(self) -> bool:
         """Whether waves have frequencies in a ball of a lattice, so that their sums are few."""
-        is_lattice = not self.is_identity and self.family.made.lattice is not None
+        is_lattice = not self.is_identity and issubclass(self.family.made, GridFourierFeatures)
         return is_lattice and isinstance(self.kernel, RadialKernel)
 
     @property
     def cost(self) -> tuple[int, bool]:
         """What is planned for of several: a map of more rows, and one that makes features."""
-        return self.family.made.rows_a_feature, not self.sums_waves
+        return self.family.rows_a_feature, not self.sums_waves
 
     def sample_rows(self, source: Source) -> int:
         """Return how many rows the first pass brings along, for the map and what is learnt."""
@@ -216,8 +217,8 @@ class FitOptions:
             needed = large
         elif self.scale == "auto" or self.chooses_kernel:
             needed = min(large, CHOICE_ROWS)
-        rows_a_feature = self.family.made.rows_a_feature
-        return max(needed, sample_size(rows_a_feature, self.n_components, n_columns))
+        made_from = sample_size(self.family.rows_a_feature, self.n_components, n_columns)
+        return max(needed, made_from)
 
     def n_terms(self, n_features: int) -> int:
         """Return the number of features of the trend, beside a field of p inputs with it."""
@@ -250,7 +251,7 @@ class FitOptions:
                 f"n_components counts {k} terms of the trend and waves beside them, so it must be "
                 f"more than {k}, not {self.n_components}; take 2048."
             )
-        if learning_of(self.metric) and not feature_map.has_gradients:
+        if learning_of(self.metric) and not has_gradients(feature_map):
             raise ParameterError(
                 f"a metric is learnt from gradients, which the map {self.feature_map!r} of the "
                 f"kernel {self.kernel.name!r} does not have; take the orthogonal map, or leave the "
@@ -289,8 +290,7 @@ class FitOptions:
             ends = None if ends is None else ends[:, trend.along]
         if isinstance(kernel, ShiftInvariantKernel):
             kernel = kernel.restricted(kept).resolved(along, weights=weights)
-        drawn = self.map_of(kernel, n_components)
-        drawn.draw(len(kept), drawn.chosen(self.between(along, ends), weights))
+        drawn = drawn_from(self.map_of(kernel, n_components), self.between(along, ends), weights)
         return (Trended.beside(drawn, trend, rows) if k else drawn), kernel
 
 

@@ -154,7 +154,7 @@ def plan_fit(
     """
     if not few_rows:
         check_folds(options, source)
-    D, from_rows = options.components_for(source.n_features), options.family.made.rows_a_feature > 0
+    D, from_rows = options.components_for(source.n_features), options.family.rows_a_feature > 0
     plan_of = partial(
         plan_system,
         source,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from streamkern._typing import Array, Floats
-from streamkern.features import FeatureMap
+from streamkern.features import FeatureMap, kernel_diagonal, uncombined
 from streamkern.features.base import cached_slices, slices
 from streamkern.predict.evaluation import Measure
 from streamkern.predict.predictor import NufftPredictions, Predictor, Uncached
@@ -65,7 +65,7 @@ class Deviation(Uncached):
         samples, (each, basis, weights) = equations.samples, roots(equations, feature_map.scale)
         kind: type[Deviation] = cls
         if samples is not None:
-            kind, feature_map, centre = SampledDeviation, feature_map.uncombined, samples.means
+            kind, feature_map, centre = SampledDeviation, uncombined(feature_map), samples.means
         else:
             centre = equations.feature_mean / feature_map.scale
         base = 1.0 / equations.weight if equations.intercept else 0.0
@@ -78,7 +78,7 @@ class Deviation(Uncached):
 
     def spread(self, X: Array) -> tuple[Floats, Floats]:
         """Return leverages (n, t), and the variances of predictions over that of noise, (n, t)."""
-        kernel = self.feature_map.kernel_diagonal(X)
+        kernel = kernel_diagonal(self.feature_map, X)
         leverages, squares = self._sums(X, with_squares=kernel is not None)
         variances = self.row_weight * leverages
         if kernel is not None and squares is not None:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from streamkern._typing import Floats
-from streamkern.features import Standardizer
+from streamkern.features import Standardizer, gradients
 from streamkern.features.metric import standardizer_of
 from streamkern.predict.predictor import Predictor
 from streamkern.runtime.scratch import Scratch
@@ -63,8 +63,8 @@ class GradientOuterProduct(Statistic):
             standardizer.write(block.X, rows, scratch)
             weights = None if block.weights is None else np.sqrt(block.weights).astype(dtype)
             for coef in coefs.T:
-                gradients = inner.gradients(rows, coef, scratch)
+                slopes = gradients(inner, rows, coef, scratch)
                 if weights is not None:
-                    gradients *= weights[:, None]
-                self.sums += gradients.T @ gradients
+                    slopes *= weights[:, None]
+                self.sums += slopes.T @ slopes
             self.weight += len(block) if block.weights is None else float(block.weights.sum())

@@ -10,8 +10,9 @@ import numpy as np
 
 from streamkern._typing import Array, Floats
 from streamkern.features import FeatureMap, Identity, Standardized
+from streamkern.features.abilities import compress, lattice_of, trend_and_angles
 from streamkern.features.base import slices
-from streamkern.features.lattice import half_cell, places, trend_and_angles, values_of_rows
+from streamkern.features.lattice import half_cell, places, values_of_rows
 from streamkern.runtime.scratch import Scratch
 from streamkern.sources import Block
 
@@ -42,7 +43,7 @@ class NufftPredictions:
         self, feature_map: FeatureMap, coef: Floats, intercept: Floats, precision: str
     ) -> None:
         self.feature_map, self.intercept, self.precision = feature_map, intercept, precision
-        lattice: Any = feature_map.lattice
+        lattice: Any = lattice_of(feature_map)
         self.cell, waves = lattice.cell, np.zeros((coef.shape[1], lattice.modes.prod()), complex)
         waves[:, places(lattice.indices, lattice.modes)] = lattice.coefficients(coef).T
         self.waves = waves.reshape(-1, *lattice.modes)
@@ -51,7 +52,7 @@ class NufftPredictions:
     @staticmethod
     def room(feature_map: FeatureMap) -> int:
         """Return for how many targets there is room, 0 if waves are not on a lattice."""
-        lattice = feature_map.lattice
+        lattice = lattice_of(feature_map)
         if lattice is None or len(lattice.cell) not in _ROW:
             return 0
         return int(_MOST_POINTS / np.prod(2.0 * lattice.modes))
@@ -184,7 +185,7 @@ class Predictor(Uncached, RowFunction):
     @cached_property
     def _waves(self) -> NufftPredictions | None:
         whole = self.coef * self.feature_map.scale
-        feature_map, coef = self.feature_map.compress(whole, alike=True)
+        feature_map, coef = compress(self.feature_map, whole, alike=True)
         if self.n_targets > NufftPredictions.room(feature_map):
             return None
         return NufftPredictions(feature_map, coef, self.intercept, self.precision)
@@ -193,7 +194,7 @@ class Predictor(Uncached, RowFunction):
     def form(self) -> Form:
         whole, feature_map = self.coef * self.feature_map.scale, self.feature_map
         alike = self.precision == "single" and _shift(feature_map) is not None
-        feature_map, coef = feature_map.compress(whole, alike=alike)
+        feature_map, coef = compress(feature_map, whole, alike=alike)
         cancels = np.abs(coef).max() / _MAGNIFIED > np.abs(whole).max()
         # Inputs that are the features may have any mean, which no shift takes out.
         plain = getattr(feature_map, "inner", feature_map).name == Identity.name

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from streamkern._typing import Array, Floats, Group
-from streamkern.features import FeatureMap, Standardizer
+from streamkern.features import FeatureMap, Standardizer, trended
 from streamkern.features.base import slices
 from streamkern.features.metric import standardizer_of
 from streamkern.kernels import Kernel
@@ -129,7 +129,7 @@ class SupportRows:
 
 
 def _measure(feature_map: FeatureMap, kernel: Kernel) -> Kernel | None:
-    return None if feature_map.has_trend else kernel
+    return None if trended(feature_map) else kernel
 
 
 def _placed(standardizer: Standardizer, kernel: Kernel | None, X: Array) -> tuple[Array, Floats]:

@@ -11,7 +11,7 @@ import numpy as np
 from streamkern._version import __version__
 from streamkern.errors.formatting import printable
 from streamkern.estimators.importance import held_out_importance
-from streamkern.features.trend import trended
+from streamkern.features import trended
 from streamkern.models.fitted_model import LIBRARIES
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.parameters.fit_report import FitReport

@@ -9,8 +9,7 @@ from typing import Any, ClassVar
 from streamkern.engine.reduction import PassResult
 from streamkern.engine.scheduler import compute, delayed
 from streamkern.errors import DataError
-from streamkern.features import FeatureMap, Standardized
-from streamkern.features.whitening import gram_map
+from streamkern.features import FeatureMap, Standardized, gram_map
 from streamkern.parameters.fit_report import FitReport
 from streamkern.passes.column_summary import ColumnSummary
 from streamkern.passes.fit_context import FitContext

@@ -11,6 +11,7 @@ import numpy as np
 from streamkern._typing import Array, Floats
 from streamkern.engine.feature_stores import FeatureStores
 from streamkern.engine.reduction import PassResult
+from streamkern.features import lattice_of
 from streamkern.solve.preconditioner import LEADING, BlockPreconditioner
 from streamkern.statistics import FoldStatistics, GramProducts, RangeFolds
 
@@ -86,7 +87,8 @@ class GramTransforms:
 
 def block_preconditioner(sums: Any, *, intercept: bool) -> BlockPreconditioner:
     """Return the preconditioner that sums of waves tell, about their means if so."""
-    D, (_, _, amplitudes, k) = sums.feature_map.n_components, sums.feature_map.lattice
+    lattice: Any = lattice_of(sums.feature_map)
+    D, amplitudes, k = sums.feature_map.n_components, lattice.amplitudes, lattice.n_before
     block = sums.with_gram(min(D, k + LEADING)).centred(intercept=intercept).gram
     waves = 0.5 * sums.weight * np.repeat(amplitudes**2, 2)[: D - k]
     return BlockPreconditioner(block, np.concatenate([sums.beside.diagonal(), waves]))

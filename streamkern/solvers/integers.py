@@ -6,7 +6,7 @@ import numpy as np
 
 from streamkern._typing import Array
 from streamkern.engine.scheduler import compute, delayed
-from streamkern.features import LEVELS, FeatureMap, Standardized
+from streamkern.features import LEVELS, FeatureMap, Standardized, bounds, round_into
 from streamkern.features.base import cached_slices
 from streamkern.parameters.fit_report import FitReport
 from streamkern.passes.column_scaling import constant_columns
@@ -60,9 +60,8 @@ def _rounding_of(feature_map: FeatureMap, X: Array, precision: str, folds: Any) 
     D, levels = feature_map.n_components, LEVELS[precision]
     some = X[next(cached_slices(len(X), D))]
     rounded, exact = np.empty((D, len(some)), np.int16), np.empty((len(some), D))
-    feature_map.round_into(some, levels, rounded, Scratch())
+    round_into(feature_map, some, levels, rounded, Scratch())
     feature_map.evaluate(some, exact)
-    bounds: Any = feature_map.bounds
-    rounding = float(np.sqrt(np.mean((rounded.T - exact * (levels / bounds)) ** 2)))
+    rounding = float(np.sqrt(np.mean((rounded.T - exact * (levels / bounds(feature_map))) ** 2)))
     unit = next(iter(folds.parts.values())).weight_unit
     return {"products": integer_products().name, "feature_rounding": rounding, "weight_unit": unit}

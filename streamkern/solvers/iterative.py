@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 from streamkern.engine.feature_stores import FeatureStores
 from streamkern.engine.reduction import PassResult
 from streamkern.engine.scheduler import scatter
-from streamkern.features import FeatureMap, Standardized
-from streamkern.features.whitening import gram_map, unwhitened
+from streamkern.features import FeatureMap, Standardized, gram_map, unwhitened
 from streamkern.parameters.penalty_options import PenaltyOptions
 from streamkern.passes.fit_context import FitContext
 from streamkern.runtime.memory import usable_cores

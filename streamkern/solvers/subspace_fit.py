@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from streamkern._typing import Floats
+from streamkern.features import combined
 from streamkern.parameters.cost_estimate import most_vectors, vectors_at_once
 from streamkern.parameters.penalty_options import PenaltyOptions
 from streamkern.runtime.threads import blas_threads
@@ -116,7 +117,7 @@ class SubspaceSearch:
             spare = n_rows - rest.effective_dof
             self.is_noise_unsure = bool((spare < _SPARE * off).any())
         with blas_threads(1):
-            feature_map = self.passes.feature_map.combined(self.subspace.vectors.astype(float))
+            feature_map = combined(self.passes.feature_map, self.subspace.vectors.astype(float))
             folds = FoldStatistics.of(self.passes.rule, self.subspace.moments(feature_map))
         return folds, SubspaceChoice(penalty, rest, self.passes.feature_map.n_components)
 

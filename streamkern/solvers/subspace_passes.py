@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 from streamkern._typing import Array, Floats
-from streamkern.features import FeatureMap
+from streamkern.features import FeatureMap, apply_r, lattice_of, trended
 from streamkern.features.base import slices, stream
-from streamkern.features.whitening import apply_r
 from streamkern.runtime.matrix_products import product
 from streamkern.runtime.threads import blas_threads
 from streamkern.solve.posterior_samples import PosteriorSamples, n_samples, sample_posterior
@@ -49,7 +48,7 @@ class SubspacePasses:
     ) -> None:
         self.products, self.rule, self.feature_map = products, sums.rule, feature_map
         # Beside a trend, a sketch in single precision would tell little of the field.
-        self.precision = "double" if feature_map.has_trend else sums.empty.precision
+        self.precision = "double" if trended(feature_map) else sums.empty.precision
         self.seconds = list[float]()
         self.samples_off: Sequence[float] = ()  # by what part of their size, by penalties
         turned: dict[int, Any] = {}
@@ -90,7 +89,7 @@ class SubspacePasses:
 
         with blas_threads(1):
             n = n_samples(len(known.diagonal), len(alphas))
-            lattice = self.feature_map.lattice
+            lattice = lattice_of(self.feature_map)
             k = 0 if lattice is None else lattice.n_before  # of a trend
             made = [sample_posterior(times, known, float(alpha), n, k) for alpha in alphas]
             vectors, dofs, self.samples_off = zip(*made, strict=True)

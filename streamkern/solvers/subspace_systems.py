@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from streamkern._typing import Floats
+from streamkern.features import left_out, trended
 from streamkern.features.kernel_map import Combinations
 from streamkern.parameters.penalty_options import PenaltyOptions
 from streamkern.runtime.memory import usable_cores
@@ -72,13 +73,13 @@ class SubspaceSystems:
             bases = dict(zip(subspace.left_out, made, strict=True))
         spectrum = bases[None].spectrum
         largest = spectrum.largest
-        if not feature_map.has_trend:
+        if not trended(feature_map):
             # The sketch knows it, by which penalties go, sooner than the subspace.
             largest = max(largest, float(passes.preconditioner.values.max(initial=0.0)))
         floor = relative_floor(spectrum.precision, feature_map.n_components) * largest
         grid = (penalty.alpha,) if penalty.is_fixed else penalty.grid
-        left_out = feature_map.left_out * total.weight / total.n_rows
-        alphas = even_grid(floor, largest, left_out=left_out) if grid is None else np.array(grid)
+        noise = left_out(feature_map) * total.weight / total.n_rows
+        alphas = even_grid(floor, largest, left_out=noise) if grid is None else np.array(grid)
         return cls(passes, penalty, parts, total, bases, alphas, floor, largest)
 
     def errors(self, places: Iterable[int]) -> Floats:

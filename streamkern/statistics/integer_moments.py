@@ -12,8 +12,8 @@ import numpy as np
 
 from streamkern._typing import Array, Block, Floats
 from streamkern.errors import OverflowedError, ParameterError
+from streamkern.features import bounds, round_into, solve_map
 from streamkern.features.base import LEVELS, slices
-from streamkern.features.whitening import solve_map
 from streamkern.runtime.compiled import compiled
 from streamkern.runtime.integer_products import MOST_ROWS, IntegerProducts, integer_products
 from streamkern.runtime.scratch import Scratch
@@ -59,7 +59,7 @@ class IntegerMoments(FeatureSums):
     def __post_init__(self) -> None:
         unit = self.target_unit
         super().__post_init__()
-        if self.feature_map.bounds is None:
+        if bounds(self.feature_map) is None:
             raise ParameterError(
                 f"precision {self.precision!r} is for features that have a bound, which those of "
                 f"the map {self.feature_map.name!r} do not have; take Moments instead, or a map of "
@@ -142,7 +142,7 @@ class IntegerMoments(FeatureSums):
         """Return the digits of features times weights and of features, ready for products."""
         shape, levels = (self.feature_map.n_components, len(weights)), self.levels
         features = scratch.array("rounded", shape, np.int8 if levels <= 127 else np.int16)
-        self.feature_map.round_into(X, levels, features, scratch)
+        round_into(self.feature_map, X, levels, features, scratch)
         signed = features[None]
         if levels > 127:
             signed = _written(features, np.ones_like(weights), levels, scratch, "signed digits")
@@ -207,8 +207,7 @@ class IntegerMoments(FeatureSums):
 
     def in_double(self) -> Moments:
         """Return the moments of the rounded features in double."""
-        bounds: Any = self.feature_map.bounds
-        unit = np.broadcast_to(bounds, len(self.cross)) / self.levels
+        unit = bounds(self.feature_map) / self.levels
         moments = Moments(
             self.feature_map,
             self.n_targets,

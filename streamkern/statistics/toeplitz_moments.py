@@ -15,14 +15,8 @@ from scipy.fft import fftn, ifftn, next_fast_len
 
 from streamkern._typing import Array, Block, Floats
 from streamkern.errors import ParameterError
-from streamkern.features import FeatureMap
-from streamkern.features.lattice import (
-    Lattice,
-    places,
-    sums_of_pairs,
-    sums_of_rows,
-    trend_and_angles,
-)
+from streamkern.features import FeatureMap, lattice_of, trend_and_angles
+from streamkern.features.lattice import Lattice, places, sums_of_pairs, sums_of_rows
 from streamkern.runtime.timing import timed
 from streamkern.statistics.centred_moments import CentredMoments
 from streamkern.statistics.declared_sums import total
@@ -106,7 +100,7 @@ class ToeplitzMoments(Moments):
     beside: Floats = total("_lattice.n_before", "feature_map.n_components")
 
     def __post_init__(self) -> None:
-        if self.feature_map.lattice is None or np.any(self.feature_shift) or self.first_row:
+        if lattice_of(self.feature_map) is None or np.any(self.feature_shift) or self.first_row:
             raise ParameterError(
                 "waves are summed of maps on a lattice, about zero and for the whole Gram matrix; "
                 "take Moments for others."
@@ -119,7 +113,7 @@ class ToeplitzMoments(Moments):
 
     @cached_property
     def _lattice(self) -> Any:
-        return self.feature_map.lattice
+        return lattice_of(self.feature_map)
 
     @property
     def work(self) -> Any:
@@ -266,7 +260,7 @@ def rows_at_once(n_reals: int, n_factors: int) -> int:
 
 def is_summed_by_waves(feature_map: FeatureMap, n_targets: int) -> bool:
     """Say whether `ToeplitzMoments` are for a map, and take less than products of its features."""
-    lattice, squares = feature_map.lattice, feature_map.n_components**2
+    lattice, squares = lattice_of(feature_map), feature_map.n_components**2
     if lattice is None:
         return False
     n_right_sides = n_targets + lattice.n_before

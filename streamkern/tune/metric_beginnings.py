@@ -192,7 +192,7 @@ def _trial_flops(trial: HeldOutTrial, pair: Pair, n_targets: int) -> float:
     """Return what a trial takes as multiply-adds of products, as it was measured on two cores."""
     (kernel, name), n, D = pair, trial.n_rows, trial.n_components
     flops = trial.flops + _SOLVING * D**3 + n_targets * D * (n + _SOLVING * D)
-    if FAMILIES[name].made.rows_a_feature:  # values of the kernel at landmarks
+    if FAMILIES[name].rows_a_feature:  # values of the kernel at landmarks
         a_value = _VALUE + _ALONG_AXES * kernel.along_axes * trial.standardizer.n_outputs
         flops += float(n) * D * a_value
     return flops
@@ -202,7 +202,7 @@ def _gradient_flops(trial: HeldOutTrial, pair: Pair) -> float:
     """Return what the average gradient outer product of one target takes, by the same measure."""
     (kernel, name), p = pair, trial.standardizer.n_outputs
     a_value = 2 * p
-    if FAMILIES[name].made.rows_a_feature:
+    if FAMILIES[name].rows_a_feature:
         a_value = _GRADIENT * _ALONG_AXES * p if kernel.along_axes else _VALUE + 2 * p
     return float(trial.n_training) * (trial.n_components * a_value + p**2)
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from streamkern._typing import Array, Floats
 from streamkern.engine.scheduler import compute, delayed
-from streamkern.features import FeatureMap, Standardized, Standardizer
+from streamkern.features import FeatureMap, FromRows, Standardized, Standardizer, drawn_from
 from streamkern.features.metric import learning_of, metric_of, root_of
 from streamkern.kernels import ShiftInvariantKernel
 from streamkern.parameters.cost_estimate import fit_flops
@@ -109,8 +109,9 @@ class HeldOutTrial:
         self, kernel: ShiftInvariantKernel, X: Array, weights: Floats | None
     ) -> Array | None:
         """Return what maps of the kernel are drawn from at every length scale, if that is so."""
-        feature_map = self.options.map_of(kernel, self.n_components)
-        return feature_map.representatives(*self._standardized(X, weights))
+        inner = self.options.map_of(kernel, self.n_components)
+        given = self._standardized(X, weights)
+        return inner.chosen(*given) if isinstance(inner, FromRows) else None
 
     def __call__(
         self, kernel: ShiftInvariantKernel, X: Array, y: Floats, weights: Floats | None
@@ -161,10 +162,9 @@ class HeldOutTrial:
         return outer.mean
 
     def _map(self, kernel: ShiftInvariantKernel, X: Array, weights: Floats | None) -> FeatureMap:
-        rows, inner = self.made_from, self.options.map_of(kernel, self.n_components)
-        if rows is None:
-            rows = inner.chosen(*self._standardized(X, weights))
-        return Standardized(self.standardizer, inner.draw(self.standardizer.n_outputs, rows))
+        inner, known = self.options.map_of(kernel, self.n_components), self.made_from
+        given = self._standardized(X, weights) if known is None else (known,)
+        return Standardized(self.standardizer, drawn_from(inner, *given))
 
     def _standardized(self, X: Array, weights: Floats | None) -> tuple[Array, Floats | None]:
         there = slice(self.n_training)

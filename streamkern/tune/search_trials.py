@@ -195,7 +195,7 @@ class SearchTrials:
             (setting, trial.n_components): ("landmarks", trial.chosen, rows, self._weights)
             for setting, trial in trials.items()
             for rows in [self._rows[self.settings[setting].place]]
-            if trial.options.family.made.rows_a_feature
+            if trial.options.family.rows_a_feature
             and (setting, trial.n_components) not in self._chosen
         }
         made = limit.compute_all([*wanted.values()], at_once) if wanted else []

@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamkern._typing import Array, Floats
-from streamkern.features import FeatureMap, Identity
-from streamkern.features.whitening import gram_map
+from streamkern.features import FeatureMap, FromRows, Identity, gram_map
 from streamkern.parameters.fit_options import FitOptions
 from streamkern.solve import Eigenbasis, decomposition_bytes
 from streamkern.solve.cross_validation import HeldOut, held_out_errors
@@ -74,9 +73,9 @@ class Cost(NamedTuple):
 
 
 class Chosen(NamedTuple):
-    """What maps are drawn from at every length scale, None without any, and its seconds."""
+    """What maps are drawn from at every length scale, and its seconds."""
 
-    rows: Array | None
+    rows: Array
     seconds: float
 
 
@@ -128,7 +127,8 @@ class Trial:
 
     def chosen(self, X: Array, weights: Floats | None = None) -> Chosen:
         begun = time.perf_counter()
-        rows = self._map(1.0).representatives(X, weights)
+        feature_map = self._map(1.0)
+        rows = feature_map.chosen(X, weights) if isinstance(feature_map, FromRows) else X
         return Chosen(rows, time.perf_counter() - begun)
 
     def __call__(  # noqa: PLR0917  rows, folds, and what was found of rows before
@@ -147,8 +147,7 @@ class Trial:
         places = [np.flatnonzero(folds == number) for number in np.unique(folds)]
         rows, seconds = chosen or self.chosen(X, weights)
         begun, feature_map = time.perf_counter() - seconds, self._map(factor)
-        made_from = (X, weights) if rows is None else (rows, None)
-        drawn = feature_map.draw(X.shape[1], feature_map.chosen(*made_from))
+        drawn = feature_map.draw(X.shape[1], rows)
         made, summed = time.perf_counter(), gram_map(drawn)
         # Sums that are turned lose digits at long length scales, which may look like small errors.
         precision = self.options.precision if summed is drawn else "double"

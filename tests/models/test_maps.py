@@ -7,7 +7,7 @@ import pytest
 import streamkern
 from streamkern import RandomFeatureRidge
 from streamkern.errors import ParameterError
-from streamkern.features.whitening import solve_map
+from streamkern.features import solve_map
 from streamkern.kernels import Gaussian
 from streamkern.parameters.parameters import Parameters
 from streamkern.parameters.plan import plan_here

@@ -27,6 +27,8 @@ from streamkern.features import (
     Standardized,
     Standardizer,
     StructuredFourierFeatures,
+    bounds,
+    round_into,
 )
 from streamkern.features.exact_products import coarse, factor_bits
 from streamkern.kernels import Gaussian, Laplacian
@@ -99,9 +101,9 @@ def assert_same(found, expected):
 def test_features_are_the_exact_ones_rounded(feature_map, precision):
     X, levels = rows()[0], LEVELS[precision]
     rounded = np.empty((feature_map.n_components, N), np.int16)
-    feature_map.round_into(X, levels, rounded, Scratch())
+    round_into(feature_map, X, levels, rounded, Scratch())
     exact = feature_map.transform(X).T / feature_map.scale
-    exact = exact / np.broadcast_to(feature_map.bounds, len(exact))[:, None]
+    exact = exact / bounds(feature_map)[:, None]
     assert np.abs(rounded - levels * exact).max() < (0.51 if precision == "int8" else 0.55)
     assert np.abs(rounded).max() <= levels
 
@@ -117,7 +119,7 @@ def test_sums_are_those_of_integers(precision, kind, products, monkeypatch):
     feature_map = MAPS["paired"]()
     found = moments(feature_map, X, y, weights, precision=precision)
     q = np.empty((feature_map.n_components, N), np.int16)
-    feature_map.round_into(X, found.levels, q, Scratch())
+    round_into(feature_map, X, found.levels, q, Scratch())
     q, Y = q.astype(np.int64), np.rint(y / UNIT).astype(np.int64)
     s = np.rint((np.ones(N) if weights is None else weights) * 2**10).astype(np.int64)
     some = slice(500, None)  # of both panels
@@ -139,7 +141,7 @@ def test_they_are_the_moments_of_rounded_features(precision, feature_map):
     exact = Moments(feature_map, Q, precision="double")
     exact.update([Block(X, y, 0, weights)])
     found, expected = moments(feature_map, X, y, weights, precision=precision), exact.centred()
-    size, centred = feature_map.scale * np.max(feature_map.bounds), found.centred()
+    size, centred = feature_map.scale * np.max(bounds(feature_map)), found.centred()
     close = size * N / LEVELS[precision]
     assert np.abs(centred.gram.dense() - expected.gram.dense()).max() < 3.0 * size * close
     assert np.abs(centred.cross - expected.cross).max() < close / 2
@@ -235,7 +237,7 @@ def test_features_without_bounds_are_refused_with_the_remedy(feature_map):
     with pytest.raises(ParameterError, match="take Moments instead"):
         IntegerMoments(feature_map)
     with pytest.raises(ParameterError, match=r"have no bound"):
-        feature_map.round_into(rows()[0], 127, np.empty((8, N), np.int8), Scratch())
+        round_into(feature_map, rows()[0], 127, np.empty((8, N), np.int8), Scratch())
 
 
 def updated(found, *block):
