@@ -9,12 +9,7 @@ from streamkern.estimators.problems import Problem, Rows
 from streamkern.models.data_moments import DataMoments
 from streamkern.models.fitted_classes import FittedClassifier
 from streamkern.models.fitted_ridge import FittedRidge
-from streamkern.models.labelling import (
-    checked_class_weight,
-    classes_of_report,
-    labelled_source,
-    weighs_alike,
-)
+from streamkern.models.labelling import checked_class_weight, labelled_source, weighs_alike
 from streamkern.models.score_calibration import calibrated_by_folds, calibrated_by_moments
 from streamkern.parameters.fit_report import with_seconds
 from streamkern.parameters.parameters import Parameters
@@ -39,7 +34,7 @@ class Classification(Problem):
         checked_method(self.calibration)
 
     def source(self, rows: Rows, parameters: Parameters, template: Template | None) -> Source:
-        known = template and classes_of_report(template.report)
+        known = template and template.classes
         if known:
             return LabelledSource(*labelled_rows(*rows), *known)
         skip = parameters.skips_bad_rows
@@ -49,7 +44,7 @@ class Classification(Problem):
         calibrator: Any = PlainRule()
         if source is None:
             self._check_without_rows()
-            known: Any = classes_of_report(ridge.report)
+            known: Any = ridge.moments and ridge.moments.classes
             if self.calibration is not None:
                 calibrator = calibrated_by_moments(ridge)
         else:
@@ -71,7 +66,7 @@ class Classification(Problem):
 
     def check_moments(self, moments: DataMoments) -> None:
         self._check_without_rows()
-        known = classes_of_report(moments.report)
+        known = moments.classes
         if known is None:
             raise ParameterError(
                 "a classifier is made of moments that know classes; make them with "
@@ -98,7 +93,7 @@ class Classification(Problem):
         first: bool,
     ) -> Source:
         self._check_without_rows()
-        known = None if template is None else classes_of_report(template.report)
+        known = None if template is None else template.classes
         if not first:
             assert known is not None  # noqa: S101  moments of a classifier have classes
             then, now = known[0], known[0] if classes is None else Classes.of(classes)

@@ -14,7 +14,7 @@ from streamkern.engine.scheduler import compute, delayed
 from streamkern.errors import warn
 from streamkern.features import FeatureMap
 from streamkern.fitting.ridge_path import RidgePath
-from streamkern.models.feature_rounding import rounding_errors, rounding_note
+from streamkern.models.feature_rounding import rounding_errors, rounding_note, share_of_rounding
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.held_out_predictors import (
     FoldModels,
@@ -29,6 +29,7 @@ from streamkern.models.report_facts import (
     sizes_as_dict,
     trend_facts,
 )
+from streamkern.models.settled import Settled
 from streamkern.parameters.fit_report import FitReport, with_seconds
 from streamkern.parameters.parameters import Parameters
 from streamkern.passes.column_summary import block_of
@@ -107,10 +108,10 @@ def fitted_ridge(
     warned = [*filter(None, (solution.note, short, note * (errors.source == "bound")))]
     # Too common for warnings.
     notes = [
-        report.get("crowding", {}).get("note", ""),  # which was warned of
+        given.crowding_note,  # which was warned of
         edge,
-        _unresolved(whole_map, equations, report["rows"]) * (not parameters.penalty.is_fixed),
-        report.get("tuning_note", ""),
+        _unresolved(whole_map, equations, given.n_rows) * (not parameters.penalty.is_fixed),
+        given.search_note,
         note * (errors.source == "rows"),
         _WEIGHTS_NOTE * (equations.row_weight < 1.0 - _ROUNDING),
     ]
@@ -120,7 +121,11 @@ def fitted_ridge(
     spent = calibrating | {name: passed.seconds for name, passed in done.items()}
     spent["solve"] = path.seconds + time.perf_counter() - begun - sum(spent.values())
     peaks = [report["peak_worker_bytes"], *(each.peak_worker_bytes for each in done.values())]
-    rounding = rounding_errors(predictor.feature_map, report, solution.coef)
+    rounding = rounding_errors(
+        predictor.feature_map, options.precision, solution.coef, given.feature_rounding
+    )
+    train_rmse = np.sqrt(equations.train_rss / equations.weight)
+    share = share_of_rounding(rounding, train_rmse if cv_rmse is None else cv_rmse)
     figures: FitReport = {
         "peak_worker_bytes": max(peaks),
         **kernel_facts(moments.kernel),
@@ -131,21 +136,31 @@ def fitted_ridge(
         "sparse_method": None if sparse is None else sparse.method,
         "sparse_curve": None if sparsity is None else sparsity.as_dict(flat=flat),
         **facts_of(solution, equations, flat),
-        **trend_facts(predictor, equations, report),
+        **trend_facts(predictor, equations, given.columns),
         **({"rounding_rmse": as_stored(rounding, flat)} if rounding.any() else {}),
         "errors_from": errors.source,
         "passes": report.get("passes", 0) + len(done),
     }
-    if gradients := report.get("gradients"):
-        figures |= {"solver": "cg", "n_components": gradients["n_components"]}
-        warned += filter(None, [gradients["note"]])
+    if not given.completion.is_whole:
+        D: Any = given.completion.n_components
+        figures |= {"solver": "cg", "n_components": D}
+        warned += filter(None, [given.completion.note])
     report = with_seconds(report, **spent) | figures
-    report["note"] = " ".join(filter(None, [*warned, *notes, rounding_note(report)]))
+    notes.append(rounding_note(share, options.precision))
+    report["note"] = " ".join(filter(None, [*warned, *notes]))
     for warning in warned:
         warn(warning)
     tell_of_job("solved", **{name: report[name] for name in _OF_SOLUTION})
+    settled = Settled(
+        *(given.kernel, options.feature_map, options.scale, options.precision),
+        *(figures["alpha"], figures["cv_rmse"], figures["n_components"], figures["sparse_of"]),
+        by_gradients=not given.completion.is_whole,
+        searched=given.searched,
+        rounding_share=share,
+        weight_unit=given.weight_unit if errors.source == "moments" else None,
+    )
     return FittedRidge(
-        parameters, predictor, report,
+        parameters, predictor, report, given.columns, settled,
         equations, penalty_curve=curve, moments=given, size=path.leading, intervals=intervals,
         support_rows=given.support_rows and given.support_rows.of_map(feature_map),
     )  # fmt: skip

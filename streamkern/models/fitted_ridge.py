@@ -1,6 +1,5 @@
 """A fitted ridge regression: predictions, their deviations and errors, and its file."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -33,6 +32,7 @@ from streamkern.models.prediction import (
     predicted_shards,
 )
 from streamkern.models.prediction_files import predict_to_hdf5
+from streamkern.models.settled import Settled
 from streamkern.parameters.fit_report import FitReport
 from streamkern.parameters.parameters import Parameters
 from streamkern.predict.deviation import Deviation
@@ -44,6 +44,7 @@ from streamkern.solve.penalty_curve import PenaltyCurve
 from streamkern.sources import Source
 from streamkern.sources.arrays import as_rows
 from streamkern.sources.containers import is_dask_array
+from streamkern.sources.preprocessing.column_names import Columns
 from streamkern.storage.codec import MODEL, map_card
 
 # Bytes of moments that a fit keeps though nobody asked for them.
@@ -58,8 +59,9 @@ class FittedRidge(FittedModel):
     parameters: Parameters
     predictor: Predictor
     report: FitReport
+    columns: Columns
+    settled: Settled
     equations: NormalEquations | None = None  # of all rows; not of a model that was saved compact
-    names: Sequence[str] | None = None
     penalty_curve: PenaltyCurve | None = None  # not of a model that was loaded
     moments: DataMoments | None = None  # of the rows, where they are kept
     size: int | None = None  # the leading features of the moments that are solved for
@@ -69,6 +71,8 @@ class FittedRidge(FittedModel):
     intervals: Intervals | None = None  # of a fit to rows that held some out
 
     n_features = through("feature_map.n_features")
+    kernel = through("settled.kernel", "The kernel, with its length scale resolved.")
+    alpha = through("settled.alpha", "The penalty, given or chosen, a float or a list of q.")
 
     @property
     def ridge(self) -> Self:
@@ -90,11 +94,6 @@ class FittedRidge(FittedModel):
         """The intercept, a float or (q,)."""
         predictor = self.predictor
         return float(predictor.intercept[0]) if predictor.flat else predictor.intercept
-
-    @property
-    def alpha(self) -> Any:
-        """The penalty that was given or chosen, a float or a list of q."""
-        return self.report["alpha"]
 
     @property
     def metric(self) -> Floats:
@@ -253,15 +252,15 @@ class FittedRidge(FittedModel):
             equations = restored_equations(file["equations"], predictor)
         kernel, feature_map = card["option_kernel"], predictor.feature_map
         parameters = restored_parameters(card["options"], kernel, feature_map)
-        report, names = card["report"], card.get("feature_names")
+        report, columns = card["report"], Columns.restored(card, feature_map.n_features)
         predictor = replace(predictor, limits=parameters.target_range)
-        model = cls(parameters, predictor, report, equations, names)
+        settled = Settled.restored(report)
+        model = cls(parameters, predictor, report, columns, settled, equations)
         if group := file.get("intervals"):
             model = replace(model, intervals=restored_intervals(group, predictor))
         if group := file.get("support"):
             known = SupportRows.restore(group, feature_map, model.kernel)
             model = replace(model, support_rows=known)
-        _ = model.alpha
         return model
 
     def without_moments(self) -> Self:

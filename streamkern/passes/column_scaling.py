@@ -191,7 +191,7 @@ def of_one_unit(
     Most neighbours have half of their joint range in common; deviations differ, but none is far
     above the median.  Indicators say nothing, and a recipe makes several inputs of text and dates.
     """
-    recipe, p = recipe_of({"data": source.describe()}), source.n_features
+    recipe, p = recipe_of(source.describe()), source.n_features
     if recipe is not None and any(len(column.inputs()) > 1 for column in recipe.columns):
         return False
     counted = ~constant[:p] & ~((sample.X == 0) | (sample.X == 1)).all(axis=0)
@@ -214,7 +214,7 @@ def categories_of(
     which each row of the sample has at most one.
     """
     p = source.n_features
-    X, varies, recipe = sample.X, ~constant[:p], recipe_of({"data": source.describe()})
+    X, varies, recipe = sample.X, ~constant[:p], recipe_of(source.describe())
     are = varies & (columns.minimum[:p] == 0) & (columns.maximum[:p] == 1)
     groups, first = list[list[int]](), 0
     for column in () if recipe is None else recipe.columns:
