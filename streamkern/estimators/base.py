@@ -205,10 +205,11 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
 def with_state(estimator: Estimator, state: FittedModel | PartialFitState) -> Estimator:
     """Return an estimator, which takes a fitted model for its own, with the columns it asks for."""
     columns = _columns_of(state)
+    names = [name for name, _ in columns.table]
     vars(estimator).pop("feature_names_in_", None)
-    if columns.asked_names is not None:
-        vars(estimator)["feature_names_in_"] = np.array(columns.asked_names, dtype=object)
-    vars(estimator).update(_state=state, n_features_in_=len(columns.table), _told=set())
+    if columns.input_names is not None:  # as a recipe's have
+        vars(estimator)["feature_names_in_"] = np.array(names, dtype=object)
+    vars(estimator).update(_state=state, n_features_in_=len(names), _told=set())
     return estimator
 
 

@@ -93,10 +93,10 @@ class Boosting:
         """Fit round after round to rows, a triple of X, labels and weights."""
         skip = parameters.skips_bad_rows
         source = labelled_source(*rows, class_weight=self.class_weight, skip_bad_rows=skip)
-        ensemble, report, n_rows = fit_rounds(source, parameters, self, checkpoint)
+        ensemble, report = fit_rounds(source, parameters, self, checkpoint)
         report |= class_facts(classes_of(source))
         counts: Any = source.class_counts
-        if counts.sum() == n_rows:  # without others
+        if counts.sum() == report["rows"]:  # without others
             report["class_counts"] = counts.tolist()
         rule = ClassRule(source.classes, AdditiveVotes())
         given = report, columns_of(source), rule, source.class_weight

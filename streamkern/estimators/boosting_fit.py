@@ -64,8 +64,7 @@ def fit_rounds(
     parameters: Parameters,
     boosting: "Boosting",
     checkpoint: str | Path | None = None,
-) -> tuple[Ensemble, FitReport, int]:
-    """Return the rounds, what is reported of them, and of how many rows they are."""
+) -> tuple[Ensemble, FitReport]:
     begun, (options, solution, _) = time.perf_counter(), boosting.job(parameters)
     how: Any = {"folder": checkpoint, "searched": [boosting.as_dict()], **solution}
     with checkpointed(planned_fit(source, options, **how)) as planned:
@@ -95,9 +94,9 @@ def fit_rounds(
         "train_error": rounds[-1]["train_error"],
         "train_error_bound": rounds[-1]["train_error_bound"],
         "seconds": job.seconds,
-        "rows_per_second": len(rounds) * job.n_rows / job.seconds["pass"],
+        "rows_per_second": len(rounds) * report["rows"] / job.seconds["pass"],
     }
-    return ensemble, report, job.n_rows
+    return ensemble, report
 
 
 @dataclass
@@ -111,7 +110,6 @@ class _Job:
     def __post_init__(self) -> None:
         passed = self.features.summary.passed
         self.first: FitReport = {}
-        self.n_rows = 0
         self.seconds = {"columns": passed.seconds, "pass": 0.0, "errors": 0.0, "solve": 0.0}
         self.counts: FitReport = {
             "peak_worker_bytes": passed.peak_worker_bytes,
@@ -128,7 +126,6 @@ class _Job:
         """
         number, rate = len(before), self.boosting.learning_rate
         moments = self._moments(before)
-        self.n_rows = moments.n_rows
         with warnings.catch_warnings():  # of residuals: a round is judged by its votes
             warnings.filterwarnings("ignore", "residuals are smaller", StreamkernWarning)
             solved = solve(moments, parameters)

@@ -9,7 +9,12 @@ from streamkern.estimators.problems import Problem, Rows
 from streamkern.models.data_moments import DataMoments
 from streamkern.models.fitted_classes import FittedClassifier
 from streamkern.models.fitted_ridge import FittedRidge
-from streamkern.models.labelling import checked_class_weight, labelled_source, weighs_alike
+from streamkern.models.labelling import (
+    checked_class_weight,
+    classes_of,
+    labelled_source,
+    weighs_alike,
+)
 from streamkern.models.score_calibration import calibrated_by_folds, calibrated_by_moments
 from streamkern.parameters.fit_report import with_seconds
 from streamkern.parameters.parameters import Parameters
@@ -48,15 +53,14 @@ class Classification(Problem):
             if self.calibration is not None:
                 calibrator = calibrated_by_moments(ridge)
         else:
-            known, report = (source.classes, source.class_weight), ridge.report
-            counts: Any = source.class_counts
+            known, report, counts = classes_of(source), ridge.report, source.class_counts
             if self.calibration is not None:
                 begun = time.perf_counter()
                 calibrator, errors = calibrated_by_folds(ridge, source, self.calibration)
                 counts = errors.confusion.sum(axis=1)  # without rows that were left out
                 report = with_seconds(report, calibration=time.perf_counter() - begun)
                 report = report | {"cv_accuracy": errors.accuracy}
-            elif counts is not None and (report["weights"] or counts.sum() != report["rows"]):
+            elif counts is not None and (source.weighted_by or counts.sum() != report["rows"]):
                 counts = None  # they are of other rows, too, or not by weight
             if counts is not None:
                 report = report | {"class_counts": counts.tolist()}

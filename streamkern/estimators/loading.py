@@ -9,6 +9,7 @@ from streamkern.estimators.boosting import FittedEnsemble
 from streamkern.estimators.component_fit import FittedComponents
 from streamkern.features import FAMILIES, Cosines
 from streamkern.features.metric import GivenMetric, metric_of_map, standardizer_of
+from streamkern.kernels import kernel_from
 from streamkern.models.data_moments import DataMoments, moments_header
 from streamkern.models.fitted_classes import FittedClassifier
 from streamkern.models.fitted_model import FittedModel
@@ -28,6 +29,7 @@ def read_fitted(
     with opened_card(path, kind.file_kind) as (file, card):
         if kind is FittedRidge and "classifier" in card:
             kind = FittedClassifier
+        kernel_from(card["report"]["kernel"], card["report"]["kernel_parameters"])  # or damage
         return kind.restored(file, card, with_equations=with_equations), card
 
 

@@ -133,7 +133,7 @@ class Problem(ABC):
                 break
             if model.ridge.settled.rounding_share <= LARGEST_SHARE:
                 return model
-            spent[precision] = model.report["seconds"]["total"] - sum(spent.values())
+            spent[precision] = model.seconds["total"] - sum(spent.values())
             if options.chooses_kernel:  # whose rounding it was
                 settled = model.ridge.settled
                 chosen: Any = {"kernel": settled.kernel, "scale": settled.scale}

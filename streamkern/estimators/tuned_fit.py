@@ -18,7 +18,6 @@ from streamkern.fitting.summarize import summarize
 from streamkern.kernels import Gaussian, Kernel, Linear
 from streamkern.models.data_moments import DataMoments
 from streamkern.models.fitted_model import described_kernel
-from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.parameters.fit_options import FitOptions, large_sample
 from streamkern.parameters.fit_report import with_seconds
 from streamkern.parameters.parameters import AUTO, Parameters, first_kernel_of
@@ -177,17 +176,17 @@ class SearchedFit:
             # Of several metrics, the first that was learnt.
             places = sorted(best.parts, key=lambda i: contenders[i].metric != LEARNT)
             report = learnt.reported(report, (*places, setting.place)[0])
-        return replace(moments, report=report, searched=True, search_note=report["tuning_note"])
+        return replace(moments, report=report, search_note=report["tuning_note"])
 
-    def leaves_time(self, ridge: FittedRidge) -> bool:
+    def leaves_time(self, ridge: Any) -> bool:
         """Say whether a plain fit of all rows can be made, too, where something else was chosen."""
         if not (self.is_free and self.budget is not None and self.budget.in_seconds):
             return False
-        moments: Any = ridge.moments
-        is_plain = standardizer_of(moments.feature_map).linear is None
-        is_plain &= moments.options.feature_map == _USUAL_MAP and moments.options.metric is None
-        is_plain |= moments.is_guarded  # whose folds say nothing of neighbours
-        seconds, parts = ridge.report["seconds"], ("scale", "columns", "pass", "solve")
+        linear, moments = standardizer_of(ridge.feature_map).linear, ridge.moments
+        has_metric = moments.options.metric is not None or linear is not None
+        is_plain = not has_metric and moments.options.feature_map == _USUAL_MAP
+        is_plain |= bool(moments.crowding_note)  # whose folds say nothing of neighbours
+        seconds, parts = ridge.seconds, ("scale", "columns", "pass", "solve")
         again = _AGAIN * sum(seconds.get(part, 0.0) for part in parts)
         left = self.begun + self.budget.amount - time.perf_counter()
         return not is_plain and ridge.settled.cv_rmse is not None and again < left

@@ -121,9 +121,7 @@ def fitted_ridge(
     spent = calibrating | {name: passed.seconds for name, passed in done.items()}
     spent["solve"] = path.seconds + time.perf_counter() - begun - sum(spent.values())
     peaks = [report["peak_worker_bytes"], *(each.peak_worker_bytes for each in done.values())]
-    rounding = rounding_errors(
-        predictor.feature_map, options.precision, solution.coef, given.feature_rounding
-    )
+    rounding = rounding_errors(predictor, options.precision, given.feature_rounding)
     train_rmse = np.sqrt(equations.train_rss / equations.weight)
     share = share_of_rounding(rounding, train_rmse if cv_rmse is None else cv_rmse)
     figures: FitReport = {
@@ -155,7 +153,7 @@ def fitted_ridge(
         *(given.kernel, options.feature_map, options.scale, options.precision),
         *(figures["alpha"], figures["cv_rmse"], figures["n_components"], figures["sparse_of"]),
         by_gradients=not given.completion.is_whole,
-        searched=given.searched,
+        searched=given.search_note is not None,
         rounding_share=share,
         weight_unit=given.weight_unit if errors.source == "moments" else None,
     )

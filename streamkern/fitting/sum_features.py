@@ -25,7 +25,7 @@ def sum_features(context: FitContext, features: Features, weighting: Any = None)
     feature_map = sums.feature_map
     seconds = summary.passed.seconds + drawing + time.perf_counter() - begun
     weight = sum(sums.weights[fold] for fold in sorted(sums.weights))
-    columns = known_columns(source, summary, context.options.covariates)
+    columns = known_columns(context, summary)
     report = pass_report(context, summary, columns, sums.passes, weight=weight, seconds=seconds)
     metric = metric_facts(standardizer_of(feature_map), context.options.metric)
     report |= {"metric": metric} | sums.facts
@@ -43,7 +43,6 @@ def sum_features(context: FitContext, features: Features, weighting: Any = None)
         options=context.options,
         index=summary.index,
         n_threads=context.plan.n_threads,
-        is_guarded=context.crowding is not None,
         completion=sums.completion,
         support_rows=SupportRows.of(*how) if sampled else None,
         sample=summary.sample,

@@ -53,17 +53,14 @@ class DataMoments:
     classes: KnownClasses | None = None  # of the targets, where they are labels
     index: RowIndex | None = None  # rows with their folds: 9 bytes each with up to 256 folds
     n_threads: int | None = None  # tasks of a process that were planned to run at a time
-    is_guarded: bool = False  # whether folds guard the penalty, since rows crowd
+    crowding_note: str = ""  # where rows crowd, so that folds guard the penalty
     completion: Completion = WHOLE  # what their solution is yet to be told
     support_rows: SupportRows | None = None  # of the rows of one pass, in this process alone
     sample: RowSample | None = None  # of the rows, until rows come or go; not saved
     # Of rounded features: their error in units of a level, and the unit of weights.
     feature_rounding: float = USUAL_ROUNDING
     weight_unit: float | None = None
-    searched: bool = False  # whether kernel and map are those of a search
-    # What to know of the model, of how rows crowd, and of a search.
-    crowding_note: str = ""
-    search_note: str = ""
+    search_note: str | None = None  # of the search that chose kernel and map, if there was one
 
     def __repr__(self) -> str:
         return summary_line("DataMoments", self._whole_report())
@@ -134,8 +131,8 @@ class DataMoments:
         empty = (
             compute(delayed(_empty, folds, name="template")) if is_delayed(folds) else _empty(folds)
         )
-        known: Any = self.feature_map, self.kernel, empty, self.columns, self.classes
-        return Template(self.options, *known)
+        mapped: Any = self.feature_map
+        return Template(self.options, mapped, self.kernel, empty, self.columns, self.classes)
 
     def known_rows(self) -> RowIndex:
         """Return the index of the rows, or raise ParameterError if there is none."""

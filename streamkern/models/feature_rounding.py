@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamkern._typing import Floats
-from streamkern.features import LEVELS, FeatureMap
+from streamkern.features import LEVELS
 from streamkern.features.base import slices
 from streamkern.predict.evaluation import Measure
 from streamkern.predict.predictor import Predictor
@@ -55,10 +55,9 @@ class RoundedErrors(Measure):
             self.squared += weights[some] @ (rows.y[some] - made) ** 2
 
 
-def rounding_errors(
-    feature_map: FeatureMap, precision: str, coef: Floats, rounding: float
-) -> Floats:
+def rounding_errors(predictor: Predictor, precision: str, rounding: float) -> Floats:
     """Return the root mean square of what rounding moves predictions by, (q,): sigma |w|."""
+    feature_map, coef = predictor.feature_map, predictor.coef
     if precision not in LEVELS:
         return np.zeros(coef.shape[1])
     bounds: Any = feature_map.bounds

@@ -52,6 +52,11 @@ class FittedModel(ABC):
         return html_table(f"{self.estimator}, fitted", summary_rows(self.report))
 
     @property
+    def seconds(self) -> dict[str, float]:
+        """What every part of the fit took, and in total."""
+        return self.report["seconds"]
+
+    @property
     @abstractmethod
     def n_features(self) -> int:
         """The number of inputs, p."""

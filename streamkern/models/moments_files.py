@@ -113,9 +113,6 @@ def read_moments(path: str | Path, *, with_folds: bool) -> dict[str, Any]:
             "classes": restored_classes(report),
             "feature_rounding": report.get("feature_rounding", USUAL_ROUNDING),
             "weight_unit": report.get("weight_unit"),
-            "searched": "tuning" in report,
-            "crowding_note": report.get("crowding", {}).get("note", ""),
-            "search_note": report.get("tuning_note", ""),
         }
 
 
@@ -164,7 +161,7 @@ def _check_report(report: FitReport) -> None:
         raise ValueError(f"the report lacks {min(missing or {'data'})}")
     numbers = [*(report[name] for name in _NUMBERS), *report["seconds"].values()]
     numbers += [*report["dropped_columns"], *report.get("nearly_constant_columns", [])]
-    numbers.append(report.get("feature_rounding", 0.0))
+    numbers += [report.get("feature_rounding", 0.0)]
     if not all(isinstance(number, (int, float)) for number in numbers):
         raise ValueError("what are no numbers in the report")
 

@@ -11,7 +11,6 @@ from streamkern.models.labelling import class_facts, classes_of
 from streamkern.parameters.fit_report import FitReport, with_seconds
 from streamkern.passes.column_summary import ColumnSummary
 from streamkern.passes.fit_context import FitContext
-from streamkern.sources import Source
 from streamkern.sources.hdf5 import without_folders
 from streamkern.sources.preprocessing.column_names import Columns, columns_of
 
@@ -19,13 +18,13 @@ from streamkern.sources.preprocessing.column_names import Columns, columns_of
 _MOST_RANGES = 3
 
 
-def known_columns(source: Source, summary: ColumnSummary, covariates: Any) -> Columns:
+def known_columns(context: FitContext, summary: ColumnSummary) -> Columns:
     """Return the columns of rows, with the ranges of few inputs that are coordinates."""
-    found, p = columns_of(source), source.n_features
-    if p > _MOST_RANGES or covariates:
+    found, known = columns_of(context.source), summary.columns
+    if found.n_features > _MOST_RANGES or context.options.covariates:
         return found
-    ends = np.stack([summary.columns.minimum, summary.columns.maximum], axis=1)
-    return replace(found, input_range=ends[:p].tolist())
+    ends = np.stack([known.minimum, known.maximum], axis=1)[: found.n_features]
+    return replace(found, input_range=ends.tolist())
 
 
 def pass_report(
@@ -41,7 +40,6 @@ def pass_report(
     source, options, plan, rule = context.source, context.options, context.plan, context.folds
     every, passing = [summary.passed, *passes], sum(passed.seconds for passed in passes)
     first, data = passes[0], without_folders(source.describe())
-    named: Any = columns.as_dict()
     read = first.n_rows * len(passes) - sum(passed.resumed_rows for passed in passes)
     report: FitReport = {
         "rows": first.n_rows,
@@ -55,7 +53,7 @@ def pass_report(
         "weightless_rows": first.n_weightless,
         "retried_shards": sum(passed.retried_shards for passed in every),
         "resumed_shards": sum(passed.resumed_shards for passed in every),
-        **named,
+        **columns.as_dict(),  # type: ignore[typeddict-item]
         "n_folds": options.n_folds if rule.n_folds > 1 else 0,
         "fold_by": plan.fold_by if rule.n_folds > 1 else None,
         "weights": source.weighted_by,

@@ -12,7 +12,7 @@ class Settled:
     """What the sums of a regression were made by, and what was chosen and found with them."""
 
     kernel: Kernel  # with its length scale resolved
-    feature_map: str  # its family
+    feature_map: str | None  # its family
     scale: str | None  # of the inputs; None in files of before there was a choice
     precision: Any
     alpha: Any  # for every target where they differ
@@ -31,7 +31,7 @@ class Settled:
         by_sums = report.get("errors_from") == "moments"
         return cls(
             kernel_from(report["kernel"], report["kernel_parameters"]),
-            *(report["feature_map"], report.get("scale"), report["precision"], report["alpha"]),
+            *(report.get("feature_map"), report.get("scale"), report["precision"], report["alpha"]),
             *(report.get("cv_rmse"), report["n_components"], report.get("sparse_of")),
             by_gradients=report.get("solver") == "cg",
             searched="tuning" in report,

@@ -29,14 +29,11 @@ class Columns:
     @classmethod
     def of(cls, data: Mapping[str, Any], n_features: int, n_targets: int) -> Self:
         """Return the columns of a source that says `data` of itself."""
-        recipe, names = recipe_of(data), data.get("feature_names")
-        names = names if recipe is None else recipe.feature_names
-        targets = data.get("target_names") or (() if recipe is None else recipe.targets)
-        are_known = targets and len(targets) == n_targets
-        return cls(
-            *(n_features, n_targets, recipe, None if names is None else list(names)),
-            list(map(str, targets)) if are_known else None,
-        )
+        recipe = recipe_of(data)
+        names = data.get("feature_names") if recipe is None else recipe.feature_names
+        found = data.get("target_names") or (recipe and recipe.targets) or ()
+        targets = list(map(str, found)) if found and len(found) == n_targets else None
+        return cls(n_features, n_targets, recipe, names and list(names), targets)
 
     @classmethod
     def restored(cls, card: Mapping[str, Any], n_features: int) -> Self:
@@ -48,7 +45,7 @@ class Columns:
         for names in known:
             if len(names) != n_features or not all(isinstance(name, str) for name in names):
                 raise ValueError(f"{len(names)} names for {n_features} columns")
-        first = next(iter(known), None)
+        first = known[0] if known else None
         return replace(found, input_names=first, input_range=report.get("input_range"))
 
     def as_dict(self) -> dict[str, Any]:
@@ -65,12 +62,6 @@ class Columns:
         ends = np.cumsum([len(column.inputs()) for column in self.recipe.columns]).tolist()
         spans = zip(self.recipe.columns, [0, *ends], ends, strict=False)
         return [(column.name, list(range(start, stop))) for column, start, stop in spans]
-
-    @property
-    def asked_names(self) -> list[str] | None:
-        """The names of the columns that predictions ask for, None where these have none."""
-        has_names = self.recipe is not None or self.input_names is not None
-        return [name for name, _ in self.table] if has_names else None
 
     def named(self, inputs: Sequence[int]) -> list[str]:
         """Return what some inputs are called, `column 5` where they have no names."""
