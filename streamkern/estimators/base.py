@@ -118,7 +118,7 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
             X, y, sample_weight = with_named_columns(X, y=y, sample_weight=sample_weight)
         elif not isinstance(X, Source):
             like = more.get("like")
-            recipe = self.recipe_ if not first else None if like is None else like.recipe
+            recipe = self.recipe_ if not first else None if like is None else like.columns.recipe
             how = {"targets": targets, "labels": is_classifier(self)}
             how["as_they_are"] = recipe is None and not (first and like is None)
             how["told"] = None if first else self._told
@@ -158,7 +158,7 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
                 self._columns.check_inputs(X)
             return checked_rows(self, X, first=first, finite=False)
         finite = not (first or self._skips)
-        recipe = self.recipe_ if not first else None if like is None else like.recipe
+        recipe = self.recipe_ if not first else None if like is None else like.columns.recipe
         is_table = is_frame(X) or is_dask_frame(X)
         is_new = first and recipe is None and is_table
         if is_new:

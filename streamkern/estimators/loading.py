@@ -101,9 +101,9 @@ def template_of(like: Any) -> Template | None:
         metric=metric,
         scale=options.scale if settled.scale is None else settled.scale,
     )
-    is_classifier, how = isinstance(whole, FittedClassifier), (feature_map, fitted.kernel)
+    is_classifier, known = isinstance(whole, FittedClassifier), (fitted.kernel, fitted.columns)
     classes = KnownClasses(whole.rule.classes, whole.class_factors) if is_classifier else None
-    return Template(options, *how, columns=fitted.columns, classes=classes)  # type: ignore[arg-type]
+    return Template(options, feature_map, *known, classes=classes)  # type: ignore[arg-type]
 
 
 def rows_of(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> tuple[Any, Any, Any]:

@@ -15,7 +15,7 @@ from streamkern.errors import warn
 from streamkern.features import FeatureMap
 from streamkern.fitting.ridge_path import RidgePath
 from streamkern.models.feature_rounding import rounding_errors, rounding_note, share_of_rounding
-from streamkern.models.fitted_ridge import FittedRidge
+from streamkern.models.fitted_ridge import FittedRidge, Settled
 from streamkern.models.held_out_predictors import (
     FoldModels,
     rule_of_tests,
@@ -29,7 +29,6 @@ from streamkern.models.report_facts import (
     sizes_as_dict,
     trend_facts,
 )
-from streamkern.models.settled import Settled
 from streamkern.parameters.fit_report import FitReport, with_seconds
 from streamkern.parameters.parameters import Parameters
 from streamkern.passes.column_summary import block_of
@@ -151,7 +150,8 @@ def fitted_ridge(
     tell_of_job("solved", **{name: report[name] for name in _OF_SOLUTION})
     settled = Settled(
         *(given.kernel, options.feature_map, options.scale, options.precision),
-        *(figures["alpha"], figures["cv_rmse"], figures["n_components"], figures["sparse_of"]),
+        *(figures["alpha"], figures["cv_rmse"], figures["n_components"]),
+        sparse_of=figures["sparse_of"],
         by_gradients=not given.completion.is_whole,
         searched=given.search_note is not None,
         rounding_share=share,

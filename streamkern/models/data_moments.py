@@ -131,8 +131,8 @@ class DataMoments:
         empty = (
             compute(delayed(_empty, folds, name="template")) if is_delayed(folds) else _empty(folds)
         )
-        mapped: Any = self.feature_map
-        return Template(self.options, mapped, self.kernel, empty, self.columns, self.classes)
+        known: Any = self.feature_map, self.kernel, self.columns, empty, self.classes
+        return Template(self.options, *known)
 
     def known_rows(self) -> RowIndex:
         """Return the index of the rows, or raise ParameterError if there is none."""

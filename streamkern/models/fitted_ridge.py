@@ -12,6 +12,7 @@ from streamkern.engine.scheduler import compute, delayed, is_delayed, scatter
 from streamkern.errors import ModelFileError
 from streamkern.features import FeatureMap
 from streamkern.features.metric import metric_of_map
+from streamkern.kernels import Kernel, kernel_from
 from streamkern.models import scoring
 from streamkern.models.data_moments import DataMoments
 from streamkern.models.fitted_model import (
@@ -32,7 +33,6 @@ from streamkern.models.prediction import (
     predicted_shards,
 )
 from streamkern.models.prediction_files import predict_to_hdf5
-from streamkern.models.settled import Settled
 from streamkern.parameters.fit_report import FitReport
 from streamkern.parameters.parameters import Parameters
 from streamkern.predict.deviation import Deviation
@@ -49,6 +49,25 @@ from streamkern.storage.codec import MODEL, map_card
 
 # Bytes of moments that a fit keeps though nobody asked for them.
 _MOST_GROWING = 64 << 20
+
+
+@dataclass(frozen=True)
+class Settled:
+    """What the sums of a regression were made by, and what was chosen and found with them."""
+
+    kernel: Kernel  # with its length scale resolved
+    feature_map: str | None  # its family
+    scale: str | None  # of the inputs; None in files of before there was a choice
+    precision: Any
+    alpha: Any  # for every target where they differ
+    cv_rmse: Any  # of every target; None where no error is cross-validated
+    n_components: int  # features that have coefficients
+    sparse_of: int | None = None  # features before the selection of some
+    by_gradients: bool = False  # solved by conjugate gradients
+    searched: bool = False  # kernel and map are those of a search
+    rounding_share: float = 0.0  # of features, in a target's squared error; not in files
+    # Of which integers stand for weights, where their sums tell the errors.
+    weight_unit: float | None = None
 
 
 @dataclass(frozen=True, repr=False)
@@ -254,7 +273,16 @@ class FittedRidge(FittedModel):
         parameters = restored_parameters(card["options"], kernel, feature_map)
         report, columns = card["report"], Columns.restored(card, feature_map.n_features)
         predictor = replace(predictor, limits=parameters.target_range)
-        settled = Settled.restored(report)
+        by_sums = report.get("errors_from") == "moments"
+        settled = Settled(
+            kernel_from(report["kernel"], report["kernel_parameters"]),
+            *(report.get("feature_map"), report.get("scale"), report["precision"]),
+            *(report["alpha"], report.get("cv_rmse"), report["n_components"]),
+            sparse_of=report.get("sparse_of"),
+            by_gradients=report.get("solver") == "cg",
+            searched="tuning" in report,
+            weight_unit=report.get("weight_unit") if by_sums else None,
+        )
         model = cls(parameters, predictor, report, columns, settled, equations)
         if group := file.get("intervals"):
             model = replace(model, intervals=restored_intervals(group, predictor))

@@ -10,7 +10,6 @@ from streamkern.kernels import Kernel
 from streamkern.parameters.fit_options import FitOptions
 from streamkern.sources import Source
 from streamkern.sources.class_labels import KnownClasses
-from streamkern.sources.preprocessing import Recipe
 from streamkern.sources.preprocessing.column_names import Columns, names_of_source
 from streamkern.statistics import FeatureSums
 
@@ -22,21 +21,17 @@ class Template:
     options: FitOptions
     feature_map: Standardized
     kernel: Kernel  # its length scale is resolved
+    columns: Columns
     # Of no rows, with the shifts to take, which else follow from rows.
     empty: FeatureSums | None = None
-    columns: Columns | None = None
     classes: KnownClasses | None = None  # of the targets, where they are labels
 
     def __post_init__(self) -> None:
         standardizer_of(self.feature_map)  # of other maps there are no moments
 
-    @property
-    def recipe(self) -> Recipe | None:
-        return None if self.columns is None else self.columns.recipe
-
     def check(self, source: Source) -> None:
         """Raise DataError unless the source has the inputs and targets of the template."""
-        names, known = names_of_source(source), self.columns and self.columns.input_names
+        names, known = names_of_source(source), self.columns.input_names
         if names and known and list(names) != list(known):
             then, now = listed_apart(known, names)
             raise DataError(
