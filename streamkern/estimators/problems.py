@@ -155,8 +155,8 @@ class Problem(ABC):
             return model
         # Contenders were compared on a sample; of all rows a plain fit may still be better.
         plain = self.fit(parameters, rows, keep_moments=keep_moments)
-        both, unit = (model, plain), model.ridge.target_unit
-        errors = [np.divide(each.ridge.settled.cv_rmse, unit) for each in both]
+        unit = model.ridge.target_unit
+        errors = [each.ridge.settled.cv_rmse / unit for each in (model, plain)]
         if np.mean(errors[0] ** 2) <= np.mean(errors[1] ** 2):
             return model
         found = {name: v for name, v in model.ridge.report.items() if name in OF_SEARCH}

@@ -10,7 +10,7 @@ from streamkern.kernels import Kernel
 from streamkern.parameters.fit_options import FitOptions
 from streamkern.sources import Source
 from streamkern.sources.class_labels import KnownClasses
-from streamkern.sources.preprocessing.column_names import Columns, names_of_source
+from streamkern.sources.preprocessing.column_names import Columns, columns_of
 from streamkern.statistics import FeatureSums
 
 
@@ -31,7 +31,7 @@ class Template:
 
     def check(self, source: Source) -> None:
         """Raise DataError unless the source has the inputs and targets of the template."""
-        names, known = names_of_source(source), self.columns.input_names
+        names, known = columns_of(source).input_names, self.columns.input_names
         if names and known and list(names) != list(known):
             then, now = listed_apart(known, names)
             raise DataError(

@@ -17,7 +17,7 @@ from streamkern.parameters.fit_options import FitOptions
 from streamkern.sources import Source
 from streamkern.sources.preprocessing import recipe_of
 from streamkern.sources.preprocessing.column_encoders import Categories
-from streamkern.sources.preprocessing.column_names import names_of_source
+from streamkern.sources.preprocessing.column_names import columns_of
 from streamkern.statistics import ColumnStatistics, RowSample
 
 # Deviations from zero at which single precision was off by a tenth of those of the targets.
@@ -59,7 +59,7 @@ def standardizer_of(
             f"all {p} columns of X are constant, so there is nothing to learn from; check which "
             f"dataset holds the inputs."
         )
-    names, kernel = names_of_source(source), options.kernel
+    names, kernel = columns_of(source).input_names, options.kernel
     is_alone = not options.fit_intercept and isinstance(kernel, Combined)
     if dropped and is_alone and reduced(kernel, kept)[0] > 0:  # type: ignore[arg-type]
         raise DataError(

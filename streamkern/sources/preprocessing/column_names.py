@@ -113,7 +113,3 @@ class Columns:
 
 def columns_of(source: Source) -> Columns:
     return Columns.of(source.describe(), source.n_features, source.n_targets)
-
-
-def names_of_source(source: Source) -> list[str] | None:
-    return columns_of(source).input_names
