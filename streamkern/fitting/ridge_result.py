@@ -102,6 +102,9 @@ def fitted_ridge(
     if errors.source != "moments":
         equations = replace(equations, train_rss=errors.train * equations.weight)
         cv_rmse = cv_rmse if errors.held_out is None else np.sqrt(errors.held_out)
+    rounding = rounding_errors(predictor, options.precision, given.feature_rounding)
+    train_rmse = np.sqrt(equations.train_rss / equations.weight)
+    share = share_of_rounding(rounding, train_rmse if cv_rmse is None else cv_rmse)
     note = errors.note(options.precision)
     short, edge = solved.penalty_notes(options.precision)
     warned = [*filter(None, (solution.note, short, note * (errors.source == "bound")))]
@@ -113,6 +116,7 @@ def fitted_ridge(
         given.search_note,
         note * (errors.source == "rows"),
         _WEIGHTS_NOTE * (equations.row_weight < 1.0 - _ROUNDING),
+        rounding_note(share, options.precision),
     ]
     sparsity = solved.sparsity if sparse is not None and sparse.is_chosen else None
     passes = {"leave-one-out": leaving.passed if leaving else None, "residuals": errors.passed}
@@ -120,9 +124,6 @@ def fitted_ridge(
     spent = calibrating | {name: passed.seconds for name, passed in done.items()}
     spent["solve"] = path.seconds + time.perf_counter() - begun - sum(spent.values())
     peaks = [report["peak_worker_bytes"], *(each.peak_worker_bytes for each in done.values())]
-    rounding = rounding_errors(predictor, options.precision, given.feature_rounding)
-    train_rmse = np.sqrt(equations.train_rss / equations.weight)
-    share = share_of_rounding(rounding, train_rmse if cv_rmse is None else cv_rmse)
     figures: FitReport = {
         "peak_worker_bytes": max(peaks),
         **kernel_facts(moments.kernel),
@@ -143,7 +144,6 @@ def fitted_ridge(
         figures |= {"solver": "cg", "n_components": D}
         warned += filter(None, [given.completion.note])
     report = with_seconds(report, **spent) | figures
-    notes.append(rounding_note(share, options.precision))
     report["note"] = " ".join(filter(None, [*warned, *notes]))
     for warning in warned:
         warn(warning)
