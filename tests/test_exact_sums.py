@@ -12,7 +12,7 @@ from scipy import sparse
 
 import streamkern
 from streamkern.errors import DataError, OverflowedError, ParameterError
-from streamkern.models.feature_rounding import rounding_note
+from streamkern.models.feature_rounding import rounding_note, share_of_rounding
 from streamkern.parameters import chunking
 from streamkern.runtime.events import observed
 
@@ -251,9 +251,9 @@ def test_a_constant_target_says_nothing_of_precision():
 
 
 def test_the_share_of_rounding_is_a_plain_percentage():
-    report = {"rounding_rmse": 11.0, "cv_rmse": 10.0, "precision": "int8"}
-    assert "makes 100% of the squared" in rounding_note(report)
-    assert "makes 0.25% of the squared" in rounding_note(report | {"rounding_rmse": 0.5})
+    shares = [share_of_rounding(np.array([each]), np.array([10.0])) for each in (11.0, 0.5)]
+    assert "makes 100% of the squared" in rounding_note(shares[0], "int8")
+    assert "makes 0.25% of the squared" in rounding_note(shares[1], "int8")
 
 
 def test_weights_that_units_lose_are_refused_before_the_main_pass():

@@ -37,7 +37,7 @@ def diagnose(console: Console, **options: Any) -> None:
     is_classifier = isinstance(model, FittedClassifier)
     ridge = model.with_bad_rows(options["on_bad_rows"]).ridge
     with (
-        opened_rows(options, model.report, labels=is_classifier) as opened,
+        opened_rows(options, model.columns, labels=is_classifier) as opened,
         place_of(console, options),
     ):
         source: Any = opened.source

@@ -38,13 +38,12 @@ def evaluate(console: Console, **options: Any) -> None:
     from streamkern.estimators.loading import load_fitted
     from streamkern.models.fitted_classes import FittedClasses
     from streamkern.report.report_rows import class_error_rows
-    from streamkern.sources.preprocessing.column_names import target_names
 
     model: Any = load_fitted(options["model"], components=False, with_equations=False)
     is_classifier = isinstance(model, FittedClasses)
     skip = options["on_bad_rows"] == "skip"
     with (
-        opened_rows(options, model.report, labels=is_classifier) as opened,
+        opened_rows(options, model.columns, labels=is_classifier) as opened,
         place_of(console, options),
     ):
         if is_classifier:
@@ -53,7 +52,7 @@ def evaluate(console: Console, **options: Any) -> None:
             found = model.with_bad_rows(options["on_bad_rows"]).evaluate(opened.source)
     found |= opened.unexpected
     rows = [("rows", f"{found['rows']:,}")]
-    if names := target_names(model.report):
+    if names := model.columns.target_names:
         rows.insert(0, ("targets" if names[1:] else "target", listed(names, _MOST_CLASSES)))
     if unlabelled := opened.unlabelled:
         found["unlabelled_rows"] = unlabelled

@@ -61,7 +61,7 @@ def fit(console: Console, **options: Any) -> None:
     show_model(console, "Fitted", model, options["out"])
     given_more = like or options["checkpoint"] or shared.given_options(_CHOSEN)
     for_people = not (console.quiet or console.as_json or console.log_json)
-    if for_people and not given_more and model.report["seconds"]["total"] < _SECONDS:
+    if for_people and not given_more and model.seconds["total"] < _SECONDS:
         console.note(
             "`streamkern tune --budget 3m` in place of `streamkern fit` would try other kernels, "
             "length scales, maps, metrics and scales."

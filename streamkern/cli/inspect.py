@@ -68,7 +68,7 @@ def _show_columns(console: Console, source: Any, tables: Sequence[Path]) -> None
     from streamkern.errors.formatting import listed
     from streamkern.sources.preprocessing import recipe_of
 
-    recipe: Any = recipe_of({"data": source.describe()})
+    recipe: Any = recipe_of(source.describe())
     rows = [
         (column.name, type(column).__name__.lower(), f"{len(column.inputs()):,}")
         for column in recipe.columns

@@ -19,25 +19,25 @@ from streamkern.errors import ModelFileError, ParameterError
 if TYPE_CHECKING:
     from streamkern.cli.console import Console
     from streamkern.models.fitted_model import FittedModel
-    from streamkern.parameters.fit_report import FitReport
     from streamkern.parameters.plan import Job
     from streamkern.parameters.template import Template
     from streamkern.sources.hdf5 import HDF5Source
+    from streamkern.sources.preprocessing.column_names import Columns
     from streamkern.storage.table_rows import Opened
 
 
 @contextmanager
 def opened_rows(
     options: dict[str, Any],
-    report: FitReport | None = None,
+    columns: Columns | None = None,
     *,
     labels: bool = False,
     with_targets: bool = True,
 ) -> Iterator[Opened]:
     """Open HDF5 files; or CSV and Parquet files, whose rows are converted for that time.
 
-    Tables become rows by the recipe in the report of a model, with the weights that are named
-    there unless the options name others; without a report by one that is made of them.  Where
+    Tables become rows by the recipe of a model, with the weights that are named there unless
+    the options name others; without a model by one that is made of them.  Where
     targets are left out, names of rows are kept.  Converted rows are kept beside the output of the
     command, or else in the folder for temporary files.
     """
@@ -48,12 +48,12 @@ def opened_rows(
     out = options.get("out")
     tables = table_files(options["data"])
     if not tables:
-        yield Opened(_hdf5(options, report, labels=labels, with_targets=with_targets))
+        yield Opened(_hdf5(options, columns, labels=labels, with_targets=with_targets))
         return
     refuse_given(("x", "y"), "names a dataset of HDF5, and tables have none; leave it out.")
-    recipe = _recipe(options, report, tables[0])
+    recipe = _recipe(options, columns, tables[0])
     if out:
-        formats = FORMATS if report else ("HDF5",)
+        formats = FORMATS if columns else ("HDF5",)
         check_outputs(options | {"data": tables}, formats=formats)
     how: Any = {"with_targets": with_targets, "with_ids": not with_targets, "labels": labels}
     how["fold_column"] = fold_column(options.get("fold_by"))
@@ -64,31 +64,30 @@ def opened_rows(
 
 
 def _hdf5(
-    options: dict[str, Any], report: FitReport | None, *, labels: bool, with_targets: bool
+    options: dict[str, Any], columns: Columns | None, *, labels: bool, with_targets: bool
 ) -> HDF5Source:
     from streamkern.sources import open_hdf5
-    from streamkern.sources.preprocessing.column_names import check_same_inputs
 
     y, weights = (options.get("y"), options.get("weights")) if with_targets else (None, None)
     how: Any = {"weights": weights, "labels": labels and with_targets}
     source = open_hdf5(options["data"], options["x"], y, **how)
     why = "is for tables, CSV or Parquet, but DATA is HDF5; leave it out."
     refuse_given(("targets", "ids", "delimiter", "decimal", "thousands"), why)
-    if report is not None:
-        check_same_inputs(report, source.describe())
+    if columns is not None:
+        columns.check_inputs(source)
     return source
 
 
-def _recipe(options: dict[str, Any], report: FitReport | None, table: Path) -> Any:
+def _recipe(options: dict[str, Any], columns: Columns | None, table: Path) -> Any:
     """Return the recipe of a model, with what the options say; or what they say of a new one."""
-    from streamkern.sources.preprocessing import RecipeOptions, recipe_of
+    from streamkern.sources.preprocessing import RecipeOptions
 
     names = ("weights", "delimiter", "decimal", "thousands", "ids")
     given: Any = {name: options[name] for name in names if options.get(name)}
     asked = RecipeOptions(**given, drop=options.get("drop", ()))
-    if report is None:
+    if columns is None:
         return asked
-    recipe = recipe_of(report)
+    recipe = columns.recipe
     if recipe is None:
         raise ModelFileError(
             f"{options.get('model') or options.get('like')} was not fitted to a table, so {table} "
@@ -108,8 +107,8 @@ def prepared(
 
     A dry run ends here, with the plan printed.
     """
-    report = None if template is None else template.report
-    with opened_rows(options, report, labels=options.get("classify", False)) as opened:
+    columns = None if template is None else template.columns
+    with opened_rows(options, columns, labels=options.get("classify", False)) as opened:
         source = opened.source
         if opened.unlabelled:
             console.note(f"{opened.unlabelled:,} rows without a label were left out.")
@@ -148,7 +147,7 @@ def write_rows(
     from streamkern.storage.hdf5_files import FORMATS, exported
 
     begun, out = time.perf_counter(), options["out"]
-    with opened_rows(options, model.report, with_targets=False) as opened:
+    with opened_rows(options, model.columns, with_targets=False) as opened:
         source = opened.source
         model.predictor.check((source.n_samples, source.n_features))
         check_outputs(options, source, formats=FORMATS)

@@ -52,7 +52,7 @@ def solve(console: Console, **options: Any) -> None:
         raise ParameterError(
             f"the identity map has {D:,} features and no smaller part; leave --components out."
         )
-    is_classifier = "classes" in moments.report
+    is_classifier = moments.classes is not None
     if is_classifier and options["calibration"] is None:
         options["calibration"] = "auto" if moments.n_folds > 1 else "none"
         if moments.n_folds == 1:

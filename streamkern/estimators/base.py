@@ -1,6 +1,6 @@
 """What estimators have in common: they hold a fitted model, and check tables of rows."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,8 +19,7 @@ from streamkern.estimators.conventions import (
 )
 from streamkern.estimators.growing import PartialFitState
 from streamkern.estimators.paths import are_paths, opened_paths
-from streamkern.models.fitted_model import FittedModel, columns_of, through
-from streamkern.parameters.fit_report import FitReport
+from streamkern.models.fitted_model import FittedModel, through
 from streamkern.parameters.template import Template
 from streamkern.sources import Source, as_source
 from streamkern.sources.arrays import NamedRows
@@ -33,8 +32,8 @@ from streamkern.sources.containers import (
     unwrapped,
     with_named_columns,
 )
-from streamkern.sources.preprocessing import Recipe, recipe_of
-from streamkern.sources.preprocessing.column_names import check_same_inputs, check_same_targets
+from streamkern.sources.preprocessing import Recipe
+from streamkern.sources.preprocessing.column_names import Columns
 from streamkern.sources.preprocessing.discovery import recipe_of_frame
 
 Estimator = TypeVar("Estimator")
@@ -96,14 +95,15 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
     @property
     def recipe_(self) -> Recipe | None:
         """How a table became the inputs: a file that `convert` wrote, or a data frame; or None."""
-        return recipe_of(self._known_report())
+        return self._columns.recipe
 
     @property
     def _skips(self) -> bool:
         return self.on_bad_rows == "skip"
 
-    def _known_report(self) -> FitReport:
-        return _report_of(self._state or self.model_)
+    @property
+    def _columns(self) -> Columns:
+        return _columns_of(self._state or self.model_)
 
     def _tables(
         self,
@@ -125,7 +125,7 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
             X, y, sample_weight = with_named_columns(X, y=y, sample_weight=sample_weight)
         elif not isinstance(X, Source):
             like = more.get("like")
-            recipe = self.recipe_ if not first else None if like is None else like.recipe
+            recipe = self.recipe_ if not first else None if like is None else like.columns.recipe
             how = {"targets": targets, "labels": is_classifier(self)}
             how["as_they_are"] = recipe is None and not (first and like is None)
             how["told"] = None if first else self._told
@@ -133,7 +133,7 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
             X, y, sample_weight = opened_paths(X, y, sample_weight, recipe, **how), None, None
         rows = self._rows(X, y, first=first, **more)
         if not first and y is not None:
-            check_same_targets(self._known_report(), column_names(y))
+            self._columns.check_targets(column_names(y))
         if targets and not isinstance(X, Source) and (first or y is not None):
             y = checked_targets(self, y, labels=is_classifier(self))
         return rows, y, sample_weight
@@ -162,10 +162,10 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
             X, _, _ = self._tables(X, targets=False)
         if isinstance(X, Source):
             if not first:
-                check_same_inputs(self._known_report(), X.describe())
+                self._columns.check_inputs(X)
             return checked_rows(self, X, first=first, finite=False)
         finite = not (first or self._skips)
-        recipe = self.recipe_ if not first else None if like is None else like.recipe
+        recipe = self.recipe_ if not first else None if like is None else like.columns.recipe
         is_table = is_frame(X) or is_dask_frame(X)
         is_new = first and recipe is None and is_table
         if is_new:
@@ -209,22 +209,17 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-def with_state(
-    estimator: Estimator, state: FittedModel | PartialFitState, names: Sequence[str] | None = None
-) -> Estimator:
-    """Return an estimator, which takes a fitted model for its own, with the columns it asks for.
-
-    Names (p,) of the inputs count where the report has none.
-    """
-    of_rows = state.moments.feature_map if isinstance(state, PartialFitState) else state
-    n_columns, columns = columns_of(_report_of(state), of_rows.n_features, names)
+def with_state(estimator: Estimator, state: FittedModel | PartialFitState) -> Estimator:
+    """Return an estimator, which takes a fitted model for its own, with the columns it asks for."""
+    columns = _columns_of(state)
+    names = [name for name, _ in columns.table]
     vars(estimator).pop("feature_names_in_", None)
-    if columns is not None:
-        vars(estimator)["feature_names_in_"] = np.array(columns, dtype=object)
-    vars(estimator).update(_state=state, n_features_in_=n_columns, _told=set())
+    if columns.input_names is not None:  # as a recipe's have
+        vars(estimator)["feature_names_in_"] = np.array(names, dtype=object)
+    vars(estimator).update(_state=state, n_features_in_=len(names), _told=set())
     return estimator
 
 
-def _report_of(state: FittedModel | PartialFitState) -> FitReport:
-    """Return what is reported of the rows, without a solution where rows came or went."""
-    return state.moments.report if isinstance(state, PartialFitState) else state.report
+def _columns_of(state: FittedModel | PartialFitState) -> Columns:
+    """Return the columns of the rows, without a solution where rows came or went."""
+    return state.moments.columns if isinstance(state, PartialFitState) else state.columns

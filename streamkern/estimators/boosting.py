@@ -1,7 +1,6 @@
 """AdaBoost with random-feature ridge regression: its options, its fit, and what is fitted."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -23,6 +22,7 @@ from streamkern.models.fitted_model import (
 from streamkern.models.labelling import (
     checked_class_weight,
     class_facts,
+    classes_of,
     described_class_weight,
     factors_of,
     labelled_source,
@@ -35,6 +35,7 @@ from streamkern.parameters.plan import Job
 from streamkern.predict.class_rule import AdditiveVotes, ClassRule
 from streamkern.predict.ensemble import ALGORITHMS, Ensemble, Round, StagedErrors
 from streamkern.sources import LabelledSource
+from streamkern.sources.preprocessing.column_names import Columns, columns_of
 from streamkern.storage.codec import BOOSTED, map_card
 
 # Of a round, where none is given: several small maps do what one large map does.
@@ -93,12 +94,13 @@ class Boosting:
         skip = parameters.skips_bad_rows
         source = labelled_source(*rows, class_weight=self.class_weight, skip_bad_rows=skip)
         ensemble, report = fit_rounds(source, parameters, self, checkpoint)
-        report |= class_facts(source)
+        report |= class_facts(classes_of(source))
         counts: Any = source.class_counts
         if counts.sum() == report["rows"]:  # without others
             report["class_counts"] = counts.tolist()
         rule = ClassRule(source.classes, AdditiveVotes())
-        return FittedEnsemble(parameters, self, ensemble, report, rule, source.class_weight)
+        given = report, columns_of(source), rule, source.class_weight
+        return FittedEnsemble(parameters, self, ensemble, *given)
 
 
 @dataclass(frozen=True, repr=False)
@@ -112,9 +114,9 @@ class FittedEnsemble(FittedClasses):
     boosting: Boosting
     predictor: Ensemble
     report: FitReport
+    columns: Columns
     rule: ClassRule
     class_factors: Floats | None = None
-    names: Sequence[str] | None = None
 
     n_features = through("predictor.n_features")
 
@@ -162,7 +164,8 @@ class FittedEnsemble(FittedClasses):
         if len(rule.classes) != ensemble.n_classes or boosting.algorithm != ensemble.algorithm:
             raise ValueError(f"{len(rule.classes)} classes")
         factors = factors_of(report["class_factors"], rule.classes)
-        return cls(parameters, boosting, ensemble, report, rule, factors, card.get("feature_names"))
+        columns = Columns.restored(card, feature_map.n_features)
+        return cls(parameters, boosting, ensemble, report, columns, rule, factors)
 
 
 def _restored_ensemble(file: Group, facts: dict[str, Any]) -> Ensemble:

@@ -34,6 +34,7 @@ from streamkern.predict.ensemble import ALGORITHMS, Ensemble, RoundErrors, Stage
 from streamkern.predict.evaluation import Evaluation
 from streamkern.runtime.threads import blas_threads
 from streamkern.sources import LabelledSource
+from streamkern.sources.preprocessing.column_names import columns_of
 
 if TYPE_CHECKING:
     from streamkern.estimators.boosting import Boosting
@@ -158,7 +159,8 @@ class _Job:
     def _moments(self, before: Ensemble) -> DataMoments:
         if not len(before):
             return sum_features(self.rows, self.features)
-        like = Template(self.rows.options, self._drawn(len(before)), self.features.kernel)
+        known = self.features.kernel, columns_of(self.rows.source)
+        like = Template(self.rows.options, self._drawn(len(before)), *known)
         rows = replace(self.rows, like=like)
         return sum_features(rows, features_like(rows, self.features.summary), before)
 

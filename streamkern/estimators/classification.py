@@ -11,7 +11,7 @@ from streamkern.models.fitted_classes import FittedClassifier
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.labelling import (
     checked_class_weight,
-    classes_of_report,
+    classes_of,
     labelled_source,
     weighs_alike,
 )
@@ -39,7 +39,7 @@ class Classification(Problem):
         checked_method(self.calibration)
 
     def source(self, rows: Rows, parameters: Parameters, template: Template | None) -> Source:
-        known = template and classes_of_report(template.report)
+        known = template and template.classes
         if known:
             return LabelledSource(*labelled_rows(*rows), *known)
         skip = parameters.skips_bad_rows
@@ -49,19 +49,18 @@ class Classification(Problem):
         calibrator: Any = PlainRule()
         if source is None:
             self._check_without_rows()
-            known: Any = classes_of_report(ridge.report)
+            known: Any = ridge.moments and ridge.moments.classes
             if self.calibration is not None:
                 calibrator = calibrated_by_moments(ridge)
         else:
-            known, report = (source.classes, source.class_weight), ridge.report
-            counts: Any = source.class_counts
+            known, report, counts = classes_of(source), ridge.report, source.class_counts
             if self.calibration is not None:
                 begun = time.perf_counter()
                 calibrator, errors = calibrated_by_folds(ridge, source, self.calibration)
                 counts = errors.confusion.sum(axis=1)  # without rows that were left out
                 report = with_seconds(report, calibration=time.perf_counter() - begun)
                 report = report | {"cv_accuracy": errors.accuracy}
-            elif counts is not None and (report["weights"] or counts.sum() != report["rows"]):
+            elif counts is not None and (source.weighted_by or counts.sum() != report["rows"]):
                 counts = None  # they are of other rows, too, or not by weight
             if counts is not None:
                 report = report | {"class_counts": counts.tolist()}
@@ -71,7 +70,7 @@ class Classification(Problem):
 
     def check_moments(self, moments: DataMoments) -> None:
         self._check_without_rows()
-        known = classes_of_report(moments.report)
+        known = moments.classes
         if known is None:
             raise ParameterError(
                 "a classifier is made of moments that know classes; make them with "
@@ -98,7 +97,7 @@ class Classification(Problem):
         first: bool,
     ) -> Source:
         self._check_without_rows()
-        known = None if template is None else classes_of_report(template.report)
+        known = None if template is None else template.classes
         if not first:
             assert known is not None  # noqa: S101  moments of a classifier have classes
             then, now = known[0], known[0] if classes is None else Classes.of(classes)

@@ -1,7 +1,6 @@
 """From moments to principal components, and these to files and to rows."""
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
@@ -26,6 +25,7 @@ from streamkern.parameters.parameters import DEFAULT_KERNEL, Parameters
 from streamkern.predict.principal_components import PrincipalComponents, checked_number
 from streamkern.solve import Eigenbasis
 from streamkern.sources import Source
+from streamkern.sources.preprocessing.column_names import Columns
 from streamkern.statistics import FoldStatistics, precision_of_features
 from streamkern.storage.codec import COMPONENTS, map_card, restored_map
 from streamkern.storage.untrusted import finite_array, finite_arrays
@@ -75,7 +75,7 @@ class FittedComponents(FittedModel):
     options: ComponentOptions
     components: PrincipalComponents
     report: FitReport
-    names: Sequence[str] | None = None
+    columns: Columns
 
     predictor = through("components.projection")
     n_features = through("components.feature_map.n_features")
@@ -120,7 +120,7 @@ class FittedComponents(FittedModel):
             feature_map, arrays["mean"], components, variance, total, weight, card["precision"]
         )
         options = ComponentOptions(restored_kernel(card["option_kernel"]), **card["options"])
-        return cls(options, found, card["report"], card.get("feature_names"))
+        return cls(options, found, card["report"], Columns.restored(card, feature_map.n_features))
 
 
 def principal_components(moments: DataMoments, options: ComponentOptions) -> FittedComponents:
@@ -131,7 +131,7 @@ def principal_components(moments: DataMoments, options: ComponentOptions) -> Fit
             "the first components of moments with a trend would be its terms; take moments without."
         )
     moments = moments.solvable()
-    D, n_rows = moments.feature_map.n_components, int(moments.report["rows"])
+    D, n_rows = moments.feature_map.n_components, moments.n_rows
     if isinstance(wanted, int) and wanted > min(D, n_rows):
         raise ParameterError(
             f"there are {min(D, n_rows):,} components at most, of {n_rows:,} rows and {D:,} "
@@ -155,7 +155,7 @@ def principal_components(moments: DataMoments, options: ComponentOptions) -> Fit
         "explained_variance": found.explained_variance.tolist(),
         "explained_variance_ratio": found.explained_variance_ratio.tolist(),
     }
-    return FittedComponents(options, found, report)
+    return FittedComponents(options, found, report, moments.columns)
 
 
 def _leading(folds: FoldStatistics, wanted: int | float | None) -> tuple[Any, ...]:

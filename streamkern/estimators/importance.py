@@ -15,7 +15,6 @@ from streamkern.predict.class_errors import ClassErrors
 from streamkern.predict.evaluation import Evaluation, FoldPredictors, PredictionErrors
 from streamkern.predict.predictor import Predictor
 from streamkern.sources import Block, as_source
-from streamkern.sources.preprocessing.column_names import table_columns
 from streamkern.statistics import RowSample
 
 # Rows that columns are shuffled among: as many as products allow, of features with inputs.
@@ -108,7 +107,7 @@ def permutation_importance(
         importances_mean=falls.mean(axis=1),
         importances_std=falls.std(axis=1),
         importances=falls,
-        feature_names=[name for name, _ in table_columns(model.report)],
+        feature_names=[name for name, _ in model.columns.table],
         n_samples=len(sample.X),
     )
 
@@ -125,7 +124,7 @@ def held_out_importance(
 
 def _affordable(model: Any, n_repeats: int) -> int:
     """Return how many rows may be predicted, as they are and with every column shuffled."""
-    predictor, columns = model.ridge.predictor, len(table_columns(model.report))
+    predictor, columns = model.ridge.predictor, len(model.columns.table)
     of_row = columns * (1 + n_repeats) * predictor.n_components * (model.n_features + _WAVE)
     return min(max(_PRODUCTS // of_row, _FEWEST), _MOST)
 
@@ -145,7 +144,7 @@ def _score_falls(
     """
     rows = scatter(Block(sample.X, sample.y, 0, sample.counts, sample.places))
     empty, tasks = scatter(evaluation), []
-    for j, (_, inputs) in enumerate(table_columns(model.report)):
+    for j, (_, inputs) in enumerate(model.columns.table):
         seed = [random_state, j]
         tasks.append(delayed(_falls, empty, rows, inputs, n_repeats, seed, name=f"importance-{j}"))
     return np.array(compute_all(tasks))

@@ -41,4 +41,4 @@ def estimator_of(model: FittedModel) -> Any:
     else:
         assert isinstance(model, FittedRidge)  # noqa: S101  there are four
         estimator = RandomFeatureRidge(**model.parameters.values())
-    return with_state(estimator, model, model.names)
+    return with_state(estimator, model)

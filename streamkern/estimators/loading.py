@@ -9,12 +9,14 @@ from streamkern.estimators.boosting import FittedEnsemble
 from streamkern.estimators.component_fit import FittedComponents
 from streamkern.features import FAMILIES, Cosines, uncombined
 from streamkern.features.metric import GivenMetric, metric_of_map, standardizer_of
+from streamkern.kernels import kernel_from
 from streamkern.models.data_moments import DataMoments, moments_header
 from streamkern.models.fitted_classes import FittedClassifier
-from streamkern.models.fitted_model import FittedModel, columns_of
+from streamkern.models.fitted_model import FittedModel
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.parameters.parameters import AUTO
 from streamkern.parameters.template import Template
+from streamkern.sources.class_labels import KnownClasses
 from streamkern.storage.codec import BOOSTED, COMPONENTS, MOMENTS, kind_of, opened_card
 
 
@@ -27,10 +29,8 @@ def read_fitted(
     with opened_card(path, kind.file_kind) as (file, card):
         if kind is FittedRidge and "classifier" in card:
             kind = FittedClassifier
-        model = kind.restored(file, card, with_equations=with_equations)
-        columns_of(model.report, model.n_features, model.names)
-        _ = model.kernel
-        return model, card
+        kernel_from(card["report"]["kernel"], card["report"]["kernel_parameters"])  # or damage
+        return kind.restored(file, card, with_equations=with_equations), card
 
 
 def load_fitted(
@@ -68,23 +68,23 @@ def template_of(like: Any) -> Template | None:
         )
     if isinstance(like, DataMoments):
         return like.template()
-    fitted: Any = fitted_of(like)
-    fitted = getattr(fitted, "ridge", fitted)
+    whole: Any = fitted_of(like)
+    fitted = getattr(whole, "ridge", whole)
     if not isinstance(fitted, FittedRidge):
         raise ParameterError(
             f"like must be moments, a fitted model, or the path of either, not {like!r}; give one "
             f"of these."
         )
-    feature_map, report = uncombined(fitted.feature_map), fitted.report
-    if report.get("gradients", {}).get("n_components", D := feature_map.n_components) != D:
+    feature_map, settled = uncombined(fitted.feature_map), fitted.settled
+    if settled.by_gradients and settled.n_components != feature_map.n_components:
         raise ParameterError(
             "like is a model of landmarks that conjugate gradients solved, which keeps few "
             "directions of their features; give one of solver 'direct' (--solver direct)."
         )
     # Of a search, kernel and map are what was chosen.
-    is_chosen = "tuning" in report or fitted.parameters.kernel == AUTO
+    is_chosen = settled.searched or fitted.parameters.kernel == AUTO
     searched = fitted.kernel if is_chosen else None
-    options = fitted.parameters.map_options(report.get("feature_map"), searched)
+    options = fitted.parameters.map_options(settled.feature_map, searched)
     metric = options.metric
     if metric is None and standardizer_of(feature_map).linear is not None:  # of a search
         metric = GivenMetric(metric_of_map(feature_map))
@@ -97,13 +97,13 @@ def template_of(like: Any) -> Template | None:
         n_components=feature_map.n_components,
         paired=paired,
         feature_map=name,
-        precision=report["precision"],  # type: ignore[arg-type]
+        precision=settled.precision,
         metric=metric,
-        scale=report.get("scale", options.scale),
+        scale=options.scale if settled.scale is None else settled.scale,
     )
-    names = fitted.feature_names
-    report = report if names is None else {"feature_names": list(names), **report}
-    return Template(options, feature_map, fitted.kernel, report=report)  # type: ignore[arg-type]
+    is_classifier, known = isinstance(whole, FittedClassifier), (fitted.kernel, fitted.columns)
+    classes = KnownClasses(whole.rule.classes, whole.class_factors) if is_classifier else None
+    return Template(options, feature_map, *known, classes=classes)  # type: ignore[arg-type]
 
 
 def rows_of(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> tuple[Any, Any, Any]:

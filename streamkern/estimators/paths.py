@@ -87,7 +87,7 @@ def opened_paths(
     folder = Path(tempfile.gettempdir())
     with ExitStack() as stack:
         opened = stack.enter_context(opened_tables(tables, asked, folder, **how))
-        made = recipe_of({"data": opened.source.describe()})
+        made = recipe_of(opened.source.describe())
         if as_they_are and made is not None and not made.keeps_numbers:
             raise DataError(
                 f"{tables[0]} has other cells than numbers, but the model was not fitted to a "

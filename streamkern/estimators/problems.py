@@ -17,7 +17,7 @@ from streamkern.features.base import checked_n_components
 from streamkern.fit import fit, solve, sums_of
 from streamkern.fitting.planned_fit import planned_fit
 from streamkern.models.data_moments import DataMoments, checked_moments
-from streamkern.models.feature_rounding import LARGEST_SHARE, ROUNDED, share_of_rounding
+from streamkern.models.feature_rounding import LARGEST_SHARE, ROUNDED
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.parameters.fit_options import SAMPLE_ROWS, FitOptions
 from streamkern.parameters.fit_report import with_seconds
@@ -131,11 +131,12 @@ class Problem(ABC):
                 model = made(replace(options, precision=precision), **spent)
             except OverflowedError:  # double has room for anything
                 break
-            if share_of_rounding(model.report) <= LARGEST_SHARE:
+            if model.ridge.settled.rounding_share <= LARGEST_SHARE:
                 return model
-            spent[precision] = model.report["seconds"]["total"] - sum(spent.values())
+            spent[precision] = model.seconds["total"] - sum(spent.values())
             if options.chooses_kernel:  # whose rounding it was
-                chosen: Any = {"kernel": model.ridge.kernel, "scale": model.report["scale"]}
+                settled = model.ridge.settled
+                chosen: Any = {"kernel": settled.kernel, "scale": settled.scale}
                 options = replace(options, chooses_kernel=False, **chosen)
         return made(replace(options, precision="double"), **spent)
 
@@ -150,15 +151,17 @@ class Problem(ABC):
         choice, source = SearchedFit(parameters, **search), self.source(rows, parameters, None)
         ridge = solve(choice.moments(source), parameters, source, with_intervals=self.has_intervals)
         model = self._made(ridge, source, keep_moments=keep_moments)
-        if not choice.leaves_time(model.ridge.report):
+        if not choice.leaves_time(ridge):
             return model
         # Contenders were compared on a sample; of all rows a plain fit may still be better.
         plain = self.fit(parameters, rows, keep_moments=keep_moments)
-        errors = [each.ridge.report["cv_rmse"] / model.ridge.target_unit for each in (model, plain)]
+        unit = model.ridge.target_unit
+        errors = [each.ridge.settled.cv_rmse / unit for each in (model, plain)]
         if np.mean(errors[0] ** 2) <= np.mean(errors[1] ** 2):
             return model
         found = {name: v for name, v in model.ridge.report.items() if name in OF_SEARCH}
-        ridge = replace(plain.ridge, report=plain.ridge.report | found)
+        settled = replace(plain.ridge.settled, searched=True)
+        ridge = replace(plain.ridge, report=plain.ridge.report | found, settled=settled)
         return ridge if plain.ridge is plain else replace(plain, ridge=ridge)
 
     def moments(

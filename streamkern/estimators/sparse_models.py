@@ -62,7 +62,7 @@ def sparse_model(model: FittedRidge, n_components: int, method: str = "forward")
     begun, full = time.perf_counter(), model.predictor
     if trended(full.feature_map):
         raise ParameterError(NO_CHOICE)
-    if model.report["solver"] == "cg":
+    if model.settled.by_gradients:
         raise ParameterError(
             "a model that conjugate gradients solved knows few directions of its features, of "
             "which none can be left out; fit with solver 'direct' (--solver direct)."
@@ -70,8 +70,8 @@ def sparse_model(model: FittedRidge, n_components: int, method: str = "forward")
     D, alpha = len(full.coef), model.alpha
     K, report = checked_size(n_components, D), model.report.copy()
     alpha = np.array(alpha) if isinstance(alpha, list) else alpha
-    sparsifier = Sparsifier(checked_method(method), alpha, report["precision_floor"])
-    equations, predictor = model.normal_equations, full
+    equations, predictor, settled = model.normal_equations, full, model.settled
+    sparsifier = Sparsifier(checked_method(method), alpha, equations.floor)
     if K < D:
         arguments = scatter(equations), full.coef, full.intercept, sparsifier, K
         support, solution, equations = compute(delayed(_chosen, *arguments, name="sparsify"))
@@ -81,7 +81,8 @@ def sparse_model(model: FittedRidge, n_components: int, method: str = "forward")
         predictor = replace(full, feature_map=part, coef=coef, intercept=intercept)
         report |= facts_of(solution, equations, full.flat)
         report |= {"note": solution.note, "cv_rmse": None}
-    origin = report.get("sparse_of") or D
+        settled = replace(settled, n_components=K, alpha=report["alpha"], cv_rmse=None)
+    origin = settled.sparse_of or D
     parameters = replace(model.parameters, sparse=K, sparse_method=method)
     if parameters.n_components == "auto":
         parameters = replace(parameters, n_components=origin)
@@ -92,8 +93,9 @@ def sparse_model(model: FittedRidge, n_components: int, method: str = "forward")
         "sparse_curve": None,
     }
     known = model.support_rows and model.support_rows.of_map(predictor.feature_map)
-    names = model.feature_names
-    return FittedRidge(parameters, predictor, report, equations, names, support_rows=known)
+    settled = replace(settled, sparse_of=origin)
+    how = report, model.columns, settled, equations
+    return FittedRidge(parameters, predictor, *how, support_rows=known)
 
 
 def _chosen(

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from streamkern.errors import DataError, ParameterError
+from streamkern.features.metric import standardizer_of
 from streamkern.fitting.draw_features import drawn
 from streamkern.fitting.planned_fit import check_metric_of, planned_fit
 from streamkern.fitting.sum_features import sum_features
@@ -18,7 +19,7 @@ from streamkern.kernels import Gaussian, Kernel, Linear
 from streamkern.models.data_moments import DataMoments
 from streamkern.models.fitted_model import described_kernel
 from streamkern.parameters.fit_options import FitOptions, large_sample
-from streamkern.parameters.fit_report import FitReport, with_seconds
+from streamkern.parameters.fit_report import with_seconds
 from streamkern.parameters.parameters import AUTO, Parameters, first_kernel_of
 from streamkern.parameters.plan import plan_here, tell_of_solution
 from streamkern.passes.checkpoint_job import checkpointed
@@ -175,18 +176,20 @@ class SearchedFit:
             # Of several metrics, the first that was learnt.
             places = sorted(best.parts, key=lambda i: contenders[i].metric != LEARNT)
             report = learnt.reported(report, (*places, setting.place)[0])
-        return replace(moments, report=report)
+        return replace(moments, report=report, search_note=report["tuning_note"])
 
-    def leaves_time(self, report: FitReport) -> bool:
+    def leaves_time(self, ridge: Any) -> bool:
         """Say whether a plain fit of all rows can be made, too, where something else was chosen."""
         if not (self.is_free and self.budget is not None and self.budget.in_seconds):
             return False
-        is_plain = report["metric"] is None and report["feature_map"] == _USUAL_MAP
-        is_plain |= "crowding" in report  # whose folds say nothing of neighbours
-        seconds, parts = report["seconds"], ("scale", "columns", "pass", "solve")
+        linear, moments = standardizer_of(ridge.feature_map).linear, ridge.moments
+        has_metric = moments.options.metric is not None or linear is not None
+        is_plain = not has_metric and moments.options.feature_map == _USUAL_MAP
+        is_plain |= bool(moments.crowding_note)  # whose folds say nothing of neighbours
+        seconds, parts = ridge.seconds, ("scale", "columns", "pass", "solve")
         again = _AGAIN * sum(seconds.get(part, 0.0) for part in parts)
         left = self.begun + self.budget.amount - time.perf_counter()
-        return not is_plain and report["cv_rmse"] is not None and again < left
+        return not is_plain and ridge.settled.cv_rmse is not None and again < left
 
     def _in_time(self, options: FitOptions, source: Source, clock: Clock | None) -> FitOptions:
         """Return options with D halved while a fit, at the speed of trials, ends too late."""

@@ -39,7 +39,7 @@ def draw_features(context: FitContext, summary: ColumnSummary) -> tuple[FitConte
 def features_like(context: FitContext, summary: ColumnSummary) -> Features:
     """Return the map of a template, and warn of rows that it was not laid for."""
     like: Any = context.like
-    known = None if like.empty is None else like.report.get("input_range")
+    known = None if like.empty is None else like.columns.input_range
     _warn_of_period(like.feature_map, summary, known)
     return Features(like.feature_map, like.kernel, summary)
 

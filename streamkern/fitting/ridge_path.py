@@ -51,7 +51,7 @@ def ridge_path(
         leaving = LeaveOneOutPass(source, feature_map, options, moments.n_threads)
     # Where rows crowd, folds guard the penalty.
     penalty = parameters.penalty
-    penalty = penalty.guarded() if moments.is_guarded else penalty
+    penalty = penalty.guarded() if moments.crowding_note else penalty
     solved = solve_folds(
         folds,
         moments.completion.penalty_of(penalty),

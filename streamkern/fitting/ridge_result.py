@@ -14,8 +14,8 @@ from streamkern.engine.scheduler import compute, delayed
 from streamkern.errors import warn
 from streamkern.features import FeatureMap, left_out, trended
 from streamkern.fitting.ridge_path import RidgePath
-from streamkern.models.feature_rounding import rounding_errors, rounding_note
-from streamkern.models.fitted_ridge import FittedRidge
+from streamkern.models.feature_rounding import rounding_errors, rounding_note, share_of_rounding
+from streamkern.models.fitted_ridge import FittedRidge, Settled
 from streamkern.models.held_out_predictors import (
     FoldModels,
     rule_of_tests,
@@ -102,17 +102,21 @@ def fitted_ridge(
     if errors.source != "moments":
         equations = replace(equations, train_rss=errors.train * equations.weight)
         cv_rmse = cv_rmse if errors.held_out is None else np.sqrt(errors.held_out)
+    rounding = rounding_errors(predictor, options.precision, given.feature_rounding)
+    train_rmse = np.sqrt(equations.train_rss / equations.weight)
+    share = share_of_rounding(rounding, train_rmse if cv_rmse is None else cv_rmse)
     note = errors.note(options.precision)
     short, edge = solved.penalty_notes(options.precision)
     warned = [*filter(None, (solution.note, short, note * (errors.source == "bound")))]
     # Too common for warnings.
     notes = [
-        report.get("crowding", {}).get("note", ""),  # which was warned of
+        given.crowding_note,  # which was warned of
         edge,
-        _unresolved(whole_map, equations, report["rows"]) * (not parameters.penalty.is_fixed),
-        report.get("tuning_note", ""),
+        _unresolved(whole_map, equations, given.n_rows) * (not parameters.penalty.is_fixed),
+        given.search_note,
         note * (errors.source == "rows"),
         _WEIGHTS_NOTE * (equations.row_weight < 1.0 - _ROUNDING),
+        rounding_note(share, options.precision),
     ]
     sparsity = solved.sparsity if sparse is not None and sparse.is_chosen else None
     passes = {"leave-one-out": leaving.passed if leaving else None, "residuals": errors.passed}
@@ -120,7 +124,6 @@ def fitted_ridge(
     spent = calibrating | {name: passed.seconds for name, passed in done.items()}
     spent["solve"] = path.seconds + time.perf_counter() - begun - sum(spent.values())
     peaks = [report["peak_worker_bytes"], *(each.peak_worker_bytes for each in done.values())]
-    rounding = rounding_errors(predictor.feature_map, report, solution.coef)
     figures: FitReport = {
         "peak_worker_bytes": max(peaks),
         **kernel_facts(moments.kernel),
@@ -131,21 +134,31 @@ def fitted_ridge(
         "sparse_method": None if sparse is None else sparse.method,
         "sparse_curve": None if sparsity is None else sparsity.as_dict(flat=flat),
         **facts_of(solution, equations, flat),
-        **trend_facts(predictor, equations, report),
+        **trend_facts(predictor, equations, given.columns),
         **({"rounding_rmse": as_stored(rounding, flat)} if rounding.any() else {}),
         "errors_from": errors.source,
         "passes": report.get("passes", 0) + len(done),
     }
-    if gradients := report.get("gradients"):
-        figures |= {"solver": "cg", "n_components": gradients["n_components"]}
-        warned += filter(None, [gradients["note"]])
+    if not given.completion.is_whole:
+        D: Any = given.completion.n_components
+        figures |= {"solver": "cg", "n_components": D}
+        warned += filter(None, [given.completion.note])
     report = with_seconds(report, **spent) | figures
-    report["note"] = " ".join(filter(None, [*warned, *notes, rounding_note(report)]))
+    report["note"] = " ".join(filter(None, [*warned, *notes]))
     for warning in warned:
         warn(warning)
     tell_of_job("solved", **{name: report[name] for name in _OF_SOLUTION})
+    settled = Settled(
+        *(given.kernel, options.feature_map, options.scale, options.precision),
+        *(figures["alpha"], figures["cv_rmse"], figures["n_components"]),
+        sparse_of=figures["sparse_of"],
+        by_gradients=not given.completion.is_whole,
+        searched=given.search_note is not None,
+        rounding_share=share,
+        weight_unit=given.weight_unit if errors.source == "moments" else None,
+    )
     return FittedRidge(
-        parameters, predictor, report,
+        parameters, predictor, report, given.columns, settled,
         equations, penalty_curve=curve, moments=given, size=path.leading, intervals=intervals,
         support_rows=given.support_rows and given.support_rows.of_map(feature_map),
     )  # fmt: skip

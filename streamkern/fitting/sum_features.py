@@ -6,7 +6,9 @@ from typing import Any
 from streamkern.features.metric import metric_facts, standardizer_of
 from streamkern.fitting.draw_features import Features
 from streamkern.models.data_moments import DataMoments
-from streamkern.models.pass_report import pass_report
+from streamkern.models.feature_rounding import USUAL_ROUNDING
+from streamkern.models.labelling import classes_of
+from streamkern.models.pass_report import known_columns, pass_report
 from streamkern.passes.fit_context import FitContext
 from streamkern.predict.support import SupportRows
 from streamkern.solvers.table import solver_of
@@ -23,7 +25,8 @@ def sum_features(context: FitContext, features: Features, weighting: Any = None)
     feature_map = sums.feature_map
     seconds = summary.passed.seconds + drawing + time.perf_counter() - begun
     weight = sum(sums.weights[fold] for fold in sorted(sums.weights))
-    report = pass_report(context, summary, sums.passes, weight, seconds)
+    columns = known_columns(context, summary)
+    report = pass_report(context, summary, columns, sums.passes, weight=weight, seconds=seconds)
     metric = metric_facts(standardizer_of(feature_map), context.options.metric)
     report |= {"metric": metric} | sums.facts
     if learnt is not None:
@@ -40,8 +43,13 @@ def sum_features(context: FitContext, features: Features, weighting: Any = None)
         options=context.options,
         index=summary.index,
         n_threads=context.plan.n_threads,
-        is_guarded=context.crowding is not None,
         completion=sums.completion,
         support_rows=SupportRows.of(*how) if sampled else None,
         sample=summary.sample,
+        columns=columns,
+        n_rows=sums.passes[0].n_rows,
+        classes=classes_of(source),
+        feature_rounding=sums.facts.get("feature_rounding", USUAL_ROUNDING),
+        weight_unit=sums.facts.get("weight_unit"),
+        crowding_note="" if context.crowding is None else context.crowding.note(),
     )

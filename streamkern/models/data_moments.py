@@ -10,7 +10,7 @@ from streamkern.errors import ParameterError
 from streamkern.errors.html_table import html_table
 from streamkern.features import FeatureMap, solve_map
 from streamkern.kernels import Kernel
-from streamkern.models.labelling import classes_of_report
+from streamkern.models.feature_rounding import USUAL_ROUNDING
 from streamkern.models.moments_files import read_moments, write_moments
 from streamkern.models.moments_merge import (
     check_alike,
@@ -28,6 +28,8 @@ from streamkern.predict.support import SupportRows
 from streamkern.runtime.memory import check_free, in_words
 from streamkern.solvers.completion import WHOLE, Completion
 from streamkern.sources import LabelledSource, Source, as_source, labelled_rows
+from streamkern.sources.class_labels import KnownClasses
+from streamkern.sources.preprocessing.column_names import Columns
 from streamkern.statistics import FeatureSums, FoldStatistics, RowIndex, RowSample, Triangle
 
 
@@ -45,12 +47,19 @@ class DataMoments:
     flat: bool  # whether the single target is stored as (n,)
     report: FitReport
     options: FitOptions
+    columns: Columns
+    n_rows: int
+    classes: KnownClasses | None = None  # of the targets, where they are labels
     index: RowIndex | None = None  # rows with their folds: 9 bytes each with up to 256 folds
     n_threads: int | None = None  # tasks of a process that were planned to run at a time
-    is_guarded: bool = False  # whether folds guard the penalty, since rows crowd
+    crowding_note: str = ""  # where rows crowd, so that folds guard the penalty
     completion: Completion = WHOLE  # what their solution is yet to be told
     support_rows: SupportRows | None = None  # of the rows of one pass, in this process alone
     sample: RowSample | None = None  # of the rows, until rows come or go; not saved
+    # Of rounded features: their error in units of a level, and the unit of weights.
+    feature_rounding: float = USUAL_ROUNDING
+    weight_unit: float | None = None
+    search_note: str | None = None  # of the search that chose kernel and map, if there was one
 
     def __repr__(self) -> str:
         return summary_line("DataMoments", self._whole_report())
@@ -90,7 +99,7 @@ class DataMoments:
     @property
     def n_targets(self) -> int:
         """The number of targets, q."""
-        return int(self.report["n_targets"])
+        return self.columns.n_targets
 
     @property
     def nbytes(self) -> int:
@@ -121,7 +130,8 @@ class DataMoments:
         empty = (
             compute(delayed(_empty, folds, name="template")) if is_delayed(folds) else _empty(folds)
         )
-        return Template(self.options, self.feature_map, self.kernel, empty, self.report)  # type: ignore[arg-type]
+        known: Any = self.feature_map, self.kernel, self.columns, empty, self.classes
+        return Template(self.options, *known)
 
     def known_rows(self) -> RowIndex:
         """Return the index of the rows, or raise ParameterError if there is none."""
@@ -160,15 +170,17 @@ class DataMoments:
         skip = "skip" in (self.options.on_bad_rows, other.options.on_bad_rows)
         options = replace(self.options, on_bad_rows="skip" if skip else "error")
         index = self.known_rows().merge(other.known_rows()).in_order() if known else None
-        joined = joined_reports(self.report, other.report)
-        return replace(self._changed(folds, index, joined), options=options)
+        columns = self.columns.merge(other.columns)
+        joined = joined_reports(self.report, other.report, columns)
+        merged = self._changed(folds, index, self.n_rows + other.n_rows, joined)
+        return replace(merged, options=options, columns=columns)
 
     def _changed(
-        self, folds: FoldStatistics, index: RowIndex | None, report: FitReport
+        self, folds: FoldStatistics, index: RowIndex | None, n_rows: int, report: FitReport
     ) -> "DataMoments":
         report = report | {"n_folds": len(folds.parts) if self.n_folds > 1 else 0}
-        whole = replace(self, folds=folds, index=index, report=report)
-        return replace(whole, support_rows=None, sample=None)
+        changed = replace(self, folds=folds, index=index, n_rows=n_rows, report=report)
+        return replace(changed, support_rows=None, sample=None)
 
     def forget(self, X: Any, y: Any = None, sample_weight: Any = None) -> "DataMoments":
         """Return the moments without some rows, which are read twice.
@@ -182,11 +194,10 @@ class DataMoments:
         is raised if a row was never in, or not as often as it is here, or if none would be left.
         """
         self.check_whole()
-        classes = classes_of_report(self.report)
-        if classes is None:
+        if self.classes is None:
             source: Source = as_source(X, y, sample_weight)
         else:
-            source = LabelledSource(*labelled_rows(X, y, sample_weight), *classes)
+            source = LabelledSource(*labelled_rows(X, y, sample_weight), *self.classes)
         self.feature_map.check((source.n_samples, source.n_features))
         check_targets(source, self.n_targets)
         index = self.known_rows()
@@ -197,7 +208,7 @@ class DataMoments:
             "weight": sum(part.weight for part in folds.parts.values()),
             "forgotten_rows": self.report.get("forgotten_rows", 0) + len(index) - len(rows),
         }
-        return self._changed(folds, rows, report)
+        return self._changed(folds, rows, len(rows), report)
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write the moments to an HDF5 file, which `streamkern.load_moments` reads.

@@ -1,13 +1,12 @@
 """How much of a model's error is the rounding of its features, and what precision that asks for."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from streamkern._typing import Floats
-from streamkern.features import LEVELS, FeatureMap, bounds, round_into
+from streamkern.features import LEVELS, bounds, round_into
 from streamkern.features.base import slices
-from streamkern.parameters.fit_report import FitReport
 from streamkern.predict.evaluation import Measure
 from streamkern.predict.predictor import Predictor
 from streamkern.runtime.scratch import Scratch
@@ -22,8 +21,8 @@ if TYPE_CHECKING:
 ROUNDED: tuple[AnyPrecision, ...] = ("int8", "int16")
 LARGEST_SHARE = 0.002
 _FINER = {"int8": "int16", "int16": "double"}
-# What the rounding of features usually is.
-_USUAL = 12.0**-0.5
+# What the rounding of features usually is, in units of a level.
+USUAL_ROUNDING = 12.0**-0.5
 # Rows whose rounded features are held at once.
 _ROWS = 512
 
@@ -40,10 +39,8 @@ class RoundedErrors(Measure):
     @classmethod
     def of(cls, model: "FittedRidge") -> "tuple[RoundedErrors, ...]":
         """Return what measures the rows of a model as integers, for one that was fitted so."""
-        precision, unit = model.report["precision"], model.report.get("weight_unit")
-        if unit is None or model.report["errors_from"] != "moments":
-            return ()
-        return (cls(model.predictor, LEVELS[precision], unit),)
+        precision, unit = model.settled.precision, model.settled.weight_unit
+        return () if unit is None else (cls(model.predictor, LEVELS[precision], unit),)
 
     def add(self, rows: Block, predicted: Floats) -> None:  # noqa: ARG002  of features as they are
         feature_map, coef = self.predictor.feature_map, self.predictor.coef
@@ -57,33 +54,27 @@ class RoundedErrors(Measure):
             self.squared += weights[some] @ (rows.y[some] - made) ** 2
 
 
-def rounding_errors(feature_map: FeatureMap, report: FitReport, coef: Floats) -> Floats:
+def rounding_errors(predictor: Predictor, precision: str, rounding: float) -> Floats:
     """Return the root mean square of what rounding moves predictions by, (q,): sigma |w|."""
-    if report["precision"] not in LEVELS:
+    feature_map, coef = predictor.feature_map, predictor.coef
+    if precision not in LEVELS:
         return np.zeros(coef.shape[1])
-    units = feature_map.scale * bounds(feature_map) / LEVELS[report["precision"]]
-    return report.get("feature_rounding", _USUAL) * np.sqrt(units**2 @ coef**2)
+    units = feature_map.scale * bounds(feature_map) / LEVELS[precision]
+    return rounding * np.sqrt(units**2 @ coef**2)
 
 
-def share_of_rounding(report: FitReport) -> float:
-    """Return the largest share that rounding has in a target's squared error, 0 without any.
-
-    That is of rows left out, or of training rows where none were.
-    """
-    if "rounding_rmse" not in report:
-        return 0.0
-    whole: Any = report["train_rmse"] if report["cv_rmse"] is None else report["cv_rmse"]
-    rounding, error = np.atleast_1d(report["rounding_rmse"]), np.atleast_1d(whole)
+def share_of_rounding(rounding: Floats, error: Floats) -> float:
+    """Return the largest share that rounding has in the squared error of a target, both (q,)."""
     unknown = (rounding > 0).astype(float)
     return float(np.max(np.divide(rounding, error, out=unknown, where=error > 0)) ** 2)
 
 
-def rounding_note(report: FitReport) -> str:
+def rounding_note(share: float, precision: str) -> str:
     """Return one sentence where another precision may predict better, else ''."""
-    share, finer = share_of_rounding(report), _FINER.get(report["precision"])
     if share <= LARGEST_SHARE:
         return ""
+    finer = _FINER.get(precision)
     return (
-        f"rounding features to {report['precision']} makes {100 * min(share, 1.0):.3g}% of the "
-        f"squared error: precision '{finer}' (--precision {finer}) may predict better."
+        f"rounding features to {precision} makes {100 * min(share, 1.0):.3g}% of the squared "
+        f"error: precision '{finer}' (--precision {finer}) may predict better."
     )

@@ -106,7 +106,7 @@ class FittedClassifier(FittedClasses):
     calibration: str | None = None
 
     predictor = through("ridge.predictor")
-    names = through("ridge.names")
+    columns = through("ridge.columns")
     n_features = through("ridge.n_features")
 
     def __post_init__(self) -> None:

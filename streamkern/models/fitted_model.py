@@ -5,7 +5,6 @@ orthogonal matrices are promised to stay the same over the years, and a model mu
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -29,13 +28,7 @@ from streamkern.predict.predictor import Predictor, RowFunction
 from streamkern.solve import NormalEquations
 from streamkern.solve.posterior_samples import PosteriorSamples
 from streamkern.sources import Source
-from streamkern.sources.preprocessing import recipe_of
-from streamkern.sources.preprocessing.column_names import (
-    check_same_inputs,
-    check_same_targets,
-    input_names,
-    target_names,
-)
+from streamkern.sources.preprocessing.column_names import Columns, columns_of
 from streamkern.statistics.triangle import Triangle
 from streamkern.storage.codec import Kind, restored_map, write_card
 from streamkern.storage.untrusted import finite_array, finite_arrays
@@ -50,13 +43,18 @@ class FittedModel(ABC):
     estimator: ClassVar[str]  # the name of the one that fits such models
     predictor: RowFunction  # predictions, or scores of classes, of rows
     report: FitReport
-    names: Sequence[str] | None  # of the inputs, where the report has none
+    columns: Columns
 
     def __repr__(self) -> str:
         return summary_line(type(self).__name__, self.report)
 
     def _repr_html_(self) -> str:
         return html_table(f"{self.estimator}, fitted", summary_rows(self.report))
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        """What every part of the fit took, and in total."""
+        return self.report["seconds"]
 
     @property
     @abstractmethod
@@ -90,55 +88,25 @@ class FittedModel(ABC):
         write_card(path, self.file_kind, card, arrays, force=force)
 
     @property
-    def kernel(self) -> Kernel:
-        """The kernel, with its length scale resolved."""
-        return kernel_from(self.report["kernel"], self.report["kernel_parameters"])
-
-    @property
     def feature_names(self) -> tuple[str, ...] | None:
         """The names of the inputs, None where neither a file nor a frame named them."""
-        names = input_names(self.report) or self.names
+        names = self.columns.input_names
         return None if names is None else tuple(names)
 
     def check_inputs(self, X: Any) -> None:
         """Raise DataError if a source has other inputs than the rows of the fit."""
         if isinstance(X, Source):
-            check_same_inputs(self.report, X.describe())
+            self.columns.check_inputs(X)
 
     def check_rows(self, source: Source) -> None:
         """Raise DataError if a source has other inputs or targets, or these in other order."""
         self.check_inputs(source)
-        found = {"data": source.describe(), "n_targets": source.n_targets}
-        check_same_targets(self.report, target_names(found))
+        self.columns.check_targets(columns_of(source).target_names)
 
 
 def through(name: str, description: str | None = None) -> Any:
     """Return a property that is an attribute of an attribute."""
     return property(attrgetter(name), doc=description)
-
-
-def columns_of(
-    report: FitReport, n_features: int, names: Sequence[str] | None = None
-) -> tuple[int, list[str] | None]:
-    """Return how many columns predictions ask for, and their names, as a fit reports them."""
-    recipe = recipe_of(report)
-    known = input_names(report) if recipe is None else recipe.feature_names
-    if recipe is not None and len(recipe.feature_names) != n_features:
-        raise ValueError(f"a recipe of {len(recipe.feature_names)} inputs for {n_features}")
-    for each in (known, names):
-        if each is not None:
-            check_names(each, n_features)
-    if recipe is not None:
-        columns = [column.name for column in recipe.columns]
-        return len(columns), columns
-    found = known or names
-    return n_features, None if found is None else list(found)
-
-
-def check_names(names: Any, n_features: int) -> None:
-    """Raise ValueError unless a file's names of columns can be those of so many."""
-    if len(names) != n_features or not all(isinstance(name, str) for name in names):
-        raise ValueError(f"{len(names)} names for {n_features} columns")
 
 
 def described_kernel(kernel: Kernel | str) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """A fitted ridge regression: predictions, their deviations and errors, and its file."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -13,6 +12,7 @@ from streamkern.engine.scheduler import compute, delayed, is_delayed, scatter
 from streamkern.errors import ModelFileError
 from streamkern.features import FeatureMap
 from streamkern.features.metric import metric_of_map
+from streamkern.kernels import Kernel, kernel_from
 from streamkern.models import scoring
 from streamkern.models.data_moments import DataMoments
 from streamkern.models.fitted_model import (
@@ -44,10 +44,30 @@ from streamkern.solve.penalty_curve import PenaltyCurve
 from streamkern.sources import Source
 from streamkern.sources.arrays import as_rows
 from streamkern.sources.containers import is_dask_array
+from streamkern.sources.preprocessing.column_names import Columns
 from streamkern.storage.codec import MODEL, map_card
 
 # Bytes of moments that a fit keeps though nobody asked for them.
 _MOST_GROWING = 64 << 20
+
+
+@dataclass(frozen=True)
+class Settled:
+    """What the sums of a regression were made by, and what was chosen and found with them."""
+
+    kernel: Kernel  # with its length scale resolved
+    feature_map: str | None  # its family
+    scale: str | None  # of the inputs; None in files of before there was a choice
+    precision: Any
+    alpha: Any  # for every target where they differ
+    cv_rmse: Any  # of every target; None where no error is cross-validated
+    n_components: int  # features that have coefficients
+    sparse_of: int | None = None  # features before the selection of some
+    by_gradients: bool = False  # solved by conjugate gradients
+    searched: bool = False  # kernel and map are those of a search
+    rounding_share: float = 0.0  # of features, in a target's squared error; not in files
+    # Of which integers stand for weights, where their sums tell the errors.
+    weight_unit: float | None = None
 
 
 @dataclass(frozen=True, repr=False)
@@ -58,8 +78,9 @@ class FittedRidge(FittedModel):
     parameters: Parameters
     predictor: Predictor
     report: FitReport
+    columns: Columns
+    settled: Settled
     equations: NormalEquations | None = None  # of all rows; not of a model that was saved compact
-    names: Sequence[str] | None = None
     penalty_curve: PenaltyCurve | None = None  # not of a model that was loaded
     moments: DataMoments | None = None  # of the rows, where they are kept
     size: int | None = None  # the leading features of the moments that are solved for
@@ -69,6 +90,8 @@ class FittedRidge(FittedModel):
     intervals: Intervals | None = None  # of a fit to rows that held some out
 
     n_features = through("feature_map.n_features")
+    kernel = through("settled.kernel", "The kernel, with its length scale resolved.")
+    alpha = through("settled.alpha", "The penalty, given or chosen, a float or a list of q.")
 
     @property
     def ridge(self) -> Self:
@@ -90,11 +113,6 @@ class FittedRidge(FittedModel):
         """The intercept, a float or (q,)."""
         predictor = self.predictor
         return float(predictor.intercept[0]) if predictor.flat else predictor.intercept
-
-    @property
-    def alpha(self) -> Any:
-        """The penalty that was given or chosen, a float or a list of q."""
-        return self.report["alpha"]
 
     @property
     def metric(self) -> Floats:
@@ -253,15 +271,24 @@ class FittedRidge(FittedModel):
             equations = restored_equations(file["equations"], predictor)
         kernel, feature_map = card["option_kernel"], predictor.feature_map
         parameters = restored_parameters(card["options"], kernel, feature_map)
-        report, names = card["report"], card.get("feature_names")
+        report, columns = card["report"], Columns.restored(card, feature_map.n_features)
         predictor = replace(predictor, limits=parameters.target_range)
-        model = cls(parameters, predictor, report, equations, names)
+        by_sums = report.get("errors_from") == "moments"
+        settled = Settled(
+            kernel_from(report["kernel"], report["kernel_parameters"]),
+            *(report.get("feature_map"), report.get("scale"), report["precision"]),
+            *(report["alpha"], report.get("cv_rmse"), report["n_components"]),
+            sparse_of=report.get("sparse_of"),
+            by_gradients=report.get("solver") == "cg",
+            searched="tuning" in report,
+            weight_unit=report.get("weight_unit") if by_sums else None,
+        )
+        model = cls(parameters, predictor, report, columns, settled, equations)
         if group := file.get("intervals"):
             model = replace(model, intervals=restored_intervals(group, predictor))
         if group := file.get("support"):
             known = SupportRows.restore(group, feature_map, model.kernel)
             model = replace(model, support_rows=known)
-        _ = model.alpha
         return model
 
     def without_moments(self) -> Self:

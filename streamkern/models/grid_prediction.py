@@ -17,7 +17,6 @@ from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.prediction import predicted_shards
 from streamkern.runtime.memory import check_free
 from streamkern.sources.grid import GridSource
-from streamkern.sources.preprocessing.column_names import input_names
 from streamkern.storage.hdf5_files import RowWriter
 from streamkern.storage.outputs import check_output, replacing, written
 from streamkern.storage.temporary_paths import temporary_path
@@ -136,7 +135,7 @@ def _axes(model: FittedRidge, points: Sequence[Any], extent: Any) -> dict[str, F
             f"a grid has an axis for every input, {p} here, not {points!r}; give {p} numbers of "
             f"points, or coordinates."
         )
-    known: Any = model.report.get("input_range") if extent is None else extent
+    known: Any = model.columns.input_range if extent is None else extent
     try:
         ends: Any = np.asarray(known, dtype=float)
     except (TypeError, ValueError):
@@ -160,7 +159,7 @@ def _axes(model: FittedRidge, points: Sequence[Any], extent: Any) -> dict[str, F
                 f"coordinates along an axis are one row of finite numbers, not {each!r}; give such."
             )
         axes.append(axis)
-    names = input_names(model.report) or []
+    names = model.columns.input_names or []
     if len(set(names) - _TAKEN) < p or any("/" in name for name in names):
         names = [f"x{j}" for j in range(p)]
     return dict(zip(names, axes, strict=True))

@@ -52,12 +52,12 @@ def unseen_by(model: FittedRidge, folds: Any) -> FoldModels:
     """Solve for what predicts each fold from the moments of the others, as the model was fitted."""
     predictor = model.predictor
     alpha = np.array(model.alpha) if isinstance(model.alpha, list) else model.alpha
-    size = model.report["sparse_of"] or len(predictor.coef)
+    size = model.settled.sparse_of or len(predictor.coef)
     feature_map, _ = solve_map(model.moments.feature_map)  # type: ignore[union-attr]
     if size < feature_map.n_components:
         feature_map = feature_map.first(size)
     parameters = model.parameters
-    sparsifier = Sparsifier(parameters.sparse_method, alpha, model.report["precision_floor"])
+    sparsifier = Sparsifier(parameters.sparse_method, alpha, model.normal_equations.floor)
     return unseen(folds, predictor, feature_map, sparsifier, intercept=parameters.fit_intercept)
 
 

@@ -15,6 +15,7 @@ from streamkern.errors import DataError, ParameterError
 from streamkern.parameters.chunking import chunk_sizes
 from streamkern.parameters.fit_report import FitReport
 from streamkern.sources import Classes, LabelledSource, Reader, Source, labelled_rows
+from streamkern.sources.class_labels import KnownClasses
 from streamkern.sources.labelled_source import LabelColumn
 from streamkern.sources.nonfinite_rows import finite_rows
 
@@ -177,20 +178,26 @@ def weighs_alike(class_weight: Any, classes: Classes, factors: Floats | None) ->
     return np.array_equal([] if factors is None else factors, [] if own is None else own)
 
 
-def class_facts(source: Source) -> FitReport:
-    """Return what a report says of the classes of labelled rows, as plain JSON values."""
+def classes_of(source: Source) -> KnownClasses | None:
     if not isinstance(source, LabelledSource):
+        return None
+    return KnownClasses(source.classes, source.class_weight)
+
+
+def class_facts(known: KnownClasses | None) -> FitReport:
+    """Return what a report says of the classes of labelled rows, as plain JSON values."""
+    if known is None:
         return {}
-    factors = None if source.class_weight is None else source.class_weight.tolist()
-    return {"classes": source.classes.as_dict(), "class_factors": factors}
+    factors = None if known.factors is None else known.factors.tolist()
+    return {"classes": known.classes.as_dict(), "class_factors": factors}
 
 
-def classes_of_report(report: FitReport) -> tuple[Classes, Floats | None] | None:
-    """Return the classes and their weights that a report tells of, or None if it tells of none."""
+def restored_classes(report: FitReport) -> KnownClasses | None:
+    """Return the classes that a report in a file tells of, or None if it tells of none."""
     if "classes" not in report:
         return None
     classes = Classes.from_dict(report["classes"])
-    return classes, factors_of(report["class_factors"], classes)
+    return KnownClasses(classes, factors_of(report["class_factors"], classes))
 
 
 def factors_of(factors: Any, classes: Classes) -> Floats | None:

@@ -25,10 +25,12 @@ from streamkern._version import __version__
 from streamkern.errors import OverflowedError
 from streamkern.errors.checks import is_integer
 from streamkern.features.metric import checked_metric, described_metric, with_metric
-from streamkern.models.fitted_model import check_names, described_kernel, restored_kernel
-from streamkern.models.labelling import classes_of_report
+from streamkern.models.feature_rounding import USUAL_ROUNDING
+from streamkern.models.fitted_model import described_kernel, restored_kernel
+from streamkern.models.labelling import restored_classes
 from streamkern.parameters.fit_options import FitOptions
 from streamkern.parameters.fit_report import FitReport
+from streamkern.sources.preprocessing.column_names import Columns
 from streamkern.statistics import (
     FeatureSums,
     FoldStatistics,
@@ -92,6 +94,7 @@ def read_moments(path: str | Path, *, with_folds: bool) -> dict[str, Any]:
         folds, index = _restored_folds(file, card, with_folds=with_folds)
         feature_map, report = folds.empty.feature_map, card["report"]
         _check_report(report)
+        columns = Columns.restored(card, feature_map.n_features)
         if with_folds and report["rows"] != len(index):
             raise ValueError(f"{report['rows']} rows, but {len(index):,} in the index")
         options = with_metric(card["options"], feature_map)
@@ -105,6 +108,11 @@ def read_moments(path: str | Path, *, with_folds: bool) -> dict[str, Any]:
             "report": report,
             "options": FitOptions(restored_kernel(options.pop("kernel")), **options),
             "index": index,
+            "columns": columns,
+            "n_rows": report["rows"],
+            "classes": restored_classes(report),
+            "feature_rounding": report.get("feature_rounding", USUAL_ROUNDING),
+            "weight_unit": report.get("weight_unit"),
         }
 
 
@@ -148,15 +156,12 @@ def _restored_folds(
 
 def _check_report(report: FitReport) -> None:
     """Raise an error of damage unless a report has what a solve needs of it."""
-    classes_of_report(report)
-    if "feature_names" in report:
-        check_names(report["feature_names"], report["n_features"])
     missing = _REPORTED - report.keys() or _SECONDS - report["seconds"].keys()
     if missing or "kind" not in report["data"]:
         raise ValueError(f"the report lacks {min(missing or {'data'})}")
     numbers = [*(report[name] for name in _NUMBERS), *report["seconds"].values()]
     numbers += [*report["dropped_columns"], *report.get("nearly_constant_columns", [])]
-    numbers.append(report.get("feature_rounding", 0.0))
+    numbers += [report.get("feature_rounding", 0.0)]
     if not all(isinstance(number, (int, float)) for number in numbers):
         raise ValueError("what are no numbers in the report")
 

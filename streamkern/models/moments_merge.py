@@ -12,8 +12,9 @@ from streamkern.errors import DataError, OverflowedError
 from streamkern.errors.formatting import listed, listed_apart
 from streamkern.features import LEVELS
 from streamkern.features.spectral import SpectralFeatures
+from streamkern.models.labelling import class_facts
 from streamkern.parameters.fit_report import FitReport
-from streamkern.sources.preprocessing import column_names, recipe_of
+from streamkern.sources.preprocessing.column_names import Columns
 from streamkern.statistics import FoldStatistics, RowIndex, unplaced_folds
 
 if TYPE_CHECKING:
@@ -31,15 +32,15 @@ def check_alike(left: "DataMoments", right: "DataMoments") -> None:
                 f"moments merge only where they are alike, but the first have {mine} and the "
                 f"second have {theirs}; compute the second again like the first (--like)."
             )
-    column_names.check_same_targets(left.report, column_names.target_names(right.report))
-    names, others = (column_names.input_names(part.report) for part in (left, right))
+    left.columns.check_targets(right.columns.target_names)
+    names, others = (part.columns.input_names for part in (left, right))
     if names and others and names != others:
         mine, theirs = listed_apart(names, others)
         raise DataError(
             f"moments merge only where they are alike, but the columns of the first are {mine} "
             f"and those of the second {theirs}; give those of the second as the first has them."
         )
-    first, second = (recipe_of(part.report) for part in (left, right))
+    first, second = (part.columns.recipe for part in (left, right))
     if first and second and not first.encodes_like(second):
         raise DataError(
             "moments merge only where they are alike, but columns of the two tables have other "
@@ -86,9 +87,10 @@ def _traits(moments: "DataMoments") -> Iterator[str]:
     yield f"{moments.n_targets} targets"
     yield f"{moments.options.precision} precision"
     yield f"{moments.n_folds} folds"
-    classes = moments.report.get("classes")
-    yield f"the classes {', '.join(map(repr, classes['values']))}" if classes else "no classes"
-    yield f"classes that weigh {moments.report.get('class_factors') or 'the same'}"
+    told = class_facts(moments.classes)
+    classes = told["classes"]["values"] if told else []
+    yield f"the classes {', '.join(map(repr, classes))}" if told else "no classes"
+    yield f"classes that weigh {told.get('class_factors') or 'the same'}"
     yield f"map {feature_map.name}"
     yield from _named(feature_map.parameters())
 
@@ -137,8 +139,9 @@ _COUNTS: Final = (
 )
 
 
-def joined_reports(left: FitReport, right: FitReport) -> FitReport:
-    joined = left.copy()
+def joined_reports(left: FitReport, right: FitReport, columns: Columns) -> FitReport:
+    named: Any = columns.as_dict()
+    joined: FitReport = left | named
     for name in _COUNTS:
         if name in left or name in right:
             joined[name] = left.get(name, 0) + right.get(name, 0)
@@ -147,13 +150,7 @@ def joined_reports(left: FitReport, right: FitReport) -> FitReport:
     data = left["data"], right["data"]
     # Rows without names are taken for inputs that a recipe made; the first fills later tables.
     recipes = [part["recipe"] for part in data if "recipe" in part]
-    names = left.get("feature_names") or right.get("feature_names")
     targets = data[0].get("target_names") or data[1].get("target_names")
-    if names:
-        joined["feature_names"] = names
-    if ranges := left.get("input_range"):
-        both = zip(ranges, right.get("input_range", ranges), strict=True)
-        joined["input_range"] = [[min(a[0], b[0]), max(a[1], b[1])] for a, b in both]
     planned = left["projected_worker_bytes"], right["projected_worker_bytes"]
     return joined | {
         "peak_worker_bytes": max(left["peak_worker_bytes"], right["peak_worker_bytes"]),

@@ -1,26 +1,38 @@
 """What is reported of the passes of a fit."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from streamkern.engine.reduction import PassResult
-from streamkern.models.labelling import class_facts
+from streamkern.models.labelling import class_facts, classes_of
 from streamkern.parameters.fit_report import FitReport, with_seconds
 from streamkern.passes.column_summary import ColumnSummary
 from streamkern.passes.fit_context import FitContext
 from streamkern.sources.hdf5 import without_folders
-from streamkern.sources.preprocessing.column_names import input_names
+from streamkern.sources.preprocessing.column_names import Columns, columns_of
 
 # Inputs up to which a model knows their range, for predictions on a grid.
 _MOST_RANGES = 3
 
 
+def known_columns(context: FitContext, summary: ColumnSummary) -> Columns:
+    """Return the columns of rows, with the ranges of few inputs that are coordinates."""
+    found, known = columns_of(context.source), summary.columns
+    if found.n_features > _MOST_RANGES or context.options.covariates:
+        return found
+    ends = np.stack([known.minimum, known.maximum], axis=1)[: found.n_features]
+    return replace(found, input_range=ends.tolist())
+
+
 def pass_report(
     context: FitContext,
     summary: ColumnSummary,
+    columns: Columns,
     passes: Sequence[PassResult[Any]],
+    *,
     weight: float,
     seconds: float,
 ) -> FitReport:
@@ -28,11 +40,6 @@ def pass_report(
     source, options, plan, rule = context.source, context.options, context.plan, context.folds
     every, passing = [summary.passed, *passes], sum(passed.seconds for passed in passes)
     first, data = passes[0], without_folders(source.describe())
-    names = input_names({"data": data})
-    named: FitReport = {} if names is None else {"feature_names": names}
-    if source.n_features <= _MOST_RANGES and not options.covariates:
-        ends = np.stack([summary.columns.minimum, summary.columns.maximum], axis=1)
-        named["input_range"] = ends[: source.n_features].tolist()
     read = first.n_rows * len(passes) - sum(passed.resumed_rows for passed in passes)
     report: FitReport = {
         "rows": first.n_rows,
@@ -46,7 +53,7 @@ def pass_report(
         "weightless_rows": first.n_weightless,
         "retried_shards": sum(passed.retried_shards for passed in every),
         "resumed_shards": sum(passed.resumed_shards for passed in every),
-        **named,
+        **columns.as_dict(),  # type: ignore[typeddict-item]
         "n_folds": options.n_folds if rule.n_folds > 1 else 0,
         "fold_by": plan.fold_by if rule.n_folds > 1 else None,
         "weights": source.weighted_by,
@@ -56,7 +63,7 @@ def pass_report(
         "dropped_columns": summary.dropped,
         "nearly_constant_columns": list(summary.nearly_constant),
         "data": data,
-        **class_facts(source),
+        **class_facts(classes_of(source)),
     }
     choice: FitReport = context.facts | {"passes": len(every) + context.facts.get("passes", 0)}
     spent = choice.get("seconds", {})

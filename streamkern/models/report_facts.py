@@ -14,7 +14,7 @@ from streamkern.predict.deviation import roots
 from streamkern.predict.predictor import Predictor
 from streamkern.solve import NormalEquations, RidgeSolution
 from streamkern.solvers.penalty_search import Size
-from streamkern.sources.preprocessing.column_names import named_inputs
+from streamkern.sources.preprocessing.column_names import Columns
 
 _MOST_CLASSES = 8
 # Rows of a summary that a line has no room for.
@@ -42,13 +42,13 @@ def facts_of(solution: RidgeSolution, equations: NormalEquations, flat: bool) ->
     }
 
 
-def trend_facts(predictor: Predictor, equations: NormalEquations, report: FitReport) -> FitReport:
+def trend_facts(predictor: Predictor, equations: NormalEquations, columns: Columns) -> FitReport:
     """Return the slopes of a trend, in units of the target by those of its inputs, with errors."""
     feature_map, coef = compress(predictor.feature_map, predictor.coef, alike=True)
     if (found := trended(feature_map)) is None:
         return {}
     standardizer: Any = feature_map.standardizer  # type: ignore[attr-defined]
-    names = named_inputs(report, standardizer.columns.tolist())
+    names = columns.named(standardizer.columns.tolist())
     centred = [f"({name} - mean)" for name in names]
     variances: Floats | None = None
     if equations.samples is not None or equations.gram.order == len(coef):  # else not known

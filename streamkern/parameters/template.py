@@ -1,6 +1,6 @@
 """What moments of more rows take over from others, so that the two go together."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from streamkern.errors import DataError
 from streamkern.errors.formatting import listed_apart
@@ -8,10 +8,9 @@ from streamkern.features import Standardized
 from streamkern.features.metric import standardizer_of
 from streamkern.kernels import Kernel
 from streamkern.parameters.fit_options import FitOptions
-from streamkern.parameters.fit_report import FitReport
 from streamkern.sources import Source
-from streamkern.sources.preprocessing import Recipe, recipe_of
-from streamkern.sources.preprocessing.column_names import input_names, names_of_source
+from streamkern.sources.class_labels import KnownClasses
+from streamkern.sources.preprocessing.column_names import Columns, columns_of
 from streamkern.statistics import FeatureSums
 
 
@@ -22,20 +21,17 @@ class Template:
     options: FitOptions
     feature_map: Standardized
     kernel: Kernel  # its length scale is resolved
+    columns: Columns
     # Of no rows, with the shifts to take, which else follow from rows.
     empty: FeatureSums | None = None
-    report: FitReport = field(default_factory=FitReport)  # names of inputs, recipe, classes
+    classes: KnownClasses | None = None  # of the targets, where they are labels
 
     def __post_init__(self) -> None:
         standardizer_of(self.feature_map)  # of other maps there are no moments
 
-    @property
-    def recipe(self) -> Recipe | None:
-        return recipe_of(self.report)
-
     def check(self, source: Source) -> None:
         """Raise DataError unless the source has the inputs and targets of the template."""
-        names, known = names_of_source(source), input_names(self.report)
+        names, known = columns_of(source).input_names, self.columns.input_names
         if names and known and list(names) != list(known):
             then, now = listed_apart(known, names)
             raise DataError(

@@ -17,7 +17,7 @@ from streamkern.parameters.fit_options import FitOptions
 from streamkern.sources import Source
 from streamkern.sources.preprocessing import recipe_of
 from streamkern.sources.preprocessing.column_encoders import Categories
-from streamkern.sources.preprocessing.column_names import names_of_source
+from streamkern.sources.preprocessing.column_names import columns_of
 from streamkern.statistics import ColumnStatistics, RowSample
 
 # Deviations from zero at which single precision was off by a tenth of those of the targets.
@@ -59,7 +59,7 @@ def standardizer_of(
             f"all {p} columns of X are constant, so there is nothing to learn from; check which "
             f"dataset holds the inputs."
         )
-    names, kernel = names_of_source(source), options.kernel
+    names, kernel = columns_of(source).input_names, options.kernel
     is_alone = not options.fit_intercept and isinstance(kernel, Combined)
     if dropped and is_alone and reduced(kernel, kept)[0] > 0:  # type: ignore[arg-type]
         raise DataError(
@@ -191,7 +191,7 @@ def of_one_unit(
     Most neighbours have half of their joint range in common; deviations differ, but none is far
     above the median.  Indicators say nothing, and a recipe makes several inputs of text and dates.
     """
-    recipe, p = recipe_of({"data": source.describe()}), source.n_features
+    recipe, p = recipe_of(source.describe()), source.n_features
     if recipe is not None and any(len(column.inputs()) > 1 for column in recipe.columns):
         return False
     counted = ~constant[:p] & ~((sample.X == 0) | (sample.X == 1)).all(axis=0)
@@ -214,7 +214,7 @@ def categories_of(
     which each row of the sample has at most one.
     """
     p = source.n_features
-    X, varies, recipe = sample.X, ~constant[:p], recipe_of({"data": source.describe()})
+    X, varies, recipe = sample.X, ~constant[:p], recipe_of(source.describe())
     are = varies & (columns.minimum[:p] == 0) & (columns.maximum[:p] == 1)
     groups, first = list[list[int]](), 0
     for column in () if recipe is None else recipe.columns:

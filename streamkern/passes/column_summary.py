@@ -30,7 +30,7 @@ from streamkern.passes.column_scaling import (
 from streamkern.passes.fit_context import FitContext
 from streamkern.sources import Block, Source
 from streamkern.sources.nonfinite_rows import bad_rows_error, none_left_error
-from streamkern.sources.preprocessing.column_names import names_of_source
+from streamkern.sources.preprocessing.column_names import columns_of
 from streamkern.statistics import ColumnStatistics, Composite, RowIndex, RowSample
 
 # A standard deviation so many times as wide as half of the rows is that of a few values.
@@ -199,7 +199,7 @@ def _check_columns(source: Source, columns: ColumnStatistics, *, may_be_equal: b
     wild = np.flatnonzero(~constant_columns(source, columns) & ~held)
     if len(wild):
         j = int(wild[0])
-        name = _name(source, names_of_source(source), j)
+        name = _name(source, columns_of(source).input_names, j)
         how = "underflows" if columns.variance[j] < smallest else "overflows"
         raise DataError(
             f"{name} has values from {columns.minimum[j]:.3g} to {columns.maximum[j]:.3g}, whose "
@@ -224,7 +224,7 @@ def warn_of_outliers(source: Source, summary: ColumnSummary) -> None:
     if summary.standardizer.bends:
         wild[: source.n_features] = False
     if wild.any():
-        named = names_of_source(source)
+        named = columns_of(source).input_names
         names = [_name(source, named, j) for j in np.flatnonzero(wild).tolist()]
         farthest = np.maximum(columns.maximum - columns.mean, columns.mean - columns.minimum)
         warn(

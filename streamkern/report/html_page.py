@@ -30,7 +30,6 @@ from streamkern.report.validation_pass import validated
 from streamkern.runtime.memory import in_words
 from streamkern.solve.penalty_grid import CRITERIA
 from streamkern.sources import LabelledSource, Source, as_source
-from streamkern.sources.preprocessing import recipe_of
 from streamkern.sources.tables import is_table
 from streamkern.storage.outputs import check_output, replacing
 
@@ -138,7 +137,7 @@ def _page(model: FittedRidge, report: FitReport) -> dict[str, Any]:
     sparsity = validation_curves.sparsity_curve(model)
     choices = []
     if penalty:
-        choices.append(choice_figures.penalty_figure(penalty, page_facts.shown_targets(report)))
+        choices.append(choice_figures.penalty_figure(penalty, page_facts.shown_targets(model)))
     if components:
         choices.append(choice_figures.sizes_figure(components))
     if sparsity:
@@ -154,12 +153,12 @@ def _page(model: FittedRidge, report: FitReport) -> dict[str, Any]:
         "has_sizes": bool(components or sparsity),
         "search": choice_figures.search_figures(report),
         "tried": tuning_table(report) if report.get("tuning") else None,
-        "metric": page_facts.metric_facts(model.report),
+        "metric": page_facts.metric_facts(report, model.columns),
         "parameters": model.parameters,
         "inputs": inputs,
         "more_inputs": more_inputs,
         "faults": [*report_rows.row_faults(report), *report_rows.column_faults(report)],
-        "recipe": recipe_of(report),
+        "recipe": model.columns.recipe,
     }
 
 

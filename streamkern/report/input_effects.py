@@ -1,6 +1,6 @@
 """Which columns matter, and how: permutation importance, and partial dependence, on some rows."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -16,7 +16,6 @@ from streamkern.predict.predictor import Predictor
 from streamkern.report import chart_marks as chart
 from streamkern.report.numbers import counted, shortened
 from streamkern.report.rendering import Figure
-from streamkern.sources.preprocessing.column_names import named_inputs, table_columns
 from streamkern.statistics import RowSample
 
 # Columns that have a bar, and those that have a curve in a report.
@@ -27,11 +26,11 @@ _CURVE_ROWS, _POINTS = 300, 41
 _FEW_VALUES = 12
 
 
-def importance_figure(report: Mapping[str, Any], falls: Floats, rows: str) -> Figure:
+def importance_figure(model: Any, falls: Floats, rows: str) -> Figure:
     """Draw by how much the score falls on some `rows` where each column is shuffled, (c,)."""
     order = np.argsort(-falls, kind="stable")[:_MOST_BARS].tolist()
-    names = [shortened(printable(name)) for name, _ in table_columns(report)]
-    score = "accuracy" if "classes" in report else "R²"
+    names = [shortened(printable(name)) for name, _ in model.columns.table]
+    score = "accuracy" if hasattr(model, "rule") else "R²"
     caption = (
         f"How much the {score} falls on {rows} where the values of one column are shuffled among "
         f"the rows. Of two columns that tell the same, each may seem to matter little."
@@ -79,12 +78,12 @@ def partial_dependence(
     Friedman (2001), "Greedy function approximation: a gradient boosting machine".
     """
     rule: ClassRule | None = getattr(model, "rule", None)
-    own, names = sample.X[:, inputs].astype(float), named_inputs(model.report, inputs)
+    own, names = sample.X[:, inputs].astype(float), model.columns.named(inputs)
     values: Any
     if len(inputs) > 1 and np.isin(own, (0.0, 1.0)).all():
         settings, counts = np.unique(own, axis=0, return_counts=True)
         settings = settings[np.argsort(-counts, kind="stable")[:_FEW_VALUES]]
-        name = next(each for each, of in table_columns(model.report) if inputs[0] in of)
+        name = next(each for each, of in model.columns.table if inputs[0] in of)
         levels = [each.removeprefix(f"{name}=") for each in names]
         values = [
             ", ".join(levels[j] for j in np.flatnonzero(each)) or "another" for each in settings

@@ -19,7 +19,6 @@ from streamkern.report.prediction_figures import pairs_figures
 from streamkern.report.rendering import Figure
 from streamkern.report.validation_pass import MOST_TARGETS, pair_counts
 from streamkern.sources import Source, as_source
-from streamkern.sources.preprocessing.column_names import named_inputs, table_columns
 from streamkern.statistics import RowSample
 
 # Rows that partial dependence is found on.
@@ -108,8 +107,8 @@ class ModelPlots:
         """
         model = self._fitted
         every = range(model.n_features)
-        named = {name: [j] for j, name in enumerate(named_inputs(model.report, every))}
-        known: dict[Any, Any] = named | dict(table_columns(model.report)) | {j: [j] for j in every}
+        named = {name: [j] for j, name in enumerate(model.columns.named(every))}
+        known: dict[Any, Any] = named | dict(model.columns.table) | {j: [j] for j in every}
         if column not in known:
             raise ParameterError(
                 f"column must be the name of an input or its number, from 0 to {len(named) - 1}, "
@@ -135,8 +134,8 @@ class ModelPlots:
         return sample
 
     def _predicted(self, rows: tuple[Any, Any, Any], target: int) -> Figure:
-        model, is_classifier = self._fitted, "classes" in self._fitted.report
-        names, ridge = page_facts.shown_targets(model.report), model.ridge
+        model, is_classifier = self._fitted, hasattr(self._fitted, "rule")
+        names, ridge = page_facts.shown_targets(model), model.ridge
         most = min(len(names), MOST_TARGETS)
         if not (is_classifier or 0 <= target < most):
             raise ParameterError(f"target must be from 0 to {most - 1}, not {target}; choose one.")
@@ -159,7 +158,7 @@ class ModelPlots:
                 "the penalty of this model was given, so there is no curve that it was chosen "
                 "from; fit with alpha='cv'."
             )
-        return choice_figures.penalty_figure(curve, page_facts.shown_targets(model.report))
+        return choice_figures.penalty_figure(curve, page_facts.shown_targets(model))
 
     def _sizes(self) -> Figure:
         model = self._fitted.ridge
@@ -177,8 +176,8 @@ class ModelPlots:
         if X is not None:
             found = permutation_importance(self._model, X, y, sample_weight)
             rows = counted(found.n_samples, "row")
-            return importance_figure(model.report, found.importances_mean, rows)
-        metric = page_facts.metric_facts(model.report)
+            return importance_figure(model, found.importances_mean, rows)
+        metric = page_facts.metric_facts(model.report, model.columns)
         known = metric["inputs"] if metric else page_facts.input_bars(model.ridge)[0]
         if not known:
             raise ParameterError(

@@ -28,7 +28,7 @@ from streamkern.report.report_rows import Row, fit_rows
 from streamkern.report.trial_tables import error_of
 from streamkern.report.validation_pass import Validation
 from streamkern.runtime.threads import blas_libraries, processor
-from streamkern.sources.preprocessing.column_names import named_inputs, table_columns, target_names
+from streamkern.sources.preprocessing.column_names import Columns
 from streamkern.statistics import RowSample
 
 # A name, a figure, what explains it, and its share of the largest or the whole.
@@ -65,11 +65,11 @@ def lead(report: FitReport) -> str:
     return f"{rows} of {inputs} and {targets}; {kernel}, {features}."
 
 
-def shown_targets(report: FitReport) -> list[str]:
+def shown_targets(model: Any) -> list[str]:
     """Return the names of the targets, cut short where they are long."""
-    q, alone = report["n_targets"], str(report["data"].get("y") or "y")
+    q, alone = model.columns.n_targets, str(model.report["data"].get("y") or "y")
     unnamed = [alone] if q == 1 else [f"target {j}" for j in range(q)]
-    return [shortened(printable(name)) for name in target_names(report) or unnamed]
+    return [shortened(printable(name)) for name in model.columns.target_names or unnamed]
 
 
 def fitted_rows(model: FittedRidge, report: FitReport) -> list[Row]:
@@ -110,7 +110,7 @@ def input_bars(model: FittedRidge) -> tuple[list[Bar], int]:
     standardizer = model.feature_map.standardizer  # type: ignore[attr-defined]
     beside = trended(model.feature_map)
     kept = slice(None) if beside is None else beside.trend.along
-    names = named_inputs(model.report, standardizer.columns[kept].tolist())
+    names = model.columns.named(standardizer.columns[kept].tolist())
     weights, deviation = 1.0 / np.array(scales), standardizer.deviation[kept]
     shares, scaled = (weights / weights.max()).tolist(), (scales * deviation).tolist()
     heaviest = np.argsort(-weights, kind="stable")[:_MOST_INPUTS].tolist()
@@ -125,29 +125,29 @@ def effects_section(model: Any, found: Validation | None) -> dict[str, Any]:
     sample, falls = held_out_importance(model, found.predictor, found.sample)
     rows = f"{counted(len(sample.X), 'row')}{' held out' if found.by_fold else ' of the fit'}"
     most = np.argsort(-falls, kind="stable")[:MOST_CURVES].tolist()
-    columns = [inputs for _, inputs in table_columns(model.report)]
+    columns = [inputs for _, inputs in model.columns.table]
     curves = [dependence_of(model, sample, columns[j]) for j in most if falls[j] > 0]
-    return {"effects": [importance_figure(model.report, falls, rows)], "dependence": curves}
+    return {"effects": [importance_figure(model, falls, rows)], "dependence": curves}
 
 
 def dependence_of(model: Any, sample: RowSample, inputs: Sequence[int]) -> Figure:
     """Return the picture of a model's partial dependence on a column of a sample of rows."""
-    names, y_label = shown_targets(model.report), ""
-    if "classes" in model.report:
-        names = [shortened(printable(str(each))) for each in model.report["classes"]["values"]]
+    names, y_label = shown_targets(model), ""
+    if rule := getattr(model, "rule", None):
+        names = [shortened(printable(str(each))) for each in rule.classes.as_dict()["values"]]
         y_label = f"Probability of {names[1] if len(names) == 2 else 'classes'}"
         names = names[1:] if len(names) == 2 else names
     return dependence_figure(partial_dependence(model, sample, inputs), names, y_label)
 
 
-def metric_facts(report: FitReport) -> dict[str, Any] | None:
+def metric_facts(report: FitReport, columns: Columns) -> dict[str, Any] | None:
     """Return what is shown of the metric of a fit, None where it has none."""
     metric = report.get("metric")
     if not metric:
         return None
     rounds: list[Any] = metric.get("rounds") or []
     kept: Any = metric.get("kept")
-    names, parts = named_inputs(report, metric["columns"]), metric["importance"]
+    names, parts = columns.named(metric["columns"]), metric["importance"]
     heaviest = np.argsort(-np.array(parts), kind="stable").tolist()[:_MOST_INPUTS]
     values = metric["eigenvalues"][:_MOST_DIRECTIONS]
     composed = [_composition(direction, names) for direction in metric["directions"]]

@@ -17,7 +17,6 @@ from streamkern.report import chart_marks as chart
 from streamkern.report.numbers import counted, number, percent, shortened
 from streamkern.report.page_facts import shown_targets
 from streamkern.report.rendering import Figure, palette
-from streamkern.sources.preprocessing.column_names import named_inputs
 
 LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 _SHADES = 6
@@ -186,7 +185,7 @@ def normality_figure(standardized: Floats) -> Figure:
 
 def field_maps(model: FittedRidge) -> list[Figure]:
     """Return maps over the range of the rows; none unless there are two inputs and one target."""
-    ranges = model.report.get("input_range", [])
+    ranges = model.columns.input_range or []
     if len(ranges) != 2 or model.predictor.n_targets != 1 or any(a == b for a, b in ranges):
         return []
     has_std = model.equations is not None and len(model.predictor.coef) <= _MOST_COMPONENTS
@@ -194,8 +193,8 @@ def field_maps(model: FittedRidge) -> list[Figure]:
     middles = [np.linspace(a, b, 2 * _CELLS + 1)[1::2] for a, b in ranges]
     found = predicted_grid(model, middles, return_std=has_std)
     edges = [np.linspace(a, b, _CELLS + 1) for a, b in ranges]
-    names = [shortened(printable(name)) for name in named_inputs(model.report, [0, 1])]
-    target = shown_targets(model.report)[0]
+    names = [shortened(printable(name)) for name in model.columns.named([0, 1])]
+    target = shown_targets(model)[0]
     maps = [_map(f"Predicted {target}", found.y_pred, edges, names)]
     if found.y_std is not None and np.isfinite(found.y_std).all():
         title = "Standard deviation of a new row"

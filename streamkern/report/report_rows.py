@@ -13,8 +13,7 @@ from streamkern.models.report_facts import brief
 from streamkern.parameters.fit_report import FitReport
 from streamkern.report.figure_labels import LABELS, figure_row
 from streamkern.runtime.memory import in_words
-from streamkern.sources.preprocessing import recipe_of
-from streamkern.sources.preprocessing.column_names import input_names, named_inputs, target_names
+from streamkern.sources.preprocessing.column_names import Columns
 
 Number = Callable[[Any], str]
 _Columns = Literal["dropped_columns", "nearly_constant_columns"]
@@ -42,6 +41,10 @@ _CLASS_ERRORS = (
     *("accuracy", "balanced_accuracy", "log_loss", "brier_score"),
     "expected_calibration_error",
 )
+
+
+def _columns(report: FitReport) -> Columns:
+    return Columns.restored({"report": report}, report["n_features"])
 
 
 def fit_rows(report: FitReport, number: Number = brief) -> list[Row]:
@@ -155,7 +158,7 @@ def data_rows(report: FitReport, number: Number = brief) -> list[Row]:
     features, weights = f"{report['n_components']:,}", report.get("weights")
     if report.get("sparse_of"):
         features += f" of {report['sparse_of']:,} by {report['sparse_method']}"
-    names = None if "classes" in report else target_names(report)
+    names = None if "classes" in report else _columns(report).target_names
     called = "" if names is None else f": {listed(names, _MOST_VALUES)}"
     size, kernel = _input_rows(report, number)
     total = f"{weights}, which add up to {report['weight']:,.10g}" if weights else ""
@@ -189,7 +192,7 @@ def _metric_rows(report: FitReport, number: Number) -> list[Row]:
         how += ", from weights by descent" if is_weighted else ""
         if not kept:
             return [("metric", "plain distances, which predicted better than a learnt one")]
-    names = input_names(report) or range(report["n_features"])
+    names = _columns(report).input_names or range(report["n_features"])
     shares = zip(metric["importance"], metric["columns"], strict=True)
     heaviest = sorted(shares, key=lambda pair: -pair[0])[:_MOST_VALUES]
     named = ", ".join(f"{names[j]} ({100 * part:.0f}%)" for part, j in heaviest)
@@ -198,7 +201,7 @@ def _metric_rows(report: FitReport, number: Number) -> list[Row]:
 
 def _turned(report: FitReport, metric: dict[str, Any], number: Number) -> str:
     """Return the length scales of a field along the directions of its metric, in words."""
-    names, scale = named_inputs(report, metric["columns"]), report["length_scale"]
+    names, scale = _columns(report).named(metric["columns"]), report["length_scale"]
     shares = metric["eigenvalues"]
     middle = math.prod(shares) ** (1.0 / len(shares))
     found = []
@@ -247,7 +250,7 @@ def _alpha(report: FitReport, number: Number) -> str:
 def pass_rows(report: FitReport) -> list[Row]:
     peak, planned = report["peak_worker_bytes"], report["projected_worker_bytes"]
     seconds = ", ".join(f"{name} {value:.1f}" for name, value in report["seconds"].items())
-    names = input_names(report) or range(report["n_features"])
+    names = _columns(report).input_names or range(report["n_features"])
     return [
         ("seconds", seconds),
         ("memory of a worker", f"{in_words(peak)} of {in_words(planned)} projected"),
@@ -267,7 +270,7 @@ def row_faults(report: FitReport) -> list[tuple[str, int, str]]:
 
 def column_faults(report: FitReport) -> list[tuple[str, int, str]]:
     return [
-        (label, len(columns), listed(named_inputs(report, columns), _MOST_COLUMNS))
+        (label, len(columns), listed(_columns(report).named(columns), _MOST_COLUMNS))
         for key, label in _COLUMNS.items()
         if (columns := report.get(key))
     ]
@@ -296,15 +299,15 @@ def card_rows(card: dict[str, Any], rows: Sequence[Row], seed: int | None = None
 
 
 def _column_rows(card: dict[str, Any]) -> list[Row]:
-    recipe = recipe_of(card["report"])
-    names = input_names(card["report"]) or card.get("feature_names")
+    columns = Columns.restored(card, card["report"]["n_features"])
+    recipe, names = columns.recipe, columns.input_names
     inputs = [] if names is None else [listed(names, _MOST_COLUMNS)]
     if recipe is None:
         return [("columns", each) for each in inputs]
-    columns = listed((column.name for column in recipe.columns), _MOST_COLUMNS)
+    named = listed((column.name for column in recipe.columns), _MOST_COLUMNS)
     made = [] if recipe.is_plain else [("inputs made of them", each) for each in inputs]
     left = listed((f"{name}: {why}" for name, why in recipe.left_out.items()), _MOST_COLUMNS)
-    return [("columns of a table", columns), *made, *[("left out", left)] * bool(left)]
+    return [("columns of a table", named), *made, *[("left out", left)] * bool(left)]
 
 
 def data_words(data: dict[str, Any]) -> str:

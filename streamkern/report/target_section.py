@@ -26,7 +26,7 @@ _MOST_ROWS = 20
 
 
 def target_section(model: FittedRidge, found: Validation | None) -> dict[str, Any]:
-    tiles, names = [_error_tile(model, found)], shown_targets(model.report)
+    tiles, names = [_error_tile(model, found)], shown_targets(model)
     section: dict[str, Any] = {"tiles": tiles, "intervals": []}
     if found is None:
         return section

@@ -12,6 +12,8 @@ class Completion:
     """Of sums of all features: nothing."""
 
     is_whole: ClassVar[bool] = True
+    n_components: int | None = None  # D, where sums are of combinations of features
+    note: str = ""  # what to know of the solution
 
     def penalty_of(self, given: PenaltyOptions) -> PenaltyOptions:
         """Return how the penalty is chosen."""

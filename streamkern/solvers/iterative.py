@@ -71,14 +71,15 @@ class ConjugateGradients(Solver):
             growing = SubspacePasses(products, sums, drawn, intercept=intercept)
             search = SubspaceSearch(growing, penalty)
             folds, choice = search.run()
-        facts: FitReport = {"iterations": search.n_iterations, "gradients": search.facts()}
+        gradients = search.facts()
+        facts: FitReport = {"iterations": search.n_iterations, "gradients": gradients}
         return FoldSums(
             folds,
             folds.empty.feature_map,
             found.weights,
             [*found.passes, *passes, *products.passes],
             facts,
-            replace(choice, fewer=fewer),
+            replace(choice, fewer=fewer, note=gradients["note"]),
         )
 
 

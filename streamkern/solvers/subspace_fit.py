@@ -61,6 +61,7 @@ class SubspaceChoice(Completion):
     rest: Remainder | PosteriorSamples
     n_components: int  # D
     fewer: tuple[Size, ...] = ()
+    note: str = ""
 
     is_whole: ClassVar[bool] = False
 

@@ -14,7 +14,7 @@ from streamkern.errors import DataError
 from streamkern.errors.formatting import listed
 from streamkern.runtime.sparse_rows import SparseRows
 from streamkern.sources.base import Block, Source
-from streamkern.sources.preprocessing.column_names import MOST_NAMED, names_of_source
+from streamkern.sources.preprocessing.column_names import MOST_NAMED, columns_of
 
 
 def finite_rows(block: Block) -> Array:
@@ -41,7 +41,7 @@ def bad_columns(names: Sequence[str] | None, counts: Sequence[int]) -> str:
 
 def bad_inputs(source: Source, counts: Any) -> str:
     """Return the same of the inputs among the columns of a source (p + q,)."""
-    return bad_columns(names_of_source(source), counts[: source.n_features])
+    return bad_columns(columns_of(source).input_names, counts[: source.n_features])
 
 
 def bad_rows_error(source: Source, n_bad: int, first: int, counts: Any = ()) -> DataError:

@@ -143,7 +143,7 @@ def read_recipe(path: str | Path) -> Recipe:
             f"CSV or Parquet."
         )
     with opened_card(path, kind) as (_, card):
-        recipe = recipe_of(card.get("report", {}))
+        recipe = recipe_of(card.get("report", {}).get("data", {}))
     if recipe is None:
         raise ModelFileError(
             f"{path} was not fitted to a table that `streamkern convert` read, and has no recipe; "

@@ -478,7 +478,7 @@ def test_moments_of_columns_in_another_order_do_not_merge():
     first = model().moments(frame(X[:200]), y[:200])
     rest = frame(X[200:])
     other = model().moments(X[200:], y[200:], like=first)
-    other = replace(other, report=other.report | {"feature_names": NAMES[::-1], "data": {}})
+    other = replace(other, columns=replace(other.columns, input_names=NAMES[::-1]))
     with pytest.raises(DataError, match=r"first are width, depth, age and .* age, depth"):
         first.merge(other)
     for given in (rest, X[200:]):

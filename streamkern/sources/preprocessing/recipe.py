@@ -283,9 +283,9 @@ def reserved(ids: Sequence[str]) -> list[str]:
     return [name for name in ids if name in _DATASETS or "/" in name or name.startswith("y_")]
 
 
-def recipe_of(report: Mapping[str, Any]) -> Recipe | None:
-    """Return the recipe in a report of a fit, None where the rows had none."""
-    values = report.get("data", {}).get("recipe")
+def recipe_of(data: Mapping[str, Any]) -> Recipe | None:
+    """Return the recipe in what a source says of itself, None where the rows had none."""
+    values = data.get("recipe")
     return None if values is None else Recipe.from_dict(values)
 
 
