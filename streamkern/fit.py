@@ -12,7 +12,10 @@ maps; which of them a fit has does not show here.
 Rahimi and Recht (2007), "Random features for large-scale kernel machines".
 """
 
-from streamkern.fitting.draw_features import draw_features
+from collections.abc import Callable
+from typing import TypeAlias
+
+from streamkern.fitting.draw_features import Features, draw_features
 from streamkern.fitting.ridge_path import ridge_path
 from streamkern.fitting.ridge_result import fitted_ridge
 from streamkern.fitting.sum_features import sum_features
@@ -21,8 +24,11 @@ from streamkern.models.data_moments import DataMoments
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.parameters.parameters import Parameters
 from streamkern.passes.checkpoint_job import checkpointed
+from streamkern.passes.column_summary import ColumnSummary
 from streamkern.passes.fit_context import FitContext
 from streamkern.sources import Source
+
+Draw: TypeAlias = Callable[[FitContext, ColumnSummary], tuple[FitContext, Features]]
 
 
 def fit(
@@ -36,11 +42,11 @@ def fit(
     return solve(moments, parameters, context.source, with_intervals=with_intervals)
 
 
-def sums_of(context: FitContext) -> DataMoments:
+def sums_of(context: FitContext, draw: Draw = draw_features) -> DataMoments:
     """Read rows of p inputs and q targets for the sums of D features by fold: D^2 + D q numbers."""
     with checkpointed(context) as planned:
         known, summary = summarize(planned)
-        chosen, features = draw_features(known, summary)
+        chosen, features = draw(known, summary)
         return sum_features(chosen, features)
 
 

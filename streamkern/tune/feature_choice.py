@@ -1,7 +1,9 @@
-"""What is open of the features of a fit, chosen on the sample of its first pass."""
+"""What is open of the features of a fit, and what a search compares: by the first pass's sample."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
+from streamkern.features.metric import GivenMetric
 from streamkern.parameters.fit_options import CHOICE_ROWS
 from streamkern.parameters.parameters import AUTO
 from streamkern.passes.column_summary import ColumnSummary, block_of
@@ -9,8 +11,11 @@ from streamkern.passes.fit_context import FitContext
 from streamkern.passes.fold_rules import region_folds
 from streamkern.tune.budget import Clock
 from streamkern.tune.field_kernel import with_chosen_kernel
+from streamkern.tune.metric_beginnings import Pair
 from streamkern.tune.metric_learning import LearntMetric, in_metric
 from streamkern.tune.sample_choice import chosen_on_sample, chosen_where_rows_crowd
+from streamkern.tune.settings import MetricSettings
+from streamkern.tune.trials import ISOTROPIC, STANDARD
 
 
 def chosen_features(
@@ -31,7 +36,9 @@ def with_guarded_kernel(context: FitContext, summary: ColumnSummary) -> FitConte
     options, crowding = context.options, context.crowding
     if crowding is None or not (crowding.swings and options.chooses_kernel):
         return context
-    regions = region_folds(summary, options.n_folds, options.random_state)
+    regions = context.folds  # which fits in the order of rows deal by blocks instead
+    if context.plan.fold_by != "space":
+        regions = region_folds(summary, options.n_folds, options.random_state)
     folds = regions.of(block_of(summary.sample.first(CHOICE_ROWS)))
     if options.scale == AUTO:
         options = replace(options, scale="standard")
@@ -52,3 +59,35 @@ def with_chosen_scale(
     is_field = options.chooses_kernel and not kernel_is_open
     options = replace(chosen, chooses_kernel=is_field)
     return replace(context, options=options).told(**facts), summary
+
+
+def contenders_of(
+    context: FitContext, summary: ColumnSummary, pairs: Sequence[Pair], clock: Clock | None
+) -> tuple[FitContext, list[MetricSettings], LearntMetric | None]:
+    """Return the best metrics with their kernels and maps, and how the metrics were learnt.
+
+    By a clock metrics are learnt while there is time, and the last contender is a plain fit: of the
+    first pair, to standardised inputs if the scale was chosen.  Where the kernel is open, it is
+    what a fit would choose, and the one before has the standardised inputs and no kernel.
+    """
+    context = with_guarded_kernel(context, summary)
+    options, given, plain = context.options, pairs, summary
+    given_scale, kernel_is_open = options.scale, options.chooses_kernel and not options.has_grid
+    if context.crowding is not None and (options.kernel, options.feature_map) not in pairs:
+        given = [(options.kernel, options.feature_map)]  # which holds where no rows are
+    context, scaled = with_chosen_scale(context, summary, clock)
+    options = context.options
+    contenders, learnt = in_metric(scaled, options, given, context.plan, clock)
+    chosen = options.scale != given_scale
+    if clock is None or (learnt is None and not chosen):
+        return context, contenders, learnt
+    name, scale = (STANDARD, "standard") if chosen else (ISOTROPIC, None)
+    if isinstance(options.metric, GivenMetric):
+        plain = in_metric(plain, options, given, context.plan)[0][0].summary
+    default = MetricSettings(name, plain, given[:1], scale, is_default=True)
+    if kernel_is_open:
+        if learnt is not None:  # linear ridge may be compared
+            contenders.append(default._replace(pairs=[], is_default=False))
+        usual = [(options.kernel, options.feature_map)]
+        default = MetricSettings(ISOTROPIC, scaled, usual, is_default=True)
+    return context, [*contenders, default], learnt

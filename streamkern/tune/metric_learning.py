@@ -22,9 +22,9 @@ from streamkern.passes.column_summary import ColumnSummary
 from streamkern.runtime.events import tell_of_job
 from streamkern.runtime.threads import blas_threads
 from streamkern.tune.budget import LEARNING, Clock
-from streamkern.tune.candidates import MetricSettings
 from streamkern.tune.metric_beginnings import Pair, screening_round, start_of_rounds
 from streamkern.tune.metric_rounds import Round, Sample, rounds_of
+from streamkern.tune.settings import MetricSettings
 from streamkern.tune.time_limit import OutOfTimeError
 from streamkern.tune.trials import ISOTROPIC, LEARNT
 
@@ -48,14 +48,19 @@ class LearntMetric:
     contenders: dict[int, MetricSettings]
     flops: float
     seconds: float
+    place: int | None = 0  # of the contender that is fitted, None of one that has no metric
 
-    def reported(self, report: FitReport, place: int = 0) -> FitReport:
+    def reported(self, report: FitReport) -> FitReport:
         """Return the report of moments with how the metric was learnt, and which round was kept."""
+        report = with_seconds(report, metric=self.seconds)
+        if self.place is None or not self.rounds:
+            return report
         kept = list(self.contenders)
         plain = next(i for i in kept if self.rounds[i]["number"] == 0)  # of a plain fit, too
-        rounds = {"rounds": list(self.rounds), "kept": kept[place] if place < len(kept) else plain}
-        learnt: FitReport = {"metric": {**(report["metric"] or {}), **rounds}}
-        return with_seconds(report, metric=self.seconds) | learnt
+        own = kept[self.place] if self.place < len(kept) else plain
+        metric = (report["metric"] or {}) | {"rounds": list(self.rounds), "kept": own}
+        learnt: FitReport = {"metric": metric}
+        return report | learnt
 
 
 def in_metric(

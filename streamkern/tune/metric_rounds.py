@@ -26,7 +26,7 @@ from streamkern.solve.solution import precision_floor
 from streamkern.sources import Block
 from streamkern.statistics import dtype_of_features, precision_of_features
 from streamkern.tune.budget import LEARNING, Clock, run_in_time
-from streamkern.tune.candidates import far_steps
+from streamkern.tune.settings import far_steps
 from streamkern.tune.time_limit import OutOfTimeError, look_at_clock
 from streamkern.tune.trials import SHIFT_ROWS, Targets, moments_about
 

@@ -19,8 +19,8 @@ from streamkern.parameters.parameters import FEWEST_ROWS
 from streamkern.passes.column_summary import ColumnSummary
 from streamkern.runtime.threads import blas_threads
 from streamkern.tune.budget import Clock, run_in_time
-from streamkern.tune.candidates import far_steps
 from streamkern.tune.metric_rounds import HeldOutResult, HeldOutTrial
+from streamkern.tune.settings import far_steps
 from streamkern.tune.trials import Trial
 
 # What the kernel 'auto' is chosen from: what suits most tables, and what is smooth.

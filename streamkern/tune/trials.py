@@ -7,7 +7,7 @@ gives the errors of a whole grid of penalties.  Kernels and maps are cross-valid
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import reduce
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -96,6 +96,7 @@ class Result:
     cost: Cost = field(default=Cost(0.0, 0.0, 0.0), compare=False)
     n_folds: int = N_FOLDS
     of_folds: Sequence[float] = field(default=(), compare=False)  # relative_mse in each
+    setting: Any = field(default=None, compare=False)  # that was tried
 
     def beats(self, other: "Result") -> bool:
         """Return whether the error is smaller by a standard error, or else fold by fold.
@@ -109,10 +110,9 @@ class Result:
         return bool(by_folds or self.relative_mse + self.standard_error < other.relative_mse)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return all but the cost and errors by fold as plain JSON values."""
-        values = asdict(self) | {"length_scale": np.asarray(self.length_scale).tolist()}
-        del values["cost"], values["of_folds"]
-        return values
+        """Return what is compared as plain JSON values."""
+        values = {each.name: getattr(self, each.name) for each in fields(self) if each.compare}
+        return values | {"length_scale": np.asarray(self.length_scale).tolist()}
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from streamkern.parameters.parameters import Parameters
 from streamkern.sources import as_source
 from streamkern.tune import metric_beginnings, metric_learning, metric_rounds
 from streamkern.tune.budget import Budget
-from streamkern.tune.candidates import ScaledSetting, Setting
-from streamkern.tune.search_trials import SearchTrials
+from streamkern.tune.search import Search
+from streamkern.tune.settings import Setting
 from streamkern.tune.trials import Result
 
 P = 5
@@ -69,15 +69,15 @@ def test_scale_and_metric_are_chosen_and_the_plain_fit_is_among_the_finalists(fo
     ],
 )
 def test_the_plain_fit_stays_unless_another_beats_it(errors, best):
-    trials = object.__new__(SearchTrials)
-    trials.attempts, trials.settings = [], [Setting(None, None, "", "", 0)] * len(errors)
-    tried = []
-    for each in errors:
+    search = object.__new__(Search)
+    search.tried, tried = [], []
+    for i, each in enumerate(errors):
         mean, error = float(np.mean(each)), float(np.std(each, ddof=1) / np.sqrt(len(each)))
-        tried.append(Result("", "", "", 1.0, 3, 8, mean, error, 1.0, of_folds=each))
-    candidates = [ScaledSetting(i, 1.0) for i in range(len(tried))]
-    trials.ranked(candidates, tried, default=0)
-    assert trials._winner == (candidates[best], tried[best])
+        setting = Setting(i, 0, None, None, "", "")
+        numbers = 1.0, 3, 8, mean, error, 1.0
+        tried.append(Result("", "", "", *numbers, of_folds=each, setting=setting))
+    search.ranked(tried, default=tried[0].setting)
+    assert search.best is tried[best]
 
 
 def test_kernels_are_added_each_in_a_metric_of_its_own(tmp_path):
