@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from streamkern import RandomFeatureClassifier, RandomFeatureRidge, load
+from streamkern.errors import StreamkernWarning
 from streamkern.estimators.problems import Regression
 from streamkern.estimators.tuned_fit import SearchedFit
 from streamkern.features import Standardizer
@@ -362,3 +363,23 @@ def test_a_plain_fit_of_all_rows_is_kept_where_it_is_better(monkeypatch, n_compo
     assert (report["n_components"] == n_components) is is_kept
     assert report["tuning_budget"] == "4s"
     assert np.isfinite(model.predict(X)).all()
+
+
+def test_where_rows_crowd_the_guarded_kernel_is_chosen_before_what_is_compared_is_named():
+    rng = np.random.default_rng(0)
+    along, across = np.meshgrid(np.linspace(0.0, 10.0, 60), np.linspace(0.0, 10.0, 16))
+    X = np.column_stack([along.ravel(), across.ravel()])  # dense along tracks
+    waves = rng.standard_normal((2, 400)) / np.abs(rng.standard_normal(400)) / 4.0
+    y = np.cos(X @ waves + rng.uniform(0.0, 7.0, 400)).mean(axis=1)
+    y += 0.2 * y.std() * rng.standard_normal(len(y))
+    with pytest.warns(StreamkernWarning, match="crowd"):
+        report = tuned(X, y, n_components=64, scale="auto").report_
+    settings = [
+        tuple(each[name] for name in ("feature_map", "kernel", "length_scale", "n_components"))
+        for each in report["tuning"]
+    ]
+    # The plain fit is the guarded one, and is not compared with itself.
+    assert len(set(settings)) == len(settings)
+    assert {name for name, *_ in settings} == {"nystroem"}
+    assert {kernel for _, kernel, *_ in settings} == {report["kernel"]} <= {"laplacian", "matern32"}
+    assert report["metric"] is None
