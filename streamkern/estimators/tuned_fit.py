@@ -25,10 +25,10 @@ from streamkern.passes.fit_context import FitContext
 from streamkern.runtime.events import tell_of_job
 from streamkern.sources import Source
 from streamkern.tune.budget import Budget, Clock, Ledger, direct_seconds
-from streamkern.tune.feature_choice import contenders_of
 from streamkern.tune.finalists import compare
 from streamkern.tune.halving import budgeted_rows, halve
 from streamkern.tune.metric_beginnings import Pair
+from streamkern.tune.sample_choice import contenders_of
 from streamkern.tune.search import Search
 from streamkern.tune.settings import MetricSettings, kernels_to_try, maps_to_try, pairs_to_try
 from streamkern.tune.trials import LEARNT

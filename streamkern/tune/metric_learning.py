@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from streamkern.engine.scheduler import scatter
 from streamkern.features.metric import GivenMetric
 from streamkern.parameters.fit_options import FitOptions, large_sample
 from streamkern.parameters.fit_report import FitReport, with_seconds
@@ -108,17 +107,13 @@ def learnt_metric(
     has_time = clock is not None and clock.left(LEARNING) > _MORE_SECONDS
     most = min(options.n_components, _MORE_COMPONENTS if has_time else _COMPONENTS)
     options = replace(options, n_components=min(options.n_components, _COMPONENTS))
-    # In the order of their hashes, so that the first are a sample too.
     n_rows = large_sample(summary.standardizer.n_features + summary.sample.y.shape[1])
-    rows = summary.sample.X[:n_rows]
-    weights = None if summary.weights is None else summary.weights[:n_rows]
-    sent = scatter(rows), scatter(summary.targets[:n_rows]), scatter(weights)
-    sample = Sample(rows, weights, *sent, clock)
+    sample = Sample.of(summary, n_rows, clock)
     kept, flops = screening_round(sample, summary.standardizer, options, pairs)
     start = start_of_rounds(sample, summary, options, kept, usual=pairs[0], plan=plan)
     beginnings, trial, weighing = start
     how: Any = {"most_components": most, "n_rows": trial.n_rows}
-    how["most_bracketed"] = len(rows) if clock is None else _MANY_ROWS
+    how["most_bracketed"] = len(sample.rows) if clock is None else _MANY_ROWS
     several = list[_RoundsSoFar]()
     for (kernel, name), of_inputs, n_first in beginnings:
         mine = replace(options, feature_map=name, n_components=trial.n_components)
