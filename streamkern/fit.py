@@ -13,7 +13,6 @@ Rahimi and Recht (2007), "Random features for large-scale kernel machines".
 """
 
 from collections.abc import Callable
-from typing import TypeAlias
 
 from streamkern.fitting.draw_features import Features, draw_features
 from streamkern.fitting.ridge_path import ridge_path
@@ -24,11 +23,8 @@ from streamkern.models.data_moments import DataMoments
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.parameters.parameters import Parameters
 from streamkern.passes.checkpoint_job import checkpointed
-from streamkern.passes.column_summary import ColumnSummary
 from streamkern.passes.fit_context import FitContext
 from streamkern.sources import Source
-
-Draw: TypeAlias = Callable[[FitContext, ColumnSummary], tuple[FitContext, Features]]
 
 
 def fit(
@@ -42,8 +38,13 @@ def fit(
     return solve(moments, parameters, context.source, with_intervals=with_intervals)
 
 
-def sums_of(context: FitContext, draw: Draw = draw_features) -> DataMoments:
-    """Read rows of p inputs and q targets for the sums of D features by fold: D^2 + D q numbers."""
+def sums_of(
+    context: FitContext, draw: Callable[..., tuple[FitContext, Features]] = draw_features
+) -> DataMoments:
+    """Read rows of p inputs and q targets for the sums of D features by fold: D^2 + D q numbers.
+
+    A search draws what it has chosen, otherwise as `draw_features` does.
+    """
     with checkpointed(context) as planned:
         known, summary = summarize(planned)
         chosen, features = draw(known, summary)
