@@ -101,8 +101,8 @@ def _even(n_components: int, options: FitOptions) -> int:
     return n_components - (n_components % 2 if options.paired and n_components > 1 else 0)
 
 
-def budgeted_rows(source: Source, options: FitOptions, n_arms: int, budget: Budget) -> int:
-    """Return as many rows as let all arms go through all rungs, up to D, within a budget."""
+def budgeted_rows(source: Source, options: FitOptions, n_settings: int, budget: Budget) -> int:
+    """Return as many rows as let all settings go through all rungs, up to D, within a budget."""
     p, D = source.n_features, options.n_components
     a_pass = fit_flops(source.n_samples, p, D, options.n_folds)
     flops = budget.amount * a_pass
@@ -114,6 +114,6 @@ def budgeted_rows(source: Source, options: FitOptions, n_arms: int, budget: Budg
     for share, number in zip(shares, numbers, strict=True):
         size = max(int(share * D), 1)
         without, one = (fit_flops(m, p, size, N_FOLDS) for m in (0, 1))
-        fixed += n_arms * number * without
-        each += n_arms * number * (one - without)
+        fixed += n_settings * number * without
+        each += n_settings * number * (one - without)
     return int(min(max((flops - fixed) / each, least), _TIMES * usual))
